@@ -1,0 +1,36 @@
+# make demo   every published claim with its verdict, and a report to open
+# make test   all tests, and the checks that CI runs
+# Both build .venv from nothing; they need Python >= 3.11 and its pip, no more.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench clean
+
+demo: .venv/runtime
+	$(BIN)/dpassay gallery --figure out/gallery.svg --html out/gallery.html
+
+test: .venv/test check
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/test
+	$(BIN)/python benchmarks/run.py
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/runtime: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+.venv/test: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@ .venv/runtime
+
+clean:
+	rm -rf .venv out

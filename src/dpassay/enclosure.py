@@ -1,0 +1,131 @@
+"""Certified real numbers: intervals of 50 digits whose ends are rounded outward.
+
+`number` reads what a person wrote (a float is read as the decimal it prints as), mpmath's interval
+arithmetic carries it, `down` and `up` give the double below and above. See docs/proofs/rounding.md.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from mpmath.ctx_iv import MPIntervalContext
+from mpmath.libmp import from_float, mpf_cmp, round_nearest, to_float, to_str
+
+from dpassay.errors import InputError
+
+Number: TypeAlias = Any  # an ivmpf of the context below; mpmath has no types
+
+iv = MPIntervalContext()
+iv.dps = 50
+
+ZERO: Number = iv.mpf(0)
+ONE: Number = iv.mpf(1)
+INFINITY: Number = iv.mpf("inf")
+# Two numbers closer than this, relatively, cannot be told apart by 50 digits: a tie goes to the claim.
+TIE: Number = iv.mpf("1e-30")
+
+
+def number(value: Any) -> Number:
+    """Enclose a number given as text, int, float, fraction or enclosure.
+
+    >>> 1 in number("0.1") * 10, 0.3 in number("0.3"), number(0.3).delta < 1e-49
+    (True, False, True)
+    """
+    if isinstance(value, iv.mpf):
+        return value
+    if isinstance(value, Fraction):
+        return iv.mpf(value.numerator) / value.denominator
+    if hasattr(value, "item"):
+        value = value.item()  # a numpy scalar
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise InputError(f"expected a number, got {value!r}")
+    if isinstance(value, float):
+        value = repr(value)
+    try:
+        result = iv.mpf(value)
+    except (ValueError, TypeError):
+        raise InputError(f"expected a number, got {value!r}") from None
+    if result != result:
+        raise InputError("expected a number, got NaN")
+    return result
+
+
+def between(lower: Number, upper: Number) -> Number:
+    """Enclose everything from one number's lower end to another's upper end.
+
+    >>> between(ZERO, ONE).delta == 1
+    True
+    """
+    return iv.mpf([lower.a, upper.b])
+
+
+def maximum(*values: Number) -> Number:
+    """Enclose the largest of some numbers."""
+    return iv.mpf([max(v.a for v in values), max(v.b for v in values)])
+
+
+def minimum(*values: Number) -> Number:
+    """Enclose the smallest of some numbers."""
+    return iv.mpf([min(v.a for v in values), min(v.b for v in values)])
+
+
+def down(value: Number) -> float:
+    """Give the largest double that is not above the number.
+
+    >>> down(number("0.1")) <= 0.1
+    True
+    """
+    exact = value._mpi_[0]
+    near = float(to_float(exact, rnd=round_nearest))
+    if math.isinf(near):
+        return near if near < 0 or value == INFINITY else math.nextafter(near, 0)
+    return near if mpf_cmp(from_float(near), exact) <= 0 else math.nextafter(near, -math.inf)
+
+
+def up(value: Number) -> float:
+    """Give the smallest double that is not below the number.
+
+    >>> up(number("0.1")) >= 0.1
+    True
+    """
+    return -down(-value)
+
+
+def middle(value: Number) -> float:
+    """Give a double near the number's middle, for display and for running mechanisms."""
+    return float(to_float(value.mid._mpi_[0], rnd=round_nearest))
+
+
+def digits(value: Number) -> tuple[str, str]:
+    """Write both ends in 45 digits, rounded outward, so that another program can read them.
+
+    >>> digits(number(2))[0].startswith("2.0")
+    True
+    """
+    if value == INFINITY:
+        return "inf", "inf"
+    return _outward(value._mpi_[0], -1), _outward(value._mpi_[1], 1)
+
+
+def _outward(end: Any, direction: int) -> str:
+    if end == INFINITY._mpi_[1]:
+        return "inf"
+    text: str = to_str(end, 45)
+    while True:
+        read = iv.mpf(text)._mpi_[0 if direction > 0 else 1]
+        if direction * mpf_cmp(read, end) >= 0:
+            return text
+        nudged = iv.mpf(text) * (1 + direction * (1 if text[0] != "-" else -1) * iv.mpf("1e-44"))
+        text = to_str(nudged._mpi_[0 if direction < 0 else 1], 45)
+
+
+def log_add(first: Number, second: Number) -> Number:
+    """Enclose ln(e^first + e^second) without overflow.
+
+    >>> up(log_add(number(10**6), number(10**6)) - 10**6)
+    0.693147180559945...
+    """
+    large, small = maximum(first, second), minimum(first, second)
+    return large + iv.log(1 + iv.exp(small - large))

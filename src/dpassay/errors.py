@@ -1,0 +1,61 @@
+"""Everything dpassay raises on purpose.
+
+    DpassayError
+    ├── InputError            what was given cannot be used (exit code 2)
+    │   └── ExpressionError   a pipeline's text cannot be read; points at the character
+    ├── CertificateError      a certificate cannot be read, or does not hold
+    └── MechanismError        the mechanism itself failed (exit code 4)
+
+Each message says what was given, what is allowed, and what to do.
+"""
+
+
+class DpassayError(Exception):
+    """Base of all errors that dpassay raises on purpose.
+
+    >>> issubclass(InputError, DpassayError)
+    True
+    """
+
+
+class InputError(DpassayError, ValueError):
+    """A value that cannot be used.
+
+    >>> raise InputError("epsilon must be positive, got -1")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: epsilon must be positive, got -1
+    """
+
+
+class ExpressionError(InputError):
+    """A pipeline's text that cannot be read, with the place.
+
+    >>> print(ExpressionError("unknown stage 'clop'", "encode | clop(l2)", 9))
+    unknown stage 'clop'
+      encode | clop(l2)
+               ^
+    """
+
+    def __init__(self, message: str, text: str, position: int) -> None:
+        self.message, self.text, self.position = message, text, position
+        # A long text is shown around the fault only.
+        start = max(0, position - 60)
+        shown = text[start : position + 40].replace("\n", " ").replace("\t", " ")
+        super().__init__(f"{message}\n  {shown}\n  {' ' * (position - start)}^")
+
+
+class CertificateError(DpassayError):
+    """A certificate that cannot be read or does not hold.
+
+    >>> issubclass(CertificateError, DpassayError)
+    True
+    """
+
+
+class MechanismError(DpassayError):
+    """A mechanism that failed while it was run.
+
+    >>> issubclass(MechanismError, DpassayError)
+    True
+    """

@@ -1,0 +1,315 @@
+"""The privacy-loss distribution between two laws: δ(ε), ε(δ), tail, mean, composition.
+
+L = ln(P(t)/Q(t)) with t drawn from P. Every answer is an interval that contains the truth. Closed
+forms are used where they exist (one coordinate, Gaussians, equal bits); all else goes through the
+lattice. See docs/proofs/hockey-stick.md and docs/proofs/composition.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpassay.binomial import TwoAtomPower, two_atom_power
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, middle, number, up
+from dpassay.errors import InputError
+from dpassay.interval import Interval
+from dpassay.lattice import Composed, Lattice, Side, compose, lattices, tilt_for_delta, tilt_for_epsilon
+from dpassay.law import BitLaw, Gaussian, Laplace, Law, Mixture, Noise, OneSided, Pmf, Shifted
+from dpassay.mixture import MixtureLoss
+from dpassay.parts import AtomLoss, GaussianLoss, LaplaceLoss, Part, minimum_one
+from dpassay.region import Array
+from dpassay.theorems import Theorem
+
+
+def coordinate_loss(noise: Noise, shift: Number) -> Part:
+    """The loss of one coordinate: noise around 0 against the same noise around `shift`.
+
+    >>> coordinate_loss(Laplace(2), number(1)).pure == number("0.5")
+    True
+    """
+    size = abs(shift)
+    if isinstance(noise, Laplace):
+        return LaplaceLoss(size / noise.scale)
+    if isinstance(noise, Gaussian):
+        return GaussianLoss(size / noise.sigma)
+    if isinstance(noise, OneSided):
+        ratio = size / noise.scale
+        if shift.mid >= 0:  # P can be where Q cannot
+            return AtomLoss(((-ratio, iv.exp(-ratio)),), 1 - iv.exp(-ratio) if ratio != 0 else ZERO)
+        return AtomLoss(((ratio, ONE),))
+    if isinstance(noise, Mixture):
+        return MixtureLoss(noise, shift)
+    raise InputError(f"no exact loss is known for {type(noise).__name__}; sampled evidence is what remains")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A sum of independent losses, each part with how often it occurs.
+
+    >>> loss = Loss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
+    >>> print(loss.mean(), loss.delta(0.5))
+    [0.3678794411, 0.3678794412] [0.2211992169, 0.2211992170]
+    >>> print(loss.times(100).epsilon(1e-6))
+    [71.54599937, 71.54600580]
+    """
+
+    parts: tuple[tuple[Part, int], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _merged(self.parts))
+
+    @classmethod
+    def between(cls, first: Law, second: Law) -> Loss:
+        """The loss of the first law against the second; both must be of one kind."""
+        if isinstance(first, Shifted) and isinstance(second, Shifted) and first.noise == second.noise:
+            gaps = np.asarray(second.centre) - np.asarray(first.centre)
+            values, counts = np.unique(gaps, return_counts=True)
+            return cls.of_shifts(first.noise, ((number(v), int(n)) for v, n in zip(values, counts, strict=True)))
+        if isinstance(first, BitLaw) and isinstance(second, BitLaw):
+            pairs, counts = np.unique(np.stack([first.one, second.one], axis=1), axis=0, return_counts=True)
+            return cls(tuple((_bit(*pair), int(n)) for pair, n in zip(pairs.tolist(), counts, strict=True)))
+        if isinstance(first, Pmf) and isinstance(second, Pmf):
+            p, q = (tuple(number(v) for v in law.probabilities.tolist()) for law in (first, second))
+            return cls(((AtomLoss.between(p, q), 1),))
+        raise InputError("two laws can be compared only if they are of one kind and have the same noise")
+
+    @classmethod
+    def of_shifts(cls, noise: Noise, shifts: Iterable[tuple[Number, int]]) -> Loss:
+        """Independent noise on coordinates that differ by the given shifts, each so many times."""
+        return cls(tuple((coordinate_loss(noise, gap), n) for gap, n in shifts if n and not gap == 0))
+
+    def compose(self, *others: Loss) -> Loss:
+        """The loss when all these mechanisms answer about the same two inputs."""
+        return Loss(tuple(part for loss in (self, *others) for part in loss.parts))
+
+    def times(self, count: int) -> Loss:
+        """The loss of `count` independent answers."""
+        return Loss(tuple((part, n * count) for part, n in self.parts))
+
+    @property
+    def pure(self) -> Number:
+        """The largest loss that can occur: ε at δ = 0."""
+        return maximum(ZERO, sum((part.pure * n for part, n in self.parts), ZERO))
+
+    def mean(self) -> Interval:
+        """The expected loss (the Kullback-Leibler divergence)."""
+        return Interval.around(sum((part.mean * n for part, n in self.parts), ZERO), Theorem.HOCKEY_STICK)
+
+    @cached_property
+    def infinite(self) -> Number:
+        """The probability of an infinite loss."""
+        if all(part.infinite == 0 for part, _ in self.parts):
+            return ZERO
+        finite = ONE
+        for part, n in self.parts:
+            finite *= (1 - part.infinite) ** n
+        return 1 - finite
+
+    @property
+    def source(self) -> str:
+        """What an answer at δ > 0 rests on."""
+        return Theorem.HOCKEY_STICK if self._closed is not None else Theorem.DISCRETISATION
+
+    def delta_number(self, epsilon: Number) -> Number:
+        """δ(ε) as a certified number."""
+        if not self.parts:
+            return ZERO
+        if isinstance(self._closed, TwoAtomPower):
+            return minimum_one(self._closed.delta(epsilon) + self.infinite)
+        if self._closed is not None:
+            return minimum_one(self._closed.delta(epsilon))
+        if (self.pure - epsilon).b <= 0:
+            return ZERO
+        ends = [
+            self._composed("delta-down", up(epsilon), None).delta(up(epsilon), upper=False),
+            self._composed("delta-up", down(epsilon), None).delta(down(epsilon), upper=True),
+        ]
+        return between(maximum(ZERO, number(ends[0])), minimum_one(number(ends[1])))
+
+    def epsilon_number(self, delta: Number) -> Number:
+        """ε(δ) as a certified number: the least ε ≥ 0 with δ(ε) ≤ δ."""
+        if delta == 0:
+            return self.pure
+        if (self.infinite - delta).a > 0:
+            return INFINITY
+        if not self.parts:
+            return ZERO
+        if isinstance(self._closed, TwoAtomPower) and self.infinite == 0:
+            return self._closed.epsilon(delta)
+        if self._closed is not None:
+            return _invert(self.delta_number, delta, self._largest_epsilon(delta))
+        ends = []
+        for side, target in (("delta-down", up(delta)), ("delta-up", down(delta))):
+            composed = self._composed(side, None, target)  # type: ignore[arg-type]
+            ends.append(number(_invert_composed(composed, target, upper=side == "delta-up")))
+        return between(ends[0], iv.mpf([min(ends[1].a, self.pure.b), min(ends[1].b, self.pure.b)]))
+
+    def delta(self, epsilon: Any) -> Interval:
+        """δ(ε): the least δ for which the first law is (ε, δ)-close to the second."""
+        return Interval.around(self.delta_number(_at_least_zero(epsilon)), self.source)
+
+    def epsilon(self, delta: Any) -> Interval:
+        """ε(δ): the least ε for which the first law is (ε, δ)-close to the second."""
+        return Interval.around(self.epsilon_number(_probability(delta)), self.source)
+
+    def tail(self, epsilon: Any) -> Interval:
+        """P(L > ε). It is never below δ(ε); the two are often taken for each other."""
+        value = _at_least_zero(epsilon)
+        if isinstance(self._closed, TwoAtomPower):
+            return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
+        if isinstance(self._closed, GaussianLoss):
+            # L is normal with mean μ²/2 and deviation μ: its tail is a Gaussian δ without its second term.
+            return _gaussian_tail(self._closed.mu, value)
+        low = self._composed("loss-down", up(value), None).tail(up(value), upper=False)
+        high = self._composed("loss-up", down(value), None).tail(down(value), upper=True)
+        return Interval(max(0.0, low), min(1.0, high), Theorem.DISCRETISATION, Theorem.DISCRETISATION)
+
+    def density(self, points: int = 400) -> tuple[Array, Array]:
+        """Losses and their approximate probabilities (masses on a lattice), for plotting."""
+        composed = compose(self._placed("loss-down", self._step(points)), self._step(points), 0.0)
+        return composed.losses, np.maximum(0.0, composed.mass)
+
+    @cached_property
+    def _closed(self) -> Part | TwoAtomPower | None:
+        """A form that needs no lattice, where there is one."""
+        if len(self.parts) != 1:
+            return None
+        part, count = self.parts[0]
+        if count == 1:
+            return part
+        return two_atom_power(part, count) if isinstance(part, AtomLoss) else None
+
+    def _largest_epsilon(self, delta: Number) -> Number:
+        """A number that ε(δ) does not exceed."""
+        if self.pure.b < INFINITY:
+            return self.pure
+        assert isinstance(self._closed, GaussianLoss | MixtureLoss)
+        if isinstance(self._closed, GaussianLoss):
+            mu = self._closed.mu
+            return mu**2 / 2 + mu * iv.sqrt(2 * iv.log(1 / delta))
+        return number(2 * self._closed.span + 1)
+
+    def _step(self, most: int = 0) -> float:
+        """A lattice step: fine enough for 10⁻³ relative accuracy, coarse enough to stay fast."""
+        spans = [part.span for part, _ in self.parts]
+        counts = [n for _, n in self.parts]
+        if len(self.parts) == 1 and isinstance(self.parts[0][0], LaplaceLoss):
+            n, a = counts[0], spans[0]
+            # Of second order where many coordinates share the work, of first where few do.
+            pieces = max(6 * a * math.sqrt(n * min(1.0, a)), (1 << 17) / n, 8)
+            return a / (most or math.ceil(min(pieces, 4096, max(4, (1 << 21) / n))))
+        budget = most or min(1 << 20, max(1 << 14, 512 * sum(counts)))
+        return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / budget
+
+    def _placed(self, side: Side, step: float) -> list[tuple[Lattice, int]]:
+        return lattices(self.parts, step, side)
+
+    def _composed(self, side: Side, epsilon: float | None, delta: float | None) -> Composed:
+        step = self._step()
+        placed = self._placed(side, step)
+        if epsilon is not None:
+            tilt = tilt_for_epsilon(placed, step, epsilon)
+        else:
+            tilt = tilt_for_delta(placed, step, delta or 1.0)
+        return compose(placed, step, tilt)
+
+
+def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
+    """Join what has a closed form together: Gaussians, equal parts, powers of single atoms."""
+    square, others = ZERO, {}
+    for part, count in parts:
+        if count < 1:
+            raise InputError(f"a part must occur at least once, got {count}")
+        if isinstance(part, GaussianLoss):
+            square += part.mu**2 * count
+            continue
+        key = repr(part)
+        others[key] = (part, count + (others[key][1] if key in others else 0))
+    merged: list[tuple[Part, int]] = []
+    for part, count in others.values():
+        power = part.power(count) if isinstance(part, AtomLoss) else None
+        merged.append((part, count) if power is None else (power, 1))
+    if not square == 0:
+        merged.append((GaussianLoss(iv.sqrt(square)), 1))
+    return tuple(merged)
+
+
+def _bit(p: float, q: float) -> AtomLoss:
+    one, other = number(p), number(q)
+    return AtomLoss.between((one, 1 - one), (other, 1 - other))
+
+
+def _at_least_zero(epsilon: Any) -> Number:
+    value = number(epsilon)
+    if not value >= 0 or value.b == INFINITY:
+        raise InputError(f"epsilon must be a finite number, 0 or more, got {epsilon}")
+    return value
+
+
+def _probability(delta: Any) -> Number:
+    value = number(delta)
+    if not (value >= 0 and value < 1):
+        raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
+    return value
+
+
+def _invert(delta_of: Any, delta: Number, largest: Number) -> Number:
+    """Bisect a falling certified function; returns an enclosure of the point where it passes δ."""
+    if delta_of(ZERO).b <= delta.a:
+        return ZERO
+    ends = []
+    for upper in (False, True):
+        low, high = ZERO, iv.mpf(largest.b)
+        for _ in range(110):
+            point = iv.mpf(((low + high) / 2).mid)
+            value = delta_of(point)
+            if (value.b <= delta.a) if upper else not (value.a > delta.b):
+                high = point
+            else:
+                low = point
+            if high.b - low.a <= iv.mpf("1e-22") * high.b:
+                break
+        ends.append(high if upper else low)
+    return between(ends[0], ends[1])
+
+
+def _invert_composed(composed: Composed, delta: float, upper: bool) -> float:
+    """An ε with δ(ε) ≤ δ certified (upper), or one with δ(ε) > δ certified (lower)."""
+    low, high = 0.0, max(0.0, float(composed.losses[-1]))
+    if composed.delta(0.0, upper) <= delta:
+        return 0.0
+    if composed.delta(high, upper) > delta:
+        return math.inf if upper else high
+    f_low = math.log(composed.delta(0.0, upper) / delta)
+    f_high = math.log(max(composed.delta(high, upper), 1e-300) / delta)
+    for i in range(200):
+        if high - low <= 1e-10 * high:
+            break
+        # Regula falsi on the logarithm, with bisection every third step and where it stalls.
+        share = 0.5 if i % 3 == 2 else min(0.95, max(0.05, f_low / (f_low - f_high)))
+        point = low + share * (high - low)
+        value = composed.delta(point, upper)
+        if value <= delta:
+            high, f_high = point, math.log(max(value, 1e-300) / delta) - 1e-300
+        else:
+            low, f_low = point, math.log(value / delta)
+    return high if upper else low
+
+
+def _gaussian_tail(mu: Number, epsilon: Number) -> Interval:
+    from mpmath.ctx_mp import MPContext
+
+    mp = MPContext()
+    mp.dps = 60
+    z = middle(epsilon / mu - mu / 2)
+    value = mp.erfc(mp.mpf(z) / mp.sqrt(2)) / 2
+    slack = 1e-12 * (1 + z * z)  # z was rounded to a double
+    return Interval(
+        float(value) * (1 - slack), min(1.0, float(value) * (1 + slack)), Theorem.GAUSSIAN, Theorem.GAUSSIAN
+    )

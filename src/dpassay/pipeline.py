@@ -1,0 +1,101 @@
+"""A mechanism made of stages: text ─► encode ─► bound ─► noise ─► decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpassay.errors import InputError
+from dpassay.law import Law, as_vector
+from dpassay.neighbours import Neighbours
+from dpassay.noise import NOISES, Flip
+from dpassay.region import Everything, check_dimension
+from dpassay.stages import Dropout, Query, Reach, Stage
+
+MAX_STAGES = 100
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages in the order in which a value passes them. It is a mechanism: it can be run.
+
+    >>> from dpassay.law import Laplace
+    >>> from dpassay.noise import Additive
+    >>> from dpassay.stages import Clip
+    >>> adept = Pipeline((Clip("l2", 1), Additive(Laplace(2))), dim=32)
+    >>> print(adept)
+    clip(l2, 1) | laplace(2)
+    >>> adept.sample(np.ones(32), 5, np.random.default_rng(0)).shape
+    (5, 32)
+    """
+
+    stages: tuple[Stage, ...]
+    dim: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+        stages = list(self.stages)
+        if not 1 <= len(stages) <= MAX_STAGES:
+            raise InputError(f"a pipeline needs 1 to {MAX_STAGES} stages, got {len(stages)}")
+        before = Reach(Everything(self.dim))
+        for i, stage in enumerate(stages):
+            if isinstance(stage, Query) and i:
+                raise InputError("query must be the first stage: it says how far apart neighbours' answers are")
+            if isinstance(stage, Dropout) and any(not isinstance(s, Dropout) for s in stages[:i]):
+                raise InputError("dropout works on words: it must come before all stages that give vectors")
+            if isinstance(stage, Flip):
+                stage.reach(before)
+                stages[i] = stage = stage.for_region(before.region)
+            before = stage.reach(before)
+        object.__setattr__(self, "stages", tuple(stages))
+
+    def reaches(self) -> list[Reach]:
+        """What can come into each stage, and last what can come out of the pipeline."""
+        reaches = [Reach(Everything(self.dim))]
+        for stage in self.stages:
+            reaches.append(stage.reach(reaches[-1]))
+        return reaches
+
+    @property
+    def noise_positions(self) -> list[int]:
+        """Where the random stages are; word dropout is not one of them."""
+        return [i for i, stage in enumerate(self.stages) if isinstance(stage, NOISES)]
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What the stages suggest: a query's data sets, texts that differ in one word, or any two inputs."""
+        if isinstance(self.stages[0], Query):
+            return Neighbours("query")
+        return Neighbours("word" if isinstance(self.stages[0], Dropout) else "any")
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Pass a batch of inputs through all stages."""
+        return run(self.stages, batch, rng)
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
+        """Draw n outputs for one input: a vector, or a text if the pipeline can encode one."""
+        if isinstance(x, str):
+            return self.run([x] * n, rng)
+        return self.run(np.tile(as_vector(x), (n, 1)), rng)
+
+    def law(self, x: Any) -> Law:
+        """The exact law of the output, where the noise is one stage and the last."""
+        if self.noise_positions != [len(self.stages) - 1] or isinstance(self.stages[0], Dropout):
+            raise InputError("the law is known only for a pipeline whose one random stage is its last")
+        value = run(self.stages[:-1], as_vector(x)[None, :], np.random.default_rng(0))[0]
+        last = self.stages[-1]
+        assert isinstance(last, NOISES)
+        return last.law(value)
+
+    def __str__(self) -> str:
+        return " | ".join(str(stage) for stage in self.stages)
+
+
+def run(stages: Sequence[Stage], batch: Any, rng: np.random.Generator) -> Any:
+    """Pass a batch through some stages."""
+    for stage in stages:
+        batch = stage.run(batch, rng)
+    return batch

@@ -1,0 +1,521 @@
+"""The deterministic parts of a mechanism: what bounds a value before the noise, what decodes it after.
+
+Each stage runs on a batch (one value a row) and says what it can put out, given what comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from dpassay.enclosure import Number, down, iv, middle, minimum, number, up
+from dpassay.errors import InputError
+from dpassay.region import (
+    Apart,
+    Array,
+    Ball,
+    Bits,
+    Both,
+    Box,
+    Categories,
+    Everything,
+    Finite,
+    MinMax,
+    OneHot,
+    Region,
+    Sphere,
+    check_dimension,
+    check_positive,
+)
+
+INF = float("inf")
+NORMS: dict[str, float] = {"l1": 1.0, "l2": 2.0, "linf": INF}
+
+# What survives of an output when a stage is applied to it: everything, events far out in every
+# coordinate, the sign of each coordinate, or nothing that we know of.
+Keeps = Literal["all", "tails", "signs", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The values a stage can put out, and whether any two of them can come from two neighbours.
+
+    Where `exact` is false the region is only an outer bound: it serves for upper bounds alone.
+    """
+
+    region: Region
+    exact: bool = True
+
+
+@runtime_checkable
+class Stage(Protocol):
+    """One part of a pipeline."""
+
+    name: ClassVar[str]
+
+    def reach(self, before: Reach) -> Reach:
+        """What can come out, given what comes in."""
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Transform a batch."""
+
+
+def norm_power(norm: str) -> float:
+    """Read the name of a norm."""
+    if norm not in NORMS:
+        raise InputError(f"unknown norm {norm!r}; allowed: {', '.join(NORMS)}")
+    return NORMS[norm]
+
+
+def written(value: Number) -> str:
+    """Write a parameter for people: up to 12 digits."""
+    return f"{middle(value):.12g}"
+
+
+def _norms(batch: Array, p: float) -> Array:
+    return np.asarray(np.linalg.norm(batch, ord=p, axis=-1, keepdims=True))
+
+
+def _largest_norm(region: Region, p: float) -> float:
+    """The largest lp norm in a region, from above."""
+    if isinstance(region, Ball):
+        return up(region.diameter(p) / 2)
+    if isinstance(region, Both):
+        return min(_largest_norm(region.first, p), _largest_norm(region.second, p))
+    if isinstance(region, Sphere):
+        return up(region.diameter(p) / 2)
+    if isinstance(region, Box):
+        corner = [max(abs(middle(low)), abs(middle(high))) for low, high, _ in region.sides]
+        counts = [count for _, _, count in region.sides]
+        return float(np.linalg.norm(np.repeat(corner, counts), ord=p)) * (1 + 1e-12)
+    if isinstance(region, Bits | MinMax):
+        return float(np.linalg.norm(np.ones(region.dim), ord=p)) * (1 + 1e-12)
+    return 1.0 if isinstance(region, OneHot) else INF
+
+
+def _surrounds_zero(region: Region) -> bool:
+    """Whether every direction, scaled down, lies in the region and two such points can be neighbours."""
+    if isinstance(region, Box):
+        return all(down(low) < 0 < up(high) and up(low) < 0 < down(high) for low, high, _ in region.sides)
+    return isinstance(region, Everything | Ball | Both | Apart)
+
+
+@dataclass(frozen=True)
+class Encode:
+    """An opaque encoder to vectors of the pipeline's dimension: nothing is known of what it puts out.
+
+    >>> Encode(4).reach(Reach(Everything(4))).region
+    Everything(dim=4)
+    """
+
+    name: ClassVar[str] = "encode"
+    keeps: ClassVar[Keeps] = "all"
+    dim: int
+    function: Callable[[Any], Array] | None = None
+
+    def reach(self, before: Reach) -> Reach:
+        """Anything: the encoder may be any function."""
+        return Reach(Everything(self.dim))
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Apply the function, if one was given; vectors pass as they are."""
+        if self.function is not None:
+            return np.asarray(self.function(batch), dtype=float)
+        if not isinstance(batch, np.ndarray):
+            raise InputError("this encode stage is only a name: give it a function to run it on texts")
+        return batch
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Scale a vector down to norm C if it is longer.
+
+    >>> Clip("l2", 1).run(np.array([[3.0, 4.0]]), np.random.default_rng()).tolist()
+    [[0.6..., 0.8...]]
+    """
+
+    name: ClassVar[str] = "clip"
+    keeps: ClassVar[Keeps] = "signs"
+    norm: str
+    radius: Number
+
+    def __post_init__(self) -> None:
+        norm_power(self.norm)
+        object.__setattr__(self, "radius", check_positive(self.radius, "clipping constant"))
+
+    def reach(self, before: Reach) -> Reach:
+        """The ball, cut down to what could come in."""
+        region, p = before.region, NORMS[self.norm]
+        ball = Ball(p, self.radius, region.dim)
+        if isinstance(region, Finite):
+            return Reach(Finite(self.run(np.array(region.points), np.random.default_rng()).tolist()), before.exact)
+        if isinstance(region, Everything):
+            return Reach(ball, before.exact)
+        if isinstance(region, Apart):
+            return self._reach_of_query(region, ball, before.exact)
+        if _largest_norm(region, p) <= down(self.radius):
+            return before
+        if isinstance(region, Ball):
+            if region.p == p:
+                return Reach(Ball(p, minimum(region.radius, self.radius), region.dim), before.exact)
+            inside = _largest_norm(ball, region.p) <= down(region.radius)
+            return Reach(ball if inside else Both(region, ball), before.exact)
+        if isinstance(region, Box) and all(
+            up(low) <= -up(self.radius) and down(high) >= up(self.radius) for low, high, _ in region.sides
+        ):
+            return Reach(ball, before.exact)
+        return Reach(ball, exact=False)
+
+    def _reach_of_query(self, region: Apart, ball: Ball, exact: bool) -> Reach:
+        """l2 clipping never increases an l2 distance; in any norm clipping at most doubles a distance."""
+        if self.norm == "l2" and region.p == 2:
+            if down(region.distance) > up(2 * self.radius):
+                return Reach(ball, exact)
+            return Reach(region, exact)
+        if region.p == ball.p:
+            return Reach(Ball(ball.p, minimum(region.distance, self.radius), region.dim), exact=False)
+        return Reach(ball, exact=False)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Scale each row."""
+        radius = middle(self.radius)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return batch * np.minimum(1.0, np.nan_to_num(radius / _norms(batch, NORMS[self.norm]), nan=1.0))
+
+    def __str__(self) -> str:
+        return f"clip({self.norm}, {written(self.radius)})"
+
+
+@dataclass(frozen=True)
+class Normalise:
+    """Scale a vector to l2 norm 1. A zero vector stays zero.
+
+    >>> Normalise("l2").run(np.array([[3.0, 4.0]]), np.random.default_rng()).tolist()
+    [[0.6, 0.8]]
+    """
+
+    name: ClassVar[str] = "normalise"
+    keeps: ClassVar[Keeps] = "signs"
+    norm: str = "l2"
+
+    def __post_init__(self) -> None:
+        if self.norm != "l2":
+            raise InputError(f"normalise knows l2 only, got {self.norm!r}; use clip for other norms")
+
+    def reach(self, before: Reach) -> Reach:
+        """The sphere (and the zero vector, which is never farther from anything)."""
+        whole = _surrounds_zero(before.region) or isinstance(before.region, Sphere)
+        return Reach(Sphere(iv.mpf(1), before.region.dim), before.exact and whole)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Scale each row."""
+        norms = _norms(batch, 2)
+        return batch / np.where(norms == 0, 1.0, norms)
+
+    def __str__(self) -> str:
+        return f"normalise({self.norm})"
+
+
+@dataclass(frozen=True)
+class MinMaxScale:
+    """Shift and scale each vector so that its least coordinate is 0 and its largest 1.
+
+    A constant vector has no range; it becomes all zeros.
+
+    >>> MinMaxScale().run(np.array([[1.0, 3.0, 2.0], [5.0, 5.0, 5.0]]), np.random.default_rng()).tolist()
+    [[0.0, 1.0, 0.5], [0.0, 0.0, 0.0]]
+    """
+
+    name: ClassVar[str] = "minmax"
+    keeps: ClassVar[Keeps] = "nothing"
+
+    def reach(self, before: Reach) -> Reach:
+        """All vectors with a 0, a 1 and the rest between."""
+        region = before.region
+        whole = _surrounds_zero(region) or isinstance(region, Sphere | MinMax | Box)
+        return Reach(MinMax(region.dim), before.exact and whole)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Scale each row."""
+        low = np.min(batch, axis=-1, keepdims=True)
+        span = np.max(batch, axis=-1, keepdims=True) - low
+        return (batch - low) / np.where(span == 0, 1.0, span)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Squash:
+    """Apply tanh or the sigmoid to each coordinate.
+
+    >>> Squash("sigmoid").run(np.array([[0.0]]), np.random.default_rng()).tolist()
+    [[0.5]]
+    """
+
+    name: ClassVar[str] = "squash"
+    keeps: ClassVar[Keeps] = "all"
+    kind: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("tanh", "sigmoid"):
+            raise InputError(f"squash knows tanh and sigmoid, got {self.kind!r}")
+
+    def _exact(self, value: Number) -> Number:
+        if self.kind == "tanh":
+            return 1 - 2 / (iv.exp(2 * value) + 1)
+        return 1 / (1 + iv.exp(-value))
+
+    def reach(self, before: Reach) -> Reach:
+        """The open box between the two limits, or its part that bounded inputs give."""
+        region = before.region
+        whole = Box.cube(-1 if self.kind == "tanh" else 0, 1, region.dim)
+        if isinstance(region, Everything):
+            return Reach(whole, before.exact)
+        if isinstance(region, Box):
+            sides = tuple((self._exact(low), self._exact(high), n) for low, high, n in region.sides)
+            return Reach(Box(sides), before.exact)
+        limit = _largest_norm(region, INF)
+        if limit == INF:
+            return Reach(whole, exact=False)
+        box = Box.cube(self._exact(-number(limit)), self._exact(number(limit)), region.dim)
+        return Reach(box, before.exact and isinstance(region, Ball) and region.p == INF)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Squash each coordinate."""
+        if self.kind == "tanh":
+            return np.tanh(batch)
+        from scipy.special import expit
+
+        return expit(batch)
+
+    def __str__(self) -> str:
+        return f"squash({self.kind})"
+
+
+@dataclass(frozen=True)
+class Category:
+    """The input is one of k categories, written 0 to k−1.
+
+    >>> Category(3).reach(Reach(Everything(1))).region
+    Categories(size=3)
+    """
+
+    name: ClassVar[str] = "category"
+    keeps: ClassVar[Keeps] = "nothing"
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_dimension(self.size))
+
+    def reach(self, before: Reach) -> Reach:
+        """The categories."""
+        return Reach(Categories(self.size), before.exact)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Check the names; they pass as they are."""
+        if not np.isin(batch, np.arange(self.size)).all():
+            raise InputError(f"categories are the numbers 0 to {self.size - 1}")
+        return batch
+
+    def __str__(self) -> str:
+        return f"category({self.size})"
+
+
+@dataclass(frozen=True)
+class OneHotEncode:
+    """Write one of k categories as a vector with a single 1.
+
+    >>> OneHotEncode(3).run(np.array([[2.0]]), np.random.default_rng()).tolist()
+    [[0.0, 0.0, 1.0]]
+    """
+
+    name: ClassVar[str] = "onehot"
+    keeps: ClassVar[Keeps] = "nothing"
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_dimension(self.size))
+
+    def reach(self, before: Reach) -> Reach:
+        """The k vectors."""
+        return Reach(OneHot(self.size), before.exact)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Look each category up; a vector that is one-hot already passes as it is."""
+        batch = np.asarray(batch, dtype=float)
+        if batch.shape[-1] == self.size and self.size > 1:
+            return batch
+        Category(self.size).run(batch, rng)
+        return np.eye(self.size)[batch[..., 0].astype(int)]
+
+    def __str__(self) -> str:
+        return f"onehot({self.size})"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Write each coordinate in bits: its sign, m integer bits and n fraction bits, cut off beyond.
+
+    >>> Binary(2, 1).run(np.array([[-2.5]]), np.random.default_rng()).tolist()
+    [[1.0, 1.0, 0.0, 1.0]]
+    """
+
+    name: ClassVar[str] = "binary"
+    keeps: ClassVar[Keeps] = "signs"
+    integer: int
+    fraction: int
+
+    def __post_init__(self) -> None:
+        for what, bits in (("integer", self.integer), ("fraction", self.fraction)):
+            if not (bits == int(bits) and 0 <= bits <= 30):
+                raise InputError(f"binary needs a whole number of {what} bits from 0 to 30, got {bits}")
+            object.__setattr__(self, what, int(bits))
+
+    @property
+    def length(self) -> int:
+        """Bits for each coordinate."""
+        return 1 + self.integer + self.fraction
+
+    def reach(self, before: Reach) -> Reach:
+        """All bit strings, if the coordinates are not bounded more tightly than the bits are."""
+        region = before.region
+        unbounded = isinstance(region, Everything)
+        return Reach(Bits(region.dim * self.length), before.exact and unbounded)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Write each row as one bit string."""
+        batch = np.asarray(batch, dtype=float)
+        magnitude = np.floor(np.minimum(np.abs(batch) * 2.0**self.fraction, 2.0 ** (self.length - 1) - 1))
+        powers = 2 ** np.arange(self.length - 2, -1, -1, dtype=np.int64)
+        bits = (magnitude.astype(np.int64)[..., None] // powers) % 2
+        with_sign = np.concatenate([np.signbit(batch)[..., None], bits], axis=-1)
+        return with_sign.reshape(*batch.shape[:-1], -1).astype(float)
+
+    def __str__(self) -> str:
+        return f"binary({self.integer}, {self.fraction})"
+
+
+@dataclass(frozen=True)
+class Query:
+    """The answer to a query; on neighbouring data sets the answers are at most `distance` apart.
+
+    >>> middle(Query("l2", 1).reach(Reach(Everything(4))).region.diameter(2))
+    1.0
+    """
+
+    name: ClassVar[str] = "query"
+    keeps: ClassVar[Keeps] = "nothing"
+    norm: str
+    distance: Number
+
+    def __post_init__(self) -> None:
+        norm_power(self.norm)
+        object.__setattr__(self, "distance", check_positive(self.distance, "sensitivity"))
+
+    def reach(self, before: Reach) -> Reach:
+        """Any vector, with a bound on neighbours' distance."""
+        return Reach(Apart(NORMS[self.norm], self.distance, before.region.dim))
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Pass the answers on."""
+        return batch
+
+    def __str__(self) -> str:
+        return f"query({self.norm}, {written(self.distance)})"
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Leave each word out with probability mu, before the encoder sees the text.
+
+    >>> Dropout("0.5").run(["a b c"], np.random.default_rng(0))
+    ['a']
+    """
+
+    name: ClassVar[str] = "dropout"
+    keeps: ClassVar[Keeps] = "nothing"
+    mu: Number
+
+    def __post_init__(self) -> None:
+        mu = number(self.mu)
+        if not (mu >= 0 and mu < 1):
+            raise InputError(f"dropout needs a probability from 0 up to, not including, 1, got {middle(mu):g}")
+        object.__setattr__(self, "mu", mu)
+
+    def reach(self, before: Reach) -> Reach:
+        """Texts are not bounded."""
+        return before
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Drop words of each text; vectors, which have no words, cannot be run."""
+        if isinstance(batch, np.ndarray) and batch.dtype.kind == "f":
+            raise InputError("dropout works on words: run this pipeline on texts")
+        mu = middle(self.mu)
+        return [" ".join(w for w in str(text).split() if rng.random() >= mu) for text in batch]
+
+    def __str__(self) -> str:
+        return f"dropout({written(self.mu)})"
+
+
+@dataclass(frozen=True)
+class Round:
+    """Round each coordinate to the nearest whole number.
+
+    >>> Round().run(np.array([[0.4, 1.6]]), np.random.default_rng()).tolist()
+    [[0.0, 2.0]]
+    """
+
+    name: ClassVar[str] = "round"
+    keeps: ClassVar[Keeps] = "tails"
+
+    def reach(self, before: Reach) -> Reach:
+        """Rounded values; as an outer bound a box half a unit wider, or everything."""
+        region = before.region
+        if isinstance(region, Bits | OneHot | Categories):
+            return before
+        if isinstance(region, Finite):
+            return Reach(Finite(np.rint(np.array(region.points)).tolist()), before.exact)
+        limit = _largest_norm(region, INF)
+        if limit == INF:
+            return Reach(Everything(region.dim), before.exact and isinstance(region, Everything))
+        return Reach(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Round."""
+        return np.rint(batch)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Function:
+    """Any function; `decode` in a pipeline's text. After the noise it is post-processing.
+
+    Nothing is known of it, so bounds hold for the worst such function (one that loses nothing).
+
+    >>> Function(lambda batch: batch * 2).run(np.array([[1.0]]), np.random.default_rng()).tolist()
+    [[2.0]]
+    """
+
+    name: ClassVar[str] = "decode"
+    keeps: ClassVar[Keeps] = "all"
+    function: Callable[[Any], Any] | None = None
+
+    def reach(self, before: Reach) -> Reach:
+        """Anything."""
+        return Reach(Everything(before.region.dim))
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Apply it, if one was given."""
+        return batch if self.function is None else self.function(batch)
+
+    def __str__(self) -> str:
+        return self.name

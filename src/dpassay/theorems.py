@@ -1,0 +1,39 @@
+"""The theorems that bounds rest on. Each has a page, docs/proofs/<name>.md, with statement and proof."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Theorem(StrEnum):
+    """A proved statement; its value is the name of its page in docs/proofs.
+
+    >>> Theorem.LAPLACE.page
+    'docs/proofs/laplace.md'
+    """
+
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+    ONE_SIDED = "one-sided"
+    MIXTURE = "mixture"
+    RANDOMIZED_RESPONSE = "randomized-response"
+    EXPONENTIAL = "exponential"
+    DIAMETERS = "diameters"
+    WORST_SHIFT = "worst-shift"
+    RENYI = "renyi"
+    PURE_TO_APPROXIMATE = "pure-to-approximate"
+    HOCKEY_STICK = "hockey-stick"
+    COMPOSITION = "composition"
+    DISCRETISATION = "discretisation"
+    GROUP = "group"
+    DROPOUT = "dropout"
+    POST_PROCESSING = "post-processing"
+    TWO_NOISES = "two-noises"
+    UNBOUNDED = "unbounded"
+    NO_NOISE = "no-noise"
+    ROUNDING = "rounding"
+
+    @property
+    def page(self) -> str:
+        """Where the proof stands."""
+        return f"docs/proofs/{self.value}.md"
