@@ -1,0 +1,1 @@
+"""Is that ε real? Exact, re-checkable verdicts on differential-privacy claims."""

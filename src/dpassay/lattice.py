@@ -61,7 +61,7 @@ def _gather(index: Array, mass: Array, shift: float, infinite: float) -> Lattice
     infinite += float(mass[~finite].sum())
     whole: NDArray[np.int64] = index[finite].astype(np.int64)
     start = int(whole.min()) if len(whole) else 0
-    gathered = np.bincount(whole - start, weights=mass[finite])
+    gathered: Array = np.bincount(whole - start, weights=mass[finite]).astype(float)
     used = np.flatnonzero(gathered)
     return Lattice(start + int(used[0]), gathered[used[0] : used[-1] + 1], shift, infinite)
 
@@ -174,7 +174,7 @@ def compose(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> C
     start = sum(lattice.start * count for lattice, count in parts)
     shift = sum(lattice.shift * count for lattice, count in parts)
     return Composed(
-        losses=(start + np.arange(support)) * step + shift,
+        losses=np.asarray((start + np.arange(support)) * step + shift, dtype=np.float64),
         mass=mass,
         tilt=tilt,
         log_norm=log_norm,

@@ -222,7 +222,8 @@ class Loss:
 
 def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
     """Join what has a closed form together: Gaussians, equal parts, powers of single atoms."""
-    square, others = ZERO, {}
+    square = ZERO
+    others: dict[str, tuple[Part, int]] = {}
     for part, count in parts:
         if count < 1:
             raise InputError(f"a part must occur at least once, got {count}")
@@ -310,6 +311,5 @@ def _gaussian_tail(mu: Number, epsilon: Number) -> Interval:
     z = middle(epsilon / mu - mu / 2)
     value = mp.erfc(mp.mpf(z) / mp.sqrt(2)) / 2
     slack = 1e-12 * (1 + z * z)  # z was rounded to a double
-    return Interval(
-        float(value) * (1 - slack), min(1.0, float(value) * (1 + slack)), Theorem.GAUSSIAN, Theorem.GAUSSIAN
-    )
+    low, high = float(value) * (1 - slack), min(1.0, float(value) * (1 + slack))
+    return Interval(low, high, Theorem.GAUSSIAN, Theorem.GAUSSIAN)

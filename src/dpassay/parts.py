@@ -164,7 +164,7 @@ class GaussianLoss:
         mu = up(self.mu) if upper else down(self.mu)
         width = step * stride
         last = math.ceil(self.span / width)
-        edges = np.arange(-last, last + 1) * width
+        edges: Array = np.arange(-last, last + 1) * np.float64(width)
 
         def masses(mean: float) -> Array:
             z = (edges - mean) / mu

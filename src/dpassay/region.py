@@ -108,9 +108,8 @@ def check_positive(value: Any, what: str) -> Number:
     """Refuse a number that is not positive and finite."""
     enclosed = number(value)
     if not (enclosed > 0) or enclosed.b == float("inf"):
-        raise InputError(
-            f"{what} must be positive and finite, got {value if isinstance(value, str) else middle(enclosed):g}"
-        )
+        given = value if isinstance(value, str) else f"{middle(enclosed):g}"
+        raise InputError(f"{what} must be positive and finite, got {given}")
     return enclosed
 
 
