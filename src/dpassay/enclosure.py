@@ -90,7 +90,7 @@ def up(value: Number) -> float:
     >>> up(number("0.1")) >= 0.1
     True
     """
-    return -down(-value)
+    return 0.0 - down(-value)
 
 
 def middle(value: Number) -> float:

@@ -8,7 +8,7 @@ lattice. See docs/proofs/hockey-stick.md and docs/proofs/composition.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,9 +22,11 @@ from dpassay.interval import Interval
 from dpassay.lattice import Composed, Lattice, Side, compose, lattices, tilt_for_delta, tilt_for_epsilon
 from dpassay.law import BitLaw, Gaussian, Laplace, Law, Mixture, Noise, OneSided, Pmf, Shifted
 from dpassay.mixture import MixtureLoss
-from dpassay.parts import AtomLoss, GaussianLoss, LaplaceLoss, Part, minimum_one
+from dpassay.parts import AtomLoss, GaussianLoss, LaplaceLoss, Part, minimum_one, normal_tail
 from dpassay.region import Array
 from dpassay.theorems import Theorem
+
+MOST_ATOMS = 1024
 
 
 def coordinate_loss(noise: Noise, shift: Number) -> Part:
@@ -164,8 +166,9 @@ class Loss:
         if isinstance(self._closed, TwoAtomPower):
             return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
         if isinstance(self._closed, GaussianLoss):
-            # L is normal with mean μ²/2 and deviation μ: its tail is a Gaussian δ without its second term.
-            return _gaussian_tail(self._closed.mu, value)
+            # L is normal with mean μ²/2 and deviation μ.
+            mu = self._closed.mu
+            return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
         low = self._composed("loss-down", up(value), None).tail(up(value), upper=False)
         high = self._composed("loss-up", down(value), None).tail(down(value), upper=True)
         return Interval(max(0.0, low), min(1.0, high), Theorem.DISCRETISATION, Theorem.DISCRETISATION)
@@ -233,9 +236,18 @@ def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
         key = repr(part)
         others[key] = (part, count + (others[key][1] if key in others else 0))
     merged: list[tuple[Part, int]] = []
+    product: AtomLoss | None = None
     for part, count in others.values():
         power = part.power(count) if isinstance(part, AtomLoss) else None
-        merged.append((part, count) if power is None else (power, 1))
+        if power is None:
+            merged.append((part, count))
+        elif product is None or len(product.atoms) * len(power.atoms) > MOST_ATOMS:
+            merged += [(product, 1)] if product is not None else []
+            product = power
+        else:
+            product = product.product(power)
+    if product is not None:
+        merged.append((product, 1))
     if not square == 0:
         merged.append((GaussianLoss(iv.sqrt(square)), 1))
     return tuple(merged)
@@ -260,24 +272,22 @@ def _probability(delta: Any) -> Number:
     return value
 
 
-def _invert(delta_of: Any, delta: Number, largest: Number) -> Number:
-    """Bisect a falling certified function; returns an enclosure of the point where it passes δ."""
+def _invert(delta_of: Callable[[Number], Number], delta: Number, largest: Number) -> Number:
+    """Enclose the point where a falling certified function passes δ."""
     if delta_of(ZERO).b <= delta.a:
         return ZERO
-    ends = []
-    for upper in (False, True):
-        low, high = ZERO, iv.mpf(largest.b)
-        for _ in range(110):
-            point = iv.mpf(((low + high) / 2).mid)
-            value = delta_of(point)
-            if (value.b <= delta.a) if upper else not (value.a > delta.b):
-                high = point
-            else:
-                low = point
-            if high.b - low.a <= iv.mpf("1e-22") * high.b:
-                break
-        ends.append(high if upper else low)
-    return between(ends[0], ends[1])
+    target = math.log(middle(delta))
+
+    def gap(epsilon: float) -> float:
+        return math.log(max(middle(delta_of(number(epsilon))), 1e-300)) - target
+
+    low, high = falling_root(gap, 0.0, up(largest), 1e-15)
+    guess = number((low + high) / 2)
+    for slack in ("1e-14", "1e-12", "1e-9", "1e-6", "1e-4", "1e-2", "1e-1"):
+        ends = guess * (1 - number(slack)), guess * (1 + number(slack))
+        if delta_of(ends[0]).a > delta.b and delta_of(ends[1]).b <= delta.a:
+            return between(*ends)
+    return between(ZERO, largest)
 
 
 def _invert_composed(composed: Composed, delta: float, upper: bool) -> float:
@@ -287,29 +297,22 @@ def _invert_composed(composed: Composed, delta: float, upper: bool) -> float:
         return 0.0
     if composed.delta(high, upper) > delta:
         return math.inf if upper else high
-    f_low = math.log(composed.delta(0.0, upper) / delta)
-    f_high = math.log(max(composed.delta(high, upper), 1e-300) / delta)
-    for i in range(200):
-        if high - low <= 1e-10 * high:
-            break
-        # Regula falsi on the logarithm, with bisection every third step and where it stalls.
-        share = 0.5 if i % 3 == 2 else min(0.95, max(0.05, f_low / (f_low - f_high)))
-        point = low + share * (high - low)
-        value = composed.delta(point, upper)
-        if value <= delta:
-            high, f_high = point, math.log(max(value, 1e-300) / delta) - 1e-300
-        else:
-            low, f_low = point, math.log(value / delta)
+    low, high = falling_root(lambda e: math.log(max(composed.delta(e, upper), 1e-300) / delta), low, high, 1e-10)
     return high if upper else low
 
 
-def _gaussian_tail(mu: Number, epsilon: Number) -> Interval:
-    from mpmath.ctx_mp import MPContext
-
-    mp = MPContext()
-    mp.dps = 60
-    z = middle(epsilon / mu - mu / 2)
-    value = mp.erfc(mp.mpf(z) / mp.sqrt(2)) / 2
-    slack = 1e-12 * (1 + z * z)  # z was rounded to a double
-    low, high = float(value) * (1 - slack), min(1.0, float(value) * (1 + slack))
-    return Interval(low, high, Theorem.GAUSSIAN, Theorem.GAUSSIAN)
+def falling_root(gap: Callable[[float], float], low: float, high: float, width: float) -> tuple[float, float]:
+    """Shrink a bracket of the root of a falling function: gap(low) > 0 ≥ gap(high) stays true."""
+    at_low, at_high = gap(low), gap(high)
+    for i in range(200):
+        if high - low <= width * high:
+            break
+        # Regula falsi, with a bisection every third step so that neither end can stall.
+        share = 0.5 if i % 3 == 2 else min(0.95, max(0.05, at_low / (at_low - at_high)))
+        point = low + share * (high - low)
+        value = gap(point)
+        if value <= 0:
+            high, at_high = point, min(value, -1e-300)
+        else:
+            low, at_low = point, value
+    return low, high

@@ -185,14 +185,22 @@ class GaussianLoss:
         return Cells(p, centre, low, high)
 
 
+def normal_tail(z: Number) -> Number:
+    """P(N(0,1) > z).
+
+    >>> round(up(normal_tail(ONE)), 9)
+    0.158655254
+    """
+    return between(_tail_at(z.b), _tail_at(z.a))
+
+
+def _tail_at(z: Number) -> Number:
+    value = _mp.erfc(_mp.make_mpf(z._mpi_[0]) / _mp.sqrt(2)) / 2
+    return iv.make_mpf((value._mpf_, value._mpf_)) * (1 + _ERFC_SLACK * iv.mpf([-1, 1]))
+
+
 def _gaussian_delta(epsilon: Number, mu: Number) -> Number:
-    e, m = (_mp.make_mpf(v._mpi_[0]) for v in (epsilon, mu))
-    root = _mp.sqrt(2)
-    first = _mp.erfc((e / m - m / 2) / root) / 2
-    second = _mp.exp(e) * _mp.erfc((e / m + m / 2) / root) / 2
-    value = iv.make_mpf(((first - second)._mpf_, (first - second)._mpf_))
-    size = iv.make_mpf((first._mpf_, first._mpf_))
-    return value + size * _ERFC_SLACK * iv.mpf([-1, 1])
+    return normal_tail(epsilon / mu - mu / 2) - iv.exp(epsilon) * normal_tail(epsilon / mu + mu / 2)
 
 
 @dataclass(frozen=True)
@@ -253,6 +261,13 @@ class AtomLoss:
         atoms = tuple((loss * count, p**count) for loss, p in self.atoms)
         infinite = 1 - (1 - self.infinite) ** count if self.infinite != 0 else ZERO
         return AtomLoss(atoms, infinite)
+
+    def product(self, other: AtomLoss) -> AtomLoss:
+        """The loss of both together."""
+        pairs = ((a, p, b, r) for a, p in self.atoms for b, r in other.atoms)
+        finite = (1 - self.infinite) * (1 - other.infinite)
+        infinite = ZERO if self.infinite == 0 and other.infinite == 0 else 1 - finite
+        return AtomLoss(tuple((a + b, p * r) for a, p, b, r in pairs), infinite)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """The atoms themselves."""

@@ -6,9 +6,9 @@ A pair is written in blocks, so that 10⁵ equal coordinates take one line. See 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,15 @@ MAX_DIMENSION = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`count` coordinates in which the first vector is x and the second is y."""
+    """`count` coordinates in which the first vector is x and the second is y.
+
+    They are the next ones in order; or the next even ones, or the next odd ones, counted from 0.
+    """
 
     x: Number
     y: Number
     count: int
+    positions: Literal["all", "even", "odd"] = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +55,31 @@ class Pair:
     @property
     def first(self) -> Array:
         """The first vector as doubles."""
-        return self._expand([middle(b.x) for b in self.blocks])
+        return self._expand("x")
 
     @property
     def second(self) -> Array:
         """The second vector as doubles."""
-        return self._expand([middle(b.y) for b in self.blocks])
+        return self._expand("y")
 
-    def _expand(self, values: list[float]) -> Array:
-        return np.repeat(np.array(values, dtype=float), [b.count for b in self.blocks])
+    def _expand(self, side: Literal["x", "y"]) -> Array:
+        def runs(positions: str) -> Array:
+            chosen = [b for b in self.blocks if b.positions == positions]
+            return np.repeat([middle(getattr(b, side)) for b in chosen], [b.count for b in chosen]).astype(float)
+
+        even, odd = runs("even"), runs("odd")
+        mixed = np.zeros(len(even) + len(odd))
+        mixed[::2], mixed[1::2] = even, odd
+        return np.concatenate([runs("all"), mixed])
+
+    def by_parity(self) -> Pair:
+        """The same pair with even and odd coordinates in blocks of their own."""
+        if all(b.positions != "all" for b in self.blocks):
+            return self
+        first, second = self.first, self.second
+        even, odd = (Pair.of(first[start::2], second[start::2]).blocks for start in (0, 1))
+        evens = (replace(block, positions="even") for block in even)
+        return Pair((*evens, *(replace(block, positions="odd") for block in odd)))
 
     @classmethod
     def of(cls, first: Iterable[float], second: Iterable[float]) -> Pair:

@@ -55,6 +55,7 @@ class Stage(Protocol):
     """One part of a pipeline."""
 
     name: ClassVar[str]
+    keeps: ClassVar[Keeps]
 
     def reach(self, before: Reach) -> Reach:
         """What can come out, given what comes in."""

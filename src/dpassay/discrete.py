@@ -1,0 +1,202 @@
+"""Losses of noise with finitely many outputs: flipped bits, categories, the exponential mechanism.
+
+Proofs: docs/proofs/randomized-response.md and docs/proofs/exponential.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dpassay.curves import Curve, PairCurve, PureCurve, WorstOf
+from dpassay.enclosure import ONE, ZERO, Number, iv, log_add, maximum
+from dpassay.errors import InputError
+from dpassay.loss import Loss
+from dpassay.noise import BitNoise, Choose, Flip, NoiseStage
+from dpassay.parts import AtomLoss
+from dpassay.profile import Candidate, Profile
+from dpassay.region import Apart, Ball, Block, Box, Categories, Everything, OneHot, Pair, Region
+from dpassay.stages import Reach
+from dpassay.theorems import Theorem
+
+_RESPONSE = Theorem.RANDOMIZED_RESPONSE
+
+
+def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Profile:
+    """Bound the loss of a noise stage with finitely many outputs."""
+    region = reach.region
+    if isinstance(stage, Choose):
+        return _choose(stage, reach, pushed)
+    if isinstance(stage, Flip) and isinstance(region, Categories):
+        return _categories(stage, region)
+    if isinstance(stage, Flip):
+        stage = stage.on_bits
+    if not isinstance(stage, BitNoise):
+        raise InputError(f"no exact loss is known for the stage {stage.name}")
+    pairs = _one_hot_pairs(region) if isinstance(region, OneHot) else _bit_pairs(stage, region)
+    curves = [(pair, bit_curve(stage, pair)) for pair in pairs]
+    shown = curves if reach.exact else [(pair, bit_curve(stage, pair)) for pair in pushed]
+    candidates = tuple(Candidate(pair, curve) for pair, curve in shown if curve.losses[0].parts)
+    worst: Curve = WorstOf(tuple(curve for _, curve in curves), _RESPONSE)
+    if isinstance(region, OneHot) or _symmetric(stage):
+        return Profile(candidates, (worst,), (_RESPONSE,))
+    return Profile(candidates, (PureCurve(worst.pure, _RESPONSE), _dominating(stage, region.dim)), (_RESPONSE,))
+
+
+def _symmetric(stage: BitNoise) -> bool:
+    """Whether ones and zeros are treated alike everywhere, so that both ways of a pair are alike."""
+    gaps = [stage.even - stage.odd, stage.even + stage.zero - 1]
+    return all(abs(gap).b < iv.mpf("1e-40") for gap in gaps)
+
+
+def _bit(one: Number, other: Number) -> AtomLoss:
+    return AtomLoss.between((one, 1 - one), (other, 1 - other))
+
+
+def bit_curve(stage: BitNoise, pair: Pair) -> PairCurve:
+    """The loss between two bit strings, both ways."""
+    losses = []
+    blocks = pair.by_parity().blocks
+    for first, second in (("x", "y"), ("y", "x")):
+        parts = []
+        for block in blocks:
+            chance = stage.even if block.positions == "even" else stage.odd
+            p, q = (chance if getattr(block, side) == 1 else stage.zero for side in (first, second))
+            if not p == q:
+                parts.append((_bit(p, q), block.count))
+        losses.append(Loss(tuple(parts)))
+    return PairCurve(tuple(losses), _RESPONSE)
+
+
+def _bit_pairs(stage: BitNoise, region: Region) -> list[Pair]:
+    """All bits differ; which string has the ones at even and which at odd positions is tried both ways."""
+    odd = region.dim // 2
+    even = region.dim - odd
+    alike = [Block(ONE, ZERO, even, "even"), Block(ONE, ZERO, odd, "odd")]
+    opposed = [Block(ONE, ZERO, even, "even"), Block(ZERO, ONE, odd, "odd")]
+    choices = [alike] if _symmetric(stage) or not odd else [alike, opposed]
+    return [Pair(tuple(block for block in blocks if block.count)) for blocks in choices]
+
+
+def _one_hot_pairs(region: OneHot) -> list[Pair]:
+    """One pair for each choice of parities of the two positions."""
+    odd = region.dim // 2
+    even = region.dim - odd
+    one, other = Block(ONE, ZERO, 1), Block(ZERO, ONE, 1)
+    pairs = []
+    for evens, odds in (([one], [other]), ([one, other], []), ([], [one, other])):
+        if len(evens) <= even and len(odds) <= odd:
+            rest = [Block(ZERO, ZERO, even - len(evens), "even"), Block(ZERO, ZERO, odd - len(odds), "odd")]
+            blocks = [replace(b, positions="even") for b in evens] + [replace(b, positions="odd") for b in odds]
+            pairs.append(Pair(tuple(block for block in (*blocks, *rest) if block.count)))
+    return pairs or [region.farthest(1)]
+
+
+def _dominating(stage: BitNoise, dim: int) -> PairCurve:
+    """Each bit replaced by a pair that is at least as far apart as either way of it, at every ε."""
+    parts = tuple(
+        (_envelope(chance, stage.zero), count)
+        for chance, count in ((stage.even, dim - dim // 2), (stage.odd, dim // 2))
+        if count
+    )
+    return PairCurve((Loss(parts),), _RESPONSE)
+
+
+def _envelope(p: Number, q: Number) -> AtomLoss:
+    """The largest of the lines P(E) − z·Q(E) over all events and both ways, as a loss in its own right.
+
+    Where the slope of the envelope changes by s at z, Q has mass s and P has z·s.
+    """
+    lines = [(ONE, ONE), (p, q), (1 - p, 1 - q), (q, p), (1 - q, 1 - p), (ZERO, ZERO)]  # height, fall
+    lines.sort(key=lambda line: (-float(line[0].mid), -float(line[1].mid)))
+    here, atoms = lines[0], []
+    while here[1].b > 0:
+        later = [(_crossing(here, line), line) for line in lines if line[1].mid < here[1].mid]
+        z, there = min(later, key=lambda pair: (float(pair[0].mid), float(pair[1][1].mid)))
+        if z.b > 0:
+            atoms.append((iv.log(z), z * (here[1] - there[1])))
+        here = there
+    return AtomLoss(tuple(atoms), maximum(ZERO, here[0]))
+
+
+def _crossing(first: tuple[Number, Number], second: tuple[Number, Number]) -> Number:
+    return (first[0] - second[0]) / (first[1] - second[1])
+
+
+def _categories(stage: Flip, region: Categories) -> Profile:
+    """k-ary randomized response: all pairs are alike."""
+    k = region.size
+    if k == 1:
+        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
+    keep, other = stage.keep, (1 - stage.keep) / (k - 1)
+    rest = other * (k - 2)
+    if keep == other:
+        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
+    curve = PairCurve((Loss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
+    pair = Pair((Block(ZERO, ONE, 1),))
+    return Profile((Candidate(pair, curve),), (curve,), (_RESPONSE,))
+
+
+def choose_curve(stage: Choose, pair: Pair) -> PairCurve:
+    """The loss of the exponential mechanism between two score vectors, both ways."""
+    losses = []
+    for first, second in (("x", "y"), ("y", "x")):
+        scores = [[getattr(block, side) * stage.rate for block in pair.blocks] for side in (first, second)]
+        totals = [_log_total(values, [block.count for block in pair.blocks]) for values in scores]
+        atoms = []
+        for x, y, block in zip(*scores, pair.blocks, strict=True):
+            chance = iv.exp(x - totals[0]) * block.count
+            atoms.append((x - totals[0] - y + totals[1], chance))
+        losses.append(Loss(((AtomLoss(tuple(atoms)), 1),)))
+    return PairCurve(tuple(losses), Theorem.EXPONENTIAL)
+
+
+def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
+    total: Number | None = None
+    for score, count in zip(scores, counts, strict=True):
+        term = score + iv.log(iv.mpf(count))
+        total = term if total is None else log_add(total, term)
+    return total
+
+
+def _choose(stage: Choose, reach: Reach, pushed: list[Pair]) -> Profile:
+    """Scores in a region: 2·rate·Δ∞ always holds; on a cube the worst pair is known exactly."""
+    region, theorem = reach.region, Theorem.EXPONENTIAL
+    if region.dim == 1:
+        return Profile((), (PureCurve(ZERO, theorem),), (theorem,))
+    general = PureCurve(2 * stage.rate * region.diameter(float("inf")), theorem)
+    if isinstance(region, Everything):
+        infinite = PairCurve((Loss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
+        known = (Candidate(region.farthest(1), infinite),) if reach.exact else ()
+        return Profile(known, (general,), (Theorem.UNBOUNDED,))
+    pairs = _score_pairs(region, stage) if reach.exact else pushed
+    candidates = tuple(Candidate(pair, choose_curve(stage, pair)) for pair in pairs)
+    if reach.exact and _cube(region) is not None:
+        exact = PureCurve(maximum(*(c.curve.pure for c in candidates)), theorem)
+        return Profile(candidates, (general, exact), (theorem,))
+    tails = general.pure if reach.exact and isinstance(region, Apart) and region.p == float("inf") else None
+    return Profile(candidates, (general,), (theorem,), pure_from_tails=tails, pair=pairs[0] if pairs else None)
+
+
+def _cube(region: Region) -> tuple[Number, Number] | None:
+    if isinstance(region, Ball) and region.p == float("inf"):
+        return -region.radius, region.radius
+    if isinstance(region, Box) and len(region.sides) == 1:
+        return region.sides[0][0], region.sides[0][1]
+    return None
+
+
+def _score_pairs(region: Region, stage: Choose) -> list[Pair]:
+    """One output's score high against all others', and the other way round."""
+    cube = _cube(region)
+    if cube is not None:
+        low, high = cube
+        return [Pair((Block(high, low, 1), Block(low, high, region.dim - 1)))]
+    if isinstance(region, Apart) and region.p == float("inf"):
+        half = region.distance / 2
+        return [
+            # Far behind the others, the first output gains the most; level with them, most often.
+            Pair((Block(half - base, -half - base, 1), Block(-half, half, region.dim - 1)))
+            for base in (60 / stage.rate + region.distance, ZERO)
+        ]
+    return [region.farthest(q) for q in (1.0, 2.0, float("inf"))]

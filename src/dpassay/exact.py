@@ -1,0 +1,347 @@
+"""From a pipeline to bounds on its privacy loss: one walk along the stages.
+
+The region just before the noise gives pairs of neighbours, the noise gives each pair's exact loss, and
+a theorem bounds all pairs at once. What comes after the noise is post-processing. The result is a
+`Profile`: curves of real pairs (from below) and curves that hold for all pairs (from above).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from dpassay.curves import Curve, DropoutCurve, PairCurve, PureCurve, RenyiCurve, WorstOf
+from dpassay.discrete import discrete_profile
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, iv, maximum, minimum, number
+from dpassay.errors import InputError
+from dpassay.law import Gaussian, Laplace, Mixture, Noise, OneSided
+from dpassay.loss import Loss
+from dpassay.neighbours import Neighbours
+from dpassay.noise import Additive, NoiseStage
+from dpassay.parts import AtomLoss
+from dpassay.pipeline import Pipeline, run
+from dpassay.profile import Candidate, Profile
+from dpassay.region import (
+    Apart,
+    Ball,
+    Bits,
+    Block,
+    Both,
+    Box,
+    Everything,
+    Finite,
+    MinMax,
+    OneHot,
+    Pair,
+    Region,
+    Sphere,
+)
+from dpassay.stages import Dropout, Keeps, Reach
+from dpassay.theorems import Theorem
+
+INF = float("inf")
+# Beyond this many coordinates the lattice would be too large: fewer coordinates give the lower
+# bound (leaving some out is post-processing) and Rényi divergences the upper one.
+MOST_COORDINATES = 1 << 18
+
+
+def analyse(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
+    """Bound the loss of a pipeline between neighbours.
+
+    >>> from dpassay.expression import parse
+    >>> profile = analyse(parse("clip(l2, 1) | laplace(2)", dim=32), Neighbours())
+    >>> round(float(profile.pure.mid), 9)
+    5.656854249
+    """
+    positions = pipeline.noise_positions
+    if not positions:
+        return _without_noise(pipeline)
+    profiles = [_at_noise(pipeline, position, neighbours) for position in positions]
+    profile = profiles[0] if len(profiles) == 1 else _several(pipeline, profiles, neighbours)
+    return _behind_dropout(pipeline, neighbours, profile)
+
+
+def _several(pipeline: Pipeline, profiles: list[Profile], neighbours: Neighbours) -> Profile:
+    """Noise after noise is post-processing, so every stage's upper bound holds."""
+    positions = pipeline.noise_positions
+    stages = [pipeline.stages[i] for i in positions]
+    noises = [stage.noise for stage in stages if isinstance(stage, Additive)]
+    adjacent = positions == list(range(positions[0], positions[-1] + 1))
+    if adjacent and len(noises) == len(stages):
+        return _sum_of_noises(pipeline, noises, neighbours)
+    # What unbounded inputs make of a first noise is as if there had been none.
+    last = profiles[-1]
+    swamped = pipeline.reaches()[positions[-1]].exact
+    uppers = tuple(curve for profile in profiles for curve in profile.uppers)
+    return replace(last, uppers=uppers, candidates=last.candidates if swamped else (), theorems=(Theorem.TWO_NOISES,))
+
+
+def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbours) -> Profile:
+    """Noises added one after another: each bounds the sum; in the far tails the widest Laplace decides."""
+    first, last = pipeline.noise_positions[0], pipeline.noise_positions[-1]
+
+    def alone(noise: Noise) -> Profile:
+        stages = (*pipeline.stages[:first], Additive(noise), *pipeline.stages[last + 1 :])
+        return _at_noise(Pipeline(stages, pipeline.dim), first, neighbours)
+
+    sigmas = [noise.sigma for noise in noises if isinstance(noise, Gaussian)]
+    if len(sigmas) == len(noises):
+        joined = alone(Gaussian(iv.sqrt(sum((sigma**2 for sigma in sigmas), ZERO))))
+        return replace(joined, theorems=(*joined.theorems, Theorem.TWO_NOISES))
+    each = [alone(noise) for noise in noises]
+    uppers = tuple(curve for profile in each for curve in profile.uppers)
+    profile = Profile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
+    known = _keeps(pipeline, last) in ("all", "tails") and all(isinstance(n, Gaussian | Laplace) for n in noises)
+    if any(Theorem.UNBOUNDED in p.theorems for p in each):
+        return replace(each[0], uppers=uppers)
+    if not known:
+        return profile
+    pairs = [c.pair for p in each for c in p.candidates] + [p.pair for p in each if p.pair is not None]
+    return replace(profile, pure_from_tails=minimum(*(p.lower_pure for p in each)), pair=pairs[0] if pairs else None)
+
+
+def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Profile) -> Profile:
+    """Word dropout helps neighbours that differ in one word; between any two texts it is no help."""
+    kept = ONE
+    for stage in pipeline.stages:
+        if isinstance(stage, Dropout):
+            kept *= 1 - stage.mu
+    if neighbours.kind != "word" or not kept < 1:
+        return profile
+    mu = 1 - kept
+    candidates = tuple(replace(c, curve=DropoutCurve(c.curve, mu)) for c in profile.candidates)
+    uppers = tuple(DropoutCurve(curve, mu) for curve in profile.uppers)
+    tails = profile.pure_from_tails
+    if tails is not None:
+        tails = DropoutCurve(PureCurve(tails, Theorem.LAPLACE), mu).pure
+    theorems = (*profile.theorems, Theorem.DROPOUT)
+    return replace(profile, candidates=candidates, uppers=uppers, pure_from_tails=tails, mu=mu, theorems=theorems)
+
+
+def _without_noise(pipeline: Pipeline) -> Profile:
+    """A deterministic mechanism gives its input away, unless all inputs give the same output."""
+    reach = pipeline.reaches()[-1]
+    pairs = [reach.region.farthest(1)] if reach.exact else _pushed(pipeline, len(pipeline.stages))
+    different = [pair for pair in pairs if pair.distance(1) > 0]
+    loss = Loss(((AtomLoss((), ONE), 1),))
+    curve = PairCurve((loss,), Theorem.NO_NOISE)
+    if different:
+        return Profile((Candidate(different[0], curve),), (curve,), theorems=(Theorem.NO_NOISE,))
+    constant = PureCurve(ZERO, Theorem.NO_NOISE)
+    known = reach.region.diameter(INF) == 0
+    return Profile((), (constant if known else curve,), theorems=(Theorem.NO_NOISE,))
+
+
+def _keeps(pipeline: Pipeline, position: int) -> Keeps:
+    """What the stages after a noise leave of its output."""
+    order: list[Keeps] = ["nothing", "signs", "tails", "all"]
+    after = {stage.keeps for stage in pipeline.stages[position + 1 :]}
+    if {"tails", "signs"} <= after:
+        # Far-out events survive rounding, signs survive scaling; nothing is known to survive both.
+        return "nothing"
+    return next((kept for kept in order if kept in after), "all")
+
+
+def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Profile:
+    """The bounds that one noise stage gives."""
+    stage = pipeline.stages[position]
+    reach = pipeline.reaches()[position]
+    if neighbours.kind == "add-remove-record":
+        reach = _against_nothing(reach)
+    pushed = [] if reach.exact else _pushed(pipeline, position)
+    if isinstance(stage, Additive):
+        return _additive(stage.noise, reach, pushed, _keeps(pipeline, position))
+    assert isinstance(stage, NoiseStage)
+    profile = discrete_profile(stage, reach, pushed)
+    whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
+    return profile if whole else replace(profile, candidates=())
+
+
+def _against_nothing(reach: Reach) -> Reach:
+    """A record added or removed: its vector against the zero vector."""
+    region = reach.region
+    if isinstance(region, Everything | Apart):
+        return reach
+    if isinstance(region, Ball):
+        return Reach(Apart(region.p, region.radius, region.dim), reach.exact)
+    if isinstance(region, Sphere):
+        return Reach(Apart(2, region.radius, region.dim), reach.exact)
+    raise InputError(
+        f"add-remove-record is understood for clipped or normalised vectors, not for {type(region).__name__}; "
+        "state the sensitivity with query(norm, distance) instead"
+    )
+
+
+def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
+    """Pairs that surely can come in: the last exact region's farthest ones, run through the stages after it."""
+    reaches = pipeline.reaches()
+    start = max(i for i in range(position + 1) if reaches[i].exact)
+    region, rng = reaches[start].region, np.random.default_rng(0)
+    if any(i < position for i in pipeline.noise_positions if i >= start):
+        return []
+    sources = [region.farthest(q) for q in (1.0, 2.0, INF)]
+    if isinstance(region, Everything):
+        sources = [Everything(region.dim).farthest(1, size) for size in (1, 1000)]
+    pairs = []
+    for source in sources:
+        x, y = (run(pipeline.stages[start:position], v[None, :], rng)[0] for v in (source.first, source.second))
+        # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
+        pairs.append(Pair.of(x, x + (y - x) * (1 - 1e-9)) if not _whole(x, y) else Pair.of(x, y))
+    return pairs
+
+
+def _whole(x: np.ndarray, y: np.ndarray) -> bool:
+    return bool(np.all(x == np.rint(x)) and np.all(y == np.rint(y)))
+
+
+def _additive(noise: Noise, reach: Reach, pushed: list[Pair], keeps: Keeps) -> Profile:
+    """Noise on the coordinates of a vector."""
+    region = reach.region
+    if isinstance(region, Everything):
+        curve = PairCurve((Loss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
+        known = reach.exact and keeps != "nothing"
+        candidates = (Candidate(region.farthest(1), curve),) if known else ()
+        return Profile(candidates, (curve,), theorems=(Theorem.UNBOUNDED,), noise=noise)
+    pairs, exact = _pairs(noise, region) if reach.exact else (pushed, False)
+    curves = [(pair, _pair_curve(noise, pair)) for pair in pairs if pair.distance(INF) > 0]
+    uppers = tuple(_uppers(noise, region))
+    if exact and curves:
+        uppers = (_worst_of(noise, [curve for _, curve in curves]), *uppers)
+    profile = Profile((), uppers, theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
+    if keeps == "all":
+        return replace(profile, candidates=tuple(Candidate(pair, curve) for pair, curve in curves))
+    profile = replace(profile, theorems=(Theorem.DIAMETERS, Theorem.POST_PROCESSING))
+    if keeps == "tails" and curves and isinstance(noise, Laplace | Gaussian):
+        pure = maximum(*(curve.pure for _, curve in curves))
+        return replace(profile, pure_from_tails=pure, pair=curves[0][0])
+    if keeps == "signs" and isinstance(noise, Laplace | Gaussian):
+        return replace(profile, candidates=tuple(Candidate(pair, _sign_curve(noise, pair)) for pair, _ in curves))
+    return profile
+
+
+def additive_uppers(noise: Noise, region: Region) -> list[Curve]:
+    """All curves that bound additive noise on a region from above."""
+    pairs, exact = _pairs(noise, region)
+    uppers = list(_uppers(noise, region))
+    return [_worst_of(noise, [_pair_curve(noise, pair) for pair in pairs]), *uppers] if exact else uppers
+
+
+def worst_is_known(noise: Noise, region: Region) -> bool:
+    """Whether a theorem says which pair is the worst at every ε."""
+    return _pairs(noise, region)[1]
+
+
+def _worst_of(noise: Noise, curves: list[PairCurve]) -> WorstOf:
+    theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
+    return WorstOf(tuple(curves), theorem)
+
+
+def _pair_curve(noise: Noise, pair: Pair) -> PairCurve:
+    shifts = [(b.y - b.x, b.count) for b in pair.blocks]
+    theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
+    there = Loss.of_shifts(noise, shifts)
+    source = theorem.get(type(noise), Theorem.MIXTURE)
+    if isinstance(noise, Laplace | Gaussian):  # symmetric: both ways are alike
+        return PairCurve((there,), source)
+    return PairCurve((there, Loss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
+
+
+def _sign_curve(noise: Laplace | Gaussian, pair: Pair) -> PairCurve:
+    """The loss of the signs alone, one bit a coordinate: what scaling after the noise cannot hide."""
+    losses = []
+    for one, other in (("x", "y"), ("y", "x")):
+        parts = []
+        for block in pair.blocks:
+            p, q = (_positive(noise, getattr(block, side)) for side in (one, other))
+            parts.append((AtomLoss.between((p, 1 - p), (q, 1 - q)), block.count))
+        losses.append(Loss(tuple(part for part in parts if part[1])))
+    return PairCurve(tuple(losses), Theorem.POST_PROCESSING)
+
+
+def _positive(noise: Laplace | Gaussian, centre: Number) -> Number:
+    """P(centre + noise > 0)."""
+    if isinstance(noise, Laplace):
+        tail = iv.exp(-abs(centre) / noise.scale) / 2
+        return 1 - tail if centre.mid > 0 else tail
+    value = float(noise.survival(np.array(-float(centre.mid))))
+    return number(value) * between(1 - number("1e-12"), 1 + number("1e-12"))
+
+
+def _pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
+    """Pairs to look at, and whether one of them is the worst at every ε."""
+    if isinstance(noise, Gaussian):
+        return [region.farthest(2)], not isinstance(region, Both)
+    if not isinstance(noise, Laplace):
+        return [region.farthest(1)], isinstance(noise, OneSided) and not isinstance(
+            region, MinMax | OneHot | Finite | Both
+        )
+    if isinstance(region, Finite):
+        return _finite_pairs(region)
+    ball = region.ball if isinstance(region, Apart) else region
+    if isinstance(ball, Ball | Sphere) and ball.dim > 1 and getattr(ball, "p", 2) not in (1, INF):
+        spread = Ball(getattr(ball, "p", 2), ball.radius, ball.dim)
+        counts = {ball.dim} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}
+        counts = {min(count, ball.dim, MOST_COORDINATES) for count in counts}
+        # The most spread pair has the largest pure loss, the least spread ones may have a larger δ.
+        first = [ball.farthest(1)] if ball.dim > MOST_COORDINATES else []
+        return [*first, *(spread.diagonal(count) for count in sorted(counts, reverse=True))], False
+    pair = region.farthest(1)
+    known = isinstance(ball, Ball | Box | MinMax | Bits | OneHot | Sphere)
+    if region.dim > MOST_COORDINATES and sum(b.count for b in pair.blocks if not b.x == b.y) > MOST_COORDINATES:
+        return [pair, _shortened(pair)], False
+    return [pair], known
+
+
+def _shortened(pair: Pair) -> Pair:
+    """Only so many differing coordinates, the others made equal."""
+    blocks, left = [], MOST_COORDINATES
+    for block in pair.blocks:
+        used = min(left, block.count)
+        left -= used
+        blocks += [Block(block.x, block.y, used), Block(block.x, block.x, block.count - used)]
+    return Pair(tuple(block for block in blocks if block.count))
+
+
+def _finite_pairs(region: Finite) -> tuple[list[Pair], bool]:
+    points = region.points
+    if len(points) > 24:
+        return [region.farthest(q) for q in (1.0, 2.0, INF)], False
+    pairs = [Pair.of(points[i], points[j]) for i in range(len(points)) for j in range(i)]
+    return pairs or [Pair.of(points[0], points[0])], True
+
+
+def _uppers(noise: Noise, region: Region) -> Iterable[Curve]:
+    """Curves that hold for every pair of the region."""
+    if isinstance(noise, Gaussian):
+        yield _pair_curve(noise, Pair((Block(region.diameter(2), ZERO, 1),)))
+        return
+    reach = region.diameter(1)
+    if isinstance(noise, OneSided):
+        yield _pair_curve(noise, Pair((Block(ZERO, reach, 1),)))
+    elif isinstance(noise, Laplace):
+        yield PureCurve(reach / noise.scale, Theorem.LAPLACE)
+        yield from _renyi(noise, region)
+    elif isinstance(noise, Mixture):
+        yield PureCurve(_mixture_pure(noise, reach), Theorem.MIXTURE)
+
+
+def _mixture_pure(noise: Mixture, distance: Number) -> Number:
+    scales = [part.scale for _, part in noise.parts if isinstance(part, Laplace)]
+    if len(scales) < len(noise.parts) or noise.atom_weight.b > 0:
+        return INFINITY
+    return maximum(*(distance / scale for scale in scales))
+
+
+def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiCurve]:
+    if isinstance(region, Both):
+        yield from _renyi(noise, region.first)
+        yield from _renyi(noise, region.second)
+        return
+    p = getattr(region, "p", 2.0) if isinstance(region, Ball | Apart | Sphere) else INF
+    p = p if p >= 2 else 2.0  # a smaller p bounds the l2 norm too
+    shift = region.diameter(p)
+    if not math.isinf(float(shift.b)):
+        yield RenyiCurve(shift / noise.scale, p, region.dim)

@@ -1,0 +1,1 @@
+"""How verdicts are shown: in a terminal, as a figure, as a page."""

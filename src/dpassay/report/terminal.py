@@ -1,0 +1,92 @@
+"""A verdict in a terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from dpassay.enclosure import down, middle, up
+from dpassay.interval import outward
+
+if TYPE_CHECKING:
+    from dpassay.region import Pair
+    from dpassay.verdict import Verdict
+    from dpassay.witness import Witness
+
+COLOURS = {"proven": "green", "refuted": "red", "open": "yellow"}
+SIGNS = {"proven": "✓", "refuted": "✗", "open": "?"}
+
+
+def render(verdict: Verdict) -> Any:
+    """The verdict first, then its evidence."""
+    colour = COLOURS[verdict.word]
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold", no_wrap=True)
+    rows.add_column()
+    rows.add_row("claim", Text(f"{verdict.guarantee} for {verdict.mechanism}"))
+    rows.add_row("between", Text(str(verdict.neighbours)))
+    at = "" if verdict.delta is None else f" at delta {verdict.guarantee.delta:.6g}"
+    rows.add_row("true epsilon", Text(f"{verdict.epsilon}{at}", style=colour))
+    if verdict.delta is not None:
+        rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {verdict.guarantee.epsilon:.6g}"))
+    if verdict.witness is not None:
+        rows.add_row("witness", Text(describe_pair(verdict.witness.pair)))
+        if verdict.witness.event:
+            rows.add_row("event", Text(_event(verdict.witness)))
+    if verdict.holds:
+        rows.add_row("what holds", Text(_holds(verdict)))
+    for i, repair in enumerate(verdict.repairs):
+        rows.add_row("repair" if i == 0 else "", Text(_repair(repair)))
+    for warning in verdict.warnings:
+        rows.add_row("warning", Text(warning, style="yellow"))
+    rows.add_row("rests on", Text(", ".join(theorem.value for theorem in verdict.theorems), style="dim"))
+    title = Text(f" {SIGNS[verdict.word]} {verdict.word.upper()} ", style=f"bold {colour}")
+    return Panel(Group(Text(verdict.reason), Text(), rows), title=title, title_align="left", border_style=colour)
+
+
+def describe_pair(pair: Pair) -> str:
+    """Two vectors in a line: equal coordinates are counted, not repeated."""
+    sides = []
+    for side in ("x", "y"):
+        parts = []
+        for block in pair.blocks:
+            value = f"{middle(getattr(block, side)):.6g}"
+            where = "" if block.positions == "all" else f" at {block.positions} places"
+            parts.append((value if block.count == 1 else f"{value} × {block.count}") + where)
+        sides.append("(" + ", ".join(parts) + ")")
+    return f"{sides[0]} against {sides[1]}, just before the noise"
+
+
+def _event(witness: Witness) -> str:
+    return f"{witness.event}: probability {_chance(witness.log_p)} against {_chance(witness.log_q)}"
+
+
+def _chance(log: Any) -> str:
+    if log.b == float("-inf"):
+        return "0"
+    value = (down(log) + up(log)) / 2
+    if value > -600:
+        return f"{math.exp(value):.6g}"
+    return f"10^{value / math.log(10):.6g}"
+
+
+def _holds(verdict: Verdict) -> str:
+    if all(math.isinf(held.upper) for _, held in verdict.holds):
+        return "nothing: no finite epsilon, at any usual delta"
+    rows = []
+    for delta, held in verdict.holds:
+        epsilon = outward(held.upper, 1, 6)
+        rows.append(f"epsilon {epsilon} at delta {delta:.3g}" if delta else f"epsilon {epsilon} at delta 0")
+    return "; ".join(rows)
+
+
+def _repair(repair: Any) -> str:
+    if repair.mechanism is None:
+        return str(repair.advice)
+    noise = "" if repair.deviation is None else f", deviation {repair.deviation:.4g} a coordinate"
+    return f"{repair.mechanism}  ({repair.guarantee}{noise})\n{repair.advice}"
