@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from mpmath import mp, mpf
+from mpmath.libmp import to_rational
 
 Groups = Sequence[tuple[object, int]]
 
@@ -190,3 +191,29 @@ def finite_delta(p: Sequence[Fraction], q: Sequence[Fraction], epsilon: object) 
     """Σ max(0, p − e^ε q)."""
     weight = mp.exp(read(epsilon))
     return sum((max(mpf(0), read(a) - weight * read(b)) for a, b in zip(p, q, strict=True)), mpf(0))
+
+
+# ── Comparing ───────────────────────────────────────────────────────────────────────────────────
+
+
+def encloses(interval: object, truth: mpf, digits: int = 25) -> bool:
+    """Whether an interval of doubles contains a number that is known to so many digits."""
+    room = abs(truth) * mpf(10) ** -digits
+    return bool(interval.lower <= truth + room and truth - room <= interval.upper)
+
+
+def relative_width(interval: object) -> float:
+    """Width over upper end, 0 where both are 0."""
+    return 0.0 if interval.upper == 0 else (interval.upper - interval.lower) / interval.upper
+
+
+def ends(number: object) -> tuple[Fraction, Fraction]:
+    """Both ends of one of mpmath's intervals, exactly."""
+    return tuple(Fraction(*map(int, to_rational(end))) for end in number._mpi_)  # type: ignore[attr-defined]
+
+
+def holds(number: object, truth: mpf, digits: int = 40) -> bool:
+    """Whether one of mpmath's intervals contains a number that is known to so many digits."""
+    low, high = ends(number)
+    room = abs(truth) * mpf(10) ** -digits
+    return bool(read(low) <= truth + room and truth - room <= read(high))

@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpassay import claims
     from dpassay.certificate import certify, save
     from dpassay.checking import check
     from dpassay.claim import Claim
-    from dpassay.claims import claims
     from dpassay.errors import CertificateError, DpassayError, ExpressionError, InputError, MechanismError
     from dpassay.expression import parse
     from dpassay.guarantee import ApproxDP, PureDP
@@ -45,7 +45,6 @@ _HOMES = {
     "Verdict": "verdict",
     "certify": "certificate",
     "check": "checking",
-    "claims": "claims",
     "parse": "expression",
     "save": "certificate",
     "verify": "verification",
@@ -79,6 +78,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "claims":
+        return import_module("dpassay.claims")
     if name in _HOMES:
         value = getattr(import_module(f"dpassay.{_HOMES[name]}"), name)
         globals()[name] = value

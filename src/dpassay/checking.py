@@ -149,7 +149,7 @@ def _holding(profile: Profile, promise: Guarantee) -> tuple[tuple[float, Interva
     deltas = dict.fromkeys([*(number(d) for d in DELTAS), promise.exact_delta])
     for delta in sorted(deltas, key=lambda d: d.mid):
         if delta > 0:
-            rows.append((middle(delta), Interval.around(iv.mpf([0, profile.quick_epsilon(delta).b]))))
+            rows.append((middle(delta), Interval.around(iv.mpf([0, profile.epsilon_above(delta).b]))))
     return tuple(rows)
 
 

@@ -32,6 +32,9 @@ class Curve(Protocol):
     def epsilon(self, delta: Number) -> Number:
         """ε(δ), at δ > 0."""
 
+    def epsilon_above(self, delta: Number) -> Number:
+        """An upper bound on ε(δ), quickly."""
+
 
 @dataclass(frozen=True)
 class PairCurve:
@@ -53,6 +56,10 @@ class PairCurve:
         """The larger of the two ways."""
         return maximum(*(loss.epsilon_number(delta) for loss in self.losses))
 
+    def epsilon_above(self, delta: Number) -> Number:
+        """The larger of the two ways."""
+        return maximum(*(loss.epsilon_above(delta) for loss in self.losses))
+
 
 @dataclass(frozen=True)
 class WorstOf:
@@ -73,6 +80,10 @@ class WorstOf:
     def epsilon(self, delta: Number) -> Number:
         """The largest."""
         return maximum(*(curve.epsilon(delta) for curve in self.curves))
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """The largest."""
+        return maximum(*(curve.epsilon_above(delta) for curve in self.curves))
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,8 @@ class PureCurve:
             return INFINITY
         inside = (1 - delta) - delta * iv.exp(-self.pure)
         return maximum(ZERO, self.pure + iv.log(inside)) if inside > 0 else ZERO
+
+    epsilon_above = epsilon
 
 
 @dataclass(frozen=True)
@@ -158,6 +171,8 @@ class RenyiCurve:
         """The least bound over orders."""
         return maximum(ZERO, minimum(self.pure, self._epsilon(delta, self.best_order_for(delta))))
 
+    epsilon_above = epsilon
+
 
 def _least(value: Callable[[Number], float]) -> Number:
     """Search orders 1 + e^t for the least value; any order gives a valid bound."""
@@ -204,6 +219,11 @@ class DropoutCurve:
         """The loss after dropout of ε₀(δ/(1 − μ))."""
         scaled = delta / (1 - self.mu)
         return ZERO if scaled >= 1 else self._after(self.curve.epsilon(scaled))
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """The same, quickly."""
+        scaled = delta / (1 - self.mu)
+        return ZERO if scaled >= 1 else self._after(self.curve.epsilon_above(scaled))
 
     def _after(self, epsilon: Number) -> Number:
         if epsilon == INFINITY:

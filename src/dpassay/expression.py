@@ -106,6 +106,8 @@ def _read(value: Any) -> Number:
             raise InputError(f"the number {shown} is {len(value)} characters long; at most {MAX_DIGITS} are read")
         if abs(int(value.lower().partition("e")[2] or 0)) > MAX_EXPONENT:
             raise InputError(f"the exponent of {shown} is too large: the limit is {MAX_EXPONENT}, up and down")
+    if value != value:
+        raise InputError("expected a number, got NaN")
     enclosed = number(value)
     if not (enclosed.a > -INFINITY and enclosed.b < INFINITY):
         raise InputError(f"expected a finite number, got {stages.written(enclosed)}")
@@ -199,10 +201,8 @@ class _Parser:
     def take(self, *symbols: str) -> _Token | None:
         """Go on to the next token if this one is any of the symbols."""
         token = self.here
-        if token.text not in symbols:
-            return None
-        self.index += 1
-        return token
+        self.index += token.text in symbols
+        return token if token.text in symbols else None
 
     def fail(self, message: str, token: _Token | None = None) -> NoReturn:
         raise ExpressionError(message, self.text, (token or self.here).position)
@@ -238,12 +238,12 @@ class _Parser:
         arguments = self.arguments(name, form, opening) if opening else {}
         if missing := [p for p in form.parameters if p not in arguments and not form.optional]:
             self.fail(f"{name} needs {' and '.join(missing)}: write {form.usage(name)}", token)
-        values = [arguments[p][0] for p in form.parameters if p in arguments]
-        fault = next(iter(arguments.values()))[1] if len(values) == 1 else token.position
+        values = [arguments[p][1] for p in form.parameters if p in arguments]
+        fault = next(iter(arguments.values()))[0] if len(values) == 1 else token.position
         return _Call(form.build, values, token.position, fault)
 
-    def arguments(self, name: str, form: StageForm, opening: _Token) -> dict[str, tuple[Any, int]]:
-        found, more, named = dict[str, tuple[Any, int]](), self.here.text != ")", False
+    def arguments(self, name: str, form: StageForm, opening: _Token) -> dict[str, tuple[int, Any]]:
+        found, more, named = dict[str, tuple[int, Any]](), self.here.text != ")", False
         while more:
             token, parameter = self.here, [*form.parameters, ""][len(found)]
             if token.kind == "name" and self.tokens[self.index + 1].text == "=":
@@ -257,8 +257,7 @@ class _Parser:
                 self.fail(f"{name} takes no {what}: write {form.usage(name)}{hint}", token)
             if parameter in found:
                 self.fail(f"{name}: {parameter} is given twice", token)
-            place = self.here.position
-            found[parameter] = self.argument(name, parameter, form.parameters[parameter]), place
+            found[parameter] = self.here.position, self.argument(name, parameter, form.parameters[parameter])
             more = bool(self.take(","))
         self.close(opening, "',' or ')'")
         return found
@@ -386,13 +385,15 @@ def _assemble(text: str, calls: list[_Call], dim: int) -> Pipeline:
 
 def _needs_dimension(pipeline: Pipeline) -> bool:
     """Whether a pipeline, read in dimension 1, may lose another amount in another dimension; yes if in doubt."""
-    first, positions, regions = pipeline.stages[0], pipeline.noise_positions, pipeline.reaches()
+    first, positions, reaches = pipeline.stages[0], pipeline.noise_positions, pipeline.reaches()
     if isinstance(first, stages.Category | stages.OneHotEncode):
         return any(isinstance(stage, stages.Encode) for stage in pipeline.stages)
     if not isinstance(first, stages.Query) or any(isinstance(stage, stages.MinMaxScale) for stage in pipeline.stages):
         return True
     # Laplace noise measures shifts in l1, Gaussian in l2. The lq diameter of an lp ball is free of the dimension
     # if p ≤ q. Noise after noise may be counted as if it had come first, so every noise must suit every region.
-    q = min([{Laplace: 1, Gaussian: 2}.get(type(getattr(pipeline.stages[i], "noise", 0)), 0) for i in positions] or [0])
-    powers = [1 if isinstance(regions[i].region, Everything) else getattr(regions[i].region, "p", 3) for i in positions]
-    return any(power > q for power in powers) or not positions
+    noises = [getattr(pipeline.stages[i], "noise", None) for i in positions]
+    regions = [reaches[i].region for i in positions]
+    q = min((1 if isinstance(n, Laplace) else 2 if isinstance(n, Gaussian) else 0 for n in noises), default=0)
+    p = max((1 if isinstance(r, Everything) else getattr(r, "p", stages.INF) for r in regions), default=stages.INF)
+    return bool(p > q)

@@ -19,7 +19,7 @@ from dpassay.binomial import TwoAtomPower, two_atom_power
 from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, middle, number, up
 from dpassay.errors import InputError
 from dpassay.interval import Interval
-from dpassay.lattice import Composed, Lattice, Side, compose, lattices, tilt_for_delta, tilt_for_epsilon
+from dpassay.lattice import Composed, Side, compose, lattices, tilt_for_delta, tilt_for_epsilon
 from dpassay.law import BitLaw, Gaussian, Laplace, Law, Mixture, Noise, OneSided, Pmf, Shifted
 from dpassay.mixture import MixtureLoss
 from dpassay.parts import AtomLoss, GaussianLoss, LaplaceLoss, Part, minimum_one, normal_tail
@@ -142,8 +142,8 @@ class Loss:
             return INFINITY
         if not self.parts:
             return ZERO
-        if isinstance(self._closed, TwoAtomPower) and self.infinite == 0:
-            return self._closed.epsilon(delta)
+        if isinstance(self._closed, TwoAtomPower):
+            return self._closed.epsilon(delta - self.infinite)
         if self._closed is not None:
             return _invert(self.delta_number, delta, self._largest_epsilon(delta))
         ends = []
@@ -151,6 +151,14 @@ class Loss:
             composed = self._composed(side, None, target)  # type: ignore[arg-type]
             ends.append(number(_invert_composed(composed, target, upper=side == "delta-up")))
         return between(ends[0], iv.mpf([min(ends[1].a, self.pure.b), min(ends[1].b, self.pure.b)]))
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """An upper bound on ε(δ) that is quick: a coarser lattice, from above only."""
+        if self._closed is not None or not self.parts or (self.infinite - delta).a > 0:
+            return self.epsilon_number(delta)
+        composed = self._composed("delta-up", None, down(delta), points=1 << 17)
+        bound = number(_invert_composed(composed, down(delta), upper=True))
+        return iv.mpf(min(bound.b, self.pure.b))
 
     def delta(self, epsilon: Any) -> Interval:
         """δ(ε): the least δ for which the first law is (ε, δ)-close to the second."""
@@ -175,7 +183,8 @@ class Loss:
 
     def density(self, points: int = 400) -> tuple[Array, Array]:
         """Losses and their approximate probabilities (masses on a lattice), for plotting."""
-        composed = compose(self._placed("loss-down", self._step(points)), self._step(points), 0.0)
+        step = self._step(points)
+        composed = compose(lattices(self.parts, step, "loss-down"), step, 0.0)
         return composed.losses, np.maximum(0.0, composed.mass)
 
     @cached_property
@@ -192,30 +201,27 @@ class Loss:
         """A number that ε(δ) does not exceed."""
         if self.pure.b < INFINITY:
             return self.pure
-        assert isinstance(self._closed, GaussianLoss | MixtureLoss)
         if isinstance(self._closed, GaussianLoss):
             mu = self._closed.mu
             return mu**2 / 2 + mu * iv.sqrt(2 * iv.log(1 / delta))
+        assert isinstance(self._closed, MixtureLoss | AtomLoss)
         return number(2 * self._closed.span + 1)
 
-    def _step(self, most: int = 0) -> float:
-        """A lattice step: fine enough for 10⁻³ relative accuracy, coarse enough to stay fast."""
+    def _step(self, points: int = 1 << 22) -> float:
+        """A lattice step: fine enough for 10⁻³ relative accuracy, coarse enough for so many points."""
         spans = [part.span for part, _ in self.parts]
         counts = [n for _, n in self.parts]
         if len(self.parts) == 1 and isinstance(self.parts[0][0], LaplaceLoss):
             n, a = counts[0], spans[0]
-            # Of second order where many coordinates share the work, of first where few do.
-            pieces = max(6 * a * math.sqrt(n * min(1.0, a)), (1 << 17) / n, 8)
-            return a / (most or math.ceil(min(pieces, 4096, max(4, (1 << 21) / n))))
-        budget = most or min(1 << 20, max(1 << 14, 512 * sum(counts)))
+            # The error is of second order where many coordinates share the work, of first where few do.
+            wanted = max(6 * a * math.sqrt(n * min(1.0, a)), (1 << 17) / n, 8)
+            return a / math.ceil(min(wanted, 4096, max(4, points / (2 * n))))
+        budget = min(points, 1 << 20, max(1 << 14, 512 * sum(counts)))
         return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / budget
 
-    def _placed(self, side: Side, step: float) -> list[tuple[Lattice, int]]:
-        return lattices(self.parts, step, side)
-
-    def _composed(self, side: Side, epsilon: float | None, delta: float | None) -> Composed:
-        step = self._step()
-        placed = self._placed(side, step)
+    def _composed(self, side: Side, epsilon: float | None, delta: float | None, points: int = 1 << 22) -> Composed:
+        step = self._step(points)
+        placed = lattices(self.parts, step, side)
         if epsilon is not None:
             tilt = tilt_for_epsilon(placed, step, epsilon)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpassay.curves import Curve, WorstOf
+from dpassay.curves import Curve
 from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, maximum, minimum
 from dpassay.law import Noise
 from dpassay.region import Pair, Region
@@ -57,11 +57,9 @@ class Profile:
         lower = maximum(ZERO, *(c.curve.epsilon(delta) for c in self.candidates))
         return _joined(lower, minimum(INFINITY, *(curve.epsilon(delta) for curve in self.uppers)))
 
-    def quick_epsilon(self, delta: Number) -> Number:
-        """An upper bound on ε at a δ > 0, without lattices of many coordinates where another bound exists."""
-        large = self.region is not None and self.region.dim > 64
-        quick = [curve for curve in self.uppers if not (large and isinstance(curve, WorstOf))]
-        return minimum(INFINITY, *(curve.epsilon(delta) for curve in quick or self.uppers))
+    def epsilon_above(self, delta: Number) -> Number:
+        """An upper bound on ε at a δ > 0, quickly."""
+        return minimum(INFINITY, *(curve.epsilon_above(delta) for curve in self.uppers))
 
     def worst_pure(self) -> Candidate | None:
         """The pair with the largest loss at δ = 0."""

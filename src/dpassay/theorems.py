@@ -24,6 +24,7 @@ class Theorem(StrEnum):
     PURE_TO_APPROXIMATE = "pure-to-approximate"
     HOCKEY_STICK = "hockey-stick"
     COMPOSITION = "composition"
+    OPTIMAL_COMPOSITION = "optimal-composition"
     DISCRETISATION = "discretisation"
     GROUP = "group"
     DROPOUT = "dropout"

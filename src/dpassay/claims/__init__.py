@@ -1,0 +1,48 @@
+"""Published claims, one system a file: as published, why it fails, its remedies.
+
+`dpassay.claims` is this module and the registry at once: `dpassay.claims["adept"]` is a claim.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+from dpassay.claim import Claim
+from dpassay.claims import adept, binary, classic, dpnr, gaussian
+from dpassay.errors import InputError
+
+REGISTRY: dict[str, Claim] = {
+    claim.name: claim for system in (classic, adept, dpnr, binary, gaussian) for claim in system.CLAIMS
+}
+
+
+def find(name: str) -> Claim:
+    """A claim by its name.
+
+    >>> find("adept").expected
+    'refuted'
+    """
+    if name in REGISTRY:
+        return REGISTRY[name]
+    near = difflib.get_close_matches(name, REGISTRY, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise InputError(f"unknown claim {name!r}{hint} Known: {', '.join(REGISTRY)}")
+
+
+class _Claims(ModuleType):
+    """The registry as a mapping from names to claims."""
+
+    def __getitem__(self, name: str) -> Claim:
+        return find(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(REGISTRY)
+
+    def __len__(self) -> int:
+        return len(REGISTRY)
+
+
+sys.modules[__name__].__class__ = _Claims

@@ -1,0 +1,97 @@
+"""Several answers about the same data: basic composition, group privacy, and the exact composition.
+
+Any (ε, δ)-DP mechanism is dominated by randomized response that leaks with probability δ, so the
+composition of those is the best bound that (ε, δ) pairs alone allow: docs/proofs/optimal-composition.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dpassay.curves import PairCurve, WorstOf
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, iv
+from dpassay.errors import InputError
+from dpassay.exact import analyse
+from dpassay.guarantee import Guarantee, PureDP, guarantee
+from dpassay.loss import Loss
+from dpassay.neighbours import Neighbours
+from dpassay.parts import AtomLoss
+from dpassay.pipeline import Pipeline
+from dpassay.theorems import Theorem
+
+BASIC, OPTIMAL, GROUP = Theorem.COMPOSITION, Theorem.OPTIMAL_COMPOSITION, Theorem.GROUP
+
+
+def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
+    """Add up ε and δ.
+
+    >>> print(basic([PureDP(1), ApproxDP(0.5, 1e-6)]))
+    (1.5, 1e-06)-DP
+    """
+    epsilon = sum((g.exact_epsilon for g in guarantees), ZERO)
+    delta = sum((g.exact_delta for g in guarantees), ZERO)
+    if not delta < 1:
+        raise InputError("the deltas add up to 1 or more: nothing is promised any more")
+    return guarantee(epsilon, delta)
+
+
+def group(promise: Guarantee, size: int) -> Guarantee:
+    """What a guarantee for one person says of a group: (kε, k e^((k−1)ε) δ).
+
+    >>> print(group(ApproxDP(0.5, 1e-6), 3))
+    (1.5, 8.154845485e-06)-DP
+    """
+    if size < 1:
+        raise InputError(f"a group has at least one member, got {size}")
+    epsilon = promise.exact_epsilon
+    delta = promise.exact_delta * size * iv.exp(epsilon * (size - 1))
+    if not delta < 1:
+        raise InputError(f"for a group of {size} delta would be 1 or more: nothing is promised any more")
+    return guarantee(epsilon * size, delta)
+
+
+def dominating(promise: Guarantee) -> Loss:
+    """The worst loss that a guarantee allows: randomized response, and a leak with probability δ.
+
+    >>> print(dominating(PureDP(1)).times(2).epsilon(1e-6))
+    [1.99999..., 1.99999...]
+    """
+    epsilon, delta = promise.exact_epsilon, promise.exact_delta
+    keep = (1 - delta) / (1 + iv.exp(-epsilon))
+    atoms = ((epsilon, keep), (-epsilon, (1 - delta) - keep))
+    if epsilon == 0:
+        atoms = ((ZERO, 1 - delta),)  # type: ignore[assignment]
+    return Loss(((AtomLoss(atoms, delta), 1),))
+
+
+def mechanism_loss(pipeline: Pipeline, neighbours: Neighbours | None = None) -> Loss:
+    """A loss that no pair of neighbours exceeds at any ε; exact where the worst pair is known.
+
+    >>> from dpassay.expression import parse
+    >>> print(mechanism_loss(parse("query(l2, 1) | gaussian(2)")).times(4).epsilon(1e-6))
+    [4.886554117, 4.886554118]
+    """
+    profile = analyse(pipeline, neighbours or pipeline.neighbours)
+    for curve in profile.uppers:
+        single = curve.curves[0] if isinstance(curve, WorstOf) and len(curve.curves) == 1 else curve
+        if isinstance(single, PairCurve) and len(single.losses) == 1:
+            return single.losses[0]
+    if profile.pure.b == INFINITY:
+        return Loss(((AtomLoss((), ONE), 1),))
+    return dominating(PureDP(iv.mpf(profile.pure.b)))
+
+
+def compose(losses: Iterable[tuple[Loss, int]]) -> Loss:
+    """The loss of all answers together, each given so many times."""
+    parts = [loss.times(count) for loss, count in losses]
+    if not parts:
+        raise InputError("nothing to compose: give at least one guarantee or mechanism")
+    return parts[0].compose(*parts[1:])
+
+
+def basic_epsilon(losses: Sequence[tuple[Loss, int]], delta: Number) -> Number:
+    """Basic composition at a total δ: each answer gets an equal share of it."""
+    answers = sum(count for _, count in losses)
+    if delta == 0:
+        return sum((loss.pure * count for loss, count in losses), ZERO)
+    return sum((loss.epsilon_number(delta / answers) * count for loss, count in losses), ZERO)
