@@ -128,7 +128,7 @@ class TwoAtomPower:
         if i == count:
             return between(self.loss(first + count - 1), self.loss(self.count))
         ratio = (totals[i] - delta) / damped[i]
-        if not ratio > 0:
+        if ratio.a <= 0:
             return ZERO
         return maximum(ZERO, self.loss(first + i) + iv.log(ratio))
 

@@ -148,7 +148,7 @@ def _holding(profile: Profile, promise: Guarantee) -> tuple[tuple[float, Interva
     rows = [(0.0, Interval.around(profile.pure))]
     deltas = dict.fromkeys([*(number(d) for d in DELTAS), promise.exact_delta])
     for delta in sorted(deltas, key=lambda d: d.mid):
-        if delta > 0:
+        if delta.a > 0:
             rows.append((middle(delta), Interval.around(iv.mpf([0, profile.epsilon_above(delta).b]))))
     return tuple(rows)
 
@@ -159,13 +159,13 @@ def _warnings(pipeline: Pipeline, promise: Guarantee, profile: Profile) -> tuple
     if len(noises) == 1 and isinstance(noises[0], Additive) and isinstance(noises[0].noise, Gaussian):
         if isinstance(promise, PureDP):
             found.append("Gaussian noise gives no pure DP at any epsilon: claim a delta above 0.")
-        elif promise.exact_epsilon >= 1 and profile.region is not None:
+        elif promise.exact_epsilon.a >= 1 and profile.region is not None:
             classic = classic_gaussian_sigma(promise, profile.region.diameter(2))
             if abs(noises[0].noise.sigma / classic - 1).a < iv.mpf("1e-9"):
                 found.append(
                     "The classic Gaussian formula is proved for 0 < epsilon < 1 only; "
                     "this claim was judged by the exact formula instead."
                 )
-    if not isinstance(promise, PureDP) and promise.exact_delta > number("1e-3"):
+    if not isinstance(promise, PureDP) and promise.exact_delta.a > number("1e-3").b:
         found.append("delta is large: it should be far below one over the number of people in the data.")
     return tuple(found)

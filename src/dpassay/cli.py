@@ -323,7 +323,7 @@ def compose(
     losses = [_answer(text, dim) for text in answers]
     with _working("composing"):
         at = number(delta)
-        if not (at >= 0 and at < 1):
+        if at.a < 0 or at.b >= 1:
             raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
         exact = Interval.around(total(losses).epsilon_number(at))
         simple = Interval.around(basic_epsilon(losses, at))

@@ -25,12 +25,12 @@ BASIC, OPTIMAL, GROUP = Theorem.COMPOSITION, Theorem.OPTIMAL_COMPOSITION, Theore
 def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Add up ε and δ.
 
-    >>> print(basic([PureDP(1), ApproxDP(0.5, 1e-6)]))
+    >>> print(basic([PureDP(1), guarantee(0.5, 1e-6)]))
     (1.5, 1e-06)-DP
     """
     epsilon = sum((g.exact_epsilon for g in guarantees), ZERO)
     delta = sum((g.exact_delta for g in guarantees), ZERO)
-    if not delta < 1:
+    if delta.b >= 1:
         raise InputError("the deltas add up to 1 or more: nothing is promised any more")
     return guarantee(epsilon, delta)
 
@@ -38,14 +38,14 @@ def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
 def group(promise: Guarantee, size: int) -> Guarantee:
     """What a guarantee for one person says of a group: (kε, k e^((k−1)ε) δ).
 
-    >>> print(group(ApproxDP(0.5, 1e-6), 3))
+    >>> print(group(guarantee(0.5, 1e-6), 3))
     (1.5, 8.154845485e-06)-DP
     """
     if size < 1:
         raise InputError(f"a group has at least one member, got {size}")
     epsilon = promise.exact_epsilon
     delta = promise.exact_delta * size * iv.exp(epsilon * (size - 1))
-    if not delta < 1:
+    if delta.b >= 1:
         raise InputError(f"for a group of {size} delta would be 1 or more: nothing is promised any more")
     return guarantee(epsilon * size, delta)
 

@@ -109,7 +109,7 @@ class PureCurve:
         if self.pure.b == INFINITY:
             return INFINITY
         inside = (1 - delta) - delta * iv.exp(-self.pure)
-        return maximum(ZERO, self.pure + iv.log(inside)) if inside > 0 else ZERO
+        return maximum(ZERO, self.pure + iv.log(inside)) if inside.a > 0 else ZERO
 
     epsilon_above = epsilon
 
@@ -218,12 +218,12 @@ class DropoutCurve:
     def epsilon(self, delta: Number) -> Number:
         """The loss after dropout of ε₀(δ/(1 − μ))."""
         scaled = delta / (1 - self.mu)
-        return ZERO if scaled >= 1 else self._after(self.curve.epsilon(scaled))
+        return ZERO if scaled.b >= 1 else self._after(self.curve.epsilon(scaled))
 
     def epsilon_above(self, delta: Number) -> Number:
         """The same, quickly."""
         scaled = delta / (1 - self.mu)
-        return ZERO if scaled >= 1 else self._after(self.curve.epsilon_above(scaled))
+        return ZERO if scaled.b >= 1 else self._after(self.curve.epsilon_above(scaled))
 
     def _after(self, epsilon: Number) -> Number:
         if epsilon == INFINITY:

@@ -7,6 +7,7 @@ arithmetic carries it, `down` and `up` give the double below and above. See docs
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ iv.dps = 50
 ZERO: Number = iv.mpf(0)
 ONE: Number = iv.mpf(1)
 INFINITY: Number = iv.mpf("inf")
+_DECIMAL = re.compile(r"[+-]?(\d{1,1000}(\.\d{0,1000})?|\.\d{1,1000})([eE][+-]?\d{1,5})?|[+-]?inf")
 # Two numbers closer than this, relatively, cannot be told apart by 50 digits: a tie goes to the claim.
 TIE: Number = iv.mpf("1e-30")
 
@@ -41,15 +43,12 @@ def number(value: Any) -> Number:
         value = value.item()  # a numpy scalar
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InputError(f"expected a number, got {value!r}")
-    if isinstance(value, float):
-        value = repr(value)
-    try:
-        result = iv.mpf(value)
-    except (ValueError, TypeError):
-        raise InputError(f"expected a number, got {value!r}") from None
-    if result != result:
-        raise InputError("expected a number, got NaN")
-    return result
+    if isinstance(value, int):
+        return iv.mpf(value)
+    text = repr(value) if isinstance(value, float) else value.strip()
+    if not _DECIMAL.fullmatch(text):
+        raise InputError(f"expected a number, got {text[:40]!r}")
+    return iv.mpf(text)
 
 
 def between(lower: Number, upper: Number) -> Number:

@@ -41,7 +41,7 @@ class ExpressionError(InputError):
         self.message, self.text, self.position = message, text, position
         # A long text is shown around the fault only.
         start = max(0, position - 60)
-        shown = text[start : position + 40].replace("\n", " ").replace("\t", " ")
+        shown = "".join(c if c.isprintable() else " " for c in text[start : position + 40])
         super().__init__(f"{message}\n  {shown}\n  {' ' * (position - start)}^")
 
 

@@ -109,7 +109,7 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Profile
     for stage in pipeline.stages:
         if isinstance(stage, Dropout):
             kept *= 1 - stage.mu
-    if neighbours.kind != "word" or not kept < 1:
+    if neighbours.kind != "word" or kept == ONE:
         return profile
     mu = 1 - kept
     candidates = tuple(replace(c, curve=DropoutCurve(c.curve, mu)) for c in profile.candidates)
@@ -125,7 +125,7 @@ def _without_noise(pipeline: Pipeline) -> Profile:
     """A deterministic mechanism gives its input away, unless all inputs give the same output."""
     reach = pipeline.reaches()[-1]
     pairs = [reach.region.farthest(1)] if reach.exact else _pushed(pipeline, len(pipeline.stages))
-    different = [pair for pair in pairs if pair.distance(1) > 0]
+    different = [pair for pair in pairs if pair.distance(1).a > 0]
     loss = Loss(((AtomLoss((), ONE), 1),))
     curve = PairCurve((loss,), Theorem.NO_NOISE)
     if different:
@@ -206,7 +206,7 @@ def _additive(noise: Noise, reach: Reach, pushed: list[Pair], keeps: Keeps) -> P
         candidates = (Candidate(region.farthest(1), curve),) if known else ()
         return Profile(candidates, (curve,), theorems=(Theorem.UNBOUNDED,), noise=noise)
     pairs, exact = _pairs(noise, region) if reach.exact else (pushed, False)
-    curves = [(pair, _pair_curve(noise, pair)) for pair in pairs if pair.distance(INF) > 0]
+    curves = [(pair, _pair_curve(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
     uppers = tuple(_uppers(noise, region))
     if exact and curves:
         uppers = (_worst_of(noise, [curve for _, curve in curves]), *uppers)

@@ -53,7 +53,7 @@ def _form(names: str, build: Callable[..., stages.Stage], text: str, optional: b
     return StageForm({name: _KINDS.get(name, "number") for name in names.split()}, build, text, optional)
 
 
-# Every stage that a text can name. Encode is made from the pipeline's dimension, the others from their arguments.
+# Every stage that a text can name. Encode and decode are made from the pipeline's dimension, others from arguments.
 STAGES: dict[str, StageForm] = {
     "encode": _form("", stages.Encode, "any encoder to vectors; nothing is known of what it puts out"),
     "clip": _form("norm radius", stages.Clip, "scale a vector down to this norm (l1, l2, linf) if it is longer"),
@@ -367,7 +367,8 @@ def _assemble(text: str, calls: list[_Call], dim: int) -> Pipeline:
     made: tuple[stages.Stage, ...] = ()
     for call in calls:
         with _pointing(text, call.fault):
-            made += (call.build(*([dim] if call.build is stages.Encode else call.values)),)
+            opaque: dict[Any, tuple[Any, ...]] = {stages.Encode: (dim,), stages.Function: (None, dim)}
+            made += (call.build(*opaque.get(call.build, call.values)),)
 
     def refused(last: int) -> bool:
         with suppress(ValueError):
@@ -387,7 +388,8 @@ def _needs_dimension(pipeline: Pipeline) -> bool:
     """Whether a pipeline, read in dimension 1, may lose another amount in another dimension; yes if in doubt."""
     first, positions, reaches = pipeline.stages[0], pipeline.noise_positions, pipeline.reaches()
     if isinstance(first, stages.Category | stages.OneHotEncode):
-        return any(isinstance(stage, stages.Encode) for stage in pipeline.stages)
+        before = pipeline.stages[: max(pipeline.noise_positions, default=0)]
+        return any(isinstance(stage, stages.Encode | stages.Function) for stage in before)
     if not isinstance(first, stages.Query) or any(isinstance(stage, stages.MinMaxScale) for stage in pipeline.stages):
         return True
     # Laplace noise measures shifts in l1, Gaussian in l2. The lq diameter of an lp ball is free of the dimension

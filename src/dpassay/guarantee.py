@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpassay.enclosure import ONE, ZERO, Number, middle, number
+from dpassay.enclosure import INFINITY, ZERO, Number, middle, number
 from dpassay.errors import InputError
 
 
 def _epsilon(value: Any) -> Number:
     enclosed = number(value)
-    if not (enclosed >= 0) or enclosed.b == float("inf"):
+    if enclosed.a < 0 or enclosed.b == INFINITY:
         raise InputError(f"epsilon must be a finite number, 0 or more, got {value}")
     return enclosed
 
@@ -61,7 +61,7 @@ class ApproxDP:
 
     def __init__(self, epsilon: Any, delta: Any) -> None:
         enclosed = number(delta)
-        if not (enclosed > 0 and enclosed < ONE):
+        if enclosed.a <= 0 or enclosed.b >= 1:
             raise InputError(f"delta must lie strictly between 0 and 1, got {delta}; for 0 use PureDP")
         object.__setattr__(self, "exact_epsilon", _epsilon(epsilon))
         object.__setattr__(self, "exact_delta", enclosed)

@@ -266,14 +266,14 @@ def _bit(p: float, q: float) -> AtomLoss:
 
 def _at_least_zero(epsilon: Any) -> Number:
     value = number(epsilon)
-    if not value >= 0 or value.b == INFINITY:
+    if value.a < 0 or value.b == INFINITY:
         raise InputError(f"epsilon must be a finite number, 0 or more, got {epsilon}")
     return value
 
 
 def _probability(delta: Any) -> Number:
     value = number(delta)
-    if not (value >= 0 and value < 1):
+    if value.a < 0 or value.b >= 1:
         raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
     return value
 

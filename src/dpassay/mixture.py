@@ -81,7 +81,7 @@ class MixtureLoss:
         if self.shift == 0:
             return ZERO
         gap = ZERO
-        if self.shift > 0 and all(isinstance(noise, OneSided) for _, noise in self._parts):
+        if self.shift.a > 0 and all(isinstance(noise, OneSided) for _, noise in self._parts):
             gap = sum((w * (1 - iv.exp(-self.shift / n.scale)) for w, n in self._parts), ZERO)  # type: ignore[union-attr]
         return self.noise.atom_weight + gap
 

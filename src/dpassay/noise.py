@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpassay.enclosure import Number, middle, number
+from dpassay.enclosure import ONE, ZERO, Number, maximum, middle, minimum, number
 from dpassay.errors import InputError
-from dpassay.law import BitLaw, Gaussian, Laplace, Law, Noise, Pmf, Shifted
+from dpassay.law import BitLaw, Gaussian, Laplace, Law, Noise, OneSided, Pmf, Shifted
 from dpassay.region import Array, Bits, Categories, Everything, OneHot, Region, check_positive
 from dpassay.stages import Keeps, Reach, written
 
@@ -33,9 +33,10 @@ class NoiseStage(Protocol):
 
 def _probability(value: Any, what: str) -> Number:
     enclosed = number(value)
-    if not (enclosed >= 0 and enclosed <= 1):
+    if enclosed.b < 0 or enclosed.a > 1:
         raise InputError(f"{what} must be a probability, 0 to 1, got {middle(enclosed):g}")
-    return enclosed
+    # An enclosure of 0 or 1 may stick out a little; a probability does not.
+    return maximum(ZERO, minimum(ONE, enclosed))
 
 
 def _needs(stage: str, region: Region, allowed: tuple[type, ...], hint: str) -> None:
@@ -74,6 +75,8 @@ class Additive:
             return f"laplace({written(self.noise.scale)})"
         if isinstance(self.noise, Gaussian):
             return f"gaussian({written(self.noise.sigma)})"
+        if isinstance(self.noise, OneSided):
+            return f"onesided({written(self.noise.scale)})"
         return f"noise({type(self.noise).__name__})"
 
 

@@ -119,17 +119,19 @@ def check_dimension(dim: Any) -> int:
         whole = int(dim)
     except (TypeError, ValueError, OverflowError):
         whole = 0
-    if whole != dim or not 1 <= whole <= MAX_DIMENSION:
-        raise InputError(f"dimension must be a whole number from 1 to {MAX_DIMENSION}, got {dim}")
+    if not 1 <= whole <= MAX_DIMENSION or whole != dim:
+        given = "a larger one" if isinstance(dim, int) and dim > MAX_DIMENSION else dim
+        raise InputError(f"dimension must be a whole number from 1 to {MAX_DIMENSION}, got {given}")
     return whole
 
 
 def check_positive(value: Any, what: str) -> Number:
-    """Refuse a number that is not positive and finite."""
+    """Refuse a number that is not positive, or that doubles cannot hold."""
     enclosed = number(value)
-    if not (enclosed > 0) or enclosed.b == float("inf"):
-        given = value if isinstance(value, str) else f"{middle(enclosed):g}"
-        raise InputError(f"{what} must be positive and finite, got {given}")
+    if enclosed.a <= 0 or enclosed.b == INFINITY:
+        raise InputError(f"{what} must be positive and finite, got {middle(enclosed):g}")
+    if enclosed.a < iv.mpf("1e-300") or enclosed.b > iv.mpf("1e300"):
+        raise InputError(f"{what} must lie between 1e-300 and 1e300")
     return enclosed
 
 
@@ -224,7 +226,7 @@ class Box(_Measured):
 
     def __post_init__(self) -> None:
         sides = tuple((number(low), number(high), check_dimension(n)) for low, high, n in self.sides)
-        if not sides or any(not (low.b <= high.a) for low, high, _ in sides):
+        if not sides or any(low.a > high.b for low, high, _ in sides):
             raise InputError("a box needs at least one side, each with low <= high")
         if any(abs(end).b == float("inf") for low, high, _ in sides for end in (low, high)):
             raise InputError("a box needs finite sides; use Everything for an unbounded set")

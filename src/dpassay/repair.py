@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpassay import calibrate
 from dpassay.curves import before_dropout
-from dpassay.enclosure import ONE, TIE, Number, iv, middle, number, up
+from dpassay.enclosure import ONE, TIE, Number, down, iv, middle, number, up
 from dpassay.exact import additive_uppers, analyse, worst_is_known
 from dpassay.guarantee import ApproxDP, Guarantee, PureDP, guarantee
 from dpassay.law import Gaussian, Laplace
@@ -74,7 +74,7 @@ def _before_dropout(pipeline: Pipeline, neighbours: Neighbours, promise: Guarant
     for stage in pipeline.stages:
         if isinstance(stage, Dropout) and neighbours.kind == "word":
             kept *= 1 - stage.mu
-    if not kept < 1:
+    if kept == ONE:
         return promise
     epsilon = before_dropout(promise.exact_epsilon, 1 - kept)
     return guarantee(epsilon, promise.exact_delta / kept)
@@ -156,15 +156,16 @@ def _laplace_scale(region: Region, promise: Guarantee) -> Number:
 def _discrete(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guarantee) -> list[Repair]:
     """Randomized response with the right probability, or a slower exponential mechanism."""
     region, stage, epsilon = pipeline.reaches()[position].region, pipeline.stages[position], inner.exact_epsilon
-    if not epsilon > 0:
+    if epsilon.a <= 0:
         return []
     noise: Stage
     if isinstance(stage, Choose):
-        noise = Choose(epsilon / (2 * region.diameter(float("inf"))))
+        noise = Choose(number(down(epsilon / (2 * region.diameter(float("inf"))))))
     elif isinstance(region, Categories):
-        noise = Flip(calibrate.flip_keep(epsilon, region.size))
+        noise = Flip(number(down(calibrate.flip_keep(epsilon, region.size))))
     else:
-        noise = Flip(calibrate.flip_keep(epsilon / (2 if isinstance(region, OneHot) else region.dim)))
+        differing = 2 if isinstance(region, OneHot) else region.dim
+        noise = Flip(number(down(calibrate.flip_keep(epsilon / differing))))
     advice = "The least noise of this kind that keeps the claim."
     if isinstance(stage, BitNoise):
         advice = "Symmetric flips that keep the claim."

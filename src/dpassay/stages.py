@@ -72,8 +72,8 @@ def norm_power(norm: str) -> float:
 
 
 def written(value: Number) -> str:
-    """Write a parameter for people: up to 12 digits."""
-    return f"{middle(value):.12g}"
+    """Write a parameter as the double nearest to it, in the fewest digits that say which."""
+    return repr(middle(value)).removesuffix(".0")
 
 
 def _norms(batch: Array, p: float) -> Array:
@@ -446,7 +446,7 @@ class Dropout:
 
     def __post_init__(self) -> None:
         mu = number(self.mu)
-        if not (mu >= 0 and mu < 1):
+        if mu.a < 0 or mu.b >= 1:
             raise InputError(f"dropout needs a probability from 0 up to, not including, 1, got {middle(mu):g}")
         object.__setattr__(self, "mu", mu)
 
@@ -509,10 +509,11 @@ class Function:
     name: ClassVar[str] = "decode"
     keeps: ClassVar[Keeps] = "all"
     function: Callable[[Any], Any] | None = None
+    dim: int | None = None  # of what it puts out; as many coordinates as come in if not given
 
     def reach(self, before: Reach) -> Reach:
         """Anything."""
-        return Reach(Everything(before.region.dim))
+        return Reach(Everything(self.dim or before.region.dim))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Apply it, if one was given."""

@@ -99,7 +99,7 @@ def _loss_above(curve: PairCurve, pair: Pair, epsilon: Number) -> Witness:
     tail = loss.tail(iv.mpf(epsilon.mid))
     p = between(number(tail.lower), number(tail.upper))
     q = minimum(ONE, maximum(ZERO, (p - loss.delta_number(epsilon)) * iv.exp(-epsilon)))
-    if not (p > 0 and q > 0):
+    if p.a <= 0 or q.a <= 0:
         return Witness(pair)
     event = "the log-likelihood ratio of the first value to the second exceeds the claimed epsilon"
     return Witness(pair, event, iv.log(p), iv.log(q))

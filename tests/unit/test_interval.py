@@ -2,7 +2,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dpassay.enclosure import INFINITY, ONE, between, number
@@ -70,6 +70,7 @@ def test_printing_infinities():
 @quick
 @given(doubles, doubles)
 def test_the_printed_interval_contains_the_interval(one, other):
+    assume(one != other)
     interval = Interval(min(one, other), max(one, other))
     ends = str(interval).strip("[]").split(", ")
     assert Fraction(ends[0]) <= Fraction(interval.lower)
@@ -85,4 +86,5 @@ def test_a_point_is_not_printed_as_a_number_that_it_is_not(value):
 def test_infinite_points_are_printed_with_their_sign():
     assert str(Interval(math.inf, math.inf)) == "inf"
     assert str(Interval(-math.inf, -math.inf)) == "-inf"
-    assert str(Interval(0.5, math.inf)) == "[0.5, inf]" or str(Interval(0.5, math.inf)).endswith(", inf]")
+    low, high = str(Interval(0.5, math.inf)).strip("[]").split(", ")
+    assert (Fraction(low), high) == (Fraction(1, 2), "inf")

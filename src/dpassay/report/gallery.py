@@ -24,7 +24,7 @@ def short(interval: Interval) -> str:
     """An interval in few letters: one number where both ends agree in five digits.
 
     >>> short(Interval(5.656854249, 5.65685425)), short(Interval(4.4, 4.6)), short(Interval(math.inf, math.inf))
-    ('5.6569', '[4.4, 4.6]', '∞')
+    ('5.6569', '[4.400, 4.600]', '∞')
     """
     if math.isinf(interval.lower):
         return "∞"
