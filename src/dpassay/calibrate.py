@@ -5,12 +5,13 @@ Exact for every ε ≥ 0, also beyond the ε < 1 of the classic Gaussian formula
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
-from dpassay.enclosure import ZERO, Number, down, iv, log_add, up
+from dpassay.enclosure import Number, down, iv, log_add, middle, number, up
 from dpassay.errors import InputError
 from dpassay.guarantee import Guarantee, guarantee
+from dpassay.loss import falling_root
 from dpassay.parts import GaussianLoss
 from dpassay.region import check_dimension, check_positive
 
@@ -48,11 +49,20 @@ def gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
     epsilon, delta = promise.exact_epsilon, promise.exact_delta
     if delta == 0:
         raise InputError("no Gaussian noise gives pure DP: give a delta above 0, or use laplace")
-    root = iv.sqrt(2 * iv.log(1 / delta))
-    # δ grows with μ; at this μ the loss exceeds ε with probability above one half.
-    largest = iv.sqrt(2 * epsilon) + 2 * root + 10
-    mu = bisect(lambda m: bool(GaussianLoss(m).delta(epsilon).b <= delta.a), ZERO, largest)
-    return sensitivity / mu
+    target = math.log(middle(delta))
+
+    def excess(sigma: float) -> float:
+        return math.log(max(middle(GaussianLoss(1 / number(sigma)).delta(epsilon)), 1e-300)) - target
+
+    low = high = 1.0
+    while excess(high) > 0:
+        low, high = high, 2 * high
+    while excess(low) <= 0:
+        low, high = low / 2, low
+    _, sigma = falling_root(excess, low, high, 1e-15)
+    while GaussianLoss(1 / number(sigma)).delta(epsilon).b > delta.a:
+        sigma = math.nextafter(sigma, math.inf)
+    return sensitivity * number(sigma)
 
 
 def classic_gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
@@ -77,21 +87,6 @@ def flip_keep(epsilon: Number, categories: int = 2) -> Number:
     if categories < 2:
         raise InputError(f"randomized response needs at least 2 categories, got {categories}")
     return iv.exp(epsilon - log_add(epsilon, iv.log(iv.mpf(categories - 1))))
-
-
-def bisect(holds: Callable[[Number], bool], low: Number, high: Number, digits: int = 25) -> Number:
-    """The largest number, to so many digits, for which a condition that fails later holds.
-
-    >>> round(up(bisect(lambda x: bool(x < 2), ZERO, iv.mpf(10))), 9)
-    2.0
-    """
-    limit = iv.mpf(f"1e-{digits}")
-    while high.b - low.a > limit * high.b:
-        middle = iv.mpf(((low + high) / 2).mid)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    if low == 0:
-        raise InputError("no amount of noise below the largest tried meets this guarantee")
-    return low
 
 
 def _noisy(promise: Guarantee) -> Guarantee:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, iv, maximum, minimum, number, up
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, number
 from dpassay.loss import Loss
 from dpassay.theorems import Theorem
 
@@ -119,7 +119,7 @@ class RenyiCurve:
     """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/renyi.md.
 
     >>> curve = RenyiCurve(number(1), 2.0, 32)
-    >>> 4.40 < up(curve.epsilon(number("1e-6"))) < 5.66
+    >>> 4.40 < middle(curve.epsilon(number("1e-6"))) < 5.66
     True
     """
 
@@ -148,20 +148,26 @@ class RenyiCurve:
 
     def log_delta(self, epsilon: Number, order: Number) -> Number:
         """ln of the bound on δ(ε) that one order gives."""
-        constant = -iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
-        return (order - 1) * (self.divergence(order) - epsilon) + constant
+        return (order - 1) * (self.divergence(order) - epsilon) + _conversion(order)
+
+    def _epsilon(self, delta: Number, order: Number) -> Number:
+        return self.divergence(order) + (_conversion(order) - iv.log(delta)) / (order - 1)
 
     def best_order(self, epsilon: Number) -> Number:
         """The order that gives nearly the least δ(ε)."""
-        return _least(lambda order: up(self.log_delta(epsilon, order)))
+        claimed = middle(epsilon)
+        return _least(lambda less: less * (self._near(less) - claimed) + _near_conversion(less))
 
     def best_order_for(self, delta: Number) -> Number:
         """The order that gives nearly the least ε(δ)."""
-        return _least(lambda order: up(self._epsilon(delta, order)))
+        log_delta = middle(iv.log(delta))
+        return _least(lambda less: self._near(less) + (_near_conversion(less) - log_delta) / less)
 
-    def _epsilon(self, delta: Number, order: Number) -> Number:
-        constant = -iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
-        return self.divergence(order) + (constant - iv.log(delta)) / (order - 1)
+    def _near(self, less: float) -> float:
+        """The divergence of order 1 + less in doubles, to search with."""
+        a, o = middle(self._shift), 1 + less
+        inner = o / (2 * o - 1) + less / (2 * o - 1) * math.exp(-(2 * o - 1) * a)
+        return self.dim * (a + math.log(inner) / less)
 
     def delta(self, epsilon: Number) -> Number:
         """The least bound over orders."""
@@ -174,14 +180,22 @@ class RenyiCurve:
     epsilon_above = epsilon
 
 
-def _least(value: Callable[[Number], float]) -> Number:
-    """Search orders 1 + e^t for the least value; any order gives a valid bound."""
+def _conversion(order: Number) -> Number:
+    """ln of the largest (1 − e^−x) e^(−(order − 1)x)."""
+    return -iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
+
+
+def _near_conversion(less: float) -> float:
+    return -math.log1p(less) + less * math.log(less / (1 + less))
+
+
+def _least(value: Callable[[float], float]) -> Number:
+    """Search orders 1 + e^t for the least value; any order gives a valid bound, so doubles will do."""
 
     def at(t: float) -> float:
-        return float(value(number(1 + math.exp(t))))
+        return value(math.exp(t))
 
-    grid = [-12 + 0.5 * i for i in range(61)]
-    centre = min(grid, key=at)
+    centre = min((-12 + 0.5 * i for i in range(61)), key=at)
     low, high = centre - 0.5, centre + 0.5
     for _ in range(25):
         left, right = low + (high - low) / 3, high - (high - low) / 3

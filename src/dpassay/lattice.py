@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from dpassay.region import Array
 MAX_POINTS = 1 << 23
 _U = 2.0**-53
 # Relative error of one cell's mass: a handful of correctly rounded operations, exp and sinh.
-_MASS_ERROR = 32 * _U
+_MASS_ERROR = 64 * _U
 
 # delta-up and delta-down bound δ; loss-up and loss-down move every loss up or down, for tails.
 Side = Literal["delta-up", "delta-down", "loss-up", "loss-down"]
@@ -86,20 +87,33 @@ class Composed:
         """P(loss > ε) from above or from below."""
         return self._sum(epsilon, upper, damped=False)
 
+    @cached_property
+    def _terms(self) -> dict[bool, tuple[Array, Array]]:
+        """Untilted masses and their sums from each point on: from above (True) and from below (False)."""
+        # Far below the tilt's target the weights explode; cut off, they still make any bound trivial (above 1 or 0).
+        weight = np.exp(np.minimum(self.log_norm - self.tilt * self.losses, 600.0))
+        sides = {True: (self.mass + self.error) * weight, False: np.maximum(0.0, self.mass - self.error) * weight}
+        return {upper: (terms, np.cumsum(terms[::-1])[::-1]) for upper, terms in sides.items()}
+
     def _sum(self, epsilon: float, upper: bool, damped: bool) -> float:
         slack = 8 * _U * (abs(epsilon) + float(np.abs(self.losses[[0, -1]]).max(initial=0.0)))
         epsilon += -slack if upper else slack
+        terms, beyond = self._terms[upper]
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
-        losses = self.losses[first:]
-        # Far below the tilt's target the weights explode; cut off, they still make any bound trivial (above 1 or 0).
-        weight = np.exp(np.minimum(self.log_norm - self.tilt * losses, 600.0))
+        if first == len(self.losses):
+            return self.infinite * (1 + 1e-12 if upper else 1 - 1e-12)
+        # Terms that cannot matter are left out below, and counted in full above.
+        last = first + int(np.searchsorted(-beyond[first:], -1e-9 * beyond[first]))
+        rest = 2 * float(beyond[last]) if last < len(beyond) else 0.0
+        terms = terms[first:last]
         if damped:
-            weight *= -np.expm1(epsilon - losses)
-        mass = self.mass[first:] + self.error if upper else np.maximum(0.0, self.mass[first:] - self.error)
-        exponents = abs(self.log_norm) + self.tilt * (abs(epsilon) + float(np.abs(losses).max(initial=0.0)))
+            terms = terms * -np.expm1(epsilon - self.losses[first:last])
+        exponents = abs(self.log_norm) + self.tilt * float(np.abs(self.losses[[0, -1]]).max())
         relative = self.relative + 8 * _U * (exponents + 64)
-        total = float(np.sum(mass * weight))
-        return total * (1 + relative) + self.infinite if upper else total * (1 - relative) + self.infinite
+        total = float(np.sum(terms))
+        if upper:
+            return (total + rest) * (1 + relative) + self.infinite * (1 + 1e-12)
+        return total * (1 - relative) + self.infinite * (1 - 1e-12)
 
 
 def cumulant(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> tuple[float, float]:
@@ -150,7 +164,7 @@ def compose(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> C
     spectrum = np.ones(length // 2 + 1, dtype=complex)
     bound = np.ones(length // 2 + 1)
     errors: list[tuple[float, Array]] = []
-    log_norm, count_all, finite = 0.0, 0, 1.0
+    log_norm, count_all, log_finite = 0.0, 0, 0.0
     for lattice, count in parts:
         losses = (lattice.start + np.arange(len(lattice.mass))) * step + lattice.shift
         top = float((tilt * losses).max())
@@ -166,7 +180,7 @@ def compose(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> C
         errors.append((count * off, np.minimum(1.0, size + off)))
         log_norm += count * (top + math.log(norm))
         count_all += count
-        finite *= (1.0 - lattice.infinite) ** count
+        log_finite += count * math.log1p(-min(lattice.infinite, 1 - _U))
     mass = np.fft.irfft(spectrum, length)[:support]
     lost = sum(off * _two_norm(bound / np.maximum(size, 1e-300)) for off, size in errors) / length
     powers = 4 * _U * count_all * float(np.mean(bound)) * 2
@@ -180,7 +194,7 @@ def compose(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> C
         log_norm=log_norm,
         error=lost + powers + inverse,
         relative=math.expm1(count_all * _MASS_ERROR),
-        infinite=1.0 - finite,
+        infinite=-math.expm1(log_finite),
     )
 
 

@@ -27,6 +27,8 @@ from dpassay.region import Array
 from dpassay.theorems import Theorem
 
 MOST_ATOMS = 1024
+COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # lattice points, to begin with
+CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths at which refining stops
 
 
 def coordinate_loss(noise: Noise, shift: Number) -> Part:
@@ -58,7 +60,7 @@ class Loss:
     >>> print(loss.mean(), loss.delta(0.5))
     [0.3678794411, 0.3678794412] [0.2211992169, 0.2211992170]
     >>> print(loss.times(100).epsilon(1e-6))
-    [71.54599937, 71.54600580]
+    [71.545..., 71.546...]
     """
 
     parts: tuple[tuple[Part, int], ...]
@@ -122,17 +124,21 @@ class Loss:
         """δ(ε) as a certified number."""
         if not self.parts:
             return ZERO
+        if self.infinite == 1:
+            return ONE
         if isinstance(self._closed, TwoAtomPower):
             return minimum_one(self._closed.delta(epsilon) + self.infinite)
         if self._closed is not None:
             return minimum_one(self._closed.delta(epsilon))
         if (self.pure - epsilon).b <= 0:
             return ZERO
-        ends = [
-            self._composed("delta-down", up(epsilon), None).delta(up(epsilon), upper=False),
-            self._composed("delta-up", down(epsilon), None).delta(down(epsilon), upper=True),
-        ]
-        return between(maximum(ZERO, number(ends[0])), minimum_one(number(ends[1])))
+
+        def bounds(points: int) -> Number:
+            lower = self._composed("delta-down", up(epsilon), None, points).delta(up(epsilon), upper=False)
+            upper = self._composed("delta-up", down(epsilon), None, points).delta(down(epsilon), upper=True)
+            return between(maximum(ZERO, number(lower)), minimum_one(number(upper)))
+
+        return _refined(bounds, CLOSE_DELTA)
 
     def epsilon_number(self, delta: Number) -> Number:
         """ε(δ) as a certified number: the least ε ≥ 0 with δ(ε) ≤ δ."""
@@ -146,11 +152,14 @@ class Loss:
             return self._closed.epsilon(delta - self.infinite)
         if self._closed is not None:
             return _invert(self.delta_number, delta, self._largest_epsilon(delta))
-        ends = []
-        for side, target in (("delta-down", up(delta)), ("delta-up", down(delta))):
-            composed = self._composed(side, None, target)  # type: ignore[arg-type]
-            ends.append(number(_invert_composed(composed, target, upper=side == "delta-up")))
-        return between(ends[0], iv.mpf([min(ends[1].a, self.pure.b), min(ends[1].b, self.pure.b)]))
+
+        def bounds(points: int) -> Number:
+            below, above = up(delta), down(delta)
+            lower = _invert_composed(self._composed("delta-down", None, below, points), below, upper=False)
+            upper = _invert_composed(self._composed("delta-up", None, above, points), above, upper=True)
+            return between(number(lower), iv.mpf(min(number(upper), self.pure.b)))
+
+        return _refined(bounds, CLOSE_EPSILON)
 
     def epsilon_above(self, delta: Number) -> Number:
         """An upper bound on ε(δ) that is quick: a coarser lattice, from above only."""
@@ -177,8 +186,8 @@ class Loss:
             # L is normal with mean μ²/2 and deviation μ.
             mu = self._closed.mu
             return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
-        low = self._composed("loss-down", up(value), None).tail(up(value), upper=False)
-        high = self._composed("loss-up", down(value), None).tail(down(value), upper=True)
+        low = self._composed("loss-down", up(value), None, RESOLUTIONS[-1]).tail(up(value), upper=False)
+        high = self._composed("loss-up", down(value), None, RESOLUTIONS[-1]).tail(down(value), upper=True)
         return Interval(max(0.0, low), min(1.0, high), Theorem.DISCRETISATION, Theorem.DISCRETISATION)
 
     def density(self, points: int = 400) -> tuple[Array, Array]:
@@ -207,7 +216,7 @@ class Loss:
         assert isinstance(self._closed, MixtureLoss | AtomLoss)
         return number(2 * self._closed.span + 1)
 
-    def _step(self, points: int = 1 << 22) -> float:
+    def _step(self, points: int) -> float:
         """A lattice step: fine enough for 10⁻³ relative accuracy, coarse enough for so many points."""
         spans = [part.span for part, _ in self.parts]
         counts = [n for _, n in self.parts]
@@ -215,18 +224,29 @@ class Loss:
             n, a = counts[0], spans[0]
             # The error is of second order where many coordinates share the work, of first where few do.
             wanted = max(6 * a * math.sqrt(n * min(1.0, a)), (1 << 17) / n, 8)
-            return a / math.ceil(min(wanted, 4096, max(4, points / (2 * n))))
-        budget = min(points, 1 << 20, max(1 << 14, 512 * sum(counts)))
-        return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / budget
+            finest = 4 * points if points == RESOLUTIONS[-1] else points  # one loss on its own can have a larger share
+            return a / math.ceil(min(wanted, 4096, max(4, finest / (2 * n))))
+        return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / points
 
     def _composed(self, side: Side, epsilon: float | None, delta: float | None, points: int = 1 << 22) -> Composed:
-        step = self._step(points)
+        # Any tilt is right; a coarse lattice finds a good one.
+        step = self._step(COARSEST)
         placed = lattices(self.parts, step, side)
         if epsilon is not None:
             tilt = tilt_for_epsilon(placed, step, epsilon)
         else:
             tilt = tilt_for_delta(placed, step, delta or 1.0)
-        return compose(placed, step, tilt)
+        step = self._step(points)
+        return compose(lattices(self.parts, step, side), step, tilt)
+
+
+def _refined(bounds: Callable[[int], Number], close: Number) -> Number:
+    """Refine a lattice until the bounds it gives are close, or it is as fine as it may be."""
+    for points in RESOLUTIONS:
+        value = bounds(points)
+        if value.delta <= close * value.b:
+            break
+    return value
 
 
 def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:

@@ -102,7 +102,8 @@ class LaplaceLoss:
         count = round(2 * a / width)
         if count and math.isclose(count * width, 2 * a, rel_tol=1e-12):
             edges = (np.arange(count + 1) - count / 2) * width
-            edges[0], edges[-1] = min(edges[0], -a), max(edges[-1], a) if upper else min(edges[-1], a)
+            outer = max if upper else min
+            edges[0], edges[-1] = -outer(-edges[0], a), outer(edges[-1], a)
         else:
             inner = np.arange(math.ceil(-a / width), math.floor(a / width) + 1) * width
             edges = np.unique(np.concatenate([[-a], inner[np.abs(inner) < a], [a]]))
@@ -175,10 +176,12 @@ class GaussianLoss:
         low, high = edges[:-1].copy(), edges[1:].copy()
         with np.errstate(divide="ignore", invalid="ignore"):
             centre = np.clip(np.nan_to_num(np.log(p / q), nan=0.0), low, high)
-        slack = 1e-14 * ndtr(-np.abs((low - mu * mu / 2) / mu)) + 1e-300
+        nearest = np.minimum(np.abs(low - mu * mu / 2), np.abs(high - mu * mu / 2)) / mu
+        slack = 1e-13 * ndtr(-nearest) + 1e-300
         if upper:
             # What lies beyond the cells is counted at infinity, what lies below at the lowest cell.
             p = np.append(p + slack, 1e-30)
+            p[0] += 1e-30
             low, high, centre = np.append(low, high[-1]), np.append(high, np.inf), np.append(centre, np.inf)
         else:
             p = np.maximum(0.0, p - slack)

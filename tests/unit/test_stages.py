@@ -325,10 +325,16 @@ def test_normalising():
         Normalise("l1")
 
 
-@pytest.mark.parametrize("size", [1e-170, 1e170, 5e-324])
-def test_normalising_very_short_and_very_long_vectors(size):
-    row = Normalise().run(np.full((1, 2), size), RNG)[0]
-    assert Sphere(1, 2).contains(row) or not row.any()
+@pytest.mark.parametrize("row", [[1e170, 1e170], [1e-170, 1e-170], [2.7e-162, 1.5e-162], [5e-324, 0.0]])
+def test_normalising_vectors_whose_squares_leave_the_doubles(row):
+    output = Normalise().run(np.array([row]), RNG)[0]
+    assert np.linalg.norm(output) <= 1 + 1e-12  # a longer output would be farther away than the region says
+    assert Sphere(1, 2).contains(output) or not output.any()
+
+
+def test_clipping_a_vector_whose_square_leaves_the_doubles():
+    outputs = Clip("l2", 1).run(np.array([[1e200, 0.0], [-1e200, 1e-200]]), RNG)
+    assert all(Ball(2, 1, 2).contains(row) for row in outputs)
 
 
 def test_constant_vectors_become_zero():

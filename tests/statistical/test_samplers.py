@@ -1,0 +1,256 @@
+"""Whether samplers draw from the laws they state. Each test's false-alarm probability is in statistics_helper."""
+
+import itertools
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from statistics_helper import (
+    FALSE_ALARMS,
+    TOTAL,
+    cdf_p_value,
+    counts_p_value,
+    frequencies_p_value,
+    frequency_p_value,
+    generator,
+    require,
+)
+
+from dpassay.law import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
+from dpassay.loss import Loss
+from dpassay.noise import Additive, BitNoise, Choose, Flip
+from dpassay.pipeline import Pipeline
+from dpassay.stages import Binary, Category, Clip, Dropout
+
+RUNS = 200_000
+
+
+def bits_as_number(rows):
+    return (rows @ (2 ** np.arange(rows.shape[1])[::-1])).astype(int)
+
+
+# ── The helper itself ───────────────────────────────────────────────────────────────────────────
+
+
+def test_the_suite_rarely_fails_by_chance():
+    assert TOTAL < 1e-4
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    stated = re.search(r"(\d+) statistical tests, ([\d.e-]+) in total", readme)
+    assert stated
+    assert int(stated[1]) == len(FALSE_ALARMS)
+    assert math.isclose(float(stated[2]), TOTAL, rel_tol=1e-9)
+
+
+def test_every_line_of_the_list_is_used_once():
+    source = Path(__file__).read_text()
+    assert all(source.count(f'name = "{name}"') == 1 for name in FALSE_ALARMS)
+    assert len(re.findall(r"^    name = \"", source, re.MULTILINE)) == len(FALSE_ALARMS)
+
+
+def test_a_p_value_is_small_where_the_law_is_wrong():
+    # Power, not luck: a scale 5% off moves the distribution function by 0.9%, and e^(−2·200000·0.009²) is 1e-14.
+    sample = np.random.default_rng(1).laplace(size=RUNS)
+    assert cdf_p_value(sample, stats.laplace(scale=1.05).cdf) < 1e-7
+    assert frequency_p_value(52_000, 100_000, 0.5) < 1e-7
+    assert counts_p_value(np.array([52_000, 48_000]), np.array([0.5, 0.5])) < 1e-7
+    with pytest.raises(AssertionError):
+        require("pmf", 1e-8)
+
+
+def test_p_values_are_exact_where_they_can_be_counted():
+    # 10 heads of 10: both tails together have probability 2/1024.
+    assert frequency_p_value(10, 10, 0.5) == pytest.approx(2 / 1024, rel=1e-12)
+    assert frequency_p_value(5, 10, 0.5) == 1.0
+    assert frequency_p_value(0, 10, 0.0) == 1.0
+    assert frequency_p_value(1, 10, 0.0) == 0.0
+
+
+# ── Noises ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_laplace_draws():
+    name = "laplace draws"
+    require(name, cdf_p_value(Laplace("1.7").draw((RUNS,), generator(name)), stats.laplace(scale=1.7).cdf))
+
+
+def test_gaussian_draws():
+    name = "gaussian draws"
+    require(name, cdf_p_value(Gaussian("0.4").draw((RUNS,), generator(name)), stats.norm(scale=0.4).cdf))
+
+
+def test_one_sided_draws():
+    name = "one-sided draws"
+    require(name, cdf_p_value(OneSided(3).draw((RUNS,), generator(name)), stats.expon(scale=3).cdf))
+
+
+MIXED = Mixture("0.3", (("0.2", Laplace(1)), ("0.4", Gaussian(2)), ("0.1", OneSided(5))))
+
+
+def smooth(t):
+    return 0.2 * stats.laplace.cdf(t) + 0.4 * stats.norm.cdf(t, scale=2) + 0.1 * stats.expon.cdf(t, scale=5)
+
+
+def test_mixture_draws():
+    name = "mixture draws"
+    draws = MIXED.draw((RUNS // 2, 2), generator(name)).ravel()
+    require(name, cdf_p_value(draws, lambda t: smooth(t) + 0.3 * (t >= 0), lambda t: smooth(t) + 0.3 * (t > 0)))
+
+
+def test_mixture_atom():
+    name = "mixture atom"
+    draws = MIXED.draw((RUNS,), generator(name))
+    require(name, frequency_p_value(int((draws == 0).sum()), RUNS, 0.3))
+
+
+# ── Laws ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_shifted_coordinates():
+    name = "shifted coordinates"
+    centre = np.array([0.0, 5.0, -2.0])
+    sample = Shifted(Laplace(2), centre).sample(RUNS, generator(name))
+    p_values = [cdf_p_value(sample[:, i], stats.laplace(loc=c, scale=2).cdf) for i, c in enumerate(centre)]
+    require(name, min(1.0, len(p_values) * min(p_values)))
+
+
+def test_shifted_coordinates_are_independent():
+    name = "shifted independence"
+    sample = Shifted(Laplace(2), np.zeros(3)).sample(RUNS, generator(name))
+    require(name, counts_p_value(np.bincount(bits_as_number(sample > 0), minlength=8), np.full(8, 1 / 8)))
+
+
+ONE = np.array([0.9, 0.01, 0.5])
+
+
+def test_bit_law():
+    name = "bit law"
+    sample = BitLaw(ONE).sample(RUNS, generator(name))
+    require(name, frequencies_p_value(sample.sum(axis=0), RUNS, ONE))
+
+
+def test_bit_law_is_independent():
+    name = "bit law independence"
+    sample = BitLaw(ONE).sample(RUNS, generator(name))
+    table = [math.prod(p if b else 1 - p for p, b in zip(ONE, row, strict=True)) for row in strings(3)]
+    require(name, counts_p_value(np.bincount(bits_as_number(sample), minlength=8), np.array(table)))
+
+
+def strings(length):
+    return list(itertools.product((0, 1), repeat=length))
+
+
+def test_pmf():
+    name = "pmf"
+    probabilities = np.array([0.5, 0.3, 0.15, 0.05, 0.0])
+    sample = Pmf(probabilities).sample(RUNS, generator(name))
+    require(name, counts_p_value(np.bincount(sample[:, 0].astype(int), minlength=5), probabilities))
+
+
+# ── Noise stages ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_bit_noise():
+    name = "bit noise"
+    bits = np.tile([1.0, 1.0, 0.0, 0.0], (RUNS, 1))
+    outputs = BitNoise("0.9", "0.2", "0.35").run(bits, generator(name))
+    require(name, frequencies_p_value(outputs.sum(axis=0), RUNS, np.array([0.9, 0.2, 0.35, 0.35])))
+
+
+def test_flipped_bits():
+    name = "flipped bits"
+    outputs = Flip("0.7").run(np.tile([1.0, 0.0], (RUNS, 1)), generator(name))
+    require(name, frequencies_p_value(outputs.sum(axis=0), RUNS, np.array([0.7, 0.3])))
+
+
+def test_flipped_category():
+    name = "flipped category"
+    outputs = Flip("0.7", 4).run(np.full((RUNS, 1), 2.0), generator(name))
+    require(name, counts_p_value(np.bincount(outputs[:, 0].astype(int), minlength=4), np.array([0.1, 0.1, 0.7, 0.1])))
+
+
+def test_flipped_category_of_two():
+    name = "flipped category of two"
+    outputs = Flip("0.7", 2).run(np.zeros((RUNS, 1)), generator(name))
+    require(name, counts_p_value(np.bincount(outputs[:, 0].astype(int), minlength=2), np.array([0.7, 0.3])))
+
+
+def test_exponential_choice():
+    name = "exponential choice"
+    scores = np.array([0.0, 1.0, 2.5, -1.0])
+    outputs = Choose("0.8").run(np.tile(scores, (RUNS, 1)), generator(name))
+    weights = np.exp(0.8 * scores)
+    require(name, counts_p_value(np.bincount(outputs[:, 0].astype(int), minlength=4), weights / weights.sum()))
+
+
+def test_dropout():
+    name = "dropout"
+    outputs = Dropout("0.4").run(["a b c"] * 50_000, generator(name))
+    table = {"": 0.064, "a": 0.096, "b": 0.096, "c": 0.096, "a b": 0.144, "a c": 0.144, "b c": 0.144, "a b c": 0.216}
+    counts = np.array([outputs.count(text) for text in table])
+    assert counts.sum() == len(outputs)
+    require(name, counts_p_value(counts, np.array(list(table.values()))))
+
+
+# ── Pipelines draw what their law says ──────────────────────────────────────────────────────────
+
+
+def test_pipeline_with_laplace():
+    name = "pipeline laplace"
+    pipeline = Pipeline((Clip("l2", 1), Additive(Laplace("0.5"))), dim=2)
+    sample = pipeline.sample([3.0, 4.0], RUNS, generator(name))
+    law = pipeline.law([3.0, 4.0])
+    p_values = [cdf_p_value(sample[:, i], lambda t, i=i: law.noise.cdf(t - law.centre[i])) for i in range(2)]
+    require(name, min(1.0, 2 * min(p_values)))
+
+
+def test_pipeline_with_bits():
+    name = "pipeline bits"
+    pipeline = Pipeline((Binary(1, 1), BitNoise("0.8", "0.6", "0.3")), dim=1)
+    sample = pipeline.sample([-1.5], RUNS, generator(name))
+    rows = np.array(strings(3), dtype=float)
+    probabilities = np.exp(pipeline.law([-1.5]).log_likelihood(rows))
+    require(name, counts_p_value(np.bincount(bits_as_number(sample), minlength=8), probabilities))
+
+
+def test_pipeline_with_categories():
+    name = "pipeline categories"
+    pipeline = Pipeline((Category(3), Flip("0.5")), dim=1)
+    sample = pipeline.sample([1], RUNS, generator(name))
+    probabilities = np.exp(pipeline.law([1]).log_likelihood(np.arange(3.0)[:, None]))
+    require(name, counts_p_value(np.bincount(sample[:, 0].astype(int), minlength=3), probabilities))
+
+
+def test_pipeline_with_the_exponential_mechanism():
+    name = "pipeline exponential"
+    pipeline = Pipeline((Clip("linf", 1), Choose(2)), dim=3)
+    sample = pipeline.sample([5.0, 0.0, -5.0], RUNS, generator(name))
+    weights = np.exp(2 * np.array([1.0, 0.0, -1.0]))
+    require(name, counts_p_value(np.bincount(sample[:, 0].astype(int), minlength=3), weights / weights.sum()))
+
+
+# ── The loss is the log-likelihood ratio of samples ─────────────────────────────────────────────
+
+
+def test_the_tail_of_the_laplace_loss():
+    name = "loss of laplace"
+    first, second = Shifted(Laplace(1), np.zeros(5)), Shifted(Laplace(1), np.full(5, 0.4))
+    sample = first.sample(RUNS, generator(name))
+    losses = first.log_likelihood(sample) - second.log_likelihood(sample)
+    tail = Loss.between(first, second).tail(0.5)
+    successes = int((losses > 0.5).sum())
+    low, high = frequency_p_value(successes, RUNS, tail.lower), frequency_p_value(successes, RUNS, tail.upper)
+    require(name, 1.0 if tail.lower * RUNS <= successes <= tail.upper * RUNS else max(low, high))
+
+
+def test_the_tail_of_the_loss_of_bits():
+    name = "loss of bits"
+    first, second = BitLaw(np.full(8, 0.7)), BitLaw(np.full(8, 0.4))
+    sample = first.sample(RUNS, generator(name))
+    losses = first.log_likelihood(sample) - second.log_likelihood(sample)
+    tail = Loss.between(first, second).tail(1)
+    successes = int((losses > 1).sum())
+    low, high = frequency_p_value(successes, RUNS, tail.lower), frequency_p_value(successes, RUNS, tail.upper)
+    require(name, 1.0 if tail.lower * RUNS <= successes <= tail.upper * RUNS else max(low, high))

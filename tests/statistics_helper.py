@@ -1,0 +1,88 @@
+"""The one place where a statistical test gets its p-value, its seed and its false-alarm probability.
+
+Every statistical test has a line in `FALSE_ALARMS`: the largest probability with which it may fail
+although the code is right. The p-values below are valid at every sample size (exact binomial tails
+and the Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant), so the stated probabilities
+are upper bounds, not approximations. tests/README.md gives their sum.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import binom
+
+EACH = 1e-7
+FALSE_ALARMS: dict[str, float] = {
+    "laplace draws": EACH,
+    "gaussian draws": EACH,
+    "one-sided draws": EACH,
+    "mixture draws": EACH,
+    "mixture atom": EACH,
+    "shifted coordinates": EACH,
+    "shifted independence": EACH,
+    "bit law": EACH,
+    "bit law independence": EACH,
+    "pmf": EACH,
+    "bit noise": EACH,
+    "flipped bits": EACH,
+    "flipped category": EACH,
+    "flipped category of two": EACH,
+    "exponential choice": EACH,
+    "dropout": EACH,
+    "pipeline laplace": EACH,
+    "pipeline bits": EACH,
+    "pipeline categories": EACH,
+    "pipeline exponential": EACH,
+    "loss of laplace": EACH,
+    "loss of bits": EACH,
+}
+TOTAL = sum(FALSE_ALARMS.values())
+
+
+def generator(name: str) -> np.random.Generator:
+    """The random generator of a test: seeded by its name, so that nobody can choose a seed."""
+    return np.random.default_rng(zlib.crc32(name.encode()))
+
+
+def require(name: str, p_value: float) -> None:
+    """Fail if the p-value is at most the false-alarm probability that the test has in the list."""
+    assert p_value > FALSE_ALARMS[name], f"{name}: p = {p_value:.3g} where {FALSE_ALARMS[name]:g} may happen by chance"
+
+
+def frequency_p_value(successes: int, runs: int, probability: float) -> float:
+    """Two-sided exact binomial p-value: twice the smaller tail."""
+    tails = binom.cdf(successes, runs, probability), binom.sf(successes - 1, runs, probability)
+    return min(1.0, 2 * float(min(tails)))
+
+
+def counts_p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:
+    """p-value of a table of counts: the smallest cell's exact binomial one, times the number of cells."""
+    counts, probabilities = np.asarray(counts), np.asarray(probabilities, dtype=float)
+    assert counts.shape == probabilities.shape
+    assert math.isclose(float(probabilities.sum()), 1.0, rel_tol=1e-12)
+    runs = int(counts.sum())
+    cells = zip(counts.ravel().tolist(), probabilities.ravel().tolist(), strict=True)
+    return min(1.0, counts.size * min(frequency_p_value(int(c), runs, p) for c, p in cells))
+
+
+def frequencies_p_value(successes: np.ndarray, runs: int, probabilities: np.ndarray) -> float:
+    """p-value of several frequencies, each of as many runs: the smallest one times their number."""
+    pairs = list(zip(np.ravel(successes).tolist(), np.ravel(probabilities).tolist(), strict=True))
+    return min(1.0, len(pairs) * min(frequency_p_value(int(c), runs, p) for c, p in pairs))
+
+
+def cdf_p_value(sample: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], before: Callable | None = None) -> float:
+    """p-value of a sample against its distribution function: P(sup|F_n − F| > d) ≤ 2e^(−2nd²).
+
+    `before` gives P(X < t), where it differs from P(X ≤ t): at atoms.
+    """
+    values, last = np.unique(sample, return_counts=True)
+    upto = np.cumsum(last) / sample.size
+    earlier = np.concatenate([[0.0], upto[:-1]])
+    at, left = cdf(values), (before or cdf)(values)
+    gap = max(float(np.abs(upto - at).max()), float(np.abs(earlier - left).max()))
+    return min(1.0, 2 * math.exp(-2 * sample.size * gap * gap))
