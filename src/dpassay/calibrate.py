@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpassay.enclosure import Number, down, iv, log_add, middle, number, up
+from dpassay.enclosure import Number, double_above, double_below, iv, log_add, middle, number
 from dpassay.errors import InputError
 from dpassay.guarantee import Guarantee, guarantee
 from dpassay.loss import falling_root
@@ -26,7 +26,7 @@ def laplace(epsilon: Any, delta: Any = 0, sensitivity: Any = 1) -> float:
     2.0
     """
     promise = _noisy(guarantee(epsilon, delta))
-    return up(laplace_scale(promise, check_positive(sensitivity, "sensitivity")))
+    return double_above(laplace_scale(promise, check_positive(sensitivity, "sensitivity")))
 
 
 def laplace_scale(promise: Guarantee, sensitivity: Number) -> Number:
@@ -41,7 +41,7 @@ def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
     0.49989
     """
     promise = guarantee(epsilon, delta)
-    return up(gaussian_sigma(promise, check_positive(sensitivity, "sensitivity")))
+    return double_above(gaussian_sigma(promise, check_positive(sensitivity, "sensitivity")))
 
 
 def gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
@@ -79,7 +79,7 @@ def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
     promise = guarantee(epsilon)
     if check_dimension(bits) > 1 and check_dimension(categories) != 2:
         raise InputError("give a number of bits or a number of categories, not both")
-    return down(flip_keep(promise.exact_epsilon / bits, categories))
+    return double_below(flip_keep(promise.exact_epsilon / bits, categories))
 
 
 def flip_keep(epsilon: Number, categories: int = 2) -> Number:

@@ -51,6 +51,15 @@ def number(value: Any) -> Number:
     return iv.mpf(text)
 
 
+def exactly(value: float) -> Number:
+    """A double as the binary number that it is; `number` reads it as the decimal that it prints as.
+
+    >>> exactly(0.1) == number(0.1), exactly(0.5) == number(0.5)
+    (False, True)
+    """
+    return iv.mpf(value)
+
+
 def between(lower: Number, upper: Number) -> Number:
     """Enclose everything from one number's lower end to another's upper end.
 
@@ -90,6 +99,18 @@ def up(value: Number) -> float:
     True
     """
     return 0.0 - down(-value)
+
+
+def double_above(value: Number) -> float:
+    """Give a double that is not below the number, whether it is read in binary or as the decimal it prints as."""
+    double = up(value)
+    return double if number(double).a >= value.b else math.nextafter(double, math.inf)
+
+
+def double_below(value: Number) -> float:
+    """Give a double that is not above the number, whether it is read in binary or as the decimal it prints as."""
+    double = down(value)
+    return double if number(double).b <= value.a else math.nextafter(double, -math.inf)
 
 
 def middle(value: Number) -> float:

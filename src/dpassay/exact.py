@@ -15,13 +15,13 @@ import numpy as np
 
 from dpassay.curves import Curve, DropoutCurve, PairCurve, PureCurve, RenyiCurve, WorstOf
 from dpassay.discrete import discrete_profile
-from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, iv, maximum, minimum, number
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, iv, maximum, minimum
 from dpassay.errors import InputError
 from dpassay.law import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.loss import Loss
 from dpassay.neighbours import Neighbours
 from dpassay.noise import Additive, NoiseStage
-from dpassay.parts import AtomLoss
+from dpassay.parts import AtomLoss, normal_tail
 from dpassay.pipeline import Pipeline, run
 from dpassay.profile import Candidate, Profile
 from dpassay.region import (
@@ -39,7 +39,7 @@ from dpassay.region import (
     Region,
     Sphere,
 )
-from dpassay.stages import Dropout, Keeps, Reach
+from dpassay.stages import Dropout, Keeps, Reach, Squash
 from dpassay.theorems import Theorem
 
 INF = float("inf")
@@ -137,12 +137,18 @@ def _without_noise(pipeline: Pipeline) -> Profile:
 
 def _keeps(pipeline: Pipeline, position: int) -> Keeps:
     """What the stages after a noise leave of its output."""
-    order: list[Keeps] = ["nothing", "signs", "tails", "all"]
-    after = {stage.keeps for stage in pipeline.stages[position + 1 :]}
-    if {"tails", "signs"} <= after:
+    kept: set[Keeps] = set()
+    squashed = ""
+    for stage in pipeline.stages[position + 1 :]:
+        # A squashed value has no far-out events any more, and behind a sigmoid no signs.
+        lost = (stage.keeps == "tails" and squashed) or (stage.keeps == "signs" and squashed == "sigmoid")
+        kept.add("nothing" if lost else stage.keeps)
+        if isinstance(stage, Squash):
+            squashed = "sigmoid" if "sigmoid" in (squashed, stage.kind) else stage.kind
+    if "nothing" in kept or {"tails", "signs"} <= kept:
         # Far-out events survive rounding, signs survive scaling; nothing is known to survive both.
         return "nothing"
-    return next((kept for kept in order if kept in after), "all")
+    return "signs" if "signs" in kept else "tails" if "tails" in kept else "all"
 
 
 def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Profile:
@@ -151,7 +157,8 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Prof
     reach = pipeline.reaches()[position]
     if neighbours.kind == "add-remove-record":
         reach = _against_nothing(reach)
-    pushed = [] if reach.exact else _pushed(pipeline, position)
+    known = reach.exact or neighbours.kind == "add-remove-record"
+    pushed = [] if known else _pushed(pipeline, position)
     if isinstance(stage, Additive):
         return _additive(stage.noise, reach, pushed, _keeps(pipeline, position))
     assert isinstance(stage, NoiseStage)
@@ -255,19 +262,18 @@ def _sign_curve(noise: Laplace | Gaussian, pair: Pair) -> PairCurve:
     for one, other in (("x", "y"), ("y", "x")):
         parts = []
         for block in pair.blocks:
-            p, q = (_positive(noise, getattr(block, side)) for side in (one, other))
-            parts.append((AtomLoss.between((p, 1 - p), (q, 1 - q)), block.count))
+            p, q = (_sign_chances(noise, getattr(block, side)) for side in (one, other))
+            parts.append((AtomLoss.between(p, q), block.count))
         losses.append(Loss(tuple(part for part in parts if part[1])))
     return PairCurve(tuple(losses), Theorem.POST_PROCESSING)
 
 
-def _positive(noise: Laplace | Gaussian, centre: Number) -> Number:
-    """P(centre + noise > 0)."""
-    if isinstance(noise, Laplace):
-        tail = iv.exp(-abs(centre) / noise.scale) / 2
-        return 1 - tail if centre.mid > 0 else tail
-    value = float(noise.survival(np.array(-float(centre.mid))))
-    return number(value) * between(1 - number("1e-12"), 1 + number("1e-12"))
+def _sign_chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]:
+    """P(centre + noise > 0) and its complement, neither taken from 1."""
+    if isinstance(noise, Gaussian):
+        return normal_tail(-centre / noise.sigma), normal_tail(centre / noise.sigma)
+    tail = iv.exp(-abs(centre) / noise.scale) / 2
+    return (1 - tail, tail) if centre.mid > 0 else (tail, 1 - tail)
 
 
 def _pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:

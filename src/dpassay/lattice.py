@@ -109,7 +109,7 @@ class Composed:
         if damped:
             terms = terms * -np.expm1(epsilon - self.losses[first:last])
         exponents = abs(self.log_norm) + self.tilt * float(np.abs(self.losses[[0, -1]]).max())
-        relative = self.relative + 8 * _U * (exponents + 64)
+        relative = self.relative + 32 * _U * (exponents + 64)
         total = float(np.sum(terms))
         if upper:
             return (total + rest) * (1 + relative) + self.infinite * (1 + 1e-12)
@@ -164,7 +164,8 @@ def compose(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> C
     spectrum = np.ones(length // 2 + 1, dtype=complex)
     bound = np.ones(length // 2 + 1)
     errors: list[tuple[float, Array]] = []
-    log_norm, count_all, log_finite = 0.0, 0, 0.0
+    log_norm = log_finite = exponent = rounding = 0.0
+    count_all = 0
     for lattice, count in parts:
         losses = (lattice.start + np.arange(len(lattice.mass))) * step + lattice.shift
         top = float((tilt * losses).max())
@@ -176,24 +177,26 @@ def compose(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> C
         # ‖error‖₂ over all frequencies; no single frequency can be off by more.
         off = fft_error * math.sqrt(length) * float(np.linalg.norm(weight))
         spectrum *= _power(transform, count)
-        bound *= np.minimum(1.0, size + off) ** count
-        errors.append((count * off, np.minimum(1.0, size + off)))
+        bound *= (size + off) ** count
+        errors.append((count * off, size + off))
         log_norm += count * (top + math.log(norm))
+        exponent += count * (2 * abs(top) + abs(math.log(norm)))
+        rounding += count * (_MASS_ERROR + 4 * _U * float(np.abs(losses[[0, -1]]).max()))
         count_all += count
         log_finite += count * math.log1p(-min(lattice.infinite, 1 - _U))
-    mass = np.fft.irfft(spectrum, length)[:support]
+    whole = np.fft.irfft(spectrum, length)
     lost = sum(off * _two_norm(bound / np.maximum(size, 1e-300)) for off, size in errors) / length
     powers = 4 * _U * count_all * float(np.mean(bound)) * 2
-    inverse = fft_error * float(np.linalg.norm(mass))
+    inverse = fft_error * float(np.linalg.norm(whole)) * (1 + fft_error)
     start = sum(lattice.start * count for lattice, count in parts)
     shift = sum(lattice.shift * count for lattice, count in parts)
     return Composed(
         losses=np.asarray((start + np.arange(support)) * step + shift, dtype=np.float64),
-        mass=mass,
+        mass=whole[:support],
         tilt=tilt,
         log_norm=log_norm,
         error=lost + powers + inverse,
-        relative=math.expm1(count_all * _MASS_ERROR),
+        relative=math.expm1(rounding + 32 * _U * exponent),
         infinite=-math.expm1(log_finite),
     )
 

@@ -183,7 +183,7 @@ class Mixture:
         if any(isinstance(noise, Mixture) for _, noise in self.parts):
             raise InputError("a mixture's parts may not be mixtures; list all parts side by side")
         object.__setattr__(self, "atom_weight", weights[0])
-        parts = tuple((w, noise) for w, (_, noise) in zip(weights[1:], self.parts, strict=True))
+        parts = tuple((w, noise) for w, (_, noise) in zip(weights[1:], self.parts, strict=True) if not w == 0)
         object.__setattr__(self, "parts", parts)
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.binomial import TwoAtomPower, two_atom_power
-from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, middle, number, up
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, down, exactly, iv, maximum, middle, number, up
 from dpassay.errors import InputError
 from dpassay.interval import Interval
 from dpassay.lattice import Composed, Side, compose, lattices, tilt_for_delta, tilt_for_epsilon
@@ -72,9 +72,9 @@ class Loss:
     def between(cls, first: Law, second: Law) -> Loss:
         """The loss of the first law against the second; both must be of one kind."""
         if isinstance(first, Shifted) and isinstance(second, Shifted) and first.noise == second.noise:
-            gaps = np.asarray(second.centre) - np.asarray(first.centre)
-            values, counts = np.unique(gaps, return_counts=True)
-            return cls.of_shifts(first.noise, ((number(v), int(n)) for v, n in zip(values, counts, strict=True)))
+            pairs, counts = np.unique(np.stack([first.centre, second.centre], axis=1), axis=0, return_counts=True)
+            gaps = [(number(y) - number(x), int(n)) for (x, y), n in zip(pairs.tolist(), counts, strict=True)]
+            return cls.of_shifts(first.noise, gaps)
         if isinstance(first, BitLaw) and isinstance(second, BitLaw):
             pairs, counts = np.unique(np.stack([first.one, second.one], axis=1), axis=0, return_counts=True)
             return cls(tuple((_bit(*pair), int(n)) for pair, n in zip(pairs.tolist(), counts, strict=True)))
@@ -136,7 +136,7 @@ class Loss:
         def bounds(points: int) -> Number:
             lower = self._composed("delta-down", up(epsilon), None, points).delta(up(epsilon), upper=False)
             upper = self._composed("delta-up", down(epsilon), None, points).delta(down(epsilon), upper=True)
-            return between(maximum(ZERO, number(lower)), minimum_one(number(upper)))
+            return between(maximum(ZERO, exactly(lower)), minimum_one(exactly(upper)))
 
         return _refined(bounds, CLOSE_DELTA)
 
@@ -157,7 +157,7 @@ class Loss:
             below, above = up(delta), down(delta)
             lower = _invert_composed(self._composed("delta-down", None, below, points), below, upper=False)
             upper = _invert_composed(self._composed("delta-up", None, above, points), above, upper=True)
-            return between(number(lower), iv.mpf(min(number(upper), self.pure.b)))
+            return between(exactly(lower), iv.mpf(min(exactly(upper), self.pure.b)))
 
         return _refined(bounds, CLOSE_EPSILON)
 
@@ -166,7 +166,7 @@ class Loss:
         if self._closed is not None or not self.parts or (self.infinite - delta).a > 0:
             return self.epsilon_number(delta)
         composed = self._composed("delta-up", None, down(delta), points=1 << 17)
-        bound = number(_invert_composed(composed, down(delta), upper=True))
+        bound = exactly(_invert_composed(composed, down(delta), upper=True))
         return iv.mpf(min(bound.b, self.pure.b))
 
     def delta(self, epsilon: Any) -> Interval:
@@ -188,7 +188,10 @@ class Loss:
             return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
         low = self._composed("loss-down", up(value), None, RESOLUTIONS[-1]).tail(up(value), upper=False)
         high = self._composed("loss-up", down(value), None, RESOLUTIONS[-1]).tail(down(value), upper=True)
-        return Interval(max(0.0, low), min(1.0, high), Theorem.DISCRETISATION, Theorem.DISCRETISATION)
+        # Rounding a shift to a double moves no probability by more than this.
+        slack = 1e-13 * sum(n for _, n in self.parts)
+        low, high = max(0.0, low - slack), min(1.0, high + slack)
+        return Interval(low, high, Theorem.DISCRETISATION, Theorem.DISCRETISATION)
 
     def density(self, points: int = 400) -> tuple[Array, Array]:
         """Losses and their approximate probabilities (masses on a lattice), for plotting."""
@@ -302,6 +305,8 @@ def _invert(delta_of: Callable[[Number], Number], delta: Number, largest: Number
     """Enclose the point where a falling certified function passes δ."""
     if delta_of(ZERO).b <= delta.a:
         return ZERO
+    if delta_of(largest).a > delta.b:
+        return between(largest, INFINITY)
     target = math.log(middle(delta))
 
     def gap(epsilon: float) -> float:
@@ -313,7 +318,7 @@ def _invert(delta_of: Callable[[Number], Number], delta: Number, largest: Number
         ends = guess * (1 - number(slack)), guess * (1 + number(slack))
         if delta_of(ends[0]).a > delta.b and delta_of(ends[1]).b <= delta.a:
             return between(*ends)
-    return between(ZERO, largest)
+    return between(ZERO, INFINITY)
 
 
 def _invert_composed(composed: Composed, delta: float, upper: bool) -> float:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpassay.enclosure import INFINITY, ZERO, Number, between, down, iv, maximum, middle, minimum, number, up
+from dpassay.enclosure import INFINITY, ZERO, Number, between, down, exactly, iv, maximum, middle, minimum, number, up
 from dpassay.law import Gaussian, Laplace, Mixture, OneSided
 from dpassay.parts import Cells, high_share, minimum_one
 from dpassay.region import Array
@@ -36,8 +36,8 @@ class MixtureLoss:
     shift: Number
 
     @cached_property
-    def _table(self) -> tuple[Array, Array, Array, Array]:
-        """Masses under P and Q, and the least and largest loss, of each cell of the line."""
+    def _table(self) -> tuple[Array, Array, Array, Array, float]:
+        """Masses under P and Q, least and largest loss of each cell; P-mass of cells where doubles hold no Q-mass."""
         d = middle(self.shift)
         widths = [middle(n.sigma if isinstance(n, Gaussian) else n.scale) for _, n in self._parts]
         far = max(widths) * np.geomspace(1e-3, 60, 1200)
@@ -55,7 +55,13 @@ class MixtureLoss:
             low = np.log(p_range[0]) - np.log(q_range[1])
             high = np.log(p_range[1]) - np.log(q_range[0])
         used = (p > 0) & (q > 0)
-        return p[used], q[used], low[used], high[used]
+        lost = (q <= 0) & ~((left >= 0) & (right <= d)) if self._has_gap else q <= 0
+        return p[used], q[used], low[used], high[used], float(p[lost].sum()) * (1 + _SLACK)
+
+    @property
+    def _has_gap(self) -> bool:
+        """Whether Q cannot be where P can: between the two centres, if all noises are one-sided."""
+        return bool(self.shift.a > 0) and all(isinstance(noise, OneSided) for _, noise in self._parts)
 
     @property
     def _parts(self) -> list[tuple[Number, Laplace | Gaussian | OneSided]]:
@@ -81,7 +87,7 @@ class MixtureLoss:
         if self.shift == 0:
             return ZERO
         gap = ZERO
-        if self.shift.a > 0 and all(isinstance(noise, OneSided) for _, noise in self._parts):
+        if self._has_gap:
             gap = sum((w * (1 - iv.exp(-self.shift / n.scale)) for w, n in self._parts), ZERO)  # type: ignore[union-attr]
         return self.noise.atom_weight + gap
 
@@ -90,34 +96,39 @@ class MixtureLoss:
         """Infinite with an atom or a gap; else between the largest cell and the worst of the parts."""
         if self.shift == 0:
             return ZERO
-        if self.infinite.b > 0 or any(isinstance(noise, Gaussian) for _, noise in self._parts):
-            return INFINITY if self.infinite.b > 0 else between(self._largest_merged, INFINITY)
+        if self.infinite.b > 0:
+            return INFINITY
+        # A part that is unbounded on its own may be bounded by the others, but no theorem here says so.
+        if any(isinstance(n, Gaussian) or (isinstance(n, OneSided) and self.shift.b > 0) for _, n in self._parts):
+            return between(self._largest_merged, INFINITY)
         worst = [abs(self.shift) / noise.scale for _, noise in self._parts if not isinstance(noise, Gaussian)]
         return between(minimum(self._largest_merged, *worst), maximum(*worst))
 
     @property
     def _largest_merged(self) -> Number:
-        p, q, _, _ = self._table
-        return maximum(ZERO, number(float(np.max(np.log(p / q), initial=0.0))) - number(_SLACK))
+        p, q, *_ = self._table
+        return maximum(ZERO, exactly(float(np.max(np.log(p / q), initial=0.0))) - number(_SLACK))
 
     @property
     def mean(self) -> Number:
         """The expected loss, within the cells' ranges."""
         if self.infinite.b > 0:
             return INFINITY
-        p, q, _, high = self._table
+        p, q, _, high, lost = self._table
+        if lost:
+            return between(ZERO, INFINITY)
         merged, widest = (float(np.sum(p * loss)) for loss in (np.log(p / q), np.minimum(high, 1e6)))
-        return between(number(merged - _SLACK), number(widest + _SLACK))
+        return between(exactly(merged - _SLACK), exactly(widest + _SLACK))
 
     @property
     def span(self) -> float:
         """The largest finite |loss| of a cell."""
-        p, q, _, _ = self._table
+        p, q, *_ = self._table
         return float(np.max(np.abs(np.log(p / q)), initial=0.0)) + _SLACK
 
     def delta(self, epsilon: Number) -> Number:
         """Merged cells from below, spread cells from above."""
-        lower, upper = (number(self._finite_delta(epsilon, side)) for side in (False, True))
+        lower, upper = (exactly(self._finite_delta(epsilon, side)) for side in (False, True))
         return between(self.infinite + lower, minimum_one(self.infinite + upper))
 
     def _finite_delta(self, epsilon: Number, upper: bool) -> float:
@@ -131,13 +142,13 @@ class MixtureLoss:
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """The table's cells; from above, what lies beyond them is counted at infinity."""
-        p, q, low, high = self._table
+        p, q, low, high, lost = self._table
         centre = np.clip(np.log(p / q), low, high)
         if not upper:
-            return Cells(p * (1 - _SLACK), centre, low, high)
+            return Cells(p * (1 - _SLACK), centre - _SLACK, low, high)
         end = [np.inf]
         return Cells(
-            np.append(p * (1 + _SLACK), _BEYOND),
+            np.append(p * (1 + _SLACK), _BEYOND + lost),
             np.append(centre, end),
             np.append(low, [self.span]),
             np.append(high, end),

@@ -108,7 +108,8 @@ class LaplaceLoss:
             inner = np.arange(math.ceil(-a / width), math.floor(a / width) + 1) * width
             edges = np.unique(np.concatenate([[-a], inner[np.abs(inner) < a], [a]]))
         centre, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
-        mass = np.exp((centre - a) / 2) * np.sinh(half / 2)
+        # e^((c − a)/2) sinh(half/2), written so that nothing overflows
+        mass = np.exp((centre + half - a) / 2) * -np.expm1(-half) / 2
         atoms, weights = np.array([-a, a]), np.array([math.exp(-a) / 2, 0.5])
         return Cells(
             np.concatenate([weights, mass]),
@@ -174,17 +175,23 @@ class GaussianLoss:
 
         p, q = masses(mu * mu / 2), masses(-mu * mu / 2)
         low, high = edges[:-1].copy(), edges[1:].copy()
+        # A mass is a difference of nearby tails, each good to a few ulps: so much may it be off.
+        p_slack, q_slack = (
+            1e-14 * ndtr(-np.minimum(np.abs(low - mean), np.abs(high - mean)) / mu) + 1e-300
+            for mean in (mu * mu / 2, -mu * mu / 2)
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            centre = np.clip(np.nan_to_num(np.log(p / q), nan=0.0), low, high)
-        nearest = np.minimum(np.abs(low - mu * mu / 2), np.abs(high - mu * mu / 2)) / mu
-        slack = 1e-13 * ndtr(-nearest) + 1e-300
+            known = (p > 8 * p_slack) & (q > 8 * q_slack)
+            off = np.where(known, 2 * (p_slack / p + q_slack / q), np.inf)
+            centre = np.where(known, np.log(p / q), high if upper else low)
+        centre = np.clip(centre + off if upper else centre - off, low, high)
         if upper:
             # What lies beyond the cells is counted at infinity, what lies below at the lowest cell.
-            p = np.append(p + slack, 1e-30)
+            p = np.append(p + p_slack, 1e-30)
             p[0] += 1e-30
             low, high, centre = np.append(low, high[-1]), np.append(high, np.inf), np.append(centre, np.inf)
         else:
-            p = np.maximum(0.0, p - slack)
+            p = np.maximum(0.0, p - p_slack)
         return Cells(p, centre, low, high)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,21 @@ import numpy as np
 from dpassay.errors import InputError
 from dpassay.law import Law, as_vector
 from dpassay.neighbours import Neighbours
-from dpassay.noise import NOISES, Flip
+from dpassay.noise import NOISES, Additive, Flip
 from dpassay.region import Everything, check_dimension
-from dpassay.stages import Dropout, Query, Reach, Stage
+from dpassay.stages import (
+    Clip,
+    Dropout,
+    Encode,
+    Function,
+    MinMaxScale,
+    Normalise,
+    Query,
+    Reach,
+    Round,
+    Squash,
+    Stage,
+)
 
 MAX_STAGES = 100
 
@@ -49,14 +61,14 @@ class Pipeline:
             if isinstance(stage, Flip):
                 stage.reach(before)
                 stages[i] = stage = stage.for_region(before.region)
-            before = stage.reach(before)
+            before = _passed(stage, before)
         object.__setattr__(self, "stages", tuple(stages))
 
     def reaches(self) -> list[Reach]:
         """What can come into each stage, and last what can come out of the pipeline."""
         reaches = [Reach(Everything(self.dim))]
         for stage in self.stages:
-            reaches.append(stage.reach(reaches[-1]))
+            reaches.append(_passed(stage, reaches[-1]))
         return reaches
 
     @property
@@ -92,6 +104,19 @@ class Pipeline:
 
     def __str__(self) -> str:
         return " | ".join(str(stage) for stage in self.stages)
+
+
+# Stages that still reach every direction when all that is known is that inputs can be far away.
+_SCALING = (Additive, Round, Encode, Function, Clip, Normalise, MinMaxScale, Squash)
+
+
+def _passed(stage: Stage, before: Reach) -> Reach:
+    """What comes out of a stage. Behind noise only what swamps it is surely reached, and only by one more bound."""
+    after = stage.reach(before)
+    if not before.far and not isinstance(stage, NOISES):
+        return after
+    swamped = before.exact and isinstance(before.region, Everything) and isinstance(stage, _SCALING)
+    return replace(after, exact=after.exact and swamped, far=True)
 
 
 def run(stages: Sequence[Stage], batch: Any, rng: np.random.Generator) -> Any:

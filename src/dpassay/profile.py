@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpassay.curves import Curve
-from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, maximum, minimum
+from dpassay.enclosure import INFINITY, ONE, TIE, ZERO, Number, between, maximum, minimum
+from dpassay.errors import DpassayError
 from dpassay.law import Noise
 from dpassay.region import Pair, Region
 from dpassay.theorems import Theorem
@@ -80,4 +81,10 @@ class Profile:
 
 def _joined(lower: Number, upper: Number) -> Number:
     """From a lower bound's lower end to an upper bound's upper end."""
-    return between(lower, upper) if lower.a <= upper.b else between(upper, lower)
+    if lower.a <= upper.b:
+        return between(lower, upper)
+    if lower.a <= (upper * (1 + TIE)).b:
+        return between(upper, upper)
+    raise DpassayError(
+        f"a lower bound, {lower.a}, exceeds an upper bound, {upper.b}: please report this defect of dpassay"
+    )

@@ -383,14 +383,12 @@ class Finite(_Measured):
     def farthest(self, q: float) -> Pair:
         """The pair that exact arithmetic finds farthest among those that doubles cannot tell apart."""
         points = np.array(self.points)
-        best: list[tuple[float, int, int]] = []
-        for i in range(len(points)):
-            gaps = np.linalg.norm(points[i:] - points[i], ord=q, axis=1)
-            j = int(np.argmax(gaps))
-            best += [(float(gaps[k]), i, i + int(k)) for k in np.flatnonzero(gaps >= gaps[j] * (1 - 1e-9))[:50]]
-        limit = max(best)[0] * (1 - 1e-9)
-        close = [(i, j) for gap, i, j in best if gap >= limit]
-        i, j = max(close, key=lambda ij: _exact_power(self.points[ij[0]], self.points[ij[1]], q))
+        gaps = [np.linalg.norm(points[i:] - points[i], ord=q, axis=1) for i in range(len(points))]
+        limit = max(float(row.max()) for row in gaps) * (1 - 1e-12)
+        close = [(i, i + int(k)) for i, row in enumerate(gaps) for k in np.flatnonzero(row >= limit)]
+        # Pairs that differ by the same amounts, in whatever order, are equally far apart.
+        kinds = {tuple(sorted(np.abs(points[i] - points[j]).tolist())): (i, j) for i, j in close}
+        i, j = max(kinds.values(), key=lambda ij: _exact_power(self.points[ij[0]], self.points[ij[1]], q))
         return Pair.of(self.points[i], self.points[j])
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:

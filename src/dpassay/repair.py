@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpassay import calibrate
 from dpassay.curves import before_dropout
-from dpassay.enclosure import ONE, TIE, Number, down, iv, middle, number, up
+from dpassay.enclosure import ONE, TIE, Number, double_above, double_below, iv, middle, number, up
 from dpassay.exact import additive_uppers, analyse, worst_is_known
 from dpassay.guarantee import ApproxDP, Guarantee, PureDP, guarantee
 from dpassay.law import Gaussian, Laplace
@@ -104,7 +104,7 @@ def _additive(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guar
     ]
     last = pipeline.stages[position - 1] if position else None
     if isinstance(last, Clip) and last.norm != "l1" and region.dim > 1:
-        sharper = number(up(calibrate.laplace_scale(inner, 2 * last.radius)))
+        sharper = number(double_above(calibrate.laplace_scale(inner, 2 * last.radius)))
         clipped = _replaced(pipeline, position, Additive(Laplace(sharper)), Clip("l1", last.radius))
         advice = "Clipping in l1 instead needs less Laplace noise, but shortens vectors more."
         laplace.append(Repair(advice, clipped, promise, math.sqrt(2) * middle(sharper)))
@@ -126,7 +126,7 @@ def _gaussian(pipeline: Pipeline, position: int, region: Region, inner: Guarante
         advice = f"Gaussian noise, if delta = {USUAL_DELTA} is acceptable."
         promise = ApproxDP(promise.exact_epsilon, USUAL_DELTA)
         inner = ApproxDP(inner.exact_epsilon, USUAL_DELTA)
-    sigma = number(up(calibrate.gaussian_sigma(inner, iv.mpf(region.diameter(2).b))))
+    sigma = number(double_above(calibrate.gaussian_sigma(inner, iv.mpf(region.diameter(2).b))))
     return Repair(advice, _replaced(pipeline, position, Additive(Gaussian(sigma))), promise, middle(sigma))
 
 
@@ -134,7 +134,7 @@ def _laplace_scale(region: Region, promise: Guarantee) -> Number:
     """The least Laplace scale that the theorems at hand prove for a region."""
     distance = iv.mpf(region.diameter(1).b)
     if promise.exact_delta == 0:
-        return number(up(distance / promise.exact_epsilon))
+        return number(double_above(distance / promise.exact_epsilon))
 
     def excess(log_scale: float) -> float:
         curves = additive_uppers(Laplace(number(math.exp(log_scale))), region)
@@ -160,12 +160,12 @@ def _discrete(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guar
         return []
     noise: Stage
     if isinstance(stage, Choose):
-        noise = Choose(number(down(epsilon / (2 * region.diameter(float("inf"))))))
+        noise = Choose(number(double_below(epsilon / (2 * region.diameter(float("inf"))))))
     elif isinstance(region, Categories):
-        noise = Flip(number(down(calibrate.flip_keep(epsilon, region.size))))
+        noise = Flip(number(double_below(calibrate.flip_keep(epsilon, region.size))))
     else:
         differing = 2 if isinstance(region, OneHot) else region.dim
-        noise = Flip(number(down(calibrate.flip_keep(epsilon / differing))))
+        noise = Flip(number(double_below(calibrate.flip_keep(epsilon / differing))))
     advice = "The least noise of this kind that keeps the claim."
     if isinstance(stage, BitNoise):
         advice = "Symmetric flips that keep the claim."

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpassay.enclosure import Number, down, iv, middle, minimum, number, up
+from dpassay.enclosure import Number, down, exactly, iv, middle, minimum, number, up
 from dpassay.errors import InputError
 from dpassay.region import (
     Apart,
@@ -43,11 +43,13 @@ Keeps = Literal["all", "tails", "signs", "nothing"]
 class Reach:
     """The values a stage can put out, and whether any two of them can come from two neighbours.
 
-    Where `exact` is false the region is only an outer bound: it serves for upper bounds alone.
+    Where `exact` is false the region is only an outer bound: it serves for upper bounds alone. Where `far` is
+    true the values are reached only in the limit of inputs that are ever farther away.
     """
 
     region: Region
     exact: bool = True
+    far: bool = False
 
 
 @runtime_checkable
@@ -94,6 +96,8 @@ def _largest_norm(region: Region, p: float) -> float:
         return float(np.linalg.norm(np.repeat(corner, counts), ord=p)) * (1 + 1e-12)
     if isinstance(region, Bits | MinMax):
         return float(np.linalg.norm(np.ones(region.dim), ord=p)) * (1 + 1e-12)
+    if isinstance(region, Finite):
+        return float(np.linalg.norm(np.array(region.points), ord=p, axis=1).max()) * (1 + 1e-12)
     return 1.0 if isinstance(region, OneHot) else INF
 
 
@@ -154,8 +158,6 @@ class Clip:
         """The ball, cut down to what could come in."""
         region, p = before.region, NORMS[self.norm]
         ball = Ball(p, self.radius, region.dim)
-        if isinstance(region, Finite):
-            return Reach(Finite(self.run(np.array(region.points), np.random.default_rng()).tolist()), before.exact)
         if isinstance(region, Everything):
             return Reach(ball, before.exact)
         if isinstance(region, Apart):
@@ -180,7 +182,7 @@ class Clip:
                 return Reach(ball, exact)
             return Reach(region, exact)
         if region.p == ball.p:
-            return Reach(Ball(ball.p, minimum(region.distance, self.radius), region.dim), exact=False)
+            return Reach(Apart(ball.p, 2 * minimum(region.distance, self.radius), region.dim), exact=False)
         return Reach(ball, exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -239,7 +241,8 @@ class MinMaxScale:
     def reach(self, before: Reach) -> Reach:
         """All vectors with a 0, a 1 and the rest between."""
         region = before.region
-        whole = _surrounds_zero(region) or isinstance(region, Sphere | MinMax | Box)
+        cube = isinstance(region, Box) and len(region.sides) == 1
+        whole = _surrounds_zero(region) or cube or isinstance(region, Sphere | MinMax)
         return Reach(MinMax(region.dim), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -285,7 +288,7 @@ class Squash:
         limit = _largest_norm(region, INF)
         if limit == INF:
             return Reach(whole, exact=False)
-        box = Box.cube(self._exact(-number(limit)), self._exact(number(limit)), region.dim)
+        box = Box.cube(self._exact(-exactly(limit)), self._exact(exactly(limit)), region.dim)
         return Reach(box, before.exact and isinstance(region, Ball) and region.p == INF)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -485,7 +488,7 @@ class Round:
             return Reach(Finite(np.rint(np.array(region.points)).tolist()), before.exact)
         limit = _largest_norm(region, INF)
         if limit == INF:
-            return Reach(Everything(region.dim), before.exact and isinstance(region, Everything))
+            return Reach(Everything(region.dim), before.exact and isinstance(region, Everything), far=True)
         return Reach(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:

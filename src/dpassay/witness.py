@@ -61,6 +61,8 @@ def find_witness(pipeline: Pipeline, profile: Profile, promise: Guarantee) -> Wi
     inner = Candidate(candidate.pair, curve)
     if isinstance(stage, Additive):
         found = _additive(stage, inner, epsilon, delta, profile.mu)
+        if any(after.name == "round" for after in pipeline.stages[positions[-1] + 1 :]):
+            found = Witness(found.pair)  # the event speaks of values that were not rounded
     elif isinstance(stage, Choose):
         found = _choose(stage, inner)
     else:
@@ -110,7 +112,7 @@ def _far_apart(stage: Additive, pair: Pair, epsilon: Number, delta: Number) -> W
     noise = stage.noise
     scale = noise.scale if hasattr(noise, "scale") else getattr(noise, "sigma", ONE)
     # P > 1 − (1 − δ)/4 and e^ε Q < (1 − δ)/4: their difference is above δ.
-    size = scale * (epsilon + 2 + iv.log(4 / (1 - delta)))
+    size = scale * (epsilon + 2 + iv.log(4 / (1 - delta))) + 1  # and 1 more, should they be rounded
     first = pair.blocks[0]
     far = Pair((Block(size, -size, first.count), *pair.blocks[1:]))
     event = "the first coordinate is above 0"

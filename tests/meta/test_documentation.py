@@ -64,7 +64,9 @@ def test_the_readmes_two_commands_exist_in_the_makefile() -> None:
     assert (ROOT / ".ci" / "run").read_text().strip().endswith("make test")
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, *sorted((ROOT / "docs" / "proofs").glob("*.md"))], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, *sorted((ROOT / "docs" / "proofs").glob("*.md"))], ids=lambda p: p.name
+)
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", document.read_text()):
         if not target.startswith(("http:", "https:")):

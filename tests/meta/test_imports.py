@@ -10,11 +10,45 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "dpassay"
 
 # Each layer may import from the layers before it and, in the order given, from its own.
-ORDER = """
-errors theorems enclosure guarantee neighbours interval region law mechanism stages noise pipeline expression
-parts mixture binomial lattice loss curves profile discrete exact calibrate composition claim claims witness reason
-repair verdict record certificate checking verification report cli __main__
-""".split()
+ORDER = [
+    "errors",
+    "theorems",
+    "enclosure",
+    "guarantee",
+    "neighbours",
+    "interval",
+    "region",
+    "law",
+    "mechanism",
+    "stages",
+    "noise",
+    "pipeline",
+    "expression",
+    "parts",
+    "mixture",
+    "binomial",
+    "lattice",
+    "loss",
+    "curves",
+    "profile",
+    "discrete",
+    "exact",
+    "calibrate",
+    "composition",
+    "claim",
+    "claims",
+    "witness",
+    "reason",
+    "repair",
+    "verdict",
+    "record",
+    "certificate",
+    "checking",
+    "verification",
+    "report",
+    "cli",
+    "__main__",
+]
 
 LATER_ON_PURPOSE = {("verdict", "record"), ("verdict", "report")}  # how a verdict shows itself, imported when asked
 

@@ -8,6 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+
+from dpassay.law import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
+from dpassay.loss import Loss
+from dpassay.noise import Additive, BitNoise, Choose, Flip
+from dpassay.pipeline import Pipeline
+from dpassay.stages import Binary, Category, Clip, Dropout
 from statistics_helper import (
     FALSE_ALARMS,
     TOTAL,
@@ -18,12 +24,6 @@ from statistics_helper import (
     generator,
     require,
 )
-
-from dpassay.law import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
-from dpassay.loss import Loss
-from dpassay.noise import Additive, BitNoise, Choose, Flip
-from dpassay.pipeline import Pipeline
-from dpassay.stages import Binary, Category, Clip, Dropout
 
 RUNS = 200_000
 

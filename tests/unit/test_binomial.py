@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from oracles import bits_delta, encloses, many_bits_delta, read, relative_width
 
 from dpassay.binomial import TwoAtomPower, two_atom_power
 from dpassay.enclosure import ZERO, number
 from dpassay.interval import Interval
 from dpassay.loss import Loss
 from dpassay.parts import AtomLoss
+from oracles import bits_delta, encloses, many_bits_delta, read, relative_width
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from oracles import ends, holds, read
 
 from dpassay.enclosure import (
     INFINITY,
@@ -24,6 +23,7 @@ from dpassay.enclosure import (
     up,
 )
 from dpassay.errors import InputError
+from oracles import ends, holds, read
 
 quick = settings(derandomize=True, deadline=None, max_examples=200)
 fractions = st.fractions(min_value=-(10**30), max_value=10**30, max_denominator=10**25)

@@ -3,10 +3,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import ends
 
 from dpassay.errors import InputError
 from dpassay.guarantee import ApproxDP, PureDP, guarantee
+from oracles import ends
 
 quick = settings(derandomize=True, deadline=None, max_examples=50)
 

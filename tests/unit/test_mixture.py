@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from oracles import encloses, hockey_stick, holds, read
 from scipy import integrate, stats
 
 from dpassay.enclosure import INFINITY, number
@@ -14,6 +13,7 @@ from dpassay.interval import Interval
 from dpassay.law import Gaussian, Laplace, Mixture, OneSided
 from dpassay.loss import Loss
 from dpassay.mixture import MixtureLoss
+from oracles import encloses, hockey_stick, holds, read
 
 DENSITIES = {
     Laplace: lambda t, b: mp.exp(-abs(t) / b) / (2 * b),

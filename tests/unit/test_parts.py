@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from oracles import ends, finite_delta, gaussian_delta, holds, laplace_sum_delta, normal_cdf, read
 
 from dpassay.enclosure import INFINITY, ONE, ZERO, iv, number
 from dpassay.parts import AtomLoss, GaussianLoss, LaplaceLoss, high_share, minimum_one
+from oracles import ends, finite_delta, gaussian_delta, holds, laplace_sum_delta, normal_cdf, read
 
 quick = settings(derandomize=True, deadline=None, max_examples=60)
 EPSILONS = ["0", "0.001", "0.3", "1", "7.5"]

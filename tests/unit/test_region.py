@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from oracles import ends, holds, read
 
 from dpassay.enclosure import INFINITY, number
 from dpassay.errors import InputError
@@ -24,6 +23,7 @@ from dpassay.region import (
     Pair,
     Sphere,
 )
+from oracles import ends, holds, read
 
 INF = math.inf
 NORMS = [1, 1.5, 2, 3, INF]

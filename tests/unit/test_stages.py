@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from oracles import holds, read
 
 from dpassay.enclosure import up
 from dpassay.errors import InputError
@@ -39,6 +38,7 @@ from dpassay.stages import (
     Round,
     Squash,
 )
+from oracles import holds, read
 
 INF = math.inf
 RNG = np.random.default_rng(0)

@@ -247,8 +247,17 @@ def _rough(part: Part) -> tuple[Array, Array]:
     return losses, chances
 
 
-def tilt_to(beyond: Callable[[float], bool]) -> float:
-    """The θ where a condition that holds for large θ begins to hold, at least 0."""
+def tilt_to(rough: Sketch, wanted: Callable[[float], bool]) -> float:
+    """The θ where a condition that holds for large θ begins to hold, at least 0.
+
+    The largest loss occurs with some probability; close to it tilting has no more to give.
+    """
+    top = -sum(count * math.log(float(chances[np.argmax(losses)])) for losses, chances, count in rough)
+
+    def beyond(tilt: float) -> bool:
+        value, slope, _ = cumulant(rough, tilt)
+        return tilt * slope - value >= 0.9 * top or wanted(tilt)
+
     if beyond(0.0):
         return 0.0
     low, high = 0.0, 1e-6
@@ -266,14 +275,14 @@ def step_for(parts: Sequence[tuple[Part, int]], tilt: float, points: int) -> Num
     whole = 2 * sum(part.span * count for part, count in parts)
     width = min(whole, 2 * _WIDTH * deviation)
     widest = max((part for part, _ in parts), key=lambda part: part.span)
-    cells = max(1, min(points, math.floor(points * widest.span / max(width, 1e-300))))
+    cells = max(1, min(points // 4, math.floor(points * widest.span / max(width, 1e-300))))
     return (widest.shift if isinstance(widest, Laplace) else iv.mpf(widest.span)) / cells
 
 
 def enclose_delta(parts: Sequence[tuple[Part, int]], epsilon: Number, points: int) -> Number:
     """δ(ε) of the sum, from below and from above."""
     rough = sketch(parts)
-    tilt = tilt_to(lambda t: cumulant(rough, t)[1] >= middle(epsilon))
+    tilt = tilt_to(rough, lambda t: cumulant(rough, t)[1] >= middle(epsilon))
     step = step_for(parts, tilt, points)
     low, high = (compose(parts, step, side, tilt) for side in ("below", "above"))
     return hull(low.delta(iv.mpf(epsilon.b), False), high.delta(iv.mpf(epsilon.a), True))
@@ -282,7 +291,7 @@ def enclose_delta(parts: Sequence[tuple[Part, int]], epsilon: Number, points: in
 def enclose_tail(parts: Sequence[tuple[Part, int]], epsilon: Number, points: int) -> Number:
     """P(loss > ε) of the sum: every cell moved to its lower end, and to its upper end."""
     rough = sketch(parts)
-    tilt = tilt_to(lambda t: cumulant(rough, t)[1] >= middle(epsilon))
+    tilt = tilt_to(rough, lambda t: cumulant(rough, t)[1] >= middle(epsilon))
     step = step_for(parts, tilt, points)
     low, high = (compose(parts, step, side, tilt) for side in ("early", "late"))
     return hull(low.tail(iv.mpf(epsilon.b), False), high.tail(iv.mpf(epsilon.a), True))
@@ -292,22 +301,33 @@ def enclose_epsilon(parts: Sequence[tuple[Part, int]], delta: Number, points: in
     """The least ε ≥ 0 with δ(ε) ≤ δ, from below and from above."""
     target = -middle(log(delta))
     rough = sketch(parts)
-    tilt = tilt_to(lambda t: t * cumulant(rough, t)[1] - cumulant(rough, t)[0] >= target)
+    tilt = tilt_to(rough, lambda t: t * cumulant(rough, t)[1] - cumulant(rough, t)[0] >= target)
     step = step_for(parts, tilt, points)
     low, high = (compose(parts, step, side, tilt) for side in ("below", "above"))
-    most = sum(part.span * count for part, count in parts) * (1 + 1e-9)
-    lower = _crossing(lambda e: bool(low.delta(iv.mpf(e), False).a > delta.b), most)[0]
-    upper = _crossing(lambda e: bool(high.delta(iv.mpf(e), True).b > delta.a), most)[1]
+    near, most = cumulant(rough, tilt)[1], sum(part.span * count for part, count in parts) * (1 + 1e-9)
+    lower = _crossing(lambda e: bool(low.delta(iv.mpf(e), False).a > delta.b), near, most)[0]
+    upper = _crossing(lambda e: bool(high.delta(iv.mpf(e), True).b > delta.a), near, most)[1]
     return hull(iv.mpf(lower), iv.mpf(upper))
 
 
-def _crossing(exceeds: Callable[[float], bool], most: float) -> tuple[float, float]:
-    """Two numbers close together: at the first δ is exceeded (or it is 0), at the second it is not (or it is ∞)."""
-    if not exceeds(0.0):
-        return 0.0, 0.0
-    low, high = 0.0, most
-    if exceeds(high):
-        return high, math.inf
+def _crossing(exceeds: Callable[[float], bool], near: float, most: float) -> tuple[float, float]:
+    """Two numbers close together: at the first δ is exceeded (or it is 0), at the second it is not (or it is ∞).
+
+    Far from where the tilt points the bounds are poor, so the search starts there.
+    """
+    start = min(max(near, 0.0), most)
+    step = 1e-3 * most
+    low = high = start
+    if exceeds(start):
+        while exceeds(high):
+            if high >= most:
+                return high, math.inf
+            low, high, step = high, min(most, high + step), 2 * step
+    else:
+        while not exceeds(low):
+            if low <= 0:
+                return 0.0, 0.0
+            low, high, step = max(0.0, low - step), low, 2 * step
     while high - low > 1e-9 * high:
         half = (low + high) / 2
         low, high = (half, high) if exceeds(half) else (low, half)
