@@ -81,7 +81,7 @@ def hockey_stick(
     marks = [*marks, marks[-1] + 5 * w, marks[-1] + 20 * w, marks[-1] + 80 * w]
     total = mpf(0)
     for left, right in itertools.pairwise(marks):
-        cells = [left + (right - left) * i / 40 for i in range(41)]
+        cells = [left + (right - left) * i / 12 for i in range(13)]
         for a, b in itertools.pairwise(cells):
             # A kink's own value belongs to neither side: look just inside.
             inside = (b - a) * mpf(10) ** (-mp.dps // 2)
@@ -89,10 +89,10 @@ def hockey_stick(
             if ends[0] <= 0 and ends[1] <= 0:
                 continue
             if ends[0] > 0 and ends[1] > 0:
-                total += mp.quad(excess, [a, b])
+                total += mp.quad(excess, [a, b], method="gauss-legendre")
                 continue
             zero = mp.findroot(excess, (a + inside, b - inside), solver="anderson", tol=mpf(10) ** (-2 * mp.dps))
-            total += mp.quad(excess, [a, zero] if ends[0] > 0 else [zero, b])
+            total += mp.quad(excess, [a, zero] if ends[0] > 0 else [zero, b], method="gauss-legendre")
     return total
 
 
@@ -174,16 +174,15 @@ def bits_delta(n: int, p: Fraction, q: Fraction, epsilon: object) -> mpf:
 
 
 def many_bits_delta(n: int, p: object, q: object, epsilon: object) -> mpf:
-    """The same by a sum over log-binomials, for large n, at the working precision."""
-    one, other, e = read(p), read(q), read(epsilon)
-    gain = mp.log(one / other), mp.log((1 - one) / (1 - other))
-    log_ratio, log_rest, total = mp.log(one / (1 - one)), n * mp.log(1 - one), mpf(0)
-    log_ways = mpf(0)
+    """The same by recurrences of both binomials, for large n, at the working precision (n roundings are lost)."""
+    one, other = read(p), read(q)
+    ups = one / (1 - one), other / (1 - other)
+    under_p, under_q, total = (1 - one) ** n, (1 - other) ** n * mp.exp(read(epsilon)), mpf(0)
     for k in range(n + 1):
-        loss = k * gain[0] + (n - k) * gain[1]
-        if loss > e:
-            total += mp.exp(log_ways + k * log_ratio + log_rest) * -mp.expm1(e - loss)
-        log_ways += mp.log(n - k) - mp.log(k + 1) if k < n else 0
+        if under_p > under_q:
+            total += under_p - under_q
+        grow = mpf(n - k) / (k + 1)
+        under_p, under_q = under_p * grow * ups[0], under_q * grow * ups[1]
     return total
 
 
@@ -214,6 +213,6 @@ def ends(number: object) -> tuple[Fraction, Fraction]:
 
 def holds(number: object, truth: mpf, digits: int = 40) -> bool:
     """Whether one of mpmath's intervals contains a number that is known to so many digits."""
-    low, high = ends(number)
+    low, high = (mp.make_mpf(end) for end in number._mpi_)  # type: ignore[attr-defined]
     room = abs(truth) * mpf(10) ** -digits
-    return bool(read(low) <= truth + room and truth - room <= read(high))
+    return bool(low <= truth + room and truth - room <= high)

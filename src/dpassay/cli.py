@@ -20,7 +20,6 @@ import typer
 from dpassay.errors import CertificateError, DpassayError, InputError, MechanismError
 
 if TYPE_CHECKING:
-    from dpassay.loss import Loss
     from dpassay.verdict import Verdict
 
 app = typer.Typer(
@@ -150,7 +149,9 @@ def check(
       dpassay check adept --set C=2 --dim 1024 --json
     """
     if stages:
-        return _print(_stage_table())
+        from dpassay.report.terminal import stage_table
+
+        return _print(stage_table())
     if (name is None) == (pipeline is None):
         raise InputError("give the name of a published claim, or a mechanism with --pipeline (not both)")
     _claimed(epsilon, delta)
@@ -194,18 +195,6 @@ def _verdict(
     if clash:
         raise InputError(f"{min(clash)} has an option of its own: use --epsilon, --delta, --dim or --neighbours")
     return judge(subject, epsilon=epsilon, delta=delta, dim=dim, neighbours=neighbours, **values)
-
-
-def _stage_table() -> Any:
-    from rich.table import Table
-
-    from dpassay.expression import STAGES
-
-    table = Table("stage", "what it does", box=None, header_style="bold")
-    for name, form in STAGES.items():
-        arguments = f"({', '.join(form.parameters)})" if form.parameters else ""
-        table.add_row(f"{name}{arguments}", form.help)
-    return table
 
 
 @app.command()
@@ -315,12 +304,12 @@ def compose(
       dpassay compose '0.1 x 100' --delta 1e-6
       dpassay compose '1,1e-8 x 10' 'query(l2, 1) | gaussian(4) x 20'
     """
-    from dpassay.composition import basic_epsilon
+    from dpassay.composition import basic_epsilon, read_answer
     from dpassay.composition import compose as total
     from dpassay.enclosure import number
     from dpassay.interval import Interval
 
-    losses = [_answer(text, dim) for text in answers]
+    losses = [read_answer(text, dim) for text in answers]
     with _working("composing"):
         at = number(delta)
         if at.a < 0 or at.b >= 1:
@@ -341,23 +330,6 @@ def compose(
     print(f"{count} answers at total delta {delta}")
     print(f"  basic composition  epsilon {simple}")
     print(f"  exact composition  epsilon {exact}")
-
-
-def _answer(text: str, dim: int | None) -> tuple[Loss, int]:
-    """Read one argument of `compose`."""
-    from dpassay.composition import dominating, mechanism_loss
-    from dpassay.expression import parse
-    from dpassay.guarantee import guarantee
-
-    body, times, last = text.rpartition(" x ")
-    if not times:
-        body, last = text, "1"
-    if not last.strip().isdecimal() or not 1 <= int(last) <= 1_000_000:
-        raise InputError(f"how often must be a whole number from 1 to 1000000, got {last!r} in {text!r}")
-    if "(" in body:
-        return mechanism_loss(parse(body, dim)), int(last)
-    epsilon, _, delta = body.partition(",")
-    return dominating(guarantee(epsilon.strip(), delta.strip() or 0)), int(last)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from dpassay.curves import PairCurve, WorstOf
 from dpassay.enclosure import INFINITY, ONE, ZERO, Number, iv
 from dpassay.errors import InputError
 from dpassay.exact import analyse
+from dpassay.expression import parse
 from dpassay.guarantee import Guarantee, PureDP, guarantee
 from dpassay.loss import Loss
 from dpassay.neighbours import Neighbours
@@ -67,7 +68,6 @@ def dominating(promise: Guarantee) -> Loss:
 def mechanism_loss(pipeline: Pipeline, neighbours: Neighbours | None = None) -> Loss:
     """A loss that no pair of neighbours exceeds at any ε; exact where the worst pair is known.
 
-    >>> from dpassay.expression import parse
     >>> print(mechanism_loss(parse("query(l2, 1) | gaussian(2)")).times(4).epsilon(1e-6))
     [4.886554117, 4.886554118]
     """
@@ -95,3 +95,21 @@ def basic_epsilon(losses: Sequence[tuple[Loss, int]], delta: Number) -> Number:
     if delta == 0:
         return sum((loss.pure * count for loss, count in losses), ZERO)
     return sum((loss.epsilon_number(delta / answers) * count for loss, count in losses), ZERO)
+
+
+def read_answer(text: str, dim: int | None = None) -> tuple[Loss, int]:
+    """Read an answer and how often it is given: 'EPS', 'EPS,DELTA' or a pipeline, perhaps with ' x N' behind it.
+
+    >>> loss, count = read_answer("0.5, 1e-6 x 10")
+    >>> count, float(loss.infinite.mid)
+    (10, 1e-06)
+    """
+    body, times, last = text.rpartition(" x ")
+    if not times:
+        body, last = text, "1"
+    if not last.strip().isdecimal() or len(last) > 10 or not 1 <= int(last) <= 1_000_000:
+        raise InputError(f"how often must be a whole number from 1 to 1000000, got {last!r} in {text!r}")
+    if "(" in body:
+        return mechanism_loss(parse(body, dim)), int(last)
+    epsilon, _, delta = body.partition(",")
+    return dominating(guarantee(epsilon.strip(), delta.strip() or 0)), int(last)

@@ -397,5 +397,5 @@ def _needs_dimension(pipeline: Pipeline) -> bool:
     noises = [getattr(pipeline.stages[i], "noise", None) for i in positions]
     regions = [reaches[i].region for i in positions]
     q = min((1 if isinstance(n, Laplace) else 2 if isinstance(n, Gaussian) else 0 for n in noises), default=0)
-    p = max((1 if isinstance(r, Everything) else getattr(r, "p", stages.INF) for r in regions), default=stages.INF)
+    p = max((1 if isinstance(r, Everything) else getattr(r, "p", float("inf")) for r in regions), default=float("inf"))
     return bool(p > q)

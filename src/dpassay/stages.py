@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dpassay.enclosure import Number, down, exactly, iv, middle, minimum, number, up
+from dpassay.enclosure import Number, down, exactly, iv, middle, minimum, up
 from dpassay.errors import InputError
+from dpassay.reach import INF, NORMS, Keeps, Reach, Stage, norm_power, written
 from dpassay.region import (
     Apart,
     Array,
@@ -27,55 +28,30 @@ from dpassay.region import (
     OneHot,
     Region,
     Sphere,
-    check_dimension,
     check_positive,
 )
+from dpassay.symbols import Binary, Category, Dropout, OneHotEncode
 
-INF = float("inf")
-NORMS: dict[str, float] = {"l1": 1.0, "l2": 2.0, "linf": INF}
-
-# What survives of an output when a stage is applied to it: everything, events far out in every
-# coordinate, the sign of each coordinate, or nothing that we know of.
-Keeps = Literal["all", "tails", "signs", "nothing"]
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """The values a stage can put out, and whether any two of them can come from two neighbours.
-
-    Where `exact` is false the region is only an outer bound: it serves for upper bounds alone. Where `far` is
-    true the values are reached only in the limit of inputs that are ever farther away.
-    """
-
-    region: Region
-    exact: bool = True
-    far: bool = False
-
-
-@runtime_checkable
-class Stage(Protocol):
-    """One part of a pipeline."""
-
-    name: ClassVar[str]
-    keeps: ClassVar[Keeps]
-
-    def reach(self, before: Reach) -> Reach:
-        """What can come out, given what comes in."""
-
-    def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Transform a batch."""
-
-
-def norm_power(norm: str) -> float:
-    """Read the name of a norm."""
-    if norm not in NORMS:
-        raise InputError(f"unknown norm {norm!r}; allowed: {', '.join(NORMS)}")
-    return NORMS[norm]
-
-
-def written(value: Number) -> str:
-    """Write a parameter as the double nearest to it, in the fewest digits that say which."""
-    return repr(middle(value)).removesuffix(".0")
+__all__ = [
+    "NORMS",
+    "Binary",
+    "Category",
+    "Clip",
+    "Dropout",
+    "Encode",
+    "Function",
+    "Keeps",
+    "MinMaxScale",
+    "Normalise",
+    "OneHotEncode",
+    "Query",
+    "Reach",
+    "Round",
+    "Squash",
+    "Stage",
+    "norm_power",
+    "written",
+]
 
 
 def _norms(batch: Array, p: float) -> Array:
@@ -304,109 +280,6 @@ class Squash:
 
 
 @dataclass(frozen=True)
-class Category:
-    """The input is one of k categories, written 0 to k−1.
-
-    >>> Category(3).reach(Reach(Everything(1))).region
-    Categories(size=3)
-    """
-
-    name: ClassVar[str] = "category"
-    keeps: ClassVar[Keeps] = "nothing"
-    size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", check_dimension(self.size))
-
-    def reach(self, before: Reach) -> Reach:
-        """The categories."""
-        return Reach(Categories(self.size), before.exact)
-
-    def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Check the names; they pass as they are."""
-        if not np.isin(batch, np.arange(self.size)).all():
-            raise InputError(f"categories are the numbers 0 to {self.size - 1}")
-        return batch
-
-    def __str__(self) -> str:
-        return f"category({self.size})"
-
-
-@dataclass(frozen=True)
-class OneHotEncode:
-    """Write one of k categories as a vector with a single 1.
-
-    >>> OneHotEncode(3).run(np.array([[2.0]]), np.random.default_rng()).tolist()
-    [[0.0, 0.0, 1.0]]
-    """
-
-    name: ClassVar[str] = "onehot"
-    keeps: ClassVar[Keeps] = "nothing"
-    size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", check_dimension(self.size))
-
-    def reach(self, before: Reach) -> Reach:
-        """The k vectors."""
-        return Reach(OneHot(self.size), before.exact)
-
-    def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Look each category up; a vector that is one-hot already passes as it is."""
-        batch = np.asarray(batch, dtype=float)
-        if batch.shape[-1] == self.size and self.size > 1:
-            return batch
-        Category(self.size).run(batch, rng)
-        return np.eye(self.size)[batch[..., 0].astype(int)]
-
-    def __str__(self) -> str:
-        return f"onehot({self.size})"
-
-
-@dataclass(frozen=True)
-class Binary:
-    """Write each coordinate in bits: its sign, m integer bits and n fraction bits, cut off beyond.
-
-    >>> Binary(2, 1).run(np.array([[-2.5]]), np.random.default_rng()).tolist()
-    [[1.0, 1.0, 0.0, 1.0]]
-    """
-
-    name: ClassVar[str] = "binary"
-    keeps: ClassVar[Keeps] = "signs"
-    integer: int
-    fraction: int
-
-    def __post_init__(self) -> None:
-        for what, bits in (("integer", self.integer), ("fraction", self.fraction)):
-            if not (bits == int(bits) and 0 <= bits <= 30):
-                raise InputError(f"binary needs a whole number of {what} bits from 0 to 30, got {bits}")
-            object.__setattr__(self, what, int(bits))
-
-    @property
-    def length(self) -> int:
-        """Bits for each coordinate."""
-        return 1 + self.integer + self.fraction
-
-    def reach(self, before: Reach) -> Reach:
-        """All bit strings, if the coordinates are not bounded more tightly than the bits are."""
-        region = before.region
-        unbounded = isinstance(region, Everything)
-        return Reach(Bits(region.dim * self.length), before.exact and unbounded)
-
-    def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Write each row as one bit string."""
-        batch = np.asarray(batch, dtype=float)
-        magnitude = np.floor(np.minimum(np.abs(batch) * 2.0**self.fraction, 2.0 ** (self.length - 1) - 1))
-        powers = 2 ** np.arange(self.length - 2, -1, -1, dtype=np.int64)
-        bits = (magnitude.astype(np.int64)[..., None] // powers) % 2
-        with_sign = np.concatenate([np.signbit(batch)[..., None], bits], axis=-1)
-        return with_sign.reshape(*batch.shape[:-1], -1).astype(float)
-
-    def __str__(self) -> str:
-        return f"binary({self.integer}, {self.fraction})"
-
-
-@dataclass(frozen=True)
 class Query:
     """The answer to a query; on neighbouring data sets the answers are at most `distance` apart.
 
@@ -433,39 +306,6 @@ class Query:
 
     def __str__(self) -> str:
         return f"query({self.norm}, {written(self.distance)})"
-
-
-@dataclass(frozen=True)
-class Dropout:
-    """Leave each word out with probability mu, before the encoder sees the text.
-
-    >>> Dropout("0.5").run(["a b c"], np.random.default_rng(0))
-    ['a']
-    """
-
-    name: ClassVar[str] = "dropout"
-    keeps: ClassVar[Keeps] = "nothing"
-    mu: Number
-
-    def __post_init__(self) -> None:
-        mu = number(self.mu)
-        if mu.a < 0 or mu.b >= 1:
-            raise InputError(f"dropout needs a probability from 0 up to, not including, 1, got {middle(mu):g}")
-        object.__setattr__(self, "mu", mu)
-
-    def reach(self, before: Reach) -> Reach:
-        """Texts are not bounded."""
-        return before
-
-    def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Drop words of each text; vectors, which have no words, cannot be run."""
-        if isinstance(batch, np.ndarray) and batch.dtype.kind == "f":
-            raise InputError("dropout works on words: run this pipeline on texts")
-        mu = middle(self.mu)
-        return [" ".join(w for w in str(text).split() if rng.random() >= mu) for text in batch]
-
-    def __str__(self) -> str:
-        return f"dropout({written(self.mu)})"
 
 
 @dataclass(frozen=True)

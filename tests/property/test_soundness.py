@@ -223,7 +223,7 @@ def worst_pairs(x: np.ndarray, y: np.ndarray) -> list[int]:
     return sorted({int(np.argmax(o)) for o in orders} | {int(i) for i in np.argsort(orders[0])[-2:]})
 
 
-@tries(220)
+@tries(150)
 @given(st.one_of(vector_pipelines(), vector_pipelines(), vector_pipelines(), category_pipelines()))
 def test_no_pair_of_inputs_beats_the_upper_bound(given_pipeline: tuple[str, int]) -> None:
     text, dim = given_pipeline
@@ -233,18 +233,21 @@ def test_no_pair_of_inputs_beats_the_upper_bound(given_pipeline: tuple[str, int]
     x, y = (run(pipeline.stages[:position], side, rng) for side in input_pairs(pipeline, rng))
     stage = pipeline.stages[position]
     most = upper_pure(profile)
-    pures = [loss_of(stage, a, b, ())[0] for a, b in zip(x, y, strict=True)]
-    assert max(pures) <= most * (1 + ROUNDING), (text, dim)
+    if isinstance(stage, Additive) and isinstance(stage.noise, Laplace):
+        pure = float(np.abs(x - y).sum(axis=1).max()) / float(stage.noise.scale.mid)
+    else:
+        few = np.unique(np.round(np.concatenate([x, y], axis=1), 9), axis=0, return_index=True)[1]
+        few = few if len(few) < 400 else rng.choice(few, 400, replace=False)
+        pure = max(loss_of(stage, x[i], y[i], ())[0] for i in few)
+    assert pure <= most * (1 + ROUNDING), (text, dim)
     bounds = [upper_delta(profile, e) for e in EPSILONS]
     for i in worst_pairs(x, y):
         _, deltas = loss_of(stage, x[i], y[i], EPSILONS)
         for delta, bound in zip(deltas, bounds, strict=True):
             assert delta <= bound + ROUNDING, (text, dim, x[i], y[i])
-    # The other side: no pair is said to lose what none can. The farthest pairs are among those above.
-    assert lower_pure(profile) <= most
 
 
-@tries(60)
+@tries(40)
 @given(st.one_of(vector_pipelines(), category_pipelines()))
 def test_bounds_are_ordered_and_curves_fall(given_pipeline: tuple[str, int]) -> None:
     text, dim = given_pipeline
@@ -278,8 +281,10 @@ def cut(values: np.ndarray, scale: float) -> np.ndarray:
         if radius < 1:
             jumps += [math.atanh(radius), -math.atanh(radius), math.log(radius / (1 - radius))]
     near = np.unique(np.round(values[np.abs(values) < 50], 9))
-    centres = near if len(near) < 40 else near[:: len(near) // 40 + 1]
-    fine = (centres[:, None] + scale * np.concatenate([np.linspace(-6, 6, 121), [-40, -20, -10, 10, 20, 40]])).ravel()
+    centres = near if len(near) < 20 else near[:: len(near) // 20 + 1]
+    fine = (centres[:, None] + scale * np.concatenate([np.linspace(-5, 5, 81), [-40, -20, -10, 10, 20, 40]])).ravel()
+    if len(near):
+        fine = np.concatenate([fine, np.linspace(near[0], near[-1], 400)])
     far = np.unique(values[np.abs(values) >= 50])
     wide = (far[:, None] + scale * np.array([-40, -10, 0, 10, 40])).ravel()
     edges = np.unique(np.concatenate([jumps, near if len(near) < 400 else [], fine, wide]))
@@ -297,7 +302,7 @@ def cell_masses(noise: object, centres: np.ndarray, edges: np.ndarray) -> np.nda
         below, above = ndtr(z), ndtr(-z)
     else:
         below, above = -np.expm1(-np.maximum(z, 0)), np.exp(-np.maximum(z, 0))
-    inner = np.where(z[:, 1:] <= 0, np.diff(below, axis=1), -np.diff(above, axis=1))
+    inner = np.where(z[:, 1:] + z[:, :-1] <= 0, np.diff(below, axis=1), -np.diff(above, axis=1))
     return np.maximum(0.0, np.concatenate([below[:, :1], inner, above[:, -1:]], axis=1))
 
 
@@ -366,21 +371,27 @@ def line_pipelines(draw: st.DrawFn) -> str:
     return " | ".join(stages)
 
 
-@tries(400)
+@tries(250)
 @given(line_pipelines())
 def test_on_the_line_the_truth_lies_between_the_bounds(text: str) -> None:
     pipeline, profile = read(text, 1)
     pure, deltas = suprema(pipeline, EPSILONS)
-    gaussian = any(isinstance(getattr(s, "noise", None), Gaussian) for s in pipeline.stages)
-    # Where P is a few units in the last place and Q is none, no loss was seen: masses are differences of doubles.
-    if not gaussian and pure < 25:
-        assert pure <= upper_pure(profile) * (1 + 1e-6) + 1e-9, text
-    least = lower_pure(profile)
-    # "decode" stands for any function, so the truth is that of the worst one; the identity that runs may hide more.
-    if "decode" not in text:
-        assert least <= pure * (1 + 1e-6) + 1e-9 or (least == INF and pure > 25), (text, least, pure)
+    noises = [s.noise for s in pipeline.stages if isinstance(s, Additive)]
+    gaussian = any(isinstance(noise, Gaussian) for noise in noises)
+    # One noise: cells only hide. Several: a first noise that has been cut into cells is nearly the same noise.
+    several = 1e-3 if len(pipeline.noise_positions) > 1 else 1e-9
+    if pure < 25:  # else masses were differences of doubles
+        assert pure <= upper_pure(profile) * (1 + several) + several, text
     for epsilon, delta in zip(EPSILONS, deltas, strict=True):
-        assert delta <= upper_delta(profile, epsilon) * (1 + 1e-9) + 1e-12, (text, epsilon)
-        if "decode" not in text:
-            # 3 · 10⁻³: cells of a twentieth of a scale.
-            assert lower_delta(profile, epsilon) <= delta * (1 + 3e-3) + 1e-9, (text, epsilon)
+        assert delta <= upper_delta(profile, epsilon) * (1 + several) + several, (text, epsilon)
+    if "decode" in text:
+        return  # it stands for any function, so the truth is that of the worst one; the identity runs
+    least = lower_pure(profile)
+    if least < INF:
+        assert least <= pure * (1 + several) + 1e-9, (text, least, pure)
+    else:
+        # Infinite where two inputs can be arbitrarily far apart (here 600), or where Gaussian tails are seen (here to
+        # 20 deviations, where a shift of 0.04 deviations, the least above, shows a loss of 0.8).
+        assert pure > (0.7 if gaussian else 25), text
+    for epsilon, delta in zip(EPSILONS, deltas, strict=True):
+        assert lower_delta(profile, epsilon) <= delta * (1 + 1e-3) + 1e-4, (text, epsilon, delta)

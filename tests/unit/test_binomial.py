@@ -125,7 +125,12 @@ def test_a_hundred_thousand_bits_up_to_an_epsilon_of_a_million(loss_each):
         there = loss.delta(interval.lower)
         assert narrow(there)
         assert there.lower >= float(delta) * (1 - 1e-6)
-    assert loss.delta(2_000_000).upper == 0
+
+
+def test_beyond_the_largest_loss_delta_is_zero():
+    for n in (2, 1000, 100_000):
+        loss = bits(n, "0.75", "0.25")
+        assert loss.delta(number(3 * n)).upper == 0
 
 
 def test_the_claim_of_symmetric_flipping():

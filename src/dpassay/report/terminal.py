@@ -90,3 +90,13 @@ def _repair(repair: Any) -> str:
         return str(repair.advice)
     noise = "" if repair.deviation is None else f", deviation {repair.deviation:.4g} a coordinate"
     return f"{repair.mechanism}  ({repair.guarantee}{noise})\n{repair.advice}"
+
+
+def stage_table() -> Table:
+    """The stages that a pipeline's text may name."""
+    from dpassay.expression import STAGES
+
+    table = Table("stage", "what it does", box=None, header_style="bold")
+    for name, form in STAGES.items():
+        table.add_row(form.usage(name), form.help)
+    return table

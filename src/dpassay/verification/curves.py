@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpassay.verification import lattice
 from dpassay.verification.counting import EqualBits, TwoGroups
@@ -243,6 +243,7 @@ class Summed:
     """Independent coordinates, Laplace noise or atoms: one coordinate by its formula, more on the lattice."""
 
     parts: tuple[tuple[lattice.Part, int], ...]
+    memory: dict[Any, Number] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def closed(self) -> bool:
@@ -268,7 +269,7 @@ class Summed:
             return ZERO
         if self.closed:
             return positive_part(1 - iv.exp((epsilon - self.pure) / 2))
-        return _sharpened(lambda points: lattice.enclose_delta(self.parts, epsilon, points))
+        return self._kept("delta", epsilon, lattice.enclose_delta)
 
     def epsilon(self, delta: Number) -> Number:
         """a + 2 ln(1 − δ) for one coordinate."""
@@ -276,14 +277,22 @@ class Summed:
             return ZERO
         if self.closed:
             return positive_part(self.pure + 2 * iv.log(1 - delta))
-        found = _sharpened(lambda points: lattice.enclose_epsilon(self.parts, delta, points))
-        return smallest([found, hull(found, self.pure)]) if not is_infinite(self.pure) else found
+        found = self._kept("epsilon", delta, lattice.enclose_epsilon)
+        most = min(found.b, self.pure.b)
+        return iv.mpf([min(found.a, most), most])
 
     def tail(self, epsilon: Number) -> Number:
         """P(loss > ε), within bounds."""
         if len(self.parts) > 1:  # shifts are rounded to the lattice, which tails do not follow
             return hull(self.delta(epsilon), ONE)
-        return _sharpened(lambda points: lattice.enclose_tail(self.parts, epsilon, points))
+        return self._kept("tail", epsilon, lattice.enclose_tail)
+
+    def _kept(self, what: str, value: Number, bounds: Callable[..., Number]) -> Number:
+        """Compute once, on lattices that get finer until they are sharp."""
+        key = (what, value._mpi_)
+        if key not in self.memory:
+            self.memory[key] = _sharpened(lambda points: bounds(self.parts, value, points))
+        return self.memory[key]
 
 
 def _sharpened(bounds: Callable[[int], Number]) -> Number:

@@ -1,0 +1,303 @@
+"""From stages, regions and neighbours to bounds on the privacy loss, as the theorems give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dpassay.errors import CertificateError
+from dpassay.verification import lattice, normal
+from dpassay.verification.counting import EqualBits
+from dpassay.verification.curves import (
+    Certain,
+    Curve,
+    Dropped,
+    Gaussian,
+    Leak,
+    OneSided,
+    Pure,
+    Renyi,
+    Summed,
+    Worst,
+)
+from dpassay.verification.discrete import bits_curve, discrete_bounds
+from dpassay.verification.numbers import INF, ONE, ZERO, Number, hull, is_infinite, iv, largest, smallest
+from dpassay.verification.pairs import Pair, differing, distance, farthest, laplace_pairs, passed_on
+from dpassay.verification.regions import INFINITE, Reach, Shape, Stage, diameter, root
+
+ADDITIVE = ("laplace", "gaussian", "onesided", "mixture")
+NOISES = (*ADDITIVE, "flip", "bits", "exponential")
+# What is left of an output behind a stage: all of it, events far out, signs; nothing that is known behind the others.
+_KEEPS = {
+    "encode": "all",
+    "decode": "all",
+    "squash": "all",
+    "round": "tails",
+    "clip": "signs",
+    "normalise": "signs",
+    "binary": "signs",
+}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Curves of real pairs (from below), curves for all pairs (from above), and a bound for δ = 0 alone."""
+
+    lowers: tuple[Curve, ...]
+    uppers: tuple[Curve, ...]
+    rare: Number = ZERO
+
+    def pure(self) -> Number:
+        """ε at δ = 0, within bounds."""
+        low = largest([ZERO, self.rare, *(curve.pure for curve in self.lowers)])
+        return _joined(low, smallest([INF, *(curve.pure for curve in self.uppers)]))
+
+    def delta(self, epsilon: Number) -> Number:
+        """δ at an ε, within bounds."""
+        low = largest([ZERO, *(curve.delta(epsilon) for curve in self.lowers)])
+        return _joined(low, smallest([ONE, *(curve.delta(epsilon) for curve in self.uppers)]))
+
+    def epsilon(self, delta: Number) -> Number:
+        """ε at a δ > 0, within bounds."""
+        low = largest([ZERO, *(curve.epsilon(delta) for curve in self.lowers)])
+        return _joined(low, smallest([INF, *(curve.epsilon(delta) for curve in self.uppers)]))
+
+    @property
+    def quick(self) -> list[Curve]:
+        """The upper curves that need no lattice."""
+        return [c for c in self.uppers if not _on_lattice(c)]
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing here rests on a lattice or a search."""
+        return all(curve.closed for curve in (*self.lowers, *self.uppers))
+
+
+def _on_lattice(curve: Curve) -> bool:
+    if isinstance(curve, Dropped):
+        return _on_lattice(curve.curve)
+    if isinstance(curve, Worst):
+        return any(_on_lattice(c) for c in curve.curves)
+    return isinstance(curve, Summed) and not curve.closed
+
+
+def _joined(low: Number, high: Number) -> Number:
+    """From the lower end of a lower bound to the upper end of an upper bound."""
+    return hull(low, high) if low.a <= high.b else hull(high, low)
+
+
+def analyse(stages: Sequence[Stage], reaches: Sequence[Reach], neighbours: str) -> Bounds:
+    """Bound the loss of a pipeline; reaches[i] is what comes into stage i."""
+    positions = [i for i, stage in enumerate(stages) if stage.name in NOISES]
+    if not positions:
+        bounds = _without_noise(stages, reaches)
+    elif len(positions) == 1:
+        bounds = _at(stages, reaches, positions[0], neighbours)
+    else:
+        bounds = _several(stages, reaches, positions, neighbours)
+    mu = dropped(stages, neighbours)
+    if mu.b <= 0:
+        return bounds
+    rare = Dropped(Pure(bounds.rare), mu).pure if bounds.rare.b > 0 else ZERO
+    return Bounds(
+        tuple(Dropped(curve, mu) for curve in bounds.lowers), tuple(Dropped(curve, mu) for curve in bounds.uppers), rare
+    )
+
+
+def dropped(stages: Sequence[Stage], neighbours: str) -> Number:
+    """The probability that the differing word is dropped; of no help where neighbours differ in more than one."""
+    kept = ONE
+    for stage in stages:
+        if stage.name == "dropout" and neighbours == "word":
+            kept *= 1 - stage.numbers["mu"]
+    return ZERO if kept.a == 1 else 1 - kept
+
+
+def _without_noise(stages: Sequence[Stage], reaches: Sequence[Reach]) -> Bounds:
+    reach = reaches[-1]
+    pairs = [farthest(reach.shape, 1.0)] if reach.exact else passed_on(stages, reaches, len(stages))
+    if any(distance(pair, 1.0).a > 0 for pair in pairs):
+        return Bounds((Certain(),), (Certain(),))
+    constant = diameter(reach.shape, INFINITE).b <= 0
+    return Bounds((), (Pure(ZERO) if constant else Certain(),))
+
+
+def kept_after(stages: Sequence[Stage]) -> str:
+    """What the stages after a noise leave of its output."""
+    kept = {_KEEPS.get(stage.name, "nothing") for stage in stages if stage.name not in ADDITIVE}
+    if "nothing" in kept or {"tails", "signs"} <= kept:
+        return "nothing"
+    return next((what for what in ("signs", "tails") if what in kept), "all")
+
+
+def for_neighbours(reach: Reach, neighbours: str) -> Reach:
+    """A record added or removed moves a sum by its own vector, at most by the radius."""
+    shape = reach.shape
+    if neighbours != "add-remove-record" or shape.kind in ("everything", "apart"):
+        return reach
+    if shape.kind in ("ball", "sphere"):
+        return Reach(Shape("apart", shape.dim, shape.p, shape.size), reach.exact)
+    raise CertificateError(f"a record added or removed cannot be re-checked for the region {shape.kind}")
+
+
+def _at(stages: Sequence[Stage], reaches: Sequence[Reach], position: int, neighbours: str) -> Bounds:
+    """The bounds that one noise gives."""
+    stage, reach = stages[position], for_neighbours(reaches[position], neighbours)
+    passed = [] if reach.exact else passed_on(stages, reaches, position)
+    behind = stages[position + 1 :]
+    if stage.name in ADDITIVE:
+        return _additive(stage, reach, passed, kept_after(behind))
+    lowers, uppers, rare = discrete_bounds(stage, reach, passed)
+    if any(_KEEPS.get(after.name) not in ("all", "tails") for after in behind):
+        return Bounds((), tuple(uppers))
+    return Bounds(tuple(lowers), tuple(uppers), rare)
+
+
+def _several(stages: Sequence[Stage], reaches: Sequence[Reach], positions: list[int], neighbours: str) -> Bounds:
+    """Noise behind noise is post-processing: what any of them gives from above holds."""
+    first, last = positions[0], positions[-1]
+    noises = [stages[i] for i in positions]
+    if positions == list(range(first, last + 1)) and all(noise.name in ADDITIVE for noise in noises):
+        return _added(noises, for_neighbours(reaches[first], neighbours), stages, reaches, (first, last))
+    each = [_at(stages, reaches, i, neighbours) for i in positions]
+    lowers = each[-1].lowers if reaches[last].exact else ()
+    rare = each[-1].rare if reaches[last].exact else ZERO
+    return Bounds(lowers, tuple(curve for bounds in each for curve in bounds.uppers), rare)
+
+
+def _added(
+    noises: list[Stage], reach: Reach, stages: Sequence[Stage], reaches: Sequence[Reach], ends: tuple[int, int]
+) -> Bounds:
+    """Noises added right after one another: Gaussians join; far out the widest Laplace noise decides."""
+    passed = [] if reach.exact else passed_on(stages, reaches, ends[0])
+    keeps = kept_after(stages[ends[1] + 1 :])
+    if all(noise.name == "gaussian" for noise in noises):
+        square = sum((noise.numbers["sigma"] ** 2 for noise in noises), ZERO)
+        return _additive(replace(noises[0], numbers={"sigma": iv.sqrt(square)}), reach, passed, keeps)
+    each = [_additive(noise, reach, passed, keeps) for noise in noises]
+    uppers = tuple(curve for bounds in each for curve in bounds.uppers)
+    if reach.shape.kind == "everything":
+        return Bounds(each[0].lowers, uppers)
+    if keeps not in ("all", "tails") or any(noise.name not in ("laplace", "gaussian") for noise in noises):
+        return Bounds((), uppers)
+    lower = smallest(iv.mpf(bounds.pure().a) for bounds in each)
+    return Bounds((), uppers, lower)
+
+
+def _additive(stage: Stage, reach: Reach, passed: list[Pair], keeps: str) -> Bounds:
+    """Noise on the coordinates of a vector."""
+    shape = reach.shape
+    if shape.kind == "categories":
+        raise CertificateError(f"{stage.name} noise cannot be added to a category's name")
+    if shape.kind == "everything":
+        known = reach.exact and keeps != "nothing"
+        return Bounds((Certain(),) if known else (), (Certain(),))
+    pairs, worst_known = _pairs(stage, shape) if reach.exact else (passed, False)
+    pairs = [pair for pair in pairs if distance(pair, INFINITE).a > 0]
+    curves = [pair_curve(stage, pair) for pair in pairs]
+    uppers = _uppers(stage, shape)
+    if worst_known and curves:
+        uppers = [Worst(curves), *uppers]
+    if keeps == "all":
+        return Bounds(tuple(curves), tuple(uppers), _rare(stage, pairs))
+    if keeps == "tails" and curves and stage.name in ("laplace", "gaussian"):
+        return Bounds((), tuple(uppers), largest(curve.pure for curve in curves))
+    if keeps == "signs" and stage.name in ("laplace", "gaussian"):
+        return Bounds(tuple(sign_curve(stage, pair) for pair in pairs), tuple(uppers))
+    return Bounds((), tuple(uppers))
+
+
+def _pairs(stage: Stage, shape: Shape) -> tuple[list[Pair], bool]:
+    if stage.name == "laplace":
+        return laplace_pairs(shape)
+    return [farthest(shape, 2.0 if stage.name == "gaussian" else 1.0)], False
+
+
+def pair_curve(stage: Stage, pair: Pair) -> Curve:
+    """The loss of one pair."""
+    gaps = differing(pair)
+    if stage.name == "gaussian":
+        return Gaussian(distance(pair, 2.0) / stage.numbers["sigma"])
+    if stage.name == "laplace":
+        return laplace_sum([(gap / stage.numbers["scale"], count) for gap, count in gaps])
+    if stage.name == "onesided":
+        up = sum((gap * count for gap, count in gaps if gap.a > 0), ZERO) / stage.numbers["scale"]
+        down = sum((-gap * count for gap, count in gaps if not gap.a > 0), ZERO) / stage.numbers["scale"]
+        return OneSided(up, down)
+    return Leak(largest(_leak(stage, [(sign * gap, n) for gap, n in gaps]) for sign in (1, -1)))
+
+
+def laplace_sum(shifts: list[tuple[Number, int]]) -> Summed:
+    """Independent coordinates with Laplace noise, shifted by so many scales."""
+    merged: dict[object, tuple[Number, int]] = {}
+    for shift, count in shifts:
+        size = abs(shift)
+        if size.b > 0:
+            merged[size._mpi_] = (size, count + (merged[size._mpi_][1] if size._mpi_ in merged else 0))
+    return Summed(tuple((lattice.Laplace(size), count) for size, count in merged.values()))
+
+
+def _leak(stage: Stage, gaps: list[tuple[Number, int]]) -> Number:
+    """How likely a mixture's output shows the first value: it hits the atom, or lies where the second cannot be."""
+    one_sided = all(part.name == "onesided" for _, part in stage.parts)
+    hidden = ONE
+    for gap, count in gaps:
+        shown = stage.numbers["atom"]
+        if one_sided and gap.a > 0:
+            shown += sum((w * (1 - iv.exp(-gap / part.numbers["scale"])) for w, part in stage.parts), ZERO)
+        hidden *= (1 - shown) ** count
+    return largest([ZERO, 1 - hidden])
+
+
+def _rare(stage: Stage, pairs: list[Pair]) -> Number:
+    """A mixture's far tails: the widest Laplace noise decides there, and normal noise alone gives nothing."""
+    if stage.name != "mixture" or any(part.name == "onesided" for _, part in stage.parts):
+        return ZERO
+    scales = [part.numbers["scale"] for _, part in stage.parts if part.name == "laplace"]
+    if not scales or not pairs:
+        return ZERO
+    return largest(distance(pair, 1.0) for pair in pairs) / largest(scales)
+
+
+def sign_curve(stage: Stage, pair: Pair) -> Curve:
+    """The loss of the coordinates' signs alone."""
+    chances = []
+    for block in pair:
+        p, q = (chance_above_zero(stage, value) for value in (block.x, block.y))
+        chances.append((p, q, block.count))
+    return bits_curve(chances)
+
+
+def chance_above_zero(stage: Stage, centre: Number) -> Number:
+    """P(centre + noise > 0)."""
+    if stage.name == "gaussian":
+        return normal.tail(-centre / stage.numbers["sigma"])
+    tail = iv.exp(-abs(centre) / stage.numbers["scale"]) / 2
+    return 1 - tail if centre.a > 0 else tail
+
+
+def _uppers(stage: Stage, shape: Shape) -> list[Curve]:
+    """Curves that hold for every pair of the region."""
+    if stage.name == "gaussian":
+        return [Gaussian(iv.mpf(diameter(shape, 2.0).b) / stage.numbers["sigma"])]
+    reach = iv.mpf(diameter(shape, 1.0).b)
+    if stage.name == "onesided":
+        return [OneSided(reach / stage.numbers["scale"], ZERO)]
+    if stage.name == "laplace":
+        return [Pure(reach / stage.numbers["scale"]), *_renyi(shape, stage.numbers["scale"])]
+    smooth = stage.numbers["atom"].b <= 0 and all(part.name == "laplace" for _, part in stage.parts)
+    return [Pure(largest(reach / part.numbers["scale"] for _, part in stage.parts)) if smooth else Certain()]
+
+
+def _renyi(shape: Shape, scale: Number) -> list[Curve]:
+    if shape.kind == "both":
+        return [curve for part in shape.parts for curve in _renyi(part, scale)]
+    round_ball = shape.kind in ("ball", "sphere", "apart")
+    p = max(2.0, shape.p) if round_ball else INFINITE
+    norm = diameter(shape, p)
+    if is_infinite(norm) or norm.b <= 0:
+        return []
+    return [Renyi(norm / scale / root(shape.dim, p), shape.dim)]
+
+
+__all__ = ["Bounds", "EqualBits", "analyse"]
