@@ -215,9 +215,11 @@ def verify(
     with _working("re-checking"):
         result = recheck(file)
     if as_json:
-        _print_json({"holds": True, "verdict": result.verdict, "claim": result.claim, "steps": list(result.steps)})
+        _print_json(
+            {"holds": True, "verdict": result.verdict, "claim": result.claim, "steps": list(result.established)}
+        )
         return
-    for i, sentence in enumerate(result.steps, start=1):
+    for i, sentence in enumerate(result.established, start=1):
         print(f"{i:3d}  {sentence}")
     print(f"The certificate holds: {result.claim} is {result.verdict}.")
 

@@ -39,7 +39,7 @@ def number(value: Any) -> Number:
         return value
     if isinstance(value, Fraction):
         return iv.mpf(value.numerator) / value.denominator
-    if hasattr(value, "item"):
+    if getattr(value, "size", 0) == 1:
         value = value.item()  # a numpy scalar
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InputError(f"expected a number, got {value!r}")

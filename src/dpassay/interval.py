@@ -43,9 +43,8 @@ class Interval:
         return self.lower <= value <= self.upper
 
     def __str__(self) -> str:
-        if self.lower == self.upper:
-            return "inf" if math.isinf(self.lower) else f"{self.lower:.10g}"
-        return f"[{outward(self.lower, -1)}, {outward(self.upper, 1)}]"
+        low, high = outward(self.lower, -1), outward(self.upper, 1)
+        return low if low == high else f"[{low}, {high}]"
 
 
 def outward(value: float, direction: int, significant: int = 10) -> str:

@@ -203,9 +203,8 @@ class Mixture:
 
     def log_density(self, t: Array) -> Array:
         """Log density of the part without the atom."""
-        with np.errstate(divide="ignore"):
-            density = sum((middle(w) * np.exp(noise.log_density(t)) for w, noise in self.parts), np.zeros(np.shape(t)))
-            return np.asarray(np.log(density))
+        each = [math.log(middle(w)) + noise.log_density(np.asarray(t, dtype=float)) for w, noise in self.parts]
+        return np.asarray(np.logaddexp.reduce(each)) if each else np.full(np.shape(t), -np.inf)
 
     def cdf(self, t: Array) -> Array:
         """Distribution function."""
@@ -261,6 +260,7 @@ class BitLaw:
         """Log probability of each string."""
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(np.asarray(outputs) == 1, np.log(self.one), np.log1p(-self.one))
+        each = np.where(np.isin(outputs, (0, 1)), each, -np.inf)
         return np.asarray(each.sum(axis=-1))
 
 
@@ -281,8 +281,11 @@ class Pmf:
 
     def log_likelihood(self, outputs: Array) -> Array:
         """Log probability of each outcome."""
+        named = np.asarray(outputs, dtype=float)[..., 0]
+        known = np.isin(named, np.arange(len(self.probabilities)))
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.probabilities)[np.asarray(outputs)[..., 0].astype(int)])
+            logs = np.log(self.probabilities)[np.where(known, named, 0).astype(int)]
+        return np.where(known, logs, -np.inf)
 
 
 def as_vector(x: Any) -> Array:

@@ -54,6 +54,11 @@ class Region(Protocol):
         """Whether a vector lies in the set, up to rounding."""
 
 
+def _check_power(p: float) -> None:
+    if not p >= 1:
+        raise InputError(f"a norm needs p from 1 to infinity, got {p}")
+
+
 def _inverse(p: float) -> Number:
     """1/p, with 1/∞ = 0."""
     return ZERO if p == float("inf") else 1 / number(p)
@@ -78,8 +83,7 @@ class Ball(Measured):
     dim: int
 
     def __post_init__(self) -> None:
-        if not self.p >= 1:
-            raise InputError(f"a norm needs p from 1 to infinity, got {self.p}")
+        _check_power(self.p)
         object.__setattr__(self, "radius", check_positive(self.radius, "radius"))
         object.__setattr__(self, "dim", check_dimension(self.dim))
 
@@ -177,6 +181,7 @@ class Apart(Measured):
     dim: int
 
     def __post_init__(self) -> None:
+        _check_power(self.p)
         object.__setattr__(self, "distance", check_positive(self.distance, "distance"))
         object.__setattr__(self, "dim", check_dimension(self.dim))
 
@@ -205,6 +210,10 @@ class Both:
 
     first: Ball
     second: Ball
+
+    def __post_init__(self) -> None:
+        if self.first.dim != self.second.dim:
+            raise InputError(f"two balls need the same dimension, got {self.first.dim} and {self.second.dim}")
 
     @property
     def dim(self) -> int:

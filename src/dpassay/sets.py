@@ -31,6 +31,7 @@ class MinMax(Measured):
 
     A constant vector has no range: it becomes all zeros. In one dimension nothing else can happen.
 
+    >>> from dpassay.enclosure import middle
     >>> middle(MinMax(dim=768).diameter(1)), middle(MinMax(dim=1).diameter(1))
     (768.0, 0.0)
     """
@@ -56,6 +57,7 @@ class MinMax(Measured):
 class Bits(Measured):
     """All strings of `dim` bits.
 
+    >>> from dpassay.enclosure import middle
     >>> middle(Bits(10).diameter(1))
     10.0
     """
@@ -78,6 +80,7 @@ class Bits(Measured):
 class OneHot(Measured):
     """The k vectors with a single 1.
 
+    >>> from dpassay.enclosure import middle
     >>> middle(OneHot(5).diameter(1))
     2.0
     """
@@ -130,6 +133,7 @@ class Categories(Measured):
 class Finite(Measured):
     """A list of vectors. The farthest pair is found by exact comparison of all pairs.
 
+    >>> from dpassay.enclosure import middle
     >>> middle(Finite([[0, 0], [3, 4]]).diameter(2))
     5.0
     """
@@ -155,10 +159,11 @@ class Finite(Measured):
         """The pair that exact arithmetic finds farthest among those that doubles cannot tell apart."""
         points = np.array(self.points)
         gaps = [np.linalg.norm(points[i:] - points[i], ord=q, axis=1) for i in range(len(points))]
-        limit = max(float(row.max()) for row in gaps) * (1 - 1e-12)
+        blur = 1e-14 * self.dim * float(np.abs(points).max())  # of a difference of doubles
+        limit = max(float(row.max()) for row in gaps) * (1 - 1e-12) - blur
         close = [(i, i + int(k)) for i, row in enumerate(gaps) for k in np.flatnonzero(row >= limit)]
-        # Pairs that differ by the same amounts, in whatever order, are equally far apart.
-        kinds = {tuple(sorted(np.abs(points[i] - points[j]).tolist())): (i, j) for i, j in close}
+        # Pairs with the same coordinates, in whatever order, are equally far apart.
+        kinds = {tuple(sorted(zip(self.points[i], self.points[j], strict=True))): (i, j) for i, j in close}
         i, j = max(kinds.values(), key=lambda ij: _exact_power(self.points[ij[0]], self.points[ij[1]], q))
         return Pair.of(self.points[i], self.points[j])
 

@@ -54,8 +54,11 @@ __all__ = [
 ]
 
 
-def _norms(batch: Array, p: float) -> Array:
-    return np.asarray(np.linalg.norm(batch, ord=p, axis=-1, keepdims=True))
+def _in_units(batch: Array, p: float) -> tuple[Array, Array, Array]:
+    """Each row divided by its largest coordinate, that coordinate, and the quotient's norm: nothing overflows."""
+    top = np.max(np.abs(batch), axis=-1, keepdims=True)
+    unit = batch / np.where(top == 0, 1.0, top)
+    return unit, top, np.asarray(np.linalg.norm(unit, ord=p, axis=-1, keepdims=True))
 
 
 def _largest_norm(region: Region, p: float) -> float:
@@ -164,8 +167,9 @@ class Clip:
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Scale each row."""
         radius = middle(self.radius)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return batch * np.minimum(1.0, np.nan_to_num(radius / _norms(batch, NORMS[self.norm]), nan=1.0))
+        unit, top, norm = _in_units(np.asarray(batch, dtype=float), NORMS[self.norm])
+        norm = np.where(norm == 0, 1.0, norm)
+        return np.where(top <= radius / norm, batch, unit * (radius / norm))
 
     def __str__(self) -> str:
         return f"clip({self.norm}, {written(self.radius)})"
@@ -194,8 +198,8 @@ class Normalise:
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Scale each row."""
-        norms = _norms(batch, 2)
-        return batch / np.where(norms == 0, 1.0, norms)
+        unit, _, norm = _in_units(np.asarray(batch, dtype=float), 2)
+        return unit / np.where(norm == 0, 1.0, norm)
 
     def __str__(self) -> str:
         return f"normalise({self.norm})"
@@ -217,7 +221,7 @@ class MinMaxScale:
     def reach(self, before: Reach) -> Reach:
         """All vectors with a 0, a 1 and the rest between."""
         region = before.region
-        cube = isinstance(region, Box) and len(region.sides) == 1
+        cube = isinstance(region, Box) and len(region.sides) == 1 and region.sides[0][0].b < region.sides[0][1].a
         whole = _surrounds_zero(region) or cube or isinstance(region, Sphere | MinMax)
         return Reach(MinMax(region.dim), before.exact and whole)
 
@@ -261,11 +265,12 @@ class Squash:
         if isinstance(region, Box):
             sides = tuple((self._exact(low), self._exact(high), n) for low, high, n in region.sides)
             return Reach(Box(sides), before.exact)
+        if isinstance(region, Ball) and region.p == INF:
+            return Reach(Box.cube(self._exact(-region.radius), self._exact(region.radius), region.dim), before.exact)
         limit = _largest_norm(region, INF)
         if limit == INF:
             return Reach(whole, exact=False)
-        box = Box.cube(self._exact(-exactly(limit)), self._exact(exactly(limit)), region.dim)
-        return Reach(box, before.exact and isinstance(region, Ball) and region.p == INF)
+        return Reach(Box.cube(self._exact(-exactly(limit)), self._exact(exactly(limit)), region.dim), exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Squash each coordinate."""

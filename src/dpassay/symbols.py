@@ -65,6 +65,8 @@ class OneHotEncode:
         """Look each category up; a vector that is one-hot already passes as it is."""
         batch = np.asarray(batch, dtype=float)
         if batch.shape[-1] == self.size and self.size > 1:
+            if not (np.isin(batch, (0, 1)).all() and (batch.sum(axis=-1) == 1).all()):
+                raise InputError(f"expected a category or a vector of {self.size} with a single 1")
             return batch
         Category(self.size).run(batch, rng)
         return np.eye(self.size)[batch[..., 0].astype(int)]
@@ -88,7 +90,7 @@ class Binary:
 
     def __post_init__(self) -> None:
         for what, bits in (("integer", self.integer), ("fraction", self.fraction)):
-            if not (bits == int(bits) and 0 <= bits <= 30):
+            if bits not in range(31):
                 raise InputError(f"binary needs a whole number of {what} bits from 0 to 30, got {bits}")
             object.__setattr__(self, what, int(bits))
 
@@ -106,10 +108,15 @@ class Binary:
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Write each row as one bit string."""
         batch = np.asarray(batch, dtype=float)
-        magnitude = np.floor(np.minimum(np.abs(batch) * 2.0**self.fraction, 2.0 ** (self.length - 1) - 1))
-        powers = 2 ** np.arange(self.length - 2, -1, -1, dtype=np.int64)
-        bits = (magnitude.astype(np.int64)[..., None] // powers) % 2
-        with_sign = np.concatenate([np.signbit(batch)[..., None], bits], axis=-1)
+        over = np.abs(batch) >= 2.0**self.integer
+        size = np.where(over, 0.0, np.abs(batch))
+        whole = np.floor(size)
+        parts = [np.signbit(batch)[..., None]]
+        # Both parts are written apart: together they may have more bits than a double.
+        for value, length in ((whole, self.integer), ((size - whole) * 2.0**self.fraction, self.fraction)):
+            powers = 2 ** np.arange(length - 1, -1, -1, dtype=np.int64)
+            parts.append((value.astype(np.int64)[..., None] // powers) % 2 | over[..., None])
+        with_sign = np.concatenate(parts, axis=-1)
         return with_sign.reshape(*batch.shape[:-1], -1).astype(float)
 
     def __str__(self) -> str:

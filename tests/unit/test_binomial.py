@@ -50,7 +50,9 @@ def test_delta_against_fractions(n, p, q, position):
 
 
 @quick
-@given(st.sampled_from([2, 5, 40, 200]), probabilities, probabilities, st.sampled_from(["1e-20", "1e-6", "0.05", "0.4"]))
+@given(
+    st.sampled_from([2, 5, 40, 200]), probabilities, probabilities, st.sampled_from(["1e-20", "1e-6", "0.05", "0.4"])
+)
 def test_epsilon_against_fractions(n, p, q, delta):
     if p == q:
         return
@@ -148,9 +150,7 @@ def test_omes_pure_loss():
     with mp.workdps(60):
         q = 1 / (1 + lam * mp.exp(mpf(1) / n))
         even, odd = mpf(lam) / (1 + lam), 1 / (1 + mpf(lam) ** 3)
-        truth = sum(
-            (n // 2) * max(abs(mp.log(p / q)), abs(mp.log((1 - p) / (1 - q)))) for p in (even, odd)
-        )
+        truth = sum((n // 2) * max(abs(mp.log(p / q)), abs(mp.log((1 - p) / (1 - q)))) for p in (even, odd))
         assert mp.nstr(truth, 7) == "53013.36"
         # The larger loss of an odd bit is on the other direction: P has the 0 there.
         texts = [mp.nstr(x, 55) for x in (even, q, odd)]
@@ -183,7 +183,9 @@ def test_no_power_where_both_atoms_are_equal_or_one_is_missing():
     assert two_atom_power(AtomLoss.between((number(1),), (number(1),)), 5) is None
 
 
-@pytest.mark.parametrize(("p", "q"), [("1e-30", "0.5"), ("0.5", "1e-30"), ("1e-100", "1e-90"), ("0.999999999999", "0.5")])
+@pytest.mark.parametrize(
+    ("p", "q"), [("1e-30", "0.5"), ("0.5", "1e-30"), ("1e-100", "1e-90"), ("0.999999999999", "0.5")]
+)
 def test_extreme_probabilities(p, q):
     n = 20
     with mp.workdps(400):

@@ -52,7 +52,9 @@ def test_a_large_integer_is_enclosed_though_it_has_more_digits_than_we_carry(val
     assert low <= value <= high
 
 
-@pytest.mark.parametrize("text", ["0.1", "-0.1", "1e-400", "1e400", "3.14159265358979323846264338327950288419716939937510582"])
+@pytest.mark.parametrize(
+    "text", ["0.1", "-0.1", "1e-400", "1e400", "3.14159265358979323846264338327950288419716939937510582"]
+)
 def test_text_is_enclosed(text):
     low, high = ends(number(text))
     assert low <= Fraction(text) <= high

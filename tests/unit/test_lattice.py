@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from oracles import laplace_sum_delta, laplace_sum_tail, read
 
 from dpassay.enclosure import number
 from dpassay.errors import InputError
 from dpassay.lattice import Lattice, compose, cumulant, lattices, place, tilt_for_delta, tilt_for_epsilon
 from dpassay.parts import AtomLoss, Cells, GaussianLoss, LaplaceLoss
+from oracles import laplace_sum_delta, laplace_sum_tail, read
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
 STEP = 1 / 8
@@ -242,7 +242,7 @@ def test_the_tilt_for_delta_minimises_the_chernoff_bound():
 
 def test_parts_with_infinite_losses_carry_them():
     part = AtomLoss(((number(0), number("0.75")),), number("0.25"))
-    (lattice, count), = lattices([(part, 2)], STEP, "delta-up")
+    ((lattice, count),) = lattices([(part, 2)], STEP, "delta-up")
     assert count == 2
     assert lattice.infinite == 0.25
     assert lattice.mass.sum() == 0.75

@@ -151,7 +151,7 @@ def test_the_largest_loss_of_two_laplaces():
 
 
 def test_the_largest_loss_where_one_part_vanishes_under_q():
-    # Just right of 0 Q has its Laplace part only: the loss is ln(0.995/(0.005/e)) = 6.29, though no part alone has over 1.
+    # Just right of 0 Q has its Laplace part only: the loss is ln(0.995/(0.005/e)) = 6.29; no part alone has over 1.
     noise = Mixture(0, ((Fraction(99, 100), OneSided(1)), (Fraction(1, 100), Laplace(1))))
     part = MixtureLoss(noise, number(1))
     with mp.workdps(40):

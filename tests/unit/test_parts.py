@@ -183,7 +183,9 @@ def test_the_cells_of_atoms_are_the_atoms(upper):
     cells = part.cells(0.1, 1, upper)
     with mp.workdps(40):
         truth = sorted([(mp.log(mpf(7) / 4), mpf(7) / 10), (mp.log(mpf(1) / 2), mpf(3) / 10)])
-        for (loss, mass), got_loss, got_mass in zip(truth, *zip(*sorted(zip(cells.centre, cells.mass, strict=True)), strict=True), strict=True):
+        for (loss, mass), got_loss, got_mass in zip(
+            truth, *zip(*sorted(zip(cells.centre, cells.mass, strict=True)), strict=True), strict=True
+        ):
             assert (got_loss >= loss) if upper else (got_loss <= loss)
             assert (got_mass >= mass) if upper else (got_mass <= mass)
             assert abs(got_loss - loss) < 1e-15

@@ -1,4 +1,4 @@
-"""Privacy curves: δ(ε) and ε(δ) of one pair of neighbours, or of all pairs by a theorem, within certified bounds."""
+"""Privacy curves of one pair of neighbours: δ(ε) and ε(δ), within certified bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dpassay.verification import lattice
 from dpassay.verification.counting import EqualBits, TwoGroups
-from dpassay.verification.normal import gaussian_delta
+from dpassay.verification.normal import gaussian_delta, rough_delta
 from dpassay.verification.numbers import (
     INF,
     ONE,
@@ -25,17 +25,18 @@ from dpassay.verification.numbers import (
     middle,
     number,
     positive_part,
-    smallest,
 )
 
-_POINTS = (1 << 12, 1 << 14, 1 << 16)
-_SHARP = 2e-4  # a lattice is made finer until its bounds are this close, relatively
+# A lattice is made finer until its bounds are this close, relatively.
+_SHARP = ((1 << 12, 1e-4), (1 << 14, 1e-3), (1 << 16, 1.0))
 
 
 class Curve(Protocol):
     """A bound on the loss between two neighbours."""
 
-    closed: bool  # whether it is a formula, not a lattice or a search
+    @property
+    def closed(self) -> bool:
+        """Whether it is a formula, not a lattice or a search."""
 
     @property
     def pure(self) -> Number:
@@ -62,31 +63,6 @@ class Certain:
     def epsilon(self, delta: Number) -> Number:
         """Infinite."""
         return INF
-
-
-@dataclass(frozen=True)
-class Pure:
-    """What ε₀-DP implies: δ(ε) ≤ (e^ε₀ − e^ε)/(e^ε₀ + 1), attained by randomized response.
-
-    >>> round(middle(Pure(ONE).delta(ZERO)), 9)
-    0.462117157
-    """
-
-    pure: Number
-    closed: bool = True
-
-    def delta(self, epsilon: Number) -> Number:
-        """The bound, or 1 where ε₀ is infinite."""
-        if is_infinite(self.pure):
-            return ONE
-        return positive_part(1 - iv.exp(epsilon - self.pure)) / (1 + iv.exp(-self.pure))
-
-    def epsilon(self, delta: Number) -> Number:
-        """ln(e^ε₀(1 − δ) − δ)."""
-        if is_infinite(self.pure):
-            return INF
-        inside = 1 - delta - delta * iv.exp(-self.pure)
-        return ZERO if inside.a <= 0 else positive_part(self.pure + iv.log(inside))
 
 
 @dataclass(frozen=True)
@@ -187,8 +163,9 @@ class Gaussian:
         return gaussian_delta(epsilon, self.mu)
 
     def epsilon(self, delta: Number) -> Number:
-        """By bisection."""
-        return invert(self, delta)
+        """By bisection, first in doubles."""
+        mu = middle(self.mu)
+        return invert(self, delta, lambda epsilon: rough_delta(epsilon, mu))
 
 
 @dataclass(frozen=True)
@@ -283,6 +260,8 @@ class Summed:
 
     def tail(self, epsilon: Number) -> Number:
         """P(loss > ε), within bounds."""
+        if self.closed:
+            return ZERO if epsilon.a >= self.pure.b else 1 - iv.exp((epsilon - self.pure) / 2) / 2
         if len(self.parts) > 1:  # shifts are rounded to the lattice, which tails do not follow
             return hull(self.delta(epsilon), ONE)
         return self._kept("tail", epsilon, lattice.enclose_tail)
@@ -291,157 +270,39 @@ class Summed:
         """Compute once, on lattices that get finer until they are sharp."""
         key = (what, value._mpi_)
         if key not in self.memory:
-            self.memory[key] = _sharpened(lambda points: bounds(self.parts, value, points))
+            atoms = any(isinstance(part, lattice.Atoms) for part, _ in self.parts)
+            # Of atoms there is no lower bound to compare with, and tails get sharp only slowly.
+            levels = _SHARP[1:2] if atoms or what == "tail" else _SHARP
+            self.memory[key] = _sharpened(lambda points: bounds(self.parts, value, points), levels)
         return self.memory[key]
 
 
-def _sharpened(bounds: Callable[[int], Number]) -> Number:
-    found = bounds(_POINTS[0])
-    for points in _POINTS[1:]:
-        if (found.b - found.a) <= _SHARP * found.b:
-            break
+def _sharpened(bounds: Callable[[int], Number], levels: Sequence[tuple[int, float]]) -> Number:
+    found = hull(ZERO, INF)
+    for points, width in levels:
         finer = bounds(points)
         found = iv.mpf([max(found.a, finer.a), min(found.b, finer.b)])
+        if (found.b - found.a) <= width * found.b:
+            break
     return found
 
 
-@dataclass(frozen=True)
-class Renyi:
-    """Laplace noise, all shifts whose lp norm is at most `norm` scales, p ≥ 2: the even shift has the largest divergence.
-
-    Its conversion to δ: (1/o)(1 − 1/o)^(o−1)·e^((o−1)(D − ε)) at every order o > 1.
-    """
-
-    shift: Number  # of each of the coordinates
-    dim: int
-    closed: bool = False
-
-    @property
-    def pure(self) -> Number:
-        """The l1 norm of the even shift."""
-        return self.shift * self.dim
-
-    def _log_delta(self, order: Number, epsilon: Number) -> Number:
-        a, o = self.shift, order
-        inner = o / (2 * o - 1) + (o - 1) / (2 * o - 1) * iv.exp(-(2 * o - 1) * a)
-        moment = self.dim * ((o - 1) * a + iv.log(inner))
-        return moment - (o - 1) * epsilon - iv.log(o) + (o - 1) * iv.log(1 - 1 / o)
-
-    def _rough(self, t: float, epsilon: float) -> float:
-        """The same in doubles at order 1 + e^t, to steer the search."""
-        a, x = middle(self.shift), math.exp(t)
-        inner = math.log1p(x / (1 + 2 * x) * math.expm1(-(1 + 2 * x) * a))
-        return self.dim * (x * a + inner) - x * epsilon - math.log1p(x) + x * (t - math.log1p(x))
-
-    def delta(self, epsilon: Number) -> Number:
-        """The least bound over orders."""
-        t = _least(lambda t: self._rough(t, middle(epsilon)))
-        return at_most_one(iv.exp(self._log_delta(iv.mpf(1 + math.exp(t)), epsilon)))
-
-    def epsilon(self, delta: Number) -> Number:
-        """The least bound over orders, and never more than at δ = 0."""
-        target = middle(log(delta))
-        t = _least(lambda t: (self._rough(t, 0.0) - target) * math.exp(-t))
-        order = iv.mpf(1 + math.exp(t))
-        found = (self._log_delta(order, ZERO) - log(delta)) / (order - 1)
-        return positive_part(smallest([found, self.pure]))
-
-
-def _least(value: Callable[[float], float]) -> float:
-    """Where a function is least: a coarse walk, then a golden section."""
-    centre = min((-14 + 0.25 * i for i in range(140)), key=value)
-    low, high, golden = centre - 0.25, centre + 0.25, (math.sqrt(5) - 1) / 2
-    for _ in range(60):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if value(left) < value(right) else (left, high)
-    return (low + high) / 2
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """A curve behind word dropout: e^ε = (1 − μ)e^ε₀ + μ, and δ = (1 − μ)·δ₀(ε₀).
-
-    >>> round(middle(Dropped(Pure(number("38.4")), number("0.5")).pure), 4)
-    37.7069
-    """
-
-    curve: Curve
-    mu: Number
-
-    @property
-    def closed(self) -> bool:
-        """As the curve behind it."""
-        return self.curve.closed
-
-    @property
-    def pure(self) -> Number:
-        """ln((1 − μ)e^ε₀ + μ)."""
-        return self._behind(self.curve.pure)
-
-    def delta(self, epsilon: Number) -> Number:
-        """(1 − μ)·δ₀(ε₀)."""
-        return (1 - self.mu) * self.curve.delta(before_dropout(epsilon, self.mu))
-
-    def epsilon(self, delta: Number) -> Number:
-        """ε₀(δ/(1 − μ)), seen behind the dropout."""
-        scaled = delta / (1 - self.mu)
-        return ZERO if scaled.a >= 1 else self._behind(self.curve.epsilon(scaled))
-
-    def _behind(self, inner: Number) -> Number:
-        ends = [
-            INF if end == INF else iv.mpf(end) + iv.log((1 - self.mu) + self.mu * iv.exp(-iv.mpf(end)))
-            for end in (inner.a, inner.b)
-        ]
-        return hull(*ends)
-
-
-def before_dropout(epsilon: Number, mu: Number) -> Number:
-    """The loss before word dropout that becomes ε behind it."""
-    return positive_part(epsilon + iv.log((1 - mu * iv.exp(-epsilon)) / (1 - mu))) if mu.b > 0 else epsilon
-
-
-def invert(curve: Curve, delta: Number) -> Number:
+def invert(curve: Curve, delta: Number, rough: Callable[[float], float] | None = None) -> Number:
     """The least ε ≥ 0 with δ(ε) ≤ δ for a curve that falls: a bisection, certified at both ends."""
     if curve.delta(ZERO).b <= delta.a:
         return ZERO
-    high = above(curve.pure) if not is_infinite(curve.pure) else 1.0
-    while math.isfinite(high) and is_infinite(curve.pure) and curve.delta(iv.mpf(high)).b > delta.a:
-        high = 4 * high if high < 1e12 else math.inf
-    if math.isinf(high):
-        return INF if curve.delta(iv.mpf(1e12)).a > delta.b else hull(ZERO, INF)
-    low, target = 0.0, delta.mid.a
-    while high - low > 1e-15 * high:
+    at = rough or (lambda epsilon: middle(curve.delta(iv.mpf(epsilon))))
+    target = middle(delta)
+    low, high = 0.0, above(curve.pure) if not is_infinite(curve.pure) else 1.0
+    while is_infinite(curve.pure) and at(high) > target:
+        low, high = high, 4 * high
+        if high > 1e12:
+            return INF if curve.delta(iv.mpf(high)).a > delta.b else hull(ZERO, INF)
+    while high - low > 1e-15 * high and low < (low + high) / 2 < high:
         half = (low + high) / 2
-        if half in (low, high):
-            break
-        low, high = (half, high) if curve.delta(iv.mpf(half)).mid.a > target else (low, half)
-    for slack in ("1e-14", "1e-12", "1e-10", "1e-8"):
+        low, high = (half, high) if at(half) > target else (low, half)
+    for slack in ("1e-14", "1e-13", "1e-12", "1e-11", "1e-10", "1e-8"):
         ends = iv.mpf(low) * (1 - number(slack)), iv.mpf(high) * (1 + number(slack))
         if curve.delta(ends[0]).a > delta.b and curve.delta(ends[1]).b <= delta.a:
             return hull(*ends)
     return hull(ZERO, curve.pure)
-
-
-@dataclass(frozen=True)
-class Worst:
-    """The largest of some curves at each ε."""
-
-    curves: Sequence[Curve]
-
-    @property
-    def closed(self) -> bool:
-        """If all are."""
-        return all(curve.closed for curve in self.curves)
-
-    @property
-    def pure(self) -> Number:
-        """The largest."""
-        return largest(curve.pure for curve in self.curves)
-
-    def delta(self, epsilon: Number) -> Number:
-        """The largest."""
-        return largest(curve.delta(epsilon) for curve in self.curves)
-
-    def epsilon(self, delta: Number) -> Number:
-        """The largest."""
-        return largest(curve.epsilon(delta) for curve in self.curves)

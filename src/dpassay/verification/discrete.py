@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpassay.verification import lattice
+from dpassay.verification.ceilings import Pure, Worst
 from dpassay.verification.counting import MOST_IN_TABLE, EqualBits, TwoGroups
-from dpassay.verification.curves import Bits, Certain, Curve, Outcomes, Pure, Summed, TwoKinds, Worst
+from dpassay.verification.curves import Bits, Certain, Curve, Outcomes, Summed, TwoKinds
 from dpassay.verification.numbers import ONE, ZERO, Number, iv, largest, log, log_sum, middle, number, positive_part
 from dpassay.verification.pairs import Block, Pair, by_parity, farthest
 from dpassay.verification.regions import INFINITE, Reach, Shape, Stage, diameter
@@ -62,7 +63,7 @@ def string_pairs(stage: Stage, dim: int) -> list[Pair]:
     even = Block(ONE, ZERO, dim - odd, "even")
     if not odd:
         return [(even,)]
-    both = [(even, Block(ONE, ZERO, odd, "odd")), (even, Block(ZERO, ONE, odd, "odd"))]
+    both: list[Pair] = [(even, Block(ONE, ZERO, odd, "odd")), (even, Block(ZERO, ONE, odd, "odd"))]
     return both[:1] if symmetric(stage) else both
 
 
@@ -102,7 +103,9 @@ def pure_of_bits(stage: Stage, dim: int) -> Number:
     odd, total = dim // 2, ZERO
     for key, count in (("even", dim - odd), ("odd", odd)):
         one, zero = stage.numbers[key], stage.numbers["zero"]
-        total += count * Worst([Outcomes(((one, zero), (1 - one, 1 - zero))), Outcomes(((zero, one), (1 - zero, 1 - one)))]).pure
+        there = ((one, zero), (1 - one, 1 - zero))
+        back = tuple((q, p) for p, q in there)
+        total += count * Worst([Outcomes(there), Outcomes(back)]).pure
     return total
 
 

@@ -138,21 +138,24 @@ class Reader:
             raise self.fail(f"{field} must be a list of at most {most}, got {_shown(value)}")
         return value
 
-    def number(self, value: Any, field: str, low: int | None = None, high: int | None = None, evidence: bool = False) -> Number:
-        """A number as two decimals that enclose it; `evidence` may be wide and infinite."""
-        ends = value if isinstance(value, list) and len(value) == 2 else [None, None]
-        allowed = ("inf", "-inf") if evidence else ()
-        if any(not (is_decimal(end) or (isinstance(end, str) and end in allowed)) for end in ends):
-            raise self.fail(f"{field} must be two decimals that enclose a number, got {_shown(value)}")
-        first, second = (enclose(end, end) for end in ends)
-        if first.a > second.b:
-            raise self.fail(f"{field} must be two decimals in order, got {_shown(value)}")
-        found = enclose(*ends)
-        if not evidence and (found.b - found.a) > (_NARROW * abs(found).b + iv.mpf("1e-40")).b:
+    def number(self, value: Any, field: str, low: int | None = None, high: int | None = None) -> Number:
+        """A number that describes a mechanism, as two decimals that enclose it narrowly."""
+        found = self.evidence(value, field, ())
+        if (found.b - found.a) > (_NARROW * abs(found).b + iv.mpf("1e-40")).b:
             raise self.fail(f"{field} is not known precisely enough: {_shown(value)}")
         if (low is not None and found.b < low) or (high is not None and found.a > high):
-            raise self.fail(f"{field} must lie between {low} and {high if high is not None else 'infinity'}, got {_shown(value)}")
+            most = "" if high is None else f" and at most {high}"
+            raise self.fail(f"{field} must be at least {low}{most}, got {_shown(value)}")
         return found
+
+    def evidence(self, value: Any, field: str, allowed: tuple[str, ...] = ("inf", "-inf")) -> Number:
+        """A number as two decimals that enclose it; they may be far apart, or infinite."""
+        ends: list[Any] = value if isinstance(value, list) and len(value) == 2 else [None, None]
+        if any(not (is_decimal(end) or (isinstance(end, str) and end in allowed)) for end in ends):
+            raise self.fail(f"{field} must be two decimals that enclose a number, got {_shown(value)}")
+        if enclose(ends[0], ends[0]).a > enclose(ends[1], ends[1]).b:
+            raise self.fail(f"{field} must be two decimals in order, got {_shown(value)}")
+        return enclose(ends[0], ends[1])
 
     def positive(self, value: Any, field: str) -> Number:
         """A number that is surely positive."""
@@ -331,7 +334,7 @@ def _witness(read: Reader, data: dict[str, Any]) -> Witness:
                 read.text(block["positions"], "positions", ("all", "even", "odd")),
             )
         )
-    logs = [read.number(data[key], key, evidence=True) if named else None for key in ("log_p", "log_q")]
+    logs = [read.evidence(data[key], key) if named else None for key in ("log_p", "log_q")]
     return Witness(tuple(blocks), read.text(data["event"], "event"), *logs)
 
 

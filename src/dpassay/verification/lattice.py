@@ -84,18 +84,19 @@ class Atoms:
         return max((abs(middle(loss)) for loss, _ in self.atoms), default=0.0)
 
     def place(self, step: Number, side: str, tilt: float) -> Weights:
-        """Each atom spread to the two multiples around it (above), or moved to the lower one (below)."""
+        """Each atom spread to the two multiples around it."""
+        assert side == "above"
         found: dict[int, Number] = {}
         top = max((loss for loss, _ in self.atoms), key=middle)
         for loss, chance in self.atoms:
             low = _floor(iv.mpf((loss / step).a), "0")
-            share = (1 - iv.exp(step * low - loss)) / (1 - iv.exp(-step)) if side == "above" else ZERO
+            share = (1 - iv.exp(step * low - loss)) / (1 - iv.exp(-step))
             for index, part in ((low, chance * (1 - share)), (low + 1, chance * share)):
                 weight = part * iv.exp(iv.mpf(tilt) * (step * index - top))
                 found[index] = found.get(index, ZERO) + weight
         start, end = min(found), max(found)
         placed = [found.get(i, ZERO) for i in range(start, end + 1)]
-        return Weights.of(start, placed, top * iv.mpf(tilt), side == "above")
+        return Weights.of(start, placed, top * iv.mpf(tilt), True)
 
 
 Part: TypeAlias = Laplace | Atoms
@@ -275,7 +276,8 @@ def step_for(parts: Sequence[tuple[Part, int]], tilt: float, points: int) -> Num
     whole = 2 * sum(part.span * count for part, count in parts)
     width = min(whole, 2 * _WIDTH * deviation)
     widest = max((part for part, _ in parts), key=lambda part: part.span)
-    cells = max(1, min(points // 4, math.floor(points * widest.span / max(width, 1e-300))))
+    copies = sum(count for _, count in parts)
+    cells = max(1, points // (2 * copies), min(points // 16, math.floor(points * widest.span / max(width, 1e-300))))
     return (widest.shift if isinstance(widest, Laplace) else iv.mpf(widest.span)) / cells
 
 
@@ -284,8 +286,13 @@ def enclose_delta(parts: Sequence[tuple[Part, int]], epsilon: Number, points: in
     rough = sketch(parts)
     tilt = tilt_to(rough, lambda t: cumulant(rough, t)[1] >= middle(epsilon))
     step = step_for(parts, tilt, points)
-    low, high = (compose(parts, step, side, tilt) for side in ("below", "above"))
-    return hull(low.delta(iv.mpf(epsilon.b), False), high.delta(iv.mpf(epsilon.a), True))
+    low = compose(parts, step, "below", tilt).delta(iv.mpf(epsilon.b), False) if _has_cells(parts) else ZERO
+    return hull(low, compose(parts, step, "above", tilt).delta(iv.mpf(epsilon.a), True))
+
+
+def _has_cells(parts: Sequence[tuple[Part, int]]) -> bool:
+    """Atoms, of which there is no bound from below here, are used from above only."""
+    return all(isinstance(part, Laplace) for part, _ in parts)
 
 
 def enclose_tail(parts: Sequence[tuple[Part, int]], epsilon: Number, points: int) -> Number:
@@ -303,9 +310,12 @@ def enclose_epsilon(parts: Sequence[tuple[Part, int]], delta: Number, points: in
     rough = sketch(parts)
     tilt = tilt_to(rough, lambda t: t * cumulant(rough, t)[1] - cumulant(rough, t)[0] >= target)
     step = step_for(parts, tilt, points)
-    low, high = (compose(parts, step, side, tilt) for side in ("below", "above"))
+    high = compose(parts, step, "above", tilt)
     near, most = cumulant(rough, tilt)[1], sum(part.span * count for part, count in parts) * (1 + 1e-9)
-    lower = _crossing(lambda e: bool(low.delta(iv.mpf(e), False).a > delta.b), near, most)[0]
+    lower = 0.0
+    if _has_cells(parts):
+        low = compose(parts, step, "below", tilt)
+        lower = _crossing(lambda e: bool(low.delta(iv.mpf(e), False).a > delta.b), near, most)[0]
     upper = _crossing(lambda e: bool(high.delta(iv.mpf(e), True).b > delta.a), near, most)[1]
     return hull(iv.mpf(lower), iv.mpf(upper))
 

@@ -7,19 +7,8 @@ from dataclasses import dataclass, replace
 
 from dpassay.errors import CertificateError
 from dpassay.verification import lattice, normal
-from dpassay.verification.counting import EqualBits
-from dpassay.verification.curves import (
-    Certain,
-    Curve,
-    Dropped,
-    Gaussian,
-    Leak,
-    OneSided,
-    Pure,
-    Renyi,
-    Summed,
-    Worst,
-)
+from dpassay.verification.ceilings import Dropped, Pure, Renyi, Worst
+from dpassay.verification.curves import Certain, Curve, Gaussian, Leak, OneSided, Summed
 from dpassay.verification.discrete import bits_curve, discrete_bounds
 from dpassay.verification.numbers import INF, ONE, ZERO, Number, hull, is_infinite, iv, largest, smallest
 from dpassay.verification.pairs import Pair, differing, distance, farthest, laplace_pairs, passed_on
@@ -124,7 +113,16 @@ def _without_noise(stages: Sequence[Stage], reaches: Sequence[Reach]) -> Bounds:
 
 def kept_after(stages: Sequence[Stage]) -> str:
     """What the stages after a noise leave of its output."""
-    kept = {_KEEPS.get(stage.name, "nothing") for stage in stages if stage.name not in ADDITIVE}
+    kept, squashed = set(), ""
+    for stage in stages:
+        if stage.name in ADDITIVE:
+            continue
+        what = _KEEPS.get(stage.name, "nothing")
+        # What was squashed has no far-out values any more, and behind a sigmoid all signs are the same.
+        lost = (what == "tails" and squashed) or (what == "signs" and squashed == "sigmoid")
+        kept.add("nothing" if lost else what)
+        if stage.name == "squash":
+            squashed = "sigmoid" if "sigmoid" in (squashed, stage.words["kind"]) else "tanh"
     if "nothing" in kept or {"tails", "signs"} <= kept:
         return "nothing"
     return next((what for what in ("signs", "tails") if what in kept), "all")
@@ -143,7 +141,7 @@ def for_neighbours(reach: Reach, neighbours: str) -> Reach:
 def _at(stages: Sequence[Stage], reaches: Sequence[Reach], position: int, neighbours: str) -> Bounds:
     """The bounds that one noise gives."""
     stage, reach = stages[position], for_neighbours(reaches[position], neighbours)
-    passed = [] if reach.exact else passed_on(stages, reaches, position)
+    passed = possible_pairs(stages, reaches, position, neighbours)
     behind = stages[position + 1 :]
     if stage.name in ADDITIVE:
         return _additive(stage, reach, passed, kept_after(behind))
@@ -158,19 +156,22 @@ def _several(stages: Sequence[Stage], reaches: Sequence[Reach], positions: list[
     first, last = positions[0], positions[-1]
     noises = [stages[i] for i in positions]
     if positions == list(range(first, last + 1)) and all(noise.name in ADDITIVE for noise in noises):
-        return _added(noises, for_neighbours(reaches[first], neighbours), stages, reaches, (first, last))
+        reach, passed = for_neighbours(reaches[first], neighbours), possible_pairs(stages, reaches, first, neighbours)
+        return _added(noises, reach, passed, kept_after(stages[last + 1 :]))
     each = [_at(stages, reaches, i, neighbours) for i in positions]
     lowers = each[-1].lowers if reaches[last].exact else ()
     rare = each[-1].rare if reaches[last].exact else ZERO
     return Bounds(lowers, tuple(curve for bounds in each for curve in bounds.uppers), rare)
 
 
-def _added(
-    noises: list[Stage], reach: Reach, stages: Sequence[Stage], reaches: Sequence[Reach], ends: tuple[int, int]
-) -> Bounds:
+def possible_pairs(stages: Sequence[Stage], reaches: Sequence[Reach], position: int, neighbours: str) -> list[Pair]:
+    """Pairs that surely can come in where the region is an outer bound; of single records none are looked for."""
+    known = reaches[position].exact or neighbours == "add-remove-record"
+    return [] if known else passed_on(stages, reaches, position)
+
+
+def _added(noises: list[Stage], reach: Reach, passed: list[Pair], keeps: str) -> Bounds:
     """Noises added right after one another: Gaussians join; far out the widest Laplace noise decides."""
-    passed = [] if reach.exact else passed_on(stages, reaches, ends[0])
-    keeps = kept_after(stages[ends[1] + 1 :])
     if all(noise.name == "gaussian" for noise in noises):
         square = sum((noise.numbers["sigma"] ** 2 for noise in noises), ZERO)
         return _additive(replace(noises[0], numbers={"sigma": iv.sqrt(square)}), reach, passed, keeps)
@@ -298,6 +299,3 @@ def _renyi(shape: Shape, scale: Number) -> list[Curve]:
     if is_infinite(norm) or norm.b <= 0:
         return []
     return [Renyi(norm / scale / root(shape.dim, p), shape.dim)]
-
-
-__all__ = ["Bounds", "EqualBits", "analyse"]

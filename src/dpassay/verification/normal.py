@@ -6,11 +6,12 @@ convergents lie in turn above and below the value.
 
 from __future__ import annotations
 
-from dpassay.verification.numbers import INF, ONE, ZERO, Number, hull, iv, log, number
+import math
+
+from dpassay.verification.numbers import INF, ONE, ZERO, Number, hull, iv, log, middle
 
 _SERIES_BELOW = 6
-_FRACTION_TERMS = 160
-_ENOUGH = iv.mpf("1e-70")
+_ENOUGH, _HALF = iv.mpf("1e-70"), iv.mpf("0.5")
 
 
 def tail(z: Number) -> Number:
@@ -22,7 +23,7 @@ def tail(z: Number) -> Number:
     >>> f"{middle(tail(number(10))):.9g}"
     '7.61985302e-24'
     """
-    return hull(_tail_at(iv.mpf(z.b)), _tail_at(iv.mpf(z.a)))
+    return _tail_at(z) if z.a == z.b else hull(_tail_at(iv.mpf(z.b)), _tail_at(iv.mpf(z.a)))
 
 
 def log_tail(z: Number) -> Number:
@@ -37,18 +38,18 @@ def _density(z: Number) -> Number:
 def _tail_at(z: Number) -> Number:
     if z.a < 0:
         return 1 - _tail_at(-z)
-    return number("0.5") - _density(z) * _series(z) if z.b < _SERIES_BELOW else _density(z) * mills(z)
+    return _HALF - _density(z) * _series(z) if z.b < _SERIES_BELOW else _density(z) * mills(z)
 
 
 def _series(z: Number) -> Number:
     """Σ z^(2k+1)/(2k+1)!!; once a term's ratio is below ½ the rest is at most the last term."""
-    term, total, k = z, ZERO, 0
+    term, total, square, k = z, ZERO, z * z, 0
     while True:
         total += term
         k += 1
-        ratio = z * z / (2 * k + 1)
+        ratio = square / (2 * k + 1)
         term *= ratio
-        if ratio.b < number("0.5").a and term.b <= (total * _ENOUGH).b:
+        if ratio.b < _HALF.a and term.b <= (total * _ENOUGH).b:
             return hull(total, total + 2 * term)
 
 
@@ -58,8 +59,9 @@ def mills(z: Number) -> Number:
     >>> mills(number(100)).delta < 1e-50
     True
     """
+    enough = 14 + math.ceil(2100 / middle(z) ** 2)  # for some 55 digits; the bounds hold for any number of terms
     ends = []
-    for terms in (_FRACTION_TERMS, _FRACTION_TERMS + 1):
+    for terms in (enough, enough + 1):
         value = z
         for k in range(terms, 0, -1):
             value = z + k / value
@@ -80,6 +82,18 @@ def gaussian_delta(epsilon: Number, mu: Number) -> Number:
     ends = [_delta_at(iv.mpf(e), iv.mpf(m)) for e, m in ((epsilon.b, mu.a), (epsilon.a, mu.b))]
     value = hull(*ends)
     return iv.mpf([max(value.a, ZERO), min(value.b, ONE)]) if value.b < INF else hull(ZERO, ONE)
+
+
+def rough_delta(epsilon: float, mu: float) -> float:
+    """δ(ε) in doubles, to steer a search."""
+    first, second = (_rough_log_tail(epsilon / mu + sign * mu / 2) for sign in (-1, 1))
+    return math.exp(first) * -math.expm1(min(0.0, epsilon + second - first))
+
+
+def _rough_log_tail(z: float) -> float:
+    if z < 20:
+        return math.log(math.erfc(z / math.sqrt(2)) / 2)
+    return -z * z / 2 - math.log(z * math.sqrt(2 * math.pi)) + math.log1p(-1 / z**2 + 3 / z**4 - 15 / z**6)
 
 
 def _delta_at(epsilon: Number, mu: Number) -> Number:

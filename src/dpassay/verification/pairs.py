@@ -1,4 +1,4 @@
-"""Pairs of vectors in blocks of equal coordinates: which lie in a region, which a region has, which a stage passes on."""
+"""Pairs of vectors in blocks of equal coordinates: those a region has, and what stages make of them."""
 
 from __future__ import annotations
 

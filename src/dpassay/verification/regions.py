@@ -270,7 +270,7 @@ def _clipped_answers(shape: Shape, ball: Shape, exact: bool) -> Reach:
     if ball.p == shape.p == 2:
         return Reach(shape if _at_least(2 * ball.size, shape.size) else ball, exact)
     if ball.p == shape.p:
-        return Reach(replace(ball, size=smallest([shape.size, ball.size])), False)
+        return Reach(replace(shape, size=2 * smallest([shape.size, ball.size])), False)
     return Reach(ball, False)
 
 

@@ -100,11 +100,15 @@ class _Model:
         if equal_sets(mine.shape, step.shape):
             if step.exact != mine.exact:
                 word = "can" if mine.exact else "need not"
-                raise CertificateError(f"exact is {step.exact}, but any two of these values {word} come from neighbours")
+                raise CertificateError(
+                    f"exact is {step.exact}, but any two of these values {word} come from neighbours"
+                )
             return f"{step.stage.name} puts out the region {step.shape.kind}"
         if not step.exact and contains(step.shape, mine.shape):
             return f"{step.stage.name} puts out no more than the region {step.shape.kind}"
-        raise CertificateError(f"the region {step.shape.kind} does not follow: {step.stage.name} puts out {_told(mine)}")
+        raise CertificateError(
+            f"the region {step.shape.kind} does not follow: {step.stage.name} puts out {_told(mine)}"
+        )
 
     def witness_step(self, step: Witness) -> str:
         """Pair and event."""

@@ -185,8 +185,8 @@ def disagreement(call: Call, stage: Stage, before: Shape) -> str:
         known = {"OneSided": "onesided", "Mixture": "mixture"}.get(str(given.get("")), "")
         return "" if known == stage.name else f"the text says {given.get('')}"
     if name == "flip" and before.kind != "categories":
-        name, keep = "bits", given.pop("keep", iv.mpf(0))
-        given |= {"even": keep, "odd": keep, "zero": 1 - keep}
+        name, keep = "bits", given.pop("keep", "")
+        given |= {"even": keep, "odd": keep, "zero": keep if isinstance(keep, str) else 1 - keep}
     elif name == "flip":
         given["size"] = iv.mpf(before.count)
     if name == "normalise":

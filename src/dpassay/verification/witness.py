@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dpassay.errors import CertificateError
 from dpassay.verification import normal
-from dpassay.verification.curves import before_dropout
+from dpassay.verification.ceilings import before_dropout
 from dpassay.verification.discrete import choice_chances, noised_bits
 from dpassay.verification.fields import Claim, Witness
 from dpassay.verification.mechanism import (
@@ -16,9 +17,10 @@ from dpassay.verification.mechanism import (
     dropped,
     for_neighbours,
     laplace_sum,
+    possible_pairs,
 )
-from dpassay.verification.numbers import INF, ONE, ZERO, Number, close, hull, iv, largest, log, log_sum, show
-from dpassay.verification.pairs import Pair, alike, by_parity, differing, distance, lies_in, passed_on
+from dpassay.verification.numbers import INF, ZERO, Number, close, hull, iv, largest, log, log_sum, show
+from dpassay.verification.pairs import Pair, alike, differing, distance, lies_in
 from dpassay.verification.regions import Reach, Stage
 
 Logs = tuple[Number, Number]
@@ -40,18 +42,15 @@ def check_pair(witness: Witness, stages: Sequence[Stage], reaches: Sequence[Reac
         if why:
             raise CertificateError(f"the pair is not one of the region {reach.shape.kind} before the noise: {why}")
         return f"the pair lies in the region {reach.shape.kind} before the noise"
-    known = passed_on(stages, reaches, position)
+    known = possible_pairs(stages, reaches, position, neighbours)
     if not any(alike(witness.pair, pair) for pair in _orders(known)):
         raise CertificateError("the pair is not what the stages before the noise make of two possible inputs")
     return "the pair is what the stages before the noise make of two possible inputs"
 
 
 def _orders(pairs: list[Pair]) -> list[Pair]:
-    """Each pair both ways round, and bit strings also by the parity of their places."""
-    from dataclasses import replace
-
-    both = [*pairs, *(tuple(replace(b, x=b.y, y=b.x) for b in pair) for pair in pairs)]
-    return both
+    """Each pair both ways round."""
+    return [*pairs, *(tuple(replace(b, x=b.y, y=b.x) for b in pair) for pair in pairs)]
 
 
 def _before_noise(stages: Sequence[Stage]) -> int:
@@ -136,6 +135,3 @@ def _bits_event(noise: Stage, pair: Pair) -> Logs:
         best = max(options, key=lambda logs: float("inf") if logs[1].b == -INF else float((logs[0] - logs[1]).mid))
         total = [total[0] + best[0] * count, total[1] + best[1] * count]
     return total[0], total[1]
-
-
-__all__ = ["ONE", "by_parity", "check_event", "check_pair"]
