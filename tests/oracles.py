@@ -65,34 +65,36 @@ def laplace_density(t: mpf, scale: object = 1) -> mpf:
 
 
 def hockey_stick(
-    p: Callable[[mpf], mpf], q: Callable[[mpf], mpf], epsilon: object, points: Sequence[object], width: object
+    p: Callable[[mpf], mpf],
+    q: Callable[[mpf], mpf],
+    epsilon: object,
+    points: Sequence[object],
+    width: object,
+    tail: bool = False,
 ) -> mpf:
-    """∫ max(0, p − e^ε q), by quadrature between the given points and as many widths beyond them.
+    """∫ max(0, p − e^ε q), or for the tail ∫ p where p > e^ε q, between the points and 80 widths beyond them.
 
     The points must contain every kink of p and q; the zeros of p − e^ε q are looked for in fine cells.
     """
-    weight, w = mp.exp(read(epsilon)), read(width)
+    weight, w, total = mp.exp(read(epsilon)), read(width), mpf(0)
 
     def excess(t: mpf) -> mpf:
         return p(t) - weight * q(t)
 
     marks = sorted({read(x) for x in points})
-    marks = [marks[0] - 80 * w, marks[0] - 20 * w, marks[0] - 5 * w, *marks]
-    marks = [*marks, marks[-1] + 5 * w, marks[-1] + 20 * w, marks[-1] + 80 * w]
-    total = mpf(0)
+    marks = [*(marks[0] - k * w for k in (80, 20, 5)), *marks, *(marks[-1] + k * w for k in (5, 20, 80))]
     for left, right in itertools.pairwise(marks):
-        cells = [left + (right - left) * i / 12 for i in range(13)]
-        for a, b in itertools.pairwise(cells):
+        for a, b in itertools.pairwise([left + (right - left) * i / 12 for i in range(13)]):
             # A kink's own value belongs to neither side: look just inside.
             inside = (b - a) * mpf(10) ** (-mp.dps // 2)
-            ends = excess(a + inside), excess(b - inside)
-            if ends[0] <= 0 and ends[1] <= 0:
+            above = excess(a + inside) > 0, excess(b - inside) > 0
+            if not any(above):
                 continue
-            if ends[0] > 0 and ends[1] > 0:
-                total += mp.quad(excess, [a, b], method="gauss-legendre")
-                continue
-            zero = mp.findroot(excess, (a + inside, b - inside), solver="anderson", tol=mpf(10) ** (-2 * mp.dps))
-            total += mp.quad(excess, [a, zero] if ends[0] > 0 else [zero, b], method="gauss-legendre")
+            piece = [a, b]
+            if not all(above):
+                zero = mp.findroot(excess, (a + inside, b - inside), solver="anderson", tol=mpf(10) ** (-2 * mp.dps))
+                piece = [a, zero] if above[0] else [zero, b]
+            total += mp.quad(p if tail else excess, piece, method="gauss-legendre")
     return total
 
 

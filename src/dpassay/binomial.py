@@ -117,6 +117,8 @@ class TwoAtomPower:
 
     def delta(self, epsilon: Number) -> Number:
         """The finite part of δ(ε)."""
+        if epsilon.a >= self.loss(self.count).b:
+            return ZERO
         return maximum(ZERO, self._at(self._first_above(epsilon), epsilon))
 
     def epsilon(self, delta: Number) -> Number:
@@ -133,10 +135,18 @@ class TwoAtomPower:
         return maximum(ZERO, self.loss(first + i) + iv.log(ratio))
 
     def tail(self, epsilon: Number) -> Number:
-        """P(loss > ε), the finite part."""
-        totals = self._sums[1]
-        i = self._first_above(epsilon)
-        return totals[i] if i < len(totals) else self._at(i, epsilon)
+        """P(loss > ε), the finite part; where a loss may equal ε, with and without it."""
+        first, totals, _ = self._sums
+
+        def beyond(surely: bool) -> Number:
+            def above(i: int) -> bool:
+                loss = self.loss(first + i)
+                return bool(loss.a > epsilon.b if surely else loss.b > epsilon.a)
+
+            i = bisect_left(range(len(totals)), True, key=above)
+            return totals[i] if i < len(totals) else self._at(i, epsilon)
+
+        return between(beyond(surely=True), beyond(surely=False))
 
 
 def two_atom_power(part: AtomLoss, count: int) -> TwoAtomPower | None:

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.enclosure import ZERO, Number, down, exactly, middle, up
 from dpassay.errors import InputError
 from dpassay.parts import Cells, Part, high_share
 from dpassay.region import Array
@@ -42,18 +43,23 @@ class Lattice:
 
 def place(cells: Cells, step: float, side: Side, infinite: float = 0.0) -> Lattice:
     """Put cells on the lattice, erring towards one side."""
-    if side == "delta-up":
-        low, high = np.floor(cells.low / step + 1e-9), np.ceil(cells.high / step - 1e-9)
+    largest = float(np.abs(cells.centre[np.isfinite(cells.centre)]).max(initial=0.0))
+    blur = 4 * _U * (1 + largest / step)  # how far a double that should be a lattice point may be from one, in steps
+    rounding = 2 * _U * largest  # of a lattice point computed in doubles
+    if side in ("delta-up", "loss-up"):
+        low, high = np.floor(cells.low / step + blur), np.ceil(cells.high / step - blur)
+        finite = np.isfinite(high)
+        shift = rounding + float((cells.high[finite] - high[finite] * step).max(initial=0.0))
+        if side == "loss-up":
+            return _gather(high, cells.mass, shift, infinite)
         share = high_share(cells.centre, low * step, high * step)
         index, mass = np.concatenate([low, high]), np.concatenate([cells.mass * (1 - share), cells.mass * share])
-        return _gather(index, mass, 1e-9 * step, infinite)
-    if side == "loss-up":
-        return _gather(np.ceil(cells.high / step - 1e-9), cells.mass, 1e-9 * step, infinite)
+        return _gather(index, mass, shift, infinite)
     value = cells.centre if side == "delta-down" else cells.low
     index = np.rint(value / step)
     residue = value - index * step
     heavy = cells.mass > 1e-9
-    shift = float(residue[heavy].min(initial=0.5 * step)) - 1e-12 * (1 + float(np.abs(value).max(initial=0.0)))
+    shift = float(residue[heavy].min(initial=0.5 * step)) - rounding
     return _gather(index - (residue < shift), cells.mass, shift, infinite)
 
 
@@ -72,6 +78,8 @@ class Composed:
     """The composition's masses, tilted by e^(θ·loss − log_norm), each known up to `error`."""
 
     losses: Array
+    top: Number  # the largest loss, exactly
+    step: float
     mass: Array
     tilt: float
     log_norm: float
@@ -96,18 +104,22 @@ class Composed:
         return {upper: (terms, np.cumsum(terms[::-1])[::-1]) for upper, terms in sides.items()}
 
     def _sum(self, epsilon: float, upper: bool, damped: bool) -> float:
-        slack = 8 * _U * (abs(epsilon) + float(np.abs(self.losses[[0, -1]]).max(initial=0.0)))
-        epsilon += -slack if upper else slack
+        # Losses are counted down from the largest, so that they are precise where few outcomes reach it.
+        gap = self.top - exactly(epsilon)
+        distance = up(gap) if upper else down(gap)
         terms, beyond = self._terms[upper]
-        first = int(np.searchsorted(self.losses, epsilon, side="right"))
-        if first == len(self.losses):
+        near = 1 + 4 * _U if upper else 1 - 4 * _U
+        count = min(len(terms), math.ceil(distance / self.step * near)) if distance < math.inf else len(terms)
+        first = len(terms) - max(0, count)
+        if first == len(terms):
             return self.infinite * (1 + 1e-12 if upper else 1 - 1e-12)
         # Terms that cannot matter are left out below, and counted in full above.
         last = first + int(np.searchsorted(-beyond[first:], -1e-9 * beyond[first]))
         rest = 2 * float(beyond[last]) if last < len(beyond) else 0.0
         terms = terms[first:last]
         if damped:
-            terms = terms * -np.expm1(epsilon - self.losses[first:last])
+            above = distance - np.arange(len(beyond) - 1 - first, len(beyond) - 1 - last, -1) * self.step
+            terms = terms * -np.expm1(-np.maximum(0.0, above * near))
         exponents = abs(self.log_norm) + self.tilt * float(np.abs(self.losses[[0, -1]]).max())
         relative = self.relative + 32 * _U * (exponents + 64)
         total = float(np.sum(terms))
@@ -189,9 +201,11 @@ def compose(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> C
     powers = 4 * _U * count_all * float(np.mean(bound)) * 2
     inverse = fft_error * float(np.linalg.norm(whole)) * (1 + fft_error)
     start = sum(lattice.start * count for lattice, count in parts)
-    shift = sum(lattice.shift * count for lattice, count in parts)
+    shift = sum((exactly(lattice.shift) * count for lattice, count in parts), ZERO)
     return Composed(
-        losses=np.asarray((start + np.arange(support)) * step + shift, dtype=np.float64),
+        losses=np.asarray((start + np.arange(support)) * step + middle(shift), dtype=np.float64),
+        top=exactly(step) * (start + support - 1) + shift,
+        step=step,
         mass=whole[:support],
         tilt=tilt,
         log_norm=log_norm,
@@ -220,8 +234,6 @@ def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128
 
 def lattices(parts: Sequence[tuple[Part, int]], step: float, side: Side) -> list[tuple[Lattice, int]]:
     """Every part on the same lattice, erring towards one side."""
-    from dpassay.enclosure import down, up
-
     upper = side in ("delta-up", "loss-up")
     stride = 2 if side == "delta-down" else 1
     placed = []

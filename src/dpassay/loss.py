@@ -70,7 +70,12 @@ class Loss:
 
     @classmethod
     def between(cls, first: Law, second: Law) -> Loss:
-        """The loss of the first law against the second; both must be of one kind."""
+        """The loss of the first law against the second; both must be of one kind and size."""
+        sizes = {len(getattr(law, name)) for law in (first, second) for name in _SIZES if hasattr(law, name)}
+        if len(sizes) > 1:
+            raise InputError(
+                f"two laws can be compared only if they are of one kind and dimension, got {sorted(sizes)}"
+            )
         if isinstance(first, Shifted) and isinstance(second, Shifted) and first.noise == second.noise:
             pairs, counts = np.unique(np.stack([first.centre, second.centre], axis=1), axis=0, return_counts=True)
             gaps = [(number(y) - number(x), int(n)) for (x, y), n in zip(pairs.tolist(), counts, strict=True)]
@@ -180,6 +185,8 @@ class Loss:
     def tail(self, epsilon: Any) -> Interval:
         """P(L > ε). It is never below δ(ε); the two are often taken for each other."""
         value = _at_least_zero(epsilon)
+        if not self.parts:
+            return Interval(0.0, 0.0, self.source, self.source)
         if isinstance(self._closed, TwoAtomPower):
             return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
         if isinstance(self._closed, GaussianLoss):
@@ -195,6 +202,8 @@ class Loss:
 
     def density(self, points: int = 400) -> tuple[Array, Array]:
         """Losses and their approximate probabilities (masses on a lattice), for plotting."""
+        if not self.parts:
+            return np.zeros(1), np.ones(1)
         step = self._step(points)
         composed = compose(lattices(self.parts, step, "loss-down"), step, 0.0)
         return composed.losses, np.maximum(0.0, composed.mass)
@@ -226,7 +235,7 @@ class Loss:
         if len(self.parts) == 1 and isinstance(self.parts[0][0], LaplaceLoss):
             n, a = counts[0], spans[0]
             # The error is of second order where many coordinates share the work, of first where few do.
-            wanted = max(6 * a * math.sqrt(n * min(1.0, a)), (1 << 17) / n, 8)
+            wanted = max(60 * math.sqrt(math.sqrt(n) * a * min(1.0, a)), (1 << 17) / n, 8)
             finest = 4 * points if points == RESOLUTIONS[-1] else points  # one loss on its own can have a larger share
             return a / math.ceil(min(wanted, 4096, max(4, finest / (2 * n))))
         return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / points
@@ -241,6 +250,9 @@ class Loss:
             tilt = tilt_for_delta(placed, step, delta or 1.0)
         step = self._step(points)
         return compose(lattices(self.parts, step, side), step, tilt)
+
+
+_SIZES = ("centre", "one", "probabilities")  # what tells a law's dimension
 
 
 def _refined(bounds: Callable[[int], Number], close: Number) -> Number:
@@ -318,7 +330,9 @@ def _invert(delta_of: Callable[[Number], Number], delta: Number, largest: Number
         ends = guess * (1 - number(slack)), guess * (1 + number(slack))
         if delta_of(ends[0]).a > delta.b and delta_of(ends[1]).b <= delta.a:
             return between(*ends)
-    return between(ZERO, INFINITY)
+    # Where δ(0) is just δ itself, ε is 0 or next to it.
+    tiny = number("1e-9")
+    return between(ZERO, tiny) if delta_of(tiny).b <= delta.a else between(ZERO, INFINITY)
 
 
 def _invert_composed(composed: Composed, delta: float, upper: bool) -> float:

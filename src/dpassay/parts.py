@@ -175,11 +175,8 @@ class GaussianLoss:
 
         p, q = masses(mu * mu / 2), masses(-mu * mu / 2)
         low, high = edges[:-1].copy(), edges[1:].copy()
-        # A mass is a difference of nearby tails, each good to a few ulps: so much may it be off.
-        p_slack, q_slack = (
-            1e-14 * ndtr(-np.minimum(np.abs(low - mean), np.abs(high - mean)) / mu) + 1e-300
-            for mean in (mu * mu / 2, -mu * mu / 2)
-        )
+        # A mass is a difference of nearby tails, each off by a few ulps, and z² more for the rounding of z.
+        p_slack, q_slack = (_tail_error((low - mean) / mu, (high - mean) / mu) for mean in (mu * mu / 2, -mu * mu / 2))
         with np.errstate(divide="ignore", invalid="ignore"):
             known = (p > 8 * p_slack) & (q > 8 * q_slack)
             off = np.where(known, 2 * (p_slack / p + q_slack / q), np.inf)
@@ -193,6 +190,14 @@ class GaussianLoss:
         else:
             p = np.maximum(0.0, p - p_slack)
         return Cells(p, centre, low, high)
+
+
+def _tail_error(first: Array, second: Array) -> Array:
+    """A bound on the error of the difference of two normal tails, computed in doubles."""
+    from scipy.special import ndtr
+
+    near, far = (pick(np.abs(first), np.abs(second)) for pick in (np.minimum, np.maximum))
+    return np.asarray(1e-15 * (8 + far**2) * ndtr(-near) + 1e-300)
 
 
 def normal_tail(z: Number) -> Number:

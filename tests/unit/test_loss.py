@@ -407,6 +407,12 @@ def test_a_pmf_with_an_impossible_outcome():
         assert encloses(loss.delta("0"), mpf("0.1"))
 
 
+def test_the_tail_at_zero_of_bits_whose_losses_cancel():
+    # The losses are ±ln 3 each: with one of each sign they sum to 0 exactly, which is not above 0.
+    interval = bits("0.75", "0.25").compose(bits("0.25", "0.75")).tail(0)
+    assert interval.lower <= 0.5625 <= interval.upper
+
+
 def test_epsilon_at_the_total_variation_is_zero():
     # δ(0) = 0.7 − 0.4 exactly, and δ falls from there: ε(0.3) = 0.
     interval = bits("0.7", "0.4").epsilon("0.3")

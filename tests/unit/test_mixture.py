@@ -62,6 +62,18 @@ def test_delta_by_quadrature(name):
             assert encloses(interval, truth, digits=13), (epsilon, truth, interval)
 
 
+@pytest.mark.parametrize("name", ["two Laplaces", "Laplace and atom", "Laplace and Gaussian"])
+def test_tail_by_quadrature(name):
+    atom, parts, shift = CASES[name]
+    with mp.workdps(20):
+        ours, density, width = mixture(atom, *parts)
+        d = read(shift)
+        # Not at an ε that Laplace noise has with positive probability: there the tail jumps.
+        truth = read(atom) + hockey_stick(density, lambda t: density(t - d), "0.23", [0, d], width, tail=True)
+        interval = Loss(((MixtureLoss(ours, number(shift)), 1),)).tail("0.23")
+        assert encloses(interval, truth, digits=12), (truth, interval)
+
+
 @pytest.mark.parametrize("name", ["two Laplaces", "two Laplaces, far apart", "Laplace and half an atom"])
 def test_delta_is_narrow(name):
     atom, parts, shift = CASES[name]

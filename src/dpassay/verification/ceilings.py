@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpassay.verification.curves import Curve
+from dpassay.verification.curves import Curve, Summed
 from dpassay.verification.numbers import (
     INF,
     ONE,
@@ -167,3 +167,14 @@ class Worst:
     def epsilon(self, delta: Number) -> Number:
         """The largest."""
         return largest(curve.epsilon(delta) for curve in self.curves)
+
+
+def sharpen(curve: Curve, epsilon: Number) -> None:
+    """Know δ(ε) as well as the finest lattice can tell."""
+    if isinstance(curve, Dropped):
+        sharpen(curve.curve, before_dropout(epsilon, curve.mu))
+    elif isinstance(curve, Worst):
+        for part in curve.curves:
+            sharpen(part, epsilon)
+    elif isinstance(curve, Summed):
+        curve.sharpen(epsilon)

@@ -9,12 +9,13 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
 from dpassay.verification.numbers import INF, ONE, ZERO, Number, hull, iv, largest, log, middle, positive_part
 
-_ENOUGH = iv.mpf("1e-55")
+_ENOUGH = iv.mpf("1e-45")
 _BERNOULLI = [
     (1, 6),
     (-1, 30),
@@ -68,16 +69,18 @@ def binomial(n: int, k: int, p: Number) -> Number:
 
 
 def at_least(n: int, k: int, p: Number) -> Number:
-    """P(K ≥ k) for K binomial(n, p).
+    """P(K ≥ k) for K binomial(n, p), computed once.
 
     >>> from dpassay.verification.numbers import middle, number
     >>> middle(at_least(3, 2, number("0.5")))
     0.5
     """
-    if k <= 0:
-        return ONE
-    if k > n:
-        return ZERO
+    return ONE if k <= 0 else ZERO if k > n else _at_least(n, k, p._mpi_)
+
+
+@lru_cache(maxsize=4096)
+def _at_least(n: int, k: int, ends: tuple[Any, Any]) -> Number:
+    p = iv.make_mpf(ends)
     if k <= n * middle(p):  # the smaller tail is the other one
         return 1 - at_least(n, n - k + 1, 1 - p)
     term, total = binomial(n, k, p), ZERO
@@ -89,7 +92,7 @@ def at_least(n: int, k: int, p: Number) -> Number:
         ratio = odds * (n - j) / (j + 1)
         term *= ratio
         # Ratios fall from here on, so the rest is at most a geometric series.
-        if ratio.b < 1 and (term / (1 - ratio)).b <= (total * _ENOUGH).b:
+        if ratio.b < 1 and term.b <= (total * _ENOUGH * (1 - ratio)).a:
             return hull(total, total + term / (1 - ratio))
     return total
 
@@ -217,8 +220,9 @@ class _Table:
             rest = (1 - p) ** n
             return cls(np.array([middle(log(rest))]), [(rest, ONE)], [(rest, ONE)], 1 - rest)
         ks = [n] if (1 - p).b <= 0 else list(range(n + 1))
-        chances = [(binomial(n, k, p), binomial(n, k, q)) for k in ks] if len(ks) < 50 else _walk(n, p, q)
-        losses = np.array([middle(log(a / b)) for a, b in chances])
+        chances = _walk(n, p, q) if len(ks) > 1 else [(p**n, q**n)]
+        up, down = middle(log(p / q)), middle(log((1 - p) / (1 - q))) if len(ks) > 1 else 0.0
+        losses = np.array([k * up + (n - k) * down for k in ks])
         sums, total = [], (ZERO, ZERO)
         for a, b in reversed(chances):
             total = (total[0] + a, total[1] + b)

@@ -248,6 +248,13 @@ class Summed:
             return positive_part(1 - iv.exp((epsilon - self.pure) / 2))
         return self._kept("delta", epsilon, lattice.enclose_delta)
 
+    def sharpen(self, epsilon: Number) -> None:
+        """Know δ(ε) as well as the finest lattice can tell."""
+        if not self.closed and self.parts and (self.pure - epsilon).b > 0:
+            coarse = self.delta(epsilon)
+            finer = lattice.enclose_delta(self.parts, epsilon, _SHARP[-1][0])
+            self.memory["delta", epsilon._mpi_] = iv.mpf([max(coarse.a, finer.a), min(coarse.b, finer.b)])
+
     def epsilon(self, delta: Number) -> Number:
         """a + 2 ln(1 − δ) for one coordinate."""
         if not self.parts:

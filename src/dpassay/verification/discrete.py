@@ -34,11 +34,12 @@ def bits_curve(groups: Groups) -> Curve:
                 outcomes = [(a * x, b * y) for a, b in outcomes for x, y in ((p, q), (1 - p, 1 - q))]
         return Worst([Outcomes(tuple(outcomes)), Outcomes(tuple((b, a) for a, b in outcomes))])
     if len(kinds) == 2 and small:
-        there, back = ([EqualBits(*group) for group in side] for side in (kinds, [(q, p, n) for p, q, n in kinds]))
-        return Worst([TwoKinds(TwoGroups(*there)), TwoKinds(TwoGroups(*back))])
+        sides = (kinds, [(q, p, n) for p, q, n in kinds])
+        return Worst([TwoKinds(TwoGroups(*(EqualBits(*group) for group in side))) for side in sides])
     # Of more kinds only the most frequent is looked at: leaving bits out is post-processing.
     p, q, count = kinds[0]
-    return Worst([Bits(EqualBits(p, q, count)), Bits(EqualBits(q, p, count))])
+    there, back = Bits(EqualBits(p, q, count)), Bits(EqualBits(q, p, count))
+    return Worst([there] if abs(p + q - 1).b < _ALIKE.b else [there, back])
 
 
 def noised_bits(stage: Stage, pair: Pair) -> Groups:

@@ -12,10 +12,8 @@ from dpassay.verification.curves import Certain, Curve, Gaussian, Leak, OneSided
 from dpassay.verification.discrete import bits_curve, discrete_bounds
 from dpassay.verification.numbers import INF, ONE, ZERO, Number, hull, is_infinite, iv, largest, smallest
 from dpassay.verification.pairs import Pair, differing, distance, farthest, laplace_pairs, passed_on
-from dpassay.verification.regions import INFINITE, Reach, Shape, Stage, diameter, root
+from dpassay.verification.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, diameter, root
 
-ADDITIVE = ("laplace", "gaussian", "onesided", "mixture")
-NOISES = (*ADDITIVE, "flip", "bits", "exponential")
 # What is left of an output behind a stage: all of it, events far out, signs; nothing that is known behind the others.
 _KEEPS = {
     "encode": "all",

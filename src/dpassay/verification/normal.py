@@ -18,9 +18,9 @@ def tail(z: Number) -> Number:
     """P(Z > z) for a standard normal Z.
 
     >>> from dpassay.verification.numbers import middle
-    >>> round(middle(tail(ONE)), 9), round(middle(tail(number(-1))), 9)
+    >>> round(middle(tail(ONE)), 9), round(middle(tail(-ONE)), 9)
     (0.158655254, 0.841344746)
-    >>> f"{middle(tail(number(10))):.9g}"
+    >>> f"{middle(tail(10 * ONE)):.9g}"
     '7.61985302e-24'
     """
     return _tail_at(z) if z.a == z.b else hull(_tail_at(iv.mpf(z.b)), _tail_at(iv.mpf(z.a)))
@@ -56,7 +56,7 @@ def _series(z: Number) -> Number:
 def mills(z: Number) -> Number:
     """(1 − Φ(z))/φ(z) for z > 0, between two neighbouring convergents.
 
-    >>> mills(number(100)).delta < 1e-50
+    >>> mills(100 * ONE).delta < 1e-50
     True
     """
     enough = 14 + math.ceil(2100 / middle(z) ** 2)  # for some 55 digits; the bounds hold for any number of terms
@@ -74,7 +74,7 @@ def gaussian_delta(epsilon: Number, mu: Number) -> Number:
     """δ(ε) of a standard normal against itself shifted by μ: it falls with ε and grows with μ.
 
     >>> from dpassay.verification.numbers import middle
-    >>> f"{middle(gaussian_delta(number(10), 1 / number('0.48448'))):.4g}"
+    >>> f"{middle(gaussian_delta(10 * ONE, 1 / iv.mpf('0.48448'))):.4g}"
     '2.265e-05'
     """
     if mu.b <= 0:

@@ -12,7 +12,6 @@ from dpassay.verification.numbers import (
     ONE,
     ZERO,
     Number,
-    close,
     iv,
     largest,
     middle,
@@ -281,14 +280,14 @@ def by_parity(pair: Pair) -> Pair:
 
 
 def alike(first: Pair, second: Pair) -> bool:
-    """Whether two pairs have the same coordinates in some order, to seven digits."""
-    rest = [[block.x, block.y, block.count] for block in second]
-    tolerance = "1e-7"
+    """Whether two pairs have the same coordinates in some order, up to 10⁻⁷ of the largest."""
+    slack = 1e-7 * max((abs(middle(v)) for b in (*first, *second) for v in (b.x, b.y)), default=0.0)
+    rest = [[middle(block.x), middle(block.y), block.count] for block in second]
     for block in first:
-        left = block.count
+        x, y, left = middle(block.x), middle(block.y), block.count
         for other in rest:
-            if close(block.x, other[0], tolerance) and close(block.y, other[1], tolerance):
-                used = min(left, other[2])
+            if abs(x - other[0]) <= slack and abs(y - other[1]) <= slack:
+                used = min(left, int(other[2]))
                 left, other[2] = left - used, other[2] - used
         if left:
             return False

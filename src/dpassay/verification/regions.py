@@ -27,6 +27,8 @@ from dpassay.verification.numbers import (
 )
 
 INFINITE = float("inf")
+ADDITIVE = ("laplace", "gaussian", "onesided", "mixture")
+NOISES = (*ADDITIVE, "flip", "bits", "exponential")
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
 SAME = "1e-40"
 # A superset may touch what it contains; 15 digits are more than a double carries.
@@ -64,10 +66,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What can come out of a stage; if exact, any two of these values can come from two neighbours."""
+    """What can come out of a stage; if exact, any two of these values can come from two neighbours.
+
+    Where `far`, they are reached only in the limit of inputs that are ever farther away.
+    """
 
     shape: Shape
     exact: bool
+    far: bool = False
 
 
 def everything(dim: int) -> Shape:
@@ -190,9 +196,13 @@ def same(first: Shape, second: Shape) -> bool:
     )
 
 
+def _as_box(shape: Shape) -> Shape:
+    return cube(-shape.size, shape.size, shape.dim) if shape.kind == "ball" and shape.p == INFINITE else shape
+
+
 def equal_sets(mine: Shape, theirs: Shape) -> bool:
-    """Whether two descriptions mean the same set: alike, or two balls of which one lies in the other."""
-    if same(mine, theirs):
+    """Whether two descriptions mean the same set: alike, a cube, or two balls of which one lies in the other."""
+    if same(mine, theirs) or same(_as_box(mine), _as_box(theirs)):
         return True
     return (
         theirs.kind == "both"
@@ -202,7 +212,21 @@ def equal_sets(mine: Shape, theirs: Shape) -> bool:
 
 
 def after(stage: Stage, before: Reach, dim: int) -> Reach:
-    """What can come out of a stage, given what comes in."""
+    """What can come out of a stage, given what comes in.
+
+    Behind noise only what swamps it is surely reached: every direction, far out, by one more stage.
+    """
+    found = _after(stage, before, dim)
+    if not before.far and stage.name not in NOISES:
+        return found
+    swamping = before.shape.kind == "everything" and stage.name in _SWAMPED
+    return replace(found, exact=found.exact and before.exact and swamping, far=True)
+
+
+_SWAMPED = (*ADDITIVE, "round", "encode", "decode", "clip", "normalise", "minmax", "squash")
+
+
+def _after(stage: Stage, before: Reach, dim: int) -> Reach:
     shape = before.shape
     rules: dict[str, Callable[[Stage, Reach], Reach]] = {
         "clip": _clipped,
@@ -289,7 +313,8 @@ def _normalised(stage: Stage, before: Reach) -> Reach:
 def _minmaxed(stage: Stage, before: Reach) -> Reach:
     """Shift and scale do not matter, so any set with an interior gives all of them."""
     shape = before.shape
-    whole = _every_direction(shape) or shape.kind in ("minmax", "box")
+    full = shape.kind == "box" and len(shape.sides) == 1 and shape.sides[0][0].b < shape.sides[0][1].a
+    whole = _every_direction(shape) or shape.kind == "minmax" or full
     return Reach(Shape("minmax", shape.dim), before.exact and whole)
 
 
@@ -327,6 +352,6 @@ def _rounded(stage: Stage, before: Reach) -> Reach:
         return before
     limit = largest_norm(shape, INFINITE)
     if is_infinite(limit):
-        return Reach(everything(shape.dim), before.exact and shape.kind == "everything")
+        return Reach(everything(shape.dim), before.exact and shape.kind == "everything", far=True)
     whole = whole_part(limit + number("0.5"))
     return Reach(cube(iv.mpf(-whole), iv.mpf(whole), shape.dim), False)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dpassay.errors import CertificateError
+from dpassay.verification.ceilings import sharpen
 from dpassay.verification.fields import Bounded, Claim, Decision, Holds, Repair, StageStep, Witness
 from dpassay.verification.mechanism import Bounds, analyse
 from dpassay.verification.numbers import INF, Number, hull, iv, largest, show, smallest
 from dpassay.verification.reading import Certificate
-from dpassay.verification.regions import Reach, Stage, after, contains, equal_sets, everything
+from dpassay.verification.regions import NOISES, Reach, Stage, after, contains, equal_sets, everything
 from dpassay.verification.text import Call, disagreement, read_text
 from dpassay.verification.witness import check_event, check_pair
 
 TIE = iv.mpf("1e-30")
-_TINY = iv.mpf("1e-300")
+_TINY = iv.mpf("1e-40")  # what no statement on epsilon or delta depends on
 _PROOF = "1e-3"
 
 
@@ -37,7 +38,7 @@ class Replay:
         claim = certificate.steps[0]
         assert isinstance(claim, Claim)
         stage_steps = [step for step in certificate.steps if isinstance(step, StageStep)]
-        model = _Model(claim, stage_steps)
+        model = _Model(claim, stage_steps, certificate.verdict)
         checks: dict[type, Callable[..., str]] = {
             Claim: model.claim_step,
             StageStep: model.stage_step,
@@ -52,7 +53,7 @@ class Replay:
                 self.established.append(f"step {i} ({name}): {checks[type(step)](step)}")
             except CertificateError as error:
                 self.failures.append(f"step {i} ({name}): {error}")
-            except (ValueError, ArithmeticError, AssertionError, RecursionError, MemoryError) as error:
+            except (ValueError, ArithmeticError, LookupError, TypeError, AssertionError, MemoryError) as error:
                 what = f"{type(error).__name__} {error}".strip()
                 self.failures.append(f"step {i} ({name}): cannot be re-checked with these numbers ({what})"[:300])
 
@@ -60,10 +61,13 @@ class Replay:
 class _Model:
     """The mechanism as the certificate describes it, and its bounds, computed when first needed."""
 
-    def __init__(self, claim: Claim, steps: list[StageStep]) -> None:
-        self.claim, self.steps = claim, steps
+    def __init__(self, claim: Claim, steps: list[StageStep], expected: str) -> None:
+        self.claim, self.steps, self.expected = claim, steps, expected
         self.stages = [step.stage for step in steps]
-        self.reaches = [Reach(everything(claim.dim), True), *(Reach(s.shape, s.exact) for s in steps)]
+        self.reaches = [Reach(everything(claim.dim), True)]
+        for step in steps:
+            far = after(step.stage, self.reaches[-1], claim.dim).far
+            self.reaches.append(Reach(step.shape, step.exact, far))
         self.pure = claim.delta.b <= 0
         self._bounds: Bounds | None = None
         self._calls: list[Call] | None = None
@@ -97,6 +101,8 @@ class _Model:
             if why:
                 raise CertificateError(f"{step.stage.name} is not what the claim's text says: {why}")
         mine = after(step.stage, before, self.claim.dim)
+        if step.stage.name == "decode" and step.shape == everything(self.claim.dim):
+            mine = replace(mine, shape=step.shape)  # a function may go back to the pipeline's own dimension
         if equal_sets(mine.shape, step.shape):
             if step.exact != mine.exact:
                 word = "can" if mine.exact else "need not"
@@ -125,9 +131,10 @@ class _Model:
         else:
             mine = self.agreeing(self.bounds.pure() if self.pure else self.bounds.epsilon(claim.delta))
         closed = self.pure or self.bounds.closed
-        exact = all(reach.exact for reach, stage in zip(self.reaches, self.stages, strict=False))
-        strong = "1e-9" if closed and exact else "1e-6" if closed else _PROOF
-        _compare(step, mine, strong, strong if closed else "0.05")
+        # Pairs that were carried through stages in doubles are known to nine digits only.
+        carried = any(not self.reaches[i].exact for i, stage in enumerate(self.stages) if stage.name in NOISES)
+        strong, weak = ("1e-6", "1e-4") if carried else ("1e-9", "1e-9")
+        _compare(step, mine, *((strong, weak) if closed else (_PROOF, "0.05")))
         return f"{step.quantity} lies between {show(iv.mpf(mine.a))} and {show(iv.mpf(mine.b))}"
 
     def agreeing(self, epsilon: Number) -> Number:
@@ -142,15 +149,19 @@ class _Model:
     def verdict(self) -> str:
         """What these bounds say of the claim."""
         if self._verdict is None:
-            claim, bounds = self.claim, self.bounds
-            limit = claim.epsilon if self.pure else claim.delta
-            value = bounds.pure() if self.pure else bounds.delta(claim.epsilon)
-            self._verdict = "open"
-            if value.b <= (limit * (1 + TIE)).b:
-                self._verdict = "proven"
-            elif value.a > (limit * (1 + TIE)).b:
-                self._verdict = "refuted"
+            self._verdict = self._decided()
+            if self._verdict == "open" and self.expected != "open" and not self.pure:
+                for curve in (*self.bounds.lowers, *self.bounds.uppers):
+                    sharpen(curve, self.claim.epsilon)
+                self._verdict = self._decided()
         return self._verdict
+
+    def _decided(self) -> str:
+        limit = self.claim.epsilon if self.pure else self.claim.delta
+        value = self.bounds.pure() if self.pure else self.bounds.delta(self.claim.epsilon)
+        if value.b <= (limit * (1 + TIE)).b:
+            return "proven"
+        return "refuted" if value.a > (limit * (1 + TIE)).b else "open"
 
     def holds_step(self, step: Holds) -> str:
         """A guarantee that is said to hold, does; and it is not far weaker than what holds."""
@@ -175,13 +186,7 @@ class _Model:
             _check_order(step.stages, i, reaches[-1])
             reaches.append(after(stage, reaches[-1], self.claim.dim))
         bounds = analyse(step.stages, reaches, self.claim.neighbours)
-        if step.delta.b <= 0:
-            proved = bool(bounds.pure().b <= (step.epsilon * (1 + TIE)).b)
-        else:
-            limit = (step.delta * (1 + TIE)).b
-            curves = [*bounds.quick, *(c for c in bounds.uppers if c not in bounds.quick)]
-            proved = any(curve.delta(step.epsilon).b <= limit for curve in curves)
-        if not proved:
+        if not _proves(bounds, step):
             raise CertificateError(
                 f"epsilon {show(step.epsilon)} at delta {show(step.delta)} cannot be proved for these stages"
             )
@@ -210,6 +215,19 @@ class _Model:
                     raise CertificateError("open, but the recorded bounds refute the claim")
                 return
         raise CertificateError(f"no bounds on {quantity} are recorded")
+
+
+def _proves(bounds: Bounds, step: Repair) -> bool:
+    """Whether an upper bound is small enough, on the finest lattice if need be."""
+    if step.delta.b <= 0:
+        return bool(bounds.pure().b <= (step.epsilon * (1 + TIE)).b)
+    limit = (step.delta * (1 + TIE)).b
+    slow = [curve for curve in bounds.uppers if curve not in bounds.quick]
+    if any(curve.delta(step.epsilon).b <= limit for curve in (*bounds.quick, *slow)):
+        return True
+    for curve in slow:
+        sharpen(curve, step.epsilon)
+    return any(curve.delta(step.epsilon).b <= limit for curve in slow)
 
 
 def _check_order(stages: list[Stage] | tuple[Stage, ...], index: int, before: Reach) -> None:

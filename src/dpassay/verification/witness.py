@@ -11,8 +11,6 @@ from dpassay.verification.ceilings import before_dropout
 from dpassay.verification.discrete import choice_chances, noised_bits
 from dpassay.verification.fields import Claim, Witness
 from dpassay.verification.mechanism import (
-    ADDITIVE,
-    NOISES,
     chance_above_zero,
     dropped,
     for_neighbours,
@@ -21,7 +19,7 @@ from dpassay.verification.mechanism import (
 )
 from dpassay.verification.numbers import INF, ZERO, Number, close, hull, iv, largest, log, log_sum, show
 from dpassay.verification.pairs import Pair, alike, differing, distance, lies_in
-from dpassay.verification.regions import Reach, Stage
+from dpassay.verification.regions import ADDITIVE, NOISES, Reach, Stage
 
 Logs = tuple[Number, Number]
 _BEYOND = "every differing coordinate lies at or beyond the first value, on the side away from the second"
@@ -36,13 +34,15 @@ _COPY = "the output that the first value gives"
 def check_pair(witness: Witness, stages: Sequence[Stage], reaches: Sequence[Reach], neighbours: str) -> str:
     """Whether two neighbours can have these two values just before the noise."""
     position = _before_noise(stages)
-    reach = for_neighbours(reaches[position], neighbours)
+    reach = reaches[position]
+    if position < len(stages):
+        reach = for_neighbours(reach, neighbours)
     if reach.exact:
         why = lies_in(witness.pair, reach.shape)
         if why:
             raise CertificateError(f"the pair is not one of the region {reach.shape.kind} before the noise: {why}")
         return f"the pair lies in the region {reach.shape.kind} before the noise"
-    known = possible_pairs(stages, reaches, position, neighbours)
+    known = possible_pairs(stages, reaches, position, neighbours if position < len(stages) else "any")
     if not any(alike(witness.pair, pair) for pair in _orders(known)):
         raise CertificateError("the pair is not what the stages before the noise make of two possible inputs")
     return "the pair is what the stages before the noise make of two possible inputs"
