@@ -237,7 +237,7 @@ class Loss:
             # The error is of second order where many coordinates share the work, of first where few do.
             wanted = max(60 * math.sqrt(math.sqrt(n) * a * min(1.0, a)), (1 << 17) / n, 8)
             finest = 4 * points if points == RESOLUTIONS[-1] else points  # one loss on its own can have a larger share
-            return a / math.ceil(min(wanted, 4096, max(4, finest / (2 * n))))
+            return a / math.ceil(min(wanted, 1 << 14, max(4, finest / (2 * n))))
         return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / points
 
     def _composed(self, side: Side, epsilon: float | None, delta: float | None, points: int = 1 << 22) -> Composed:

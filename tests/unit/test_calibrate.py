@@ -80,9 +80,7 @@ def test_laplace_at_zero_epsilon() -> None:
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
-@given(
-    st.decimals("0.001", "10000", allow_nan=False, places=3), st.sampled_from([(1, 2), (7, 2), (10000, 2), (1, 9)])
-)
+@given(st.decimals("0.001", "10000", allow_nan=False, places=3), st.sampled_from([(1, 2), (7, 2), (10000, 2), (1, 9)]))
 def test_flip(epsilon: object, shape: tuple[int, int]) -> None:
     bits, k = shape
     with mp.workdps(60):

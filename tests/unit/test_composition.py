@@ -191,7 +191,8 @@ def test_answers_are_read(text: str, count: int, pure: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "1 x", "1 x 0", "1 x -1", "1 x 1.5", "1 x 10000001", "1,1", "1,-1", "-1", "nan", "1,2,3", "foo(1)"]
+    "text",
+    ["", "x", "1 x", "1 x 0", "1 x -1", "1 x 1.5", "1 x 10000001", "1,1", "1,-1", "-1", "nan", "1,2,3", "foo(1)"],
 )
 def test_answers_are_refused(text: str) -> None:
     with pytest.raises(InputError):

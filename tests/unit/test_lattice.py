@@ -157,6 +157,20 @@ def test_placing_atoms_brackets_delta(pairs, step, epsilon):
 
 
 @quick
+@given(st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
+def test_a_light_atom_is_not_moved_up(step, heavy, light):
+    # A mass too light to set the lattice's shift is the only one above ε.
+    losses, masses = [heavy * step, 2 + light * step], [1 - 1e-12, 1e-12]
+    lattice = place(atoms(losses, masses), step, "delta-down")
+    with mp.workdps(40):
+        epsilon = mpf(2) - mpf(step)
+        truth = mpf(masses[1]) * -mp.expm1(epsilon - mpf(losses[1]))
+        assert delta_of(lattice, step, epsilon) <= truth * (1 + mpf(10) ** -15)
+        top = mpf(lattice.start + len(lattice.mass) - 1) * mpf(step) + mpf(lattice.shift)
+        assert top <= losses[1]
+
+
+@quick
 @given(st.lists(st.tuples(st.floats(-3, 3), st.integers(1, 100)), min_size=1, max_size=6), st.floats(0.01, 0.5))
 def test_spreading_keeps_p_and_loses_little_of_q(pairs, step):
     masses = np.array([w / sum(w for _, w in pairs) for _, w in pairs])

@@ -54,7 +54,9 @@ def test_nothing_known() -> None:
     assert Profile((), (above("1"), PureCurve(INFINITY, Theorem.UNBOUNDED))).pure.b == 1
 
 
-@pytest.mark.parametrize("ask", [lambda p: p.pure, lambda p: p.delta(number("0.5")), lambda p: p.epsilon(number("0.1"))])
+@pytest.mark.parametrize(
+    "ask", [lambda p: p.pure, lambda p: p.delta(number("0.5")), lambda p: p.epsilon(number("0.1"))]
+)
 def test_a_contradiction_is_never_smoothed_over(ask) -> None:  # type: ignore[no-untyped-def]
     wrong = Profile((candidate("2"),), (above("1"),))
     with pytest.raises(DpassayError, match="report this"):
