@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.enclosure import ZERO, Number, down, exactly, middle, up
+from dpassay.enclosure import ZERO, Number, down, exactly, iv, middle, up
 from dpassay.errors import InputError
 from dpassay.parts import Cells, Part, high_share
 from dpassay.region import Array
@@ -45,7 +45,7 @@ def place(cells: Cells, step: float, side: Side, infinite: float = 0.0) -> Latti
     """Put cells on the lattice, erring towards one side."""
     largest = float(np.abs(cells.centre[np.isfinite(cells.centre)]).max(initial=0.0))
     blur = 4 * _U * (1 + largest / step)  # how far a double that should be a lattice point may be from one, in steps
-    rounding = 2 * _U * largest  # of a lattice point computed in doubles
+    rounding = 1.25 * _U * largest  # of a lattice point computed in doubles
     if side in ("delta-up", "loss-up"):
         low, high = np.floor(cells.low / step + blur), np.ceil(cells.high / step - blur)
         finite = np.isfinite(high)
@@ -87,11 +87,11 @@ class Composed:
     relative: float
     infinite: float
 
-    def delta(self, epsilon: float, upper: bool) -> float:
+    def delta(self, epsilon: float | Number, upper: bool) -> float:
         """δ(ε) from above or from below."""
         return self._sum(epsilon, upper, damped=True)
 
-    def tail(self, epsilon: float, upper: bool) -> float:
+    def tail(self, epsilon: float | Number, upper: bool) -> float:
         """P(loss > ε) from above or from below."""
         return self._sum(epsilon, upper, damped=False)
 
@@ -103,9 +103,9 @@ class Composed:
         sides = {True: (self.mass + self.error) * weight, False: np.maximum(0.0, self.mass - self.error) * weight}
         return {upper: (terms, np.cumsum(terms[::-1])[::-1]) for upper, terms in sides.items()}
 
-    def _sum(self, epsilon: float, upper: bool, damped: bool) -> float:
+    def _sum(self, epsilon: float | Number, upper: bool, damped: bool) -> float:
         # Losses are counted down from the largest, so that they are precise where few outcomes reach it.
-        gap = self.top - exactly(epsilon)
+        gap = self.top - iv.mpf(epsilon)
         distance = up(gap) if upper else down(gap)
         terms, beyond = self._terms[upper]
         near = 1 + 4 * _U if upper else 1 - 4 * _U

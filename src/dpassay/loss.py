@@ -139,8 +139,8 @@ class Loss:
             return ZERO
 
         def bounds(points: int) -> Number:
-            lower = self._composed("delta-down", up(epsilon), None, points).delta(up(epsilon), upper=False)
-            upper = self._composed("delta-up", down(epsilon), None, points).delta(down(epsilon), upper=True)
+            lower = self._composed("delta-down", up(epsilon), None, points).delta(epsilon, upper=False)
+            upper = self._composed("delta-up", down(epsilon), None, points).delta(epsilon, upper=True)
             return between(maximum(ZERO, exactly(lower)), minimum_one(exactly(upper)))
 
         return _refined(bounds, CLOSE_DELTA)
@@ -193,8 +193,8 @@ class Loss:
             # L is normal with mean μ²/2 and deviation μ.
             mu = self._closed.mu
             return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
-        low = self._composed("loss-down", up(value), None, RESOLUTIONS[-1]).tail(up(value), upper=False)
-        high = self._composed("loss-up", down(value), None, RESOLUTIONS[-1]).tail(down(value), upper=True)
+        low = self._composed("loss-down", up(value), None, RESOLUTIONS[-1]).tail(value, upper=False)
+        high = self._composed("loss-up", down(value), None, RESOLUTIONS[-1]).tail(value, upper=True)
         # Rounding a shift to a double moves no probability by more than this.
         slack = 1e-13 * sum(n for _, n in self.parts)
         low, high = max(0.0, low - slack), min(1.0, high + slack)
