@@ -306,19 +306,17 @@ def compose(
       dpassay compose '0.1 x 100' --delta 1e-6
       dpassay compose '1,1e-8 x 10' 'query(l2, 1) | gaussian(4) x 20'
     """
-    from dpassay.composition import basic_epsilon, read_answer
-    from dpassay.composition import compose as total
+    from dpassay.composition import basic_epsilon, exact_epsilon, read_answer
     from dpassay.enclosure import number
     from dpassay.interval import Interval
 
-    losses = [read_answer(text, dim) for text in answers]
+    given = [read_answer(text, dim) for text in answers]
     with _working("composing"):
         at = number(delta)
         if at.a < 0 or at.b >= 1:
             raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
-        exact = Interval.around(total(losses).epsilon_number(at))
-        simple = Interval.around(basic_epsilon(losses, at))
-    count = sum(n for _, n in losses)
+        exact, simple = Interval.around(exact_epsilon(given, at)), Interval.around(basic_epsilon(given, at))
+    count = sum(answer.count for answer in given)
     if as_json:
         from pydantic import TypeAdapter
 

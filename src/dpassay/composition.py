@@ -6,10 +6,11 @@ composition of those is the best bound that (ε, δ) pairs alone allow: docs/pro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dpassay.curves import PairCurve, WorstOf
-from dpassay.enclosure import INFINITY, ONE, ZERO, Number, iv
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, iv
 from dpassay.errors import InputError
 from dpassay.exact import analyse
 from dpassay.expression import parse
@@ -65,43 +66,62 @@ def dominating(promise: Guarantee) -> Loss:
     return Loss(((AtomLoss(atoms, delta), 1),))
 
 
-def mechanism_loss(pipeline: Pipeline, neighbours: Neighbours | None = None) -> Loss:
-    """A loss that no pair of neighbours exceeds at any ε; exact where the worst pair is known.
+@dataclass(frozen=True)
+class Answer:
+    """A loss that no pair of neighbours exceeds, how often it occurs, and whether a pair attains it.
 
-    >>> print(mechanism_loss(parse("query(l2, 1) | gaussian(2)")).times(4).epsilon(1e-6))
+    >>> print(Answer(dominating(PureDP(1))).count)
+    1
+    """
+
+    loss: Loss
+    count: int = 1
+    exact: bool = True
+
+
+def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours | None = None) -> Answer:
+    """What a mechanism contributes to a composition; exact where the worst pair is known.
+
+    >>> print(mechanism_answer(parse("query(l2, 1) | gaussian(2)")).loss.times(4).epsilon(1e-6))
     [4.886554117, 4.886554118]
     """
     profile = analyse(pipeline, neighbours or pipeline.neighbours)
+    attained = [repr(c.curve.losses) for c in profile.candidates if isinstance(c.curve, PairCurve)]
     for curve in profile.uppers:
         single = curve.curves[0] if isinstance(curve, WorstOf) and len(curve.curves) == 1 else curve
         if isinstance(single, PairCurve) and len(single.losses) == 1:
-            return single.losses[0]
+            return Answer(single.losses[0], count, repr(single.losses) in attained)
     if profile.pure.b == INFINITY:
-        return Loss(((AtomLoss((), ONE), 1),))
-    return dominating(PureDP(iv.mpf(profile.pure.b)))
+        return Answer(Loss(((AtomLoss((), ONE), 1),)), count, exact=profile.pure.a == INFINITY)
+    return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False)
 
 
-def compose(losses: Iterable[tuple[Loss, int]]) -> Loss:
-    """The loss of all answers together, each given so many times."""
-    parts = [loss.times(count) for loss, count in losses]
-    if not parts:
+def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
+    """ε of all answers together at a total δ. Where an answer's worst pair is not known, only the upper end counts.
+
+    >>> print(float(exact_epsilon([Answer(dominating(PureDP(1)), 2)], ZERO).b))
+    2.0
+    """
+    if not answers:
         raise InputError("nothing to compose: give at least one guarantee or mechanism")
-    return parts[0].compose(*parts[1:])
+    first, *others = (answer.loss.times(answer.count) for answer in answers)
+    epsilon = first.compose(*others).epsilon_number(delta)
+    return epsilon if all(answer.exact for answer in answers) else between(ZERO, epsilon)
 
 
-def basic_epsilon(losses: Sequence[tuple[Loss, int]], delta: Number) -> Number:
+def basic_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
     """Basic composition at a total δ: each answer gets an equal share of it."""
-    answers = sum(count for _, count in losses)
+    total = sum(answer.count for answer in answers)
     if delta == 0:
-        return sum((loss.pure * count for loss, count in losses), ZERO)
-    return sum((loss.epsilon_number(delta / answers) * count for loss, count in losses), ZERO)
+        return sum((answer.loss.pure * answer.count for answer in answers), ZERO)
+    return sum((answer.loss.epsilon_number(delta / total) * answer.count for answer in answers), ZERO)
 
 
-def read_answer(text: str, dim: int | None = None) -> tuple[Loss, int]:
+def read_answer(text: str, dim: int | None = None) -> Answer:
     """Read an answer and how often it is given: 'EPS', 'EPS,DELTA' or a pipeline, perhaps with ' x N' behind it.
 
-    >>> loss, count = read_answer("0.5, 1e-6 x 10")
-    >>> count, float(loss.infinite.mid)
+    >>> answer = read_answer("0.5, 1e-6 x 10")
+    >>> answer.count, float(answer.loss.infinite.mid)
     (10, 1e-06)
     """
     body, times, last = text.rpartition(" x ")
@@ -110,6 +130,6 @@ def read_answer(text: str, dim: int | None = None) -> tuple[Loss, int]:
     if not last.strip().isdecimal() or len(last) > 10 or not 1 <= int(last) <= 1_000_000:
         raise InputError(f"how often must be a whole number from 1 to 1000000, got {last!r} in {text!r}")
     if "(" in body:
-        return mechanism_loss(parse(body, dim)), int(last)
+        return mechanism_answer(parse(body, dim), int(last))
     epsilon, _, delta = body.partition(",")
-    return dominating(guarantee(epsilon.strip(), delta.strip() or 0)), int(last)
+    return Answer(dominating(guarantee(epsilon.strip(), delta.strip() or 0)), int(last))

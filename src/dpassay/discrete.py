@@ -34,6 +34,7 @@ def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Pro
     if not isinstance(stage, BitNoise):
         raise InputError(f"no exact loss is known for the stage {stage.name}")
     pairs = _one_hot_pairs(region) if isinstance(region, OneHot) else _bit_pairs(stage, region)
+    pairs = pairs[:1] if _symmetric(stage) else pairs
     curves = [(pair, bit_curve(stage, pair)) for pair in pairs]
     shown = curves if reach.exact else [(pair, bit_curve(stage, pair)) for pair in pushed]
     candidates = tuple(Candidate(pair, curve) for pair, curve in shown if curve.losses[0].parts)
@@ -65,7 +66,7 @@ def bit_curve(stage: BitNoise, pair: Pair) -> PairCurve:
             if not p == q:
                 parts.append((_bit(p, q), block.count))
         losses.append(Loss(tuple(parts)))
-    return PairCurve(tuple(losses), _RESPONSE)
+    return PairCurve(tuple(losses[:1] if _symmetric(stage) else losses), _RESPONSE)
 
 
 def _bit_pairs(stage: BitNoise, region: Region) -> list[Pair]:
@@ -113,8 +114,11 @@ def _envelope(p: Number, q: Number) -> AtomLoss:
     while here[1].b > 0:
         later = [(_crossing(here, line), line) for line in lines if line[1].mid < here[1].mid]
         z, there = min(later, key=lambda pair: (float(pair[0].mid), float(pair[1][1].mid)))
-        if z.b > 0:
-            atoms.append((iv.log(z), z * (here[1] - there[1])))
+        mass = z * (here[1] - there[1])
+        if z.a > 0:
+            atoms.append((iv.log(z), mass))
+        elif z.b > 0:  # 0 up to rounding
+            atoms.append((iv.log(iv.mpf(z.b)), maximum(ZERO, mass)))
         here = there
     return AtomLoss(tuple(atoms), maximum(ZERO, here[0]))
 

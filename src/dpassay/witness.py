@@ -136,7 +136,7 @@ def _bits(stage: object, candidate: Candidate) -> Witness:
         return Witness(pair, "the first category is put out", *_logs(stage.keep, (1 - stage.keep) / (stage.size - 1)))
     assert isinstance(stage, BitNoise)
     assert isinstance(curve, PairCurve)
-    there, back = curve.losses
+    there, back = curve.losses[0], curve.losses[-1]
     if back.pure.a > there.pure.a:
         pair = Pair(tuple(Block(b.y, b.x, b.count, b.positions) for b in pair.by_parity().blocks))
     log_p = log_q = ZERO
