@@ -77,7 +77,7 @@ def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
     0.75
     """
     promise = guarantee(epsilon)
-    if check_dimension(bits) > 1 and check_dimension(categories) != 2:
+    if check_dimension(bits, "bits") > 1 and check_dimension(categories, "categories") != 2:
         raise InputError("give a number of bits or a number of categories, not both")
     return double_below(flip_keep(promise.exact_epsilon / bits, categories))
 

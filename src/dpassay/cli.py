@@ -85,6 +85,13 @@ def _print(renderable: Any) -> None:
     Console().print(renderable)
 
 
+def _writable(*paths: Path | None) -> None:
+    """Find out before the work is done whether its result can be written."""
+    for path in paths:
+        if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+            raise InputError(f"cannot write {path}: its folder must exist and be writable")
+
+
 def _values(settings: list[str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for setting in settings:
@@ -155,6 +162,7 @@ def check(
     if (name is None) == (pipeline is None):
         raise InputError("give the name of a published claim, or a mechanism with --pipeline (not both)")
     _claimed(epsilon, delta)
+    _writable(certificate)
     with _working("checking"):
         verdict = _verdict(name, pipeline, _values(settings or []), dim, epsilon, delta, neighbours)
     if certificate is not None:
@@ -219,8 +227,8 @@ def verify(
             {"holds": True, "verdict": result.verdict, "claim": result.claim, "steps": list(result.established)}
         )
         return
-    for i, sentence in enumerate(result.established, start=1):
-        print(f"{i:3d}  {sentence}")
+    for sentence in result.established:
+        print(sentence)
     print(f"The certificate holds: {result.claim} is {result.verdict}.")
 
 
@@ -352,15 +360,20 @@ def gallery(
 
     from dpassay.checking import check as judge
     from dpassay.claims import REGISTRY, find
-    from dpassay.report.gallery import draw, page, table
+    from dpassay.report.gallery import check_suffix, draw, page, table
 
     chosen = [find(name) for name in only] if only else list(REGISTRY.values())
+    for path in (figure, html):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+    _writable(figure, html)
+    if figure is not None:
+        check_suffix(figure)
     quiet = not sys.stderr.isatty()
     progress = track(chosen, "checking", console=Console(stderr=True), disable=quiet, transient=True)
     verdicts = [(claim, judge(claim)) for claim in progress]
     for path, write in ((figure, draw), (html, page)):
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
             write(verdicts, path)
             print(f"{path} written", file=sys.stderr)
     if as_json:

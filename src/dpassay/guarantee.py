@@ -5,15 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpassay.enclosure import INFINITY, ZERO, Number, middle, number
+from dpassay.enclosure import ZERO, Number, middle, number
 from dpassay.errors import InputError
+
+_DELTA = "delta must be 0 (pure DP) or lie strictly between 0 and 1"
 
 
 def _epsilon(value: Any) -> Number:
-    enclosed = number(value)
-    if enclosed.a < 0 or enclosed.b == INFINITY:
-        raise InputError(f"epsilon must be a finite number, 0 or more, got {value}")
+    allowed = "epsilon must be a number from 0 to 1e300"
+    enclosed = _read(value, allowed)
+    if enclosed.a < 0 or enclosed.b > 1e300:
+        raise InputError(f"{allowed}, got {value}")
     return enclosed
+
+
+def _read(value: Any, allowed: str) -> Number:
+    try:
+        return number(value)
+    except InputError:
+        raise InputError(f"{allowed}, got {value}") from None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -60,9 +70,9 @@ class ApproxDP:
     exact_delta: Number = field(repr=False)
 
     def __init__(self, epsilon: Any, delta: Any) -> None:
-        enclosed = number(delta)
+        enclosed = _read(delta, _DELTA)
         if enclosed.a <= 0 or enclosed.b >= 1:
-            raise InputError(f"delta must lie strictly between 0 and 1, got {delta}; for 0 use PureDP")
+            raise InputError(f"{_DELTA}, got {delta}")
         object.__setattr__(self, "exact_epsilon", _epsilon(epsilon))
         object.__setattr__(self, "exact_delta", enclosed)
 
@@ -89,4 +99,4 @@ def guarantee(epsilon: Any, delta: Any = 0) -> Guarantee:
     >>> print(guarantee(0.5), guarantee(0.5, 1e-5))
     0.5-DP (0.5, 1e-05)-DP
     """
-    return PureDP(epsilon) if number(delta) == ZERO else ApproxDP(epsilon, delta)
+    return PureDP(epsilon) if _read(delta, _DELTA) == ZERO else ApproxDP(epsilon, delta)

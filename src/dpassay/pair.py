@@ -91,15 +91,15 @@ class Pair:
         return cls(tuple(blocks))
 
 
-def check_dimension(dim: Any) -> int:
-    """Refuse a dimension that is not a whole number from 1 to 10⁷."""
+def check_dimension(dim: Any, what: str = "dimension") -> int:
+    """Refuse a dimension, or another count, that is not a whole number from 1 to 10⁷."""
     try:
         whole = int(dim)
     except (TypeError, ValueError, OverflowError):
         whole = 0
     if not 1 <= whole <= MAX_DIMENSION or whole != dim:
         given = "a larger one" if isinstance(dim, int) and dim > MAX_DIMENSION else dim
-        raise InputError(f"dimension must be a whole number from 1 to {MAX_DIMENSION}, got {given}")
+        raise InputError(f"{what} must be a whole number from 1 to {MAX_DIMENSION}, got {given}")
     return whole
 
 

@@ -39,7 +39,7 @@ def test_console_examples_print_what_is_shown(document: str, command: str, shown
     run = subprocess.run(
         [sys.executable, "-m", "dpassay", *words[1:]], capture_output=True, text=True, env=environment, check=False
     )
-    assert run.stdout.startswith(shown), run.stdout + run.stderr
+    assert (run.stdout or run.stderr).startswith(shown), run.stdout + run.stderr
     assert shown
 
 

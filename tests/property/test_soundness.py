@@ -283,7 +283,8 @@ def cut(values: np.ndarray, scale: float) -> np.ndarray:
             jumps += [math.atanh(radius), -math.atanh(radius), math.log(radius / (1 - radius))]
     near = np.unique(np.round(values[np.abs(values) < 50], 9))
     centres = near if len(near) < 20 else near[:: len(near) // 20 + 1]
-    fine = (centres[:, None] + scale * np.concatenate([np.linspace(-5, 5, 81), [-40, -20, -10, 10, 20, 40]])).ravel()
+    steps = np.linspace(-6, 6, 481 if len(centres) < 8 else 97)
+    fine = (centres[:, None] + scale * np.concatenate([steps, [-40, -20, -10, 10, 20, 40]])).ravel()
     if len(near):
         fine = np.concatenate([fine, np.linspace(near[0], near[-1], 400)])
     far = np.unique(values[np.abs(values) >= 50])
@@ -317,6 +318,7 @@ def outputs(pipeline: Pipeline, inputs: np.ndarray) -> np.ndarray:
     values, weights = inputs[:, None], np.eye(len(inputs))
     for stage in pipeline.stages:
         if isinstance(stage, Additive):
+            assume(values.shape[1] == 1)
             edges = cut(values[:, 0], float((getattr(stage.noise, "scale", None) or stage.noise.sigma).mid))
             weights = weights @ cell_masses(stage.noise, values[:, 0], edges)
             middles = np.concatenate([[edges[0] - 1], (edges[1:] + edges[:-1]) / 2, [edges[-1] + 1]])
@@ -390,7 +392,8 @@ def test_on_the_line_the_truth_lies_between_the_bounds(text: str) -> None:
         return  # it stands for any function, so the truth is that of the worst one; the identity runs
     least = lower_pure(profile)
     if least < INF:
-        assert least <= pure * (1 + several) + 1e-9, (text, least, pure)
+        # The loss of a sum of noises is reached ever farther out only; cells end at 40 scales.
+        assert least <= pure * (1.1 if len(noises) > 1 else 1 + 1e-9) + 1e-9, (text, least, pure)
     else:
         # Infinite where two inputs can be arbitrarily far apart (here 600), or where Gaussian tails are seen (here to
         # 20 deviations, where a shift of d deviations shows a loss of 20 d).
@@ -547,6 +550,9 @@ def test_word_dropout_in_closed_form(text: str, mu: float) -> None:
         ("encode | minmax | encode | laplace(1)", 1),
         ("category(1) | decode", 1),
         ("category(1) | encode | laplace(1)", 1),
+        # sigmoid(x) ≥ 0.37 for |x| ≤ 0.5, all of which is clipped to 0.05.
+        ("clip(l1, 0.5) | squash(sigmoid) | clip(l1, 0.05)", 1),
+        ("clip(l1, 0.5) | squash(sigmoid) | clip(l1, 0.05) | gaussian(1)", 1),
         # sigmoid(x) < 1 has no whole part, and no sign.
         ("clip(l1, 1) | laplace(1) | squash(sigmoid) | binary(4, 0)", 1),
         ("encode | gaussian(1) | squash(sigmoid) | binary(0, 0)", 1),
@@ -560,7 +566,7 @@ def test_a_constant_output_loses_nothing(text: str, dim: int) -> None:
     inputs = np.random.default_rng(0).normal(size=(200, dim)) * np.geomspace(1e-3, 30, 200)[:, None]
     if pipeline.stages[0].name == "category":
         inputs = np.zeros((200, 1)) if pipeline.stages[0].size == 1 else np.arange(200)[:, None] % 3.0
-    if "laplace(1)" not in text.split("|")[-1] and "gaussian" not in text.split("|")[-1]:
+    if "laplace(1)" not in text.rsplit("|", maxsplit=1)[-1] and "gaussian" not in text.rsplit("|", maxsplit=1)[-1]:
         assert len(np.unique(np.round(pipeline.run(inputs, np.random.default_rng(1)), 9), axis=0)) == 1
     assert lower_pure(profile) == 0
     assert all(lower_delta(profile, e) == 0 for e in EPSILONS)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from oracles import gaussian_delta
 
 from dpassay.calibrate import classic_gaussian_sigma, flip, gaussian, laplace
 from dpassay.checking import check
 from dpassay.enclosure import number, up
 from dpassay.errors import InputError
 from dpassay.guarantee import guarantee
+from oracles import gaussian_delta
 
 EPSILONS = ["0", "0.001", "0.3", "1", "8", "10", "100", "10000"]
 DELTAS = ["1e-15", "1e-6", "0.01", "0.4"]
@@ -39,7 +39,7 @@ def test_gaussian(epsilon: str, delta: str, sensitivity: str) -> None:
     assert delta_of(sigma * (1 - mpf("1e-6")), sensitivity, epsilon) > mpf(delta)
 
 
-@pytest.mark.parametrize(("delta", "epsilon"), [("0.999999", "1"), ("0.9999999999", "0"), ("1e-100", "1")])
+@pytest.mark.parametrize(("delta", "epsilon"), [("0.9", "1"), ("0.9", "50"), ("1e-100", "1")])
 def test_gaussian_at_extreme_deltas(delta: str, epsilon: str) -> None:
     sigma = mpf(repr(gaussian(epsilon, delta)))
     assert delta_of(sigma, "1", epsilon) <= mpf(delta)
@@ -112,7 +112,7 @@ def test_what_is_printed_is_proven(epsilon: str) -> None:
         (lambda: laplace(1, 1), "delta"),
         (lambda: laplace(1, 0, 0), "sensitivity"),
         (lambda: laplace(1, 0, -2), "sensitivity"),
-        (lambda: laplace("1e-400"), ""),
+        (lambda: laplace("1e-400"), "epsilon|scale|large"),
         (lambda: gaussian(1, 0), "delta"),
         (lambda: gaussian(1, 1), "delta"),
         (lambda: gaussian(1, "1e-5", math.nan), "NaN|number"),

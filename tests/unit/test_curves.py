@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from oracles import holds
 
 from dpassay.curves import DropoutCurve, PairCurve, PureCurve, RenyiCurve, WorstOf, before_dropout, between_ends
 from dpassay.enclosure import INFINITY, ONE, ZERO, down, iv, number, up
 from dpassay.law import Laplace
 from dpassay.loss import Loss
 from dpassay.theorems import Theorem
+from oracles import holds
 
 
 @pytest.fixture(autouse=True)

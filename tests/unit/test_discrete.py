@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp
-from oracles import finite_delta
 
 from dpassay.enclosure import down, number, up
 from dpassay.exact import analyse
 from dpassay.expression import parse
 from dpassay.neighbours import Neighbours
+from oracles import finite_delta
 
 CHANCES = st.sampled_from(["0", "0.05", "0.2", "0.4", "0.5", "0.6", "0.9", "1"])
 

@@ -28,7 +28,7 @@ def find(name: str) -> Claim:
     if name in REGISTRY:
         return REGISTRY[name]
     near = difflib.get_close_matches(name, REGISTRY, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = f"; did you mean {near[0]}?" if near else "."
     raise InputError(f"unknown claim {name!r}{hint} Known: {', '.join(REGISTRY)}")
 
 

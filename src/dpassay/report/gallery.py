@@ -50,10 +50,15 @@ def table(verdicts: Verdicts) -> Table:
     return rows
 
 
-def draw(verdicts: Verdicts, path: Path) -> None:
-    """Claimed against true ε, one line a claim, on a logarithmic axis."""
+def check_suffix(path: Path) -> None:
+    """Refuse a figure that is none of .svg, .pdf and .png."""
     if path.suffix not in (".svg", ".pdf", ".png"):
         raise InputError(f"a figure is written as .svg, .pdf or .png, got {path.name}")
+
+
+def draw(verdicts: Verdicts, path: Path) -> None:
+    """Claimed against true ε, one line a claim, on a logarithmic axis."""
+    check_suffix(path)
     import matplotlib as mpl
 
     mpl.use("Agg")

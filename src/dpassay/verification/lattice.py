@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -84,19 +84,20 @@ class Atoms:
         return max((abs(middle(loss)) for loss, _ in self.atoms), default=0.0)
 
     def place(self, step: Number, side: str, tilt: float) -> Weights:
-        """Each atom spread to the two multiples around it."""
+        """Each atom spread to the two places around it; the largest one lies on the lattice."""
         assert side == "above"
         found: dict[int, Number] = {}
-        top = max((loss for loss, _ in self.atoms), key=middle)
+        theta, top = iv.mpf(tilt), max((loss for loss, _ in self.atoms), key=middle)
         for loss, chance in self.atoms:
-            low = _floor(iv.mpf((loss / step).a), "0")
-            share = (1 - iv.exp(step * low - loss)) / (1 - iv.exp(-step))
+            below_top = (loss - top) / step
+            low = 0 if loss is top else _floor(iv.mpf(below_top.a), "0")
+            share = (1 - iv.exp(step * (low - below_top))) / (1 - iv.exp(-step))
             for index, part in ((low, chance * (1 - share)), (low + 1, chance * share)):
-                weight = part * iv.exp(iv.mpf(tilt) * (step * index - top))
-                found[index] = found.get(index, ZERO) + weight
+                if not (loss is top and index):  # the top lies on the lattice
+                    found[index] = found.get(index, ZERO) + part * iv.exp(theta * step * index)
         start, end = min(found), max(found)
         placed = [found.get(i, ZERO) for i in range(start, end + 1)]
-        return Weights.of(start, placed, top * iv.mpf(tilt), True)
+        return replace(Weights.of(start, placed, top * theta, True), origin=top)
 
 
 Part: TypeAlias = Laplace | Atoms
@@ -109,7 +110,7 @@ def _floor(value: Number, slack: str) -> int:
 
 @dataclass(frozen=True)
 class Weights:
-    """Non-negative weights at (start + i)·step, times e^log_scale; each has a relative error of at most `error`.
+    """Non-negative weights at origin + (start + i)·step, times e^log_scale, each with a relative error up to `error`.
 
     `lost` bounds the weight that was cut off.
     """
@@ -119,6 +120,7 @@ class Weights:
     log_scale: Number
     error: float
     lost: float
+    origin: Number = ZERO
 
     @classmethod
     def of(cls, start: int, weights: Sequence[Number], log_scale: Number, upper: bool) -> Weights:
@@ -140,7 +142,8 @@ class Weights:
         shorter = min(len(self.mass), len(other.mass))
         error = (1 + self.error) * (1 + other.error) * (1 + (shorter + 2) * _U) - 1
         lost = self.lost * other.total + other.lost * self.total + len(mass) * _TINY
-        return Weights(self.start + other.start, mass, self.log_scale + other.log_scale, error, lost)._trimmed(cut)
+        log_scale, origin = self.log_scale + other.log_scale, self.origin + other.origin
+        return Weights(self.start + other.start, mass, log_scale, error, lost, origin)._trimmed(cut)
 
     def _trimmed(self, cut: float) -> Weights:
         """Without the ends that weigh less than the cut."""
@@ -149,7 +152,7 @@ class Weights:
         if first + last == 0 or first + last >= len(self.mass):
             return self
         kept = self.mass[first : len(self.mass) - last]
-        return Weights(self.start + first, kept, self.log_scale, self.error, self.lost + 2.01 * cut)
+        return replace(self, start=self.start + first, mass=kept, lost=self.lost + 2.01 * cut)
 
     def power(self, count: int, cut: float) -> Weights:
         """The weights of the sum of so many independent copies."""
@@ -183,10 +186,11 @@ class Composed:
         return self._sum(epsilon, upper, damped=False)
 
     def _sum(self, epsilon: Number, upper: bool, damped: bool) -> Number:
-        step, e, weights = middle(self.step), above(epsilon), self.weights
-        losses = (weights.start + np.arange(len(weights.mass))) * step
-        slack = 8 * _U * (abs(e) + abs(float(losses[0])) + abs(float(losses[-1])))
-        gap = losses - e
+        step, weights = middle(self.step), self.weights
+        base = middle(weights.origin - epsilon)
+        steps = (weights.start + np.arange(len(weights.mass))) * step
+        slack = 8 * _U * (abs(base) + abs(float(steps[0])) + abs(float(steps[-1])))
+        gap = steps + base
         first = int(np.searchsorted(gap, -slack if upper else slack, side="right"))
         gap = gap[first:]
         each = weights.mass[first:] * np.exp(-self.tilt * np.maximum(gap, 0.0))
@@ -196,7 +200,7 @@ class Composed:
         reach = float(gap[-1]) if len(gap) else 0.0
         relative = weights.error + self.tilt * 2 * slack + (4 * self.tilt * abs(reach) + len(gap) + 32) * _U
         total = float(each.sum())
-        scale = iv.exp(weights.log_scale - iv.mpf(self.tilt) * iv.mpf(e))
+        scale = iv.exp(weights.log_scale - iv.mpf(self.tilt) * epsilon)
         if upper:
             return at_most_one(self.infinite + iv.mpf(total * (1 + 2 * relative) + 1.001 * weights.lost) * scale)
         return self.infinite + iv.mpf(max(0.0, total * (1 - 2 * relative) - len(gap) * _TINY)) * scale

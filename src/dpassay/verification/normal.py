@@ -59,7 +59,7 @@ def mills(z: Number) -> Number:
     >>> mills(100 * ONE).delta < 1e-50
     True
     """
-    enough = 14 + math.ceil(2100 / middle(z) ** 2)  # for some 55 digits; the bounds hold for any number of terms
+    enough = 40 + math.ceil(6000 / middle(z) ** 2)  # for 50 digits; the bounds hold for any number of terms
     ends = []
     for terms in (enough, enough + 1):
         value = z

@@ -1,0 +1,198 @@
+"""From a pipeline to its bounds: values of FACTS, pairs that can occur, theorems put to the test."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dpassay.curves import DropoutCurve
+from dpassay.enclosure import INFINITY, down, number, up
+from dpassay.errors import InputError
+from dpassay.exact import additive_uppers, analyse, worst_is_known
+from dpassay.expression import parse
+from dpassay.law import Gaussian, Laplace, Shifted
+from dpassay.loss import Loss
+from dpassay.neighbours import Neighbours
+from dpassay.profile import Profile
+from dpassay.region import Ball, Both, Box
+from dpassay.theorems import Theorem
+
+
+def profile(text: str, dim: int | None = None, neighbours: str | None = None, **values: object) -> Profile:
+    pipeline = parse(text, dim, values)
+    return analyse(pipeline, Neighbours(neighbours) if neighbours else pipeline.neighbours)
+
+
+# ── FACTS ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("n", [2, 32, 1024])
+def test_adept_loses_the_root_of_n(n: int) -> None:
+    found = profile("encode | clip(l2, C) | laplace(2*C/eps) | decode", n, C=3, eps=1)
+    assert down(found.pure) <= math.sqrt(n) * (1 + 1e-15)
+    assert up(found.pure) >= math.sqrt(n) * (1 - 1e-15)
+    assert up(found.pure) - down(found.pure) < 1e-14 * n
+
+
+def test_the_published_counterexample() -> None:
+    # n = 2: ±(2C/3, 2C/3) lies in the ball, and loses 4ε/3.
+    assert Ball(2, 1, 2).contains(np.full(2, 2 / 3))
+    laws = [Shifted(Laplace(2), np.full(2, sign * 2 / 3)) for sign in (1, -1)]
+    assert float(Loss.between(*laws).pure.mid) == pytest.approx(4 / 3, rel=1e-15)
+
+
+def test_adept_with_delta() -> None:
+    # FACTS §2: the diagonal pair at n = 32 needs ε ≥ 4.40 at δ = 1e-6, and δ ≥ 0.1169 at ε = 1.
+    found = profile("clip(l2, 1) | laplace(2)", 32)
+    epsilon, delta = found.epsilon(number("1e-6")), found.delta(number(1))
+    assert down(epsilon) == pytest.approx(4.40, abs=5e-3)
+    assert down(delta) == pytest.approx(0.1169, abs=5e-5)
+    assert up(epsilon) < math.sqrt(32)
+    assert up(delta) < 1
+
+
+def test_dpnr() -> None:
+    # FACTS §5.
+    assert up(profile("encode | minmax | laplace(1/eps)", 768, eps="0.05").pure) == pytest.approx(38.4, rel=1e-15)
+    dropped = profile("dropout(0.5) | encode | minmax | laplace(1/eps)", 768, eps="0.05")
+    assert down(dropped.pure) == pytest.approx(37.70685, abs=5e-6)
+    assert up(dropped.pure) == pytest.approx(math.log(0.5 * math.exp(38.4) + 0.5), rel=1e-14)
+    assert isinstance(dropped.uppers[0], DropoutCurve)
+    # Between any two texts dropout is no help.
+    assert up(profile("dropout(0.5) | encode | minmax | laplace(20)", 768, "any").pure) == pytest.approx(38.4)
+    # Two dropouts keep a word with probability 0.25.
+    twice = profile("dropout(0.5) | dropout(0.5) | encode | minmax | laplace(20)", 768)
+    assert up(twice.pure) == pytest.approx(38.4 + math.log(0.25 + 0.75 * math.exp(-38.4)), rel=1e-14)
+
+
+def test_binary_encodings() -> None:
+    # FACTS §6: r = 768, l = 10, ε = 1.
+    ome = "encode | binary(4, 5) | bits(L/(1+L), 1/(1+L^3), 1/(1+L*exp(eps/(dim*10))))"
+    assert down(profile(ome, 768, L=100, eps=1).pure) == pytest.approx(53013.36, abs=5e-3)
+    assert up(profile(ome, 768, L=100, eps=1).pure) == pytest.approx(53013.36, abs=5e-3)
+    one = profile(ome, 768, L=1, eps=1)
+    s = 1 / 7680
+    # At λ = 1: p = 1/2 everywhere and q = 1/(1 + e^s).
+    truth = 7680 * max(math.log((1 + math.exp(s)) / 2), math.log((1 + math.exp(-s)) / 2) * -1)
+    assert up(one.pure) == pytest.approx(truth, rel=1e-9)
+    assert up(one.pure) <= 1
+    moue = profile("encode | binary(4, 5) | bits(1/(1+a), 1/(1+a), 1/(1+a*exp(eps/7680)))", 768, a=100, eps=1)
+    assert up(moue.pure) == pytest.approx(7680 * math.log((1 + 100 * math.exp(s)) / 101), rel=1e-9)
+    symmetric = profile("encode | binary(4, 5) | flip(exp(eps/7680)/(1 + exp(eps/7680)))", 768, eps=1)
+    assert up(symmetric.pure) == pytest.approx(1, rel=1e-15)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("8", 7.97e-6), ("10", 2.265e-5)])
+def test_the_classic_gaussian_formula(epsilon: str, delta: float) -> None:
+    found = profile("query(l2, 1) | gaussian(sqrt(2*ln(1.25/delta))/eps)", eps=epsilon, delta="1e-5")
+    assert down(found.delta(number(epsilon))) == pytest.approx(delta, rel=1e-3)
+    assert up(found.delta(number(epsilon))) == pytest.approx(delta, rel=1e-3)
+
+
+# ── Theorems put to the test ────────────────────────────────────────────────────────────────────
+
+
+def split_delta(gaps: np.ndarray, epsilon: float) -> float:
+    p = q = np.ones(1)
+    for gap in gaps[gaps > 0]:
+        edges = np.linspace(0, gap, 61)
+        one = np.concatenate([[0.5], np.diff(-np.exp(-edges) / 2), [math.exp(-gap) / 2]])
+        p, q = np.multiply.outer(p, one).ravel(), np.multiply.outer(q, one[::-1]).ravel()
+    return float(np.maximum(0, p - math.exp(epsilon) * q).sum())
+
+
+@pytest.mark.parametrize("budget", [0.5, 2.0, 6.0])
+def test_an_l1_budget_is_best_spent_on_one_coordinate(budget: float) -> None:
+    rng = np.random.default_rng(2)
+    bounds = {e: up(profile("query(l1, 1) | laplace(b)", 3, b=1 / budget).delta(number(e))) for e in (0.0, 0.4, 1.5)}
+    for epsilon, weights in itertools.product(bounds, rng.dirichlet([0.5] * 3, size=20)):
+        assert split_delta(weights * budget, epsilon) <= bounds[epsilon]
+        # The bound is that of one coordinate.
+        assert bounds[epsilon] == pytest.approx(max(0.0, -math.expm1((epsilon - budget) / 2)), rel=1e-12)
+
+
+def test_where_the_worst_pair_is_known() -> None:
+    assert worst_is_known(Laplace(1), Box.cube(0, 1, 5))
+    assert worst_is_known(Laplace(1), Ball(1, 1, 5))
+    assert not worst_is_known(Laplace(1), Ball(2, 1, 5))
+    assert worst_is_known(Laplace(1), Ball(2, 1, 1))
+    assert worst_is_known(Gaussian(1), Ball(2, 1, 5))
+    assert not worst_is_known(Gaussian(1), Both(Ball(2, 1, 5), Ball(math.inf, 0.5, 5)))
+
+
+def test_bounds_meet_where_the_worst_pair_is_known() -> None:
+    for text in ("squash(tanh) | laplace(3)", "clip(l1, 1) | laplace(1)", "minmax | laplace(2)", "onehot(4) | laplace(1)"):
+        found = profile(text, 4).delta(number("0.5"))
+        assert up(found) - down(found) <= 1e-3 * up(found), text
+
+
+def test_every_upper_curve_bounds_the_pairs() -> None:
+    for text, dim in (("clip(l2, 1) | laplace(1)", 6), ("clip(l2, 1) | clip(linf, 0.5) | laplace(1)", 6)):
+        found = profile(text, dim)
+        assert len(found.uppers) >= 2
+        for candidate, upper in itertools.product(found.candidates, found.uppers):
+            for epsilon in ("0", "0.5", "2"):
+                assert candidate.curve.delta(number(epsilon)).a <= upper.delta(number(epsilon)).b
+
+
+@pytest.mark.parametrize(
+    ("text", "dim"),
+    [
+        ("clip(l2, 1) | laplace(1)", 6),
+        ("clip(l2, 1) | clip(linf, 0.3) | laplace(1)", 6),
+        ("clip(linf, 3) | clip(l1, 2) | clip(l2, 1) | gaussian(1)", 6),
+        ("squash(sigmoid) | clip(l2, 1) | laplace(1)", 6),
+        ("minmax | clip(l1, 1) | laplace(1)", 6),
+        ("normalise | clip(linf, 0.5) | gaussian(1)", 6),
+        ("clip(l2, 2) | squash(tanh) | laplace(1)", 6),
+        ("clip(linf, 2.7) | round | laplace(1)", 6),
+        ("onehot(4) | normalise | laplace(1)", None),
+        ("encode | round | laplace(1) | clip(l2, 1) | laplace(1)", 3),
+    ],
+)
+def test_named_pairs_can_occur(text: str, dim: int | None) -> None:
+    pipeline = parse(text, dim)
+    found = analyse(pipeline, Neighbours())
+    region = pipeline.reaches()[pipeline.noise_positions[-1]].region
+    assert found.candidates
+    for candidate in found.candidates:
+        assert region.contains(candidate.pair.first)
+        assert region.contains(candidate.pair.second)
+        scale = float(getattr(pipeline.stages[-1].noise, "scale", number(1)).mid)
+        if isinstance(pipeline.stages[-1].noise, Laplace):
+            truth = np.abs(candidate.pair.first - candidate.pair.second).sum() / scale
+            assert down(candidate.curve.pure) == pytest.approx(truth, rel=1e-12)
+
+
+# ── Size and shape ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_large_dimensions() -> None:
+    found = profile("clip(l2, 1) | laplace(2)", 10_000_000)
+    assert up(found.pure) == pytest.approx(math.sqrt(1e7), rel=1e-14)
+    cube = profile("clip(linf, 1) | laplace(1000)", 1_000_000)
+    assert up(cube.pure) == pytest.approx(2000, rel=1e-14)
+    epsilon = cube.epsilon(number("1e-6"))
+    # The mean loss is 10⁶·(a − 1 + e^−a) = 1.999, its deviation 2: ε lies above, and far below the pure loss.
+    assert 2 < down(epsilon) <= up(epsilon) < 50
+
+
+def test_unbounded_and_silent() -> None:
+    loud = profile("encode | laplace(1)", 3)
+    assert loud.pure.a == INFINITY
+    assert loud.theorems == (Theorem.UNBOUNDED,)
+    assert profile("encode", 3).theorems == (Theorem.NO_NOISE,)
+    assert profile("minmax", 1).pure == 0
+
+
+def test_what_add_remove_does_not_cover_is_refused() -> None:
+    for text in ("minmax | laplace(1)", "binary(1, 1) | flip(0.9)", "category(3) | flip(0.9)"):
+        with pytest.raises(InputError, match="query"):
+            profile(text, 3, "add-remove-record")
+
+
+def test_uppers_of_a_region_alone() -> None:
+    curves = additive_uppers(Laplace(2), Ball(2, 1, 32))
+    assert min(up(curve.pure) for curve in curves) == pytest.approx(math.sqrt(32))
+    assert min(up(curve.delta(number(1))) for curve in additive_uppers(Laplace(2), Box.cube(0, 1, 1))) == 0
