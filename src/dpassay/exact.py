@@ -56,11 +56,11 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
     >>> round(float(profile.pure.mid), 9)
     5.656854249
     """
-    positions = pipeline.noise_positions
-    if not positions:
-        return _without_noise(pipeline)
-    profiles = [_at_noise(pipeline, position, neighbours) for position in positions]
-    profile = profiles[0] if len(profiles) == 1 else _several(pipeline, profiles, neighbours)
+    profiles = [_at_noise(pipeline, position, neighbours) for position in pipeline.noise_positions]
+    if not profiles:
+        profile = _without_noise(pipeline)
+    else:
+        profile = profiles[0] if len(profiles) == 1 else _several(pipeline, profiles, neighbours)
     return _behind_dropout(pipeline, neighbours, profile)
 
 
@@ -153,10 +153,7 @@ def _keeps(pipeline: Pipeline, position: int) -> Keeps:
 
 def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Profile:
     """The bounds that one noise stage gives."""
-    stage = pipeline.stages[position]
-    reach = pipeline.reaches()[position]
-    if neighbours.kind == "add-remove-record":
-        reach = _against_nothing(reach)
+    stage, reach = pipeline.stages[position], reach_at(pipeline, position, neighbours)
     known = reach.exact or neighbours.kind == "add-remove-record"
     pushed = [] if known else _pushed(pipeline, position)
     if isinstance(stage, Additive):
@@ -165,6 +162,12 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Prof
     profile = discrete_profile(stage, reach, pushed)
     whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
     return profile if whole else replace(profile, candidates=())
+
+
+def reach_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Reach:
+    """What two neighbours can bring to a noise stage."""
+    reach = pipeline.reaches()[position]
+    return _against_nothing(reach) if neighbours.kind == "add-remove-record" else reach
 
 
 def _against_nothing(reach: Reach) -> Reach:

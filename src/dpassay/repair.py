@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from dpassay import calibrate
 from dpassay.curves import before_dropout
 from dpassay.enclosure import ONE, TIE, Number, double_above, double_below, iv, middle, number, up
-from dpassay.exact import additive_uppers, analyse, worst_is_known
+from dpassay.exact import additive_uppers, analyse, reach_at, worst_is_known
 from dpassay.guarantee import ApproxDP, Guarantee, PureDP, guarantee
 from dpassay.law import Gaussian, Laplace
 from dpassay.loss import falling_root
 from dpassay.neighbours import Neighbours
 from dpassay.noise import Additive, BitNoise, Choose, Flip
 from dpassay.pipeline import Pipeline
-from dpassay.region import Categories, Everything, OneHot, Region
+from dpassay.region import Apart, Categories, Everything, OneHot, Region
 from dpassay.stages import Clip, Dropout, Stage
 
 USUAL_DELTA = "1e-6"
@@ -43,7 +43,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, promise: Guarantee)
     if len(positions) != 1:
         return (Repair("Use one noise stage, after the stage that bounds the value."),) if not positions else ()
     position = positions[0]
-    reach, stage = pipeline.reaches()[position], pipeline.stages[position]
+    reach, stage = reach_at(pipeline, position, neighbours), pipeline.stages[position]
     if promise.exact_epsilon == 0 and promise.exact_delta == 0:
         return (Repair("Nothing that depends on its input is 0-DP: claim a positive epsilon."),)
     if isinstance(reach.region, Everything):
@@ -51,7 +51,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, promise: Guarantee)
         return (Repair(advice),)
     inner = _before_dropout(pipeline, neighbours, promise)
     if isinstance(stage, Additive):
-        proposals = _additive(pipeline, position, inner, promise)
+        proposals = _additive(pipeline, position, reach.region, inner, promise)
     else:
         proposals = _discrete(pipeline, position, inner, promise)
     return tuple(repair for repair in proposals if _holds(repair, neighbours))
@@ -89,9 +89,9 @@ def _replaced(pipeline: Pipeline, position: int, noise: Stage, before: Stage | N
     return Pipeline(tuple(stages), pipeline.dim)
 
 
-def _additive(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guarantee) -> list[Repair]:
+def _additive(pipeline: Pipeline, position: int, region: Region, inner: Guarantee, promise: Guarantee) -> list[Repair]:
     """Laplace and Gaussian noise for the region, the kind that was used first."""
-    region, stage = pipeline.reaches()[position].region, pipeline.stages[position]
+    stage = pipeline.stages[position]
     assert isinstance(stage, Additive)
     scale = _laplace_scale(region, inner)
     laplace = [
@@ -104,7 +104,8 @@ def _additive(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guar
     ]
     last = pipeline.stages[position - 1] if position else None
     if isinstance(last, Clip) and last.norm != "l1" and region.dim > 1:
-        sharper = number(double_above(calibrate.laplace_scale(inner, 2 * last.radius)))
+        apart = last.radius if isinstance(region, Apart) else 2 * last.radius
+        sharper = number(double_above(calibrate.laplace_scale(inner, apart)))
         clipped = _replaced(pipeline, position, Additive(Laplace(sharper)), Clip("l1", last.radius))
         advice = "Clipping in l1 instead needs less Laplace noise, but shortens vectors more."
         laplace.append(Repair(advice, clipped, promise, math.sqrt(2) * middle(sharper)))
@@ -166,7 +167,8 @@ def _discrete(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guar
     else:
         differing = 2 if isinstance(region, OneHot) else region.dim
         noise = Flip(number(double_below(calibrate.flip_keep(epsilon / differing))))
-    advice = "The least noise of this kind that keeps the claim."
+    exact = isinstance(inner, PureDP) and not isinstance(stage, Choose)
+    advice = "The least noise of this kind that keeps the claim." if exact else "Enough noise of this kind."
     if isinstance(stage, BitNoise):
         advice = "Symmetric flips that keep the claim."
     return [Repair(advice, _replaced(pipeline, position, noise), promise)]

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from dpassay.curves import DropoutCurve, PairCurve, before_dropout
 from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
 from dpassay.guarantee import Guarantee
-from dpassay.law import Gaussian, Laplace
+from dpassay.law import Gaussian, Laplace, OneSided
+from dpassay.loss import Loss
 from dpassay.noise import Additive, BitNoise, Choose, Flip
 from dpassay.parts import normal_tail
 from dpassay.pipeline import Pipeline
 from dpassay.profile import Candidate, Profile
 from dpassay.region import Block, Pair
+from dpassay.stages import Stage
 from dpassay.theorems import Theorem
 
 
@@ -37,44 +39,67 @@ class Witness:
 
     def excess(self, epsilon: Number) -> Number:
         """P − e^ε Q, which (ε, δ)-DP keeps at δ or below."""
-        return iv.exp(self.log_p) - iv.exp(self.log_q + epsilon)
+        p = iv.exp(self.log_p)
+        return p if self.log_q == -INFINITY else p - iv.exp(self.log_q + epsilon)
 
     def behind_dropout(self, mu: Number) -> Witness:
         """The same where the word is dropped with probability mu, and then the second value comes."""
         if mu == 0 or not self.event:
             return self
-        log_p = log_add(iv.log(1 - mu) + self.log_p, iv.log(mu) + self.log_q)
+        log_p = iv.log(1 - mu) + self.log_p
+        if not self.log_q == -INFINITY:
+            log_p = log_add(log_p, iv.log(mu) + self.log_q)
         return Witness(self.pair, self.event, log_p, self.log_q, mu)
 
 
 def find_witness(pipeline: Pipeline, profile: Profile, promise: Guarantee) -> Witness | None:
-    """The strongest counterexample for a guarantee, with its event where one is known."""
+    """The strongest counterexample for a guarantee, with an event that breaks it where one is known."""
     epsilon, delta = promise.exact_epsilon, promise.exact_delta
     candidate = profile.worst_pure() if delta == 0 else profile.worst_at(epsilon)
     if candidate is None:
         return None if profile.pair is None else Witness(profile.pair)
-    positions = pipeline.noise_positions
-    if not positions:
-        return Witness(candidate.pair, "the output that the first value gives", ZERO, -INFINITY)
-    stage = pipeline.stages[positions[-1]]
     curve = candidate.curve.curve if isinstance(candidate.curve, DropoutCurve) else candidate.curve
     inner = Candidate(candidate.pair, curve)
+    stages = [pipeline.stages[i] for i in pipeline.noise_positions]
+    if len(stages) > 1 and not isinstance(profile.noise, Gaussian):
+        return Witness(candidate.pair)  # of a sum of other noises no event is known
+    stage = Additive(profile.noise) if len(stages) > 1 and profile.noise else stages[0] if stages else None
+    found = _named(pipeline, stage, inner, epsilon, delta, profile.mu).behind_dropout(profile.mu)
+    breaks = found.ratio.a > epsilon.b if delta == 0 else found.excess(epsilon).a > delta.b
+    return found if breaks else Witness(found.pair)
+
+
+def _named(
+    pipeline: Pipeline, stage: Stage | None, candidate: Candidate, epsilon: Number, delta: Number, mu: Number
+) -> Witness:
+    """The pair with an event that shows the most; the event is empty where none is known."""
+    if stage is None:
+        return Witness(candidate.pair, "the output that the first value gives", ZERO, -INFINITY)
     if isinstance(stage, Additive):
-        found = _additive(stage, inner, epsilon, delta, profile.mu)
-        if any(after.name == "round" for after in pipeline.stages[positions[-1] + 1 :]):
-            found = Witness(found.pair)  # the event speaks of values that were not rounded
-    elif isinstance(stage, Choose):
-        found = _choose(stage, inner)
-    else:
-        found = _bits(stage, inner)
-    return found.behind_dropout(profile.mu)
+        found = _additive(stage, candidate, epsilon, delta, mu)
+        # Such an event speaks of values that were not rounded.
+        rounded = any(after.name == "round" for after in pipeline.stages[pipeline.noise_positions[-1] + 1 :])
+        return Witness(found.pair) if rounded else found
+    if isinstance(stage, Choose):
+        return _choose(stage, candidate)
+    assert isinstance(candidate.curve, PairCurve)
+    if delta == 0 or (isinstance(stage, Flip) and stage.size):
+        return _bits(stage, candidate)
+    losses = candidate.curve.losses
+    worst = max(losses, key=lambda loss: loss.delta_number(before_dropout(epsilon, mu)).a)
+    pair = candidate.pair if worst is losses[0] else _swapped(candidate.pair)
+    return _loss_above(worst, pair, before_dropout(epsilon, mu))
+
+
+def _swapped(pair: Pair) -> Pair:
+    return Pair(tuple(Block(b.y, b.x, b.count, b.positions) for b in pair.blocks))
 
 
 def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Number, mu: Number) -> Witness:
     noise, pair, curve = stage.noise, candidate.pair, candidate.curve
     assert isinstance(curve, PairCurve)
     if curve.theorem == Theorem.UNBOUNDED:
-        return _far_apart(stage, pair, epsilon, delta)
+        return _far_apart(stage, pair, before_dropout(epsilon, mu), delta / (1 - mu))
     if curve.theorem == Theorem.POST_PROCESSING:
         return Witness(pair, "")
     if isinstance(noise, Laplace) and delta == 0:
@@ -91,13 +116,17 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         ends = (threshold / mean - mean / 2, threshold / mean + mean / 2)
         return Witness(pair, event, *(_log_normal_tail(z) for z in ends))
     if isinstance(noise, Laplace):
-        return _loss_above(curve, pair, before_dropout(epsilon, mu))
+        return _loss_above(curve.losses[0], pair, before_dropout(epsilon, mu))
+    if isinstance(noise, OneSided):
+        lower = pair if sum(float((b.y - b.x).mid) * b.count for b in pair.blocks) > 0 else _swapped(pair)
+        rise = sum((maximum(ZERO, b.y - b.x) * b.count for b in lower.blocks), ZERO)
+        event = "some coordinate lies below the second value, which the second value cannot give"
+        return Witness(lower, event, iv.log(1 - iv.exp(-rise / noise.scale)), -INFINITY)
     return Witness(pair)
 
 
-def _loss_above(curve: PairCurve, pair: Pair, epsilon: Number) -> Witness:
+def _loss_above(loss: Loss, pair: Pair, epsilon: Number) -> Witness:
     """The event that the loss exceeds ε: P is its tail, and P − e^ε Q is δ(ε)."""
-    loss = curve.losses[0]
     tail = loss.tail(iv.mpf(epsilon.mid))
     p = between(number(tail.lower), number(tail.upper))
     q = minimum(ONE, maximum(ZERO, (p - loss.delta_number(epsilon)) * iv.exp(-epsilon)))
@@ -133,12 +162,15 @@ def _log_normal_tail(z: Number) -> Number:
 def _bits(stage: object, candidate: Candidate) -> Witness:
     pair, curve = candidate.pair, candidate.curve
     if isinstance(stage, Flip) and stage.size:
-        return Witness(pair, "the first category is put out", *_logs(stage.keep, (1 - stage.keep) / (stage.size - 1)))
+        keep, other = stage.keep, (1 - stage.keep) / (stage.size - 1)
+        if keep.mid < other.mid:
+            return Witness(pair, "the second category is put out", *_logs(other, keep))
+        return Witness(pair, "the first category is put out", *_logs(keep, other))
     assert isinstance(stage, BitNoise)
     assert isinstance(curve, PairCurve)
     there, back = curve.losses[0], curve.losses[-1]
     if back.pure.a > there.pure.a:
-        pair = Pair(tuple(Block(b.y, b.x, b.count, b.positions) for b in pair.by_parity().blocks))
+        pair = _swapped(pair.by_parity())
     log_p = log_q = ZERO
     for block in pair.by_parity().blocks:
         chance = stage.even if block.positions == "even" else stage.odd

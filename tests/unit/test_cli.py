@@ -1,0 +1,400 @@
+"""The command line, as a person or a script meets it: what comes out where, and with which exit code."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from dpassay import cli
+from dpassay.record import VerdictRecord
+
+ADEPT = ["check", "--pipeline", "clip(l2, C) | laplace(2*C/eps)", "--set", "C=1", "--dim", "32", "--epsilon", "1"]
+OPEN = ["check", "--pipeline", "clip(l2, 1) | laplace(2)", "--dim", "32", "--epsilon", "4.5", "--delta", "1e-6"]
+SCHEMA = VerdictRecord.model_json_schema(mode="serialization", by_alias=True)
+
+
+def run(*arguments: str, timeout: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The real thing, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "dpassay", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", **environment},
+    )
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """The same in this process, which is faster: exit code, stdout, stderr."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["dpassay", *arguments])
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setenv("NO_COLOR", "1")
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capfd.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return call
+
+
+def strict(text: str) -> dict:  # type: ignore[type-arg]
+    def refuse(constant: str) -> object:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# ── As a new user would ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "options", "word", "code", "interval"),
+    [
+        ("clip(l2, C) | laplace(2*C/eps)", ["--set", "C=1", "--dim", "32"], "REFUTED", 1, "[5.656854249, 5.656854250]"),
+        ("clip(l1, C) | laplace(2*C/eps)", ["--set", "C=1", "--dim", "32"], "PROVEN", 0, "1"),
+        ("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", ["--set", "C=1", "--dim", "32"], "PROVEN", 0, "1"),
+        ("encode | laplace(1/eps)", ["--dim", "8"], "REFUTED", 1, "inf"),
+    ],
+)
+def test_first_commands(pipeline: str, options: list[str], word: str, code: int, interval: str) -> None:
+    done = run("check", "--pipeline", pipeline, *options, "--epsilon", "1")
+    assert done.returncode == code
+    assert done.stderr == ""
+    assert word in done.stdout
+    shown = re.search(r"true epsilon +(\S.*?) *[│|]", done.stdout)[1]
+    assert shown == interval or shown in ("[0.9999999999, 1]", "[1, 1.000000000]")
+    if code:
+        assert "Nothing bounds" in done.stdout or "11.3137 apart in l1" in done.stdout
+
+
+def test_the_gaussian_command() -> None:
+    classic = "query(l2, 1) | gaussian(sqrt(2*ln(1.25/delta))/eps)"
+    refuted = run("check", "--pipeline", classic, "--epsilon", "10", "--delta", "1e-5")
+    assert refuted.returncode == 1
+    assert "REFUTED" in refuted.stdout
+    assert re.search(r"2\.265\d*e-0?5|0\.00002265", refuted.stdout)
+    assert re.search(r"gaussian\(0\.4998[89]", refuted.stdout)  # the sigma that is needed
+    assert "0 < epsilon < 1" in " ".join(refuted.stdout.replace("│", " ").split())
+    proven = run("check", "--pipeline", classic, "--epsilon", "0.5", "--delta", "1e-5")
+    assert proven.returncode == 0
+    assert "PROVEN" in proven.stdout
+
+
+def test_json_is_all_there_is_on_stdout() -> None:
+    done = run(*ADEPT, "--json")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    data = strict(done.stdout)
+    jsonschema.validate(data, SCHEMA)
+    assert data["verdict"] == "refuted"
+    assert data["epsilon"]["lower"] <= math.sqrt(32) <= data["epsilon"]["upper"]
+    infinite = strict(run("check", "--pipeline", "encode | laplace(1)", "--dim", "2", "--epsilon", "1", "--json").stdout)
+    jsonschema.validate(infinite, SCHEMA)
+    assert infinite["epsilon"]["upper"] == "inf"
+
+
+def test_exit_codes_of_an_open_verdict() -> None:
+    assert run(*OPEN).returncode == 0
+    asked = run(*OPEN, "--require-decision", "--json")
+    assert asked.returncode == 3
+    assert strict(asked.stdout)["verdict"] == "open"
+    assert run(*ADEPT, "--require-decision").returncode == 1
+
+
+def test_certificates(tmp_path: Path) -> None:
+    path = tmp_path / "adept.json"
+    done = run(*ADEPT, "--certificate", str(path), "--json")
+    assert done.returncode == 1
+    strict(done.stdout)
+    assert strict(path.read_text(encoding="utf-8"))["verdict"] == "refuted"
+    verified = run("verify", str(path))
+    assert verified.returncode == 0
+    assert "holds" in verified.stdout
+    path.write_text(path.read_text(encoding="utf-8").replace('"count": 32', '"count": 31'), encoding="utf-8")
+    broken = run("verify", str(path))
+    assert broken.returncode == 1
+    assert "Traceback" not in broken.stderr
+    assert broken.stderr
+
+
+def test_help_names_every_command() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    for command in ("check", "verify", "calibrate", "compose", "gallery"):
+        assert command in done.stdout
+    assert run("--version").stdout.startswith("dpassay ")
+
+
+def test_a_reader_that_goes_away() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m dpassay gallery --only laplace --json | head -c 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_output_that_must_be_ascii() -> None:
+    done = run(*ADEPT, PYTHONIOENCODING="ascii")
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+    done = run("gallery", "--only", "copy", PYTHONIOENCODING="ascii")
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+
+
+def test_colour_is_left_out_when_asked() -> None:
+    assert "\x1b[" not in run(*ADEPT, NO_COLOR="1", FORCE_COLOR="").stdout
+
+
+# ── Bad input ───────────────────────────────────────────────────────────────────────────────────
+
+P = ["check", "--pipeline", "clip(l1, C) | laplace(2*C/eps)"]
+GOOD = [*P, "--set", "C=1", "--dim", "4"]
+LONG = "clip(l2, 1) | " * 2000 + "laplace(1)"
+BAD = [
+    # epsilon
+    *([*GOOD, "--epsilon", e] for e in ("0", "-1", "nan", "inf", "-inf", "", "abc", "1e999999999", "1,5", "[1, 2]")),
+    GOOD,
+    # delta
+    *([*GOOD, "--epsilon", "1", "--delta", d] for d in ("1", "-1", "1.5", "nan", "inf", "x", "")),
+    # dimension
+    *([*P, "--set", "C=1", "--epsilon", "1", "--dim", n] for n in ("0", "-1", "1000000000", "x", "1.5", "nan", "")),
+    [*P, "--set", "C=1", "--epsilon", "1"],
+    # scale and other parameters
+    *([*P, "--set", f"C={c}", "--dim", "4", "--epsilon", "1"] for c in ("0", "-1", "nan", "inf", "1/0", "a", "", "9" * 2000)),
+    *(
+        ["check", "--pipeline", f"clip(l1, 1) | {noise}", "--dim", "4", "--epsilon", "1"]
+        for noise in ("laplace(0)", "laplace(-1)", "gaussian(0)", "gaussian(1/0)", "flip(2)", "flip(0.5)", "onehot(0)")
+    ),
+    # names
+    ["check", "--pipeline", "clop(l1, 1) | laplace(1)", "--dim", "4", "--epsilon", "1"],
+    ["check", "--pipeline", "clip(l3, 1) | laplace(1)", "--dim", "4", "--epsilon", "1"],
+    ["check", "--pipeline", "clip(l1, D) | laplace(1)", "--dim", "4", "--epsilon", "1"],
+    ["check", "--pipeline", "__import__('os').system('true')", "--dim", "4", "--epsilon", "1"],
+    ["check", "--pipeline", "", "--dim", "4", "--epsilon", "1"],
+    ["check", "--pipeline", LONG, "--dim", "4", "--epsilon", "1"],
+    ["check", "--pipeline", "(" * 5000, "--dim", "4", "--epsilon", "1"],
+    ["check", "adpet"],
+    ["check", "x" * 5000],
+    ["check", "adept", "--set", "D=1"],
+    ["check", "adept", "--set", "self=1"],
+    ["check", "adept", "--set", "name=1"],
+    ["check", "adept", "--set", "eps=1"],
+    ["check", "adept", "--set", "epsilon=1"],
+    ["check", "adept", "--neighbours", "nobody"],
+    # what is missing, or too much
+    ["check"],
+    ["check", "adept", *P[1:]],
+    [*P, "--dim", "4", "--epsilon", "1"],
+    [*GOOD, "--set", "D=1", "--epsilon", "1"],
+    [*GOOD, "--set", "C=2", "--epsilon", "1"],
+    [*P, "--set", "C", "--dim", "4", "--epsilon", "1"],
+    [*P, "--set", "=1", "--dim", "4", "--epsilon", "1"],
+    [*P, "--set", "a b=1", "--dim", "4", "--epsilon", "1"],
+    [*P, "--set", "pi=3", "--dim", "4", "--epsilon", "1"],
+    [*GOOD, "--epsilon", "1", "--certificate", "/no/such/folder/x.json"],
+    [*GOOD, "--epsilon", "1", "--certificate", "/"],
+    [*GOOD, "--epsilon", "1", "--nonsense"],
+    ["check", "--pipeline", "minmax | laplace(1)", "--dim", "4", "--epsilon", "1", "--neighbours", "add-remove-record"],
+    # gallery
+    ["gallery", "--only", "nobody"],
+    ["gallery", "--only", "laplace", "--figure", "x.gif"],
+    ["gallery", "--only", "laplace", "--figure", "/dev/null/x.svg"],
+    ["gallery", "--only", "laplace", "--html", "/"],
+    # compose
+    ["compose"],
+    *(["compose", a] for a in ("", "x", "1 x", "1 x 0", "1 x 1e9", "1 x 99999999999", "1,1", "1,x", "nan", "inf", "foo(1)")),
+    *(["compose", "1", "--delta", d] for d in ("1", "-1", "nan", "x", "", "1/3")),
+    ["compose", "1", "--delta", "1/3", "--json"],
+    ["compose", "clip(l2, 1) | laplace(1)"],
+    ["compose", "clip(l2, C) | laplace(1)", "--dim", "4"],
+    # calibrate
+    *(["calibrate", "laplace", "--epsilon", e] for e in ("0", "-1", "nan", "inf", "x", "", "1e-400")),
+    ["calibrate", "laplace"],
+    ["calibrate", "laplace", "--epsilon", "1", "--delta", "1"],
+    ["calibrate", "laplace", "--epsilon", "1", "--sensitivity", "0"],
+    ["calibrate", "laplace", "--epsilon", "1", "--sensitivity", "x"],
+    ["calibrate", "gaussian", "--epsilon", "1"],
+    ["calibrate", "gaussian", "--epsilon", "1", "--delta", "0"],
+    ["calibrate", "gaussian", "--epsilon", "1", "--delta", "2"],
+    ["calibrate", "gaussian", "--epsilon", "-1", "--delta", "0.1"],
+    ["calibrate", "flip", "--epsilon", "0"],
+    ["calibrate", "flip", "--epsilon", "1", "--bits", "0"],
+    ["calibrate", "flip", "--epsilon", "1", "--bits", "-2"],
+    ["calibrate", "flip", "--epsilon", "1", "--categories", "1"],
+    ["calibrate", "flip", "--epsilon", "1", "--bits", "3", "--categories", "3"],
+    ["calibrate", "flip", "--epsilon", "1", "--bits", "x"],
+    ["calibrate", "cauchy", "--epsilon", "1"],
+    ["verify", "/no/such/file.json"],
+    ["nonsense"],
+]
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=lambda a: " ".join(a)[:70] or "nothing")
+def test_bad_input_is_one_sentence_and_exit_2(here, arguments: list[str]) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = here(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.strip()
+    assert "Traceback" not in err
+    # A sentence, perhaps with the place in the text below it; click adds how to get help.
+    assert len(err) < 1200
+    assert len(err.strip().splitlines()) <= 4
+    assert "mpi(" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([*GOOD, "--epsilon", "-1"], ["epsilon", "-1"]),
+        ([*GOOD, "--epsilon", "1", "--delta", "1"], ["delta", "between 0 and 1"]),
+        ([*P, "--set", "C=1", "--epsilon", "1", "--dim", "1000000000"], ["dimension", "10000000"]),
+        ([*P, "--set", "C=1", "--epsilon", "1"], ["--dim"]),
+        ([*P, "--set", "C=-1", "--dim", "4", "--epsilon", "1"], ["positive", "-1", "^"]),
+        ([*P, "--dim", "4", "--epsilon", "1"], ["C", "--set C="]),
+        (["check", "--pipeline", "clop(l1, 1) | laplace(1)", "--dim", "4", "--epsilon", "1"], ["clop", "clip", "^"]),
+        (["check", "adpet"], ["adpet", "did you mean adept?"]),
+        (["check", "adept", *P[1:]], ["not both"]),
+        (["check"], ["--pipeline"]),
+        (GOOD, ["--epsilon"]),
+        ([*GOOD, "--set", "C=2", "--epsilon", "1"], ["C", "twice"]),
+        ([*GOOD, "--set", "D=1", "--epsilon", "1"], ["D", "never used"]),
+        ([*P, "--set", "C", "--dim", "4", "--epsilon", "1"], ["NAME=VALUE"]),
+        ([*GOOD, "--epsilon", "1", "--certificate", "/no/such/folder/x.json"], ["/no/such/folder/x.json"]),
+        (["gallery", "--only", "laplace", "--figure", "x.gif"], [".svg", ".pdf", ".png", "x.gif"]),
+        (["compose", "1 x 0"], ["whole number", "1 x 0"]),
+        (["calibrate", "gaussian", "--epsilon", "1", "--delta", "0"], ["delta"]),
+        (["calibrate", "flip", "--epsilon", "1", "--bits", "0"], ["bits"]),
+        (["verify", "/no/such/file.json"], ["/no/such/file.json"]),
+    ],
+    ids=lambda a: " ".join(a)[:60],
+)
+def test_the_sentence_says_what_was_wrong(here, arguments: list[str], said: list[str]) -> None:  # type: ignore[no-untyped-def]
+    _, _, err = here(*arguments)
+    for words in said:
+        assert words in err, err
+
+
+@pytest.mark.parametrize(
+    "arguments", [[*GOOD, "--epsilon", "nan"], ["check", "adept", "--set", "self=1"], ["compose", "x"]]
+)
+def test_bad_input_in_a_process_of_its_own(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("dpassay: ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-310"), ("0", "0.9999999999"), ("1", "0.999999")])
+def test_extreme_deltas_do_not_hang(epsilon: str, delta: str) -> None:
+    done = run("calibrate", "gaussian", "--epsilon", epsilon, "--delta", delta, timeout=20)
+    assert done.returncode in (0, 2)
+    assert "Traceback" not in done.stderr
+
+
+# ── The other commands ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("arguments", "start", "truth"),
+    [
+        (["calibrate", "laplace", "--epsilon", "0.5", "--sensitivity", "2"], "laplace(4.0)", 4.0),
+        (["calibrate", "gaussian", "--epsilon", "10", "--delta", "1e-5"], "gaussian(0.4998", 0.49989),
+        (["calibrate", "flip", "--epsilon", "1", "--bits", "10"], "flip(0.5249", 1 / (1 + math.exp(-0.1))),
+        (["calibrate", "flip", "--epsilon", "1", "--categories", "5"], "flip(0.404", math.e / (math.e + 4)),
+    ],
+)
+def test_calibrate(here, arguments: list[str], start: str, truth: float) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = here(*arguments)
+    assert (code, err) == (0, "")
+    assert out.startswith(start)
+    code, out, err = here(*arguments, "--json")
+    data = strict(out)
+    assert data["value"] == pytest.approx(truth, abs=5e-6)
+    assert data["stage"].startswith(start)
+
+
+def test_compose(here) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = here("compose", "1,1e-8 x 10", "query(l2, 1) | gaussian(4) x 20", "--delta", "1e-6", "--json")
+    assert (code, err) == (0, "")
+    data = strict(out)
+    assert data["answers"] == 30
+    assert data["delta"] == 1e-6
+    for row in ("basic", "exact"):
+        assert 0 <= data[row]["lower"] <= data[row]["upper"]
+    assert data["exact"]["upper"] < data["basic"]["lower"]
+    code, out, _ = here("compose", "0.1 x 100")
+    assert code == 0
+    assert "basic" in out
+    assert "exact" in out
+    # δ spent already: nothing is promised.
+    _, out, _ = here("compose", "1,1e-3 x 10", "--delta", "1e-6", "--json")
+    assert strict(out)["exact"]["upper"] == "inf"
+
+
+def test_composition_of_bits_does_not_claim_too_much(here) -> None:  # type: ignore[no-untyped-def]
+    # Five one-hot vectors with bits kept with probability ¾: ten bits of loss ±ln 3, so at δ = 0.01
+    # δ(ε) = Σ C(10,k) max(0, 3^(10−k) − e^ε 3^k)/4^10.
+    _, out, _ = here("compose", "onehot(2) | flip(0.75) x 5", "--delta", "0.01", "--json")
+    exact = strict(out)["exact"]
+
+    def delta(epsilon: float) -> float:
+        return sum(math.comb(10, k) * max(0.0, 3 ** (10 - k) - math.exp(epsilon) * 3**k) for k in range(11)) / 4**10
+
+    assert delta(exact["upper"]) <= 0.01 * (1 + 1e-9)
+    assert delta(exact["lower"]) >= 0.01 * (1 - 1e-9)
+
+
+def test_gallery(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    figure, page = tmp_path / "deep" / "gallery.svg", tmp_path / "gallery.html"
+    code, out, err = here("gallery", "--only", "adept", "--only", "copy", "--figure", str(figure), "--html", str(page))
+    assert code == 0
+    assert figure.read_text(encoding="utf-8").startswith("<?xml")
+    assert "ADePT" in page.read_text(encoding="utf-8")
+    assert str(figure) in err
+    assert str(figure) not in out
+    assert "refuted" in out
+    code, out, _ = here("gallery", "--only", "adept", "--json")
+    (data,) = strict(out)  # type: ignore[misc]
+    jsonschema.validate(data, SCHEMA)
+
+
+def test_an_unexpected_verdict_in_the_gallery_is_an_alarm(here, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    from dataclasses import replace
+
+    from dpassay.claims import REGISTRY
+
+    monkeypatch.setitem(REGISTRY, "laplace", replace(REGISTRY["laplace"], expected="refuted"))
+    code, _, err = here("gallery", "--only", "laplace")
+    assert code == 1
+    assert "not as expected: laplace" in err
+
+
+def test_stages_are_listed(here) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("check", "--stages")
+    assert code == 0
+    for stage in ("clip(norm, radius)", "laplace(scale)", "dropout(mu)", "exponential(rate)"):
+        assert stage in out
+
+
+def test_published_claims_by_name(here) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("check", "adept", "--set", "C=2", "--dim", "1024", "--json")
+    assert code == 1
+    assert strict(out)["epsilon"]["lower"] == pytest.approx(32, rel=1e-12)
+    assert here("check", "coin-flip")[0] == 0
