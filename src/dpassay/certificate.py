@@ -196,8 +196,9 @@ def _evidence(verdict: Verdict) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
     if verdict.witness is not None:
         witness = verdict.witness
-        step = {"step": "witness", "blocks": pair_data(witness.pair), "event": witness.event}
-        if witness.event:
+        event = witness.event if _checkable(verdict) else ""
+        step = {"step": "witness", "blocks": pair_data(witness.pair), "event": event}
+        if event:
             step |= {"log_p": _pair(witness.log_p), "log_q": _pair(witness.log_q)}
         steps.append(step)
     steps.append(_bounds("epsilon", verdict.epsilon.lower, verdict.epsilon.upper, verdict))
@@ -216,6 +217,14 @@ def _evidence(verdict: Verdict) -> list[dict[str, Any]]:
                 }
             )
     return steps
+
+
+def _checkable(verdict: Verdict) -> bool:
+    """Whether `verification` can recompute the event's probabilities; where not, the pair's bounds speak alone."""
+    noises = [verdict.mechanism.stages[i] for i in verdict.mechanism.noise_positions]
+    if any(isinstance(stage, BitNoise) for stage in noises):
+        return verdict.delta is None
+    return not any(isinstance(stage, Additive) and isinstance(stage.noise, OneSided) for stage in noises)
 
 
 def _bounds(quantity: str, lower: float, upper: float, verdict: Verdict) -> dict[str, Any]:

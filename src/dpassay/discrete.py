@@ -108,7 +108,14 @@ def _envelope(p: Number, q: Number) -> AtomLoss:
 
     Where the slope of the envelope changes by s at z, Q has mass s and P has z·s.
     """
-    lines = [(ONE, ONE), (p, q), (1 - p, 1 - q), (q, p), (1 - q, 1 - p), (ZERO, ZERO)]  # height, fall
+    lines: list[tuple[Number, Number]] = []  # height at z = 0, and fall
+    for height, fall in [(ONE, ONE), (p, q), (1 - p, 1 - q), (q, p), (1 - q, 1 - p), (ZERO, ZERO)]:
+        # Lines that fall alike up to rounding are one.
+        twins = [i for i, line in enumerate(lines) if abs(line[1] - fall).b < iv.mpf("1e-40")]
+        if twins:
+            lines[twins[0]] = maximum(lines[twins[0]][0], height), maximum(lines[twins[0]][1], fall)
+        else:
+            lines.append((height, fall))
     lines.sort(key=lambda line: (-float(line[0].mid), -float(line[1].mid)))
     here, atoms = lines[0], []
     while here[1].b > 0:

@@ -39,7 +39,7 @@ from dpassay.region import (
     Region,
     Sphere,
 )
-from dpassay.stages import Dropout, Keeps, Reach, Squash
+from dpassay.stages import Binary, Dropout, Keeps, Reach, Squash
 from dpassay.theorems import Theorem
 
 INF = float("inf")
@@ -143,6 +143,8 @@ def _keeps(pipeline: Pipeline, position: int) -> Keeps:
         # A squashed value has no far-out events any more, and behind a sigmoid no signs.
         lost = (stage.keeps == "tails" and squashed) or (stage.keeps == "signs" and squashed == "sigmoid")
         kept.add("nothing" if lost else stage.keeps)
+        if isinstance(stage, Binary):
+            squashed = "sigmoid"  # bits have no signs either
         if isinstance(stage, Squash):
             squashed = "sigmoid" if "sigmoid" in (squashed, stage.kind) else stage.kind
     if "nothing" in kept or {"tails", "signs"} <= kept:
@@ -161,7 +163,7 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Prof
     assert isinstance(stage, NoiseStage)
     profile = discrete_profile(stage, reach, pushed)
     whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
-    return profile if whole else replace(profile, candidates=())
+    return profile if whole else replace(profile, candidates=(), pure_from_tails=None, pair=None)
 
 
 def reach_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Reach:
@@ -194,10 +196,13 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
         return []
     sources = [region.farthest(q) for q in (1.0, 2.0, INF)]
     if isinstance(region, Everything):
-        sources = [Everything(region.dim).farthest(1, size) for size in (1, 1000)]
+        sources = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
     pairs = []
     for source in sources:
-        x, y = (run(pipeline.stages[start:position], v[None, :], rng)[0] for v in (source.first, source.second))
+        ends = np.stack([source.first, source.second])
+        if isinstance(region, Box):  # its corners may be limits that are never reached
+            ends = ends.mean(axis=0) + (ends - ends.mean(axis=0)) * (1 - 1e-6)
+        x, y = run(pipeline.stages[start:position], ends, rng)
         # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
         pairs.append(Pair.of(x, x + (y - x) * (1 - 1e-9)) if not _whole(x, y) else Pair.of(x, y))
     return pairs

@@ -80,6 +80,13 @@ def _largest_norm(region: Region, p: float) -> float:
     return 1.0 if isinstance(region, OneHot) else INF
 
 
+def _of_any_function(before: Reach, dim: int) -> Reach:
+    """Everything, for the worst function; but of a constant every function makes a constant."""
+    if before.region.diameter(INF) == 0:
+        return Reach(Box.cube(0, 0, dim), before.exact)
+    return Reach(Everything(dim), before.exact)
+
+
 def _surrounds_zero(region: Region) -> bool:
     """Whether every direction, scaled down, lies in the region and two such points can be neighbours."""
     if isinstance(region, Box):
@@ -102,7 +109,7 @@ class Encode:
 
     def reach(self, before: Reach) -> Reach:
         """Anything: the encoder may be any function."""
-        return Reach(Everything(self.dim))
+        return _of_any_function(before, self.dim)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Apply the function, if one was given; vectors pass as they are."""
@@ -361,7 +368,7 @@ class Function:
 
     def reach(self, before: Reach) -> Reach:
         """Anything."""
-        return Reach(Everything(self.dim or before.region.dim))
+        return _of_any_function(before, self.dim or before.region.dim)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Apply it, if one was given."""

@@ -57,7 +57,11 @@ def numbers(value: object) -> list[tuple[str, str]]:
     if isinstance(value, dict):
         return [pair for item in value.values() for pair in numbers(item)]
     if isinstance(value, list):
-        if len(value) == 2 and all(isinstance(v, str) for v in value) and all(set(v) <= set("-+.e0123456789") for v in value):
+        if (
+            len(value) == 2
+            and all(isinstance(v, str) for v in value)
+            and all(set(v) <= set("-+.e0123456789") for v in value)
+        ):
             return [(value[0], value[1])]
         return [pair for item in value for pair in numbers(item)]
     return []
@@ -125,7 +129,7 @@ def test_a_failed_replacement_leaves_nothing(tmp_path: Path) -> None:
 
 def test_text_that_is_not_ascii(tmp_path: Path) -> None:
     claim = REGISTRY["adept"]
-    named = type(claim)("ε-Ädept \u2028 \"quoted\"", claim.pipeline, 1, dim=2, parameters={"C": 1}, source="Łódź 你好")
+    named = type(claim)('ε-Ädept \u2028 "quoted"', claim.pipeline, 1, dim=2, parameters={"C": 1}, source="Łódź 你好")
     save(check(named), tmp_path / "x.json")
     steps = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["steps"]
     assert steps[0]["name"] == named.name

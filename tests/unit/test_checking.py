@@ -68,7 +68,9 @@ def test_the_classic_formula_is_judged_exactly_and_warned_of() -> None:
 
 def test_other_warnings() -> None:
     assert any("pure DP" in w for w in check("clip(l2, 1) | gaussian(5)", epsilon=1, dim=2).warnings)
-    assert any("delta is large" in w for w in check("clip(l1, 1) | laplace(5)", epsilon=1, delta="0.01", dim=2).warnings)
+    assert any(
+        "delta is large" in w for w in check("clip(l1, 1) | laplace(5)", epsilon=1, delta="0.01", dim=2).warnings
+    )
     assert check("clip(l1, 1) | laplace(5)", epsilon=1, delta="1e-6", dim=2).warnings == ()
 
 

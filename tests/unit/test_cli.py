@@ -63,7 +63,7 @@ def strict(text: str) -> dict:  # type: ignore[type-arg]
     [
         ("clip(l2, C) | laplace(2*C/eps)", ["--set", "C=1", "--dim", "32"], "REFUTED", 1, "[5.656854249, 5.656854250]"),
         ("clip(l1, C) | laplace(2*C/eps)", ["--set", "C=1", "--dim", "32"], "PROVEN", 0, "1"),
-        ("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", ["--set", "C=1", "--dim", "32"], "PROVEN", 0, "1"),
+        ("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", ["--set", "C=1", "--dim", "32"], "PROVEN", 0, "[0.9999999999, 1]"),
         ("encode | laplace(1/eps)", ["--dim", "8"], "REFUTED", 1, "inf"),
     ],
 )
@@ -72,8 +72,8 @@ def test_first_commands(pipeline: str, options: list[str], word: str, code: int,
     assert done.returncode == code
     assert done.stderr == ""
     assert word in done.stdout
-    shown = re.search(r"true epsilon +(\S.*?) *[│|]", done.stdout)[1]
-    assert shown == interval or shown in ("[0.9999999999, 1]", "[1, 1.000000000]")
+    shown = re.search(r"true epsilon {2,}(\S.*?) *│", done.stdout)[1]
+    assert shown == interval
     if code:
         assert "Nothing bounds" in done.stdout or "11.3137 apart in l1" in done.stdout
 
@@ -99,7 +99,9 @@ def test_json_is_all_there_is_on_stdout() -> None:
     jsonschema.validate(data, SCHEMA)
     assert data["verdict"] == "refuted"
     assert data["epsilon"]["lower"] <= math.sqrt(32) <= data["epsilon"]["upper"]
-    infinite = strict(run("check", "--pipeline", "encode | laplace(1)", "--dim", "2", "--epsilon", "1", "--json").stdout)
+    infinite = strict(
+        run("check", "--pipeline", "encode | laplace(1)", "--dim", "2", "--epsilon", "1", "--json").stdout
+    )
     jsonschema.validate(infinite, SCHEMA)
     assert infinite["epsilon"]["upper"] == "inf"
 
@@ -176,7 +178,10 @@ BAD = [
     *([*P, "--set", "C=1", "--epsilon", "1", "--dim", n] for n in ("0", "-1", "1000000000", "x", "1.5", "nan", "")),
     [*P, "--set", "C=1", "--epsilon", "1"],
     # scale and other parameters
-    *([*P, "--set", f"C={c}", "--dim", "4", "--epsilon", "1"] for c in ("0", "-1", "nan", "inf", "1/0", "a", "", "9" * 2000)),
+    *(
+        [*P, "--set", f"C={c}", "--dim", "4", "--epsilon", "1"]
+        for c in ("0", "-1", "nan", "inf", "1/0", "a", "", "9" * 2000)
+    ),
     *(
         ["check", "--pipeline", f"clip(l1, 1) | {noise}", "--dim", "4", "--epsilon", "1"]
         for noise in ("laplace(0)", "laplace(-1)", "gaussian(0)", "gaussian(1/0)", "flip(2)", "flip(0.5)", "onehot(0)")
@@ -218,7 +223,10 @@ BAD = [
     ["gallery", "--only", "laplace", "--html", "/"],
     # compose
     ["compose"],
-    *(["compose", a] for a in ("", "x", "1 x", "1 x 0", "1 x 1e9", "1 x 99999999999", "1,1", "1,x", "nan", "inf", "foo(1)")),
+    *(
+        ["compose", a]
+        for a in ("", "x", "1 x", "1 x 0", "1 x 1e9", "1 x 99999999999", "1,1", "1,x", "nan", "inf", "foo(1)")
+    ),
     *(["compose", "1", "--delta", d] for d in ("1", "-1", "nan", "x", "", "1/3")),
     ["compose", "1", "--delta", "1/3", "--json"],
     ["compose", "clip(l2, 1) | laplace(1)"],
@@ -303,7 +311,7 @@ def test_bad_input_in_a_process_of_its_own(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-310"), ("0", "0.9999999999"), ("1", "0.999999")])
 def test_extreme_deltas_do_not_hang(epsilon: str, delta: str) -> None:
-    done = run("calibrate", "gaussian", "--epsilon", epsilon, "--delta", delta, timeout=20)
+    done = run("calibrate", "gaussian", "--epsilon", epsilon, "--delta", delta, timeout=10)
     assert done.returncode in (0, 2)
     assert "Traceback" not in done.stderr
 

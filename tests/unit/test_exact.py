@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 from mpmath import mp
-from oracles import laplace_sum_delta
 
 from dpassay.curves import DropoutCurve
 from dpassay.enclosure import INFINITY, down, number, up
@@ -19,6 +18,7 @@ from dpassay.neighbours import Neighbours
 from dpassay.profile import Profile
 from dpassay.region import Ball, Both, Box
 from dpassay.theorems import Theorem
+from oracles import laplace_sum_delta
 
 
 def profile(text: str, dim: int | None = None, neighbours: str | None = None, **values: object) -> Profile:
@@ -130,7 +130,12 @@ def test_where_the_worst_pair_is_known() -> None:
 
 
 def test_bounds_meet_where_the_worst_pair_is_known() -> None:
-    for text in ("squash(tanh) | laplace(3)", "clip(l1, 1) | laplace(1)", "minmax | laplace(2)", "onehot(4) | laplace(1)"):
+    for text in (
+        "squash(tanh) | laplace(3)",
+        "clip(l1, 1) | laplace(1)",
+        "minmax | laplace(2)",
+        "onehot(4) | laplace(1)",
+    ):
         found = profile(text, 4).delta(number("0.5"))
         assert up(found) - down(found) <= 1e-3 * up(found), text
 

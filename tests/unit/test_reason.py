@@ -10,7 +10,12 @@ from dpassay.claims import REGISTRY
 CASES = [
     ("clip(l2, 1) | laplace(2)", 32, {"epsilon": 1}, ["l1", "11.3137", "5.65685", "5.657 times", "claimed 1"]),
     ("query(l2, 1) | laplace(0.5)", 4, {"epsilon": 1}, ["neighbours' answers", "2 apart in l1"]),
-    ("query(l2, 1) | gaussian(0.48448)", 1, {"epsilon": 10, "delta": "1e-5"}, ["1 apart in l2", "2265", "claimed 1e-05"]),
+    (
+        "query(l2, 1) | gaussian(0.48448)",
+        1,
+        {"epsilon": 10, "delta": "1e-5"},
+        ["1 apart in l2", "2265", "claimed 1e-05"],
+    ),
     ("encode | laplace(1)", 8, {"epsilon": 1}, ["Nothing bounds", "infinite"]),
     ("encode", 8, {"epsilon": 1}, ["Nothing is random", "infinite"]),
     ("binary(1, 1) | flip(0.9)", 4, {"epsilon": 1}, ["12 bits"]),

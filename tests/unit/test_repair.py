@@ -124,8 +124,12 @@ def test_values() -> None:
 
 
 def test_the_kind_that_was_used_comes_first() -> None:
-    assert "gaussian" in str(refuted("clip(l2, 1) | gaussian(1)", 4, {"epsilon": "1", "delta": "1e-6"}).repairs[0].mechanism)
-    assert "laplace" in str(refuted("clip(l2, 1) | laplace(1)", 4, {"epsilon": "1", "delta": "1e-6"}).repairs[0].mechanism)
+    assert "gaussian" in str(
+        refuted("clip(l2, 1) | gaussian(1)", 4, {"epsilon": "1", "delta": "1e-6"}).repairs[0].mechanism
+    )
+    assert "laplace" in str(
+        refuted("clip(l2, 1) | laplace(1)", 4, {"epsilon": "1", "delta": "1e-6"}).repairs[0].mechanism
+    )
 
 
 def test_advice_where_no_noise_helps() -> None:

@@ -38,7 +38,16 @@ def test_text() -> None:
 
 def test_terminal() -> None:
     text = shown(refuted())
-    for word in ("REFUTED", "5.656854249", "0.176777 × 32", "laplace(11.3", "repair", "what holds", "event", "rests on"):
+    for word in (
+        "REFUTED",
+        "5.656854249",
+        "0.176777 × 32",
+        "laplace(11.3",
+        "repair",
+        "what holds",
+        "event",
+        "rests on",
+    ):
         assert word in text, word
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "mpi(" not in text

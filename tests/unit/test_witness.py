@@ -29,7 +29,9 @@ def upper(value: object) -> mpf:
     return mp.make_mpf(value._mpi_[1])
 
 
-def refuted(text: str, dim: int | None = None, neighbours: str | None = None, **claim: object) -> tuple[Verdict, Witness]:
+def refuted(
+    text: str, dim: int | None = None, neighbours: str | None = None, **claim: object
+) -> tuple[Verdict, Witness]:
     verdict = check(text, dim=dim, neighbours=neighbours, **claim)
     assert verdict.word == "refuted"
     assert verdict.witness is not None
@@ -67,7 +69,9 @@ def inside(text: str, dim: int | None, witness: Witness) -> None:
 
 
 def gaps(witness: Witness) -> list[mpf]:
-    return [abs(mpf(repr(float(b.x.mid))) - mpf(repr(float(b.y.mid)))) for b in witness.pair.blocks for _ in range(b.count)]
+    return [
+        abs(mpf(repr(float(b.x.mid))) - mpf(repr(float(b.y.mid)))) for b in witness.pair.blocks for _ in range(b.count)
+    ]
 
 
 def normal_tail(z: mpf) -> mpf:

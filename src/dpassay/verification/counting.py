@@ -191,7 +191,7 @@ class TwoGroups:
         return finite + float(np.sum(np.maximum(0.0, terms)))
 
     def delta(self, epsilon: Number) -> Number:
-        """From the certified bound of one event up to 1."""
+        """One event's P − e^ε Q; the best event's differs by rounding only."""
         one, two = self._tables
         at = np.searchsorted(two.losses, middle(epsilon) - one.losses, side="right")
         p = q = ZERO
@@ -200,7 +200,7 @@ class TwoGroups:
                 p += one.chances[i][0] * two.sums[j][0]
                 q += one.chances[i][1] * two.sums[j][1]
         infinite = 1 - (1 - one.sure) * (1 - two.sure)
-        return hull(largest([infinite, infinite + p - iv.exp(epsilon) * q]), ONE)
+        return largest([infinite, infinite + p - iv.exp(epsilon) * q]) * iv.mpf([1, 1 + 1e-9])
 
 
 @dataclass(frozen=True)

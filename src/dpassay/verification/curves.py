@@ -28,7 +28,7 @@ from dpassay.verification.numbers import (
 )
 
 # A lattice is made finer until its bounds are this close, relatively.
-_SHARP = ((1 << 12, 1e-4), (1 << 14, 1e-3), (1 << 16, 1.0))
+_SHARP = ((1 << 12, 1e-3), (1 << 14, 5e-3), (1 << 16, 1.0))
 
 
 class Curve(Protocol):
@@ -128,7 +128,7 @@ class TwoKinds:
         return self.groups.pure
 
     def delta(self, epsilon: Number) -> Number:
-        """From one event's bound up to 1."""
+        """One event's P − e^ε Q, nearly the best event's."""
         return self.groups.delta(epsilon)
 
     def epsilon(self, delta: Number) -> Number:
@@ -141,9 +141,10 @@ class TwoKinds:
             half = (low + high) / 2
             low, high = (half, high) if self.groups.rough(half) > target else (low, half)
         for slack in (1e-8, 1e-6, 1e-4, 1e-2):
-            if self.delta(iv.mpf(low * (1 - slack))).a > delta.b:
-                return hull(iv.mpf(low * (1 - slack)), self.pure)
-        return hull(ZERO, self.pure)
+            shown = iv.mpf(low * (1 - slack))
+            if self.delta(shown).a > delta.b:
+                return hull(shown, iv.mpf(low * (1 + slack)))
+        return ZERO
 
 
 @dataclass(frozen=True)
@@ -204,15 +205,15 @@ class Leak:
     @property
     def pure(self) -> Number:
         """Infinite."""
-        return INF if self.chance.a > 0 else hull(ZERO, INF)
+        return INF if self.chance.a > 0 else ZERO
 
     def delta(self, epsilon: Number) -> Number:
-        """At least that probability."""
-        return hull(self.chance, ONE)
+        """That probability."""
+        return self.chance
 
     def epsilon(self, delta: Number) -> Number:
         """Infinite if δ is below it."""
-        return INF if self.chance.a > delta.b else hull(ZERO, INF)
+        return INF if self.chance.a > delta.b else ZERO
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ _KEEPS = {
 }
 
 
+Ends = tuple[Number, Number]
+
+
 @dataclass(frozen=True)
 class Bounds:
     """Curves of real pairs (from below), curves for all pairs (from above), and a bound for δ = 0 alone."""
@@ -34,20 +37,28 @@ class Bounds:
     uppers: tuple[Curve, ...]
     rare: Number = ZERO
 
-    def pure(self) -> Number:
-        """ε at δ = 0, within bounds."""
+    def pure_ends(self) -> Ends:
+        """The best lower and the best upper bound on ε at δ = 0."""
         low = largest([ZERO, self.rare, *(curve.pure for curve in self.lowers)])
-        return _joined(low, smallest([INF, *(curve.pure for curve in self.uppers)]))
+        return low, smallest([INF, *(curve.pure for curve in self.uppers)])
+
+    def delta_ends(self, epsilon: Number) -> Ends:
+        """The best lower and the best upper bound on δ at an ε."""
+        low = largest([ZERO, *(curve.delta(epsilon) for curve in self.lowers)])
+        return low, smallest([ONE, *(curve.delta(epsilon) for curve in self.uppers)])
+
+    def epsilon_ends(self, delta: Number) -> Ends:
+        """The best lower and the best upper bound on ε at a δ > 0."""
+        low = largest([ZERO, *(curve.epsilon(delta) for curve in self.lowers)])
+        return low, smallest([INF, *(curve.epsilon(delta) for curve in self.uppers)])
+
+    def pure(self) -> Number:
+        """ε at δ = 0, from a lower to an upper bound."""
+        return _joined(*self.pure_ends())
 
     def delta(self, epsilon: Number) -> Number:
-        """δ at an ε, within bounds."""
-        low = largest([ZERO, *(curve.delta(epsilon) for curve in self.lowers)])
-        return _joined(low, smallest([ONE, *(curve.delta(epsilon) for curve in self.uppers)]))
-
-    def epsilon(self, delta: Number) -> Number:
-        """ε at a δ > 0, within bounds."""
-        low = largest([ZERO, *(curve.epsilon(delta) for curve in self.lowers)])
-        return _joined(low, smallest([INF, *(curve.epsilon(delta) for curve in self.uppers)]))
+        """δ at an ε, from a lower to an upper bound."""
+        return _joined(*self.delta_ends(epsilon))
 
     @property
     def quick(self) -> list[Curve]:

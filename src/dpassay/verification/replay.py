@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from dpassay.errors import CertificateError
 from dpassay.verification.ceilings import sharpen
 from dpassay.verification.fields import Bounded, Claim, Decision, Holds, Repair, StageStep, Witness
-from dpassay.verification.mechanism import Bounds, analyse
-from dpassay.verification.numbers import INF, Number, hull, iv, largest, show, smallest
+from dpassay.verification.mechanism import Bounds, Ends, analyse
+from dpassay.verification.numbers import INF, Number, iv, largest, show, smallest
 from dpassay.verification.reading import Certificate
 from dpassay.verification.regions import NOISES, Reach, Stage, after, contains, equal_sets, everything
 from dpassay.verification.text import Call, disagreement, read_text
@@ -127,24 +127,25 @@ class _Model:
         if step.quantity == "delta":
             if self.pure:
                 raise CertificateError("bounds on delta are given, but no delta is claimed")
-            mine = self.bounds.delta(claim.epsilon)
+            low, high = self.bounds.delta_ends(claim.epsilon)
         else:
-            mine = self.agreeing(self.bounds.pure() if self.pure else self.bounds.epsilon(claim.delta))
+            low, high = self.bounds.pure_ends() if self.pure else self.agreeing(self.bounds.epsilon_ends(claim.delta))
         closed = self.pure or self.bounds.closed
         # Pairs that were carried through stages in doubles are known to nine digits only.
         carried = any(not self.reaches[i].exact for i, stage in enumerate(self.stages) if stage.name in NOISES)
         strong, weak = ("1e-6", "1e-4") if carried else ("1e-9", "1e-9")
-        _compare(step, mine, *((strong, weak) if closed else (_PROOF, "0.05")))
-        return f"{step.quantity} lies between {show(iv.mpf(mine.a))} and {show(iv.mpf(mine.b))}"
+        _compare(step, low, high, *((strong, weak) if closed else (_PROOF, "0.05")))
+        return f"{step.quantity} lies between {show(iv.mpf(low.a))} and {show(iv.mpf(high.b))}"
 
-    def agreeing(self, epsilon: Number) -> Number:
+    def agreeing(self, ends: Ends) -> Ends:
         """ε at δ > 0, cut to what is known of δ: both are one statement."""
         claimed, verdict = self.claim.epsilon, self.verdict()
-        if verdict == "proven" and epsilon.b > claimed.b:
-            return hull(smallest([epsilon, claimed]), claimed)
-        if verdict == "refuted" and epsilon.a < claimed.a:
-            return hull(claimed, largest([epsilon, claimed]))
-        return epsilon
+        low, high = ends
+        if verdict == "proven" and high.b > claimed.b:
+            return smallest([low, claimed]), claimed
+        if verdict == "refuted" and low.a < claimed.a:
+            return claimed, largest([high, claimed])
+        return ends
 
     def verdict(self) -> str:
         """What these bounds say of the claim."""
@@ -253,19 +254,18 @@ def _told(reach: Reach) -> str:
     return f"{shape.kind}{size} in dimension {shape.dim}{'' if reach.exact else ' or less'}"
 
 
-def _compare(step: Bounded, mine: Number, strong: str, weak: str) -> None:
-    """Both ends must be ours: no better than can be proved, and not much worse."""
+def _compare(step: Bounded, low: Number, high: Number, strong: str, weak: str) -> None:
+    """Both ends must be ours, up to rounding: no better than can be proved, and not much worse."""
     what, lower, upper = step.quantity, step.lower, step.upper
-    low, high = iv.mpf(mine.a), iv.mpf(mine.b)
     if lower.a > upper.b:
         raise CertificateError(f"the lower bound {show(lower)} is above the upper bound {show(upper)}")
-    if _beyond(lower, low, strong):
+    if _beyond(lower, iv.mpf(low.b), strong):
         raise CertificateError(f"{what} is said to be at least {show(lower)}; only {show(low)} can be shown")
-    if _beyond(high, upper, strong):
+    if _beyond(iv.mpf(high.a), upper, strong):
         raise CertificateError(f"{what} is said to be at most {show(upper)}; only {show(high)} can be proved")
-    if _beyond(low, lower, weak):
+    if _beyond(iv.mpf(low.a), lower, weak):
         raise CertificateError(f"{what} is said to be at least {show(lower)}, but it is at least {show(low)}")
-    if _beyond(upper, high, weak):
+    if _beyond(upper, iv.mpf(high.b), weak):
         raise CertificateError(f"{what} is said to be at most {show(upper)}, but at most {show(high)} follows")
 
 
