@@ -133,7 +133,7 @@ class Dropped:
 
     def _behind(self, inner: Number) -> Number:
         ends = [
-            INF if end == INF else iv.mpf(end) + iv.log((1 - self.mu) + self.mu * iv.exp(-iv.mpf(end)))
+            INF if end == INF else iv.mpf(end) + iv.log(1 - self.mu * (1 - iv.exp(-iv.mpf(end))))
             for end in (inner.a, inner.b)
         ]
         return hull(*ends)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -201,6 +202,34 @@ class TwoGroups:
                 q += one.chances[i][1] * two.sums[j][1]
         infinite = 1 - (1 - one.sure) * (1 - two.sure)
         return largest([infinite, infinite + p - iv.exp(epsilon) * q]) * iv.mpf([1, 1 + 1e-9])
+
+
+def loss_above(groups: Sequence[EqualBits], epsilon: Number) -> tuple[Number, Number] | None:
+    """P and Q that the summed loss of some groups of bits exceeds ε; losses within 10⁻¹² of it may count or not.
+
+    None where there are too many sums to look at.
+    """
+    *others, last = sorted((_Table.of(bits) for bits in groups), key=lambda table: len(table.chances))
+    sums = [(0.0, ONE, ONE)]
+    for table in others:
+        if len(sums) * len(table.chances) > MOST_IN_TABLE:
+            return None
+        rows = list(zip(table.losses.tolist(), table.chances, strict=True))
+        sums = [(loss + more, a * p, b * q) for loss, a, b in sums for more, (p, q) in rows]
+    finite = ONE
+    for table in (*others, last):
+        finite *= 1 - table.sure
+    ends = []
+    for sign in (1, -1):
+        threshold = middle(epsilon) + sign * 1e-12 * max(1.0, middle(epsilon))
+        p = q = ZERO
+        for loss, a, b in sums:
+            at = int(np.searchsorted(last.losses, threshold - loss, side="right"))
+            if at < len(last.sums):
+                p, q = p + a * last.sums[at][0], q + b * last.sums[at][1]
+        ends.append((p, q))
+    infinite = ZERO if finite.a == 1 else 1 - finite
+    return hull(ends[0][0] + infinite, ends[1][0] + infinite), hull(ends[0][1], ends[1][1])
 
 
 @dataclass(frozen=True)

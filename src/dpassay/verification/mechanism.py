@@ -130,6 +130,8 @@ def kept_after(stages: Sequence[Stage]) -> str:
         # What was squashed has no far-out values any more, and behind a sigmoid all signs are the same.
         lost = (what == "tails" and squashed) or (what == "signs" and squashed == "sigmoid")
         kept.add("nothing" if lost else what)
+        if stage.name == "binary":
+            squashed = "sigmoid"  # bits have no signs either
         if stage.name == "squash":
             squashed = "sigmoid" if "sigmoid" in (squashed, stage.words["kind"]) else "tanh"
     if "nothing" in kept or {"tails", "signs"} <= kept:

@@ -239,7 +239,10 @@ def _after(stage: Stage, before: Reach, dim: int) -> Reach:
     if stage.name in rules:
         return rules[stage.name](stage, before)
     if stage.name in ("encode", "decode"):
-        return Reach(everything(dim if stage.name == "encode" else shape.dim), True)
+        # Any function, the worst one; but of a constant every function makes a constant.
+        size = dim if stage.name == "encode" else shape.dim
+        constant = diameter(shape, INFINITE).b <= 0
+        return Reach(cube(ZERO, ZERO, size) if constant else everything(size), before.exact)
     if stage.name == "dropout":
         return before
     if stage.name == "query":

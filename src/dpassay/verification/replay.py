@@ -101,8 +101,9 @@ class _Model:
             if why:
                 raise CertificateError(f"{step.stage.name} is not what the claim's text says: {why}")
         mine = after(step.stage, before, self.claim.dim)
-        if step.stage.name == "decode" and step.shape == everything(self.claim.dim):
-            mine = replace(mine, shape=step.shape)  # a function may go back to the pipeline's own dimension
+        if step.stage.name == "decode" and step.shape.dim == self.claim.dim:
+            # A function may go back to the pipeline's own dimension.
+            mine = after(replace(step.stage, name="encode"), before, self.claim.dim)
         if equal_sets(mine.shape, step.shape):
             if step.exact != mine.exact:
                 word = "can" if mine.exact else "need not"

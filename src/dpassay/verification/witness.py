@@ -8,6 +8,7 @@ from dataclasses import replace
 from dpassay.errors import CertificateError
 from dpassay.verification import normal
 from dpassay.verification.ceilings import before_dropout
+from dpassay.verification.counting import EqualBits, loss_above
 from dpassay.verification.discrete import choice_chances, noised_bits
 from dpassay.verification.fields import Claim, Witness
 from dpassay.verification.mechanism import (
@@ -22,11 +23,14 @@ from dpassay.verification.pairs import Pair, alike, differing, distance, lies_in
 from dpassay.verification.regions import ADDITIVE, NOISES, Reach, Stage
 
 Logs = tuple[Number, Number]
+_NOTHING = iv.mpf("1e-40")
 _BEYOND = "every differing coordinate lies at or beyond the first value, on the side away from the second"
 _RATIO = "the log-likelihood ratio of the first value to the second exceeds the claimed epsilon"
 _ABOVE = "the first coordinate is above 0"
 _BITS = "each bit takes the value that speaks most for the first string"
 _CATEGORY = "the first category is put out"
+_OTHER = "the second category is put out"
+_BELOW = "some coordinate lies below the second value, which the second value cannot give"
 _CHOICE = "the first output is chosen"
 _COPY = "the output that the first value gives"
 
@@ -66,9 +70,8 @@ def check_event(witness: Witness, claim: Claim, stages: Sequence[Stage]) -> str:
     """Whether the event's probabilities follow from the pair and the noise, and what they show."""
     if not witness.event:
         return "no single event is named"
-    noises = [stage for stage in stages if stage.name in NOISES]
     mu = dropped(stages, claim.neighbours)
-    logs, sharp = _event(witness, claim, noises[-1] if noises else None, mu)
+    logs, sharp = _event(witness, claim, _noise(stages), mu)
     if mu.b > 0:
         logs = log_sum(log(1 - mu) + logs[0], log(mu) + logs[1]), logs[1]
     for name, recorded, mine in (("log_p", witness.log_p, logs[0]), ("log_q", witness.log_q, logs[1])):
@@ -85,11 +88,23 @@ def check_event(witness: Witness, claim: Claim, stages: Sequence[Stage]) -> str:
     return f"its event has ln P = {show(logs[0])} and ln Q = {show(logs[1])}"
 
 
+def _noise(stages: Sequence[Stage]) -> Stage | None:
+    """The noise that an event speaks of: the last one, or the sum of Gaussians that were added to one another."""
+    noises = [stage for stage in stages if stage.name in NOISES]
+    first = _before_noise(stages)
+    if len(noises) < 2 or first == len(stages) or stages[first] is noises[-1]:
+        return noises[-1] if noises else None
+    if any(noise.name != "gaussian" for noise in noises):
+        raise CertificateError("of a sum of different noises no event is known")
+    square = sum((noise.numbers["sigma"] ** 2 for noise in noises), ZERO)
+    return replace(noises[0], numbers={"sigma": iv.sqrt(square)})
+
+
 def _agrees(recorded: Number, mine: Number, sharp: bool) -> bool:
     """Both ends are ours to nine digits; where both are only bounds they meet, and neither is far wider."""
     ends = [iv.mpf(end) for end in (recorded.a, recorded.b)]
     if sharp:
-        return all(close(end, mine, "1e-9") for end in ends)
+        return all(close(end, mine, "1e-9") or abs(end - mine).b < _NOTHING.a for end in ends)
     return close(recorded, mine, "1e-6") and all(close(end, mine, "0.05") for end in ends)
 
 
@@ -105,13 +120,17 @@ def _event(witness: Witness, claim: Claim, noise: Stage | None, mu: Number) -> t
     if event == _ABOVE and noise is not None and name in ("laplace", "gaussian"):
         chances = [chance_above_zero(noise, value) for value in (pair[0].x, pair[0].y)]
         return (log(chances[0]), log(chances[1])), True
-    if event == _RATIO and noise is not None and name in ("laplace", "gaussian"):
+    if event == _RATIO and noise is not None and name in ("laplace", "gaussian", "bits"):
         return _ratio_event(pair, claim, noise, before_dropout(claim.epsilon, mu))
     if event == _BITS and noise is not None and name == "bits":
         return _bits_event(noise, pair), True
-    if event == _CATEGORY and noise is not None and name == "flip":
-        other = (1 - noise.numbers["keep"]) / max(1, noise.wholes["size"] - 1)
-        return (log(noise.numbers["keep"]), log(other)), True
+    if event in (_CATEGORY, _OTHER) and noise is not None and name == "flip":
+        keep = noise.numbers["keep"]
+        logs = log(keep), log((1 - keep) / max(1, noise.wholes["size"] - 1))
+        return (logs if event == _CATEGORY else (logs[1], logs[0])), True
+    if event == _BELOW and noise is not None and name == "onesided":
+        rise = sum((gap * count for gap, count in differing(pair) if gap.a > 0), ZERO)
+        return (log(1 - iv.exp(-rise / noise.numbers["scale"])), -INF), True
     if event == _CHOICE and noise is not None and name == "exponential":
         p, q = choice_chances(noise, pair)[0]
         count = iv.mpf(pair[0].count)
@@ -129,6 +148,12 @@ def _ratio_event(pair: Pair, claim: Claim, noise: Stage, epsilon: Number) -> tup
             normal.log_tail(threshold / mean - mean / 2),
             normal.log_tail(threshold / mean + mean / 2),
         ), True
+    if noise.name == "bits":
+        bits = [EqualBits(p, q, n) for p, q, n in noised_bits(noise, pair) if abs(p - q).b > _NOTHING.a]
+        found = loss_above(bits, epsilon) if bits else None
+        if found is None:
+            raise CertificateError("the loss of so many kinds of bits cannot be re-checked")
+        return (log(found[0]), log(found[1])), False
     curve = laplace_sum([(gap / noise.numbers["scale"], count) for gap, count in differing(pair)])
     p, delta = curve.tail(epsilon), curve.delta(epsilon)
     rest = hull(largest([ZERO, iv.mpf(p.a) - iv.mpf(delta.b)]), largest([ZERO, iv.mpf(p.b) - iv.mpf(delta.a)]))
