@@ -26,7 +26,7 @@ def laplace(epsilon: Any, delta: Any = 0, sensitivity: Any = 1) -> float:
     2.0
     """
     promise = _noisy(guarantee(epsilon, delta))
-    return double_above(laplace_scale(promise, check_positive(sensitivity, "sensitivity")))
+    return _usable(laplace_scale(promise, check_positive(sensitivity, "sensitivity")))
 
 
 def laplace_scale(promise: Guarantee, sensitivity: Number) -> Number:
@@ -41,7 +41,7 @@ def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
     0.49989
     """
     promise = guarantee(epsilon, delta)
-    return double_above(gaussian_sigma(promise, check_positive(sensitivity, "sensitivity")))
+    return _usable(gaussian_sigma(promise, check_positive(sensitivity, "sensitivity")))
 
 
 def gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
@@ -49,10 +49,11 @@ def gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
     epsilon, delta = promise.exact_epsilon, promise.exact_delta
     if delta == 0:
         raise InputError("no Gaussian noise gives pure DP: give a delta above 0, or use laplace")
-    target = math.log(middle(delta))
+    target = middle(iv.log(delta))
 
     def excess(sigma: float) -> float:
-        return math.log(max(middle(GaussianLoss(1 / number(sigma)).delta(epsilon)), 1e-300)) - target
+        value = GaussianLoss(1 / number(sigma)).delta(epsilon)
+        return middle(iv.log(iv.mpf(value.b))) - target if value.b > 0 else -1.0
 
     low = high = 1.0
     while excess(high) > 0:
@@ -60,8 +61,9 @@ def gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
     while excess(low) <= 0:
         low, high = low / 2, low
     _, sigma = falling_root(excess, low, high, 1e-15)
+    step = 2.0**-52
     while GaussianLoss(1 / number(sigma)).delta(epsilon).b > delta.a:
-        sigma = math.nextafter(sigma, math.inf)
+        sigma, step = sigma * (1 + step), 2 * step
     return sensitivity * number(sigma)
 
 
@@ -87,6 +89,13 @@ def flip_keep(epsilon: Number, categories: int = 2) -> Number:
     if categories < 2:
         raise InputError(f"randomized response needs at least 2 categories, got {categories}")
     return iv.exp(epsilon - log_add(epsilon, iv.log(iv.mpf(categories - 1))))
+
+
+def _usable(scale: Number) -> float:
+    double = double_above(scale)
+    if math.isinf(double):
+        raise InputError("so small an epsilon asks for more noise than a double can hold: give a larger epsilon")
+    return double
 
 
 def _noisy(promise: Guarantee) -> Guarantee:

@@ -31,6 +31,7 @@ DELTAS = ("1e-9", "1e-6", "1e-3")
 
 def check(
     subject: Claim | Pipeline | str,
+    /,
     *,
     epsilon: Any = None,
     delta: Any = None,

@@ -47,7 +47,7 @@ class Claim:
         values = {**self.parameters, "eps": self.epsilon, "delta": self.delta}
         return parse(self.pipeline, self.dim, values)
 
-    def __call__(self, **changes: Any) -> Claim:
+    def __call__(self, /, **changes: Any) -> Claim:
         """The same claim with other parameters: epsilon, delta, dim, or one that the text uses."""
         own = {key: changes.pop(key) for key in ("epsilon", "delta", "dim") if key in changes}
         unknown = set(changes) - set(self.parameters)

@@ -7,6 +7,7 @@ mechanism itself failed.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -42,6 +43,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSO
 
 def main() -> None:
     """Run the command line; errors become one clear sentence and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show ε shows a question mark
     try:
         app()
     except MechanismError as error:

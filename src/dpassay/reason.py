@@ -33,9 +33,14 @@ def explain(word: str, pipeline: Pipeline, profile: Profile, promise: Guarantee,
 def _bound(promise: Guarantee, value: Number) -> str:
     # A tie beyond 30 digits goes to the claim.
     if isinstance(promise, PureDP):
-        return f"the true epsilon is at most {_plain(min(up(value), promise.epsilon), 1)}"
-    most = _plain(min(up(value), promise.delta), 1)
+        return f"the true epsilon is at most {_at_most(up(value), promise.epsilon)}"
+    most = _at_most(up(value), promise.delta)
     return f"at epsilon {promise.epsilon:.6g} the true delta is at most {most}"
+
+
+def _at_most(value: float, claimed: float) -> str:
+    rounded = _plain(value, 1)
+    return rounded if float(rounded) < claimed else f"{claimed:.15g}"
 
 
 def _between(promise: Guarantee, value: Number) -> str:
@@ -63,6 +68,8 @@ def _plain(value: float, direction: int) -> str:
 
 def _because(pipeline: Pipeline, profile: Profile) -> str:
     if Theorem.NO_NOISE in profile.theorems:
+        if profile.mu.b > 0:
+            return "Nothing but the dropped words is random, so the output gives the other words away"
         return "Nothing is random, so the output gives the input away"
     if Theorem.UNBOUNDED in profile.theorems:
         return "Nothing bounds the vector before the noise, so two inputs can be arbitrarily far apart"

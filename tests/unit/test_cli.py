@@ -298,6 +298,13 @@ def test_the_sentence_says_what_was_wrong(here, arguments: list[str], said: list
         assert words in err, err
 
 
+@pytest.mark.parametrize("pipeline", ["query(l1, C) | laplace(1)", "query(l1, 1) | laplace(1/eps)"])
+def test_no_option_is_advised_that_a_command_does_not_have(here, pipeline: str) -> None:  # type: ignore[no-untyped-def]
+    _, _, err = here("compose", pipeline)
+    assert "--set" not in err
+    assert "--epsilon" not in err
+
+
 @pytest.mark.parametrize(
     "arguments", [[*GOOD, "--epsilon", "nan"], ["check", "adept", "--set", "self=1"], ["compose", "x"]]
 )

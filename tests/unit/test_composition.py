@@ -225,3 +225,12 @@ def test_an_upper_bound_is_not_shown_as_a_lower_one() -> None:
     answer = mechanism_answer(parse("clip(l2, 1) | laplace(2)", 9))
     assert not answer.exact
     assert float(exact_epsilon([answer], number("1e-6")).a) == 0
+
+
+def test_the_best_of_several_noises_is_composed() -> None:
+    # The first noise hides nothing of unbounded vectors, the second keeps 1-DP.
+    answer = mechanism_answer(parse("encode | laplace(1) | clip(l1, 1) | laplace(2)", 2))
+    assert float(exact_epsilon([answer], number("1e-6")).b) <= 1
+    # And the other way round: what a bounded first noise has hidden stays hidden.
+    answer = mechanism_answer(parse("clip(l1, 1) | laplace(2) | decode | laplace(1)", 2))
+    assert float(exact_epsilon([answer], number("1e-6")).b) <= 1

@@ -29,7 +29,7 @@ def find(name: str) -> Claim:
         return REGISTRY[name]
     near = difflib.get_close_matches(name, REGISTRY, n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
-    raise InputError(f"unknown claim {name!r}{hint} Known: {', '.join(REGISTRY)}")
+    raise InputError(f"unknown claim {name[:60]!r}{hint} Known: {', '.join(REGISTRY)}")
 
 
 class _Claims(ModuleType):

@@ -28,7 +28,8 @@ def short(interval: Interval) -> str:
     """
     if math.isinf(interval.lower):
         return "∞"
-    if f"{interval.lower:.5g}" == f"{interval.upper:.5g}" or interval.width <= 1e-9 * interval.upper:
+    narrow = interval.width <= 1e-9 * interval.upper < math.inf
+    if f"{interval.lower:.5g}" == f"{interval.upper:.5g}" or narrow:
         return f"{(interval.lower + interval.upper) / 2:.5g}"
     return f"[{outward(interval.lower, -1, 4)}, {outward(interval.upper, 1, 4)}]".replace("inf", "∞")
 

@@ -89,8 +89,14 @@ class Outcomes:
         return at_most_one(sum((positive_part(p - rise * q) for p, q in self.chances), ZERO))
 
     def epsilon(self, delta: Number) -> Number:
-        """By bisection."""
-        return invert(self, delta)
+        """By bisection, first in doubles."""
+        pairs = [(middle(p), middle(q)) for p, q in self.chances]
+
+        def rough(epsilon: float) -> float:
+            rise = math.exp(min(epsilon, 700.0))
+            return sum(max(0.0, p - rise * q) for p, q in pairs)
+
+        return invert(self, delta, rough)
 
 
 @dataclass(frozen=True)

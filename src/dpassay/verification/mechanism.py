@@ -84,15 +84,19 @@ def _joined(low: Number, high: Number) -> Number:
     return hull(low, high) if low.a <= high.b else hull(high, low)
 
 
-def analyse(stages: Sequence[Stage], reaches: Sequence[Reach], neighbours: str) -> Bounds:
-    """Bound the loss of a pipeline; reaches[i] is what comes into stage i."""
+def analyse(stages: Sequence[Stage], reaches: Sequence[Reach], neighbours: str, only: Pair | None = None) -> Bounds:
+    """Bound the loss of a pipeline; reaches[i] is what comes into stage i.
+
+    If one pair is given, the bounds from below are those of this pair.
+    """
     positions = [i for i, stage in enumerate(stages) if stage.name in NOISES]
+    pipeline = _Pipeline(stages, reaches, neighbours, only)
     if not positions:
-        bounds = _without_noise(stages, reaches)
+        bounds = _without_noise(pipeline)
     elif len(positions) == 1:
-        bounds = _at(stages, reaches, positions[0], neighbours)
+        bounds = _at(pipeline, positions[0])
     else:
-        bounds = _several(stages, reaches, positions, neighbours)
+        bounds = _several(pipeline, positions)
     mu = dropped(stages, neighbours)
     if mu.b <= 0:
         return bounds
@@ -111,9 +115,28 @@ def dropped(stages: Sequence[Stage], neighbours: str) -> Number:
     return ZERO if kept.a == 1 else 1 - kept
 
 
-def _without_noise(stages: Sequence[Stage], reaches: Sequence[Reach]) -> Bounds:
+@dataclass(frozen=True)
+class _Pipeline:
+    """Stages, what comes into each, and of which neighbours we speak."""
+
+    stages: Sequence[Stage]
+    reaches: Sequence[Reach]
+    neighbours: str
+    only: Pair | None
+
+    def at(self, position: int) -> tuple[Reach, list[Pair]]:
+        """What two neighbours can bring to a noise, and where that is an outer bound, pairs that surely can come."""
+        reach = for_neighbours(self.reaches[position], self.neighbours)
+        if self.only is not None:
+            return replace(reach, exact=False), [self.only]
+        return reach, possible_pairs(self.stages, self.reaches, position, self.neighbours)
+
+
+def _without_noise(pipeline: _Pipeline) -> Bounds:
+    stages, reaches = pipeline.stages, pipeline.reaches
     reach = reaches[-1]
     pairs = [farthest(reach.shape, 1.0)] if reach.exact else passed_on(stages, reaches, len(stages))
+    pairs = pairs if pipeline.only is None else [pipeline.only]
     if any(distance(pair, 1.0).a > 0 for pair in pairs):
         return Bounds((Certain(),), (Certain(),))
     constant = diameter(reach.shape, INFINITE).b <= 0
@@ -149,11 +172,10 @@ def for_neighbours(reach: Reach, neighbours: str) -> Reach:
     raise CertificateError(f"a record added or removed cannot be re-checked for the region {shape.kind}")
 
 
-def _at(stages: Sequence[Stage], reaches: Sequence[Reach], position: int, neighbours: str) -> Bounds:
+def _at(pipeline: _Pipeline, position: int) -> Bounds:
     """The bounds that one noise gives."""
-    stage, reach = stages[position], for_neighbours(reaches[position], neighbours)
-    passed = possible_pairs(stages, reaches, position, neighbours)
-    behind = stages[position + 1 :]
+    stage, behind = pipeline.stages[position], pipeline.stages[position + 1 :]
+    reach, passed = pipeline.at(position)
     if stage.name in ADDITIVE:
         return _additive(stage, reach, passed, kept_after(behind))
     lowers, uppers, rare = discrete_bounds(stage, reach, passed)
@@ -162,14 +184,14 @@ def _at(stages: Sequence[Stage], reaches: Sequence[Reach], position: int, neighb
     return Bounds(tuple(lowers), tuple(uppers), rare)
 
 
-def _several(stages: Sequence[Stage], reaches: Sequence[Reach], positions: list[int], neighbours: str) -> Bounds:
+def _several(pipeline: _Pipeline, positions: list[int]) -> Bounds:
     """Noise behind noise is post-processing: what any of them gives from above holds."""
     first, last = positions[0], positions[-1]
+    stages, reaches = pipeline.stages, pipeline.reaches
     noises = [stages[i] for i in positions]
     if positions == list(range(first, last + 1)) and all(noise.name in ADDITIVE for noise in noises):
-        reach, passed = for_neighbours(reaches[first], neighbours), possible_pairs(stages, reaches, first, neighbours)
-        return _added(noises, reach, passed, kept_after(stages[last + 1 :]))
-    each = [_at(stages, reaches, i, neighbours) for i in positions]
+        return _added(noises, *pipeline.at(first), kept_after(stages[last + 1 :]))
+    each = [_at(pipeline, i) for i in positions]
     lowers = each[-1].lowers if reaches[last].exact else ()
     rare = each[-1].rare if reaches[last].exact else ZERO
     return Bounds(lowers, tuple(curve for bounds in each for curve in bounds.uppers), rare)

@@ -22,7 +22,7 @@ ZERO: Number = iv.mpf(0)
 ONE: Number = iv.mpf(1)
 INF: Number = iv.mpf("inf")
 DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,5})?")
-LARGEST_EXPONENT = 20_000
+LARGEST_EXPONENT = 10_000
 
 
 def number(value: int | float | str) -> Number:

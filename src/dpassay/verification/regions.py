@@ -31,8 +31,7 @@ ADDITIVE = ("laplace", "gaussian", "onesided", "mixture")
 NOISES = (*ADDITIVE, "flip", "bits", "exponential")
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
 SAME = "1e-40"
-# A superset may touch what it contains; 15 digits are more than a double carries.
-TOUCHING = iv.mpf("1e-15")
+_TOUCHING = iv.mpf(SAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +163,10 @@ def contains(outer: Shape, inner: Shape) -> bool:
     if outer.kind == "both":
         return all(contains(part, inner) for part in outer.parts)
     if outer.kind == "ball":
-        return bool(largest_norm(inner, outer.p).b <= (outer.size * (1 + TOUCHING)).b)
+        return bool(largest_norm(inner, outer.p).b <= (outer.size * (1 + _TOUCHING)).b)
     if outer.kind == "box":
         low, high = _range(inner)
-        slack = TOUCHING * largest([abs(low), abs(high)])
+        slack = _TOUCHING * largest([abs(low), abs(high)])
         return all((a - slack).a <= low.a and high.b <= (b + slack).b for a, b, _ in outer.sides)
     return False
 

@@ -16,8 +16,8 @@ from dpassay.verification.regions import NORMS, Shape, Stage
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\*\*|[|(),=+\-*/^])")
 _DEEPEST, _LARGEST_LOG = 100, 10**7
-# A pipeline that was made in Python is written with 12 digits.
-_AGREE = "1e-10"
+# A pipeline that was made in Python is written with the digits of doubles.
+_AGREE = "3e-16"
 _WORDS = (*NORMS, "tanh", "sigmoid")
 _FUNCTIONS = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt}
 _PARAMETERS: dict[str, tuple[str, ...]] = {

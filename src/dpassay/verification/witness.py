@@ -68,8 +68,6 @@ def _before_noise(stages: Sequence[Stage]) -> int:
 
 def check_event(witness: Witness, claim: Claim, stages: Sequence[Stage]) -> str:
     """Whether the event's probabilities follow from the pair and the noise, and what they show."""
-    if not witness.event:
-        return "no single event is named"
     mu = dropped(stages, claim.neighbours)
     logs, sharp = _event(witness, claim, _noise(stages), mu)
     if mu.b > 0:
