@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dpassay.curves import PairCurve, WorstOf
 from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, iv
-from dpassay.errors import InputError
+from dpassay.errors import ExpressionError, InputError
 from dpassay.exact import analyse
 from dpassay.expression import parse
 from dpassay.guarantee import Guarantee, PureDP, guarantee
@@ -130,6 +130,11 @@ def read_answer(text: str, dim: int | None = None) -> Answer:
     if not last.strip().isdecimal() or len(last) > 10 or not 1 <= int(last) <= 1_000_000:
         raise InputError(f"how often must be a whole number from 1 to 1000000, got {last!r} in {text!r}")
     if "(" in body:
-        return mechanism_answer(parse(body, dim), int(last))
+        try:
+            return mechanism_answer(parse(body, dim), int(last))
+        except ExpressionError as error:
+            if not any(option in error.message for option in ("--set", "--epsilon", "--delta")):
+                raise
+            raise ExpressionError("a composed pipeline takes numbers, not names", error.text, error.position) from None
     epsilon, _, delta = body.partition(",")
     return Answer(dominating(guarantee(epsilon.strip(), delta.strip() or 0)), int(last))
