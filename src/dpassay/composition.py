@@ -87,7 +87,7 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
     """
     profile = analyse(pipeline, neighbours or pipeline.neighbours)
     attained = [repr(c.curve.losses) for c in profile.candidates if isinstance(c.curve, PairCurve)]
-    for curve in profile.uppers:
+    for curve in sorted(profile.uppers, key=lambda upper: upper.pure.b):
         single = curve.curves[0] if isinstance(curve, WorstOf) and len(curve.curves) == 1 else curve
         if isinstance(single, PairCurve) and len(single.losses) == 1:
             return Answer(single.losses[0], count, repr(single.losses) in attained)
