@@ -302,6 +302,17 @@ def test_steps_cannot_be_dropped_or_exchanged(adept):
         verify(resigned(backwards))
 
 
+def test_a_pair_without_an_event_must_break_the_claim_itself():
+    """Rounded outputs: the pair speaks by its loss in the far tails."""
+    certificate = certify(check("clip(l2, 1) | laplace(1) | round", epsilon=3, dim=3))
+    witness = certificate["steps"][4]
+    assert (witness["step"], witness["event"]) == ("witness", "")
+    assert "its own epsilon is 3.4641" in verify(certificate).established[4]  # 2√3
+    witness["blocks"][0]["x"] = ["0.0", "0.0"]
+    with pytest.raises(CertificateError, match="the pair does not break the claim: its epsilon is 1.732"):
+        verify(resigned(certificate))
+
+
 def test_all_failures_are_collected(adept):
     tampered = copy.deepcopy(adept)
     tampered["steps"][4]["lower"] = "2.1"
@@ -557,6 +568,25 @@ def test_two_kinds_of_bits_from_below():
     for epsilon in ("0.1", "1", "2.5"):
         truth = oracles.finite_delta(p, q, epsilon)
         assert below(two.delta(number(epsilon))) == pytest.approx(float(truth), rel=1e-12)
+
+
+def test_the_loss_of_some_bits_exceeds_epsilon():
+    """All outputs of three kinds of bits, one by one."""
+    groups = [
+        (Fraction(1, 2), Fraction(1, 5), 3),
+        (Fraction(2, 5), Fraction(3, 5), 2),
+        (Fraction(1, 7), Fraction(1, 3), 2),
+    ]
+    outputs = [(Fraction(1), Fraction(1))]
+    for a, b, count in groups:
+        for _ in range(count):
+            outputs = [(p * x, q * y) for p, q in outputs for x, y in ((a, b), (1 - a, 1 - b))]
+    bits = [counting.EqualBits(*(iv.mpf(v.numerator) / v.denominator for v in (a, b)), n) for a, b, n in groups]
+    for epsilon in (0.1, 1.0, 2.5):
+        above_it = [(p, q) for p, q in outputs if math.log(p / q) > epsilon]
+        p, q = counting.loss_above(bits, iv.mpf(epsilon))
+        assert middle(p) == pytest.approx(float(sum(p for p, _ in above_it)), rel=1e-12)
+        assert middle(q) == pytest.approx(float(sum(q for _, q in above_it)), rel=1e-12)
 
 
 def test_the_dominating_pair_of_a_bit():
