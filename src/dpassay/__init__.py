@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpassay import claims
+    from dpassay.auditing import audit
     from dpassay.certificate import certify, save
     from dpassay.checking import check
     from dpassay.claim import Claim
@@ -43,6 +44,7 @@ _HOMES = {
     "PureDP": "guarantee",
     "Refuted": "verdict",
     "Verdict": "verdict",
+    "audit": "auditing",
     "certify": "certificate",
     "check": "checking",
     "parse": "expression",
@@ -68,6 +70,7 @@ __all__ = [
     "PureDP",
     "Refuted",
     "Verdict",
+    "audit",
     "certify",
     "check",
     "claims",

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from dpassay.enclosure import Number, digits, number
+from dpassay.errors import InputError
 from dpassay.law import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.noise import Additive, BitNoise, Choose, Flip
+from dpassay.pipeline import Pipeline
 from dpassay.region import (
     Apart,
     Ball,
@@ -35,6 +37,7 @@ from dpassay.region import (
 )
 from dpassay.stages import Binary, Category, Clip, Dropout, Normalise, OneHotEncode, Query, Squash, Stage
 from dpassay.verdict import Verdict
+from dpassay.witness import Witness
 
 SCHEMA = "dpassay/certificate/1"
 
@@ -47,6 +50,8 @@ def certify(verdict: Verdict) -> dict[str, Any]:
     >>> written["verdict"], [step["step"] for step in written["steps"]][:3]
     ('refuted', ['claim', 'stage', 'stage'])
     """
+    if not isinstance(verdict.mechanism, Pipeline):
+        raise InputError("a certificate is for a pipeline's exact verdict; an audit is saved with --save instead")
     steps = [_claim(verdict), *_stages(verdict), *_evidence(verdict), {"step": "decision", "verdict": verdict.word}]
     chained, last = [], hashlib.sha256(SCHEMA.encode()).hexdigest()
     for step in steps:
@@ -194,7 +199,7 @@ def pair_data(pair: Pair) -> list[dict[str, Any]]:
 
 def _evidence(verdict: Verdict) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
-    if verdict.witness is not None:
+    if isinstance(verdict.witness, Witness):
         witness = verdict.witness
         event = witness.event if _checkable(verdict) else ""
         step = {"step": "witness", "blocks": pair_data(witness.pair), "event": event}

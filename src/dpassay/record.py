@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from dpassay.enclosure import Number, down, middle, up
+from dpassay.game import Played
+from dpassay.inputs import plain
+from dpassay.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from dpassay.verdict import Verdict
@@ -37,7 +41,7 @@ class ClaimRecord(_Record):
     source: str
     pipeline: str
     mechanism: str
-    dim: int
+    dim: int | None
     parameters: dict[str, str]
     neighbours: str
 
@@ -77,6 +81,19 @@ class WitnessRecord(_Record):
     log_q: list[Real] = Field(description="bounds on the event's log-probability for the second value")
 
 
+class PlayedRecord(_Record):
+    """Inputs that were told apart by their outputs, and how often that went right: the guessing game."""
+
+    inputs: list[Any]
+    event: str
+    right: int
+    wrong: int
+    runs: int
+    alpha: Real
+    seed: int
+    number: int = Field(description="which of the random streams of this seed")
+
+
 class HoldsRecord(_Record):
     """A guarantee that does hold."""
 
@@ -104,7 +121,7 @@ class VerdictRecord(_Record):
     delta: DeltaRecord | None
     lower_evidence: str
     upper_evidence: str
-    witness: WitnessRecord | None
+    witness: WitnessRecord | PlayedRecord | None
     reason: str
     holds: list[HoldsRecord]
     repairs: list[RepairRecord]
@@ -113,6 +130,7 @@ class VerdictRecord(_Record):
     alpha: Real | None
     runs: int
     seed: int | None
+    ledger: dict[str, Real] = Field(description="where alpha was spent")
 
 
 def record(verdict: Verdict) -> VerdictRecord:
@@ -125,8 +143,8 @@ def record(verdict: Verdict) -> VerdictRecord:
             name=verdict.name,
             source=verdict.source,
             pipeline=verdict.text,
-            mechanism=str(verdict.mechanism),
-            dim=verdict.mechanism.dim,
+            mechanism=verdict.subject,
+            dim=verdict.mechanism.dim if isinstance(verdict.mechanism, Pipeline) else None,
             parameters={key: _parameter(value) for key, value in verdict.parameters.items()},
             neighbours=verdict.neighbours.kind,
         ),
@@ -143,12 +161,16 @@ def record(verdict: Verdict) -> VerdictRecord:
         alpha=verdict.alpha,
         runs=verdict.runs,
         seed=verdict.seed,
+        ledger=dict(verdict.ledger),
     )
 
 
-def _witness(verdict: Verdict) -> WitnessRecord | None:
+def _witness(verdict: Verdict) -> WitnessRecord | PlayedRecord | None:
     if verdict.witness is None:
         return None
+    if isinstance(verdict.witness, Played):
+        played = asdict(verdict.witness)
+        return PlayedRecord(**{**played, "inputs": [plain(x) for x in verdict.witness.inputs]})
     blocks = [
         BlockRecord(x=middle(b.x), y=middle(b.y), count=b.count, positions=b.positions)
         for b in verdict.witness.pair.blocks

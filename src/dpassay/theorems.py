@@ -33,6 +33,10 @@ class Theorem(StrEnum):
     UNBOUNDED = "unbounded"
     NO_NOISE = "no-noise"
     ROUNDING = "rounding"
+    GUESSING_GAME = "guessing-game"
+    CANDIDATES = "candidates"
+    ANYTIME = "anytime"
+    BETTING = "betting"
 
     @property
     def page(self) -> str:

@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dpassay.game import Played
 from dpassay.guarantee import Guarantee
 from dpassay.interval import Interval
 from dpassay.neighbours import Neighbours
@@ -32,7 +33,7 @@ class Verdict:
 
     name: str
     source: str
-    mechanism: Pipeline
+    mechanism: Any
     text: str
     parameters: dict[str, Any]
     neighbours: Neighbours
@@ -40,7 +41,7 @@ class Verdict:
     epsilon: Interval
     delta: Interval | None
     reason: str
-    witness: Witness | None = None
+    witness: Witness | Played | None = None
     holds: tuple[tuple[float, Interval], ...] = ()
     repairs: tuple[Repair, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -48,7 +49,13 @@ class Verdict:
     alpha: float | None = None
     runs: int = 0
     seed: int | None = None
+    ledger: tuple[tuple[str, float], ...] = ()
     expected: str = field(default="", repr=False)
+
+    @property
+    def subject(self) -> str:
+        """The mechanism in words: a pipeline's stages, or the name of a program, an object or an address."""
+        return str(self.mechanism) if isinstance(self.mechanism, Pipeline) else self.name
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready data; its schema is docs/verdict.schema.json."""

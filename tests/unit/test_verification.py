@@ -309,7 +309,7 @@ def test_a_pair_without_an_event_must_break_the_claim_itself():
     assert (witness["step"], witness["event"]) == ("witness", "")
     assert "its own epsilon is 3.4641" in verify(certificate).established[4]  # 2√3
     witness["blocks"][0]["x"] = ["0.0", "0.0"]
-    with pytest.raises(CertificateError, match="the pair does not break the claim: its epsilon is 1.732"):
+    with pytest.raises(CertificateError, match=r"the pair does not break the claim: its epsilon is 1\.732"):
         verify(resigned(certificate))
 
 

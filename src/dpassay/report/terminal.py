@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.enclosure import down, middle, up
+from dpassay.game import Played
 from dpassay.interval import outward
+from dpassay.sampled import play_words
 
 if TYPE_CHECKING:
     from dpassay.region import Pair
@@ -28,13 +30,17 @@ def render(verdict: Verdict) -> Any:
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
-    rows.add_row("claim", Text(f"{verdict.guarantee} for {verdict.mechanism}"))
+    rows.add_row("claim", Text(f"{verdict.guarantee} for {verdict.subject}"))
     rows.add_row("between", Text(str(verdict.neighbours)))
     at = "" if verdict.delta is None else f" at delta {verdict.guarantee.delta:.6g}"
     rows.add_row("true epsilon", Text(f"{verdict.epsilon}{at}", style=colour))
     if verdict.delta is not None:
         rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {verdict.guarantee.epsilon:.6g}"))
-    if verdict.witness is not None:
+    if isinstance(verdict.witness, Played):
+        for label, words in play_words(verdict.witness):
+            rows.add_row(label, Text(words))
+        rows.add_row("error", Text(_ledger(verdict)))
+    elif verdict.witness is not None:
         rows.add_row("witness", Text(describe_pair(verdict.witness.pair)))
         if verdict.witness.event:
             rows.add_row("event", Text(_event(verdict.witness)))
@@ -47,6 +53,11 @@ def render(verdict: Verdict) -> Any:
     rows.add_row("rests on", Text(", ".join(theorem.value for theorem in verdict.theorems), style="dim"))
     title = Text(f" {SIGNS[verdict.word]} {verdict.word.upper()} ", style=f"bold {colour}")
     return Panel(Group(Text(verdict.reason), Text(), rows), title=title, title_align="left", border_style=colour)
+
+
+def _ledger(verdict: Verdict) -> str:
+    parts = ", ".join(f"{what} {alpha:.3g}" for what, alpha in verdict.ledger)
+    return f"probability at most {verdict.alpha:g} in all ({parts}); seed {verdict.seed}, {verdict.runs:,} runs in all"
 
 
 def describe_pair(pair: Pair) -> str:

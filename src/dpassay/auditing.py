@@ -1,0 +1,512 @@
+"""Audits: refute a claim from a mechanism's outputs alone, with the error probability stated.
+
+Search for a promising pair, learn what tells its outputs apart, play the guessing game on fresh runs, and shrink what
+was found. An audit gives lower bounds only: where it refutes nothing it has proved nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpassay import journal as files
+from dpassay.attacks import Guesser, Own
+from dpassay.claim import Claim
+from dpassay.errors import InputError, MechanismError
+from dpassay.expression import parse
+from dpassay.game import (
+    COMPARE,
+    FIRST_EPOCH,
+    Game,
+    Played,
+    Table,
+    against_law,
+    anytime,
+    bound,
+    learn_rule,
+    rejected,
+    stream,
+)
+from dpassay.game import (
+    fixed as fixed_runs,
+)
+from dpassay.guarantee import Guarantee, guarantee
+from dpassay.inputs import InputPair, check_inputs, pairs_of, plain, region_pairs, same, size, smaller, word_pairs
+from dpassay.interval import Interval
+from dpassay.learning import Aim
+from dpassay.mechanism import Mechanism
+from dpassay.neighbours import Neighbours
+from dpassay.pipeline import Pipeline
+from dpassay.region import Region
+from dpassay.sampled import judged
+from dpassay.statistics import Ledger, anytime_delta
+from dpassay.subject import as_mechanism, describe
+from dpassay.verdict import Verdict
+
+RUNS = 100_000
+ALPHA = 0.001
+LAW_SHARE, SHRINK_SHARE = 0.1, 0.1
+SEARCH, SHRINK = 1, 1_000_000  # numbers of games: the main one is 0
+MOST_SHRINKS = 24
+NEARLY = 0.1
+SEARCHED = 0.3  # of the runs, at most, where there are several pairs
+SAVED_EVERY = 2.0  # seconds
+
+Progress = Callable[[int, int, str], None]
+
+
+def audit(
+    subject: Any,
+    /,
+    pairs: Sequence[InputPair] | None = None,
+    *,
+    epsilon: Any = None,
+    delta: Any = None,
+    inputs: Sequence[Any] | None = None,
+    region: Region | str | None = None,
+    text: str | None = None,
+    candidates: Sequence[Any] | None = None,
+    dim: int | None = None,
+    neighbours: Neighbours | str | None = None,
+    alpha: float = ALPHA,
+    runs: int = RUNS,
+    fixed: bool = False,
+    search_runs: int | None = None,
+    shrink: bool = True,
+    seed: int = 0,
+    guesser: Callable[[list[Any]], Any] | None = None,
+    bits: bool = False,
+    save: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Verdict:
+    """Try to refute a claim by running the mechanism.
+
+    The mechanism is anything with `sample(x, n, rng)`, a function `f(x)`, `f(x, rng)` or `f(x, n, rng)`, a pipeline or
+    its text, or a `Claim`. What to tell apart: `pairs`, a list of `inputs`, a `region` (also as text), the words of a
+    `text`, or M `candidates`. At most `runs` runs are made and the total error probability is at most `alpha`.
+
+    >>> import numpy as np
+    >>> def noisy(x, n, rng):
+    ...     return x + rng.laplace(scale=0.5, size=n)
+    >>> verdict = audit(noisy, [(0.0, 1.0)], epsilon=1)
+    >>> verdict.word, verdict.epsilon.lower > 1, verdict.runs < 2000
+    ('refuted', True, True)
+    """
+    claim = _claim(subject, epsilon, delta, dim, parameters)
+    mechanism = claim.mechanism if isinstance(claim, Claim) else as_mechanism(subject)
+    promise = guarantee(claim.epsilon, claim.delta) if isinstance(claim, Claim) else _promise(epsilon, delta)
+    offered = _offered(mechanism, pairs, inputs, region, text, candidates, dim)
+    request = Request(
+        mechanism=mechanism,
+        name=claim.name if isinstance(claim, Claim) else _name(mechanism),
+        source=claim.source if isinstance(claim, Claim) else "",
+        promise=promise,
+        neighbours=_relation(neighbours, claim, mechanism, text),
+        offered=offered,
+        many=candidates is not None and len(offered[0]) > 2,
+        ledger=Ledger(alpha),
+        runs=_positive(runs, "runs"),
+        fixed=fixed,
+        search_runs=search_runs,
+        shrink=shrink,
+        seed=_positive(seed, "seed", 0),
+        own=None if guesser is None else Own(guesser),
+        bits=bits,
+        region=region if not isinstance(region, str) else None,
+        save=None if save is None else Path(save),
+        progress=progress,
+    )
+    return _Audit(request, resume).verdict()
+
+
+def _claim(subject: Any, epsilon: Any, delta: Any, dim: int | None, parameters: dict[str, Any]) -> Claim | None:
+    given = {k: v for k, v in (("epsilon", epsilon), ("delta", delta), ("dim", dim)) if v is not None}
+    if isinstance(subject, Claim):
+        return subject(**given, **parameters)
+    if isinstance(subject, str):
+        if epsilon is None:
+            raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
+        return Claim("pipeline", subject, epsilon, delta or 0, dim, parameters)
+    if parameters:
+        raise InputError(f"unknown option {', '.join(sorted(parameters))}: parameters belong to a pipeline's text")
+    return None
+
+
+def _promise(epsilon: Any, delta: Any) -> Guarantee:
+    if epsilon is None:
+        raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
+    return guarantee(epsilon, 0 if delta is None else delta)
+
+
+def _relation(given: Neighbours | str | None, claim: Claim | None, mechanism: Any, text: str | None) -> Neighbours:
+    if given is not None:
+        return Neighbours(given) if isinstance(given, str) else given  # type: ignore[arg-type]
+    if claim is not None and claim.neighbours is not None:
+        return claim.neighbours
+    if isinstance(mechanism, Pipeline):
+        return mechanism.neighbours
+    return Neighbours("word" if text is not None else "any")
+
+
+def _positive(value: Any, what: str, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{what} must be a whole number, {least} or more, got {value}")
+    return int(value)
+
+
+def _name(mechanism: Any) -> str:
+    described = describe(mechanism)
+    return next(
+        (described[key] for key in ("path", "command", "url", "pipeline", "type") if key in described), "mechanism"
+    )
+
+
+def _offered(
+    mechanism: Any,
+    pairs: Sequence[InputPair] | None,
+    inputs: Sequence[Any] | None,
+    region: Region | str | None,
+    text: str | None,
+    candidates: Sequence[Any] | None,
+    dim: int | None,
+) -> list[tuple[Any, ...]]:
+    """All that may be told apart: tuples of inputs."""
+    ways = {"pairs": pairs, "inputs": inputs, "region": region, "text": text, "candidates": candidates}
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) > 1:
+        raise InputError(f"say in one way what to tell apart, not in {len(given)}: {' and '.join(given)}")
+    if pairs is not None:
+        if not len(pairs):
+            raise InputError("the list of pairs is empty")
+        if any(len(pair) != 2 for pair in pairs):
+            raise InputError("a pair is two inputs: pairs=[(x, y), …]")
+        return [check_inputs(pair) for pair in pairs]
+    if candidates is not None:
+        return [check_inputs(candidates)]
+    if inputs is not None:
+        if not len(inputs):
+            raise InputError("the list of inputs is empty: give at least two inputs")
+        return [tuple(pair) for pair in pairs_of(inputs)]
+    if text is not None:
+        return [tuple(pair) for pair in word_pairs(text)]
+    if region is not None:
+        return [tuple(pair) for pair in region_pairs(region_of(region, dim) if isinstance(region, str) else region)]
+    if isinstance(mechanism, Pipeline):
+        return [tuple(pair) for pair in pipeline_pairs(mechanism)]
+    raise InputError("say what to tell apart: pairs=[(x, y)], inputs=[…], region=…, text=… or candidates=[…]")
+
+
+def region_of(text: str, dim: int | None) -> Region:
+    """The region that comes out of some stages, `clip(l2, 1)` or `query(linf, 1)`.
+
+    >>> region_of("clip(l2, 1)", 4).dim
+    4
+    """
+    return parse(text, dim, {}).reaches()[-1].region
+
+
+def pipeline_pairs(pipeline: Pipeline) -> list[InputPair]:
+    """Inputs of a pipeline that are likely to come out far apart: its region's pairs, and large and small vectors."""
+    dim = pipeline.dim
+    place = np.arange(dim)
+    patterns = [np.zeros(dim), np.ones(dim), np.where(place == 0, 1.0, 0.0), np.where(place < dim / 2, 1.0, 0.0)]
+    patterns += [np.where(place == dim - 1, 1.0, 0.0), np.where(place % 2 == 0, 1.0, -1.0)]
+    found: list[InputPair] = []
+    for position in pipeline.noise_positions[:1]:
+        region = pipeline.reaches()[position].region
+        if region.dim == dim and math.isfinite(float(region.diameter(1).b)):
+            found += region_pairs(region)
+    if pipeline.neighbours.kind != "query":
+        found += [(p, q) for i, p in enumerate(patterns) for q in patterns[:i] if not same(p, q)]
+        found += [(1e3 * p, -1e3 * p) for p in patterns[1:]]
+    good = [pair for pair in found if _runs(pipeline, pair)]
+    if not good:
+        raise InputError(f"no inputs are known for {pipeline}: give pairs=[(x, y)]")
+    return good
+
+
+def _runs(pipeline: Pipeline, pair: InputPair) -> bool:
+    try:
+        for x in pair:
+            pipeline.sample(x, 1, stream(0))
+    except Exception:  # whatever stops a stage, this input is of no use
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an audit was asked to do."""
+
+    mechanism: Mechanism
+    name: str
+    source: str
+    promise: Guarantee
+    neighbours: Neighbours
+    offered: list[tuple[Any, ...]]
+    many: bool
+    ledger: Ledger
+    runs: int
+    fixed: bool
+    search_runs: int | None
+    shrink: bool
+    seed: int
+    own: Guesser | None
+    bits: bool
+    region: Region | None
+    save: Path | None
+    progress: Progress | None
+
+    @property
+    def aim(self) -> Aim:
+        """What rules are chosen for."""
+        epsilon, delta = self.promise.epsilon, self.promise.delta
+        return Aim(epsilon, delta, len(self.offered[0]), self.runs if self.fixed else 0, self.ledger.total)
+
+    def table(self, inputs: tuple[Any, ...], number: int, aim: Aim | None = None) -> Table:
+        """The table at which some inputs are told apart."""
+        return Table(self.mechanism, inputs, aim or self.aim, self.seed, number, self.own, self.bits)
+
+    def asked(self) -> files.Asked:
+        """The same, as far as it must not change when the audit goes on."""
+        from dpassay import __version__
+
+        offered = json.dumps([[plain(x) for x in inputs] for inputs in self.offered], sort_keys=True)
+        return files.Asked(
+            version=__version__,
+            subject=describe(self.mechanism),
+            inputs=hashlib.sha256(offered.encode("utf-8", "surrogatepass")).hexdigest(),
+            epsilon=self.promise.epsilon,
+            delta=self.promise.delta,
+            alpha=self.ledger.total,
+            seed=self.seed,
+            fixed=self.runs if self.fixed else 0,
+            bits=self.bits,
+        )
+
+
+class _Audit:
+    """One audit under way: it remembers how many runs were made and when it was last saved."""
+
+    def __init__(self, request: Request, resume: bool) -> None:
+        self.request = request
+        self.spent = self.searched = 0
+        self.game = Game(kept=[[] for _ in request.offered[0]])
+        self.inputs: tuple[Any, ...] | None = None
+        self.witness: tuple[Game, tuple[Any, ...], int, float] | None = None
+        self.stopped = ""
+        self.warnings: list[str] = []
+        self.saved = time.monotonic()
+        shares = self._shares()
+        self.alpha = request.ledger.take("the guessing game", shares[0])
+        self.law_alpha = request.ledger.take("the sampler against its law", shares[1]) if shares[1] else 0.0
+        if resume:
+            self._resume()
+
+    def _shares(self) -> tuple[float, float]:
+        request = self.request
+        known = request.table(request.offered[0], 0).laws() is not None and request.own is None
+        law = LAW_SHARE if known else 0.0
+        can_shrink = request.shrink and not request.many and any(True for o in request.offered for _ in smaller(o))
+        return 1.0 - law - (SHRINK_SHARE if can_shrink else 0.0), law
+
+    def verdict(self) -> Verdict:
+        """Do all of it; an interruption keeps what there is."""
+        request = self.request
+        try:
+            self._search()
+            self._play()
+            if self.refuted and request.shrink and not request.many:
+                self._shrink()
+        except KeyboardInterrupt:
+            self.stopped = "interrupted"
+        except MechanismError as error:
+            self._save("unfinished")
+            raise MechanismError(f"{error}\n{self._kept()}") from None
+        if self.law_alpha and not self.stopped:
+            self._compare_with_law()
+        result = self._judge()
+        self._save("unfinished" if self.stopped else result.word)
+        return result
+
+    def _kept(self) -> str:
+        right, wrong, runs = self.game.totals()
+        counts = f"Until then: {runs:,} runs played, {right:,} right and {wrong:,} wrong guesses."
+        if self.request.save is None:
+            return counts + " With --save FILE such counts are kept, and --resume goes on from them."
+        return counts + f" They are kept in {self.request.save}; --resume goes on from them."
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the main game rejects the claim."""
+        return rejected(self.game, self.request.aim, self.alpha, self.request.fixed)
+
+    def _tell(self, note: str) -> None:
+        if self.request.progress is not None:
+            self.request.progress(self.spent, self.request.runs, note)
+        if self.request.save is not None and time.monotonic() - self.saved > SAVED_EVERY:
+            self._save("unfinished")
+
+    def _search(self) -> None:
+        """Find the pair that promises most, by trying all a little and the best third three times as long."""
+        request = self.request
+        if self.inputs is not None:
+            return
+        alive = list(enumerate(request.offered))
+        budget = request.search_runs
+        if budget is None:
+            budget = int(SEARCHED * request.runs)
+        if len(alive) == 1:
+            self.inputs = alive[0][1]
+            return
+        if len(alive) * 64 > budget:
+            keep = max(1, budget // 64)
+            alive = [alive[i] for i in np.unique(np.linspace(0, len(alive) - 1, keep).astype(int))]
+        rungs = max(1, math.ceil(math.log(len(alive), 3)))
+        aim = replace(request.aim, runs=request.runs)
+        for rung in range(rungs):
+            each = max(32, budget // rungs // len(alive))
+            each = min(each, max(64, request.runs // 64) if request.fixed else FIRST_EPOCH * 4 * 3**rung)
+            scored = []
+            for k, inputs in alive:
+                lesson = learn_rule(request.table(inputs, SEARCH + k, aim), each, rung)
+                self.searched += lesson.cost
+                self.spent = self.searched
+                scored.append((-1e300 if lesson.rule is None else lesson.rule.promise, k, inputs))
+                self._tell("searching for a pair")
+            best = max(promise for promise, _, _ in scored)
+            if rung == rungs - 1:  # of pairs that promise nearly the same the first is the simplest
+                self.inputs = next(inputs for promise, _, inputs in scored if promise >= best - NEARLY * abs(best))
+                return
+            promising = sorted(scored, key=lambda entry: (-entry[0], entry[1]))[: max(1, math.ceil(len(scored) / 3))]
+            alive = sorted(((k, inputs) for _, k, inputs in promising), key=lambda entry: entry[0])
+
+    def _play(self) -> None:
+        request = self.request
+        assert self.inputs is not None
+        table = request.table(self.inputs, 0)
+        budget = request.runs - self.searched
+        steps = fixed_runs(table, self.game, budget) if request.fixed else anytime(table, self.game, budget, self.alpha)
+        if not request.fixed and self.refuted:
+            return
+        for _ in steps:
+            self.spent = self.searched + self.game.runs
+            self._tell("playing")
+        self.spent = self.searched + self.game.runs
+
+    def _shrink(self) -> None:
+        """Look for a smaller pair that still refutes; each attempt has its own small share of the error probability."""
+        request = self.request
+        assert self.inputs is not None
+        pair: InputPair = (self.inputs[0], self.inputs[1])
+        budget = max(2_000, 4 * self.game.runs)
+        attempt, found = 0, True
+        aim = replace(request.aim, runs=0)
+        while found and attempt < MOST_SHRINKS:
+            found = False
+            for candidate in smaller(pair):
+                if attempt >= MOST_SHRINKS:
+                    break
+                if same(*candidate) or size(candidate) >= size(pair):
+                    continue
+                if request.region is not None and not all(request.region.contains(np.asarray(x)) for x in candidate):
+                    continue
+                attempt += 1
+                alpha = request.ledger.take("a smaller pair", SHRINK_SHARE * 6 / (math.pi * attempt) ** 2)
+                game, table = Game(kept=[[], []]), request.table(candidate, SHRINK + attempt, aim)
+                for _ in anytime(table, game, budget, alpha):
+                    self._tell("shrinking the pair")
+                self.spent += game.runs
+                if rejected(game, aim, alpha, False):
+                    pair, found = candidate, True
+                    self.witness = (game, candidate, SHRINK + attempt, alpha)
+                    break
+
+    def _compare_with_law(self) -> None:
+        """Whether the outputs that were drawn follow the declared law."""
+        request = self.request
+        assert self.inputs is not None
+        laws = request.table(self.inputs, 0).laws() or []
+        for i, (law, batches) in enumerate(zip(laws, self.game.kept, strict=False)):
+            chance = against_law(batches, law, stream(request.seed, COMPARE, i)) if batches else 1.0
+            if chance <= self.law_alpha / len(laws):
+                self.warnings.append(
+                    f"The sampler does not draw from the declared law for input {i + 1} "
+                    f"(by chance with probability at most {chance:.2g}): what was proved of the law says nothing of it."
+                )
+
+    def _judge(self) -> Verdict:
+        request, game = self.request, self.game
+        lower = bound(game, request.aim, self.alpha, request.fixed)
+        delta = None
+        if request.promise.delta:
+            floor = (
+                anytime_delta(game.tallies, self.alpha, request.promise.epsilon)
+                if len(request.offered[0]) == 2
+                else 0.0
+            )
+            delta = Interval(min(floor, 1.0), 1.0, "the guessing game", "nothing")
+        played = self._played()
+        return judged(
+            request=request,
+            game=game,
+            refuted=self.refuted,
+            lower=lower,
+            delta=delta,
+            alpha=self.alpha,
+            spent=self.spent,
+            played=played,
+            stopped=self.stopped,
+            warnings=tuple(self.warnings),
+        )
+
+    def _played(self) -> Played | None:
+        game, inputs, number, alpha = self.witness or (self.game, self.inputs, 0, self.alpha)
+        if inputs is None or game.rule is None:
+            return None
+        right, wrong, runs = game.totals()
+        return Played(inputs, game.rule.describe(), right, wrong, runs, alpha, self.request.seed, number)
+
+    def _save(self, word: Any) -> None:
+        request = self.request
+        if request.save is None:
+            return
+        self.saved = time.monotonic()
+        main = None if self.inputs is None else files.game_record(self.game, self.inputs, 0, self.alpha)
+        witness = None if self.witness is None else files.game_record(*self.witness)
+        asked = request.asked()
+        counts = {"runs": self.spent, "searched": self.searched}
+        files.save(files.Journal(asked=asked, verdict=word, **counts, main=main, witness=witness), request.save)
+
+    def _resume(self) -> None:
+        request = self.request
+        if request.save is None:
+            raise InputError("to go on with an audit, say which: resume=True needs save=FILE")
+        found = files.load(request.save)
+        asked = request.asked()
+        if found.asked != asked:
+            changed = [k for k in type(asked).model_fields if getattr(asked, k) != getattr(found.asked, k)]
+            raise InputError(
+                f"{request.save} is another audit: it differs in {', '.join(changed)}. "
+                "Ask the same question again, or save to another file."
+            )
+        if found.main is not None:
+            self.inputs = next((o for o in request.offered if [plain(x) for x in o] == found.main.inputs), None)
+            if self.inputs is None:
+                raise InputError(f"{request.save} is damaged: its inputs are not among those that were offered")
+            laws = request.table(self.inputs, 0).laws()
+            kept = self.game.kept
+            self.game = files.game_of(found.main, laws, request.own)
+            self.game.kept = kept
+        self.searched = found.searched
+        self.spent = self.searched + self.game.runs

@@ -1,0 +1,334 @@
+"""The guessing game: a coin picks the input, the mechanism runs, a rule fixed before names the input or abstains.
+
+Work is cut into numbered tasks, each with a random stream of its own, that give integer counts. So the same seed gives
+the same counts however the work is spread, and a game that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dpassay.attacks import Guesser
+from dpassay.law import Law
+from dpassay.learning import Aim, Rule, learn
+from dpassay.mechanism import HasLaw, Mechanism, Redrawn
+from dpassay.outputs import Outputs, join, part, read
+from dpassay.statistics import Tally, accuracy_bound, anytime_bound, log_evidence, p_value
+from dpassay.subject import draw, draw_singly
+
+LEARN, PLAY, LAW, COMPARE = range(4)  # what a random stream is for
+FIRST_EPOCH = 256  # runs that the first rule is learnt from
+GROWTH = 4
+PLAYED = 3  # an epoch plays so many times the runs it was learnt from
+CELLS = 1 << 20  # numbers that are held at a time
+MOST_ROWS = 1 << 16
+KEPT = 1000  # outputs of each input that are kept to compare the sampler with its law
+TRUST, TRUST_IN_LAW = 0.5, 1.0
+LAW_DRAWS = 40_000
+LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most, about 64 MB, before the last doubling
+HELPS = -9.0
+
+Progress = Callable[[int, str], None]
+
+
+def stream(seed: int, *place: int) -> np.random.Generator:
+    """The random numbers of one task: a counter-based generator, keyed by the seed and the task's place.
+
+    >>> int(stream(1, PLAY, 0).integers(100)) == int(stream(1, PLAY, 0).integers(100))
+    True
+    """
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=place)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a game is played: the mechanism, the inputs to tell apart, what is claimed, and who may guess."""
+
+    mechanism: Mechanism
+    inputs: tuple[Any, ...]
+    aim: Aim
+    seed: int
+    number: int = 0  # games on the same seed are told apart by it
+    own: Guesser | None = None
+    bits: bool = False
+
+    def laws(self) -> list[Law] | None:
+        """The exact laws of all inputs, where the mechanism knows them."""
+        from dpassay.errors import InputError
+
+        if not isinstance(self.mechanism, HasLaw):
+            return None
+        try:
+            return [self.mechanism.law(x) for x in self.inputs]
+        except (InputError, NotImplementedError):
+            return None
+
+    def stream(self, *place: int) -> np.random.Generator:
+        """The random numbers of one task of this game."""
+        return stream(self.seed, self.number, *place)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A rule and what it has won."""
+
+    rule: Rule
+    tally: Tally
+    learnt_from: int
+    length: int
+    singly: bool = False  # runs are made one at a time, since some of them fail
+    sizes: tuple[int, ...] = ()  # of its tasks, in order
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a game showed, to be played again: the inputs, the event, the counts, and the error probability.
+
+    `number` and `seed` name the random streams. Of several inputs `right` counts how often the true one was named.
+    """
+
+    inputs: tuple[Any, ...]
+    event: str
+    right: int
+    wrong: int
+    runs: int
+    alpha: float
+    seed: int
+    number: int
+
+
+@dataclass
+class Game:
+    """The state of a game: its epochs, how many runs it has taken, and some outputs to compare with the law."""
+
+    epochs: list[Epoch] = field(default_factory=list)
+    runs: int = 0
+    wasted: bool = False  # nothing could be learnt
+    kept: list[list[Outputs]] = field(default_factory=list)
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """The counts of all epochs."""
+        return [epoch.tally for epoch in self.epochs]
+
+    @property
+    def rule(self) -> Rule | None:
+        """The latest rule."""
+        return self.epochs[-1].rule if self.epochs else None
+
+    def totals(self) -> tuple[int, int, int]:
+        """Right and wrong guesses, and runs played."""
+        return (
+            sum(t.right for t in self.tallies),
+            sum(t.wrong for t in self.tallies),
+            sum(t.runs for t in self.tallies),
+        )
+
+
+def labelled(table: Table, runs: int, rng: np.random.Generator) -> tuple[list[Outputs], bool]:
+    """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
+    each = max(1, runs // len(table.inputs))
+    batches = [[draw(table.mechanism, x, min(each, 64), rng)] for x in table.inputs]
+    step = min(rows_at_a_time(read(batch[0])) for batch in batches)
+    for x, batch in zip(table.inputs, batches, strict=True):
+        for start in range(len(batch[0]), each, step):
+            batch.append(draw(table.mechanism, x, min(step, each - start), rng))
+    failed = any(isinstance(part, Redrawn) for batch in batches for part in batch)
+    return [join([read(part) for part in batch]) for batch in batches], failed
+
+
+def rows_at_a_time(outputs: Outputs) -> int:
+    """How many outputs may be held at once."""
+    return int(min(MOST_ROWS, max(64, CELLS // max(1, outputs.width or 256))))
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What was learnt: a rule (if any), how many runs it cost, and whether runs must be made one at a time."""
+
+    rule: Rule | None
+    cost: int
+    singly: bool = False
+
+
+def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Lesson:
+    """Learn a rule for this table. Where the law is known it costs no runs."""
+    laws = table.laws() if table.own is None else None
+    rng = table.stream(LEARN, place)
+    if laws is not None:
+        each = max(200, min(LAW_DRAWS, 8 * runs) // len(laws))
+        drawn = [read(law.sample(each, rng)) for law in laws]
+        return Lesson(learn(drawn, drawn, table.inputs, table.aim, laws), 0)
+    seen, failed = labelled(table, runs, rng)
+    cut = max(1, int(fitted * len(seen[0])))
+    fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
+    rule = learn(fit, calibrate, table.inputs, table.aim, None, table.own, table.bits)
+    return Lesson(rule, sum(len(o) for o in seen), failed)
+
+
+def play(
+    table: Table, epoch: Epoch, runs: int, place: tuple[int, int], kept: list[list[Outputs]]
+) -> tuple[int, int, int]:
+    """One task: so many coins, runs and guesses. Right and wrong guesses, and runs.
+
+    A batch that failed was drawn again, and what is drawn again after a failure has other odds than what is drawn
+    once. So all its guesses count as wrong, which is never better than the truth. The next epoch runs one at a time.
+    """
+    rng = table.stream(PLAY, *place)
+    right = wrong = 0
+    sides = rng.multinomial(runs, np.full(len(table.inputs), 1 / len(table.inputs)))
+    for side, (x, count) in enumerate(zip(table.inputs, sides.tolist(), strict=True)):
+        if count == 0:
+            continue
+        batch = (draw_singly if epoch.singly else draw)(table.mechanism, x, count, rng)
+        if isinstance(batch, Redrawn):
+            wrong += count
+            continue
+        outputs = read(batch)
+        hits, misses = epoch.rule.count(outputs, side)
+        right, wrong = right + hits, wrong + misses
+        if kept and sum(map(len, kept[side])) < KEPT:
+            kept[side].append(part(outputs, 0, KEPT))
+    return right, wrong, runs
+
+
+def anytime(table: Table, game: Game, budget: int, alpha: float) -> Iterator[Game]:
+    """Play until the claim is refuted or the runs are spent; a look after every task."""
+    needed = -math.log(alpha)
+    while game.runs < budget:
+        if not game.epochs or game.epochs[-1].tally.runs >= game.epochs[-1].length:
+            _begin_epoch(table, game, budget)
+            if game.wasted:
+                return
+        epoch = game.epochs[-1]
+        played = sum(t.runs for t in game.tallies)
+        size = min(max(16, played // 8), _chunk(table, game), epoch.length - epoch.tally.runs, budget - game.runs)
+        if size <= 0:
+            return
+        _one_task(table, game, size)
+        yield game
+        if log_evidence(game.tallies, table.aim.epsilon, table.aim.delta, table.aim.candidates) >= needed:
+            return
+
+
+def _begin_epoch(table: Table, game: Game, budget: int) -> None:
+    number = len(game.epochs)
+    size = FIRST_EPOCH * GROWTH**number
+    left = budget - game.runs
+    size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
+    lesson = learn_rule(table, size, number)
+    endless = lesson.cost == 0 or size >= MOST_ROWS
+    _add_epoch(game, lesson, budget if endless else PLAYED * size)
+
+
+def _add_epoch(game: Game, lesson: Lesson, length: int) -> None:
+    game.runs += lesson.cost
+    if lesson.rule is None:
+        game.wasted = True
+        return
+    tally = lesson.rule.tally(TRUST if lesson.cost else TRUST_IN_LAW)
+    game.epochs.append(Epoch(lesson.rule, tally, lesson.cost, length, lesson.singly))
+
+
+def _one_task(table: Table, game: Game, size: int) -> None:
+    epoch = game.epochs[-1]
+    counts = play(table, epoch, size, (len(game.epochs) - 1, len(epoch.sizes)), game.kept)
+    game.epochs[-1] = replace(epoch, tally=epoch.tally + counts, sizes=(*epoch.sizes, size))
+    game.runs += size
+
+
+def _chunk(table: Table, game: Game) -> int:
+    """Rows a task: bounded by memory, known from the first outputs that were kept."""
+    for batches in game.kept:
+        if batches:
+            return rows_at_a_time(batches[0])
+    return 4096
+
+
+def fixed(table: Table, game: Game, budget: int) -> Iterator[Game]:
+    """Learn once, then play all the runs that are left; look once, at the end."""
+    if not game.epochs:
+        _add_epoch(game, _learn_well(table, budget), budget)
+        if game.wasted:
+            return
+    while game.runs < budget:
+        _one_task(table, game, min(_chunk(table, game), budget - game.runs))
+        yield game
+
+
+def _learn_well(table: Table, budget: int) -> Lesson:
+    """Learn from a fortieth of the runs, and from more, up to a fifth of them, as long as that helps."""
+    if table.own is not None or table.laws() is not None:
+        return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), 0)
+    calibration, failed = labelled(table, max(2, min(budget // 10, 1 << 20)), table.stream(LEARN, 0))
+    cost = sum(map(len, calibration))
+    seen: list[Outputs] = []
+    best: Rule | None = None
+    for place, share in enumerate((40, 40, 20, 10), start=1):
+        if seen and sum(len(o) * max(1, o.width or 256) for o in seen) > LEARNT_CELLS:
+            break
+        more, also = labelled(table, max(2, budget // share), table.stream(LEARN, place))
+        cost, failed = cost + sum(map(len, more)), failed or also
+        seen = [join([old, new]) for old, new in zip(seen, more, strict=True)] if seen else more
+        rule = learn(seen, calibration, table.inputs, table.aim, None, None, table.bits)
+        better = rule is not None and (best is None or rule.promise > best.promise + HELPS * abs(best.promise))
+        best = rule if best is None or (rule is not None and rule.promise > best.promise) else best
+        if not better:
+            break
+    return Lesson(best, cost, failed)
+
+
+def bound(game: Game, aim: Aim, alpha: float, exact: bool) -> float:
+    """The lower bound on ε that a game has earned."""
+    if not game.epochs:
+        return 0.0
+    right, wrong, _ = game.totals()
+    if exact and not (aim.delta and aim.candidates == 2):
+        return accuracy_bound(right, wrong, alpha, aim.candidates, aim.delta)
+    return anytime_bound(game.tallies, alpha, aim.delta, aim.candidates)
+
+
+def rejected(game: Game, aim: Aim, alpha: float, exact: bool) -> bool:
+    """Whether the game refutes the claim at this error probability."""
+    if not game.epochs:
+        return False
+    right, wrong, _ = game.totals()
+    if exact and not (aim.delta and aim.candidates == 2):
+        return p_value(right, wrong, aim.epsilon, aim.candidates, aim.delta) <= alpha
+    return log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= -math.log(alpha)
+
+
+def against_law(kept: Sequence[Outputs], law: Law, rng: np.random.Generator) -> float:
+    """p-value of the guess that outputs were not drawn from their declared law.
+
+    The same game at ε = 0: the one input is the mechanism, the other its law. A rule learnt on half of the outputs is
+    tested on the other half.
+    """
+    seen = join(list(kept))
+    half = len(seen) // 2
+    if half < 8:
+        return 1.0
+    learning, testing = part(seen, 0, half), part(seen, half)
+    drawn = read(law.sample(8 * half, rng))
+    third = len(drawn) // 2
+    rule = learn([learning, part(drawn, 0, third)], [learning, part(drawn, third)], ((), ()), Aim(0.0))
+    if rule is None:
+        return 1.0
+    from_law = read(law.sample(len(testing), rng))
+    coins = rng.random(len(testing)) < 0.5
+    right = wrong = 0
+    for side, outputs in ((0, _chosen(testing, coins)), (1, _chosen(from_law, ~coins))):
+        hits, misses = rule.count(outputs, side)
+        right, wrong = right + hits, wrong + misses
+    return p_value(right, wrong, 0.0)
+
+
+def _chosen(outputs: Outputs, chosen: Any) -> Outputs:
+    if outputs.numbers is not None:
+        return Outputs(outputs.numbers[chosen])
+    return Outputs(None, [item for item, take in zip(outputs.items, chosen, strict=True) if take])

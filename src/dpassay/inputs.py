@@ -1,0 +1,201 @@
+"""Which inputs to tell apart: pairs of a region, of a list or of the words of a text, and how to shrink a pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from dpassay.attacks import as_row
+from dpassay.enclosure import middle
+from dpassay.errors import InputError
+from dpassay.region import Apart, Box, Region
+
+InputPair = tuple[Any, Any]
+MOST_PAIRS = 256
+
+
+def same(x: Any, y: Any) -> bool:
+    """Whether two inputs are one and the same.
+
+    >>> same([0, 1], np.array([0.0, 1.0])), same("a", "b")
+    (True, False)
+    """
+    if isinstance(x, str) or isinstance(y, str):
+        return isinstance(x, str) and isinstance(y, str) and x == y
+    one, other = as_row(x), as_row(y)
+    if one is not None and other is not None:
+        return len(one) == len(other) and bool(np.array_equal(one, other, equal_nan=True))
+    return type(x) is type(y) and bool(x == y)
+
+
+def check_inputs(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Inputs that can be told apart: at least two, no two of them equal."""
+    given = tuple(inputs)
+    if len(given) < 2:
+        raise InputError(f"it takes at least two inputs to tell apart, got {len(given)}")
+    for (i, x), (j, y) in combinations(enumerate(given), 2):
+        if same(x, y):
+            raise InputError(f"inputs {i + 1} and {j + 1} are the same, {shown(x)}: nobody can tell them apart")
+    return given
+
+
+def shown(x: Any, most: int = 60) -> str:
+    """An input in a few characters."""
+    text = repr(x.tolist()) if isinstance(x, np.ndarray | np.generic) else repr(x)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def plain(x: Any) -> Any:
+    """An input as JSON-ready data."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.tolist()
+    if isinstance(x, str | int | float | bool) or x is None:
+        return x
+    if isinstance(x, list | tuple):
+        return [plain(entry) for entry in x]
+    if isinstance(x, dict):
+        return {str(key): plain(value) for key, value in x.items()}
+    raise InputError(f"an input of type {type(x).__name__} cannot be written to a file: use numbers, lists or text")
+
+
+def pairs_of(inputs: Sequence[Any]) -> list[InputPair]:
+    """All pairs of a list; of a long list, neighbours in it and some far apart.
+
+    >>> pairs_of(["a", "b", "c"])
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    distinct = (
+        [x for i, x in enumerate(inputs) if not any(same(x, y) for y in inputs[:i])] if len(inputs) < 500 else inputs
+    )
+    if len(distinct) < 2:
+        raise InputError(f"the list of inputs needs at least two that differ, got {len(distinct)} of them")
+    if len(distinct) * (len(distinct) - 1) // 2 <= MOST_PAIRS:
+        return list(combinations(distinct, 2))
+    spread = np.linspace(0, len(distinct) - 1, MOST_PAIRS + 1).astype(int).tolist()
+    found = [(distinct[i], distinct[j]) for i, j in pairwise(spread)]
+    return [(x, y) for x, y in found if not same(x, y)]
+
+
+def word_pairs(text: str) -> list[InputPair]:
+    """A text against each text that lacks one of its words, or has another of its words there.
+
+    >>> word_pairs("fly to Rome")[:2]
+    [('fly to Rome', 'to Rome'), ('fly to Rome', 'to to Rome')]
+    """
+    words = text.split()
+    if not words:
+        raise InputError("the text has no words, so it has no neighbours that differ in one")
+    found: dict[str, None] = {}
+    for i in range(len(words)):
+        others = [[], [words[(i + 1) % len(words)]], ["zebra"]]
+        for other in others:
+            found[" ".join([*words[:i], *other, *words[i + 1 :]])] = None
+    return [(text, other) for other in found if other != " ".join(words)][:MOST_PAIRS]
+
+
+def region_pairs(region: Region) -> list[InputPair]:
+    """Pairs of a region that are likely to be told apart: farthest ones, and the literature's patterns.
+
+    >>> from dpassay.region import Ball
+    >>> [float(np.abs(x - y).sum()) for x, y in region_pairs(Ball(2, 1, dim=4))][:2]
+    [4.0, 2.0]
+    """
+    if isinstance(region, Apart):
+        return _distinct(_apart(region))
+    found = [(pair.first, pair.second) for q in (1, 2, math.inf) for pair in [region.farthest(q)]]
+    found += [(x, np.where(np.arange(len(x)) == 0, y, x)) for x, y in list(found)]
+    centre = [((x + y) / 2, y) for x, y in found[:2]]
+    found += [(x, y) for x, y in centre if region.contains(x)]
+    if isinstance(region, Box):
+        found += [(y, x) for x, y in found[:1]]
+    return _distinct((x, y) for x, y in found if region.contains(x) and region.contains(y))
+
+
+def _apart(region: Apart) -> Iterator[InputPair]:
+    """Query answers: where they start (all low, or high where they fall) and in which pattern they move."""
+    dim, distance = region.dim, middle(region.distance)
+    place = np.arange(dim)
+    one, half, every = place == 0, place < (dim + 1) // 2, place >= 0
+    last = place == dim - 1
+    if math.isinf(region.p):
+        signs = [every, one, one * 2 - 1, half * 2 - 1, half, (place % 2) * 2 - 1, last * 2 - 1]
+        steps = [distance * np.asarray(s, dtype=float) for s in signs]
+    else:
+        steps = [distance * one.astype(float), distance * last.astype(float)]
+        steps += [distance * every / dim ** (1 / region.p)]
+    for step in steps:
+        for move in (step, -step):
+            yield np.maximum(0.0, -move), np.maximum(0.0, -move) + move
+            yield np.ones(dim), np.ones(dim) + move
+
+
+def _distinct(pairs: Iterable[InputPair]) -> list[InputPair]:
+    found: list[InputPair] = []
+    for x, y in pairs:
+        if not same(x, y) and not any(same(x, a) and same(y, b) for a, b in found):
+            found.append((x, y))
+    if not found:
+        raise InputError("the region has no two different values")
+    return found[:MOST_PAIRS]
+
+
+def size(pair: InputPair) -> tuple[int, int]:
+    """How large a pair is: differing coordinates or words first, then all that are not 0 (or all words)."""
+    x, y = pair
+    if isinstance(x, str) and isinstance(y, str):
+        first, second = x.split(), y.split()
+        common = sum(block.size for block in SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks())
+        return max(len(first), len(second)) - common, len(first) + len(second)
+    one, other = as_row(x), as_row(y)
+    if one is None or other is None or len(one) != len(other):
+        return 0, 0
+    return int(np.count_nonzero(one != other)), int(np.count_nonzero(one) + np.count_nonzero(other))
+
+
+def smaller(pair: InputPair) -> Iterator[InputPair]:
+    """Pairs that differ in fewer coordinates or words, or have fewer of them; much smaller ones first."""
+    x, y = pair
+    if isinstance(x, str) and isinstance(y, str):
+        yield from _smaller_texts(x.split(), y.split())
+        return
+    one, other = as_row(x), as_row(y)
+    if one is None or other is None or len(one) != len(other) or len(one) < 2 or np.ndim(x) != 1:
+        return
+    differing = np.flatnonzero(one != other)
+    for kept in _halves(differing.tolist()):
+        chosen = np.isin(np.arange(len(one)), kept)
+        yield one, np.where(chosen, other, one)
+    common = (one == other) & (one != 0)
+    if common.any():
+        yield np.where(common, 0.0, one), np.where(common, 0.0, other)
+
+
+def _halves(items: list[int]) -> Iterator[list[int]]:
+    """Fewer of some items: a half, three quarters, all but one."""
+    for parts in (2, 4, len(items)):
+        if parts < 2 or parts > len(items):
+            continue
+        for piece in np.array_split(np.array(items), parts)[: 16 if parts > 4 else parts]:
+            left = [i for i in items if i not in set(piece.tolist())]
+            if left:
+                yield left
+
+
+def _smaller_texts(first: list[str], second: list[str]) -> Iterator[InputPair]:
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    for _, a, b, c, d in changes if len(changes) > 1 else []:  # one of several changes alone
+        yield " ".join(first), " ".join([*first[:a], *second[c:d], *first[b:]])
+    blocks = [block for block in matcher.get_matching_blocks() if block.size]
+    shared = [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
+    for kept in _halves(list(range(len(shared)))) if len(shared) > 1 else iter([[]] if shared else []):
+        gone = [shared[i] for i in range(len(shared)) if i not in set(kept)]
+        x = [word for i, word in enumerate(first) if i not in {a for a, _ in gone}]
+        y = [word for i, word in enumerate(second) if i not in {b for _, b in gone}]
+        if x != y:
+            yield " ".join(x), " ".join(y)

@@ -1,0 +1,268 @@
+"""What counts of right and wrong guesses say about ε, with the error probability stated.
+
+Everything here is a function of integer counts. A bound or an e-value that is stated at level α is wrong with
+probability at most α if the guesses were made as docs/proofs/guessing-game.md asks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, betainccinv, betaln, xlog1py
+
+from dpassay.errors import InputError
+
+# Binomial tails and beta functions are computed to about 12 digits; bounds give way by more than that.
+SLACK = 1e-9
+HIGHEST = 1e6  # no count of runs certifies an ε anywhere near this
+
+
+def check_alpha(alpha: float) -> float:
+    """The error probability, if it is one.
+
+    >>> check_alpha(0.001)
+    0.001
+    """
+    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise InputError(f"alpha is an error probability: it must lie strictly between 0 and 1, got {alpha}")
+    return float(alpha)
+
+
+@dataclass
+class Ledger:
+    """Where the error probability is spent. What all entries take together never exceeds the total.
+
+    >>> ledger = Ledger(0.001)
+    >>> ledger.take("the game", 0.5), ledger.left
+    (0.0005, 0.0005)
+    """
+
+    total: float
+    entries: list[tuple[str, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_alpha(self.total)
+
+    @property
+    def left(self) -> float:
+        """What has not been spent yet."""
+        return round(max(0.0, self.total - math.fsum(alpha for _, alpha in self.entries)), 15)
+
+    def take(self, what: str, share: float) -> float:
+        """Spend a share of the total on one test."""
+        alpha = share * self.total
+        if alpha > self.left * (1 + SLACK):
+            raise InputError(f"{what} asks for {alpha:g} of the error probability, and {self.left:g} is left")
+        self.entries.append((what, alpha))
+        return alpha
+
+
+def log_limits(epsilon: float, candidates: int = 2, delta: float = 0.0) -> tuple[float, float]:
+    """Logarithms of the highest accuracy that (ε, δ)-DP allows a guesser, and of its complement.
+
+    With M candidates the accuracy is at most (e^ε + (M−1)δ) / (e^ε + M−1), see docs/proofs/candidates.md.
+
+    >>> [round(math.exp(v), 6) for v in log_limits(1.0)]
+    [0.731059, 0.268941]
+    """
+    others = (candidates - 1) * math.exp(-epsilon)
+    below = math.log(candidates - 1) - epsilon - math.log1p(others) + (math.log1p(-delta) if delta else 0.0)
+    return math.log1p(others * delta) - math.log1p(others), below
+
+
+def epsilon_at(accuracy_log_odds: float, candidates: int = 2) -> float:
+    """The least ε at which guesses may be right with these odds, at δ = 0.
+
+    >>> round(epsilon_at(math.log(0.75 / 0.25)), 6)
+    1.098612
+    """
+    return max(0.0, accuracy_log_odds + math.log(candidates - 1))
+
+
+def accuracy_bound(right: int, wrong: int, alpha: float, candidates: int = 2, delta: float = 0.0) -> float:
+    """A lower bound on ε from a fixed number of guesses: the exact binomial test, inverted (Clopper and Pearson).
+
+    >>> round(accuracy_bound(1_000_000, 0, 0.001), 3)
+    11.883
+    """
+    if right <= 0:
+        return 0.0
+    miss = float(betainccinv(wrong + 1, right, alpha)) * (1 + SLACK)
+    if delta:  # 1 − accuracy = (M−1)(1−δ)/(e^ε + M−1)
+        room = (candidates - 1) * (1 - delta) / miss - (candidates - 1)
+        return max(0.0, math.log(room)) if room > 1 else 0.0
+    return epsilon_at(math.log1p(-miss) - math.log(miss), candidates) if miss < 1 else 0.0
+
+
+def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: float = 0.0) -> float:
+    """The probability of so many right guesses, or more, if every guess is right as often as (ε, δ)-DP allows.
+
+    >>> round(p_value(9, 1, 0.0), 6)  # 11 / 1024
+    0.010742
+    """
+    if right == 0:
+        return 1.0
+    log_p, _ = log_limits(epsilon, candidates, delta)
+    return float(betainc(right, wrong + 1, math.exp(log_p)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of one epoch of the game, and what was expected of its guesser before it began.
+
+    `sides` is the number of inputs that the guesser ever names: only where δ > 0 does it matter.
+    """
+
+    right: int = 0
+    wrong: int = 0
+    runs: int = 0
+    expected_right: float = 0.5
+    expected_wrong: float = 0.5
+    sides: int = 2
+
+    def __add__(self, other: tuple[int, int, int]) -> Tally:
+        right, wrong, runs = other
+        return Tally(
+            self.right + right,
+            self.wrong + wrong,
+            self.runs + runs,
+            self.expected_right,
+            self.expected_wrong,
+            self.sides,
+        )
+
+    def log_evidence(self, epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False) -> float:
+        """Log of the e-value against (ε, δ)-DP: it passes ln(1/α) with probability at most α, ever, if the claim holds.
+
+        `falling` gives a smaller one that never grows with ε, so that what all epochs reject together is a half-line.
+        See docs/proofs/anytime.md and, for δ > 0, betting.md.
+        """
+        if delta and candidates == 2:
+            return self._bet(epsilon, delta)
+        guesses = self.right + self.wrong
+        if guesses == 0:
+            return 0.0
+        log_p, log_not = log_limits(epsilon, candidates, delta)
+        if falling:  # beyond the observed accuracy the e-value climbs back to 1: there it stays where it was
+            share = max(self.right / guesses, math.exp(log_limits(0.0, candidates, delta)[0]))
+            if math.exp(log_p) > share:
+                log_p, log_not = math.log(share), (math.log1p(-share) if share < 1 else -math.inf)
+        return _beta_mixture(self, log_p, log_not)
+
+    def _bet(self, epsilon: float, delta: float) -> float:
+        stakes, weights = self._stakes(epsilon, delta)
+        if not len(stakes):
+            return -math.inf
+        cost = delta * self.sides / 2
+        rest = self.runs - self.right - self.wrong
+        logs = (
+            np.log(weights)
+            + self.right * np.log1p(stakes * (1 - cost))
+            + xlog1py(self.wrong, -stakes * (math.exp(min(epsilon, 700.0)) + cost))
+            + rest * np.log1p(-stakes * cost)
+        )
+        return float(np.logaddexp.reduce(logs))
+
+    def _stakes(self, epsilon: float, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Fixed stakes on a logarithmic grid; half of the money lies near the one that suited the expectation.
+
+        Stakes too high for this ε lose what lies on them.
+        """
+        grid = np.exp(-0.25 * np.arange(1, 161))
+        # At odds right : wrong the best stake against the odds themselves is small, near the inverse of the odds.
+        ideal = 0.5 * (self.expected_wrong + 0.5) / (self.expected_right + 0.5)
+        near = np.exp(-np.abs(np.log(grid) - math.log(ideal)))
+        weights = 0.5 * near / near.sum() + 0.5 / len(grid)
+        usable = grid * (math.exp(min(epsilon, 700.0)) + delta * self.sides / 2) < 1
+        return grid[usable], weights[usable]
+
+
+def _beta_mixture(tally: Tally, log_p: float, log_not: float) -> float:
+    """ln of: prior mass below p, kept; plus the prior above p, each accuracy betting its own likelihood ratio."""
+    a, b = tally.expected_right, tally.expected_wrong
+    right, wrong = a + tally.right, b + tally.wrong
+    miss = math.exp(log_not)
+    kept, above = float(betainc(a, b, math.exp(log_p))), float(betainc(wrong, right, miss))
+    log_kept = math.log(kept) if kept > 0 else -math.inf
+    if above <= 0:
+        return log_kept
+    gain = float(betaln(right, wrong) - betaln(a, b)) + math.log(above)
+    gain -= (tally.right * log_p if tally.right else 0.0) + (tally.wrong * log_not if tally.wrong else 0.0)
+    high, low = max(log_kept, gain), min(log_kept, gain)
+    return high + math.log1p(math.exp(low - high))
+
+
+def log_evidence(
+    epochs: list[Tally], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
+) -> float:
+    """Evidence of several epochs: each starts with what the ones before have won."""
+    return sum(tally.log_evidence(epsilon, delta, candidates, falling) for tally in epochs)
+
+
+def anytime_bound(epochs: list[Tally], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
+    """The least ε that the evidence does not reject: a lower bound that holds at every stopping time.
+
+    >>> round(anytime_bound([Tally(900, 100, 1000)], 0.001), 3)
+    1.741
+    """
+    needed = -math.log(alpha) + SLACK
+    return _last_rejected(lambda epsilon: log_evidence(epochs, epsilon, delta, candidates, True) >= needed, 50.0)
+
+
+def anytime_delta(epochs: list[Tally], alpha: float, epsilon: float) -> float:
+    """The least δ at this ε that the evidence does not reject."""
+    needed = -math.log(alpha) + SLACK
+    return min(1.0, _last_rejected(lambda delta: log_evidence(epochs, epsilon, max(delta, 1e-18)) >= needed, 1.0))
+
+
+def _last_rejected(rejects: object, top: float) -> float:
+    """The end of the half-line [0, t) that is rejected, rounded down."""
+    assert callable(rejects)
+    if not rejects(0.0):
+        return 0.0
+    low, high = 0.0, top
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rejects(middle) else (low, middle)
+    return low * (1 - SLACK)
+
+
+def most_certifiable(runs: int, alpha: float, candidates: int = 2) -> float:
+    """The largest ε that so many runs can certify from below: when every guess is right.
+
+    >>> round(most_certifiable(1_000_000, 0.001), 2)
+    11.88
+    """
+    return accuracy_bound(runs, 0, alpha, candidates)
+
+
+def runs_to_reach(epsilon: float, alpha: float, candidates: int = 2) -> int:
+    """How many perfect guesses it takes to certify an ε from below.
+
+    >>> most_certifiable(runs_to_reach(5.0, 0.001), 0.001) >= 5.0
+    True
+    """
+    log_p, _ = log_limits(epsilon, candidates)
+    if log_p == 0.0 or epsilon > 600:
+        return 10**300
+    return math.ceil(math.log(alpha) / log_p * (1 + 1e-6)) + 1
+
+
+def runs_needed(claimed: float, true: float, alpha: float, candidates: int = 2, guessing: float = 1.0) -> int:
+    """About how many runs refute a claim half of the time if guesses are as good as the truth allows.
+
+    `guessing` is the share of runs in which the guesser does not abstain. No method needs fewer by much: ln(1/α)
+    divided by what the best bet wins a run.
+
+    >>> runs_needed(1.0, 2.0, 0.001)
+    103
+    """
+    if true <= claimed:
+        return 10**300
+    log_p, log_not = log_limits(claimed, candidates)
+    right, wrong = (math.exp(v) for v in log_limits(true, candidates))
+    growth = right * (math.log(right) - log_p) + (wrong * (math.log(wrong) - log_not) if wrong else 0.0)
+    return math.ceil(-math.log(alpha) / (growth * guessing)) if growth > 0 else 10**300
