@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -41,10 +42,15 @@ class Likelihood:
 
     laws: tuple[Law, ...]
 
+    @cached_property
+    def width(self) -> int:
+        """How many coordinates the laws' outputs have, whatever a batch has."""
+        return int(self.laws[0].sample(1, np.random.default_rng(0)).shape[1])
+
     def scores(self, outputs: Outputs) -> Scores:
         """Log-likelihood ratio, or all log-likelihoods."""
-        rows = outputs.matrix(outputs.width or 1)
-        with np.errstate(invalid="ignore"):
+        rows = outputs.matrix(self.width)
+        with np.errstate(invalid="ignore", over="ignore"):
             logs = [law.log_likelihood(rows) for law in self.laws]
             return np.asarray(logs[1] - logs[0]) if len(logs) == 2 else np.stack(logs, axis=1)
 
@@ -80,7 +86,8 @@ class Statistic:
     def scores(self, outputs: Outputs) -> Scores:
         """The number, turned so that it is higher for the second input."""
         rows = outputs.matrix(self.width)
-        return self.sign * _statistic(self.name, rows, self.inputs)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self.sign * _statistic(self.name, rows, self.inputs)
 
     def describe(self) -> str:
         """In words."""
@@ -111,14 +118,21 @@ def _statistic(name: str, rows: Array, inputs: tuple[Array, ...]) -> Scores:
 
 @dataclass(frozen=True)
 class Linear:
-    """Logistic regression on the coordinates."""
+    """Logistic regression on the coordinates; where `missing` is given, NaN counts as 0 and has a weight of its own."""
 
     weights: Array
     bias: float
+    missing: Array = field(default_factory=lambda: np.zeros(0))
 
     def scores(self, outputs: Outputs) -> Scores:
-        """The log-odds."""
-        return np.asarray(outputs.matrix(len(self.weights)) @ self.weights + self.bias)
+        """The log-odds. (A matrix product would round a row as the number of rows suggests.)"""
+        rows, sums = outputs.matrix(len(self.weights)), self.bias
+        with np.errstate(invalid="ignore", over="ignore"):
+            if len(self.missing):
+                unknown = np.isnan(rows)
+                sums = sums + np.einsum("ij,j->i", unknown, self.missing)
+                rows = np.where(unknown, 0.0, rows)
+            return np.asarray(np.einsum("ij,j->i", rows, self.weights) + sums)
 
     def describe(self) -> str:
         """In words."""
@@ -212,7 +226,8 @@ class Nearest:
     def scores(self, outputs: Outputs) -> Scores:
         """Minus the l1 distances."""
         rows = outputs.matrix(len(self.inputs[0]))
-        return np.stack([-np.abs(rows - x).sum(axis=1) for x in self.inputs], axis=1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.stack([-np.abs(rows - x).sum(axis=1) for x in self.inputs], axis=1)
 
     def describe(self) -> str:
         """In words."""
@@ -262,7 +277,14 @@ def binned(values: Array, edges: Array) -> NDArray[np.int64]:
 
 def _coordinates(outputs: Outputs, width: int) -> Callable[[int], Array]:
     rows = outputs.matrix(width)
-    return lambda j: rows[:, j] if j < width else rows[:, j - width + 1] - rows[:, j - width]
+
+    def column(j: int) -> Array:
+        if j < width:
+            return rows[:, j]
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(rows[:, j - width + 1] - rows[:, j - width])
+
+    return column
 
 
 def _endings(outputs: Outputs, width: int) -> Callable[[int], Array]:

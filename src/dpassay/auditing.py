@@ -24,14 +24,12 @@ from dpassay.errors import InputError, MechanismError
 from dpassay.expression import parse
 from dpassay.game import (
     COMPARE,
-    FIRST_EPOCH,
     Game,
     Played,
     Table,
     against_law,
     anytime,
     bound,
-    learn_rule,
     rejected,
     stream,
 )
@@ -48,16 +46,16 @@ from dpassay.pipeline import Pipeline
 from dpassay.region import Region
 from dpassay.sampled import judged
 from dpassay.statistics import Ledger, anytime_delta
+from dpassay.searching import search
 from dpassay.subject import as_mechanism, describe
 from dpassay.verdict import Verdict
 
 RUNS = 100_000
 ALPHA = 0.001
 LAW_SHARE, SHRINK_SHARE = 0.1, 0.1
-SEARCH, SHRINK = 1, 1_000_000  # numbers of games: the main one is 0
+SHRINK = 1_000_000  # numbers of games: the main one is 0, the search has those from 1 on
 MOST_SHRINKS = 24
-NEARLY = 0.1
-SEARCHED = 0.3  # of the runs, at most, where there are several pairs
+SEARCHED = 0.25  # of the runs, at most, where there are several pairs
 SAVED_EVERY = 2.0  # seconds
 
 Progress = Callable[[int, int, str], None]
@@ -358,38 +356,18 @@ class _Audit:
             self._save("unfinished")
 
     def _search(self) -> None:
-        """Find the pair that promises most, by trying all a little and the best third three times as long."""
+        """Find the pair that promises most."""
         request = self.request
+        if self.inputs is None and len(request.offered) == 1:
+            self.inputs = request.offered[0]
         if self.inputs is not None:
             return
-        alive = list(enumerate(request.offered))
-        budget = request.search_runs
-        if budget is None:
-            budget = int(SEARCHED * request.runs)
-        if len(alive) == 1:
-            self.inputs = alive[0][1]
-            return
-        if len(alive) * 64 > budget:
-            keep = max(1, budget // 64)
-            alive = [alive[i] for i in np.unique(np.linspace(0, len(alive) - 1, keep).astype(int))]
-        rungs = max(1, math.ceil(math.log(len(alive), 3)))
+        budget = int(SEARCHED * request.runs) if request.search_runs is None else request.search_runs
         aim = replace(request.aim, runs=request.runs)
-        for rung in range(rungs):
-            each = max(32, budget // rungs // len(alive))
-            each = min(each, max(64, request.runs // 64) if request.fixed else FIRST_EPOCH * 4 * 3**rung)
-            scored = []
-            for k, inputs in alive:
-                lesson = learn_rule(request.table(inputs, SEARCH + k, aim), each, rung)
-                self.searched += lesson.cost
-                self.spent = self.searched
-                scored.append((-1e300 if lesson.rule is None else lesson.rule.promise, k, inputs))
-                self._tell("searching for a pair")
-            best = max(promise for promise, _, _ in scored)
-            if rung == rungs - 1:  # of pairs that promise nearly the same the first is the simplest
-                self.inputs = next(inputs for promise, _, inputs in scored if promise >= best - NEARLY * abs(best))
-                return
-            promising = sorted(scored, key=lambda entry: (-entry[0], entry[1]))[: max(1, math.ceil(len(scored) / 3))]
-            alive = sorted(((k, inputs) for _, k, inputs in promising), key=lambda entry: entry[0])
+        for cost, found in search(request.table, request.offered, aim, budget, request.fixed):
+            self.searched += cost
+            self.spent, self.inputs = self.searched, found
+            self._tell("searching for a pair")
 
     def _play(self) -> None:
         request = self.request
@@ -409,14 +387,15 @@ class _Audit:
         request = self.request
         assert self.inputs is not None
         pair: InputPair = (self.inputs[0], self.inputs[1])
-        budget = max(2_000, 4 * self.game.runs)
+        each = max(2_000, 4 * self.game.runs)
+        budget = min(request.runs, self.spent + 5 * each)
         attempt, found = 0, True
         aim = replace(request.aim, runs=0)
         while found and attempt < MOST_SHRINKS:
             found = False
             for candidate in smaller(pair):
-                if attempt >= MOST_SHRINKS:
-                    break
+                if attempt >= MOST_SHRINKS or self.spent >= budget:
+                    return
                 if same(*candidate) or size(candidate) >= size(pair):
                     continue
                 if request.region is not None and not all(request.region.contains(np.asarray(x)) for x in candidate):
@@ -424,9 +403,11 @@ class _Audit:
                 attempt += 1
                 alpha = request.ledger.take("a smaller pair", SHRINK_SHARE * 6 / (math.pi * attempt) ** 2)
                 game, table = Game(kept=[[], []]), request.table(candidate, SHRINK + attempt, aim)
-                for _ in anytime(table, game, budget, alpha):
+                before = self.spent
+                for _ in anytime(table, game, min(each, budget - before), alpha):
+                    self.spent = before + game.runs
                     self._tell("shrinking the pair")
-                self.spent += game.runs
+                self.spent = before + game.runs
                 if rejected(game, aim, alpha, False):
                     pair, found = candidate, True
                     self.witness = (game, candidate, SHRINK + attempt, alpha)
@@ -474,8 +455,9 @@ class _Audit:
         game, inputs, number, alpha = self.witness or (self.game, self.inputs, 0, self.alpha)
         if inputs is None or game.rule is None:
             return None
-        right, wrong, runs = game.totals()
-        return Played(inputs, game.rule.describe(), right, wrong, runs, alpha, self.request.seed, number)
+        best = game.best(self.request.aim)
+        counts = best.tally.right, best.tally.wrong, best.tally.runs
+        return Played(inputs, best.rule.describe(), *counts, alpha, self.request.seed, number)
 
     def _save(self, word: Any) -> None:
         request = self.request

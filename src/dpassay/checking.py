@@ -5,12 +5,16 @@ Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Else Open.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from dpassay.auditing import audit
+from dpassay.both import check_mechanism, with_samples
 from dpassay.calibrate import classic_gaussian_sigma
 from dpassay.claim import Claim
 from dpassay.curves import Curve, DropoutCurve, PureCurve
 from dpassay.enclosure import TIE, Number, iv, middle, number
+from dpassay.errors import InputError
 from dpassay.exact import analyse
 from dpassay.guarantee import Guarantee, PureDP, guarantee
 from dpassay.interval import Interval
@@ -30,22 +34,48 @@ DELTAS = ("1e-9", "1e-6", "1e-3")
 
 
 def check(
-    subject: Claim | Pipeline | str,
+    subject: Any,
     /,
+    pairs: Sequence[tuple[Any, Any]] | None = None,
     *,
     epsilon: Any = None,
     delta: Any = None,
     dim: int | None = None,
     neighbours: Neighbours | str | None = None,
+    runs: int = 0,
+    seed: int = 0,
     **parameters: Any,
 ) -> Verdict:
     """Judge the claim that a mechanism keeps a guarantee.
 
-    The mechanism is a pipeline, its text (with the parameters that the text names), or a `Claim`.
+    The mechanism is a pipeline, its text (with the parameters that the text names), or a `Claim`: these are analysed
+    exactly, and with `runs` also run. Anything else that can be run is judged by the exact loss of the `pairs` where it
+    knows its law, and by its outputs.
 
     >>> print(check("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", epsilon=1, dim=32, C=1))
     PROVEN: ...
     """
+    if not isinstance(subject, Claim | Pipeline | str):
+        options = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours, **parameters}
+        return check_mechanism(subject, pairs, runs, seed, options)
+    exact = _check_pipeline(subject, epsilon, delta, dim, neighbours, parameters)
+    if not runs:
+        if pairs is not None:
+            raise InputError("a pipeline's pairs are for its samples: say how many runs, check(..., runs=10000)")
+        return exact
+    promise = exact.guarantee
+    options = {"epsilon": promise.exact_epsilon, "delta": promise.exact_delta, "neighbours": exact.neighbours}
+    return with_samples(exact, audit(exact.mechanism, pairs, runs=runs, seed=seed, **options))
+
+
+def _check_pipeline(
+    subject: Claim | Pipeline | str,
+    epsilon: Any,
+    delta: Any,
+    dim: int | None,
+    neighbours: Neighbours | str | None,
+    parameters: dict[str, Any],
+) -> Verdict:
     claim, pipeline = _read(subject, epsilon, delta, dim, parameters)
     promise = guarantee(claim.epsilon, claim.delta)
     if isinstance(neighbours, str):
@@ -63,8 +93,6 @@ def _read(
     if isinstance(subject, Claim):
         claim = subject(**given, **parameters) if given or parameters else subject
         return claim, claim.mechanism
-    from dpassay.errors import InputError
-
     if epsilon is None:
         raise InputError("say which epsilon is claimed: check(..., epsilon=1)")
     if isinstance(subject, Pipeline):

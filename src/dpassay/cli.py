@@ -8,20 +8,39 @@ mechanism itself failed.
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from dpassay.cli_audit import audit
+from dpassay.cli_common import (
+    AsJson,
+    ClaimedDelta,
+    ClaimedEpsilon,
+    ClaimName,
+    Command,
+    Dim,
+    Python,
+    Relation,
+    RequireDecision,
+    Settings,
+    Text,
+    TimeLimit,
+    Url,
+    check_claimed,
+    check_writable,
+    close,
+    finish,
+    print_json,
+    print_rich,
+    read_values,
+    runnable,
+    working,
+)
 from dpassay.errors import CertificateError, DpassayError, InputError, MechanismError
-
-if TYPE_CHECKING:
-    from dpassay.verdict import Verdict
 
 app = typer.Typer(
     name="dpassay",
@@ -36,9 +55,10 @@ calibrate_app = typer.Typer(
 )
 app.add_typer(calibrate_app, name="calibrate")
 
+app.command()(audit)
+
 Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="The claimed epsilon.", show_default=False)]
 Delta = Annotated[str, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on stdout.")]
 
 
 def main() -> None:
@@ -67,70 +87,10 @@ def _fail(error: DpassayError, code: int) -> None:
     raise SystemExit(code)
 
 
-@contextmanager
-def _working(what: str) -> Iterator[None]:
-    """A spinner on stderr, where a person can see it."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
-        yield
-
-
-def _print_json(data: Any) -> None:
-    print(json.dumps(data, indent=2, ensure_ascii=False))
-
-
-def _print(renderable: Any) -> None:
-    from rich.console import Console
-
-    Console().print(renderable)
-
-
-def _writable(*paths: Path | None) -> None:
-    """Find out before the work is done whether its result can be written."""
-    for path in paths:
-        if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
-            raise InputError(f"cannot write {path}: its folder must exist and be writable")
-
-
-def _values(settings: list[str]) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise InputError(f"--set takes NAME=VALUE, got {setting!r}")
-        if name.strip() in values:
-            raise InputError(f"--set gives {name.strip()} twice")
-        values[name.strip()] = value.strip()
-    return values
-
-
-def _claimed(epsilon: str | None, delta: str | None) -> None:
-    """Refuse an ε of 0 at δ = 0: a claim that only a mechanism without output keeps is surely a slip."""
-    from dpassay.guarantee import guarantee
-
-    if epsilon is not None:
-        promise = guarantee(epsilon, delta or 0)
-        if promise.exact_epsilon == 0 and promise.exact_delta == 0:
-            raise InputError(f"epsilon must be positive, got {epsilon}")
-
-
-ClaimName = Annotated[str | None, typer.Argument(help="A published claim, see 'dpassay gallery'.")]
-Text = Annotated[str | None, typer.Option("--pipeline", help="The mechanism as text; --stages lists what it may use.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for a name in the text; repeatable.")]
-Dim = Annotated[int | None, typer.Option(help="Dimension of the vectors.")]
-ClaimedEpsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon.")]
-ClaimedDelta = Annotated[str | None, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
-Relation = Annotated[
-    str | None,
-    typer.Option(help="any, word, replace-record, add-remove-record or query. Default: what the stages suggest."),
-]
 CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate for 'dpassay verify'.")]
-RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if the verdict is open.")]
 ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have, and stop.")]
+Samples = Annotated[int, typer.Option("--runs", help="Besides the exact analysis, run the mechanism so many times.")]
+Seed = Annotated[int, typer.Option(help="Seed of these runs.")]
 Answers = Annotated[
     list[str],
     typer.Argument(help="Each 'EPS', 'EPS,DELTA' or a pipeline; ' x N' behind it says that it is given N times."),
@@ -147,6 +107,8 @@ def check(
     delta: ClaimedDelta = None,
     neighbours: Relation = None,
     certificate: CertificateFile = None,
+    runs: Samples = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
     stages: ListStages = False,
@@ -158,42 +120,17 @@ def check(
       dpassay check --pipeline 'clip(l2, C) | laplace(2*C/eps)' --set C=1 --dim 32 --epsilon 1
       dpassay check --pipeline 'query(l2, 1) | gaussian(sigma)' --set sigma=2 --epsilon 2 --delta 1e-5
       dpassay check adept --set C=2 --dim 1024 --json
+      dpassay check adept --runs 10000
     """
     if stages:
         from dpassay.report.terminal import stage_table
 
-        return _print(stage_table())
+        print_rich(stage_table())
+        return
     if (name is None) == (pipeline is None):
         raise InputError("give the name of a published claim, or a mechanism with --pipeline (not both)")
-    _claimed(epsilon, delta)
-    _writable(certificate)
-    with _working("checking"):
-        verdict = _verdict(name, pipeline, _values(settings or []), dim, epsilon, delta, neighbours)
-    if certificate is not None:
-        from dpassay.certificate import save
-
-        with _working("writing the certificate"):
-            save(verdict, certificate)
-    if as_json:
-        _print_json(verdict.to_dict())
-    else:
-        _print(verdict)
-        if certificate is not None:
-            print(f"certificate written to {certificate}", file=sys.stderr)
-    if verdict.word == "open" and require_decision:
-        raise typer.Exit(3)
-    raise typer.Exit(verdict.exit_code)
-
-
-def _verdict(
-    name: str | None,
-    pipeline: str | None,
-    values: dict[str, str],
-    dim: int | None,
-    epsilon: str | None,
-    delta: str | None,
-    neighbours: str | None,
-) -> Verdict:
+    check_claimed(epsilon, delta)
+    check_writable(certificate)
     from dpassay.checking import check as judge
 
     subject: Any = pipeline
@@ -203,42 +140,80 @@ def _verdict(
         subject = find(name)
     elif epsilon is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
-    clash = {"epsilon", "delta", "dim", "eps", "subject", "neighbours"} & set(values)
-    if clash:
-        raise InputError(f"{min(clash)} has an option of its own: use --epsilon, --delta, --dim or --neighbours")
-    return judge(subject, epsilon=epsilon, delta=delta, dim=dim, neighbours=neighbours, **values)
+    options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours}
+    with working("checking"):
+        verdict = judge(subject, runs=runs, seed=seed, **{**options, **read_values(settings)})
+    if certificate is not None:
+        from dpassay.certificate import save
+
+        with working("writing the certificate"):
+            save(verdict, certificate)
+        if not as_json:
+            print(f"certificate written to {certificate}", file=sys.stderr)
+    finish(verdict, as_json, require_decision)
 
 
 @app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(help="A certificate written by 'dpassay check --certificate'.")],
+    file: Annotated[Path, typer.Argument(help="What 'check --certificate' or 'audit --save' wrote.")],
+    python: Python = None,
+    command: Command = None,
+    url: Url = None,
+    time_limit: TimeLimit = 30.0,
+    fresh_seed: Annotated[int | None, typer.Option(help="Seed of the new game of an audit. Default: random.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Re-check a certificate with independent arithmetic, trusting nothing of the code that wrote it.
+    """Re-check a certificate with independent arithmetic, or play a saved audit again.
 
-    Exit code 0 if every step holds, 1 if one does not, 2 if the file cannot be read.
+    An audit is played with the recorded seed, where the counts must be the same, and with a fresh one. What the file
+    names is never started: a program, an address or a Python object must be given again.
+
+    Exit code 0 if everything holds, 1 if something does not, 2 if the file cannot be read.
 
     \b
-    Example:
+    Examples:
       dpassay check adept --certificate adept.json; dpassay verify adept.json
+      dpassay audit adept --save audit.json; dpassay verify audit.json
+      dpassay verify other.json --command 'python rewriter.py'
     """
-    from dpassay.verification import verify as recheck
+    result: Any
+    if _is_audit(file):
+        from dpassay.replaying import replay
 
-    with _working("re-checking"):
-        result = recheck(file)
+        mechanism = runnable(python, command, url, time_limit)
+        try:
+            with working("playing again"):
+                result = replay(file, mechanism, seed=fresh_seed)
+        finally:
+            close(mechanism)
+    else:
+        from dpassay.verification import verify as recheck
+
+        with working("re-checking"):
+            result = recheck(file)
     if as_json:
-        _print_json(
-            {"holds": True, "verdict": result.verdict, "claim": result.claim, "steps": list(result.established)}
-        )
-        return
-    for sentence in result.established:
-        print(sentence)
-    print(f"The certificate holds: {result.claim} is {result.verdict}.")
+        found = {"holds": result.ok, "verdict": result.verdict, "claim": result.claim}
+        print_json({**found, "steps": list(result.established), "failures": list(result.failures)})
+    else:
+        for sentence in (*result.established, *result.failures):
+            print(sentence)
+        what = "audit" if _is_audit(file) else "certificate"
+        print(f"The {what} {'holds' if result.ok else 'does not hold'}: {result.claim} is {result.verdict}.")
+    raise typer.Exit(0 if result.ok else 1)
+
+
+def _is_audit(file: Path) -> bool:
+    """Whether a file says of itself, near its beginning, that it is an audit."""
+    try:
+        with file.open("rb") as opened:
+            return b'"dpassay/audit/' in opened.read(200)
+    except OSError:
+        return False  # whoever reads it next says why it cannot be read
 
 
 def _calibrated(stage: str, value: float, note: str, as_json: bool) -> None:
     if as_json:
-        _print_json({"stage": f"{stage}({value!r})", "value": value, "guarantee": note})
+        print_json({"stage": f"{stage}({value!r})", "value": value, "guarantee": note})
     else:
         print(f"{stage}({value!r})  keeps {note}")
 
@@ -299,7 +274,7 @@ def calibrate_flip(
     from dpassay.calibrate import flip
     from dpassay.guarantee import PureDP
 
-    _claimed(epsilon, None)
+    check_claimed(epsilon, None)
     what = f"one of {categories} categories" if categories != 2 else f"{bits} bit{'s' * (bits > 1)}"
     _calibrated("flip", flip(epsilon, bits, categories), f"{PureDP(epsilon)} on {what}", as_json)
 
@@ -323,7 +298,7 @@ def compose(
     from dpassay.interval import Interval
 
     given = [read_answer(text, dim) for text in answers]
-    with _working("composing"):
+    with working("composing"):
         at = number(delta)
         if at.a < 0 or at.b >= 1:
             raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
@@ -337,7 +312,7 @@ def compose(
         write = TypeAdapter(Real).dump_python
         named = (("basic", simple), ("exact", exact))
         rows = {name: {"lower": write(i.lower), "upper": write(i.upper)} for name, i in named}
-        _print_json({"answers": count, "delta": float(delta), **rows})
+        print_json({"answers": count, "delta": float(delta), **rows})
         return
     print(f"{count} answers at total delta {delta}")
     print(f"  basic composition  epsilon {simple}")
@@ -370,7 +345,7 @@ def gallery(
     for path in (figure, html):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-    _writable(figure, html)
+    check_writable(figure, html)
     if figure is not None:
         check_suffix(figure)
     quiet = not sys.stderr.isatty()
@@ -381,9 +356,9 @@ def gallery(
             write(verdicts, path)
             print(f"{path} written", file=sys.stderr)
     if as_json:
-        _print_json([verdict.to_dict() for _, verdict in verdicts])
+        print_json([verdict.to_dict() for _, verdict in verdicts])
     else:
-        _print(table(verdicts))
+        print_rich(table(verdicts))
     surprising = [claim.name for claim, verdict in verdicts if verdict.word != claim.expected]
     if surprising:
         print(f"not as expected: {', '.join(surprising)}", file=sys.stderr)

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from dpassay.attacks import Guesser
+from dpassay.errors import InputError, MechanismError
+from dpassay.fitting import learnt
 from dpassay.law import Law
-from dpassay.learning import Aim, Rule, learn
-from dpassay.mechanism import HasLaw, Mechanism, Redrawn
+from dpassay.learning import Aim, Rule, best_of_many, learn
+from dpassay.mechanism import Failure, HasLaw, Mechanism, Redrawn
 from dpassay.outputs import Outputs, join, part, read
 from dpassay.statistics import Tally, accuracy_bound, anytime_bound, log_evidence, p_value
 from dpassay.subject import draw, draw_singly
@@ -30,8 +32,9 @@ MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input that are kept to compare the sampler with its law
 TRUST, TRUST_IN_LAW = 0.5, 1.0
 LAW_DRAWS = 40_000
-LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most, about 64 MB, before the last doubling
-HELPS = -9.0
+LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
+UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
+FEWEST_RUNS = 40  # nothing can be learnt from fewer
 
 Progress = Callable[[int, str], None]
 
@@ -59,8 +62,6 @@ class Table:
 
     def laws(self) -> list[Law] | None:
         """The exact laws of all inputs, where the mechanism knows them."""
-        from dpassay.errors import InputError
-
         if not isinstance(self.mechanism, HasLaw):
             return None
         try:
@@ -121,6 +122,10 @@ class Game:
         """The latest rule."""
         return self.epochs[-1].rule if self.epochs else None
 
+    def best(self, aim: Aim) -> Epoch:
+        """The epoch that says most against the claim."""
+        return max(self.epochs, key=lambda e: e.tally.log_evidence(aim.epsilon, aim.delta, aim.candidates))
+
     def totals(self) -> tuple[int, int, int]:
         """Right and wrong guesses, and runs played."""
         return (
@@ -130,21 +135,42 @@ class Game:
         )
 
 
-def labelled(table: Table, runs: int, rng: np.random.Generator) -> tuple[list[Outputs], bool]:
-    """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
-    each = max(1, runs // len(table.inputs))
-    batches = [[draw(table.mechanism, x, min(each, 64), rng)] for x in table.inputs]
-    step = min(rows_at_a_time(read(batch[0])) for batch in batches)
-    for x, batch in zip(table.inputs, batches, strict=True):
+def drawn(
+    mechanism: Mechanism, inputs: Sequence[Any], runs: int, rng: np.random.Generator, cells: int
+) -> tuple[list[Outputs], bool]:
+    """Equally many outputs of each input, `runs` in all if they fit into so many cells, and whether a batch failed."""
+    each = max(1, runs // len(inputs))
+    batches = [[draw(mechanism, x, min(each, 64), rng)] for x in inputs]
+    first = [read(batch[0]) for batch in batches]
+    step = min(map(rows_at_a_time, first))
+    each = min(each, max(64, cells // sum(max(1, outputs.width or UNKNOWN_WIDTH) for outputs in first)))
+    for x, batch in zip(inputs, batches, strict=True):
         for start in range(len(batch[0]), each, step):
-            batch.append(draw(table.mechanism, x, min(step, each - start), rng))
+            batch.append(draw(mechanism, x, min(step, each - start), rng))
     failed = any(isinstance(part, Redrawn) for batch in batches for part in batch)
     return [join([read(part) for part in batch]) for batch in batches], failed
 
 
+def labelled(
+    table: Table, runs: int, rng: np.random.Generator, cells: int = LEARNT_CELLS
+) -> tuple[list[Outputs], bool]:
+    """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
+    seen, failed = drawn(table.mechanism, table.inputs, runs, rng, cells)
+    check_alive(seen)
+    return seen, failed
+
+
+def check_alive(seen: Sequence[Outputs]) -> None:
+    """A mechanism that fails in every run, for every input, has said nothing."""
+    items = [item for outputs in seen for item in outputs.items]
+    if all(outputs.numbers is None for outputs in seen) and all(isinstance(item, Failure) for item in items):
+        first = items[0]
+        raise MechanismError(f"the mechanism failed in every run, for every input: {first.kind}: {first.said}"[:500])
+
+
 def rows_at_a_time(outputs: Outputs) -> int:
     """How many outputs may be held at once."""
-    return int(min(MOST_ROWS, max(64, CELLS // max(1, outputs.width or 256))))
+    return int(min(MOST_ROWS, max(64, CELLS // max(1, outputs.width or UNKNOWN_WIDTH))))
 
 
 @dataclass(frozen=True)
@@ -210,7 +236,7 @@ def anytime(table: Table, game: Game, budget: int, alpha: float) -> Iterator[Gam
         size = min(max(16, played // 8), _chunk(table, game), epoch.length - epoch.tally.runs, budget - game.runs)
         if size <= 0:
             return
-        _one_task(table, game, size)
+        one_task(table, game, size)
         yield game
         if log_evidence(game.tallies, table.aim.epsilon, table.aim.delta, table.aim.candidates) >= needed:
             return
@@ -220,6 +246,9 @@ def _begin_epoch(table: Table, game: Game, budget: int) -> None:
     number = len(game.epochs)
     size = FIRST_EPOCH * GROWTH**number
     left = budget - game.runs
+    if left < FEWEST_RUNS:
+        game.wasted = True
+        return
     size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
     lesson = learn_rule(table, size, number)
     endless = lesson.cost == 0 or size >= MOST_ROWS
@@ -235,7 +264,8 @@ def _add_epoch(game: Game, lesson: Lesson, length: int) -> None:
     game.epochs.append(Epoch(lesson.rule, tally, lesson.cost, length, lesson.singly))
 
 
-def _one_task(table: Table, game: Game, size: int) -> None:
+def one_task(table: Table, game: Game, size: int) -> None:
+    """Play the next task of the current epoch."""
     epoch = game.epochs[-1]
     counts = play(table, epoch, size, (len(game.epochs) - 1, len(epoch.sizes)), game.kept)
     game.epochs[-1] = replace(epoch, tally=epoch.tally + counts, sizes=(*epoch.sizes, size))
@@ -257,30 +287,30 @@ def fixed(table: Table, game: Game, budget: int) -> Iterator[Game]:
         if game.wasted:
             return
     while game.runs < budget:
-        _one_task(table, game, min(_chunk(table, game), budget - game.runs))
+        one_task(table, game, min(_chunk(table, game), budget - game.runs))
         yield game
 
 
 def _learn_well(table: Table, budget: int) -> Lesson:
-    """Learn from a fortieth of the runs, and from more, up to a fifth of them, as long as that helps."""
+    """Learn from a fifth of the runs, as far as they fit into memory, and choose thresholds on another tenth."""
+    if budget < FEWEST_RUNS:
+        return Lesson(None, 0)
     if table.own is not None or table.laws() is not None:
         return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), 0)
-    calibration, failed = labelled(table, max(2, min(budget // 10, 1 << 20)), table.stream(LEARN, 0))
-    cost = sum(map(len, calibration))
-    seen: list[Outputs] = []
-    best: Rule | None = None
-    for place, share in enumerate((40, 40, 20, 10), start=1):
-        if seen and sum(len(o) * max(1, o.width or 256) for o in seen) > LEARNT_CELLS:
-            break
-        more, also = labelled(table, max(2, budget // share), table.stream(LEARN, place))
-        cost, failed = cost + sum(map(len, more)), failed or also
-        seen = [join([old, new]) for old, new in zip(seen, more, strict=True)] if seen else more
-        rule = learn(seen, calibration, table.inputs, table.aim, None, None, table.bits)
-        better = rule is not None and (best is None or rule.promise > best.promise + HELPS * abs(best.promise))
-        best = rule if best is None or (rule is not None and rule.promise > best.promise) else best
-        if not better:
-            break
-    return Lesson(best, cost, failed)
+    seen, failed = labelled(table, budget // 5, table.stream(LEARN, 0))
+    cost = sum(map(len, seen))
+
+    def calibration() -> Iterator[list[Outputs]]:
+        nonlocal cost, failed
+        rng, left, size = table.stream(LEARN, 1), max(2, budget // 10), max(2, budget // 20)
+        while left > 0:
+            batch, also = labelled(table, min(left, size), rng, LEARNT_CELLS // 4)
+            number = sum(map(len, batch))
+            cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
+            yield batch
+
+    rule = best_of_many(learnt(seen, table.inputs, table.bits), calibration(), table.aim)
+    return Lesson(rule, cost, failed)
 
 
 def bound(game: Game, aim: Aim, alpha: float, exact: bool) -> float:

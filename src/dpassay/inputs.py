@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,17 @@ def check_inputs(inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def shown(x: Any, most: int = 60) -> str:
-    """An input in a few characters."""
-    text = repr(x.tolist()) if isinstance(x, np.ndarray | np.generic) else repr(x)
+    """An input in a few characters; equal neighbours in a vector are counted, not repeated.
+
+    >>> shown(np.array([0.5] * 30 + [-1.0])), shown("fly to Rome")
+    ('[0.5 × 30, -1]', "'fly to Rome'")
+    """
+    row = None if isinstance(x, str) or np.ndim(x) != 1 else as_row(x)
+    if row is None:
+        text = repr(x.item() if isinstance(x, np.generic) else x)
+    else:
+        runs = [(f"{value:.6g}", len(list(same_values))) for value, same_values in groupby(row.tolist())]
+        text = "[" + ", ".join(value if count == 1 else f"{value} × {count}" for value, count in runs) + "]"
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

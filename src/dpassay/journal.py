@@ -10,12 +10,18 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
 from dpassay.attacks import (
+    _WHOLE,
+    FEATURES,
+    HASHED,
+    LABELS,
+    NEARER,
+    NEARER_STEPS,
     Boosted,
     Counted,
     Guarded,
@@ -25,12 +31,14 @@ from dpassay.attacks import (
     Nearest,
     Ngrams,
     Statistic,
+    feature_count,
 )
 from dpassay.errors import InputError
-from dpassay.game import Epoch, Game
+from dpassay.game import MOST_ROWS, Epoch, Game
 from dpassay.inputs import plain
 from dpassay.law import Law
 from dpassay.learning import Rule
+from dpassay.outputs import Array
 from dpassay.statistics import Tally
 
 SCHEMA = "dpassay/audit/1"
@@ -41,8 +49,15 @@ def _write(value: float) -> float | str:
     return value if math.isfinite(value) else repr(value)
 
 
+def _read(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, OverflowError):
+        raise ValueError("a number is needed, or the text inf or -inf") from None
+
+
 # JSON has no infinities: they are written as text, "inf" and "-inf".
-Real = Annotated[float, BeforeValidator(float), PlainSerializer(_write, return_type=float | str)]
+Real = Annotated[float, BeforeValidator(_read), PlainSerializer(_write, return_type=float | str)]
 Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
@@ -76,7 +91,13 @@ class EpochRecord(_Record):
     learnt_from: Count
     length: Count
     singly: bool
-    sizes: list[Count]
+    sizes: list[Annotated[int, Field(ge=1, le=MOST_ROWS)]]
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.right + self.wrong > self.runs or self.runs != sum(self.sizes):
+            raise ValueError("its counts do not add up")
+        return self
 
 
 class GameRecord(_Record):
@@ -88,6 +109,14 @@ class GameRecord(_Record):
     runs: Count
     epochs: list[EpochRecord]
 
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.runs < sum(epoch.learnt_from + epoch.runs for epoch in self.epochs):
+            raise ValueError("its epochs have more runs than it has")
+        if any(epoch.rule.candidates != len(self.inputs) for epoch in self.epochs):
+            raise ValueError("its rules are for another number of inputs")
+        return self
+
 
 class Asked(_Record):
     """What the audit was asked: two audits with the same of these, version included, are one."""
@@ -98,7 +127,7 @@ class Asked(_Record):
     epsilon: Real
     delta: Real
     alpha: Real
-    seed: int
+    seed: int = Field(ge=0)
     fixed: Count = Field(description="the number of runs, where it was fixed; else 0")
     bits: bool
 
@@ -119,7 +148,7 @@ def save(journal: Journal, path: Path) -> None:
     """Write an audit to a file, whole or not at all."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        text = json.dumps(journal.model_dump(mode="json", by_alias=True), indent=1, ensure_ascii=False)
+        text = json.dumps(journal.model_dump(mode="json", by_alias=True), indent=1)
         partial.write_text(text + "\n", encoding="utf-8")
         partial.replace(path)
     finally:
@@ -190,6 +219,8 @@ def game_of(record: GameRecord, laws: Sequence[Law] | None, own: Guesser | None 
     for e in record.epochs:
         guesser = guesser_of(e.rule.guesser, laws, own)
         r = e.rule
+        if _columns(guesser) not in (None, r.candidates):
+            raise InputError(f"the file has a guesser that is for {_columns(guesser)} inputs, not for {r.candidates}")
         rule = Rule(guesser, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
         tally = Tally(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
         epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes)))
@@ -202,8 +233,8 @@ def guesser_data(guesser: Guesser) -> dict[str, Any]:
     match guesser:
         case Statistic(name, width, sign, inputs):
             return {"kind": kind, "name": name, "width": width, "sign": sign, "inputs": [x.tolist() for x in inputs]}
-        case Linear(weights, bias):
-            return {"kind": kind, "weights": weights.tolist(), "bias": bias}
+        case Linear(weights, bias, missing):
+            return {"kind": kind, "weights": weights.tolist(), "bias": bias, "missing": missing.tolist()}
         case Boosted(features, width, columns, edges, tables):
             cuts = {str(j): e.tolist() for j, e in edges.items()}
             written = {"columns": [list(c) for c in columns], "edges": cuts, "tables": [t.tolist() for t in tables]}
@@ -212,8 +243,9 @@ def guesser_data(guesser: Guesser) -> dict[str, Any]:
             written = {"names": list(names), "logs": logs.tolist(), "inputs": [plain(x) for x in inputs]}
             return {"kind": kind, "of": of, **written}
         case Ngrams(logs):
-            used = np.flatnonzero(np.ptp(logs, axis=0))
-            return {"kind": kind, "cells": used.tolist(), "logs": logs[:, used].tolist(), "rest": logs[:, 0].tolist()}
+            rest = logs.min(axis=1)  # n-grams that were never seen
+            used = np.flatnonzero((logs != rest[:, None]).any(axis=0))
+            return {"kind": kind, "cells": used.tolist(), "logs": logs[:, used].tolist(), "rest": rest.tolist()}
         case Nearest(inputs):
             return {"kind": kind, "inputs": [x.tolist() for x in inputs]}
         case Guarded(base, oddities):
@@ -225,41 +257,105 @@ def guesser_of(data: dict[str, Any], laws: Sequence[Law] | None, own: Guesser | 
     """A guesser from its data. What does not fit together is an InputError."""
     try:
         return _guesser(data, laws, own)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"the file has a guesser that cannot be read: {type(error).__name__}: {error}") from None
 
 
 def _guesser(data: dict[str, Any], laws: Sequence[Law] | None, own: Guesser | None) -> Guesser:
     kind = data["kind"]
-    rows = [np.array(x, dtype=float) for x in data["inputs"]] if kind in ("Statistic", "Nearest") else []
     if kind == "Statistic":
-        return Statistic(str(data["name"]), int(data["width"]), float(data["sign"]), tuple(rows))
+        return _statistic(data)
     if kind == "Linear":
-        return Linear(np.array(data["weights"], dtype=float), float(data["bias"]))
+        weights, missing = _array(data["weights"], 1), _array(data["missing"], 1)
+        _require(len(weights) > 0 and len(missing) in (0, len(weights)), "a weight for each coordinate")
+        return Linear(weights, float(data["bias"]), missing)
     if kind == "Boosted":
-        edges = {int(j): np.array(cuts, dtype=float) for j, cuts in data["edges"].items()}
-        tables = tuple(np.array(table, dtype=float) for table in data["tables"])
-        columns = tuple(tuple(int(j) for j in c) for c in data["columns"])
-        return Boosted(str(data["features"]), int(data["width"]), columns, edges, tables)
+        return _boosted(data)
     if kind == "Counted":
-        logs = np.array(data["logs"], dtype=float)
-        return Counted(str(data["of"]), tuple(data["names"]), logs, tuple(data["inputs"]))
+        return _counted(data)
     if kind == "Ngrams":
-        from dpassay.attacks import HASHED
-
-        full = np.repeat(np.array(data["rest"], dtype=float)[:, None], HASHED, axis=1)
-        full[:, np.array(data["cells"], dtype=int)] = np.array(data["logs"], dtype=float)
-        return Ngrams(full)
+        return _ngrams(data)
     if kind == "Nearest":
-        return Nearest(tuple(rows))
+        rows = tuple(_array(x, 1) for x in data["inputs"])
+        _require(len(rows) >= 2 and len({len(x) for x in rows}) == 1, "inputs of one length")
+        return Nearest(rows)
     if kind == "Guarded":
-        oddities = _guesser(data["oddities"], laws, own)
-        if not isinstance(oddities, Counted):
-            raise ValueError("oddities must be counted")
-        return Guarded(_guesser(data["base"], laws, own), oddities)
+        base, oddities = _guesser(data["base"], laws, own), _guesser(data["oddities"], laws, own)
+        _require(isinstance(oddities, Counted) and _columns(oddities) == 2, "oddities that are counted for two inputs")
+        _require(_columns(base) in (None, 2), "a guesser for two inputs")
+        return Guarded(base, oddities)  # type: ignore[arg-type]
     if kind == "Likelihood" and laws is not None:
         return Likelihood(tuple(laws))
     if kind == "Own" and own is not None:
         return own
     needed = {"Likelihood": "a mechanism that knows its law", "Own": "the guesser that was used then"}
     raise ValueError(f"{kind} needs {needed.get(kind, 'a newer version')}")
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"it needs {what}")
+
+
+def _array(data: Any, dimensions: int) -> Array:
+    array = np.array(data, dtype=float)
+    _require(array.ndim == dimensions, f"numbers in {dimensions} dimensions")
+    return array
+
+
+def _columns(guesser: Guesser) -> int | None:
+    """How many inputs a guesser tells apart; None where only its function knows."""
+    match guesser:
+        case Likelihood(laws):
+            return len(laws)
+        case Counted(_, _, logs) | Ngrams(logs):
+            return len(logs)
+        case Nearest(inputs):
+            return len(inputs)
+        case Statistic() | Linear() | Boosted() | Guarded():
+            return 2
+    return None
+
+
+def _statistic(data: dict[str, Any]) -> Statistic:
+    name, width = str(data["name"]), int(data["width"])
+    rows = tuple(_array(x, 1) for x in data["inputs"])
+    if name in (NEARER, NEARER_STEPS):
+        _require(width > 0 and [len(x) for x in rows] == [width, width], "two inputs of its width")
+    elif name not in _WHOLE:
+        _require(0 <= int(name.removeprefix("coordinate ")) < width, "a coordinate of its width")
+    _require(width > 0, "a width")
+    return Statistic(name, width, float(data["sign"]), rows)
+
+
+def _boosted(data: dict[str, Any]) -> Boosted:
+    features, width = str(data["features"]), int(data["width"])
+    _require(features in FEATURES and width > 0, f"features that are one of {', '.join(FEATURES)}")
+    edges = {int(j): _array(cuts, 1) for j, cuts in data["edges"].items()}
+    columns = tuple(tuple(int(j) for j in c) for c in data["columns"])
+    tables = tuple(_array(table, len(c)) for table, c in zip(data["tables"], columns, strict=True))
+    _require(all(0 <= j < feature_count(features, width) for j in edges), "edges of features that it has")
+    bins = {j: len(cuts) + 2 for j, cuts in edges.items()}
+    fits = (np.all(np.array(t.shape) >= [bins[j] for j in c]) for c, t in zip(columns, tables, strict=True))
+    _require(all(columns) and all(fits), "tables that have an entry for each bin")
+    return Boosted(features, width, columns, edges, tables)
+
+
+def _counted(data: dict[str, Any]) -> Counted:
+    of, names, logs = str(data["of"]), tuple(data["names"]), _array(data["logs"], 2)
+    _require(of in LABELS, f"to count one of {', '.join(LABELS)}")
+    if of == "value":
+        _require(all(type(name) is int and 0 <= name < 1 << 64 for name in names), "names that are 64-bit numbers")
+        _require(list(names) == sorted(names), "names in order")
+    else:
+        _require(all(isinstance(name, str) for name in names), "names that are texts")
+    _require(len(names) > 0 and logs.shape[0] >= 2 and logs.shape[1] == len(names), "a column for each name")
+    return Counted(of, names, logs, tuple(data["inputs"]))
+
+
+def _ngrams(data: dict[str, Any]) -> Ngrams:
+    rest, cells = _array(data["rest"], 1), np.array(data["cells"], dtype=int)
+    _require(2 <= len(rest) <= 1 << 12, "a row for each input")
+    full = np.repeat(rest[:, None], HASHED, axis=1)
+    full[:, cells] = np.array(data["logs"], dtype=float).reshape(len(rest), len(cells))
+    return Ngrams(full)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.errors import InputError
 from dpassay.mechanism import Failure
 
 Array = NDArray[np.float64]
@@ -22,6 +24,7 @@ Keys = NDArray[np.uint64]
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 LONGEST = 512  # coordinates, or characters of a text, that guessers look at one by one
+MOST_CELLS = 1 << 28  # numbers of a table that outputs are filled into: 2 GiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class Outputs:
         """One row an output, cut or filled up with NaN to this width; all NaN where the output is no vector."""
         if self.numbers is not None and self.numbers.shape[1] == width:
             return self.numbers
+        if len(self) * width > MOST_CELLS:
+            raise InputError(f"a guesser for {width} coordinates does not suit these outputs: there are too many")
         rows = np.full((len(self), width), np.nan)
         for i, row in enumerate(self.rows()):
             vector = _vector(row)
@@ -84,7 +89,9 @@ class Outputs:
 
     def rows(self) -> list[Any]:
         """The outputs one by one."""
-        return list(self.items) if self.numbers is None else list(self.numbers)
+        if self.numbers is None:
+            return list(self.items)
+        return list(self.numbers) if self.numbers.shape[1] != 1 else self.numbers[:, 0].tolist()
 
 
 def read(batch: Any) -> Outputs:
@@ -95,12 +102,16 @@ def read(batch: Any) -> Outputs:
     """
     if isinstance(batch, np.ndarray):
         if batch.dtype.kind in "biuf":
-            return Outputs(np.ascontiguousarray(batch.reshape(len(batch), -1), dtype=np.float64))
+            width = math.prod(batch.shape[1:])
+            return Outputs(np.ascontiguousarray(batch.reshape(len(batch), width), dtype=np.float64))
         batch = batch.tolist()
     items = list(batch)
     kinds = {type(item) for item in items}
     if all(issubclass(kind, _NUMBERS) for kind in kinds):
-        return Outputs(np.array(items, dtype=np.float64)[:, None])
+        try:
+            return Outputs(np.array(items, dtype=np.float64)[:, None])
+        except OverflowError:  # a whole number beyond all floats is looked at as it is
+            return Outputs(None, items)
     if all(issubclass(kind, np.ndarray | list | tuple) for kind in kinds):
         vectors = [_vector(item) for item in items]
         if all(v is not None for v in vectors) and len({len(v) for v in vectors if v is not None}) == 1:
@@ -126,7 +137,10 @@ def part(outputs: Outputs, start: int, stop: int | None = None) -> Outputs:
 
 def _vector(item: Any) -> Array | None:
     if isinstance(item, _NUMBERS):
-        return np.array([float(item)])
+        try:
+            return np.array([float(item)])
+        except OverflowError:
+            return None
     if not isinstance(item, np.ndarray | list | tuple):
         return None
     if not isinstance(item, np.ndarray) and not all(isinstance(entry, _NUMBERS) for entry in item):
@@ -139,7 +153,10 @@ def _length(item: Any) -> float:
     vector = _vector(item)
     if vector is not None:
         return float(len(vector))
-    return float(len(item)) if hasattr(item, "__len__") else math.nan
+    try:
+        return float(len(item))
+    except Exception:  # it has no length, or what is written for it fails
+        return math.nan
 
 
 def _shape_name(width: int) -> str:
@@ -177,5 +194,31 @@ def _key(item: Any) -> int:
     vector = _vector(item)
     if vector is not None:
         return int(_row_keys(vector[None, :])[0])
-    text = f"{_kind(item)}\0{item.kind if isinstance(item, Failure) else repr(item)}"
+    item = item.item() if isinstance(item, np.generic) else item
+    text = f"{_kind(item)}\0{_written(item)}"
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+
+
+def _written(item: Any) -> str:
+    """An output as text, the same for equal ones, and without the address it has in memory.
+
+    Addresses say nothing of the mechanism, but they may say which batch was drawn first.
+    """
+    if isinstance(item, Failure):
+        return item.kind
+    if isinstance(item, int):
+        return hex(item)
+    if isinstance(item, dict | set | frozenset):
+        parts = item.items() if isinstance(item, dict) else item
+        return "\0".join(sorted(_repr(part) for part in parts))
+    return _repr(item)
+
+
+def _repr(item: Any) -> str:
+    try:
+        return _ADDRESS.sub("", repr(item))
+    except Exception:  # nested too deeply, or what is written for it fails
+        return ""

@@ -76,8 +76,9 @@ def _merged(entries: list[tuple[str, float]]) -> list[tuple[str, float]]:
 
 def _reason(request: Request, game: Game, refuted: bool, lower: float, alpha: float, spent: int, stopped: str) -> str:
     promise = request.promise
-    right, wrong, _ = game.totals()
     if refuted:
+        tally = game.best(request.aim).tally
+        right, wrong = tally.right, tally.wrong
         whom = "which of two inputs" if not request.many else f"which of {len(request.offered[0])} inputs"
         allowed = math.exp(log_limits(promise.epsilon, len(request.offered[0]), promise.delta)[0])
         seen = f"Guessing {whom} an output came from was right {right:,} times of {right + wrong:,}"
@@ -88,7 +89,8 @@ def _reason(request: Request, game: Game, refuted: bool, lower: float, alpha: fl
             f"with probability {alpha:.3g} or less. So epsilon is at least {outward(lower, -1, 5)}."
         )
     if stopped:
-        return f"Open, which proves nothing: the audit was interrupted after {spent:,} runs."
+        how = "--resume goes on" if request.save is not None else "with --save FILE it could go on later"
+        return f"Open, which proves nothing: the audit was interrupted after {spent:,} runs; {how}."
     out = out_of_reach(promise.epsilon, request.runs, alpha, len(request.offered[0]))
     if out:
         return f"Open, which proves nothing: {out}"

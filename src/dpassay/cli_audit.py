@@ -1,0 +1,229 @@
+"""The audit command: run a mechanism and try to refute its claim."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpassay.cli_common import (
+    AsJson,
+    ClaimedDelta,
+    ClaimedEpsilon,
+    ClaimName,
+    Command,
+    Dim,
+    Python,
+    Relation,
+    RequireDecision,
+    Settings,
+    Text,
+    TimeLimit,
+    Url,
+    check_claimed,
+    check_writable,
+    close,
+    finish,
+    print_json,
+    progress_bar,
+    read_values,
+    runnable,
+)
+from dpassay.errors import InputError
+
+Pairs = Annotated[list[str] | None, typer.Option("--pair", help="Two inputs as JSON, '[X, Y]'; may be given often.")]
+Inputs = Annotated[Path | None, typer.Option(help="A file of inputs, a line each: JSON (.jsonl) or plain text.")]
+Region = Annotated[
+    str | None, typer.Option(help="Search pairs of a region, such as 'clip(l2, 1)' or 'query(linf, 1)'.")
+]
+Neighbour = Annotated[str | None, typer.Option("--text", help="Search texts that differ from this one in one word.")]
+Candidates = Annotated[
+    Path | None, typer.Option(help="A file of M candidate inputs; the guess is which of them it was.")
+]
+Alpha = Annotated[float, typer.Option(help="Total probability of refuting a claim that holds.")]
+Runs = Annotated[int, typer.Option(help="Runs of the mechanism, at most.")]
+Fixed = Annotated[bool, typer.Option("--fixed", help="Make all runs and give the best bound; else stop when refuted.")]
+SearchRuns = Annotated[int | None, typer.Option(help="How many of the runs may go into finding a pair. Default: 30 %.")]
+Shrink = Annotated[bool, typer.Option("--shrink/--no-shrink", help="Look for a smaller pair that still refutes.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same counts.")]
+Bits = Annotated[bool, typer.Option("--bits", help="Also look at the bit patterns of floats: finds rounding leaks.")]
+Save = Annotated[
+    Path | None, typer.Option(help="Keep rules and counts in this file, for --resume and 'dpassay verify'.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the audit that --save names.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Only say how many runs it takes, and stop.")]
+
+
+def audit(
+    name: ClaimName = None,
+    pipeline: Text = None,
+    python: Python = None,
+    command: Command = None,
+    url: Url = None,
+    settings: Settings = None,
+    dim: Dim = None,
+    epsilon: ClaimedEpsilon = None,
+    delta: ClaimedDelta = None,
+    pair: Pairs = None,
+    inputs: Inputs = None,
+    region: Region = None,
+    text: Neighbour = None,
+    candidates: Candidates = None,
+    neighbours: Relation = None,
+    alpha: Alpha = 0.001,
+    runs: Runs = 100_000,
+    fixed: Fixed = False,
+    search_runs: SearchRuns = None,
+    shrink: Shrink = True,
+    seed: Seed = 0,
+    bits: Bits = False,
+    time_limit: TimeLimit = 30.0,
+    save: Save = None,
+    resume: Resume = False,
+    plan: Plan = False,
+    as_json: AsJson = False,
+    require_decision: RequireDecision = False,
+) -> None:
+    """Run a mechanism and try to refute its claim from what it puts out.
+
+    Samples can refute a claim, with the error probability stated; they can never prove one.
+
+    \b
+    Examples:
+      dpassay audit adept --epsilon 1
+      dpassay audit --python mymodule:rewrite --text 'book a flight to Rome' --epsilon 2
+      dpassay audit --command 'python rewriter.py' --pair '["yes", "no"]' --epsilon 1 --save audit.json
+      dpassay audit --url http://127.0.0.1:8000/ --inputs texts.txt --epsilon 1 --delta 1e-5
+      dpassay audit --plan --epsilon 3 --runs 1000000
+    """
+    check_claimed(epsilon, delta)
+    if plan:
+        _plan(name, epsilon, delta, alpha, runs, candidates, as_json)
+        return
+    mechanism = runnable(python, command, url, time_limit)
+    subject = _subject(name, pipeline, mechanism, epsilon)
+    check_writable(save)
+    if resume and save is None:
+        raise InputError("--resume needs --save FILE, the file of the audit to go on with")
+    values: dict[str, Any] = dict(read_values(settings))
+    from dpassay.auditing import audit as play
+
+    try:
+        with progress_bar(runs) as progress:
+            verdict = play(
+                subject,
+                [_pair(given) for given in pair] if pair else None,
+                epsilon=epsilon,
+                delta=delta,
+                inputs=None if inputs is None else read_inputs(inputs),
+                region=region,
+                text=text,
+                candidates=None if candidates is None else read_inputs(candidates),
+                dim=dim,
+                neighbours=neighbours,
+                alpha=alpha,
+                runs=runs,
+                fixed=fixed,
+                search_runs=search_runs,
+                shrink=shrink,
+                seed=seed,
+                bits=bits,
+                save=save,
+                resume=resume,
+                progress=progress,
+                **values,
+            )
+    finally:
+        close(mechanism)
+    if save is not None and not as_json:
+        print(f"audit kept in {save}", file=sys.stderr)
+    finish(verdict, as_json, require_decision)
+
+
+def _subject(name: str | None, pipeline: str | None, mechanism: Any, epsilon: str | None) -> Any:
+    if sum(given is not None for given in (name, pipeline, mechanism)) != 1:
+        raise InputError("say what to audit, once: a claim's name, --pipeline, --python, --command or --url")
+    if name is not None:
+        from dpassay.claims import find
+
+        return find(name)
+    if epsilon is None:
+        raise InputError("say which epsilon is claimed: --epsilon 1")
+    return mechanism if pipeline is None else pipeline
+
+
+def _pair(text: str) -> tuple[Any, Any]:
+    try:
+        pair = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"--pair takes two inputs as JSON, such as '[0, 1]'; got {text!r}: {error}") from None
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise InputError(f"--pair takes two inputs as JSON, such as '[0, 1]'; got {text!r}")
+    return pair[0], pair[1]
+
+
+def read_inputs(path: Path) -> list[Any]:
+    """Inputs from a file: JSON lines if it is called .jsonl, else a text a line; empty lines are left out."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text") from None
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(json.loads(line) if path.suffix == ".jsonl" else line)
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}, is not JSON: {error}") from None
+    if not found:
+        raise InputError(f"{path} has no inputs: it needs at least two lines that are not empty")
+    return found
+
+
+def _plan(
+    name: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    alpha: float,
+    runs: int,
+    candidates: Path | None,
+    as_json: bool,
+) -> None:
+    """How many runs it takes at least, and what the given ones can show at most."""
+    from dpassay.statistics import check_alpha, most_certifiable, runs_needed
+
+    check_alpha(alpha)
+    if runs < 1:
+        raise InputError(f"runs must be a whole number, 1 or more, got {runs}")
+    if epsilon is None and name is not None:
+        from dpassay.claims import find
+
+        epsilon = str(find(name).epsilon)
+    if epsilon is None:
+        raise InputError("say which epsilon is claimed: --epsilon 1")
+    claimed, many = float(epsilon), 2 if candidates is None else len(read_inputs(candidates))
+    most = most_certifiable(runs, alpha, many)
+    rows = [(factor, factor * claimed, runs_needed(claimed, factor * claimed, alpha, many)) for factor in (1.1, 1.5, 2)]
+    if as_json:
+        needed = [{"factor": f, "epsilon": e, "runs": n if n < 10**15 else "inf"} for f, e, n in rows]
+        print_json({"claimed": claimed, "alpha": alpha, "runs": runs, "most": most, "needed": needed})
+        return
+    print(f"To refute epsilon {claimed:g} at error probability {alpha:g} it takes, in the best case, about")
+    for factor, true, needed_runs in rows:
+        print(f"  {_many(needed_runs):>22} runs if the truth is {factor:g} times as large, {true:g}")
+    print("The best case is a guess in every run, as good as the truth allows. A guesser that has to be learnt,")
+    print("or that abstains often, needs several times as many.")
+    print(f"{runs:,} runs can show an epsilon of {most:.4g} at most, and that only if every guess is right.")
+    if most <= claimed:
+        print(f"So epsilon {claimed:g} is undetectable with {runs:,} runs.")
+    if delta not in (None, "0"):
+        print("With a delta above 0 it takes more.")
+
+
+def _many(runs: int) -> str:
+    return f"{runs:,}" if runs < 10**15 else f"10^{math.log10(runs):.0f}" if runs < 10**300 else "more than 10^300"

@@ -1,0 +1,141 @@
+"""What the commands share: how they print, what they ask before they work, and their common options."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.mechanism import Mechanism
+    from dpassay.verdict import Verdict
+
+ClaimName = Annotated[str | None, typer.Argument(help="A published claim, see 'dpassay gallery'.")]
+Text = Annotated[str | None, typer.Option("--pipeline", help="The mechanism as text; --stages lists what it may use.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for a name in the text; repeatable.")]
+Dim = Annotated[int | None, typer.Option(help="Dimension of the vectors.")]
+ClaimedEpsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon.")]
+ClaimedDelta = Annotated[str | None, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
+Relation = Annotated[
+    str | None,
+    typer.Option(help="any, word, replace-record, add-remove-record or query. Default: what the stages suggest."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on stdout.")]
+RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if the verdict is open.")]
+Python = Annotated[str | None, typer.Option("--python", help="A Python object, package.module:name.")]
+Command = Annotated[str | None, typer.Option("--command", help="A program that answers JSON lines; docs/subjects.md.")]
+Url = Annotated[str | None, typer.Option("--url", help="An HTTP endpoint that answers POSTed JSON; docs/subjects.md.")]
+TimeLimit = Annotated[float, typer.Option(help="Seconds that a program or endpoint may take for an answer.")]
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner on stderr, where a person can see it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Any]:
+    """A bar on stderr that counts runs, where a person can see it; None where nobody can."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+
+        def tell(done: int, of: int, note: str) -> None:
+            bar.update(task, completed=done, total=max(done, of), description=note)
+
+        yield tell
+
+
+def print_json(data: Any) -> None:
+    """Data on stdout."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_rich(renderable: Any) -> None:
+    """Something rich on stdout."""
+    from rich.console import Console
+
+    Console().print(renderable)
+
+
+def finish(verdict: Verdict, as_json: bool, require_decision: bool) -> None:
+    """Print a verdict and end with its exit code."""
+    if as_json:
+        print_json(verdict.to_dict())
+    else:
+        print_rich(verdict)
+    raise typer.Exit(3 if verdict.word == "open" and require_decision else verdict.exit_code)
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Find out before the work is done whether its result can be written."""
+    for path in paths:
+        if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+            raise InputError(f"cannot write {path}: its folder must exist and be writable")
+
+
+def read_values(settings: list[str] | None) -> dict[str, str]:
+    """NAME=VALUE settings as a dictionary."""
+    values: dict[str, str] = {}
+    for setting in settings or []:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise InputError(f"--set takes NAME=VALUE, got {setting!r}")
+        if name.strip() in values:
+            raise InputError(f"--set gives {name.strip()} twice")
+        values[name.strip()] = value.strip()
+    clash = {"epsilon", "delta", "dim", "eps", "subject", "neighbours", "runs", "seed"} & set(values)
+    if clash:
+        raise InputError(f"{min(clash)} has an option of its own: use --{min(clash).replace('eps', 'epsilon', 1)}")
+    return values
+
+
+def check_claimed(epsilon: str | None, delta: str | None) -> None:
+    """Refuse an ε of 0 at δ = 0: a claim that only a mechanism without output keeps is surely a slip."""
+    from dpassay.guarantee import guarantee
+
+    if epsilon is not None:
+        promise = guarantee(epsilon, delta or 0)
+        if promise.exact_epsilon == 0 and promise.exact_delta == 0:
+            raise InputError(f"epsilon must be positive, got {epsilon}")
+
+
+def runnable(python: str | None, command: str | None, url: str | None, time_limit: float) -> Mechanism | None:
+    """The mechanism that --python, --command or --url name; None where none of them is given."""
+    from dpassay.remote import Endpoint, Program
+    from dpassay.subject import load_python
+
+    if sum(option is not None for option in (python, command, url)) > 1:
+        raise InputError("give one of --python, --command and --url")
+    if python is not None:
+        return load_python(python)
+    if command is not None:
+        return Program(command, time_limit)
+    return None if url is None else Endpoint(url, time_limit)
+
+
+def close(mechanism: Any) -> None:
+    """End a program or a connection, if the mechanism is one."""
+    if hasattr(mechanism, "close"):
+        mechanism.close()

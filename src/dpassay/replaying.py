@@ -1,0 +1,155 @@
+"""Play a saved audit again: with the recorded seed, where the counts must be the same, and with a fresh one.
+
+Nothing that a file names is run: a pipeline is parsed from its text, and any other mechanism must be given.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpassay.attacks import Own
+from dpassay.errors import InputError
+from dpassay.expression import parse
+from dpassay.game import TRUST, TRUST_IN_LAW, Epoch, Game, Table, one_task, play, rejected
+from dpassay.journal import GameRecord, Journal, game_of, load
+from dpassay.learning import Aim
+from dpassay.mechanism import Mechanism
+from dpassay.statistics import Tally, log_evidence
+from dpassay.subject import as_mechanism, describe
+
+LONGER = 4  # a fresh game may take so many times the runs of the recorded one
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What came of it: one sentence for each thing that was found again, and one for each that was not."""
+
+    verdict: str
+    claim: str
+    established: tuple[str, ...]
+    failures: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything was found again."""
+        return not self.failures
+
+
+def replay(
+    path: str | Path,
+    mechanism: Any = None,
+    *,
+    seed: int | None = None,
+    guesser: Callable[[list[Any]], Any] | None = None,
+) -> Replay:
+    """Play a saved audit again. `seed` is the fresh one; by default it is drawn at random.
+
+    >>> import tempfile
+    >>> from dpassay import audit
+    >>> def noisy(x, n, rng):
+    ...     return x + rng.laplace(scale=0.5, size=n)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     saved = f"{folder}/noisy.json"
+    ...     word = audit(noisy, [(0.0, 1.0)], epsilon=1, save=saved).word
+    ...     word, replay(saved, noisy, seed=1).ok
+    ('refuted', True)
+    """
+    journal = load(Path(path))
+    subject = _subject(journal, mechanism)
+    record = journal.witness or journal.main
+    if record is None or not record.epochs:
+        raise InputError(f"{path} has no game to play again: the audit ended before one was played")
+    table = _table(journal, record, subject)
+    game = game_of(record, table.laws(), None if guesser is None else Own(guesser))
+    established: list[str] = []
+    failures: list[str] = []
+    _recorded(journal, record, table, game, established, failures)
+    if journal.verdict == "refuted":
+        fresh = secrets.randbits(32) if seed is None else seed
+        _fresh(record, table, game, fresh, established, failures)
+    claim = f"epsilon {journal.asked.epsilon:g}" + (f", delta {journal.asked.delta:g}" if journal.asked.delta else "")
+    return Replay(journal.verdict, claim, tuple(established), tuple(failures))
+
+
+def _subject(journal: Journal, mechanism: Any) -> Mechanism:
+    asked = journal.asked.subject
+    if mechanism is None:
+        if asked.get("kind") != "pipeline":
+            named = next((f"--{key} '{asked[key]}'" for key in ("command", "url") if key in asked), "")
+            named = f"--python {asked['path']}" if "path" in asked else named
+            how = f"give it again: {named}" if named else "give it again: dpassay.replaying.replay(file, mechanism)"
+            raise InputError(f"the audit was of something that this file must not start by itself; {how}")
+        return parse(asked["pipeline"], int(asked["dim"]), {})
+    found = as_mechanism(mechanism)
+    if describe(found) != asked:
+        raise InputError(f"the audit was of {asked}, not of {describe(found)}")
+    return found
+
+
+def _table(journal: Journal, record: GameRecord, subject: Mechanism) -> Table:
+    asked = journal.asked
+    fixed = record is journal.main and asked.fixed
+    aim = Aim(asked.epsilon, asked.delta, len(record.inputs), asked.fixed if fixed else 0, asked.alpha)
+    inputs = tuple(np.array(x, dtype=float) if _vector(x) else x for x in record.inputs)
+    return Table(subject, inputs, aim, asked.seed, record.number, bits=asked.bits)
+
+
+def _vector(x: Any) -> bool:
+    return isinstance(x, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in x)
+
+
+def _recorded(
+    journal: Journal, record: GameRecord, table: Table, game: Game, established: list[str], failures: list[str]
+) -> None:
+    right, wrong, runs = game.totals()
+    if not getattr(table.mechanism, "replays", True):
+        established.append("the recorded seed says nothing: the mechanism makes its own randomness")
+    else:
+        found = np.zeros(3, dtype=int)
+        for number, epoch in enumerate(game.epochs):
+            for task, size in enumerate(epoch.sizes):
+                found += play(table, epoch, size, (number, task), [])
+        again = f"{found[0]:,} right and {found[1]:,} wrong guesses in {found[2]:,} runs"
+        if found.tolist() == [right, wrong, runs]:
+            established.append(f"with the recorded seed {journal.asked.seed}: {again}, as recorded")
+        else:
+            failures.append(f"with the recorded seed: {again}, where {right:,} and {wrong:,} in {runs:,} are recorded")
+    exact = bool(table.aim.runs)
+    refutes = rejected(game, table.aim, record.alpha, exact)
+    if refutes == (journal.verdict == "refuted"):
+        what = "refute the claim" if refutes else "do not refute the claim"
+        established.append(f"these counts {what} at an error probability of {record.alpha:.3g}")
+    else:
+        failures.append(
+            f"the file says {journal.verdict}, but its counts {'do' if refutes else 'do not'} refute the claim"
+        )
+
+
+def _fresh(
+    record: GameRecord, table: Table, recorded: Game, seed: int, established: list[str], failures: list[str]
+) -> None:
+    """The last rule once more, on runs that nobody has seen."""
+    last = recorded.epochs[-1]
+    again = Table(table.mechanism, table.inputs, table.aim, seed, table.number, table.own, table.bits)
+    tally: Tally = last.rule.tally(TRUST if last.learnt_from else TRUST_IN_LAW)
+    game = Game([Epoch(last.rule, tally, 0, 10**15, last.singly)])
+    budget = max(2000, LONGER * recorded.totals()[2])
+    needed = -math.log(record.alpha)
+    aim = table.aim
+    while game.runs < budget:
+        one_task(again, game, min(max(16, game.runs // 8), 1 << 14, budget - game.runs))
+        if log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= needed:
+            break
+    right, wrong, runs = game.totals()
+    counts = f"with the fresh seed {seed}: {right:,} right and {wrong:,} wrong guesses in {runs:,} runs"
+    if rejected(game, aim, record.alpha, False):
+        established.append(f"{counts} refute the claim again")
+    else:
+        failures.append(f"{counts} do not refute the claim")
