@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpassay import claims
+    from dpassay.asserting import assert_dp
     from dpassay.auditing import audit
     from dpassay.certificate import certify, save
     from dpassay.checking import check
@@ -44,6 +45,7 @@ _HOMES = {
     "PureDP": "guarantee",
     "Refuted": "verdict",
     "Verdict": "verdict",
+    "assert_dp": "asserting",
     "audit": "auditing",
     "certify": "certificate",
     "check": "checking",
@@ -70,6 +72,7 @@ __all__ = [
     "PureDP",
     "Refuted",
     "Verdict",
+    "assert_dp",
     "audit",
     "certify",
     "check",

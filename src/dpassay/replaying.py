@@ -127,9 +127,8 @@ def _recorded(
         what = "refute the claim" if refutes else "do not refute the claim"
         established.append(f"these counts {what} at an error probability of {record.alpha:.3g}")
     else:
-        failures.append(
-            f"the file says {journal.verdict}, but its counts {'do' if refutes else 'do not'} refute the claim"
-        )
+        what = "refute it" if refutes else "do not refute it"
+        failures.append(f"the file says that the claim is {journal.verdict}, but its counts {what}")
 
 
 def _fresh(

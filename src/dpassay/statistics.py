@@ -49,12 +49,12 @@ class Ledger:
     @property
     def left(self) -> float:
         """What has not been spent yet."""
-        return round(max(0.0, self.total - math.fsum(alpha for _, alpha in self.entries)), 15)
+        return max(0.0, self.total - math.fsum(alpha for _, alpha in self.entries))
 
     def take(self, what: str, share: float) -> float:
         """Spend a share of the total on one test."""
         alpha = share * self.total
-        if alpha > self.left * (1 + SLACK):
+        if alpha > self.left + SLACK * self.total:
             raise InputError(f"{what} asks for {alpha:g} of the error probability, and {self.left:g} is left")
         self.entries.append((what, alpha))
         return alpha
