@@ -3,6 +3,7 @@
 import os
 import platform
 
+import audits
 import losses
 import startup
 
@@ -11,3 +12,5 @@ if __name__ == "__main__":
     startup.main()
     print()
     losses.main()
+    print()
+    audits.main()

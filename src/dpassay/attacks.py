@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.errors import InputError
 from dpassay.law import Law
 from dpassay.outputs import LONGEST, Array, Outputs, read
 
@@ -61,13 +62,33 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class Own:
-    """A guesser that the user brings: a function from a list of outputs to scores."""
+    """A guesser that the user brings: a function from a list of outputs to scores, each for its output alone."""
 
     function: Callable[[list[Any]], Any]
 
     def scores(self, outputs: Outputs) -> Scores:
-        """Whatever the function says."""
-        return np.asarray(self.function(outputs.rows()), dtype=float)
+        """Whatever the function says, if it says the same of the last output when it is alone.
+
+        All outputs of a batch have one input: scores that depend on the others would be guesses from many runs.
+        """
+        rows = outputs.rows()
+        scores = self._asked(rows)
+        alone = self._asked(rows[-1:])[0] if rows else 0.0
+        if rows and not np.allclose(scores[-1], alone, rtol=1e-4, atol=1e-6, equal_nan=True):
+            raise InputError(
+                f"{self.describe()} scores an output {scores[-1]} among {len(rows)} and {alone} alone: "
+                "it must look at each output alone, since all of a batch have the same input"
+            )
+        return scores
+
+    def _asked(self, rows: list[Any]) -> Scores:
+        try:
+            scores = np.asarray(self.function(rows), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{self.describe()} must give a list of numbers: {error}") from error
+        if scores.ndim not in (1, 2) or len(scores) != len(rows):
+            raise InputError(f"{self.describe()} must give one score an output, {len(rows)}, got shape {scores.shape}")
+        return scores
 
     def describe(self) -> str:
         """In words."""

@@ -21,7 +21,6 @@ from dpassay import journal as files
 from dpassay.attacks import Guesser, Own
 from dpassay.claim import Claim
 from dpassay.errors import InputError, MechanismError
-from dpassay.expression import parse
 from dpassay.game import (
     COMPARE,
     Game,
@@ -37,16 +36,17 @@ from dpassay.game import (
     fixed as fixed_runs,
 )
 from dpassay.guarantee import Guarantee, guarantee
-from dpassay.inputs import InputPair, check_inputs, pairs_of, plain, region_pairs, same, size, smaller, word_pairs
+from dpassay.inputs import InputPair, plain, same, size, smaller, why_not_neighbours
 from dpassay.interval import Interval
 from dpassay.learning import Aim
 from dpassay.mechanism import Mechanism
 from dpassay.neighbours import Neighbours
+from dpassay.offering import region_of, what_to_tell_apart
 from dpassay.pipeline import Pipeline
 from dpassay.region import Region
 from dpassay.sampled import judged
-from dpassay.statistics import Ledger, anytime_delta
 from dpassay.searching import search
+from dpassay.statistics import Ledger, anytime_delta
 from dpassay.subject import as_mechanism, describe
 from dpassay.verdict import Verdict
 
@@ -103,24 +103,27 @@ def audit(
     claim = _claim(subject, epsilon, delta, dim, parameters)
     mechanism = claim.mechanism if isinstance(claim, Claim) else as_mechanism(subject)
     promise = guarantee(claim.epsilon, claim.delta) if isinstance(claim, Claim) else _promise(epsilon, delta)
-    offered = _offered(mechanism, pairs, inputs, region, text, candidates, dim)
+    relation = _relation(neighbours, claim, mechanism, text)
+    region = region_of(region, dim) if isinstance(region, str) else region
+    ways = {"pairs": pairs, "inputs": inputs, "region": region, "text": text, "candidates": candidates}
+    offered = what_to_tell_apart(mechanism, relation, ways)
     request = Request(
         mechanism=mechanism,
         name=claim.name if isinstance(claim, Claim) else _name(mechanism),
         source=claim.source if isinstance(claim, Claim) else "",
         promise=promise,
-        neighbours=_relation(neighbours, claim, mechanism, text),
+        neighbours=relation,
         offered=offered,
         many=candidates is not None and len(offered[0]) > 2,
         ledger=Ledger(alpha),
         runs=_positive(runs, "runs"),
         fixed=fixed,
-        search_runs=search_runs,
+        search_runs=None if search_runs is None else _positive(search_runs, "search_runs", 0),
         shrink=shrink,
         seed=_positive(seed, "seed", 0),
         own=None if guesser is None else Own(guesser),
         bits=bits,
-        region=region if not isinstance(region, str) else None,
+        region=region,
         save=None if save is None else Path(save),
         progress=progress,
     )
@@ -136,7 +139,8 @@ def _claim(subject: Any, epsilon: Any, delta: Any, dim: int | None, parameters: 
             raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
         return Claim("pipeline", subject, epsilon, delta or 0, dim, parameters)
     if parameters:
-        raise InputError(f"unknown option {', '.join(sorted(parameters))}: parameters belong to a pipeline's text")
+        unknown = ", ".join(sorted(parameters))
+        raise InputError(f"unknown option {unknown}: only a claim or a pipeline's text has parameters of its own")
     return None
 
 
@@ -167,79 +171,6 @@ def _name(mechanism: Any) -> str:
     return next(
         (described[key] for key in ("path", "command", "url", "pipeline", "type") if key in described), "mechanism"
     )
-
-
-def _offered(
-    mechanism: Any,
-    pairs: Sequence[InputPair] | None,
-    inputs: Sequence[Any] | None,
-    region: Region | str | None,
-    text: str | None,
-    candidates: Sequence[Any] | None,
-    dim: int | None,
-) -> list[tuple[Any, ...]]:
-    """All that may be told apart: tuples of inputs."""
-    ways = {"pairs": pairs, "inputs": inputs, "region": region, "text": text, "candidates": candidates}
-    given = [name for name, value in ways.items() if value is not None]
-    if len(given) > 1:
-        raise InputError(f"say in one way what to tell apart, not in {len(given)}: {' and '.join(given)}")
-    if pairs is not None:
-        if not len(pairs):
-            raise InputError("the list of pairs is empty")
-        if any(len(pair) != 2 for pair in pairs):
-            raise InputError("a pair is two inputs: pairs=[(x, y), …]")
-        return [check_inputs(pair) for pair in pairs]
-    if candidates is not None:
-        return [check_inputs(candidates)]
-    if inputs is not None:
-        if not len(inputs):
-            raise InputError("the list of inputs is empty: give at least two inputs")
-        return [tuple(pair) for pair in pairs_of(inputs)]
-    if text is not None:
-        return [tuple(pair) for pair in word_pairs(text)]
-    if region is not None:
-        return [tuple(pair) for pair in region_pairs(region_of(region, dim) if isinstance(region, str) else region)]
-    if isinstance(mechanism, Pipeline):
-        return [tuple(pair) for pair in pipeline_pairs(mechanism)]
-    raise InputError("say what to tell apart: pairs=[(x, y)], inputs=[…], region=…, text=… or candidates=[…]")
-
-
-def region_of(text: str, dim: int | None) -> Region:
-    """The region that comes out of some stages, `clip(l2, 1)` or `query(linf, 1)`.
-
-    >>> region_of("clip(l2, 1)", 4).dim
-    4
-    """
-    return parse(text, dim, {}).reaches()[-1].region
-
-
-def pipeline_pairs(pipeline: Pipeline) -> list[InputPair]:
-    """Inputs of a pipeline that are likely to come out far apart: its region's pairs, and large and small vectors."""
-    dim = pipeline.dim
-    place = np.arange(dim)
-    patterns = [np.zeros(dim), np.ones(dim), np.where(place == 0, 1.0, 0.0), np.where(place < dim / 2, 1.0, 0.0)]
-    patterns += [np.where(place == dim - 1, 1.0, 0.0), np.where(place % 2 == 0, 1.0, -1.0)]
-    found: list[InputPair] = []
-    for position in pipeline.noise_positions[:1]:
-        region = pipeline.reaches()[position].region
-        if region.dim == dim and math.isfinite(float(region.diameter(1).b)):
-            found += region_pairs(region)
-    if pipeline.neighbours.kind != "query":
-        found += [(p, q) for i, p in enumerate(patterns) for q in patterns[:i] if not same(p, q)]
-        found += [(1e3 * p, -1e3 * p) for p in patterns[1:]]
-    good = [pair for pair in found if _runs(pipeline, pair)]
-    if not good:
-        raise InputError(f"no inputs are known for {pipeline}: give pairs=[(x, y)]")
-    return good
-
-
-def _runs(pipeline: Pipeline, pair: InputPair) -> bool:
-    try:
-        for x in pair:
-            pipeline.sample(x, 1, stream(0))
-    except Exception:  # whatever stops a stage, this input is of no use
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -287,6 +218,7 @@ class Request:
             epsilon=self.promise.epsilon,
             delta=self.promise.delta,
             alpha=self.ledger.total,
+            neighbours=self.neighbours.kind,
             seed=self.seed,
             fixed=self.runs if self.fixed else 0,
             bits=self.bits,
@@ -310,6 +242,8 @@ class _Audit:
         self.law_alpha = request.ledger.take("the sampler against its law", shares[1]) if shares[1] else 0.0
         if resume:
             self._resume()
+        elif request.save is not None and request.save.exists():
+            raise InputError(f"{request.save} is there already: go on with it by resume, or save to another file")
 
     def _shares(self) -> tuple[float, float]:
         request = self.request
@@ -398,7 +332,7 @@ class _Audit:
                     return
                 if same(*candidate) or size(candidate) >= size(pair):
                     continue
-                if request.region is not None and not all(request.region.contains(np.asarray(x)) for x in candidate):
+                if not self._allowed(candidate):
                     continue
                 attempt += 1
                 alpha = request.ledger.take("a smaller pair", SHRINK_SHARE * 6 / (math.pi * attempt) ** 2)
@@ -412,6 +346,16 @@ class _Audit:
                     pair, found = candidate, True
                     self.witness = (game, candidate, SHRINK + attempt, alpha)
                     break
+
+    def _allowed(self, pair: InputPair) -> bool:
+        """Whether the guarantee speaks of a pair, and the region holds it."""
+        request = self.request
+        pipeline = request.mechanism if isinstance(request.mechanism, Pipeline) else None
+        if why_not_neighbours(*pair, request.neighbours, pipeline):
+            return False
+        if request.neighbours.kind == "add-remove-record" and pipeline is not None:
+            return False  # part of a record against nothing is no neighbour
+        return request.region is None or all(request.region.contains(np.asarray(x)) for x in pair)
 
     def _compare_with_law(self) -> None:
         """Whether the outputs that were drawn follow the declared law."""
@@ -428,14 +372,12 @@ class _Audit:
 
     def _judge(self) -> Verdict:
         request, game = self.request, self.game
-        lower = bound(game, request.aim, self.alpha, request.fixed)
+        # At δ > 0 there are two bounds, on ε and on δ, and each may be wrong: each gets a half.
+        alpha = self.alpha / 2 if request.promise.delta and not request.many else self.alpha
+        lower = bound(game, request.aim, alpha, request.fixed)
         delta = None
         if request.promise.delta:
-            floor = (
-                anytime_delta(game.tallies, self.alpha, request.promise.epsilon)
-                if len(request.offered[0]) == 2
-                else 0.0
-            )
+            floor = anytime_delta(game.tallies, alpha, request.promise.epsilon) if len(request.offered[0]) == 2 else 0.0
             delta = Interval(min(floor, 1.0), 1.0, "the guessing game", "nothing")
         played = self._played()
         return judged(
@@ -490,5 +432,9 @@ class _Audit:
             kept = self.game.kept
             self.game = files.game_of(found.main, laws, request.own)
             self.game.kept = kept
+        self.law_alpha = 0.0  # the outputs that were to be compared with the law are gone
+        self.warnings.append(
+            f"{self.game.runs:,} of these runs come from {request.save}; start anew if the mechanism has changed since."
+        )
         self.searched = found.searched
         self.spent = self.searched + self.game.runs

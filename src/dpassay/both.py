@@ -31,7 +31,8 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
         "warnings": (*exact.warnings, *sampled.warnings),
     }
     if sampled.epsilon.lower > exact.epsilon.upper:
-        reason = f"The formula keeps the claim, but the code that was run does not: {sampled.reason}"
+        most = outward(exact.epsilon.upper, 1, 5)
+        reason = f"The code that was run loses more than its formula, which loses {most} at most. {sampled.reason}"
         return replace(sampled, **{**evidence, "reason": reason, "theorems": sampled.theorems})
     better = sampled.epsilon.lower > exact.epsilon.lower
     lower_from = sampled.epsilon.lower_from if better else exact.epsilon.lower_from
@@ -39,9 +40,11 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
     epsilon = Interval(lower, exact.epsilon.upper, lower_from, exact.epsilon.upper_from)
     kind = Refuted if isinstance(sampled, Refuted) else type(exact)
     found = sampled.epsilon.lower
-    agrees = f" {sampled.runs:,} runs show an epsilon of at least {outward(found, -1, 5)}."
+    reason = f"{exact.reason} {sampled.runs:,} runs show an epsilon of at least {outward(found, -1, 5)}."
+    if kind is Refuted and not isinstance(exact, Refuted):
+        reason = sampled.reason
     witness = exact.witness or (sampled.witness if kind is Refuted else None)
-    merged = replace(exact, epsilon=epsilon, reason=exact.reason + agrees, witness=witness, **evidence)
+    merged = replace(exact, epsilon=epsilon, reason=reason, witness=witness, **evidence)
     return kind(**{f.name: getattr(merged, f.name) for f in fields(merged)})
 
 

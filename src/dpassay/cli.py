@@ -40,7 +40,7 @@ from dpassay.cli_common import (
     runnable,
     working,
 )
-from dpassay.errors import CertificateError, DpassayError, InputError, MechanismError
+from dpassay.errors import CertificateError, DpassayError, InputError, MechanismError, harmless
 
 app = typer.Typer(
     name="dpassay",
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _fail(error: DpassayError, code: int) -> None:
-    print(f"dpassay: {error}", file=sys.stderr)
+    print(harmless(f"dpassay: {error}"), file=sys.stderr)
     raise SystemExit(code)
 
 
@@ -196,9 +196,9 @@ def verify(
         print_json({**found, "steps": list(result.established), "failures": list(result.failures)})
     else:
         for sentence in (*result.established, *result.failures):
-            print(sentence)
-        what = "audit" if _is_audit(file) else "certificate"
-        print(f"The {what} {'holds' if result.ok else 'does not hold'}: {result.claim} is {result.verdict}.")
+            print(harmless(sentence))
+        what, said = "audit" if _is_audit(file) else "certificate", harmless(f"{result.claim} is {result.verdict}")
+        print(f"The {what} holds: {said}." if result.ok else f"The {what} does not hold. It says that {said}.")
     raise typer.Exit(0 if result.ok else 1)
 
 

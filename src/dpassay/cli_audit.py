@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,7 +48,10 @@ Candidates = Annotated[
 Alpha = Annotated[float, typer.Option(help="Total probability of refuting a claim that holds.")]
 Runs = Annotated[int, typer.Option(help="Runs of the mechanism, at most.")]
 Fixed = Annotated[bool, typer.Option("--fixed", help="Make all runs and give the best bound; else stop when refuted.")]
-SearchRuns = Annotated[int | None, typer.Option(help="How many of the runs may go into finding a pair. Default: 30 %.")]
+SearchRuns = Annotated[
+    int | None,
+    typer.Option(help="How many of the runs may go into finding a pair. Default: up to 30 %."),
+]
 Shrink = Annotated[bool, typer.Option("--shrink/--no-shrink", help="Look for a smaller pair that still refutes.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same counts.")]
 Bits = Annotated[bool, typer.Option("--bits", help="Also look at the bit patterns of floats: finds rounding leaks.")]
@@ -113,7 +117,8 @@ def audit(
     from dpassay.auditing import audit as play
 
     try:
-        with progress_bar(runs) as progress:
+        # What a Python mechanism prints must not get into the result.
+        with progress_bar(runs) as progress, redirect_stdout(sys.stderr):
             verdict = play(
                 subject,
                 [_pair(given) for given in pair] if pair else None,
@@ -141,6 +146,8 @@ def audit(
         close(mechanism)
     if save is not None and not as_json:
         print(f"audit kept in {save}", file=sys.stderr)
+    if "interrupted" in verdict.reason and verdict.word == "open":
+        finish(verdict, as_json, require_decision, 130)
     finish(verdict, as_json, require_decision)
 
 
@@ -169,7 +176,7 @@ def _pair(text: str) -> tuple[Any, Any]:
 def read_inputs(path: Path) -> list[Any]:
     """Inputs from a file: JSON lines if it is called .jsonl, else a text a line; empty lines are left out."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text") from None
     found = []

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from dpassay.verdict import Verdict
 
 ClaimName = Annotated[str | None, typer.Argument(help="A published claim, see 'dpassay gallery'.")]
-Text = Annotated[str | None, typer.Option("--pipeline", help="The mechanism as text; --stages lists what it may use.")]
+Text = Annotated[
+    str | None, typer.Option("--pipeline", help="The mechanism as text; 'dpassay check --stages' lists its stages.")
+]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for a name in the text; repeatable.")]
 Dim = Annotated[int | None, typer.Option(help="Dimension of the vectors.")]
 ClaimedEpsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon.")]
@@ -79,13 +81,15 @@ def print_rich(renderable: Any) -> None:
     Console().print(renderable)
 
 
-def finish(verdict: Verdict, as_json: bool, require_decision: bool) -> None:
-    """Print a verdict and end with its exit code."""
+def finish(verdict: Verdict, as_json: bool, require_decision: bool, code: int | None = None) -> None:
+    """Print a verdict and end with its exit code, or with another."""
     if as_json:
         print_json(verdict.to_dict())
     else:
         print_rich(verdict)
-    raise typer.Exit(3 if verdict.word == "open" and require_decision else verdict.exit_code)
+    if code is None:
+        code = 3 if verdict.word == "open" and require_decision else verdict.exit_code
+    raise typer.Exit(code)
 
 
 def check_writable(*paths: Path | None) -> None:

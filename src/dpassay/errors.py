@@ -10,6 +10,15 @@ Each message says what was given, what is allowed, and what to do.
 """
 
 
+def harmless(text: str) -> str:
+    r"""Text that can be shown on any terminal: what is not printable is written as an escape.
+
+    >>> print(harmless("a" + chr(27) + "[2Jb"))
+    a\x1b[2Jb
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 class DpassayError(Exception):
     """Base of all errors that dpassay raises on purpose.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpassay.attacks import Guesser
 from dpassay.errors import InputError, MechanismError
@@ -21,7 +22,7 @@ from dpassay.learning import Aim, Rule, best_of_many, learn
 from dpassay.mechanism import Failure, HasLaw, Mechanism, Redrawn
 from dpassay.outputs import Outputs, join, part, read
 from dpassay.statistics import Tally, accuracy_bound, anytime_bound, log_evidence, p_value
-from dpassay.subject import draw, draw_singly
+from dpassay.subject import draw, draw_singly, one_at_a_time
 
 LEARN, PLAY, LAW, COMPARE = range(4)  # what a random stream is for
 FIRST_EPOCH = 256  # runs that the first rule is learnt from
@@ -31,7 +32,7 @@ CELLS = 1 << 20  # numbers that are held at a time
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input that are kept to compare the sampler with its law
 TRUST, TRUST_IN_LAW = 0.5, 1.0
-LAW_DRAWS = 40_000
+LAW_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
@@ -82,8 +83,9 @@ class Epoch:
     tally: Tally
     learnt_from: int
     length: int
-    singly: bool = False  # runs are made one at a time, since some of them fail
-    sizes: tuple[int, ...] = ()  # of its tasks, in order
+    singly: bool = False  # runs are made one at a time, in the order of the coins
+    sizes: tuple[int, ...] = ()  # of its tasks, in order; 0 for one that broke off
+    rows: int = 64  # the most that a task may hold
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,11 @@ def drawn(
         for start in range(len(batch[0]), each, step):
             batch.append(draw(mechanism, x, min(step, each - start), rng))
     failed = any(isinstance(part, Redrawn) for batch in batches for part in batch)
-    return [join([read(part) for part in batch]) for batch in batches], failed
+    seen = []
+    for batch in batches:
+        seen.append(join([read(part) for part in batch]))
+        batch.clear()  # what has been joined need not be held twice
+    return seen, failed
 
 
 def labelled(
@@ -180,6 +186,7 @@ class Lesson:
     rule: Rule | None
     cost: int
     singly: bool = False
+    rows: int = 64
 
 
 def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Lesson:
@@ -187,14 +194,16 @@ def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Less
     laws = table.laws() if table.own is None else None
     rng = table.stream(LEARN, place)
     if laws is not None:
-        each = max(200, min(LAW_DRAWS, 8 * runs) // len(laws))
+        each = max(200, min(LAW_DRAWS, 256 * runs) // len(laws))
         drawn = [read(law.sample(each, rng)) for law in laws]
-        return Lesson(learn(drawn, drawn, table.inputs, table.aim, laws), 0)
+        rule, rows = learn(drawn, drawn, table.inputs, table.aim, laws), min(map(rows_at_a_time, drawn))
+        return Lesson(rule, 0, one_at_a_time(table.mechanism), rows)
     seen, failed = labelled(table, runs, rng)
     cut = max(1, int(fitted * len(seen[0])))
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
     rule = learn(fit, calibrate, table.inputs, table.aim, None, table.own, table.bits)
-    return Lesson(rule, sum(len(o) for o in seen), failed)
+    singly = failed or one_at_a_time(table.mechanism)
+    return Lesson(rule, sum(len(o) for o in seen), singly, min(map(rows_at_a_time, seen)))
 
 
 def play(
@@ -206,14 +215,11 @@ def play(
     once. So all its guesses count as wrong, which is never better than the truth. The next epoch runs one at a time.
     """
     rng = table.stream(PLAY, *place)
+    coins = rng.integers(0, len(table.inputs), runs)
     right = wrong = 0
-    sides = rng.multinomial(runs, np.full(len(table.inputs), 1 / len(table.inputs)))
-    for side, (x, count) in enumerate(zip(table.inputs, sides.tolist(), strict=True)):
-        if count == 0:
-            continue
-        batch = (draw_singly if epoch.singly else draw)(table.mechanism, x, count, rng)
+    for side, batch in _batches(table, coins, epoch.singly, rng):
         if isinstance(batch, Redrawn):
-            wrong += count
+            wrong += len(batch)
             continue
         outputs = read(batch)
         hits, misses = epoch.rule.count(outputs, side)
@@ -221,6 +227,24 @@ def play(
         if kept and sum(map(len, kept[side])) < KEPT:
             kept[side].append(part(outputs, 0, KEPT))
     return right, wrong, runs
+
+
+def _batches(table: Table, coins: NDArray[Any], singly: bool, rng: np.random.Generator) -> Iterator[tuple[int, Any]]:
+    """The outputs of each input. Runs that are made one at a time are made in the order of the coins.
+
+    Else something that changes from run to run but not with the input (a clock, a counter, a warm-up) would tell the
+    first half of a task from the second, and so the inputs. Batches, made by one call each, come in a random order.
+    """
+    if singly:
+        outputs: list[list[Any]] = [[] for _ in table.inputs]
+        for side in coins.tolist():
+            outputs[side] += draw_singly(table.mechanism, table.inputs[side], 1, rng)
+        yield from ((side, batch) for side, batch in enumerate(outputs) if batch)
+        return
+    counts = np.bincount(coins, minlength=len(table.inputs))
+    for side in rng.permutation(len(table.inputs)).tolist():
+        if counts[side]:
+            yield side, draw(table.mechanism, table.inputs[side], int(counts[side]), rng)
 
 
 def anytime(table: Table, game: Game, budget: int, alpha: float) -> Iterator[Game]:
@@ -233,7 +257,7 @@ def anytime(table: Table, game: Game, budget: int, alpha: float) -> Iterator[Gam
                 return
         epoch = game.epochs[-1]
         played = sum(t.runs for t in game.tallies)
-        size = min(max(16, played // 8), _chunk(table, game), epoch.length - epoch.tally.runs, budget - game.runs)
+        size = min(max(16, played // 8), epoch.rows, epoch.length - epoch.tally.runs, budget - game.runs)
         if size <= 0:
             return
         one_task(table, game, size)
@@ -261,48 +285,54 @@ def _add_epoch(game: Game, lesson: Lesson, length: int) -> None:
         game.wasted = True
         return
     tally = lesson.rule.tally(TRUST if lesson.cost else TRUST_IN_LAW)
-    game.epochs.append(Epoch(lesson.rule, tally, lesson.cost, length, lesson.singly))
+    game.epochs.append(Epoch(lesson.rule, tally, lesson.cost, length, lesson.singly, rows=lesson.rows))
 
 
 def one_task(table: Table, game: Game, size: int) -> None:
-    """Play the next task of the current epoch."""
+    """Play the next task of the current epoch.
+
+    A task in which the mechanism broke off is not played again with the same coins: outputs that do not break it off
+    would come more often than they do. The next task has other coins; where δ > 0 all guesses of this one are wrong.
+    """
     epoch = game.epochs[-1]
-    counts = play(table, epoch, size, (len(game.epochs) - 1, len(epoch.sizes)), game.kept)
+    try:
+        counts = play(table, epoch, size, (len(game.epochs) - 1, len(epoch.sizes)), game.kept)
+    except MechanismError:
+        lost = (0, size, size) if table.aim.delta else (0, 0, 0)
+        game.epochs[-1] = replace(epoch, tally=epoch.tally + lost, sizes=(*epoch.sizes, 0))
+        game.runs += lost[2]
+        raise
     game.epochs[-1] = replace(epoch, tally=epoch.tally + counts, sizes=(*epoch.sizes, size))
     game.runs += size
-
-
-def _chunk(table: Table, game: Game) -> int:
-    """Rows a task: bounded by memory, known from the first outputs that were kept."""
-    for batches in game.kept:
-        if batches:
-            return rows_at_a_time(batches[0])
-    return 4096
 
 
 def fixed(table: Table, game: Game, budget: int) -> Iterator[Game]:
     """Learn once, then play all the runs that are left; look once, at the end."""
     if not game.epochs:
-        _add_epoch(game, _learn_well(table, budget), budget)
+        lesson = _learn_well(table, budget)
+        _add_epoch(game, lesson, budget - lesson.cost)
         if game.wasted:
             return
     while game.runs < budget:
-        one_task(table, game, min(_chunk(table, game), budget - game.runs))
+        one_task(table, game, min(game.epochs[-1].rows, budget - game.runs))
         yield game
 
 
 def _learn_well(table: Table, budget: int) -> Lesson:
-    """Learn from a fifth of the runs, as far as they fit into memory, and choose thresholds on another tenth."""
+    """Learn from a twentieth of the runs. If more could help, learn from a fifth of them and calibrate on a tenth."""
     if budget < FEWEST_RUNS:
         return Lesson(None, 0)
     if table.own is not None or table.laws() is not None:
         return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), 0)
-    seen, failed = labelled(table, budget // 5, table.stream(LEARN, 0))
-    cost = sum(map(len, seen))
+    first = learn_rule(table, max(2, budget // 20), 0)
+    if first.rule is not None and first.rule.sure:
+        return first
+    seen, failed = labelled(table, budget // 5, table.stream(LEARN, 1))
+    cost, failed = first.cost + sum(map(len, seen)), failed or first.singly
 
     def calibration() -> Iterator[list[Outputs]]:
         nonlocal cost, failed
-        rng, left, size = table.stream(LEARN, 1), max(2, budget // 10), max(2, budget // 20)
+        rng, left, size = table.stream(LEARN, 2), max(2, budget // 10), max(2, budget // 20)
         while left > 0:
             batch, also = labelled(table, min(left, size), rng, LEARNT_CELLS // 4)
             number = sum(map(len, batch))
@@ -310,25 +340,34 @@ def _learn_well(table: Table, budget: int) -> Lesson:
             yield batch
 
     rule = best_of_many(learnt(seen, table.inputs, table.bits), calibration(), table.aim)
-    return Lesson(rule, cost, failed)
+    return Lesson(rule or first.rule, cost, failed, first.rows)
 
 
 def bound(game: Game, aim: Aim, alpha: float, exact: bool) -> float:
     """The lower bound on ε that a game has earned."""
     if not game.epochs:
         return 0.0
-    right, wrong, _ = game.totals()
     if exact and not (aim.delta and aim.candidates == 2):
+        right, wrong = _as_if_finished(game)
         return accuracy_bound(right, wrong, alpha, aim.candidates, aim.delta)
     return anytime_bound(game.tallies, alpha, aim.delta, aim.candidates)
+
+
+def _as_if_finished(game: Game) -> tuple[int, int]:
+    """Right and wrong guesses of a fixed number of runs; the runs not yet made count as wrong.
+
+    So a look before the end is never better than the one at the end.
+    """
+    right, wrong, runs = game.totals()
+    return right, wrong + max(0, sum(epoch.length for epoch in game.epochs) - runs)
 
 
 def rejected(game: Game, aim: Aim, alpha: float, exact: bool) -> bool:
     """Whether the game refutes the claim at this error probability."""
     if not game.epochs:
         return False
-    right, wrong, _ = game.totals()
     if exact and not (aim.delta and aim.candidates == 2):
+        right, wrong = _as_if_finished(game)
         return p_value(right, wrong, aim.epsilon, aim.candidates, aim.delta) <= alpha
     return log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= -math.log(alpha)
 

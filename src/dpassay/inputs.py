@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import combinations, groupby, pairwise
+from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,60 @@ import numpy as np
 from dpassay.attacks import as_row
 from dpassay.enclosure import middle
 from dpassay.errors import InputError
+from dpassay.neighbours import Neighbours
+from dpassay.pipeline import Pipeline
 from dpassay.region import Apart, Box, Region
+from dpassay.stages import Query
 
 InputPair = tuple[Any, Any]
-MOST_PAIRS = 256
+MOST_PAIRS = 5000
+WORD_PAIRS = 128  # places in a text where another word is tried
 
 
 def same(x: Any, y: Any) -> bool:
     """Whether two inputs are one and the same.
 
-    >>> same([0, 1], np.array([0.0, 1.0])), same("a", "b")
-    (True, False)
+    >>> same([0, 1], np.array([0.0, 1.0])), same("a", "b"), same(1, [1])
+    (True, False, False)
     """
-    if isinstance(x, str) or isinstance(y, str):
-        return isinstance(x, str) and isinstance(y, str) and x == y
-    one, other = as_row(x), as_row(y)
-    if one is not None and other is not None:
-        return len(one) == len(other) and bool(np.array_equal(one, other, equal_nan=True))
-    return type(x) is type(y) and bool(x == y)
+    try:
+        return _alike(plain(x), plain(y))
+    except InputError:
+        return x is y
+
+
+def _alike(x: Any, y: Any) -> bool:
+    if isinstance(x, list) and isinstance(y, list):
+        return len(x) == len(y) and all(map(_alike, x, y))
+    if isinstance(x, dict) and isinstance(y, dict):
+        return x.keys() == y.keys() and all(_alike(x[key], y[key]) for key in x)
+    if isinstance(x, str) or isinstance(y, str) or isinstance(x, list | dict) or isinstance(y, list | dict):
+        return type(x) is type(y) and bool(x == y)
+    return bool(x == y) or (x != x and y != y)  # NaN is the same as NaN
+
+
+def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline | None = None) -> str:
+    """Why a guarantee does not speak of two inputs; empty if it does, or if that cannot be seen from them.
+
+    >>> why_not_neighbours("fly to Rome", "fly from Paris", Neighbours("word"))
+    'they differ in 2 words, and neighbours differ in one'
+    """
+    if relation.kind == "word":
+        if not isinstance(x, str) or not isinstance(y, str):
+            return "neighbours are two texts, and these are not"
+        first, second = x.split(), y.split()
+        if len(first) != len(second):
+            return f"they have {len(first)} and {len(second)} words, and neighbours differ in one word replaced"
+        differing = sum(a != b for a, b in zip(first, second, strict=True))
+        return "" if differing == 1 else f"they differ in {differing} words, and neighbours differ in one"
+    if relation.kind == "query" and pipeline is not None and isinstance(pipeline.stages[0], Query):
+        one, other = as_row(x), as_row(y)
+        region = pipeline.reaches()[1].region
+        if one is not None and other is not None and len(one) == len(other) and isinstance(region, Apart):
+            apart, allowed = float(np.linalg.norm(one - other, ord=region.p)), middle(region.distance)
+            if apart > allowed * (1 + 1e-9):
+                return f"they are {apart:.6g} apart, and neighbours' answers are at most {allowed:.6g} apart"
+    return ""
 
 
 def check_inputs(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -50,7 +86,7 @@ def shown(x: Any, most: int = 60) -> str:
     >>> shown(np.array([0.5] * 30 + [-1.0])), shown("fly to Rome")
     ('[0.5 × 30, -1]', "'fly to Rome'")
     """
-    row = None if isinstance(x, str) or np.ndim(x) != 1 else as_row(x)
+    row = as_row(x) if isinstance(x, np.ndarray | list | tuple) else None
     if row is None:
         text = repr(x.item() if isinstance(x, np.generic) else x)
     else:
@@ -73,38 +109,69 @@ def plain(x: Any) -> Any:
 
 
 def pairs_of(inputs: Sequence[Any]) -> list[InputPair]:
-    """All pairs of a list; of a long list, neighbours in it and some far apart.
+    """All pairs of a list; of a long list some, near each other and far apart.
 
     >>> pairs_of(["a", "b", "c"])
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
-    distinct = (
-        [x for i, x in enumerate(inputs) if not any(same(x, y) for y in inputs[:i])] if len(inputs) < 500 else inputs
-    )
+    distinct = list({_key(x): x for x in inputs}.values())
     if len(distinct) < 2:
         raise InputError(f"the list of inputs needs at least two that differ, got {len(distinct)} of them")
-    if len(distinct) * (len(distinct) - 1) // 2 <= MOST_PAIRS:
+    number = len(distinct)
+    if number * (number - 1) // 2 <= MOST_PAIRS:
         return list(combinations(distinct, 2))
-    spread = np.linspace(0, len(distinct) - 1, MOST_PAIRS + 1).astype(int).tolist()
-    found = [(distinct[i], distinct[j]) for i, j in pairwise(spread)]
-    return [(x, y) for x, y in found if not same(x, y)]
+    found: dict[tuple[int, int], None] = {}
+    step = 1
+    while len(found) < MOST_PAIRS:  # steps without a common pattern, so that many distances occur
+        for i in np.linspace(0, number - 1, min(number, MOST_PAIRS // 8)).astype(int).tolist():
+            j = (i + step) % number
+            if i != j:
+                found[min(i, j), max(i, j)] = None
+        step = 2 * step + 1
+        if step > 64 * number:
+            break
+    return [(distinct[i], distinct[j]) for i, j in list(found)[:MOST_PAIRS]]
+
+
+def _key(x: Any) -> str:
+    """The same text for the same input."""
+    try:
+        return repr(_numbers_as_floats(plain(x)))
+    except InputError:
+        return f"object {id(x)}"
+
+
+def _numbers_as_floats(x: Any) -> Any:
+    if isinstance(x, list):
+        return [_numbers_as_floats(entry) for entry in x]
+    if isinstance(x, dict):
+        return {key: _numbers_as_floats(x[key]) for key in sorted(x)}
+    whole = isinstance(x, int) and abs(x) < 2**53
+    return float(x) if whole else x
 
 
 def word_pairs(text: str) -> list[InputPair]:
-    """A text against each text that lacks one of its words, or has another of its words there.
+    """A text against each text that has another of its own words in one place.
 
     >>> word_pairs("fly to Rome")[:2]
-    [('fly to Rome', 'to Rome'), ('fly to Rome', 'to to Rome')]
+    [('fly to Rome', 'to to Rome'), ('fly to Rome', 'Rome to Rome')]
     """
+    if not isinstance(text, str):
+        raise InputError(f"a text is needed, got {type(text).__name__}")
     words = text.split()
-    if not words:
-        raise InputError("the text has no words, so it has no neighbours that differ in one")
-    found: dict[str, None] = {}
-    for i in range(len(words)):
-        others = [[], [words[(i + 1) % len(words)]], ["zebra"]]
-        for other in others:
-            found[" ".join([*words[:i], *other, *words[i + 1 :]])] = None
-    return [(text, other) for other in found if other != " ".join(words)][:MOST_PAIRS]
+    others = list(dict.fromkeys(words))
+    if len(others) < 2:
+        raise InputError(
+            f"the text {shown(text)} has {len(others)} different words; it takes two, so that one can stand in "
+            "another's place. Give a longer text, or pairs"
+        )
+    places = np.unique(np.linspace(0, len(words) - 1, min(len(words), WORD_PAIRS)).astype(int)).tolist()
+    found = []
+    for i in places:
+        at = others.index(words[i])
+        for other in list(dict.fromkeys([others[(at + 1) % len(others)], others[at - 1]])):
+            found.append((" ".join(words), " ".join([*words[:i], other, *words[i + 1 :]])))
+    return found
 
 
 def region_pairs(region: Region) -> list[InputPair]:
@@ -139,8 +206,8 @@ def _apart(region: Apart) -> Iterator[InputPair]:
         steps += [distance * every / dim ** (1 / region.p)]
     for step in steps:
         for move in (step, -step):
-            yield np.maximum(0.0, -move), np.maximum(0.0, -move) + move
-            yield np.ones(dim), np.ones(dim) + move
+            yield np.maximum(0.0, -move), np.maximum(0.0, move)
+            yield np.full(dim, distance), distance + move
 
 
 def _distinct(pairs: Iterable[InputPair]) -> list[InputPair]:
@@ -170,10 +237,10 @@ def smaller(pair: InputPair) -> Iterator[InputPair]:
     """Pairs that differ in fewer coordinates or words, or have fewer of them; much smaller ones first."""
     x, y = pair
     if isinstance(x, str) and isinstance(y, str):
-        yield from _smaller_texts(x.split(), y.split())
+        yield from (found for found in _smaller_texts(x.split(), y.split()) if size(found) < size(pair))
         return
     one, other = as_row(x), as_row(y)
-    if one is None or other is None or len(one) != len(other) or len(one) < 2 or np.ndim(x) != 1:
+    if one is None or other is None or len(one) != len(other) or len(one) < 2:
         return
     differing = np.flatnonzero(one != other)
     for kept in _halves(differing.tolist()):

@@ -62,7 +62,8 @@ Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Inputs may have infinite coordinates: as Python's own JSON they come back.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class RuleRecord(_Record):
@@ -91,11 +92,13 @@ class EpochRecord(_Record):
     learnt_from: Count
     length: Count
     singly: bool
-    sizes: list[Annotated[int, Field(ge=1, le=MOST_ROWS)]]
+    rows: Count = Field(ge=1)
+    sizes: list[Annotated[int, Field(ge=0, le=MOST_ROWS)]]
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        if self.right + self.wrong > self.runs or self.runs != sum(self.sizes):
+        lost = self.runs - sum(self.sizes)  # runs of tasks that broke off count as wrong guesses where delta > 0
+        if self.right + self.wrong > self.runs or not 0 <= lost <= self.wrong:
             raise ValueError("its counts do not add up")
         return self
 
@@ -107,7 +110,7 @@ class GameRecord(_Record):
     number: Count
     alpha: Real = Field(gt=0, lt=1)
     runs: Count
-    epochs: list[EpochRecord]
+    epochs: list[EpochRecord] = Field(max_length=64)
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -124,9 +127,10 @@ class Asked(_Record):
     version: str
     subject: dict[str, str]
     inputs: str = Field(description="SHA-256 of all inputs that were offered")
-    epsilon: Real
-    delta: Real
-    alpha: Real
+    epsilon: Real = Field(ge=0, le=1e300)
+    delta: Real = Field(ge=0, lt=1)
+    alpha: Real = Field(gt=0, lt=1)
+    neighbours: str
     seed: int = Field(ge=0)
     fixed: Count = Field(description="the number of runs, where it was fixed; else 0")
     bits: bool
@@ -142,6 +146,16 @@ class Journal(_Record):
     searched: Count
     main: GameRecord | None
     witness: GameRecord | None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        games = [game for game in (self.main, self.witness) if game is not None]
+        if any(game.alpha > self.asked.alpha for game in games):
+            raise ValueError("a game has more of the error probability than there is")
+        lost = any(epoch.runs != sum(epoch.sizes) for game in games for epoch in game.epochs)
+        if lost and not self.asked.delta:
+            raise ValueError("the runs of its tasks do not add up")
+        return self
 
 
 def save(journal: Journal, path: Path) -> None:
@@ -209,6 +223,7 @@ def _epoch_record(epoch: Epoch) -> EpochRecord:
         learnt_from=epoch.learnt_from,
         length=epoch.length,
         singly=epoch.singly,
+        rows=epoch.rows,
         sizes=list(epoch.sizes),
     )
 
@@ -223,7 +238,7 @@ def game_of(record: GameRecord, laws: Sequence[Law] | None, own: Guesser | None 
             raise InputError(f"the file has a guesser that is for {_columns(guesser)} inputs, not for {r.candidates}")
         rule = Rule(guesser, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
         tally = Tally(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
-        epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes)))
+        epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
     return Game(epochs, record.runs)
 
 

@@ -50,14 +50,14 @@ class Outputs:
         return None if self.numbers is None else int(self.numbers.shape[1])
 
     def matrix(self, width: int) -> Array:
-        """One row an output, cut or filled up with NaN to this width; all NaN where the output is no vector."""
-        if self.numbers is not None and self.numbers.shape[1] == width:
-            return self.numbers
+        """One row an output: its numbers, cut or filled up with NaN to this width; all NaN where it has none."""
+        if self.numbers is not None and self.numbers.shape[1] >= width:
+            return self.numbers if self.numbers.shape[1] == width else self.numbers[:, :width]
         if len(self) * width > MOST_CELLS:
             raise InputError(f"a guesser for {width} coordinates does not suit these outputs: there are too many")
         rows = np.full((len(self), width), np.nan)
         for i, row in enumerate(self.rows()):
-            vector = _vector(row)
+            vector = _numbers_in(row)
             if vector is not None:
                 rows[i, : len(vector)] = vector[:width]
         return rows
@@ -76,10 +76,10 @@ class Outputs:
         return _kind(self.items[0])
 
     def texts(self) -> list[str]:
-        """Each output as text, as far as it has any."""
+        """Each output as text, as far as it has any: of a list or an object all texts in it."""
         if self.numbers is not None:
             return [""] * len(self)
-        return [item if isinstance(item, str) else "" for item in self.items]
+        return [item if isinstance(item, str) else " ".join(_leaves(item, str)) for item in self.items]
 
     def lengths(self) -> Array:
         """How long each output is: characters of a text, entries of a vector or list; NaN where neither."""
@@ -147,6 +147,32 @@ def _vector(item: Any) -> Array | None:
         return None
     vector = np.asarray(item)
     return vector.astype(np.float64).ravel() if vector.dtype.kind in "biuf" else None
+
+
+def _numbers_in(item: Any) -> Array | None:
+    """The numbers of an output: its coordinates, or all numbers in a list or an object, in the order of its keys."""
+    vector = _vector(item)
+    if vector is not None or not isinstance(item, dict | list | tuple):
+        return vector
+    found = [v for v in map(_vector, _leaves(item, (*_NUMBERS, np.ndarray))) if v is not None]
+    return np.concatenate(found) if found else None
+
+
+def _leaves(item: Any, kinds: Any, depth: int = 4) -> list[Any]:
+    """What a list or an object has of some kinds, however deep, up to a limit."""
+    if isinstance(item, dict):
+        try:
+            inside = [item[key] for key in sorted(item, key=str)]
+        except Exception:  # keys may be anything
+            return []
+    elif isinstance(item, list | tuple):
+        inside = list(item)
+    else:
+        return []
+    found: list[Any] = []
+    for entry in inside[:LONGEST]:
+        found += [entry] if isinstance(entry, kinds) else _leaves(entry, kinds, depth - 1) if depth else []
+    return found[:LONGEST]
 
 
 def _length(item: Any) -> float:

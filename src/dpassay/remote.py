@@ -96,6 +96,11 @@ class _Remote:
     replays: ClassVar[bool] = True  # if it makes its randomness from the seed, as it is asked to
     _most: int = field(default=0, init=False, repr=False)  # how many outputs to ask for at once; 0: not known yet
 
+    @property
+    def singly(self) -> bool:
+        """Whether it answers for one output at a time, as far as it has been asked."""
+        return self._most == 1
+
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         """Draw n outputs."""
         text = _as_json(x)
@@ -121,7 +126,8 @@ class _Remote:
         reply = self._reply(text, n, int(rng.integers(2**53)))
         if "error" in reply:
             kind = re.match(r"([A-Za-z_][\w.]*)(?::\s*|$)", reply["error"])
-            return Failure(kind[1], reply["error"][kind.end() :]) if kind else Failure("Error", reply["error"])
+            said = reply["error"][kind.end() :] if kind else reply["error"]
+            return Failure(kind[1][:80] if kind else "Error", said[:200])
         outputs = reply["outputs"] if "outputs" in reply else [reply["output"]]
         check_number(len(outputs), n, f'{self} must answer {{"outputs": [...]}} with as many as "n" says')
         return [_value(y) for y in outputs]

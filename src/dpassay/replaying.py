@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,10 @@ def replay(
     ('refuted', True)
     """
     journal = load(Path(path))
+    if seed is not None and seed < 0:
+        raise InputError(f"a seed must be a whole number, 0 or more, got {seed}")
+    if seed == journal.asked.seed:
+        raise InputError(f"{seed} is the recorded seed; a fresh game needs another one")
     subject = _subject(journal, mechanism)
     record = journal.witness or journal.main
     if record is None or not record.epochs:
@@ -82,11 +87,14 @@ def _subject(journal: Journal, mechanism: Any) -> Mechanism:
     asked = journal.asked.subject
     if mechanism is None:
         if asked.get("kind") != "pipeline":
-            named = next((f"--{key} '{asked[key]}'" for key in ("command", "url") if key in asked), "")
-            named = f"--python {asked['path']}" if "path" in asked else named
+            options = {"command": "--command", "url": "--url", "path": "--python"}
+            named = next((f"{option} {shlex.quote(asked[key])}" for key, option in options.items() if key in asked), "")
             how = f"give it again: {named}" if named else "give it again: dpassay.replaying.replay(file, mechanism)"
             raise InputError(f"the audit was of something that this file must not start by itself; {how}")
-        return parse(asked["pipeline"], int(asked["dim"]), {})
+        try:
+            return parse(asked["pipeline"], int(asked["dim"]), {})
+        except (KeyError, ValueError) as error:
+            raise InputError(f"the file names a pipeline that cannot be read: {error}") from None
     found = as_mechanism(mechanism)
     if describe(found) != asked:
         raise InputError(f"the audit was of {asked}, not of {describe(found)}")
@@ -114,8 +122,11 @@ def _recorded(
     else:
         found = np.zeros(3, dtype=int)
         for number, epoch in enumerate(game.epochs):
+            lost = epoch.tally.runs - sum(epoch.sizes)
+            found += (0, lost, lost)
             for task, size in enumerate(epoch.sizes):
-                found += play(table, epoch, size, (number, task), [])
+                if size:
+                    found += play(table, epoch, size, (number, task), [])
         again = f"{found[0]:,} right and {found[1]:,} wrong guesses in {found[2]:,} runs"
         if found.tolist() == [right, wrong, runs]:
             established.append(f"with the recorded seed {journal.asked.seed}: {again}, as recorded")

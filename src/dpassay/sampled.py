@@ -67,6 +67,12 @@ def judged(
     )
 
 
+def _more(lower: float, claimed: float) -> str:
+    """The bound in words; where it is the claim itself, that was rejected, ε is more than it."""
+    least = outward(lower, -1, 5)
+    return f"at least {least}" if float(least) > claimed else f"more than {claimed:.6g}"
+
+
 def _merged(entries: list[tuple[str, float]]) -> list[tuple[str, float]]:
     total: dict[str, float] = {}
     for what, alpha in entries:
@@ -84,9 +90,11 @@ def _reason(request: Request, game: Game, refuted: bool, lower: float, alpha: fl
         seen = f"Guessing {whom} an output came from was right {right:,} times of {right + wrong:,}"
         if promise.delta and not request.many:
             return f"{seen}; {promise} allows so much only with probability {alpha:.3g} or less."
+        rules = sum(epoch.tally.runs > 0 for epoch in game.epochs)
+        chance = "so many by chance only" if rules == 1 else f"what all {rules} rules got together comes by chance only"
         return (
-            f"{seen}, {right / max(1, right + wrong):.1%}; {promise} allows {allowed:.1%}, and so many by chance only "
-            f"with probability {alpha:.3g} or less. So epsilon is at least {outward(lower, -1, 5)}."
+            f"{seen}, {right / max(1, right + wrong):.1%}; {promise} allows {allowed:.1%}, and {chance} with "
+            f"probability {alpha:.3g} or less. So epsilon is {_more(lower, promise.epsilon)}."
         )
     if stopped:
         how = "--resume goes on" if request.save is not None else "with --save FILE it could go on later"
@@ -94,6 +102,8 @@ def _reason(request: Request, game: Game, refuted: bool, lower: float, alpha: fl
     out = out_of_reach(promise.epsilon, request.runs, alpha, len(request.offered[0]))
     if out:
         return f"Open, which proves nothing: {out}"
+    if game.wasted and not game.epochs:
+        return f"Open, which proves nothing: nothing could be learnt from {spent:,} runs of such outputs."
     least = f"epsilon is at least {outward(lower, -1, 5)}" if lower > 0 else "nothing was found"
     return f"Open, which proves nothing: {spent:,} runs did not refute {promise}; {least}."
 
@@ -117,9 +127,9 @@ def play_words(played: Played) -> list[tuple[str, Any]]:
     """The rows that describe a game: the inputs, the event, the counts."""
     from dpassay.inputs import shown
 
-    rows = [("input" if i else "witness", shown(x, 200)) for i, x in enumerate(played.inputs[:2])]
+    rows = [(("first", "second")[i], shown(x, 200)) for i, x in enumerate(played.inputs[:2])]
     if len(played.inputs) > 2:
-        rows = [("witness", f"{len(played.inputs)} candidates, the first {shown(played.inputs[0], 100)}")]
+        rows = [("inputs", f"{len(played.inputs)} candidates, the first {shown(played.inputs[0], 100)}")]
     rows.append(("event", played.event))
     guesses = played.right + played.wrong
     rows.append(("counts", f"{played.right:,} right of {guesses:,} guesses in {played.runs:,} runs"))

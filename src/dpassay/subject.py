@@ -43,6 +43,11 @@ class Adapted:
         """Whether the same generator gives the same outputs: not if the function has randomness of its own."""
         return self.parameters > 1
 
+    @property
+    def singly(self) -> bool:
+        """Whether each call gives one output."""
+        return self.parameters < 3
+
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         """Draw n outputs."""
         if self.parameters == 3:
@@ -147,7 +152,7 @@ def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
         raise
     except MemoryError as error:
         raise MechanismError(f"there is not enough memory to draw {n} outputs at once; ask for fewer") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if n == 1:
             return [_failure(error)]
         return Redrawn(draw_singly(mechanism, x, n, rng))
@@ -164,6 +169,17 @@ def draw_singly(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) 
     """
     outputs = (_attempt(lambda: _counted(mechanism.sample(x, 1, rng), 1)) for _ in range(n))
     return [y if isinstance(y, Failure) else y[0] for y in outputs]
+
+
+def one_at_a_time(mechanism: Any) -> bool:
+    """Whether each call of the mechanism gives one output only.
+
+    >>> one_at_a_time(as_mechanism(lambda x, rng: x)), one_at_a_time(as_mechanism(lambda x, n, rng: [x] * n))
+    (True, False)
+    """
+    if isinstance(mechanism, Loaded):
+        return one_at_a_time(mechanism.mechanism)
+    return bool(getattr(mechanism, "singly", False))
 
 
 def load_python(path: str) -> Loaded:
@@ -253,15 +269,15 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except DpassayError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return _failure(error)
 
 
-def _failure(error: Exception) -> Failure:
+def _failure(error: BaseException) -> Failure:
     try:
-        return Failure(type(error).__name__, str(error))
+        return Failure(type(error).__name__[:80], str(error)[:200])
     except Exception:  # an exception may even fail to say what it is
-        return Failure(type(error).__name__)
+        return Failure(type(error).__name__[:80])
 
 
 def _named(error: BaseException) -> str:

@@ -45,9 +45,10 @@ def test_the_suite_rarely_fails_by_chance():
 
 
 def test_every_line_of_the_list_is_used_once():
-    source = Path(__file__).read_text()
-    assert all(source.count(f'name = "{name}"') == 1 for name in FALSE_ALARMS)
-    assert len(re.findall(r"^    name = \"", source, re.MULTILINE)) == len(FALSE_ALARMS)
+    # Wherever it is: `name = "…"`, or `name, other = "…", …`. That no test uses another name is `require`'s affair.
+    source = "".join(path.read_text() for path in sorted(Path(__file__).parents[1].rglob("test_*.py")))
+    used = re.findall(r"^    name(?:, \w+)* = \"(.*?)\"", source, re.MULTILINE)
+    assert sorted(used) == sorted(FALSE_ALARMS)
 
 
 def test_a_p_value_is_small_where_the_law_is_wrong():

@@ -38,10 +38,10 @@ def test_a_claim_that_fails_raises_with_all_that_shows_it() -> None:
     lines = str(caught.value).splitlines()
     assert lines[0] == f"the claim of 1-DP for {__name__}.noisy is refuted"
     rows = dict(line.split(maxsplit=1) for line in lines[1:])
-    assert list(rows) == ["reason", "witness", "input", "event", "counts", "alpha", "replay"]
+    assert list(rows) == ["reason", "first", "second", "event", "counts", "alpha", "replay"]
     assert rows["reason"] == verdict.reason
     witness: Any = verdict.witness
-    assert (rows["witness"], rows["input"]) == tuple(repr(x) for x in witness.inputs)
+    assert (rows["first"], rows["second"]) == tuple(repr(x) for x in witness.inputs)
     guesses = witness.right + witness.wrong
     assert rows["counts"] == f"{witness.right:,} right of {guesses:,} guesses in {witness.runs:,} runs"
     assert rows["alpha"].startswith("0.0001,")

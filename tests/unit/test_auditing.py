@@ -153,7 +153,7 @@ def test_texts_that_differ_in_a_word_and_the_smallest_of_them():
     verdict = audit(dropping, text="book a flight to Rome", epsilon=2)
     assert isinstance(verdict, Refuted)
     first, second = played(verdict).inputs
-    assert len(first.split()) + len(second.split()) <= 2
+    assert len(first.split()) == len(second.split()) == 1
     assert verdict.neighbours.kind == "word"
 
 
@@ -229,14 +229,20 @@ class Breaks:
 def test_an_audit_that_broke_goes_on_from_its_counts(tmp_path):
     options = {"epsilon": 0.95, "runs": 30_000, "shrink": False, "save": tmp_path / "audit.json"}
     with pytest.raises(MechanismError, match=r"it said last 'out of memory'\nUntil then: .* runs played") as caught:
-        audit(Breaks(9_000), PAIR, **options)
+        audit(Breaks(700), PAIR, **options)
     assert "--resume goes on" in str(caught.value)
     kept = json.loads((tmp_path / "audit.json").read_text())
     assert kept["verdict"] == "unfinished"
     assert kept["main"]["epochs"][0]["right"] > 0
     resumed = audit(Breaks(10**9), PAIR, **options, resume=True)
-    whole = audit(Breaks(10**9), PAIR, **{**options, "save": None})
-    assert (resumed.runs, resumed.witness, resumed.epsilon.lower) == (whole.runs, whole.witness, whole.epsilon.lower)
+    assert resumed.runs <= 30_000
+    finished = json.loads((tmp_path / "audit.json").read_text())["main"]["epochs"]
+    before = kept["main"]["epochs"]
+    assert finished[: len(before) - 1] == before[:-1]
+    # The task that broke off is not played again with the same coins.
+    assert finished[len(before) - 1]["sizes"][: len(before[-1]["sizes"])] == before[-1]["sizes"]
+    assert before[-1]["sizes"][-1] == 0
+    assert any("of these runs come from" in warning for warning in resumed.warnings)
 
 
 def test_an_audit_may_go_on_with_more_runs_later(tmp_path):
@@ -280,8 +286,14 @@ def test_another_audits_file_is_refused(tmp_path):
         ({"pairs": []}, "the list of pairs is empty"),
         ({"pairs": [(1,)]}, "a pair is two inputs"),
         ({"inputs": []}, "the list of inputs is empty"),
+        ({"inputs": "ab"}, "inputs must be a list, got str"),
+        ({"pairs": (0.0, 1.0)}, "a pair is two inputs"),
+        ({"text": 3}, "a text is needed, got int"),
+        ({"pairs": [("a b", "c d")], "neighbours": "word"}, "are no neighbours: they differ in 2 words"),
+        ({"inputs": ["a b", "c d", "e"], "neighbours": "word"}, "no two of the inputs are neighbours"),
+        ({"pairs": PAIR, "search_runs": -1}, "search_runs must be"),
         ({"inputs": ["a", "a"]}, "at least two that differ"),
-        ({"text": "  "}, "no words"),
+        ({"text": "  "}, "0 different words"),
         ({"candidates": [1]}, "at least two inputs"),
         ({}, "say what to tell apart"),
         ({"pairs": PAIR, "text": "a b"}, "in one way"),
@@ -338,3 +350,71 @@ def test_verdicts_print_and_are_data():
     assert data["epsilon"]["upper"] == "inf"
     assert "REFUTED" in str(verdict)
     assert "guesses in" in verdict._repr_html_()
+
+
+def test_copies_count_on_the_side_that_they_name():
+    """The input itself with probability 0.02, else a number that tells nothing: exactly (0, 0.02)-DP."""
+
+    def leaks(x, n, rng):
+        return np.where(rng.random(n) < 0.02, x, rng.random(n))
+
+    for seed in range(5):
+        right = audit(leaks, [(2.0, 3.0)], epsilon=0.5, delta=0.03, runs=20_000, seed=seed)
+        assert isinstance(right, Open)
+    assert isinstance(audit(leaks, [(2.0, 3.0)], epsilon=0.5, delta=0.005, runs=20_000), Refuted)
+
+
+def test_a_pipelines_pairs_are_as_near_as_its_query_says():
+    text = "query(l1, 1) | clip(l1, 5) | laplace(1)"  # 1-DP: clipping a number brings no two answers apart
+    assert isinstance(audit(text, epsilon=1.2, dim=1, runs=20_000), Open)
+    with pytest.raises(InputError, match="are no neighbours: they are 5 apart"):
+        audit("query(l1, 1) | laplace(1)", [([0.0], [5.0])], epsilon=1.1, dim=1)
+    with pytest.raises(InputError, match="takes 2 finite numbers, got"):
+        audit("clip(l1, 1) | laplace(2)", [([0.0], [5.0])], epsilon=1, dim=2)
+
+
+def test_a_look_at_a_fixed_number_of_runs_before_its_end_is_no_second_chance(tmp_path):
+    def response(x, n, rng):
+        return np.where(rng.random(n) < 1 / (1 + math.exp(-1)), x, 1 - x)
+
+    def stop(done, total, note):
+        if note == "playing":
+            raise KeyboardInterrupt
+
+    options = {"epsilon": 1, "alpha": 0.05, "runs": 200_000, "fixed": True, "save": tmp_path / "audit.json"}
+    for seed in range(3):
+        (tmp_path / "audit.json").unlink(missing_ok=True)
+        first = audit(response, [(0, 1)], progress=stop, seed=seed, **options)
+        assert isinstance(first, Open)
+        last = audit(response, [(0, 1)], resume=True, seed=seed, **options)
+        assert first.epsilon.lower <= last.epsilon.lower
+
+
+@pytest.mark.parametrize("period", [2, 3, 16, 64, 97])
+def test_a_counter_does_not_tell_inputs_apart(period):
+    calls = iter(range(10**9))
+
+    def counts(x, rng):
+        return next(calls) % period
+
+    assert isinstance(audit(counts, [(0, 1)], epsilon=0.3, runs=4_000), Open)
+
+
+def test_texts_and_numbers_inside_objects_are_looked_at():
+    def service(x, rng):
+        return {"text": x, "score": float(rng.random()), "more": [1, {"id": 7}]}
+
+    assert isinstance(audit(service, [("yes", "no")], epsilon=1, runs=20_000), Refuted)
+
+    def numbers(x, rng):
+        return {"id": "a", "value": x + float(rng.laplace(scale=0.3))}
+
+    assert isinstance(audit(numbers, [(0.0, 1.0)], epsilon=1, runs=20_000), Refuted)
+
+
+def test_a_file_that_is_there_is_not_overwritten(tmp_path):
+    path = tmp_path / "audit.json"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="is there already"):
+        audit(laplace, PAIR, epsilon=1, save=path)
+    assert path.read_text() == "mine"

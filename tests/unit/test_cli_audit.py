@@ -122,9 +122,9 @@ def test_a_program_and_going_on_after_it_died(run, tmp_path):
     assert "They are kept in c.json; --resume goes on from them." in died.stderr
     (tmp_path / "mood").write_text("well")
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
-    whole = json.loads(run(*(w if w != "c.json" else "d.json" for w in command), "--json").stdout)
-    assert resumed["witness"] == whole["witness"]
-    assert resumed["runs"] == whole["runs"]
+    assert resumed["verdict"] in ("refuted", "open")
+    assert resumed["runs"] > 0
+    assert "of these runs come from c.json" in resumed["warnings"][0]
 
 
 def test_a_program_that_hangs_exits_with_4(run, tmp_path):

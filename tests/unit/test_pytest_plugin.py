@@ -127,9 +127,9 @@ def test_one(dp):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([">*dp(wrong, NEAR)", "E * the claim of 1-DP for test_a.wrong is refuted"])
     found = rows(result)
-    assert list(found) == ["reason", "witness", "input", "event", "counts", "alpha", "replay"]
+    assert list(found) == ["reason", "first", "second", "event", "counts", "alpha", "replay"]
     assert found["reason"].startswith("Guessing which of two inputs an output came from was right ")
-    assert (found["witness"], found["input"]) == ("0.0", "1.0")
+    assert (found["first"], found["second"]) == ("0.0", "1.0")
     assert re.fullmatch(r"\d+ right of \d+ guesses in [\d,]+ runs", found["counts"])
     assert found["alpha"].startswith("6e-05,")
     assert found["replay"] == "pytest test_a.py::test_one --dp-alpha=0.0001 --dp-seed=0 --dp-runs=20000"

@@ -219,7 +219,14 @@ def test_functions_of_one_output_fail_for_themselves():
     assert not isinstance(batch, Redrawn)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, InputError, MechanismError])
+def test_leaving_the_program_is_a_failed_run():
+    def leaves(x, rng):
+        sys.exit(0)
+
+    assert draw(of(leaves), 0, 2, generator()) == [Failure("SystemExit")] * 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, InputError, MechanismError])
 @pytest.mark.parametrize("n", [1, 4])
 def test_some_exceptions_are_no_outputs(error, n):
     def one(x, rng):

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.enclosure import down, middle, up
+from dpassay.errors import harmless
 from dpassay.game import Played
 from dpassay.interval import outward
 from dpassay.sampled import play_words
@@ -30,7 +31,7 @@ def render(verdict: Verdict) -> Any:
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
-    rows.add_row("claim", Text(f"{verdict.guarantee} for {verdict.subject}"))
+    rows.add_row("claim", Text(harmless(f"{verdict.guarantee} for {verdict.subject}")))
     rows.add_row("between", Text(str(verdict.neighbours)))
     at = "" if verdict.delta is None else f" at delta {verdict.guarantee.delta:.6g}"
     rows.add_row("true epsilon", Text(f"{verdict.epsilon}{at}", style=colour))
@@ -38,7 +39,7 @@ def render(verdict: Verdict) -> Any:
         rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {verdict.guarantee.epsilon:.6g}"))
     if isinstance(verdict.witness, Played):
         for label, words in play_words(verdict.witness):
-            rows.add_row(label, Text(words))
+            rows.add_row(label, Text(harmless(words)))
         rows.add_row("error", Text(_ledger(verdict)))
     elif verdict.witness is not None:
         rows.add_row("witness", Text(describe_pair(verdict.witness.pair)))
@@ -49,10 +50,11 @@ def render(verdict: Verdict) -> Any:
     for i, repair in enumerate(verdict.repairs):
         rows.add_row("repair" if i == 0 else "", Text(_repair(repair)))
     for warning in verdict.warnings:
-        rows.add_row("warning", Text(warning, style="yellow"))
+        rows.add_row("warning", Text(harmless(warning), style="yellow"))
     rows.add_row("rests on", Text(", ".join(theorem.value for theorem in verdict.theorems), style="dim"))
     title = Text(f" {SIGNS[verdict.word]} {verdict.word.upper()} ", style=f"bold {colour}")
-    return Panel(Group(Text(verdict.reason), Text(), rows), title=title, title_align="left", border_style=colour)
+    reason = Text(harmless(verdict.reason))
+    return Panel(Group(reason, Text(), rows), title=title, title_align="left", border_style=colour)
 
 
 def _ledger(verdict: Verdict) -> str:

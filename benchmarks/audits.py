@@ -1,0 +1,127 @@
+"""Audits by sampling: runs that a refutation takes, bounds on the classic algorithms, false alarms, and overhead.
+
+`python benchmarks/audits.py [--runs 1e7] [--only NAME …]`. The subjects are those of tests/quality.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1] / "tests" / "quality")]
+
+import test_audits as quality  # noqa: E402
+from classics import CLASSICS  # noqa: E402
+from scipy.stats import binom  # noqa: E402
+
+import dpassay  # noqa: E402
+
+DIM = 32
+MEMORY = """
+import sys; sys.path.insert(0, {here!r})
+import audits
+audits.wide({runs}, {fixed})
+import resource
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+class Timed:
+    """A mechanism that measures how long drawing takes."""
+
+    def __init__(self, mechanism: Any) -> None:
+        self.mechanism = mechanism
+        self.seconds = 0.0
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
+        start = time.perf_counter()
+        drawn = self.mechanism.sample(x, n, rng)
+        self.seconds += time.perf_counter() - start
+        return drawn
+
+
+def medians() -> None:
+    print(f"{'Laplace, true ε 2, α 0.05: runs in all':42s} {'median':>8s} {'bar':>8s} {'s':>6s}")
+    for name, mechanism, claimed, bar in (
+        ("law known, claimed 1", quality.Known(0.5), 1.0, 100),
+        ("law known, claimed 1.9", quality.Known(0.5), 1.9, 15_000),
+        ("learnt, claimed 1", quality.Noisy(0.5), 1.0, 1_500),
+        ("learnt, claimed 1.9", quality.Noisy(0.5), 1.9, 100_000),
+    ):
+        start = time.perf_counter()
+        print(f"{name:42s} {quality.runs_taken(mechanism, claimed):8.0f} {bar:8d} {time.perf_counter() - start:6.1f}")
+
+
+def encodings() -> None:
+    print(f"\n{'true ε 2, 10⁶ runs, α 0.001':42s} {'bound':>8s} {'bar':>8s}")
+    for name, mechanism in (("symmetric", quality.symmetric(2.0)), ("optimized", quality.optimized(2.0))):
+        verdict = dpassay.audit(mechanism, [(0, 1)], epsilon=1, alpha=0.001, runs=10**6, fixed=True, shrink=False)
+        print(f"{name + ' unary encoding':42s} {verdict.epsilon.lower:8.4f} {1.98:8.2f}")
+
+
+def false_alarms(audits: int = 2000, runs: int = 600) -> None:
+    title = f"right, {audits} audits of {runs} runs, α 0.05"
+    print(f"\n{title:42s} {'refuted':>8s} {'P(≥ so many)':>13s} {'ms each':>8s}")
+    for name in quality.RIGHT:
+        start = time.perf_counter()
+        refuted = quality.refutations(name, audits, runs)
+        each = 1000 * (time.perf_counter() - start) / audits
+        print(f"{name:42s} {refuted:8d} {binom.sf(refuted - 1, audits, quality.ALPHA):13.3g} {each:8.1f}")
+
+
+def classics(runs: int, only: list[str]) -> None:
+    title = f"classics, {runs:.0e} runs, α 0.05, pairs searched"
+    print(f"\n{title:42s} {'truth':>7s} {'DP-Sniper':>10s} {'ours':>8s} {'verdict':>8s} {'s':>6s}")
+    for classic in CLASSICS:
+        if only and not any(word in classic.name for word in only):
+            continue
+        start = time.perf_counter()
+        verdict = quality.audited(classic, runs)
+        bar = "–" if classic.sniper is None else f"{classic.sniper:g}"
+        took = time.perf_counter() - start
+        line = f"{classic.name:42s} {classic.true_epsilon:7.4g} {bar:>10s} {verdict.epsilon.lower:8.4f}"
+        print(f"{line} {verdict.word:>8s} {took:6.1f}", flush=True)
+
+
+def wide(runs: int, fixed: bool) -> tuple[float, float]:
+    """Seconds in all and in drawing, for a claim that holds, so that all runs are made."""
+    timed = Timed(quality.Noisy(DIM / 2.0))
+    start = time.perf_counter()
+    dpassay.audit(timed, [(np.zeros(DIM), np.ones(DIM))], epsilon=2.0, runs=runs, fixed=fixed, shrink=False)
+    return time.perf_counter() - start, timed.seconds
+
+
+def overhead() -> None:
+    print(f"\n{f'overhead, {DIM} coordinates':42s} {'drawing':>8s} {'ours':>8s} {'ratio':>8s} {'bar':>5s}")
+    wide(1000, False)  # what is imported when first used
+    for runs, fixed in ((10**6, False), (10**6, True)):
+        total, drawing = wide(runs, fixed)
+        name = f"{runs:.0e} runs, {'fixed' if fixed else 'anytime'}"
+        print(f"{name:42s} {drawing:8.2f} {total - drawing:8.2f} {(total - drawing) / drawing:8.2f} {1:5d}")
+    print(f"\n{'peak memory':42s} {'MB':>8s}")
+    for runs, fixed in ((10**6, False), (4 * 10**6, False), (10**6, True), (4 * 10**6, True)):
+        code = MEMORY.format(here=str(Path(__file__).parent), runs=runs, fixed=fixed)
+        peak = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        name = f"{runs:.0e} runs, {'fixed' if fixed else 'anytime'}"
+        print(f"{name:42s} {int(peak) / 1024:8.0f}")
+
+
+def main(runs: int = 10**7, only: list[str] | None = None) -> None:
+    if not only:
+        medians()
+        encodings()
+        overhead()
+        false_alarms()
+    classics(runs, only or [])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=float, default=1e7)
+    parser.add_argument("--only", nargs="*", default=[])
+    given = parser.parse_args()
+    main(int(given.runs), given.only)

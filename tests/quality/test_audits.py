@@ -1,0 +1,199 @@
+"""How good audits are: runs that a refutation takes, bounds on known mechanisms, and false alarms on right ones.
+
+benchmarks/audits.py prints the same and more, at 10⁷ runs. What is measured on fixed seeds (0, 1, 2, …, none chosen)
+gives the same figure each time. A test that may fail by chance has a line in `FALSE_ALARMS`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from classics import CLASSICS, Classic
+from scipy.stats import beta, binom, norm
+
+import dpassay
+from dpassay.law import Laplace as LaplaceLaw
+from dpassay.law import Shifted
+from dpassay.region import Apart
+from statistics_helper import FALSE_ALARMS, require
+
+BY_NAME = {classic.name: classic for classic in CLASSICS}
+ALPHA = 0.05
+AUDITS, RUNS = 250, 240  # the benchmark makes 2,000 audits of 600 runs
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Laplace noise, the law unknown."""
+
+    scale: float
+
+    def sample(self, x, n, rng):
+        x = np.atleast_1d(np.asarray(x, dtype=float))
+        return x + rng.laplace(scale=self.scale, size=(n, len(x)))
+
+
+@dataclass(frozen=True)
+class Known(Noisy):
+    """Laplace noise, the law known."""
+
+    def law(self, x):
+        return Shifted(LaplaceLaw(self.scale), np.atleast_1d(np.asarray(x, dtype=float)))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise of standard deviation 1."""
+
+    def sample(self, x, n, rng):
+        return x + rng.standard_normal(n)
+
+
+@dataclass(frozen=True)
+class Response:
+    """A category is kept with odds e^ε against each other one."""
+
+    epsilon: float
+    k: int
+
+    def sample(self, x, n, rng):
+        kept = rng.random(n) < math.exp(self.epsilon) / (math.exp(self.epsilon) + self.k - 1)
+        other = (x + rng.integers(1, self.k, size=n)) % self.k
+        return np.where(kept, x, other)
+
+
+@dataclass(frozen=True)
+class Unary:
+    """A category as bits: its own is 1 with probability `one`, every other with probability `zero`."""
+
+    k: int
+    one: float
+    zero: float
+
+    def sample(self, x, n, rng):
+        return (rng.random((n, self.k)) < np.where(np.arange(self.k) == x, self.one, self.zero)).astype(float)
+
+
+def symmetric(epsilon):
+    keep = math.exp(epsilon / 2) / (1 + math.exp(epsilon / 2))
+    return Unary(2, keep, 1 - keep)
+
+
+def optimized(epsilon):
+    return Unary(2, 0.5, 1 / (1 + math.exp(epsilon)))
+
+
+# δ(1) of Gaussian noise of standard deviation 1 where inputs are 1 apart (Balle and Wang, 2018).
+GAUSSIAN_DELTA = norm.cdf(0.5 - 1) - math.e * norm.cdf(-0.5 - 1)
+
+# Each at its exact guarantee, with the pair on which it is reached.
+RIGHT = {
+    "laplace, law known": (Known(1.0), (0.0, 1.0), 1.0, 0.0),
+    "laplace": (Noisy(1.0), (0.0, 1.0), 1.0, 0.0),
+    "laplace, diagonal": (Noisy(1.0), (np.zeros(3), np.ones(3)), 3.0, 0.0),
+    "randomized response": (Response(1.0, 2), (0, 1), 1.0, 0.0),
+    "k-ary response": (Response(1.0, 5), (0, 1), 1.0, 0.0),
+    "gaussian": (Gaussian(), (0.0, 1.0), 1.0, GAUSSIAN_DELTA),
+}
+
+
+def refutations(name, audits, runs):
+    """How many of so many audits of a right mechanism, seeds 0, 1, 2, …, refute it."""
+    mechanism, pair, epsilon, delta = RIGHT[name]
+    found = 0
+    for seed in range(audits):
+        verdict = dpassay.audit(
+            mechanism, [pair], epsilon=epsilon, delta=delta, alpha=ALPHA, runs=runs, shrink=False, seed=seed
+        )
+        found += verdict.word == "refuted"
+    return found
+
+
+def runs_taken(mechanism, claimed, audits=101, most=1_000_000):
+    """The median number of runs in all until Laplace noise of scale 1/2 is refuted, seeds 0, 1, 2, …"""
+    taken = []
+    for seed in range(audits):
+        verdict = dpassay.audit(
+            mechanism, [(0.0, 1.0)], epsilon=claimed, alpha=ALPHA, runs=most, shrink=False, seed=seed
+        )
+        taken.append(verdict.runs if verdict.word == "refuted" else math.inf)
+    return float(np.median(taken))
+
+
+def audited(classic: Classic, runs, epsilon=None, alpha=ALPHA, seed=0):
+    """An audit of a classic algorithm with a fixed number of runs; the tool searches the pair."""
+    if classic.norm == "values":
+        values = [np.array([float(v)]) for v in classic.values]
+        pairs = [(x, y) for i, y in enumerate(values) for x in values[:i] if y[0] - x[0] <= classic.step]
+        given = {"pairs": pairs}
+    else:
+        given = {"region": Apart({"l1": 1, "linf": math.inf}[classic.norm], 1, classic.dim)}
+    epsilon = classic.claimed if epsilon is None else epsilon
+    return dpassay.audit(
+        classic.mechanism, epsilon=epsilon, alpha=alpha, runs=runs, fixed=True, shrink=False, seed=seed, **given
+    )
+
+
+def attainable(p, q, runs, alpha=ALPHA, miss=1e-7):
+    """What an event of probabilities p and q gives, known beforehand, on a quarter of the runs, but for `miss`.
+
+    Right and wrong guesses are binomial; each is taken at its quantile of miss/2. The bound is Clopper and Pearson's.
+    """
+    right, wrong = binom.ppf(miss / 2, runs // 8, p), binom.ppf(1 - miss / 2, runs // 8, q)
+    wrong_share = beta.ppf(1 - alpha, wrong + 1, right)
+    return math.log((1 - wrong_share) / wrong_share)
+
+
+# ── Few runs refute ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "claimed", "bar"),
+    [(Known(0.5), 1.0, 100), (Known(0.5), 1.9, 15_000), (Noisy(0.5), 1.0, 1_500), (Noisy(0.5), 1.9, 100_000)],
+    ids=["known 1", "known 1.9", "learnt 1", "learnt 1.9"],
+)
+def test_the_median_audit_of_too_little_noise_takes_few_runs(mechanism, claimed, bar):
+    assert runs_taken(mechanism, claimed) <= bar
+
+
+@pytest.mark.parametrize("encoding", [symmetric(2.0), optimized(2.0)], ids=["symmetric", "optimized"])
+def test_unary_encodings_are_bounded_tightly(encoding):
+    verdict = dpassay.audit(encoding, [(0, 1)], epsilon=1, alpha=0.001, runs=10**6, fixed=True, shrink=False)
+    assert 1.98 <= verdict.epsilon.lower <= 2.0
+
+
+# Probabilities of one event for two neighbouring inputs that a region's pairs contain, by hand: ⊥ is where noise of
+# scale b stays at or below 0, with probability 1/2 from 0 and e^(−1/b)/2 from 1.
+EVENTS = {
+    "laplace": (1 / 2, math.exp(-0.1) / 2),  # at most 0
+    "noisy histogram 2": (1 / 2, math.exp(-10) / 2),  # the first count at most 0
+    "noisy max 3": (2.0**-5, 2.0**-5 * math.exp(-0.25)),  # all five at most 0
+    "prefix sum": (2.0**-3, 2.0**-3 * math.exp(-0.3)),  # the first three increments at most 0
+}
+
+
+@pytest.mark.parametrize("classic", EVENTS)
+def test_classics_are_bounded_as_well_as_a_known_event_allows(classic):
+    bound = audited(BY_NAME[classic], 1_000_000).epsilon.lower
+    assert bound >= attainable(*EVENTS[classic], 1_000_000), f"{classic}: {bound}"
+
+
+# ── Right mechanisms stay ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("subject", RIGHT)
+def test_right_mechanisms_are_refuted_at_most_as_often_as_stated(subject):
+    refuted = refutations(subject, AUDITS, RUNS)
+    name = "audits of right mechanisms"
+    require(name, len(RIGHT) * float(binom.sf(refuted - 1, AUDITS, ALPHA)))
+
+
+@pytest.mark.parametrize("classic", [c for c in CLASSICS if c.right], ids=lambda c: c.name)
+def test_right_classics_are_not_refuted(classic):
+    name = "audits of right classics"
+    alpha = FALSE_ALARMS[name] / sum(c.right for c in CLASSICS)
+    verdict = audited(classic, 200_000, classic.true_epsilon, alpha)
+    assert verdict.word != "refuted", classic.name
