@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from dpassay.statistics import Tally, log_limits
 CAUTION, CAUTION_SMOOTH = 4.0, 1.0
 SMOOTH = 1000.0
 FINALISTS = 3  # guessers that are tried on all calibration runs
-SPREADS = 1.5  # from the middle of all scores, beyond which the smooth curve is flat
+SPREADS, FAR_SPREADS = 1.5, 4.0  # from the middle of all scores, beyond which the smooth curve is flat
 SURE = 0.95  # of what it got
 FAR = 1e300  # the farthest that a score counts, in grains
 EASY = 0.97  # a dearer guesser must promise some hundredths more
@@ -40,6 +40,7 @@ class Aim:
     candidates: int = 2
     runs: int = 0
     alpha: float = 0.001
+    spreads: float = SPREADS  # how far out the smooth curve goes on rising
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,11 @@ class Rule:
         """Right and wrong guesses on outputs that all came from one input."""
         if not len(outputs):
             return 0, 0
-        scores = coarse(self.guesser.scores(outputs), self.grain)
+        return self.count_scores(self.guesser.scores(outputs), side)
+
+    def count_scores(self, exact: Scores, side: int) -> tuple[int, int]:
+        """The same where the guesser's scores are known."""
+        scores = coarse(exact, self.grain)
         if self.candidates == 2:
             named = (int(np.count_nonzero(scores <= self.low)), int(np.count_nonzero(scores >= self.high)))
             return named[side], named[1 - side]
@@ -170,7 +175,25 @@ def best_of_many(guessers: Iterable[Guesser], batches: Iterator[Sequence[Outputs
         for _, _, guesser, sides in tried:
             for side, outputs in zip(sides, batch, strict=True):
                 side.append(guesser.scores(outputs))
-    return best_rule(((guesser, [np.concatenate(side) for side in sides]) for _, _, guesser, sides in tried), aim)
+    found = []
+    for _, _, guesser, sides in tried:
+        whole = [np.concatenate(side) for side in sides]
+        chosen_on, judged_on = [scores[::2] for scores in whole], [scores[1::2] for scores in whole]
+        for spreads in (0.0, SPREADS, FAR_SPREADS):
+            rule = with_thresholds(guesser, chosen_on, replace(aim, spreads=spreads))
+            if rule is not None:
+                found.append(_judged(rule, judged_on, aim))
+    best = max((rule.promise for rule in found), default=0.0)
+    return next((rule for rule in found if rule.promise >= best - (1 - EASY) * abs(best)), None)
+
+
+def _judged(rule: Rule, scores: Sequence[Scores], aim: Aim) -> Rule:
+    """The same rule with what it gets, and promises, on scores that it was not chosen on."""
+    counts = [rule.count_scores(side_scores, side) for side, side_scores in enumerate(scores)]
+    right, wrong = (sum(count[i] for count in counts) for i in (0, 1))
+    total = sum(map(len, scores))
+    promise = float(_promise(np.array(right), np.array(wrong), total, aim, None, CAUTION_SMOOTH))
+    return replace(rule, right=right, wrong=wrong, promise=promise)
 
 
 def with_thresholds(guesser: Guesser, exact: Sequence[Scores], aim: Aim) -> Rule | None:
@@ -195,7 +218,9 @@ def with_thresholds(guesser: Guesser, exact: Sequence[Scores], aim: Aim) -> Rule
     above = [np.concatenate([len(s) - np.searchsorted(s, cuts, side="left"), [0]]) for s in (first, second)]
     right = below[0][:, None] + above[1][None, :]
     wrong = below[1][:, None] + above[0][None, :]
-    smooth = _smooth(cuts, below, above, (len(first), len(second))) if aim.runs and len(cuts) > 2 else None
+    smooth = None
+    if aim.runs and len(cuts) > 2 and aim.spreads:
+        smooth = _smooth(cuts, below, above, (len(first), len(second)), aim.spreads)
     promise = np.where(low[:, None] < high[None, :], _promise(right, wrong, total, aim, smooth), -np.inf)
     i, j = np.unravel_index(int(promise.argmax()), promise.shape)
     if right[i, j] + wrong[i, j] == 0:
@@ -224,7 +249,13 @@ def _with_lead(guesser: Guesser, scores: Sequence[Scores], aim: Aim, grain: floa
     return Rule(guesser, -math.inf, float(levels[k]), *counts, float(promise[k]), grain, aim.candidates)
 
 
-def _smooth(cuts: Array, below: Sequence[NDArray[Any]], above: Sequence[NDArray[Any]], sizes: tuple[int, int]) -> Array:
+def _smooth(
+    cuts: Array,
+    below: Sequence[NDArray[Any]],
+    above: Sequence[NDArray[Any]],
+    sizes: tuple[int, int],
+    spreads: float,
+) -> Array:
     """The share of right guesses for all thresholds if the log-odds of the second input rise evenly with the score.
 
     A logistic curve through the counts between cuts, its score cut off a few spreads away from the middle.
@@ -238,7 +269,7 @@ def _smooth(cuts: Array, below: Sequence[NDArray[Any]], above: Sequence[NDArray[
     weights = count[:-1][near] + 1
     middle = float(np.average(finite, weights=weights))
     spread = math.sqrt(float(np.average((finite - middle) ** 2, weights=weights))) or 1.0
-    place = np.clip((np.append(cuts, cuts[-1]) - middle) / spread, -SPREADS, SPREADS)
+    place = np.clip((np.append(cuts, cuts[-1]) - middle) / spread, -spreads, spreads)
     design = np.stack([np.ones(len(place)), place])
     line = np.zeros(2)
     for _ in range(4):
@@ -257,10 +288,17 @@ def _smooth(cuts: Array, below: Sequence[NDArray[Any]], above: Sequence[NDArray[
     return np.asarray((low[:, None] + high) / np.maximum(guesses, 1e-9))
 
 
-def _promise(right: NDArray[Any], wrong: NDArray[Any], total: int, aim: Aim, smooth: Array | None = None) -> Array:
+def _promise(
+    right: NDArray[Any],
+    wrong: NDArray[Any],
+    total: int,
+    aim: Aim,
+    smooth: Array | None = None,
+    caution: float = CAUTION,
+) -> Array:
     """How much a rule with these counts promises: evidence a run against the claim, or the bound at the end."""
     guesses = np.maximum(right + wrong, 1)
-    share = _pessimistic(right / guesses, guesses, CAUTION)
+    share = _pessimistic(right / guesses, guesses, caution)
     if aim.runs:
         if smooth is not None:
             both = (right + SMOOTH * smooth) / (guesses + SMOOTH)
@@ -272,8 +310,7 @@ def _promise(right: NDArray[Any], wrong: NDArray[Any], total: int, aim: Aim, smo
                 return np.where(share > 0.5, np.log(share) - np.log1p(-share), share - 0.5)
     if aim.delta and aim.candidates == 2:
         odds = math.exp(min(aim.epsilon, 700.0))
-        cost = aim.delta * np.where((right > 0) & (wrong >= 0), 1.0, 1.0)
-        excess = (right - odds * wrong) / total - cost
+        excess = (right - odds * wrong) / total - aim.delta
         noise = np.sqrt((right + odds**2 * (wrong + 0.25)) / total**2)
         return np.asarray(np.maximum(excess - noise, 0) ** 2 / (noise**2 * total + 1e-300) + 1e-9 * share)
     log_p, log_not = log_limits(aim.epsilon, aim.candidates, aim.delta)

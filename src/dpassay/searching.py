@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpassay.attacks import ngrams
 from dpassay.errors import InputError
 from dpassay.game import FIRST_EPOCH, LEARN, LEARNT_CELLS, UNKNOWN_WIDTH, Table, check_alive, drawn, learn_rule, stream
 from dpassay.inputs import plain
-from dpassay.learning import Aim, learn
+from dpassay.learning import FAR_SPREADS, Aim, learn
 from dpassay.outputs import Array, Outputs, join, part
 
 SEARCH = 1  # games of the search have this number and those after it
@@ -35,6 +36,7 @@ def search(
     table: Callable[[Inputs, int, Aim], Table], offered: Sequence[Inputs], aim: Aim, budget: int, fixed: bool
 ) -> Iterator[tuple[int, Inputs | None]]:
     """After every step how many runs it took, and the pair, once it is found."""
+    aim = replace(aim, spreads=FAR_SPREADS)  # what a pair may come to shows far out, where there are few runs yet
     first = table(offered[0], SEARCH, aim)
     lawful = first.own is None and first.laws() is not None
     pool = _Pool(first, offered)
