@@ -84,8 +84,9 @@ class Own:
     def _asked(self, rows: list[Any]) -> Scores:
         try:
             scores = np.asarray(self.function(rows), dtype=float)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{self.describe()} must give a list of numbers: {error}") from error
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise InputError(f"{self.describe()} must give a list of numbers, but raised {said}") from error
         if scores.ndim not in (1, 2) or len(scores) != len(rows):
             raise InputError(f"{self.describe()} must give one score an output, {len(rows)}, got shape {scores.shape}")
         return scores

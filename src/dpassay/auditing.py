@@ -52,6 +52,7 @@ from dpassay.verdict import Verdict
 
 RUNS = 100_000
 ALPHA = 0.001
+MOST_RUNS = 10**12
 LAW_SHARE, SHRINK_SHARE = 0.1, 0.1
 SHRINK = 1_000_000  # numbers of games: the main one is 0, the search has those from 1 on
 MOST_SHRINKS = 24
@@ -116,7 +117,7 @@ def audit(
         offered=offered,
         many=candidates is not None and len(offered[0]) > 2,
         ledger=Ledger(alpha),
-        runs=_positive(runs, "runs"),
+        runs=_positive(runs, "runs", 1, MOST_RUNS),
         fixed=fixed,
         search_runs=None if search_runs is None else _positive(search_runs, "search_runs", 0),
         shrink=shrink,
@@ -160,9 +161,11 @@ def _relation(given: Neighbours | str | None, claim: Claim | None, mechanism: An
     return Neighbours("word" if text is not None else "any")
 
 
-def _positive(value: Any, what: str, least: int = 1) -> int:
+def _positive(value: Any, what: str, least: int = 1, most: int = 2**128 - 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{what} must be a whole number, {least} or more, got {value}")
+    if value > most:
+        raise InputError(f"{what} must be at most {most:,}, got {value:,}")
     return int(value)
 
 

@@ -2,7 +2,7 @@
 
 Exit codes: 0 proven or not refuted, 1 refuted (or a certificate that does not hold, or an unexpected
 verdict in the gallery), 2 usage or bad input, 3 undecided where a decision was asked for, 4 the
-mechanism itself failed.
+mechanism itself failed, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -179,6 +179,8 @@ def read_inputs(path: Path) -> list[Any]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text") from None
+    if path.suffix == ".json":
+        raise InputError(f"{path}: JSON is read a value a line; write it like that and call it .jsonl")
     found = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -6,7 +6,6 @@ the same counts however the work is spread, and a game that was interrupted goes
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +20,7 @@ from dpassay.law import Law
 from dpassay.learning import Aim, Rule, best_of_many, learn
 from dpassay.mechanism import Failure, HasLaw, Mechanism, Redrawn
 from dpassay.outputs import Outputs, join, part, read
-from dpassay.statistics import Tally, accuracy_bound, anytime_bound, log_evidence, p_value
+from dpassay.statistics import Tally, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
 from dpassay.subject import draw, draw_singly, one_at_a_time
 
 LEARN, PLAY, LAW, COMPARE = range(4)  # what a random stream is for
@@ -249,7 +248,7 @@ def _batches(table: Table, coins: NDArray[Any], singly: bool, rng: np.random.Gen
 
 def anytime(table: Table, game: Game, budget: int, alpha: float) -> Iterator[Game]:
     """Play until the claim is refuted or the runs are spent; a look after every task."""
-    needed = -math.log(alpha)
+    needed = evidence_needed(alpha)
     while game.runs < budget:
         if not game.epochs or game.epochs[-1].tally.runs >= game.epochs[-1].length:
             _begin_epoch(table, game, budget)
@@ -369,7 +368,7 @@ def rejected(game: Game, aim: Aim, alpha: float, exact: bool) -> bool:
     if exact and not (aim.delta and aim.candidates == 2):
         right, wrong = _as_if_finished(game)
         return p_value(right, wrong, aim.epsilon, aim.candidates, aim.delta) <= alpha
-    return log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= -math.log(alpha)
+    return log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= evidence_needed(alpha)
 
 
 def against_law(kept: Sequence[Outputs], law: Law, rng: np.random.Generator) -> float:

@@ -314,7 +314,8 @@ def _seconds(limit: Any) -> float:
 
 
 def _late(who: str, limit: float, n: int) -> str:
-    return f"{who} gave no answer within {limit:g} s when it was asked for n = {n}; raise the time limit if it is slow"
+    asked = f"{who} gave no answer within {limit:g} s when it was asked for n = {n}"
+    return f"{asked}; raise the time limit if it is slow, or see that it flushes what it writes"
 
 
 def _long(who: str, said: bytes | bytearray) -> str:

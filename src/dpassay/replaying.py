@@ -5,7 +5,6 @@ Nothing that a file names is run: a pipeline is parsed from its text, and any ot
 
 from __future__ import annotations
 
-import math
 import secrets
 import shlex
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from dpassay.game import TRUST, TRUST_IN_LAW, Epoch, Game, Table, one_task, play
 from dpassay.journal import GameRecord, Journal, game_of, load
 from dpassay.learning import Aim
 from dpassay.mechanism import Mechanism
-from dpassay.statistics import Tally, log_evidence
+from dpassay.statistics import Tally, evidence_needed, log_evidence
 from dpassay.subject import as_mechanism, describe
 
 LONGER = 4  # a fresh game may take so many times the runs of the recorded one
@@ -151,7 +150,7 @@ def _fresh(
     tally: Tally = last.rule.tally(TRUST if last.learnt_from else TRUST_IN_LAW)
     game = Game([Epoch(last.rule, tally, 0, 10**15, last.singly)])
     budget = max(2000, LONGER * recorded.totals()[2])
-    needed = -math.log(record.alpha)
+    needed = evidence_needed(record.alpha)
     aim = table.aim
     while game.runs < budget:
         one_task(again, game, min(max(16, game.runs // 8), 1 << 14, budget - game.runs))

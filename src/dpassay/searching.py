@@ -36,7 +36,8 @@ def search(
     table: Callable[[Inputs, int, Aim], Table], offered: Sequence[Inputs], aim: Aim, budget: int, fixed: bool
 ) -> Iterator[tuple[int, Inputs | None]]:
     """After every step how many runs it took, and the pair, once it is found."""
-    aim = replace(aim, spreads=FAR_SPREADS)  # what a pair may come to shows far out, where there are few runs yet
+    # With many runs to come, what a pair may come to shows far out, where there are few yet; else by what was counted.
+    aim = replace(aim, spreads=FAR_SPREADS if fixed else 0.0)
     first = table(offered[0], SEARCH, aim)
     lawful = first.own is None and first.laws() is not None
     pool = _Pool(first, offered)

@@ -15,9 +15,9 @@ from scipy.special import betainc, betainccinv, betaln, xlog1py
 
 from dpassay.errors import InputError
 
-# Binomial tails and beta functions are computed to about 12 digits; bounds give way by more than that.
-SLACK = 1e-9
-HIGHEST = 1e6  # no count of runs certifies an ε anywhere near this
+# Binomial tails are computed to about 12 digits, logarithms of beta functions of 10⁸ runs to 1e-7; bounds give way by
+# more than that.
+SLACK, LOG_SLACK = 1e-9, 1e-6
 
 
 def check_alpha(alpha: float) -> float:
@@ -53,6 +53,8 @@ class Ledger:
 
     def take(self, what: str, share: float) -> float:
         """Spend a share of the total on one test."""
+        if not 0 <= share <= 1:
+            raise InputError(f"a share of the error probability lies between 0 and 1, got {share}")
         alpha = share * self.total
         if alpha > self.left + SLACK * self.total:
             raise InputError(f"{what} asks for {alpha:g} of the error probability, and {self.left:g} is left")
@@ -202,19 +204,24 @@ def log_evidence(
     return sum(tally.log_evidence(epsilon, delta, candidates, falling) for tally in epochs)
 
 
+def evidence_needed(alpha: float) -> float:
+    """The log-evidence that rejects a claim at this error probability: ln(1/α), and a little for rounding."""
+    return -math.log(alpha) + LOG_SLACK
+
+
 def anytime_bound(epochs: list[Tally], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
     """The least ε that the evidence does not reject: a lower bound that holds at every stopping time.
 
     >>> round(anytime_bound([Tally(900, 100, 1000)], 0.001), 3)
     1.741
     """
-    needed = -math.log(alpha) + SLACK
+    needed = evidence_needed(alpha)
     return _last_rejected(lambda epsilon: log_evidence(epochs, epsilon, delta, candidates, True) >= needed, 50.0)
 
 
 def anytime_delta(epochs: list[Tally], alpha: float, epsilon: float) -> float:
     """The least δ at this ε that the evidence does not reject."""
-    needed = -math.log(alpha) + SLACK
+    needed = evidence_needed(alpha)
     return min(1.0, _last_rejected(lambda delta: log_evidence(epochs, epsilon, max(delta, 1e-18)) >= needed, 1.0))
 
 
@@ -265,4 +272,6 @@ def runs_needed(claimed: float, true: float, alpha: float, candidates: int = 2, 
     log_p, log_not = log_limits(claimed, candidates)
     right, wrong = (math.exp(v) for v in log_limits(true, candidates))
     growth = right * (math.log(right) - log_p) + (wrong * (math.log(wrong) - log_not) if wrong else 0.0)
+    if true - claimed < 1e-4:  # the two terms cancel; what is left is the square of the difference
+        growth = right * wrong * (true - claimed) ** 2 / 2
     return math.ceil(-math.log(alpha) / (growth * guessing)) if growth > 0 else 10**300

@@ -1,6 +1,7 @@
 """The audit command as a person meets it: exit codes, messages, files."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -156,6 +157,9 @@ def test_the_planner(run):
     assert plan["needed"][2]["runs"] == 103
     said = run("audit", "--plan", "--epsilon", "20", "--runs", "1000", code=0).stdout
     assert "undetectable with 1,000 runs" in said
+    # nearly nothing to tell: ln 1000 · 8 / (true − claimed)², the Gaussian limit
+    tiny = json.loads(run("audit", "--plan", "--epsilon", "1e-6", "--json", code=0).stdout)["needed"][2]["runs"]
+    assert tiny == pytest.approx(8 * math.log(1000) / 1e-12, rel=1e-3)
     assert "10^" in run("audit", "--plan", "--epsilon", "700", code=0).stdout
 
 

@@ -405,9 +405,14 @@ def test_without_falling_several_epochs_may_reject_more_than_a_half_line():
 # ── Bounds at any time ──────────────────────────────────────────────────────────────────────────
 
 
+def just_below(value):
+    """A bound gives way by what evidence may be off in rounding, 1e-6, over how steeply it falls with ε; never more."""
+    return pytest.approx(value - 5e-7, abs=5e-7)
+
+
 def test_anytime_bounds_of_the_pages():
-    assert anytime_bound([Tally(90, 10, 100, 1, 1)], 0.05) == pytest.approx(1.22112378273932, abs=1e-8)
-    assert anytime_bound([Tally(900, 100, 1000)], 0.001) == pytest.approx(1.74082714129457, abs=1e-8)
+    assert anytime_bound([Tally(90, 10, 100, 1, 1)], 0.05) == just_below(1.22112378273932)
+    assert anytime_bound([Tally(900, 100, 1000)], 0.001) == just_below(1.74082714129457)
 
 
 @given(
