@@ -133,7 +133,7 @@ def assert_dp(
         own = asked.get("alpha")
         asked = {**budget.next(), **asked}
     verdict = audit(mechanism, **asked)
-    if verdict.word != "refuted" and "the audit was interrupted" in verdict.reason:
+    if verdict.word != "refuted" and verdict.interrupted:
         raise KeyboardInterrupt
     if budget is not None:
         budget.found.append((verdict.word == "refuted", 0.0 if own is None else float(own)))

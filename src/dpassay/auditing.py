@@ -6,26 +6,23 @@ was found. An audit gives lower bounds only: where it refutes nothing it has pro
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpassay import journal as files
-from dpassay.attacks import Guesser, Own
+from dpassay.attacks import Own
 from dpassay.claim import Claim
 from dpassay.errors import InputError, MechanismError
 from dpassay.game import (
     COMPARE,
     Game,
     Played,
-    Table,
     against_law,
     anytime,
     bound,
@@ -35,31 +32,27 @@ from dpassay.game import (
 from dpassay.game import (
     fixed as fixed_runs,
 )
-from dpassay.guarantee import Guarantee, guarantee
+from dpassay.guarantee import guarantee
 from dpassay.inputs import InputPair, plain, same, size, smaller, why_not_neighbours
 from dpassay.interval import Interval
-from dpassay.learning import Aim
-from dpassay.mechanism import Mechanism
 from dpassay.neighbours import Neighbours
 from dpassay.offering import region_of, what_to_tell_apart
 from dpassay.pipeline import Pipeline
 from dpassay.region import Region
+from dpassay.request import MOST_RUNS, Progress, Request, name_of, read_claim, read_promise, read_relation, whole
 from dpassay.sampled import judged
 from dpassay.searching import search
 from dpassay.statistics import Ledger, anytime_delta
-from dpassay.subject import as_mechanism, describe
+from dpassay.subject import as_mechanism
 from dpassay.verdict import Verdict
 
 RUNS = 100_000
 ALPHA = 0.001
-MOST_RUNS = 10**12
 LAW_SHARE, SHRINK_SHARE = 0.1, 0.1
 SHRINK = 1_000_000  # numbers of games: the main one is 0, the search has those from 1 on
 MOST_SHRINKS = 24
 SEARCHED = 0.25  # of the runs, at most, where there are several pairs
 SAVED_EVERY = 2.0  # seconds
-
-Progress = Callable[[int, int, str], None]
 
 
 def audit(
@@ -101,27 +94,27 @@ def audit(
     >>> verdict.word, verdict.epsilon.lower > 1, verdict.runs < 2000
     ('refuted', True, True)
     """
-    claim = _claim(subject, epsilon, delta, dim, parameters)
+    claim = read_claim(subject, epsilon, delta, dim, parameters)
     mechanism = claim.mechanism if isinstance(claim, Claim) else as_mechanism(subject)
-    promise = guarantee(claim.epsilon, claim.delta) if isinstance(claim, Claim) else _promise(epsilon, delta)
-    relation = _relation(neighbours, claim, mechanism, text)
+    promise = guarantee(claim.epsilon, claim.delta) if isinstance(claim, Claim) else read_promise(epsilon, delta)
+    relation = read_relation(neighbours, claim, mechanism, text)
     region = region_of(region, dim) if isinstance(region, str) else region
     ways = {"pairs": pairs, "inputs": inputs, "region": region, "text": text, "candidates": candidates}
     offered = what_to_tell_apart(mechanism, relation, ways)
     request = Request(
         mechanism=mechanism,
-        name=claim.name if isinstance(claim, Claim) else _name(mechanism),
+        name=claim.name if isinstance(claim, Claim) else name_of(mechanism),
         source=claim.source if isinstance(claim, Claim) else "",
         promise=promise,
         neighbours=relation,
         offered=offered,
         many=candidates is not None and len(offered[0]) > 2,
         ledger=Ledger(alpha),
-        runs=_positive(runs, "runs", 1, MOST_RUNS),
+        runs=whole(runs, "runs", 1, MOST_RUNS),
         fixed=fixed,
-        search_runs=None if search_runs is None else _positive(search_runs, "search_runs", 0),
+        search_runs=int(SEARCHED * runs) if search_runs is None else min(runs, whole(search_runs, "search_runs", 0)),
         shrink=shrink,
-        seed=_positive(seed, "seed", 0),
+        seed=whole(seed, "seed", 0),
         own=None if guesser is None else Own(guesser),
         bits=bits,
         region=region,
@@ -129,103 +122,6 @@ def audit(
         progress=progress,
     )
     return _Audit(request, resume).verdict()
-
-
-def _claim(subject: Any, epsilon: Any, delta: Any, dim: int | None, parameters: dict[str, Any]) -> Claim | None:
-    given = {k: v for k, v in (("epsilon", epsilon), ("delta", delta), ("dim", dim)) if v is not None}
-    if isinstance(subject, Claim):
-        return subject(**given, **parameters)
-    if isinstance(subject, str):
-        if epsilon is None:
-            raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
-        return Claim("pipeline", subject, epsilon, delta or 0, dim, parameters)
-    if parameters:
-        unknown = ", ".join(sorted(parameters))
-        raise InputError(f"unknown option {unknown}: only a claim or a pipeline's text has parameters of its own")
-    return None
-
-
-def _promise(epsilon: Any, delta: Any) -> Guarantee:
-    if epsilon is None:
-        raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
-    return guarantee(epsilon, 0 if delta is None else delta)
-
-
-def _relation(given: Neighbours | str | None, claim: Claim | None, mechanism: Any, text: str | None) -> Neighbours:
-    if given is not None:
-        return Neighbours(given) if isinstance(given, str) else given  # type: ignore[arg-type]
-    if claim is not None and claim.neighbours is not None:
-        return claim.neighbours
-    if isinstance(mechanism, Pipeline):
-        return mechanism.neighbours
-    return Neighbours("word" if text is not None else "any")
-
-
-def _positive(value: Any, what: str, least: int = 1, most: int = 2**128 - 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{what} must be a whole number, {least} or more, got {value}")
-    if value > most:
-        raise InputError(f"{what} must be at most {most:,}, got {value:,}")
-    return int(value)
-
-
-def _name(mechanism: Any) -> str:
-    described = describe(mechanism)
-    return next(
-        (described[key] for key in ("path", "command", "url", "pipeline", "type") if key in described), "mechanism"
-    )
-
-
-@dataclass(frozen=True)
-class Request:
-    """What an audit was asked to do."""
-
-    mechanism: Mechanism
-    name: str
-    source: str
-    promise: Guarantee
-    neighbours: Neighbours
-    offered: list[tuple[Any, ...]]
-    many: bool
-    ledger: Ledger
-    runs: int
-    fixed: bool
-    search_runs: int | None
-    shrink: bool
-    seed: int
-    own: Guesser | None
-    bits: bool
-    region: Region | None
-    save: Path | None
-    progress: Progress | None
-
-    @property
-    def aim(self) -> Aim:
-        """What rules are chosen for."""
-        epsilon, delta = self.promise.epsilon, self.promise.delta
-        return Aim(epsilon, delta, len(self.offered[0]), self.runs if self.fixed else 0, self.ledger.total)
-
-    def table(self, inputs: tuple[Any, ...], number: int, aim: Aim | None = None) -> Table:
-        """The table at which some inputs are told apart."""
-        return Table(self.mechanism, inputs, aim or self.aim, self.seed, number, self.own, self.bits)
-
-    def asked(self) -> files.Asked:
-        """The same, as far as it must not change when the audit goes on."""
-        from dpassay import __version__
-
-        offered = json.dumps([[plain(x) for x in inputs] for inputs in self.offered], sort_keys=True)
-        return files.Asked(
-            version=__version__,
-            subject=describe(self.mechanism),
-            inputs=hashlib.sha256(offered.encode("utf-8", "surrogatepass")).hexdigest(),
-            epsilon=self.promise.epsilon,
-            delta=self.promise.delta,
-            alpha=self.ledger.total,
-            neighbours=self.neighbours.kind,
-            seed=self.seed,
-            fixed=self.runs if self.fixed else 0,
-            bits=self.bits,
-        )
 
 
 class _Audit:
@@ -237,7 +133,7 @@ class _Audit:
         self.game = Game(kept=[[] for _ in request.offered[0]])
         self.inputs: tuple[Any, ...] | None = None
         self.witness: tuple[Game, tuple[Any, ...], int, float] | None = None
-        self.stopped = ""
+        self.stopped = False
         self.warnings: list[str] = []
         self.saved = time.monotonic()
         shares = self._shares()
@@ -264,7 +160,7 @@ class _Audit:
             if self.refuted and request.shrink and not request.many:
                 self._shrink()
         except KeyboardInterrupt:
-            self.stopped = "interrupted"
+            self.stopped = True
         except MechanismError as error:
             self._save("unfinished")
             raise MechanismError(f"{error}\n{self._kept()}") from None
@@ -299,9 +195,8 @@ class _Audit:
             self.inputs = request.offered[0]
         if self.inputs is not None:
             return
-        budget = int(SEARCHED * request.runs) if request.search_runs is None else request.search_runs
         aim = replace(request.aim, runs=request.runs)
-        for cost, found in search(request.table, request.offered, aim, budget, request.fixed):
+        for cost, found in search(request.table, request.offered, aim, request.search_runs, request.fixed):
             self.searched += cost
             self.spent, self.inputs = self.searched, found
             self._tell("searching for a pair")

@@ -81,15 +81,14 @@ def print_rich(renderable: Any) -> None:
     Console().print(renderable)
 
 
-def finish(verdict: Verdict, as_json: bool, require_decision: bool, code: int | None = None) -> None:
-    """Print a verdict and end with its exit code, or with another."""
+def finish(verdict: Verdict, as_json: bool, require_decision: bool) -> None:
+    """Print a verdict and end with its exit code; 130 is what a shell gives for Ctrl-C."""
     if as_json:
         print_json(verdict.to_dict())
     else:
         print_rich(verdict)
-    if code is None:
-        code = 3 if verdict.word == "open" and require_decision else verdict.exit_code
-    raise typer.Exit(code)
+    code = 3 if verdict.word == "open" and require_decision else verdict.exit_code
+    raise typer.Exit(130 if verdict.interrupted and verdict.word == "open" else code)
 
 
 def check_writable(*paths: Path | None) -> None:

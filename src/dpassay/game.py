@@ -6,7 +6,7 @@ the same counts however the work is spread, and a game that was interrupted goes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from dpassay.outputs import Outputs, join, part, read
 from dpassay.statistics import Tally, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
 from dpassay.subject import draw, draw_singly, one_at_a_time
 
-LEARN, PLAY, LAW, COMPARE = range(4)  # what a random stream is for
+LEARN, PLAY, COMPARE = range(3)  # what a random stream is for
 FIRST_EPOCH = 256  # runs that the first rule is learnt from
 GROWTH = 4
 PLAYED = 3  # an epoch plays so many times the runs it was learnt from
@@ -35,8 +35,6 @@ LAW_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
-
-Progress = Callable[[int, str], None]
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:

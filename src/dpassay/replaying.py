@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +22,9 @@ from dpassay.learning import Aim
 from dpassay.mechanism import Mechanism
 from dpassay.statistics import Tally, evidence_needed, log_evidence
 from dpassay.subject import as_mechanism, describe
+from dpassay.verification import Verification
 
 LONGER = 4  # a fresh game may take so many times the runs of the recorded one
-
-
-@dataclass(frozen=True)
-class Replay:
-    """What came of it: one sentence for each thing that was found again, and one for each that was not."""
-
-    verdict: str
-    claim: str
-    established: tuple[str, ...]
-    failures: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Whether everything was found again."""
-        return not self.failures
 
 
 def replay(
@@ -48,7 +33,7 @@ def replay(
     *,
     seed: int | None = None,
     guesser: Callable[[list[Any]], Any] | None = None,
-) -> Replay:
+) -> Verification:
     """Play a saved audit again. `seed` is the fresh one; by default it is drawn at random.
 
     >>> import tempfile
@@ -79,7 +64,7 @@ def replay(
         fresh = secrets.randbits(32) if seed is None else seed
         _fresh(record, table, game, fresh, established, failures)
     claim = f"epsilon {journal.asked.epsilon:g}" + (f", delta {journal.asked.delta:g}" if journal.asked.delta else "")
-    return Replay(journal.verdict, claim, tuple(established), tuple(failures))
+    return Verification(journal.verdict, claim, tuple(established), tuple(failures))
 
 
 def _subject(journal: Journal, mechanism: Any) -> Mechanism:

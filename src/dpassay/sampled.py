@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpassay.game import Game, Played
 from dpassay.interval import Interval, outward
+from dpassay.request import Request
 from dpassay.statistics import log_limits, most_certifiable, runs_to_reach
 from dpassay.subject import describe
 from dpassay.theorems import Theorem
 from dpassay.verdict import Open, Refuted, Verdict
-
-if TYPE_CHECKING:
-    from dpassay.auditing import Request
 
 
 def judged(
@@ -26,7 +24,7 @@ def judged(
     alpha: float,
     spent: int,
     played: Played | None,
-    stopped: str,
+    stopped: bool,
     warnings: tuple[str, ...],
 ) -> Verdict:
     """Refuted where the game rejects the claim, else Open: samples prove no claim."""
@@ -63,6 +61,7 @@ def judged(
         alpha=request.ledger.total,
         runs=spent,
         seed=request.seed,
+        interrupted=stopped,
         ledger=tuple(_merged(request.ledger.entries)),
     )
 
@@ -80,7 +79,7 @@ def _merged(entries: list[tuple[str, float]]) -> list[tuple[str, float]]:
     return list(total.items())
 
 
-def _reason(request: Request, game: Game, refuted: bool, lower: float, alpha: float, spent: int, stopped: str) -> str:
+def _reason(request: Request, game: Game, refuted: bool, lower: float, alpha: float, spent: int, stopped: bool) -> str:
     promise = request.promise
     if refuted:
         tally = game.best(request.aim).tally

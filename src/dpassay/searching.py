@@ -27,6 +27,7 @@ SEARCH = 1  # games of the search have this number and those after it
 SCREENED = 12  # pairs that are learnt; of more only those whose frequencies differ most
 MOST_WITH_LAWS = 256
 NEARLY = 0.1
+FEWEST_EACH = 16  # runs of an input
 BINS, COLUMNS, HASHED = 16, 64, 512  # what frequencies are compared in
 
 Inputs = tuple[Any, ...]
@@ -40,9 +41,12 @@ def search(
     aim = replace(aim, spreads=FAR_SPREADS if fixed else 0.0)
     first = table(offered[0], SEARCH, aim)
     lawful = first.own is None and first.laws() is not None
-    pool = _Pool(first, offered)
+    pool = _Pool(first, offered, budget)
     alive = pool.distinct()
-    alive = [alive[i] for i in _thinned(len(alive), MOST_WITH_LAWS if lawful else budget // 16)]
+    alive = [alive[i] for i in _thinned(len(alive), MOST_WITH_LAWS if lawful else budget // (2 * FEWEST_EACH))]
+    if len(alive) == 1:
+        yield 0, offered[alive[0]]
+        return
     screening = not lawful and len(alive) > SCREENED
     stages = max(1, math.ceil(math.log(min(len(alive), SCREENED) if screening else len(alive), 3) - 0.5))
     quota = budget // (stages + screening)
@@ -79,7 +83,8 @@ def _thinned(number: int, most: int) -> list[int]:
 class _Pool:
     """The outputs of each input so far."""
 
-    def __init__(self, table: Table, offered: Sequence[Inputs]) -> None:
+    def __init__(self, table: Table, offered: Sequence[Inputs], budget: int) -> None:
+        self.left = budget  # runs that may still be made
         names: dict[Any, int] = {}
         self.table = table
         self.places = [[names.setdefault(_name(x), len(names)) for x in pair] for pair in offered]
@@ -98,18 +103,19 @@ class _Pool:
         needed = sorted({i for k in alive for i in self.places[k]})
         self.outputs = {i: outputs for i, outputs in self.outputs.items() if i in needed}
         room = max(1, LEARNT_CELLS // len(needed))
-        cost = 0
+        cost, share = 0, self.left // len(needed)
         for i in needed:
             rng = stream(self.table.seed, SEARCH, LEARN, stage, i)
             old = self.outputs.get(i)
             left = room if old is None else room - len(old) * max(1, old.width or UNKNOWN_WIDTH)
-            each = max(16, min(runs // len(needed), most))
-            if old is not None and left <= 0:
+            each = min(max(FEWEST_EACH, min(runs // len(needed), most)), share)
+            if each < 1 or (old is not None and left <= 0):
                 continue
             (new,), _ = drawn(self.table.mechanism, (self.inputs[i],), each, rng, left)
             cost += len(new)
             self.outputs[i] = new if old is None else join([old, new])
         check_alive(list(self.outputs.values()))
+        self.left -= cost
         return cost
 
     def halves(self, i: int) -> tuple[Outputs, Outputs]:

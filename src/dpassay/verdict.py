@@ -50,6 +50,7 @@ class Verdict:
     runs: int = 0
     seed: int | None = None
     ledger: tuple[tuple[str, float], ...] = ()
+    interrupted: bool = False
     expected: str = field(default="", repr=False)
 
     @property

@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "dpassay"
 # Each layer may import from the layers before it and, in the order given, from its own.
 ORDER = [
     "errors",
+    "verification",
     "theorems",
     "enclosure",
     "guarantee",
@@ -59,13 +60,13 @@ ORDER = [
     "record",
     "certificate",
     "journal",
+    "request",
     "sampled",
     "auditing",
     "asserting",
     "replaying",
     "both",
     "checking",
-    "verification",
     "report",
     "pytest_plugin",
     "cli_common",

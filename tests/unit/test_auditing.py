@@ -260,6 +260,7 @@ def test_an_interrupted_audit_keeps_what_it_has(tmp_path):
     options = {"epsilon": 2.0, "runs": 30_000, "save": tmp_path / "audit.json"}
     verdict = audit(laplace, PAIR, progress=stop, **options)
     assert "interrupted after" in verdict.reason
+    assert verdict.interrupted
     assert audit(laplace, PAIR, resume=True, **options).runs == 30_000
 
 
@@ -339,6 +340,11 @@ def test_one_run_and_other_tiny_budgets():
             verdict = audit(laplace, PAIR, epsilon=1, runs=runs, fixed=fixed)
             assert isinstance(verdict, Open)
             assert verdict.runs <= max(runs, 4)
+
+
+def test_the_search_takes_no_more_runs_than_there_are():
+    verdict = audit(laplace, inputs=list(range(50)), epsilon=40, runs=1_000, search_runs=5_000)
+    assert verdict.runs <= 1_000
 
 
 def test_verdicts_print_and_are_data():

@@ -16,7 +16,7 @@ from dpassay.verification.replay import Replay
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found in a certificate: one sentence for each step that holds, and one for each that does not."""
+    """What was found in a certificate or a saved audit: a sentence for each step that holds or does not."""
 
     verdict: str
     claim: str
