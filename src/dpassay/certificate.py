@@ -33,9 +33,26 @@ from dpassay.region import (
     OneHot,
     Pair,
     Region,
+    Repeated,
+    Rows,
+    Sparse,
     Sphere,
 )
-from dpassay.stages import Binary, Category, Clip, Dropout, Normalise, OneHotEncode, Query, Squash, Stage
+from dpassay.stages import (
+    Binary,
+    Bloom,
+    Category,
+    Clamp,
+    Clip,
+    Dropout,
+    Hash,
+    Normalise,
+    OneHotEncode,
+    Query,
+    Repeat,
+    Squash,
+    Stage,
+)
 from dpassay.verdict import Verdict
 from dpassay.witness import Witness
 
@@ -138,8 +155,14 @@ def stage_data(stage: Stage) -> dict[str, Any]:
         data |= {"norm": stage.norm}
     elif isinstance(stage, Squash):
         data |= {"kind": stage.kind}
-    elif isinstance(stage, Category | OneHotEncode):
+    elif isinstance(stage, Clamp):
+        data |= {"low": _pair(stage.low), "high": _pair(stage.high)}
+    elif isinstance(stage, Repeat):
+        data |= {"times": stage.times}
+    elif isinstance(stage, Category | OneHotEncode | Hash):
         data |= {"size": stage.size}
+    elif isinstance(stage, Bloom):
+        data |= {"size": stage.size, "hashes": stage.hashes}
     elif isinstance(stage, Binary):
         data |= {"integer": stage.integer, "fraction": stage.fraction}
     elif isinstance(stage, Query):
@@ -164,7 +187,8 @@ def _noise_data(noise: Noise) -> dict[str, Any]:
         return {"stage": "onesided", "scale": _pair(noise.scale)}
     assert isinstance(noise, Mixture)
     parts = [{"weight": _pair(weight), **_noise_data(part)} for weight, part in noise.parts]
-    return {"stage": "mixture", "atom": _pair(noise.atom_weight), "parts": parts}
+    lost = {"lost": _pair(noise.lost)} if noise.lost.b > 0 else {}
+    return {"stage": "mixture", "atom": _pair(noise.atom_weight), "parts": parts, **lost}
 
 
 def region_data(region: Region) -> dict[str, Any]:
@@ -184,6 +208,13 @@ def region_data(region: Region) -> dict[str, Any]:
         return {"kind": "finite", "points": [list(map(repr, point)) for point in region.points], "dim": region.dim}
     if isinstance(region, Categories):
         return {"kind": "categories", "size": region.size}
+    if isinstance(region, Sparse):
+        return {"kind": "sparse", "dim": region.dim, "ones": region.ones}
+    if isinstance(region, Rows):
+        limits = zip(("low", "high"), region.limits or (), strict=False)
+        return {"kind": "rows", "dim": region.dim, **{name: _pair(limit) for name, limit in limits}}
+    if isinstance(region, Repeated):
+        return {"kind": "repeated", "region": region_data(region.region), "times": region.times}
     names = {MinMax: "minmax", Bits: "bits", OneHot: "onehot", Everything: "everything"}
     return {"kind": names[type(region)], "dim": region.dim}
 

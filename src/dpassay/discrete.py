@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dpassay.curves import Curve, PairCurve, PureCurve, WorstOf
-from dpassay.enclosure import ONE, ZERO, Number, iv, log_add, maximum
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, iv, log_add, maximum
 from dpassay.errors import InputError
 from dpassay.loss import Loss
 from dpassay.noise import BitNoise, Choose, Flip, NoiseStage
 from dpassay.parts import AtomLoss
 from dpassay.profile import Candidate, Profile
-from dpassay.region import Apart, Ball, Block, Box, Categories, Everything, OneHot, Pair, Region
+from dpassay.region import Apart, Ball, Block, Box, Categories, OneHot, Pair, Region, Repeated, Sparse
 from dpassay.stages import Reach
 from dpassay.theorems import Theorem
 
@@ -28,7 +28,7 @@ def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Pro
     if isinstance(stage, Choose):
         return _choose(stage, reach, pushed)
     if isinstance(stage, Flip) and isinstance(region, Categories):
-        return _categories(stage, region)
+        return _categories(stage, region, reach.exact)
     if isinstance(stage, Flip):
         stage = stage.on_bits
     if not isinstance(stage, BitNoise):
@@ -37,6 +37,8 @@ def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Pro
     pairs = pairs[:1] if _symmetric(stage) else pairs
     curves = [(pair, bit_curve(stage, pair)) for pair in pairs]
     shown = curves if reach.exact else [(pair, bit_curve(stage, pair)) for pair in pushed]
+    if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
+        shown = [(region.farthest(1), bit_curve(stage, region.farthest(1)))] if reach.exact else shown
     candidates = tuple(Candidate(pair, curve) for pair, curve in shown if curve.losses[0].parts)
     worst: Curve = WorstOf(tuple(curve for _, curve in curves), _RESPONSE)
     if isinstance(region, OneHot) or _symmetric(stage):
@@ -63,6 +65,8 @@ def bit_curve(stage: BitNoise, pair: Pair) -> PairCurve:
         for block in blocks:
             chance = stage.even if block.positions == "even" else stage.odd
             p, q = (chance if getattr(block, side) == 1 else stage.zero for side in (first, second))
+            if not block.x == block.y and _symmetric(stage):
+                p, q = stage.even, stage.zero  # which string has the 1 does not matter
             if not p == q:
                 parts.append((_bit(p, q), block.count))
         losses.append(Loss(tuple(parts)))
@@ -71,6 +75,8 @@ def bit_curve(stage: BitNoise, pair: Pair) -> PairCurve:
 
 def _bit_pairs(stage: BitNoise, region: Region) -> list[Pair]:
     """All bits differ; which string has the ones at even and which at odd positions is tried both ways."""
+    if isinstance(region, Sparse) and _symmetric(stage):
+        return [region.farthest(1)]  # the more bits differ, the larger the loss
     odd = region.dim // 2
     even = region.dim - odd
     alike = [Block(ONE, ZERO, even, "even"), Block(ONE, ZERO, odd, "odd")]
@@ -134,7 +140,7 @@ def _crossing(first: tuple[Number, Number], second: tuple[Number, Number]) -> Nu
     return (first[0] - second[0]) / (first[1] - second[1])
 
 
-def _categories(stage: Flip, region: Categories) -> Profile:
+def _categories(stage: Flip, region: Categories, exact: bool) -> Profile:
     """k-ary randomized response: all pairs are alike."""
     k = region.size
     if k == 1:
@@ -144,8 +150,8 @@ def _categories(stage: Flip, region: Categories) -> Profile:
     if keep == other:
         return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
     curve = PairCurve((Loss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
-    pair = Pair((Block(ZERO, ONE, 1),))
-    return Profile((Candidate(pair, curve),), (curve,), (_RESPONSE,))
+    candidates = (Candidate(Pair((Block(ZERO, ONE, 1),)), curve),) if exact else ()
+    return Profile(candidates, (curve,), (_RESPONSE,))
 
 
 def choose_curve(stage: Choose, pair: Pair) -> PairCurve:
@@ -173,10 +179,10 @@ def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
 def _choose(stage: Choose, reach: Reach, pushed: list[Pair]) -> Profile:
     """Scores in a region: 2·rate·Δ∞ always holds; on a cube the worst pair is known exactly."""
     region, theorem = reach.region, Theorem.EXPONENTIAL
-    if region.dim == 1:
+    if region.dim == 1 or (isinstance(region, Repeated) and region.region.dim == 1):  # all scores are equal
         return Profile((), (PureCurve(ZERO, theorem),), (theorem,))
     general = PureCurve(2 * stage.rate * region.diameter(float("inf")), theorem)
-    if isinstance(region, Everything):
+    if region.diameter(float("inf")) == INFINITY:
         infinite = PairCurve((Loss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
         known = (Candidate(region.farthest(1), infinite),) if reach.exact else ()
         return Profile(known, (general,), (Theorem.UNBOUNDED,))

@@ -20,32 +20,28 @@ from dpassay.errors import InputError
 from dpassay.law import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.loss import Loss
 from dpassay.neighbours import Neighbours
-from dpassay.noise import Additive, NoiseStage
+from dpassay.noise import NOISES, Additive, NoiseStage, loses
 from dpassay.parts import AtomLoss, normal_tail
 from dpassay.pipeline import Pipeline, run
 from dpassay.profile import Candidate, Profile
 from dpassay.region import (
     Apart,
     Ball,
-    Bits,
     Block,
     Both,
     Box,
     Everything,
-    Finite,
-    MinMax,
-    OneHot,
     Pair,
     Region,
+    Repeated,
+    Rows,
     Sphere,
 )
-from dpassay.stages import Binary, Dropout, Keeps, Reach, Squash
+from dpassay.stages import Binary, Bloom, Dropout, Hash, Keeps, Reach, Squash
 from dpassay.theorems import Theorem
+from dpassay.worst import most_differing, worst_pairs
 
 INF = float("inf")
-# Beyond this many coordinates the lattice would be too large: fewer coordinates give the lower
-# bound (leaving some out is post-processing) and Rényi divergences the upper one.
-MOST_COORDINATES = 1 << 18
 
 
 def analyse(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
@@ -95,6 +91,8 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
     uppers = tuple(curve for profile in each for curve in profile.uppers)
     profile = Profile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
     known = _keeps(pipeline, last) in ("all", "tails") and all(isinstance(n, Gaussian | Laplace) for n in noises)
+    if any(loses(noise) for noise in noises):
+        return profile
     if any(Theorem.UNBOUNDED in p.theorems for p in each):
         return replace(each[0], uppers=uppers)
     if not known:
@@ -192,8 +190,13 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
     reaches = pipeline.reaches()
     start = max(i for i in range(position + 1) if reaches[i].exact)
     region, rng = reaches[start].region, np.random.default_rng(0)
-    if any(i < position for i in pipeline.noise_positions if i >= start):
-        return []
+    between = pipeline.stages[start:position]
+    if any(isinstance(stage, (*NOISES, Hash, Bloom)) for stage in between):
+        return []  # noise is there, or a function of which it is not known where it takes these values
+    if any(isinstance(stage, Binary) for stage in between) and any(
+        isinstance(r.region, Repeated) for r in reaches[start:position]
+    ):
+        return []  # copies stand together in a pair, and places in a bit string have a parity
     sources = [region.farthest(q) for q in (1.0, 2.0, INF)]
     if isinstance(region, Everything):
         sources = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
@@ -202,7 +205,7 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
         ends = np.stack([source.first, source.second])
         if isinstance(region, Box):  # its corners may be limits that are never reached
             ends = ends.mean(axis=0) + (ends - ends.mean(axis=0)) * (1 - 1e-6)
-        x, y = run(pipeline.stages[start:position], ends, rng)
+        x, y = run(between, ends, rng)
         # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
         pairs.append(Pair.of(x, x + (y - x) * (1 - 1e-9)) if not _whole(x, y) else Pair.of(x, y))
     return pairs
@@ -215,12 +218,14 @@ def _whole(x: np.ndarray, y: np.ndarray) -> bool:
 def _additive(noise: Noise, reach: Reach, pushed: list[Pair], keeps: Keeps) -> Profile:
     """Noise on the coordinates of a vector."""
     region = reach.region
-    if isinstance(region, Everything):
-        curve = PairCurve((Loss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
-        known = reach.exact and keeps != "nothing"
-        candidates = (Candidate(region.farthest(1), curve),) if known else ()
-        return Profile(candidates, (curve,), theorems=(Theorem.UNBOUNDED,), noise=noise)
-    pairs, exact = _pairs(noise, region) if reach.exact else (pushed, False)
+    if region.diameter(INF) == INFINITY:
+        # A coordinate that is lost takes the whole vector with it where that is scaled.
+        kept = ("all", "tails") if loses(noise) else ("all", "tails", "signs")
+        profile = _unbounded(noise, region, reach.exact and keeps in kept)
+        if not loses(noise) or reach.exact or keeps != "all":
+            return profile
+        return replace(profile, candidates=tuple(Candidate(pair, _pair_curve(noise, pair)) for pair in pushed))
+    pairs, exact = worst_pairs(noise, region) if reach.exact else (pushed, False)
     curves = [(pair, _pair_curve(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
     uppers = tuple(_uppers(noise, region))
     if exact and curves:
@@ -237,16 +242,27 @@ def _additive(noise: Noise, reach: Reach, pushed: list[Pair], keeps: Keeps) -> P
     return profile
 
 
+def _unbounded(noise: Noise, region: Region, known: bool) -> Profile:
+    """Noise on values that nothing bounds hides nothing, but for the coordinates that are lost."""
+    lost = noise.lost if isinstance(noise, Mixture) and loses(noise) else ZERO
+    pair, theorem, count = region.farthest(1), Theorem.UNBOUNDED, 1
+    if isinstance(noise, Mixture) and loses(noise):
+        # So far apart that what the noises have in common is nothing within 50 digits.
+        size = maximum(ONE, *(200 * part.scale for _, part in noise.parts if isinstance(part, OneSided)))
+        theorem, count = Theorem.MIXTURE, most_differing(region)
+        rest = (Block(ZERO, ZERO, region.dim - count),) if count < region.dim else ()
+        pair = Pair((Block(ZERO, size, count), *rest))
+    part = AtomLoss(((ZERO, lost),) if lost.b > 0 else (), 1 - lost)
+    curve = PairCurve((Loss(((part, count),)),), theorem)
+    candidates = (Candidate(pair, curve),) if known else ()
+    return Profile(candidates, (curve,), theorems=(theorem,), noise=noise)
+
+
 def additive_uppers(noise: Noise, region: Region) -> list[Curve]:
     """All curves that bound additive noise on a region from above."""
-    pairs, exact = _pairs(noise, region)
+    pairs, exact = worst_pairs(noise, region)
     uppers = list(_uppers(noise, region))
     return [_worst_of(noise, [_pair_curve(noise, pair) for pair in pairs]), *uppers] if exact else uppers
-
-
-def worst_is_known(noise: Noise, region: Region) -> bool:
-    """Whether a theorem says which pair is the worst at every ε."""
-    return _pairs(noise, region)[1]
 
 
 def _worst_of(noise: Noise, curves: list[PairCurve]) -> WorstOf:
@@ -284,49 +300,6 @@ def _sign_chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Nu
     return (1 - tail, tail) if centre.mid > 0 else (tail, 1 - tail)
 
 
-def _pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
-    """Pairs to look at, and whether one of them is the worst at every ε."""
-    if isinstance(noise, Gaussian):
-        return [region.farthest(2)], not isinstance(region, Both)
-    if not isinstance(noise, Laplace):
-        return [region.farthest(1)], isinstance(noise, OneSided) and not isinstance(
-            region, MinMax | OneHot | Finite | Both
-        )
-    if isinstance(region, Finite):
-        return _finite_pairs(region)
-    ball = region.ball if isinstance(region, Apart) else region
-    if isinstance(ball, Ball | Sphere) and ball.dim > 1 and getattr(ball, "p", 2) not in (1, INF):
-        spread = Ball(getattr(ball, "p", 2), ball.radius, ball.dim)
-        counts = {ball.dim} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}
-        counts = {min(count, ball.dim, MOST_COORDINATES) for count in counts}
-        # The most spread pair has the largest pure loss, the least spread ones may have a larger δ.
-        first = [ball.farthest(1)] if ball.dim > MOST_COORDINATES else []
-        return [*first, *(spread.diagonal(count) for count in sorted(counts, reverse=True))], False
-    pair = region.farthest(1)
-    known = isinstance(ball, Ball | Box | MinMax | Bits | OneHot | Sphere)
-    if region.dim > MOST_COORDINATES and sum(b.count for b in pair.blocks if not b.x == b.y) > MOST_COORDINATES:
-        return [pair, _shortened(pair)], False
-    return [pair], known
-
-
-def _shortened(pair: Pair) -> Pair:
-    """Only so many differing coordinates, the others made equal."""
-    blocks, left = [], MOST_COORDINATES
-    for block in pair.blocks:
-        used = min(left, block.count)
-        left -= used
-        blocks += [Block(block.x, block.y, used), Block(block.x, block.x, block.count - used)]
-    return Pair(tuple(block for block in blocks if block.count))
-
-
-def _finite_pairs(region: Finite) -> tuple[list[Pair], bool]:
-    points = region.points
-    if len(points) > 24:
-        return [region.farthest(q) for q in (1.0, 2.0, INF)], False
-    pairs = [Pair.of(points[i], points[j]) for i in range(len(points)) for j in range(i)]
-    return pairs or [Pair.of(points[0], points[0])], True
-
-
 def _uppers(noise: Noise, region: Region) -> Iterable[Curve]:
     """Curves that hold for every pair of the region."""
     if isinstance(noise, Gaussian):
@@ -340,13 +313,26 @@ def _uppers(noise: Noise, region: Region) -> Iterable[Curve]:
         yield from _renyi(noise, region)
     elif isinstance(noise, Mixture):
         yield PureCurve(_mixture_pure(noise, reach), Theorem.MIXTURE)
+        if noise.one_sided:
+            yield _overlap(noise, region)
+
+
+def _overlap(noise: Mixture, region: Region) -> PairCurve:
+    """What any two laws have in common if every coordinate differs by the most: docs/proofs/mixture.md, point 6."""
+    alike = noise.lost
+    for weight, part in noise.parts:
+        assert isinstance(part, OneSided)
+        alike += weight * iv.exp(-region.diameter(INF) / part.scale)
+    count = most_differing(region)
+    parts = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
+    return PairCurve((Loss(parts),), Theorem.MIXTURE)
 
 
 def _mixture_pure(noise: Mixture, distance: Number) -> Number:
     scales = [part.scale for _, part in noise.parts if isinstance(part, Laplace)]
     if len(scales) < len(noise.parts) or noise.atom_weight.b > 0:
         return INFINITY
-    return maximum(*(distance / scale for scale in scales))
+    return maximum(ZERO, *(distance / scale for scale in scales))
 
 
 def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiCurve]:
@@ -354,7 +340,8 @@ def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiCurve]:
         yield from _renyi(noise, region.first)
         yield from _renyi(noise, region.second)
         return
-    p = getattr(region, "p", 2.0) if isinstance(region, Ball | Apart | Sphere) else INF
+    base = region.region if isinstance(region, Repeated) else region
+    p = getattr(base, "p", 2.0) if isinstance(base, Ball | Apart | Sphere | Rows) else INF
     p = p if p >= 2 else 2.0  # a smaller p bounds the l2 norm too
     shift = region.diameter(p)
     if not math.isinf(float(shift.b)):

@@ -5,7 +5,6 @@ Numbers are enclosed to 50 digits. What is wrong with the text is an ExpressionE
 
 from __future__ import annotations
 
-import operator
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,15 +14,14 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from dpassay import noise, stages
-from dpassay.enclosure import INFINITY, Number, iv, middle, number
+from dpassay.arithmetic import FUNCTIONS, MAX_WHOLE, NUMBER, OPERATIONS, apply, read_number, whole_number
+from dpassay.enclosure import Number, iv
 from dpassay.errors import ExpressionError, InputError
-from dpassay.law import Gaussian, Laplace, OneSided
+from dpassay.law import Gaussian, Laplace
 from dpassay.pipeline import MAX_STAGES, Pipeline
 from dpassay.region import Everything, check_dimension
 
 MAX_LENGTH, MAX_DEPTH = 10_000, 100  # characters; parentheses inside each other
-MAX_DIGITS, MAX_EXPONENT = 1000, 10_000  # of one number as it is written
-MAX_LOG, MAX_WHOLE = 10**7, 2**53  # of what exp and ^ put out; of whole numbers and exponents
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class StageForm:
     parameters: dict[str, str]
     build: Callable[..., stages.Stage]
     help: str
-    optional: bool = False  # whether it can do without arguments
+    optional: int = 0  # how many of the last parameters may be left out; they are numbers, and then 0
 
     def usage(self, name: str) -> str:
         """Write the stage with its parameters' names."""
@@ -46,28 +44,35 @@ class StageForm:
 
 
 _WORDS = {"norm": tuple(stages.NORMS), "kind": ("tanh", "sigmoid")}
-_KINDS = dict.fromkeys(_WORDS, "word") | dict.fromkeys(("k", "integer", "fraction"), "whole")
+_KINDS = dict.fromkeys(_WORDS, "word") | dict.fromkeys(("k", "integer", "fraction", "hashes", "times"), "whole")
 
 
-def _form(names: str, build: Callable[..., stages.Stage], text: str, optional: bool = False) -> StageForm:
+def _form(names: str, build: Callable[..., stages.Stage], text: str, optional: int = 0) -> StageForm:
     return StageForm({name: _KINDS.get(name, "number") for name in names.split()}, build, text, optional)
 
 
+_ONE_SIDED = "add exponential noise, never negative; none with probability zero, NaN with probability lost"
 # Every stage that a text can name. Encode and decode are made from the pipeline's dimension, others from arguments.
 STAGES: dict[str, StageForm] = {
     "encode": _form("", stages.Encode, "any encoder to vectors; nothing is known of what it puts out"),
     "clip": _form("norm radius", stages.Clip, "scale a vector down to this norm (l1, l2, linf) if it is longer"),
-    "normalise": _form("norm", stages.Normalise, "scale a vector to l2 norm 1", optional=True),
+    "normalise": _form("norm", stages.Normalise, "scale a vector to l2 norm 1", optional=1),
     "minmax": _form("", stages.MinMaxScale, "shift and scale each vector so that it spans 0 to 1"),
     "squash": _form("kind", stages.Squash, "apply tanh or sigmoid to each coordinate"),
+    "clamp": _form("low high", stages.Clamp, "move each coordinate to the nearest value between two limits"),
+    "repeat": _form("times", stages.Repeat, "write the vector down so often; each copy gets noise of its own"),
     "category": _form("k", stages.Category, "the input is one of k categories"),
     "onehot": _form("k", stages.OneHotEncode, "write one of k categories as a vector with a single 1"),
+    "hash": _form("k", stages.Hash, "hash a value, named by a whole number, to one of k categories"),
+    "bloom": _form("k hashes", stages.Bloom, "write a value as a Bloom filter of k bits, so many hashes each"),
     "binary": _form("integer fraction", stages.Binary, "each coordinate in bits: sign, integer bits, fraction bits"),
     "query": _form("norm distance", stages.Query, "neighbours' answers are at most so far apart; only as first stage"),
+    "rows": _form("", stages.PersonRows, "one coordinate a person: neighbours differ in one; only as first stage"),
     "dropout": _form("mu", stages.Dropout, "leave each word out with probability mu; only before all others"),
     "laplace": _form("scale", lambda scale: noise.Additive(Laplace(scale)), "add Laplace noise to each coordinate"),
     "gaussian": _form("sigma", lambda sigma: noise.Additive(Gaussian(sigma)), "add normal noise to each coordinate"),
-    "onesided": _form("scale", lambda scale: noise.Additive(OneSided(scale)), "add exponential noise, never negative"),
+    "onesided": _form("scale zero lost", noise.one_sided, _ONE_SIDED, optional=2),
+    "leak": _form("chance", noise.leak, "show each coordinate with this probability, else nothing (NaN)"),
     "flip": _form("keep", noise.Flip, "keep each bit, or the category, with this probability"),
     "bits": _form("even odd zero", noise.BitNoise, "redraw bits: P(1→1) at even and odd positions, P(0→1)"),
     "exponential": _form("rate", noise.Choose, "name coordinate j with probability proportional to e^(rate·x_j)"),
@@ -75,7 +80,7 @@ STAGES: dict[str, StageForm] = {
     "decode": _form("", stages.Function, "any function; after the noise it is post-processing"),
 }
 _ALIASES = {"normalize": "normalise"}
-_NAME, _NUMBER = r"[A-Za-z_][A-Za-z0-9_]*", r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 @contextmanager
@@ -96,64 +101,9 @@ def _suggest(name: str, known: Collection[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _read(value: Any) -> Number:
-    """Read a number: a literal of the text, or what was given for a name."""
-    if isinstance(value, str):
-        value, shown = value.strip(), value if len(value) <= 40 else value[:37] + "..."
-        if not re.fullmatch(f"[+-]?{_NUMBER}", value):
-            raise InputError(f"expected a number such as 2, 0.5 or 1e-6, got {shown!r}")
-        if len(value) > MAX_DIGITS:
-            raise InputError(f"the number {shown} is {len(value)} characters long; at most {MAX_DIGITS} are read")
-        if abs(int(value.lower().partition("e")[2] or 0)) > MAX_EXPONENT:
-            raise InputError(f"the exponent of {shown} is too large: the limit is {MAX_EXPONENT}, up and down")
-    if value != value:
-        raise InputError("expected a number, got NaN")
-    enclosed = number(value)
-    if not (enclosed.a > -INFINITY and enclosed.b < INFINITY):
-        raise InputError(f"expected a finite number, got {stages.written(enclosed)}")
-    return enclosed
-
-
-def _whole(value: Number) -> int | None:
-    """Find the one whole number in a very narrow enclosure."""
-    if not (abs(value).b <= MAX_WHOLE and value.delta < iv.mpf("1e-20")):
-        return None
-    nearest = round(middle(value))
-    return nearest if nearest in value else None
-
-
-# The ends of an enclosure are compared, never the whole: "cannot tell" must count as "not certain".
-def _divide(first: Number, second: Number) -> Number:
-    if 0 in second:
-        raise InputError("division by zero" if second == 0 else "division by a number that may be zero")
-    return first / second
-
-
-def _power(base: Number, exponent: Number) -> Number:
-    size = abs(base).b if 0 in base else abs(base)
-    if not abs(exponent).b <= MAX_WHOLE or (size != 0 and not abs(exponent * iv.log(size)).b <= MAX_LOG):
-        raise InputError(f"too large: the result's natural logarithm may be at most {MAX_LOG} in size")
-    if base.a < 0 and (exponent.delta != 0 or _whole(exponent) is None):
-        raise InputError("a base that may be negative needs a whole exponent")
-    if 0 in base and exponent != 0 and not exponent.a > 0:
-        raise InputError("a base that may be zero needs an exponent that is surely positive")
-    return base**exponent
-
-
-def _apply(name: str, value: Number) -> Number:
-    if name == "exp" and not abs(value).b <= MAX_LOG:
-        raise InputError(f"too large: exp takes numbers of at most {MAX_LOG} in size")
-    if name != "exp" and not (value.a > 0 or (name == "sqrt" and value.a == 0)):
-        allowed = "0 or more" if name == "sqrt" else "positive"
-        raise InputError(f"{name} needs a number that is surely {allowed}, got {stages.written(value)}")
-    return _FUNCTIONS[name](value)
-
-
-_FUNCTIONS: dict[str, Callable[[Number], Number]] = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt}
-_OPERATIONS: dict[str, Any] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "^": _power}
-_RESERVED = {"pi", *_FUNCTIONS, *STAGES, *_ALIASES, *(word for words in _WORDS.values() for word in words)}
+_RESERVED = {"pi", *FUNCTIONS, *STAGES, *_ALIASES, *(word for words in _WORDS.values() for word in words)}
 _FLAGS = {"eps": "--epsilon", "delta": "--delta", "dim": "--dim"}
-_TOKEN = re.compile(rf"(?P<space>[ \t\r\n]+)|(?P<name>{_NAME})|(?P<number>{_NUMBER})|(?P<symbol>\*\*|[|(),=+\-*/^])")
+_TOKEN = re.compile(rf"(?P<space>[ \t\r\n]+)|(?P<name>{_NAME})|(?P<number>{NUMBER})|(?P<symbol>\*\*|[|(),=+\-*/^])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +186,11 @@ class _Parser:
         self.index += 1
         form, opening = STAGES[name], self.take("(")
         arguments = self.arguments(name, form, opening) if opening else {}
-        if missing := [p for p in form.parameters if p not in arguments and not form.optional]:
+        needed = list(form.parameters)[: len(form.parameters) - form.optional]
+        if missing := [p for p in needed if p not in arguments]:
             self.fail(f"{name} needs {' and '.join(missing)}: write {form.usage(name)}", token)
-        values = [arguments[p][1] for p in form.parameters if p in arguments]
+        last = max((i for i, p in enumerate(form.parameters) if p in arguments), default=-1)
+        values = [arguments[p][1] if p in arguments else 0 for p in list(form.parameters)[: last + 1]]
         fault = next(iter(arguments.values()))[0] if len(values) == 1 else token.position
         return _Call(form.build, values, token.position, fault)
 
@@ -269,14 +221,14 @@ class _Parser:
                 self.fail(f"{name}: {parameter} must be one of {', '.join(_WORDS[parameter])}, got {token.text!r}")
             return token.text
         value = self.expression()
-        if kind == "whole" and _whole(value) is None:
+        if kind == "whole" and whole_number(value) is None:
             limit = "" if abs(value).b <= MAX_WHOLE else f" of at most {MAX_WHOLE} in size"
             self.fail(f"{name} needs a whole number{limit}, got {stages.written(value)}", token)
-        return value if kind == "number" else _whole(value)
+        return value if kind == "number" else whole_number(value)
 
     def operate(self, symbol: _Token, first: Number, second: Number) -> Number:
         with _pointing(self.text, symbol.position):
-            return _OPERATIONS[symbol.text](first, second)
+            return OPERATIONS[symbol.text](first, second)
 
     def expression(self, symbols: str = "+-") -> Number:  # a sum of products, or one product
         value = self.expression("*/") if symbols == "+-" else self.factor()
@@ -306,26 +258,28 @@ class _Parser:
             opening = self.take("(") if token.kind == "name" else None
         with _pointing(self.text, token.position):
             if not opening:
-                return _read(token.text) if token.kind == "number" else self.named(token.text)
-            if opening is not token and token.text not in _FUNCTIONS:
-                raise InputError(f"unknown function {token.text!r}; known: {', '.join(_FUNCTIONS)}")
+                return read_number(token.text) if token.kind == "number" else self.named(token.text)
+            if opening is not token and token.text not in FUNCTIONS:
+                raise InputError(f"unknown function {token.text!r}; known: {', '.join(FUNCTIONS)}")
             self.depth += 1
             if self.depth > MAX_DEPTH:
                 self.fail(f"nested too deeply: at most {MAX_DEPTH} parentheses inside each other", opening)
-            value = self.expression()
+            values = [self.expression()]
+            while opening is not token and self.take(","):
+                values.append(self.expression())
             self.close(opening, "')'")
             self.depth -= 1
-            return value if opening is token else _apply(token.text, value)
+            return values[0] if opening is token else apply(token.text, *values)
 
     def named(self, name: str) -> Number:
         known = sorted(self.values)
         if name in self.values:
             self.used.add(name)
-            return _read(self.values[name])
+            return read_number(self.values[name])
         if name in _FLAGS:
             raise InputError(f"{name} comes from {_FLAGS[name]}, which was not given")
         if name in _RESERVED:
-            hint = f": write {name}(...)" if name in _FUNCTIONS else ""
+            hint = f": write {name}(...)" if name in FUNCTIONS else ""
             raise InputError(f"expected a number, got the word {name!r}{hint}")
         hint = f"give it with --set {name}=VALUE{_suggest(name, {*known, *_FLAGS})}"
         raise InputError(f"unknown name {name!r}; known: {', '.join(known)}; {hint}")
@@ -349,7 +303,7 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
     for name in given:
         if not re.fullmatch(_NAME, name) or name in _RESERVED:
             raise InputError(f"{name!r} cannot be given a value: choose letters, digits and _ that mean nothing else")
-    dims = {check_dimension(_whole(_read(d)) or d) for d in (dim, given.pop("dim", None)) if d is not None}
+    dims = {check_dimension(whole_number(read_number(d)) or d) for d in (dim, given.pop("dim", None)) if d is not None}
     if len(dims) > 1:
         raise InputError(f"two dimensions were given: {' and '.join(map(str, sorted(dims)))}")
     parser = _Parser(text, {"pi": +iv.pi, **given, **({"dim": min(dims)} if dims else {})})
@@ -360,6 +314,19 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
     if not dims and _needs_dimension(pipeline):
         raise InputError("this pipeline depends on the dimension of its vectors: say --dim N")
     return pipeline
+
+
+def evaluate(text: str, values: Mapping[str, Any]) -> Number:
+    """Read a formula, with numbers for the names in it.
+
+    >>> round(float(evaluate("ln((1-mu)*exp(k*e) + mu)", {"mu": "0.5", "k": 768, "e": "0.05"}).mid), 5)
+    37.70685
+    """
+    parser = _Parser(text, {"pi": +iv.pi, **values})
+    value = parser.expression()
+    if parser.here.kind != "end":
+        parser.fail(f"expected the end of the formula, got {parser.here.text!r}")
+    return value
 
 
 def _assemble(text: str, calls: list[_Call], dim: int) -> Pipeline:
@@ -387,7 +354,7 @@ def _assemble(text: str, calls: list[_Call], dim: int) -> Pipeline:
 def _needs_dimension(pipeline: Pipeline) -> bool:
     """Whether a pipeline, read in dimension 1, may lose another amount in another dimension; yes if in doubt."""
     first, positions, reaches = pipeline.stages[0], pipeline.noise_positions, pipeline.reaches()
-    if isinstance(first, stages.Category | stages.OneHotEncode):
+    if isinstance(first, stages.Category | stages.OneHotEncode | stages.Hash | stages.Bloom):
         before = pipeline.stages[: max(pipeline.noise_positions, default=0)]
         return any(isinstance(stage, stages.Encode | stages.Function) for stage in before)
     if not isinstance(first, stages.Query) or any(isinstance(stage, stages.MinMaxScale) for stage in pipeline.stages):
@@ -395,7 +362,7 @@ def _needs_dimension(pipeline: Pipeline) -> bool:
     # Laplace noise measures shifts in l1, Gaussian in l2. The lq diameter of an lp ball is free of the dimension
     # if p ≤ q. Noise after noise may be counted as if it had come first, so every noise must suit every region.
     noises = [getattr(pipeline.stages[i], "noise", None) for i in positions]
-    regions = [reaches[i].region for i in positions]
+    regions = [getattr(reaches[i].region, "region", reaches[i].region) for i in positions]  # repeated or not
     q = min((1 if isinstance(n, Laplace) else 2 if isinstance(n, Gaussian) else 0 for n in noises), default=0)
     p = max((1 if isinstance(r, Everything) else getattr(r, "p", float("inf")) for r in regions), default=float("inf"))
     return bool(p > q)

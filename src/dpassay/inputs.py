@@ -16,7 +16,7 @@ from dpassay.errors import InputError
 from dpassay.neighbours import Neighbours
 from dpassay.pipeline import Pipeline
 from dpassay.region import Apart, Box, Region
-from dpassay.stages import Query
+from dpassay.stages import PersonRows, Query
 
 InputPair = tuple[Any, Any]
 MOST_PAIRS = 5000
@@ -66,6 +66,10 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
             apart, allowed = float(np.linalg.norm(one - other, ord=region.p)), middle(region.distance)
             if apart > allowed * (1 + 1e-9):
                 return f"they are {apart:.6g} apart, and neighbours' answers are at most {allowed:.6g} apart"
+    if relation.kind == "replace-record" and pipeline is not None and isinstance(pipeline.stages[0], PersonRows):
+        one, other = as_row(x), as_row(y)
+        if one is not None and other is not None and len(one) == len(other) and (one != other).sum() != 1:
+            return f"they differ in {(one != other).sum()} rows, and neighbours differ in one"
     return ""
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.enclosure import Number, middle, number
+from dpassay.enclosure import ZERO, Number, middle, number
 from dpassay.errors import InputError
 from dpassay.region import check_positive
 
@@ -166,7 +166,7 @@ class OneSided:
 
 @dataclass(frozen=True)
 class Mixture:
-    """No noise at all with probability `atom_weight`, else one of several noises.
+    """No noise at all with probability `atom_weight`, NaN with probability `lost`, else one of several noises.
 
     >>> half = Mixture(0.5, ((0.5, OneSided(1)),))
     >>> half.atom
@@ -175,15 +175,19 @@ class Mixture:
 
     atom_weight: Number
     parts: tuple[tuple[Number, Noise], ...]
+    lost: Number = ZERO
 
     def __post_init__(self) -> None:
-        weights = [number(self.atom_weight), *(number(w) for w, _ in self.parts)]
+        weights = [number(self.atom_weight), *(number(w) for w, _ in self.parts), number(self.lost)]
         if any(w.a < 0 for w in weights) or 1 not in sum(weights):
             raise InputError(f"weights must be 0 or more and sum to 1, got {[middle(w) for w in weights]}")
         if any(isinstance(noise, Mixture) for _, noise in self.parts):
             raise InputError("a mixture's parts may not be mixtures; list all parts side by side")
+        if weights[-1].b > 0 and not self.one_sided:
+            raise InputError("values may be lost beside exponential noise or none, not beside other noises")
         object.__setattr__(self, "atom_weight", weights[0])
-        parts = tuple((w, noise) for w, (_, noise) in zip(weights[1:], self.parts, strict=True) if not w == 0)
+        object.__setattr__(self, "lost", weights[-1])
+        parts = tuple((w, noise) for w, (_, noise) in zip(weights[1:-1], self.parts, strict=True) if not w == 0)
         object.__setattr__(self, "parts", parts)
 
     @property
@@ -191,11 +195,16 @@ class Mixture:
         """The probability of exactly 0."""
         return middle(self.atom_weight)
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether it is one exponential noise at most, besides none and lost."""
+        return len(self.parts) <= 1 and all(isinstance(noise, OneSided) for _, noise in self.parts)
+
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """Draw independent values."""
-        weights = np.array([self.atom, *(middle(w) for w, _ in self.parts)])
+        weights = np.array([self.atom, *(middle(w) for w, _ in self.parts), middle(self.lost)])
         which = rng.choice(len(weights), size=shape, p=weights / weights.sum())
-        values = np.zeros(shape)
+        values = np.where(which == len(weights) - 1, np.nan, 0.0)
         for i, (_, noise) in enumerate(self.parts, start=1):
             chosen = which == i
             values[chosen] = noise.draw((int(chosen.sum()),), rng)
@@ -207,7 +216,7 @@ class Mixture:
         return np.asarray(np.logaddexp.reduce(each)) if each else np.full(np.shape(t), -np.inf)
 
     def cdf(self, t: Array) -> Array:
-        """Distribution function."""
+        """Distribution function of what is not lost."""
         smooth = sum((middle(w) * noise.cdf(t) for w, noise in self.parts), np.zeros(np.shape(t)))
         return np.asarray(smooth + self.atom * (np.asarray(t) >= 0))
 
@@ -236,9 +245,12 @@ class Shifted:
     def log_likelihood(self, outputs: Array) -> Array:
         """Sum of the coordinates' log densities; a coordinate that hits the atom counts its log probability."""
         t = np.asarray(outputs) - self.centre
-        each = self.noise.log_density(t)
+        losing = isinstance(self.noise, Mixture) and bool(self.noise.lost.b > 0)
+        each = self.noise.log_density(np.where(np.isnan(t), 0.0, t) if losing else t)
         if self.noise.atom:
             each = np.where(t == 0, math.log(self.noise.atom), each)
+        if isinstance(self.noise, Mixture) and losing:
+            each = np.where(np.isnan(t), math.log(middle(self.noise.lost)), each)
         return np.asarray(each.sum(axis=-1))
 
 

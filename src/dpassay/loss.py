@@ -48,8 +48,22 @@ def coordinate_loss(noise: Noise, shift: Number) -> Part:
             return AtomLoss(((-ratio, iv.exp(-ratio)),), 1 - iv.exp(-ratio) if ratio != 0 else ZERO)
         return AtomLoss(((ratio, ONE),))
     if isinstance(noise, Mixture):
-        return MixtureLoss(noise, shift)
+        return _one_sided_mixture(noise, shift) if noise.one_sided else MixtureLoss(noise, shift)
     raise InputError(f"no exact loss is known for {type(noise).__name__}; sampled evidence is what remains")
+
+
+def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:
+    """Exponential noise that may be left out, or lost with its value: docs/proofs/mixture.md, point 5."""
+    atoms, infinite = [(ZERO, noise.lost)] if noise.lost.b > 0 else [], noise.atom_weight
+    for weight, part in noise.parts:
+        assert isinstance(part, OneSided)
+        ratio = abs(shift) / part.scale
+        if shift.mid >= 0:
+            atoms.append((-ratio, weight * iv.exp(-ratio)))
+            infinite += weight * (1 - iv.exp(-ratio))
+        else:
+            atoms.append((ratio, weight))
+    return AtomLoss(tuple(atoms), infinite)
 
 
 @dataclass(frozen=True)
@@ -151,6 +165,8 @@ class Loss:
             return self.pure
         if (self.infinite - delta).a > 0:
             return INFINITY
+        if (self.infinite - delta).b > 0:
+            return between(ZERO, INFINITY)  # equal, as far as 50 digits can tell
         if not self.parts:
             return ZERO
         if isinstance(self._closed, TwoAtomPower):

@@ -9,8 +9,8 @@ import numpy as np
 
 from dpassay.enclosure import ONE, ZERO, Number, maximum, middle, minimum, number
 from dpassay.errors import InputError
-from dpassay.law import BitLaw, Gaussian, Laplace, Law, Noise, OneSided, Pmf, Shifted
-from dpassay.region import Array, Bits, Categories, Everything, OneHot, Region, check_positive
+from dpassay.law import BitLaw, Gaussian, Laplace, Law, Mixture, Noise, OneSided, Pmf, Shifted
+from dpassay.region import Array, Bits, Categories, Everything, OneHot, Region, Sparse, check_positive
 from dpassay.stages import Keeps, Reach, written
 
 
@@ -58,9 +58,10 @@ class Additive:
 
     def reach(self, before: Reach) -> Reach:
         """Anything. Noise on unbounded values can be swamped by them, so those stay what they were."""
-        if isinstance(before.region, Categories):
+        if isinstance(before.region, Categories) and not (isinstance(self.noise, Mixture) and not self.noise.parts):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
-        return Reach(Everything(before.region.dim), before.exact and isinstance(before.region, Everything))
+        swamped = isinstance(before.region, Everything) and not loses(self.noise)
+        return Reach(Everything(before.region.dim), before.exact and swamped)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Add fresh noise."""
@@ -77,7 +78,43 @@ class Additive:
             return f"gaussian({written(self.noise.sigma)})"
         if isinstance(self.noise, OneSided):
             return f"onesided({written(self.noise.scale)})"
+        if isinstance(self.noise, Mixture) and self.noise.one_sided:
+            zero, lost = self.noise.atom_weight, self.noise.lost
+            if not self.noise.parts:
+                return f"leak({written(zero)})"
+            scale = getattr(self.noise.parts[0][1], "scale", ZERO)
+            return f"onesided({written(scale)}, {written(zero)}, {written(lost)})"
         return f"noise({type(self.noise).__name__})"
+
+
+def loses(noise: Noise) -> bool:
+    """Whether a coordinate may become NaN."""
+    return isinstance(noise, Mixture) and bool(noise.lost.b > 0)
+
+
+def one_sided(scale: Any, zero: Any = 0, lost: Any = 0) -> Additive:
+    """Exponential noise, left out with probability `zero`; the coordinate becomes NaN with probability `lost`.
+
+    >>> print(one_sided(2), one_sided(2, "0.5"))
+    onesided(2) onesided(2, 0.5, 0)
+    """
+    none, nothing = _probability(zero, "onesided: zero"), _probability(lost, "onesided: lost")
+    if none == 0 and nothing == 0:
+        return Additive(OneSided(scale))
+    rest = 1 - none - nothing
+    if rest.b < 0:
+        raise InputError(f"onesided: zero and lost may be 1 together, got {middle(none + nothing):g}")
+    return Additive(Mixture(none, ((maximum(ZERO, rest), OneSided(scale)),), nothing))
+
+
+def leak(chance: Any) -> Additive:
+    """Show each coordinate as it is with this probability, else nothing (NaN).
+
+    >>> print(leak("0.25"))
+    leak(0.25)
+    """
+    shown = _probability(chance, "leak")
+    return Additive(Mixture(shown, (), 1 - shown))
 
 
 @dataclass(frozen=True)
@@ -102,7 +139,7 @@ class BitNoise:
 
     def reach(self, before: Reach) -> Reach:
         """All bit strings."""
-        _needs("bits", before.region, (Bits, OneHot), "put binary(m, n) or onehot(k) before it")
+        _needs("bits", before.region, (Bits, OneHot, Sparse), "put binary(m, n), onehot(k) or bloom(k, h) before it")
         return Reach(Bits(before.region.dim), exact=False)
 
     def law(self, value: Array) -> Law:
@@ -145,8 +182,8 @@ class Flip:
 
     def reach(self, before: Reach) -> Reach:
         """All bit strings, or all categories."""
-        hint = "put binary(m, n), onehot(k) or category(k) before it"
-        _needs("flip", before.region, (Bits, OneHot, Categories), hint)
+        hint = "put binary(m, n), onehot(k), bloom(k, h), category(k) or hash(k) before it"
+        _needs("flip", before.region, (Bits, OneHot, Sparse, Categories), hint)
         if isinstance(before.region, Categories):
             return Reach(before.region, exact=False)
         return Reach(Bits(before.region.dim), exact=False)

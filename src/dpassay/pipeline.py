@@ -20,6 +20,7 @@ from dpassay.stages import (
     Function,
     MinMaxScale,
     Normalise,
+    PersonRows,
     Query,
     Reach,
     Round,
@@ -54,8 +55,8 @@ class Pipeline:
             raise InputError(f"a pipeline needs 1 to {MAX_STAGES} stages, got {len(stages)}")
         before = Reach(Everything(self.dim))
         for i, stage in enumerate(stages):
-            if isinstance(stage, Query) and i:
-                raise InputError("query must be the first stage: it says how far apart neighbours' answers are")
+            if isinstance(stage, Query | PersonRows) and i:
+                raise InputError(f"{stage.name} must be the first stage: it says how neighbours differ")
             if isinstance(stage, Dropout) and any(not isinstance(s, Dropout) for s in stages[:i]):
                 raise InputError("dropout works on words: it must come before all stages that give vectors")
             if isinstance(stage, Flip):
@@ -81,6 +82,8 @@ class Pipeline:
         """What the stages suggest: a query's data sets, texts that differ in one word, or any two inputs."""
         if isinstance(self.stages[0], Query):
             return Neighbours("query")
+        if isinstance(self.stages[0], PersonRows):
+            return Neighbours("replace-record")
         return Neighbours("word" if isinstance(self.stages[0], Dropout) else "any")
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -94,13 +97,16 @@ class Pipeline:
         return self.run(np.tile(as_vector(x), (n, 1)), rng)
 
     def law(self, x: Any) -> Law:
-        """The exact law of the output, where the noise is one stage and the last."""
-        if self.noise_positions != [len(self.stages) - 1] or isinstance(self.stages[0], Dropout):
+        """The exact law of the output, where the noise is one stage and nothing changes the output behind it."""
+        stages = list(self.stages)
+        while len(stages) > 1 and isinstance(stages[-1], Function) and stages[-1].function is None:
+            stages.pop()  # a decoder without a function passes its input on
+        if self.noise_positions != [len(stages) - 1] or isinstance(stages[0], Dropout):
             raise InputError("the law is known only for a pipeline whose one random stage is its last")
-        value = run(self.stages[:-1], as_vector(x)[None, :], np.random.default_rng(0))[0]
-        last = self.stages[-1]
+        last = stages.pop()
         assert isinstance(last, NOISES)
-        return last.law(value)
+        batch = [x] if isinstance(x, str) else as_vector(x)[None, :]
+        return last.law(run(stages, batch, np.random.default_rng(0))[0])
 
     def __str__(self) -> str:
         return " | ".join(str(stage) for stage in self.stages)

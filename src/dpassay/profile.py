@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpassay.curves import Curve
-from dpassay.enclosure import INFINITY, ONE, TIE, ZERO, Number, between, maximum, minimum
+from dpassay.curves import Curve, PairCurve
+from dpassay.enclosure import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
 from dpassay.errors import DpassayError
 from dpassay.law import Noise
 from dpassay.region import Pair, Region
@@ -61,6 +61,12 @@ class Profile:
     def epsilon_above(self, delta: Number) -> Number:
         """An upper bound on ε at a δ > 0, quickly."""
         return minimum(INFINITY, *(curve.epsilon_above(delta) for curve in self.uppers))
+
+    @property
+    def least_delta(self) -> float:
+        """δ that no finite ε goes below: the probability of an output that the other input cannot give."""
+        losses = [loss for c in self.candidates if isinstance(c.curve, PairCurve) for loss in c.curve.losses]
+        return max((down(loss.infinite) for loss in losses), default=0.0)
 
     def worst_pure(self) -> Candidate | None:
         """The pair with the largest loss at δ = 0."""

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpassay.enclosure import Number, middle
+from dpassay.enclosure import Number, middle, up
 from dpassay.errors import InputError
-from dpassay.region import Region
+from dpassay.region import Ball, Bits, Both, Box, Finite, MinMax, OneHot, Region, Repeated, Rows, Sparse, Sphere
 
 INF = float("inf")
 NORMS: dict[str, float] = {"l1": 1.0, "l2": 2.0, "linf": INF}
@@ -56,3 +56,27 @@ def norm_power(norm: str) -> float:
 def written(value: Number) -> str:
     """Write a parameter as the double nearest to it, in the fewest digits that say which."""
     return repr(middle(value)).removesuffix(".0")
+
+
+def largest_norm(region: Region, p: float) -> float:
+    """The largest lp norm in a region, from above."""
+    if isinstance(region, Ball):
+        return up(region.diameter(p) / 2)
+    if isinstance(region, Both):
+        return min(largest_norm(region.first, p), largest_norm(region.second, p))
+    if isinstance(region, Sphere):
+        return up(region.diameter(p) / 2)
+    if isinstance(region, Box) or (isinstance(region, Rows) and region.limits is not None):
+        sides = region.sides if isinstance(region, Box) else ((*region.limits, region.dim),)  # type: ignore[misc]
+        corner = [max(abs(middle(low)), abs(middle(high))) for low, high, _ in sides]
+        counts = [count for _, _, count in sides]
+        return float(np.linalg.norm(np.repeat(corner, counts), ord=p)) * (1 + 1e-12)
+    if isinstance(region, Bits | MinMax):
+        return float(np.linalg.norm(np.ones(region.dim), ord=p)) * (1 + 1e-12)
+    if isinstance(region, Finite):
+        return float(np.linalg.norm(np.array(region.points), ord=p, axis=1).max()) * (1 + 1e-12)
+    if isinstance(region, Repeated | Sparse):
+        # So many equal norms side by side; of a sparse string, so many ones.
+        times, inner = (region.times, region.region) if isinstance(region, Repeated) else (region.ones, OneHot(1))
+        return largest_norm(inner, p) * float(np.linalg.norm(np.ones(times), ord=p)) * (1 + 1e-12)
+    return 1.0 if isinstance(region, OneHot) else INF

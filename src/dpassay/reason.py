@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from dpassay.enclosure import Number, down, middle, up
+from dpassay.enclosure import INFINITY, Number, down, middle, up
 from dpassay.guarantee import Guarantee, PureDP
 from dpassay.interval import outward
-from dpassay.law import Gaussian, Laplace, OneSided
+from dpassay.law import Gaussian, Laplace, Mixture, OneSided
 from dpassay.noise import Additive, BitNoise, Choose
 from dpassay.pipeline import Pipeline
 from dpassay.profile import Profile
-from dpassay.region import Apart, Everything
+from dpassay.region import Apart, Categories, OneHot, Region, Rows, Sparse
 from dpassay.theorems import Theorem
 
 
@@ -23,7 +23,7 @@ def explain(word: str, pipeline: Pipeline, profile: Profile, promise: Guarantee,
         return f"Open, which proves nothing: {_between(promise, value)}."
     because = _because(pipeline, profile)
     if isinstance(promise, PureDP):
-        return f"{because}; the true epsilon is {_times(value, promise)}."
+        return f"{because}; the true epsilon is {_times(value, promise)}{_floor(profile.least_delta)}."
     return (
         f"{because}; at epsilon {middle(promise.exact_epsilon):.6g} the true delta is "
         f"at least {outward(down(value), -1, 5)}, above the claimed {middle(promise.exact_delta):.6g}."
@@ -62,6 +62,10 @@ def _times(value: Number, promise: Guarantee) -> str:
     return f"at least {outward(low, -1, 6)}, {factor} the claimed {promise.epsilon:.6g}"
 
 
+def _floor(delta: float) -> str:
+    return f", and at every epsilon delta is at least {outward(delta, -1, 6)}" if 0 < delta < 1 else ""
+
+
 def _plain(value: float, direction: int) -> str:
     return outward(value, direction, 6)
 
@@ -78,23 +82,31 @@ def _because(pipeline: Pipeline, profile: Profile) -> str:
     position = pipeline.noise_positions[-1]
     stage, region = pipeline.stages[position], pipeline.reaches()[position].region
     dropped = " (word dropout hides little of it)" if profile.mu.b > 0 else ""
-    if isinstance(stage, Additive) and not isinstance(region, Everything):
+    if isinstance(stage, Additive) and not (isinstance(region, Categories) or region.diameter(1) == INFINITY):
         return f"{_distance(stage, region, profile)}{dropped}"
+    if isinstance(stage, Additive):
+        return "Values are shown as they are"
     if isinstance(stage, BitNoise):
-        return f"All of the {region.dim} bits can differ between two inputs, and each adds its own loss{dropped}"
+        return f"{_differing(region)} bits can differ between two inputs, and each adds its own loss{dropped}"
     if isinstance(stage, Choose):
         return f"Two neighbours' scores can differ by {middle(region.diameter(math.inf)):.6g} at the given rate"
     return f"One category can be told from another more surely than claimed{dropped}"
 
 
+def _differing(region: Region) -> str:
+    if isinstance(region, OneHot | Sparse):
+        return f"{middle(region.diameter(1)):.0f} of the {region.dim}"
+    return f"All of the {region.dim}"
+
+
 def _distance(stage: Additive, region: object, profile: Profile) -> str:
     assert profile.region is not None
-    who = "two neighbours' answers" if isinstance(region, Apart) else "two vectors"
+    who = {Apart: "two neighbours' answers", Rows: "two neighbours"}.get(type(region), "two vectors")
     if isinstance(stage.noise, Gaussian):
         return f"Before Gaussian noise {who} can be {middle(profile.region.diameter(2)):.6g} apart in l2"
     if isinstance(stage.noise, Laplace):
         distance, scale = middle(profile.region.diameter(1)), middle(stage.noise.scale)
         return f"Laplace noise of scale {scale:.6g} must hide l1 distances, and {who} can be {distance:.6g} apart in l1"
-    if isinstance(stage.noise, OneSided):
+    if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):
         return "The noise is never negative, so an output below the input's value is impossible"
     return "Some outputs are possible for one input and impossible for another"

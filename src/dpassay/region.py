@@ -5,7 +5,7 @@ A pair is written in blocks, so that 10⁵ equal coordinates take one line. See 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from dpassay.enclosure import INFINITY, ZERO, Number, between, iv, middle, minimum, number
 from dpassay.errors import InputError
 from dpassay.pair import Array, Block, Pair, check_dimension, check_positive
-from dpassay.sets import Bits, Categories, Finite, Measured, MinMax, OneHot
+from dpassay.sets import Bits, Categories, Finite, Measured, MinMax, OneHot, Rows, Sparse
 
 __all__ = [
     "Apart",
@@ -30,6 +30,9 @@ __all__ = [
     "OneHot",
     "Pair",
     "Region",
+    "Repeated",
+    "Rows",
+    "Sparse",
     "Sphere",
     "check_dimension",
     "check_positive",
@@ -269,3 +272,41 @@ class Everything:
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         """Every finite vector."""
         return bool(np.isfinite(value).all())
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The vectors of another region, each written down several times over.
+
+    >>> middle(Repeated(Ball(2, 1, dim=4), 9).diameter(1)), middle(Repeated(Ball(2, 1, dim=4), 9).diameter(2))
+    (36.0, 6.0)
+    """
+
+    region: Region
+    times: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "times", check_dimension(self.times, "times"))
+        check_dimension(self.dim)
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates its vectors have."""
+        return self.region.dim * self.times
+
+    def farthest(self, q: float) -> Pair:
+        """The other region's farthest pair, repeated."""
+        return self.repeat(self.region.farthest(q))
+
+    def repeat(self, pair: Pair) -> Pair:
+        """A pair of the other region as one of this; equal coordinates stand together, which changes no loss."""
+        return Pair(tuple(replace(block, count=block.count * self.times) for block in pair.blocks))
+
+    def diameter(self, q: float) -> Number:
+        """times^(1/q) as large."""
+        return self.region.diameter(q) * iv.mpf(self.times) ** _inverse(q)
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether it is one vector of the other region, repeated."""
+        copies = np.reshape(value, (self.times, self.region.dim))
+        return bool((copies == copies[0]).all()) and self.region.contains(copies[0], slack)

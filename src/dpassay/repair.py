@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from dpassay import calibrate
 from dpassay.curves import before_dropout
-from dpassay.enclosure import ONE, TIE, Number, double_above, double_below, iv, middle, number, up
-from dpassay.exact import additive_uppers, analyse, reach_at, worst_is_known
+from dpassay.enclosure import INFINITY, ONE, TIE, Number, double_above, double_below, iv, middle, number, up
+from dpassay.exact import additive_uppers, analyse, reach_at
 from dpassay.guarantee import ApproxDP, Guarantee, PureDP, guarantee
 from dpassay.law import Gaussian, Laplace
 from dpassay.loss import falling_root
 from dpassay.neighbours import Neighbours
 from dpassay.noise import Additive, BitNoise, Choose, Flip
 from dpassay.pipeline import Pipeline
-from dpassay.region import Apart, Categories, Everything, OneHot, Region
+from dpassay.region import Apart, Categories, Region
 from dpassay.stages import Clip, Dropout, Stage
+from dpassay.worst import worst_is_known
 
 USUAL_DELTA = "1e-6"
 
@@ -46,7 +47,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, promise: Guarantee)
     reach, stage = reach_at(pipeline, position, neighbours), pipeline.stages[position]
     if promise.exact_epsilon == 0 and promise.exact_delta == 0:
         return (Repair("Nothing that depends on its input is 0-DP: claim a positive epsilon."),)
-    if isinstance(reach.region, Everything):
+    if reach.region.diameter(1) == INFINITY:
         advice = "Bound the vector before the noise, for example with clip(l1, C) and then laplace(2*C/eps)."
         return (Repair(advice),)
     inner = _before_dropout(pipeline, neighbours, promise)
@@ -54,7 +55,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, promise: Guarantee)
         proposals = _additive(pipeline, position, reach.region, inner, promise)
     else:
         proposals = _discrete(pipeline, position, inner, promise)
-    return tuple(repair for repair in proposals if _holds(repair, neighbours))
+    return tuple(repair for repair in proposals if repair.mechanism is None or _holds(repair, neighbours))
 
 
 def _holds(repair: Repair, neighbours: Neighbours) -> bool:
@@ -93,6 +94,8 @@ def _additive(pipeline: Pipeline, position: int, region: Region, inner: Guarante
     """Laplace and Gaussian noise for the region, the kind that was used first."""
     stage = pipeline.stages[position]
     assert isinstance(stage, Additive)
+    if isinstance(region, Categories):
+        return [Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1)).")]
     scale = _laplace_scale(region, inner)
     laplace = [
         Repair(
@@ -165,7 +168,7 @@ def _discrete(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guar
     elif isinstance(region, Categories):
         noise = Flip(number(double_below(calibrate.flip_keep(epsilon, region.size))))
     else:
-        differing = 2 if isinstance(region, OneHot) else region.dim
+        differing = round(middle(region.diameter(1)))
         noise = Flip(number(double_below(calibrate.flip_keep(epsilon / differing))))
     exact = isinstance(inner, PureDP) and not isinstance(stage, Choose)
     advice = "The least noise of this kind that keeps the claim." if exact else "Enough noise of this kind."

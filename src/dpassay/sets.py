@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpassay.enclosure import ONE, ZERO, Number, iv
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, iv, middle, number
 from dpassay.errors import InputError
 from dpassay.pair import Array, Block, Pair, check_dimension
 
@@ -100,6 +100,72 @@ class OneHot(Measured):
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         """Whether one coordinate is 1 and the others are 0."""
         return bool(np.all((value == 0) | (value == 1)) and np.sum(value) == 1)
+
+
+@dataclass(frozen=True)
+class Sparse(Measured):
+    """Strings of `dim` bits with at most `ones` ones, such as Bloom filters.
+
+    >>> from dpassay.enclosure import middle
+    >>> middle(Sparse(32, 2).diameter(1))
+    4.0
+    """
+
+    dim: int
+    ones: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+        object.__setattr__(self, "ones", check_dimension(self.ones))
+        if self.ones > self.dim:
+            raise InputError(f"of {self.dim} bits at most {self.dim} can be ones, got {self.ones}")
+
+    def farthest(self, q: float) -> Pair:
+        """As many ones as possible, in different places."""
+        others = min(self.ones, self.dim - self.ones)
+        rest = Block(ZERO, ZERO, self.dim - self.ones - others)
+        blocks = (Block(ONE, ZERO, self.ones), Block(ZERO, ONE, others), rest)
+        return Pair(tuple(block for block in blocks if block.count))
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether each coordinate is 0 or 1, and not too many are 1."""
+        return bool(np.all((value == 0) | (value == 1)) and np.sum(value) <= self.ones)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Vectors with one coordinate a person, each between two limits or without any; two neighbours differ in one.
+
+    >>> Rows(3).farthest(1).first.tolist(), Rows(3, (2, 5)).farthest(1).first.tolist()
+    ([1.0, 0.0, 0.0], [5.0, 2.0, 2.0])
+    """
+
+    dim: int
+    limits: tuple[Number, Number] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+        if self.limits is not None:
+            low, high = (number(limit) for limit in self.limits)
+            if low.a > high.b or abs(low).b == INFINITY or abs(high).b == INFINITY:
+                raise InputError("rows need finite limits, the lower one first")
+            object.__setattr__(self, "limits", (low, high))
+
+    def farthest(self, q: float) -> Pair:
+        """One coordinate differs; without limits there is always a farther pair."""
+        low, high = self.limits or (ZERO, ONE)
+        rest = (Block(low, low, self.dim - 1),) if self.dim > 1 else ()
+        return Pair((Block(high, low, 1), *rest))
+
+    def diameter(self, q: float) -> Number:
+        """How far one coordinate can move, in every norm."""
+        return INFINITY if self.limits is None else self.limits[1] - self.limits[0]
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Every finite vector between the limits."""
+        low, high = (-np.inf, np.inf) if self.limits is None else map(middle, self.limits)
+        inside = (value >= low - slack * (1 + abs(low))) & (value <= high + slack * (1 + abs(high)))
+        return bool(np.isfinite(value).all() and inside.all())
 
 
 @dataclass(frozen=True)

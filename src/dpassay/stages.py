@@ -11,41 +11,44 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpassay.enclosure import Number, down, exactly, iv, middle, minimum, up
+from dpassay.coordinates import Clamp, Repeat, Round, Squash
+from dpassay.enclosure import Number, down, iv, middle, minimum, up
 from dpassay.errors import InputError
-from dpassay.reach import INF, NORMS, Keeps, Reach, Stage, norm_power, written
+from dpassay.reach import INF, NORMS, Keeps, Reach, Stage, largest_norm, norm_power, written
 from dpassay.region import (
     Apart,
     Array,
     Ball,
-    Bits,
     Both,
     Box,
-    Categories,
     Everything,
-    Finite,
     MinMax,
-    OneHot,
     Region,
+    Rows,
     Sphere,
     check_positive,
 )
-from dpassay.symbols import Binary, Category, Dropout, OneHotEncode
+from dpassay.symbols import Binary, Bloom, Category, Dropout, Hash, OneHotEncode
 
 __all__ = [
     "NORMS",
     "Binary",
+    "Bloom",
     "Category",
+    "Clamp",
     "Clip",
     "Dropout",
     "Encode",
     "Function",
+    "Hash",
     "Keeps",
     "MinMaxScale",
     "Normalise",
     "OneHotEncode",
+    "PersonRows",
     "Query",
     "Reach",
+    "Repeat",
     "Round",
     "Squash",
     "Stage",
@@ -59,25 +62,6 @@ def _in_units(batch: Array, p: float) -> tuple[Array, Array, Array]:
     top = np.max(np.abs(batch), axis=-1, keepdims=True)
     unit = batch / np.where(top == 0, 1.0, top)
     return unit, top, np.asarray(np.linalg.norm(unit, ord=p, axis=-1, keepdims=True))
-
-
-def _largest_norm(region: Region, p: float) -> float:
-    """The largest lp norm in a region, from above."""
-    if isinstance(region, Ball):
-        return up(region.diameter(p) / 2)
-    if isinstance(region, Both):
-        return min(_largest_norm(region.first, p), _largest_norm(region.second, p))
-    if isinstance(region, Sphere):
-        return up(region.diameter(p) / 2)
-    if isinstance(region, Box):
-        corner = [max(abs(middle(low)), abs(middle(high))) for low, high, _ in region.sides]
-        counts = [count for _, _, count in region.sides]
-        return float(np.linalg.norm(np.repeat(corner, counts), ord=p)) * (1 + 1e-12)
-    if isinstance(region, Bits | MinMax):
-        return float(np.linalg.norm(np.ones(region.dim), ord=p)) * (1 + 1e-12)
-    if isinstance(region, Finite):
-        return float(np.linalg.norm(np.array(region.points), ord=p, axis=1).max()) * (1 + 1e-12)
-    return 1.0 if isinstance(region, OneHot) else INF
 
 
 def _of_any_function(before: Reach, dim: int) -> Reach:
@@ -148,12 +132,12 @@ class Clip:
             return Reach(ball, before.exact)
         if isinstance(region, Apart):
             return self._reach_of_query(region, ball, before.exact)
-        if _largest_norm(region, p) <= down(self.radius):
+        if largest_norm(region, p) <= down(self.radius):
             return before
         if isinstance(region, Ball):
             if region.p == p:
                 return Reach(Ball(p, minimum(region.radius, self.radius), region.dim), before.exact)
-            inside = _largest_norm(ball, region.p) <= down(region.radius)
+            inside = largest_norm(ball, region.p) <= down(region.radius)
             return Reach(ball if inside else Both(region, ball), before.exact)
         if isinstance(region, Box) and all(
             up(low) <= -up(self.radius) and down(high) >= up(self.radius) for low, high, _ in region.sides
@@ -243,55 +227,6 @@ class MinMaxScale:
 
 
 @dataclass(frozen=True)
-class Squash:
-    """Apply tanh or the sigmoid to each coordinate.
-
-    >>> Squash("sigmoid").run(np.array([[0.0]]), np.random.default_rng()).tolist()
-    [[0.5]]
-    """
-
-    name: ClassVar[str] = "squash"
-    keeps: ClassVar[Keeps] = "all"
-    kind: str
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("tanh", "sigmoid"):
-            raise InputError(f"squash knows tanh and sigmoid, got {self.kind!r}")
-
-    def _exact(self, value: Number) -> Number:
-        if self.kind == "tanh":
-            return 1 - 2 / (iv.exp(2 * value) + 1)
-        return 1 / (1 + iv.exp(-value))
-
-    def reach(self, before: Reach) -> Reach:
-        """The open box between the two limits, or its part that bounded inputs give."""
-        region = before.region
-        whole = Box.cube(-1 if self.kind == "tanh" else 0, 1, region.dim)
-        if isinstance(region, Everything):
-            return Reach(whole, before.exact)
-        if isinstance(region, Box):
-            sides = tuple((self._exact(low), self._exact(high), n) for low, high, n in region.sides)
-            return Reach(Box(sides), before.exact)
-        if isinstance(region, Ball) and region.p == INF:
-            return Reach(Box.cube(self._exact(-region.radius), self._exact(region.radius), region.dim), before.exact)
-        limit = _largest_norm(region, INF)
-        if limit == INF:
-            return Reach(whole, exact=False)
-        return Reach(Box.cube(self._exact(-exactly(limit)), self._exact(exactly(limit)), region.dim), exact=False)
-
-    def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Squash each coordinate."""
-        if self.kind == "tanh":
-            return np.tanh(batch)
-        from scipy.special import expit
-
-        return expit(batch)
-
-    def __str__(self) -> str:
-        return f"squash({self.kind})"
-
-
-@dataclass(frozen=True)
 class Query:
     """The answer to a query; on neighbouring data sets the answers are at most `distance` apart.
 
@@ -321,31 +256,23 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Round:
-    """Round each coordinate to the nearest whole number.
+class PersonRows:
+    """A data set with one coordinate a person; on neighbouring data sets one of them differs, by anything.
 
-    >>> Round().run(np.array([[0.4, 1.6]]), np.random.default_rng()).tolist()
-    [[0.0, 2.0]]
+    >>> PersonRows().reach(Reach(Everything(4))).region
+    Rows(dim=4, limits=None)
     """
 
-    name: ClassVar[str] = "round"
-    keeps: ClassVar[Keeps] = "tails"
+    name: ClassVar[str] = "rows"
+    keeps: ClassVar[Keeps] = "nothing"
 
     def reach(self, before: Reach) -> Reach:
-        """Rounded values; as an outer bound a box half a unit wider, or everything."""
-        region = before.region
-        if isinstance(region, Bits | OneHot | Categories):
-            return before
-        if isinstance(region, Finite):
-            return Reach(Finite(np.rint(np.array(region.points)).tolist()), before.exact)
-        limit = _largest_norm(region, INF)
-        if limit == INF:
-            return Reach(Everything(region.dim), before.exact and isinstance(region, Everything), far=True)
-        return Reach(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
+        """Any vector."""
+        return Reach(Rows(before.region.dim))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Round."""
-        return np.rint(batch)
+        """Pass the rows on."""
+        return batch
 
     def __str__(self) -> str:
         return self.name

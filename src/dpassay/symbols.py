@@ -10,7 +10,7 @@ import numpy as np
 from dpassay.enclosure import Number, middle, number
 from dpassay.errors import InputError
 from dpassay.reach import Keeps, Reach, written
-from dpassay.region import Bits, Categories, Everything, OneHot, check_dimension
+from dpassay.region import Bits, Categories, Everything, OneHot, Sparse, check_dimension
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Category:
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Check the names; they pass as they are."""
-        if not np.isin(batch, np.arange(self.size)).all():
+        names = np.asarray(batch, dtype=float)
+        if not ((names >= 0) & (names < self.size) & (names == np.floor(names))).all():
             raise InputError(f"categories are the numbers 0 to {self.size - 1}")
         return batch
 
@@ -73,6 +74,87 @@ class OneHotEncode:
 
     def __str__(self) -> str:
         return f"onehot({self.size})"
+
+
+def _scrambled(values: np.ndarray, salt: int) -> np.ndarray:
+    """A fixed hash of whole numbers, in 64 bits: the finaliser of splitmix64."""
+    with np.errstate(over="ignore"):
+        z = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(salt + 1)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def _named(batch: Any, stage: str) -> np.ndarray:
+    """Values that can be hashed: one whole number a row."""
+    values = np.asarray(batch, dtype=float)
+    if values.shape[-1] != 1 or not (np.isfinite(values) & (values >= 0) & (values == np.floor(values))).all():
+        raise InputError(f"{stage} takes one whole number from 0 as the name of a value")
+    return values[..., 0].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Hash:
+    """Hash a value, named by a whole number, to one of k categories with a public function.
+
+    What is known of the loss holds for every function: two values that collide are only better hidden.
+
+    >>> Hash(4).run(np.array([[0.0], [1.0], [2.0]]), np.random.default_rng()).ravel().tolist()
+    [3.0, 1.0, 2.0]
+    """
+
+    name: ClassVar[str] = "hash"
+    keeps: ClassVar[Keeps] = "nothing"
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_dimension(self.size))
+
+    def reach(self, before: Reach) -> Reach:
+        """The categories. There are more values than that, so each is reached; of a few values that is not known."""
+        return Reach(Categories(self.size), before.exact and isinstance(before.region, Everything))
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Hash each value."""
+        return (_scrambled(_named(batch, self.name), 0) % np.uint64(self.size)).astype(float)[..., None]
+
+    def __str__(self) -> str:
+        return f"hash({self.size})"
+
+
+@dataclass(frozen=True)
+class Bloom:
+    """Write a value, named by a whole number, as a Bloom filter: so many hashes each set one of the bits.
+
+    >>> Bloom(8, 2).run(np.array([[5.0]]), np.random.default_rng()).tolist()
+    [[1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
+    """
+
+    name: ClassVar[str] = "bloom"
+    keeps: ClassVar[Keeps] = "nothing"
+    size: int
+    hashes: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_dimension(self.size, "bloom: size"))
+        object.__setattr__(self, "hashes", check_dimension(self.hashes, "bloom: hashes"))
+        self.reach(Reach(Everything(1)))
+
+    def reach(self, before: Reach) -> Reach:
+        """Strings with few ones; two values among very many set different bits."""
+        return Reach(Sparse(self.size, self.hashes), before.exact and isinstance(before.region, Everything))
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Set the bits."""
+        values = _named(batch, self.name)
+        bits = np.zeros((*values.shape, self.size))
+        for salt in range(self.hashes):
+            places = (_scrambled(values, salt) % np.uint64(self.size)).astype(np.int64)
+            np.put_along_axis(bits, places[..., None], 1.0, axis=-1)
+        return bits
+
+    def __str__(self) -> str:
+        return f"bloom({self.size}, {self.hashes})"
 
 
 @dataclass(frozen=True)

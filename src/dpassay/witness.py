@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpassay.curves import DropoutCurve, PairCurve, before_dropout
 from dpassay.enclosure import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
 from dpassay.guarantee import Guarantee
-from dpassay.law import Gaussian, Laplace, OneSided
+from dpassay.law import Gaussian, Laplace, Mixture, OneSided
 from dpassay.loss import Loss
 from dpassay.noise import Additive, BitNoise, Choose, Flip
 from dpassay.parts import normal_tail
@@ -117,6 +117,12 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         return Witness(pair, event, *(_log_normal_tail(z) for z in ends))
     if isinstance(noise, Laplace):
         return _loss_above(curve.losses[0], pair, before_dropout(epsilon, mu))
+    if isinstance(noise, Mixture) and noise.one_sided:
+        worst = max(curve.losses, key=lambda loss: loss.infinite.a)
+        if worst.infinite.a <= 0:
+            return Witness(pair)
+        ordered = pair if worst is curve.losses[0] else _swapped(pair)
+        return Witness(ordered, "an output that the second value cannot give", iv.log(worst.infinite), -INFINITY)
     if isinstance(noise, OneSided):
         lower = pair if sum(float((b.y - b.x).mid) * b.count for b in pair.blocks) > 0 else _swapped(pair)
         rise = sum((maximum(ZERO, b.y - b.x) * b.count for b in lower.blocks), ZERO)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay.enclosure import down, up
-from dpassay.region import Apart, Ball, Bits, Both, Box, Finite, MinMax, OneHot, Sphere
+from dpassay.region import Apart, Ball, Bits, Both, Box, Finite, MinMax, OneHot, Repeated, Rows, Sparse, Sphere
 
 INF = math.inf
 slow = settings(derandomize=True, deadline=None, max_examples=60)
@@ -128,6 +128,45 @@ def test_bits_and_one_hot_vectors(dim, q, seed):
     holds_up(OneHot(dim), np.eye(dim)[rng.integers(0, dim, size=PAIRS)], q, rng)
     names_its_farthest_pair(Bits(dim), q)
     names_its_farthest_pair(OneHot(dim), q)
+
+
+@slow
+@given(dimensions, dimensions, queries, seeds)
+def test_strings_with_few_ones(dim, ones, q, seed):
+    rng = np.random.default_rng(seed)
+    ones = min(dim, ones)
+    ranks = rng.random((PAIRS, dim)).argsort(axis=1).argsort(axis=1)
+    points = (ranks < rng.integers(0, ones + 1, size=(PAIRS, 1))).astype(float)
+    holds_up(Sparse(dim, ones), points, q, rng)
+    names_its_farthest_pair(Sparse(dim, ones), q)
+
+
+@slow
+@given(powers, radii, dimensions, st.integers(1, 5), queries, seeds)
+def test_repeated_vectors(p, radius, dim, times, q, seed):
+    rng = np.random.default_rng(seed)
+    region = Repeated(Ball(p, radius, dim), times)
+    points = np.tile(in_ball(rng, p, radius, dim), times)
+    holds_up(region, points, q, rng)
+    assert np.linalg.norm(2 * points, ord=q, axis=1).max() <= up(region.diameter(q)) * (1 + ROUNDING)
+    pair = region.farthest(q)  # equal coordinates stand together: the copies are there in another order
+    gap = float(np.linalg.norm(pair.first - pair.second, ord=q))
+    assert math.isclose(gap, down(region.diameter(q)), rel_tol=ROUNDING)
+    for vector in (pair.first, pair.second):
+        assert region.contains(vector.reshape(dim, times).T.ravel())
+
+
+@slow
+@given(st.integers(-50, 50), st.integers(0, 50), dimensions, queries, seeds)
+def test_rows_of_which_one_differs(low, width, dim, q, seed):
+    rng = np.random.default_rng(seed)
+    region = Rows(dim, (low, low + width))
+    first = low + width * rng.random((PAIRS, dim))
+    second = first.copy()
+    second[np.arange(PAIRS), rng.integers(0, dim, PAIRS)] = rng.choice([low, low + width], PAIRS)
+    assert all(region.contains(point) for point in second)
+    assert np.linalg.norm(first - second, ord=q, axis=1).max() <= up(region.diameter(q)) * (1 + ROUNDING)
+    names_its_farthest_pair(region, q)
 
 
 @slow

@@ -21,7 +21,7 @@ from dpassay.enclosure import INFINITY, ZERO, down, maximum, minimum, number, up
 from dpassay.errors import InputError
 from dpassay.exact import analyse
 from dpassay.expression import parse
-from dpassay.law import Gaussian, Laplace, OneSided
+from dpassay.law import Gaussian, Laplace, Mixture, OneSided
 from dpassay.neighbours import Neighbours
 from dpassay.noise import Additive, BitNoise, Choose, Flip
 from dpassay.pipeline import Pipeline, run
@@ -114,6 +114,20 @@ def one_sided_delta(gaps: np.ndarray, epsilon: float) -> float:
     return max(0.0, -math.expm1(-ahead), -math.expm1(epsilon - behind))
 
 
+def losing_loss(noise: Mixture, gaps: np.ndarray, epsilons: list[float]) -> tuple[float, list[float]]:
+    """Outcomes of each coordinate: P's atom, Q's atom, one side's density alone, both, lost; and their products."""
+    atom, lost = noise.atom, float(noise.lost.mid)
+    weight, scale = (float(noise.parts[0][0].mid), float(noise.parts[0][1].scale.mid)) if noise.parts else (0.0, 1.0)
+    p, q = np.ones(1), np.ones(1)
+    for gap in gaps[gaps != 0]:
+        shared = weight * math.exp(-abs(gap) / scale)
+        dense = [(weight - shared, 0.0), (shared, weight)] if gap > 0 else [(0.0, weight - shared), (weight, shared)]
+        one, other = np.array([(atom, 0.0), (0.0, atom), (lost, lost), *dense]).T
+        p, q = np.multiply.outer(p, one).ravel(), np.multiply.outer(q, other).ravel()
+    deltas = [max(hockey_stick(p, q, e), hockey_stick(q, p, e)) for e in epsilons]
+    return max(pmf_pure(p, q), pmf_pure(q, p)), deltas
+
+
 def bit_pmf(ones: np.ndarray) -> np.ndarray:
     p = np.ones(1)
     for one in ones:
@@ -126,6 +140,8 @@ def loss_of(stage: object, x: np.ndarray, y: np.ndarray, epsilons: tuple[str, ..
     floats = [float(e) for e in epsilons]
     if isinstance(stage, Additive):
         noise = stage.noise
+        if isinstance(noise, Mixture):
+            return losing_loss(noise, y - x, floats)
         gaps = (y - x) / float((noise.sigma if isinstance(noise, Gaussian) else noise.scale).mid)
         if isinstance(noise, Laplace):
             return float(np.abs(gaps).sum()), [laplace_delta(gaps, e) for e in floats]
@@ -159,24 +175,30 @@ BOUNDS = st.one_of(
     st.builds("clip({}, {})".format, NORMS, RADII),
     st.sampled_from(["normalise", "minmax", "squash(tanh)", "squash(sigmoid)", "round"]),
 )
+ALL_BOUNDS = st.one_of(BOUNDS, BOUNDS, st.sampled_from(["clamp(0, 1)", "clamp(-2, 3)"]))
 ADDITIVE = st.builds(
     "{}({})".format, st.sampled_from(["laplace", "gaussian", "onesided"]), st.sampled_from(["0.3", "1", "2.5"])
 )
+LOSING = st.sampled_from(["onesided(1, 1/4)", "onesided(2.5, 0, 1/2)", "onesided(0.3, 1/4, 1/4)", "leak(0.2)"])
 ON_BITS = st.sampled_from(["flip(0.6)", "flip(0.9)", "flip(0.2)", "bits(0.9, 0.3, 0.2)", "bits(0.6, 0.9, 0.4)"])
 SOURCES = st.one_of(st.just("encode"), st.builds("query({}, {})".format, NORMS, st.sampled_from(["0.1", "1", "4"])))
+ALL_SOURCES = st.one_of(SOURCES, SOURCES, st.just("rows"))
 
 
 @st.composite
 def vector_pipelines(draw: st.DrawFn) -> tuple[str, int]:
     """A source, up to three bounding stages, one noise."""
     dim = draw(st.integers(1, 5))
-    stages = [draw(SOURCES), *draw(st.lists(BOUNDS, min_size=1, max_size=3))]
-    kind = draw(st.sampled_from(["additive", "additive", "additive", "exponential", "bits"]))
+    stages = [draw(ALL_SOURCES), *draw(st.lists(ALL_BOUNDS, min_size=1, max_size=3))]
+    kind = draw(st.sampled_from(["additive", "additive", "additive", "losing", "exponential", "bits"]))
+    if kind != "bits" and dim < 3 and draw(st.booleans()):
+        stages.insert(draw(st.integers(1, len(stages))), "repeat(2)")
     if kind == "bits":
         dim = min(dim, 2)
         stages += [draw(st.sampled_from(["binary(0, 1)", "binary(1, 1)", "binary(2, 0)"])), draw(ON_BITS)]
     else:
-        stages.append(draw(ADDITIVE) if kind == "additive" else draw(st.sampled_from(["exponential(0.5)"])))
+        noises = {"additive": ADDITIVE, "losing": LOSING, "exponential": st.just("exponential(0.5)")}
+        stages.append(draw(noises[kind]))
     return " | ".join(stages), dim
 
 
@@ -184,6 +206,10 @@ def vector_pipelines(draw: st.DrawFn) -> tuple[str, int]:
 def category_pipelines(draw: st.DrawFn) -> tuple[str, int]:
     """Categories, as they are or one-hot."""
     k = draw(st.integers(1, 6))
+    if draw(st.integers(0, 3)) == 0:
+        return f"category({k}) | bloom(4, {draw(st.integers(1, 4))}) | {draw(ON_BITS)}", 1
+    if draw(st.integers(0, 3)) == 0:
+        return f"category({k}) | {draw(st.sampled_from(['hash(3) | flip(0.9)', 'leak(0.3)']))}", 1
     if draw(st.booleans()):
         return f"category({k}) | {draw(st.sampled_from(['flip(0.1)', 'flip(0.5)', 'flip(0.9)', 'flip(1)']))}", 1
     noise = draw(st.one_of(ADDITIVE, ON_BITS, st.just("exponential(2)")))
@@ -205,6 +231,12 @@ def input_pairs(pipeline: Pipeline, rng: np.random.Generator) -> tuple[np.ndarra
     if first.name in ("category", "onehot"):
         pairs = [(i, j) for i, j in itertools.product(range(first.size), repeat=2) if i < j] or [(0, 0)]
         return tuple(np.array(side, dtype=float)[:, None] for side in zip(*pairs, strict=True))
+    if first.name == "rows":
+        bases = np.concatenate([ways * s for s in (0.02, 0.45, 1, 4)])
+        pairs = [
+            (b, np.where(np.arange(dim) == i, v, b)) for b in bases for i in range(dim) for v in (-300, 0, 0.3, 300)
+        ]
+        return np.array([x for x, _ in pairs]), np.array([y for _, y in pairs])
     if first.name == "query":
         power = {"l1": 1, "l2": 2, "linf": INF}[first.norm]
         sizes = np.linalg.norm(ways, ord=power, axis=1, keepdims=True)
@@ -378,6 +410,29 @@ def line_pipelines(draw: st.DrawFn) -> str:
 @tries(200)
 @given(line_pipelines())
 def test_on_the_line_the_truth_lies_between_the_bounds(text: str) -> None:
+    holds_on_the_line(text)
+
+
+CLAMPED = [
+    "encode | clamp(0, 1) | {}",
+    "encode | clamp(-2, 3) | squash(tanh) | {}",
+    "encode | squash(tanh) | clamp(0, 1) | {}",
+    "encode | clip(l1, 3) | clamp(-1, 5) | {} | round",
+    "query(l1, 1) | clamp(-2, 3) | {}",
+    "query(l1, 4) | clamp(0, 1) | {}",
+    "encode | {} | clamp(0, 1)",
+    "encode | clamp(0, 1) | {} | clamp(-2, 3)",
+    "encode | {} | clamp(0, 1) | binary(1, 1) | flip(0.9)",
+]
+
+
+@tries(100)
+@given(st.sampled_from(CLAMPED), st.sampled_from(["laplace(1)", "gaussian(2.5)", "onesided(2.5)"]))
+def test_on_the_line_clamped_values_are_bounded(text: str, noise: str) -> None:
+    holds_on_the_line(text.format(noise))
+
+
+def holds_on_the_line(text: str) -> None:
     pipeline, profile = read(text, 1)
     pure, deltas = suprema(pipeline, EPSILONS)
     noises = [s.noise for s in pipeline.stages if isinstance(s, Additive)]

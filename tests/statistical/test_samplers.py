@@ -11,9 +11,9 @@ from scipy import stats
 
 from dpassay.law import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.loss import Loss
-from dpassay.noise import Additive, BitNoise, Choose, Flip
+from dpassay.noise import Additive, BitNoise, Choose, Flip, leak, one_sided
 from dpassay.pipeline import Pipeline
-from dpassay.stages import Binary, Category, Clip, Dropout
+from dpassay.stages import Binary, Bloom, Category, Clamp, Clip, Dropout, Hash, PersonRows, Repeat
 from statistics_helper import (
     FALSE_ALARMS,
     TOTAL,
@@ -104,6 +104,28 @@ def test_mixture_atom():
     name = "mixture atom"
     draws = MIXED.draw((RUNS,), generator(name))
     require(name, frequency_p_value(int((draws == 0).sum()), RUNS, 0.3))
+
+
+LOSING = Mixture("0.3", (("0.5", OneSided(2)),), "0.2")
+
+
+def test_lost_values():
+    name = "lost values"
+    draws = LOSING.draw((RUNS,), generator(name))
+    counts = np.array([np.isnan(draws).sum(), (draws == 0).sum(), (draws > 0).sum()])
+    require(name, counts_p_value(counts, np.array([0.2, 0.3, 0.5])))
+
+
+def test_one_sided_noise_that_may_be_lost():
+    name = "one-sided noise that may be lost"
+    pipeline = Pipeline((Clamp(0, 1), one_sided(2, "0.3", "0.2")), dim=1)
+    sample = pipeline.sample([9.0], RUNS, generator(name))[:, 0]
+    kept = sample[~np.isnan(sample)] - 1  # given how many are kept, each is drawn from the law of what is
+    smooth = stats.expon(scale=2).cdf
+    require(
+        name,
+        cdf_p_value(kept, lambda t: (3 * (t >= 0) + 5 * smooth(t)) / 8, lambda t: (3 * (t > 0) + 5 * smooth(t)) / 8),
+    )
 
 
 # ── Laws ────────────────────────────────────────────────────────────────────────────────────────
@@ -222,6 +244,40 @@ def test_pipeline_with_categories():
     sample = pipeline.sample([1], RUNS, generator(name))
     probabilities = np.exp(pipeline.law([1]).log_likelihood(np.arange(3.0)[:, None]))
     require(name, counts_p_value(np.bincount(sample[:, 0].astype(int), minlength=3), probabilities))
+
+
+def test_pipeline_with_leaked_rows():
+    name = "leaked rows"
+    pipeline = Pipeline((PersonRows(), leak("0.3")), dim=3)
+    sample = pipeline.sample([1.0, 2.0, 3.0], RUNS, generator(name))
+    shown = bits_as_number((sample == [1.0, 2.0, 3.0]).astype(float))
+    assert (np.isnan(sample) | (sample == [1.0, 2.0, 3.0])).all()
+    table = [math.prod(0.3 if b else 0.7 for b in row) for row in strings(3)]
+    require(name, counts_p_value(np.bincount(shown, minlength=8), np.array(table)))
+
+
+def test_copies_get_noise_of_their_own():
+    name = "repeated noise"
+    pipeline = Pipeline((Clamp(0, 1), Repeat(3), Additive(Laplace(2))), dim=1)
+    sample = pipeline.sample([0.5], RUNS, generator(name)) - 0.5
+    require(name, counts_p_value(np.bincount(bits_as_number(sample > 0), minlength=8), np.full(8, 1 / 8)))
+
+
+def test_pipeline_with_hashed_categories():
+    name = "hashed categories"
+    pipeline = Pipeline((Hash(4), Flip("0.7")), dim=1)
+    sample = pipeline.sample([12345], RUNS, generator(name))
+    kept = int(Hash(4).run(np.array([[12345.0]]), generator(name))[0, 0])
+    counts = np.bincount(sample[:, 0].astype(int), minlength=4)
+    require(name, counts_p_value(counts, np.where(np.arange(4) == kept, 0.7, 0.1)))
+
+
+def test_pipeline_with_a_flipped_bloom_filter():
+    name = "flipped bloom filter"
+    pipeline = Pipeline((Bloom(6, 2), Flip("0.75")), dim=1)
+    sample = pipeline.sample([7], RUNS, generator(name))
+    bits = Bloom(6, 2).run(np.array([[7.0]]), generator(name))[0]
+    require(name, frequencies_p_value(sample.sum(axis=0), RUNS, np.where(bits == 1, 0.75, 0.25)))
 
 
 def test_pipeline_with_the_exponential_mechanism():

@@ -23,6 +23,12 @@ CASES = {
     "dropout": ("dropout(0.5) | encode | minmax | laplace(20)", {"epsilon": 1, "dim": 768}),
     "choice": ("squash(tanh) | exponential(3)", {"epsilon": 1, "dim": 3}),
     "category": ("category(4) | flip(0.9)", {"epsilon": 1}),
+    "rows": ("rows | clamp(0, 1) | laplace(1)", {"epsilon": "0.5", "dim": 9}),
+    "lost": ("encode | clamp(0, 1) | onesided(dim/eps, 0, 1/2)", {"epsilon": 1, "dim": 9}),
+    "leak": ("rows | leak(delta)", {"epsilon": 1, "delta": "1e-6", "dim": 9}),
+    "repeated": ("encode | minmax | repeat(3) | laplace(1/eps)", {"epsilon": "0.5", "dim": 9}),
+    "hashed": ("hash(4) | flip(0.9)", {"epsilon": 1}),
+    "bloom": ("bloom(32, 2) | flip(0.75)", {"epsilon": 1}),
 }
 
 
@@ -141,3 +147,22 @@ def test_every_published_claim_can_be_certified(name: str) -> None:
     written = certify(check(REGISTRY[name]))
     assert written["verdict"] == REGISTRY[name].expected
     assert len(written["steps"]) >= 4
+
+
+def test_stages_and_regions_are_written_with_their_numbers() -> None:
+    def stage(name: str, index: int) -> dict[str, object]:
+        return certify(verdict(name))["steps"][1 + index]
+
+    assert stage("rows", 0)["region"] == {"kind": "rows", "dim": 9}
+    clamped = stage("rows", 1)
+    assert (clamped["low"], clamped["high"]) == (["0.0", "0.0"], ["1.0", "1.0"])
+    assert clamped["region"] == {"kind": "rows", "dim": 9, "low": ["0.0", "0.0"], "high": ["1.0", "1.0"]}
+    lost = stage("lost", 2)
+    assert (lost["stage"], lost["atom"], lost["lost"]) == ("mixture", ["0.0", "0.0"], ["0.5", "0.5"])
+    assert "lost" not in certify(check("clip(l1, 1) | onesided(1, 1/2)", epsilon=1, dim=1))["steps"][2]
+    repeated = stage("repeated", 2)
+    assert repeated["times"] == 3
+    assert repeated["region"] == {"kind": "repeated", "region": {"kind": "minmax", "dim": 9}, "times": 3}
+    assert (stage("hashed", 0)["size"], stage("hashed", 0)["region"]) == (4, {"kind": "categories", "size": 4})
+    assert (stage("bloom", 0)["size"], stage("bloom", 0)["hashes"]) == (32, 2)
+    assert stage("bloom", 0)["region"] == {"kind": "sparse", "dim": 32, "ones": 2}

@@ -124,3 +124,39 @@ def test_many_bits_at_once() -> None:
     truth = 1_000_000 * math.log(3)
     assert down(profile.pure) == pytest.approx(truth, rel=1e-12)
     assert up(profile.pure) == pytest.approx(truth, rel=1e-12)
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(CHANCES, st.integers(1, 4), st.integers(1, 4), st.sampled_from(["0", "0.4", "1.3"]))
+def test_bloom_filters_against_every_pair_and_event(keep: str, n: int, ones: int, epsilon: str) -> None:
+    ones = min(n, ones)
+    profile = analyse(parse(f"bloom({n}, {ones}) | flip({keep})"), Neighbours())
+    chance = Fraction(keep)
+    pmfs = [string_pmf(s, chance, chance, 1 - chance) for s in strings(n) if sum(s) <= ones]
+    pure, delta = worst(pmfs, epsilon)
+    found = profile.delta(number(epsilon))
+    for side in (down, up):
+        assert side(profile.pure) == pytest.approx(pure, rel=1e-12)
+        assert side(found) == pytest.approx(delta, rel=1e-9, abs=1e-15)
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(CHANCES, CHANCES, CHANCES, st.integers(2, 4), st.sampled_from(["0", "0.4", "1.3"]))
+def test_bloom_filters_with_unequal_bits_are_bounded(even: str, odd: str, zero: str, n: int, epsilon: str) -> None:
+    profile = analyse(parse(f"bloom({n}, 1) | bits({even}, {odd}, {zero})"), Neighbours())
+    pmfs = [string_pmf(s, Fraction(even), Fraction(odd), Fraction(zero)) for s in strings(n) if sum(s) <= 1]
+    pure, delta = worst(pmfs, epsilon)
+    assert down(profile.pure) <= pure * (1 + 1e-12)
+    assert up(profile.pure) >= pure * (1 - 1e-12)
+    found = profile.delta(number(epsilon))
+    assert down(found) <= delta * (1 + 1e-9) + 1e-15
+    assert up(found) >= delta * (1 - 1e-9)
+
+
+def test_hashed_values_lose_what_categories_do() -> None:
+    for k in (2, 4):
+        hashed, named = (analyse(parse(f"{first}({k}) | flip(0.9)"), Neighbours()) for first in ("hash", "category"))
+        assert (hashed.pure == named.pure, hashed.candidates == named.candidates) == (True, True)
+    # Of three values only it is not known whether they collide.
+    few = analyse(parse("category(3) | hash(4) | flip(0.9)"), Neighbours())
+    assert (down(few.pure), up(few.pure)) == (0, pytest.approx(math.log(27), rel=1e-12))

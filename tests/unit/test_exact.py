@@ -10,13 +10,13 @@ from mpmath import mp
 from dpassay.curves import DropoutCurve
 from dpassay.enclosure import INFINITY, down, number, up
 from dpassay.errors import InputError
-from dpassay.exact import additive_uppers, analyse, worst_is_known
+from dpassay.exact import additive_uppers, analyse
 from dpassay.expression import parse
-from dpassay.law import Gaussian, Laplace, Shifted
+from dpassay.law import Laplace, Shifted
 from dpassay.loss import Loss
 from dpassay.neighbours import Neighbours
 from dpassay.profile import Profile
-from dpassay.region import Ball, Both, Box
+from dpassay.region import Ball, Box
 from dpassay.theorems import Theorem
 from oracles import laplace_sum_delta
 
@@ -120,15 +120,6 @@ def test_an_l1_budget_is_best_spent_on_one_coordinate(budget: float) -> None:
         assert bounds[epsilon] == pytest.approx(max(0.0, -math.expm1((epsilon - budget) / 2)), rel=1e-12)
 
 
-def test_where_the_worst_pair_is_known() -> None:
-    assert worst_is_known(Laplace(1), Box.cube(0, 1, 5))
-    assert worst_is_known(Laplace(1), Ball(1, 1, 5))
-    assert not worst_is_known(Laplace(1), Ball(2, 1, 5))
-    assert worst_is_known(Laplace(1), Ball(2, 1, 1))
-    assert worst_is_known(Gaussian(1), Ball(2, 1, 5))
-    assert not worst_is_known(Gaussian(1), Both(Ball(2, 1, 5), Ball(math.inf, 0.5, 5)))
-
-
 def test_bounds_meet_where_the_worst_pair_is_known() -> None:
     for text in (
         "squash(tanh) | laplace(3)",
@@ -209,3 +200,97 @@ def test_uppers_of_a_region_alone() -> None:
     curves = additive_uppers(Laplace(2), Ball(2, 1, 32))
     assert min(up(curve.pure) for curve in curves) == pytest.approx(math.sqrt(32))
     assert min(up(curve.delta(number(1))) for curve in additive_uppers(Laplace(2), Box.cube(0, 1, 1))) == 0
+
+
+# ── Clamped, repeated, lost ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("n", [1, 32])
+@pytest.mark.parametrize(("zero", "lost"), [("0", "0"), ("1/2", "0"), ("0", "1/2"), ("1/4", "1/8")])
+def test_dptext_in_every_dimension(n: int, zero: str, lost: str) -> None:
+    # docs/proofs/mixture.md, point 6: 1 − (w_l + w e^(−1/b))^n at every ε, with b = n.
+    found = profile(f"encode | clamp(0, 1) | onesided(dim, {zero}, {lost}) | decode", n)
+    none, nothing = (float(mp.mpf(1) / int(v[-1]) if "/" in v else 0) for v in (zero, lost))
+    truth = 1 - (nothing + (1 - none - nothing) * math.exp(-1 / n)) ** n
+    for epsilon in ("0", "1", "20"):
+        assert down(found.delta(number(epsilon))) == pytest.approx(truth, rel=1e-12)
+        assert up(found.delta(number(epsilon))) == pytest.approx(truth, rel=1e-12)
+    assert down(found.pure) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("text", "dim", "truth"),
+    [
+        ("rows | leak(1e-6)", 10**6, 1e-6),  # one row differs, however many there are
+        ("rows | clamp(0, 1) | leak(0.25)", 50, 0.25),
+        ("rows | repeat(2) | leak(0.25)", 50, 1 - 0.75**2),
+        ("encode | leak(0.25)", 3, 1 - 0.75**3),
+        ("category(1000) | leak(0.25)", 1, 0.25),
+        ("encode | onesided(2, 0, 1/2)", 3, 1 - 0.5**3),  # in the limit of values far apart
+        ("rows | clamp(0, 1) | onesided(1, 1/4, 1/4)", 9, 0.75 - 0.5 * math.exp(-1)),
+        ("encode | clamp(0, 1) | leak(0)", 3, 0.0),
+    ],
+)
+def test_values_that_are_shown_or_lost(text: str, dim: int, truth: float) -> None:
+    found = profile(text, dim)
+    for epsilon in ("0", "3"):
+        assert down(found.delta(number(epsilon))) == pytest.approx(truth, rel=1e-12)
+        assert up(found.delta(number(epsilon))) == pytest.approx(truth, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text", ["encode | leak(1/2) | clip(l2, 1)", "encode | leak(1/2) | normalise", "encode | leak(1/2) | binary(1, 1)"]
+)
+def test_where_one_lost_coordinate_takes_all_nothing_is_shown(text: str) -> None:
+    assert not profile(text, 2).candidates
+
+
+def test_lost_values_before_and_after_other_noise() -> None:
+    # NaN in a first noise is not swamped: no lower bound. Behind Laplace noise a leak of 1/10 bounds δ.
+    assert not profile("encode | leak(1/2) | clip(l2, 1) | laplace(2)", 2).candidates
+    found = profile("encode | laplace(1) | leak(1/10)", 1)
+    assert (down(found.delta(number(1))), up(found.delta(number(1)))) == (0, pytest.approx(0.1, rel=1e-12))
+
+
+@pytest.mark.parametrize(
+    ("text", "dim", "pure"),
+    [
+        ("rows | clamp(0, 1) | laplace(1/2)", 30, 2.0),
+        ("rows | clamp(-1, 3) | squash(tanh) | laplace(1)", 30, math.tanh(3) + math.tanh(1)),
+        ("query(l1, 1) | repeat(5) | laplace(5)", 4, 1.0),
+        ("encode | minmax | repeat(10) | laplace(20)", 768, 384.0),
+        ("clip(l2, 1) | repeat(3) | laplace(2)", 16, 3 * 4.0),
+        ("bloom(32, 2) | laplace(1)", 1, 4.0),
+        ("onehot(5) | repeat(4) | laplace(1)", 1, 8.0),
+    ],
+)
+def test_pure_losses_of_the_new_regions(text: str, dim: int, pure: float) -> None:
+    found = profile(text, dim)
+    assert down(found.pure) == pytest.approx(pure, rel=1e-12)
+    assert up(found.pure) == pytest.approx(pure, rel=1e-12)
+
+
+def test_repeated_laplace_noise_against_the_exact_sum() -> None:
+    # A query of l1 sensitivity 1, four answers with scale 2: four coordinates shifted by 1/2, all told.
+    found = profile("query(l1, 1) | repeat(4) | laplace(2)", 3).delta(number("0.5"))
+    with mp.workdps(40):
+        truth = float(laplace_sum_delta([(mp.mpf("0.5"), 4)], mp.mpf("0.5")))
+    assert down(found) <= truth <= up(found)
+    assert up(found) - down(found) <= 1e-3 * truth
+
+
+def test_rows_are_squashed_where_they_are() -> None:
+    # From 0 to 1 the tanh of rows differs by tanh 1 = 0.7616, not by what ±1/2 would: 0.9242.
+    assert up(profile("rows | clamp(0, 1) | squash(tanh) | laplace(1)", 3).pure) == pytest.approx(math.tanh(1))
+    clipped = profile("rows | clamp(0, 1) | clip(l1, 0.3) | laplace(1)", 3)
+    assert down(clipped.pure) <= 0.3
+    assert up(clipped.pure) >= 0.46  # (1, 0.3) and (0, 0.3), clipped: 0.3/1.3 + 0.3 − 0.09/1.3
+
+
+def test_no_copy_differs_from_another_in_bits() -> None:
+    assert not profile("clip(l2, 1) | repeat(2) | binary(1, 1) | bits(0.9, 0.3, 0.2)", 2).candidates
+
+
+def test_equal_scores_show_nothing() -> None:
+    assert up(profile("repeat(3) | exponential(1)", 1).pure) == 0
+    assert up(profile("rows | exponential(1)", 3).pure) == math.inf

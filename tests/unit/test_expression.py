@@ -15,19 +15,24 @@ from dpassay.enclosure import INFINITY, Number, iv, number
 from dpassay.errors import ExpressionError, InputError
 from dpassay.expression import MAX_LENGTH, STAGES, StageForm, parse
 from dpassay.law import Gaussian, Laplace, OneSided
-from dpassay.noise import Additive, BitNoise, Choose, Flip
+from dpassay.noise import Additive, BitNoise, Choose, Flip, leak, one_sided
 from dpassay.pipeline import Pipeline
 from dpassay.stages import (
     Binary,
+    Bloom,
     Category,
+    Clamp,
     Clip,
     Dropout,
     Encode,
     Function,
+    Hash,
     MinMaxScale,
     Normalise,
     OneHotEncode,
+    PersonRows,
     Query,
+    Repeat,
     Round,
     Squash,
     Stage,
@@ -318,6 +323,16 @@ EVERY_STAGE: list[tuple[str, Stage]] = [
     ("gaussian(sigma=0.7)", Additive(Gaussian("0.7"))),
     ("onesided(3)", Additive(OneSided(3))),
     ("onesided(scale=3)", Additive(OneSided(3))),
+    ("onesided(3, 1/4)", one_sided(3, "0.25")),
+    ("onesided(3, lost=1/2)", one_sided(3, 0, "0.5")),
+    ("leak(0.1)", leak("0.1")),
+    ("clamp(-1/2, 3)", Clamp("-0.5", 3)),
+    ("clamp(high=3, low=0)", Clamp(0, 3)),
+    ("repeat(5)", Repeat(5)),
+    ("rows", PersonRows()),
+    ("hash(7)", Hash(7)),
+    ("bloom(32, 2)", Bloom(32, 2)),
+    ("bloom(hashes=2, k=32)", Bloom(32, 2)),
     ("exponential(0.5)", Choose("0.5")),
     ("exponential(rate=0.5)", Choose("0.5")),
     ("round", Round()),
@@ -343,6 +358,39 @@ def test_a_whole_pipeline() -> None:
     read = parse("encode|clip(l2,C)|laplace(2*C/eps)|decode", dim=32, values={"C": "1", "eps": "1", "delta": "1e-5"})
     assert read == Pipeline((Encode(32), Clip("l2", 1), Additive(Laplace(2)), Function(dim=32)), 32)
     assert parse(str(read), dim=32) == read
+
+
+def test_the_least_deviation_of_normal_noise() -> None:
+    # The exact curve, in 40 digits, meets δ just there, and not with a deviation 10⁻¹² smaller.
+    sigma = evaluate("least_sigma(2, 1/10^6, 3)")
+    with mpmath.mp.workdps(40):
+        exact = mpmath.mpf(str(sigma.mid.a).strip("[]").split(",")[0])
+        deltas = []
+        for factor in (1, 1 - mpmath.mpf("1e-12")):
+            mu = 3 / (exact * factor)
+            first, second = (mpmath.ncdf(s * mu / 2 - 2 / mu) for s in (1, -1))
+            deltas.append(first - mpmath.exp(2) * second)
+        assert deltas[0] <= mpmath.mpf("1e-6") < deltas[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "message"),
+    [
+        ("gaussian(least_sigma(1, 1e-6))", 9, "least_sigma takes epsilon, delta and the l2 distance, got 2 numbers"),
+        ("gaussian(least_sigma(1, 0, 2))", 9, "no Gaussian noise gives pure DP"),
+        ("laplace(exp(1, 2))", 8, "exp takes one number, got 2"),
+        ("clamp(1, 1)", 0, "clamp needs a lower limit below the upper one, got 1 and 1"),
+        ("repeat(0)", 7, "repeat: times must be a whole number from 1"),
+        ("repeat(1.5)", 7, "repeat needs a whole number, got 1.5"),
+        ("bloom(4, 5)", 0, "of 4 bits at most 4 can be ones, got 5"),
+        ("onesided(1, 0.7, 0.7)", 0, "zero and lost may be 1 together, got 1.4"),
+        ("leak(2)", 5, "leak must be a probability, 0 to 1, got 2"),
+        ("encode | rows", 9, "rows must be the first stage"),
+    ],
+)
+def test_new_arguments_that_are_refused(text: str, position: int, message: str) -> None:
+    fault = error(text)
+    assert (fault.position, message in str(fault)) == (position, True), str(fault)
 
 
 def test_the_table_is_a_reference() -> None:
@@ -476,7 +524,7 @@ def test_what_a_pipeline_refuses_is_pointed_at(text: str, position: int, message
         ("laplace(1..5)", 10, "expected ',' or ')'"),
         ("laplace(1 = 2)", 10, "expected ',' or ')'"),
         ("laplace(2*(1, 2))", 12, "expected ')'"),
-        ("laplace(sqrt(1, 2))", 14, "expected ')'"),
+        ("laplace(sqrt(1, 2))", 8, "sqrt takes one number, got 2"),
         ("laplace(1 | 2)", 10, "expected ',' or ')'"),
         ("laplace()", 0, "laplace needs scale"),
         ("round | clip(l2)", 8, "clip needs radius: write clip(norm, radius)"),

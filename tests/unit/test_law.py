@@ -160,3 +160,30 @@ def test_inputs_are_read_as_one_vector():
     assert as_vector([1, 2]).tolist() == [1.0, 2.0]
     with pytest.raises(InputError, match="one vector"):
         as_vector([[1, 2]])
+
+
+LOSING = Mixture("0.2", (("0.5", OneSided(2)),), "0.3")
+
+
+def test_what_is_lost_is_missing_from_the_distribution():
+    grid = np.array([-1.0, 0.0, 1.0, 500.0])
+    smooth = 0.5 * stats.expon.cdf(grid, scale=2)
+    np.testing.assert_allclose(LOSING.cdf(grid), smooth + 0.2 * (grid >= 0), rtol=1e-14)
+    np.testing.assert_allclose(LOSING.cdf(grid) + LOSING.survival(grid), 0.7, rtol=1e-14)
+
+
+def test_the_likelihood_of_a_lost_coordinate():
+    law = Shifted(LOSING, np.array([1.0, 1.0]))
+    outputs = np.array([[1.0, math.nan], [3.0, math.nan], [math.nan, math.nan], [0.5, math.nan]])
+    density = 0.5 * math.exp(-1) / 2  # two above the value, the scale is 2
+    expected = [math.log(0.2 * 0.3), math.log(density * 0.3), math.log(0.09), -math.inf]
+    np.testing.assert_allclose(law.log_likelihood(outputs), expected, rtol=1e-13)
+
+
+def test_values_are_lost_beside_one_sided_noise_only():
+    with pytest.raises(InputError, match="beside exponential noise or none"):
+        Mixture("0.2", (("0.5", Laplace(2)),), "0.3")
+    with pytest.raises(InputError, match="beside exponential noise or none"):
+        Mixture(0, (("0.5", OneSided(2)), ("0.2", OneSided(3))), "0.3")
+    with pytest.raises(InputError, match="sum to 1"):
+        Mixture("0.2", (("0.5", OneSided(2)),), "0.2")

@@ -749,3 +749,58 @@ def test_zero_delta_asks_for_the_pure_loss():
         assert encloses(laplace("0.2", 50).epsilon(0), mpf(10))
     assert gaussian(1).epsilon(0).lower == math.inf
     assert coordinate_loss(Laplace(2), ZERO).pure == 0
+
+
+# ── Exponential noise that may be left out or lost ──────────────────────────────────────────────
+
+WEIGHTS = [("1", "0", "0"), ("0.5", "0.5", "0"), ("0.5", "0", "0.5"), ("0", "0.25", "0.75"), ("0.3", "0.2", "0.5")]
+
+
+def one_sided_outcomes(weights, gap):
+    """The four kinds of outcomes: P's atom, below Q's start, where both are, lost. Exact masses under both laws."""
+    w, atom, lost = (read(weight) for weight in weights)
+    shared = w * mp.exp(-abs(gap))
+    if gap > 0:  # Q starts later: its density is e^gap times P's from there on
+        return [(atom, mpf(0)), (w - shared, mpf(0)), (shared, w), (lost, lost), (mpf(0), atom)]
+    return [(atom, mpf(0)), (w, shared), (mpf(0), w - shared), (lost, lost), (mpf(0), atom)]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=str)
+@pytest.mark.parametrize("gap", ["1", "-1", "0.25", "-3"])
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("epsilon", ["0", "0.2", "1", "4"])
+def test_one_sided_mixtures_against_all_outcomes(weights, gap, count, epsilon):
+    w, atom, lost = weights
+    noise = Mixture(atom, ((w, OneSided(2)),), lost)
+    loss = Loss.of_shifts(noise, [(2 * number(gap), count)])
+    with mp.workdps(40):
+        outcomes = one_sided_outcomes(weights, read(gap))
+        total = mpf(0)
+        for combined in itertools.product(outcomes, repeat=count):
+            p, q = (mp.fprod(side) for side in zip(*combined, strict=True))
+            total += max(mpf(0), p - mp.exp(read(epsilon)) * q)
+        found = loss.delta(epsilon)
+        assert abs(mpf(found.lower) - total) <= mpf("1e-4") * total + mpf("1e-15")
+        assert encloses(found, total) or abs(mpf(found.upper) - total) < mpf("1e-15")
+
+
+def test_dptext_in_three_readings():
+    # One coordinate from 0 to 1, scale 1: NaN drawn again, NaN as zero, NaN kept.
+    for zero, lost, delta in (
+        ("0", "0", 0.632120558828558),
+        ("0.5", "0", 0.816060279414279),
+        ("0", "0.5", 0.316060279414279),
+    ):
+        rest = 1 - number(zero) - number(lost)
+        loss = Loss.of_shifts(Mixture(zero, ((rest, OneSided(1)),), lost), [(number(1), 1)])
+        for epsilon in (0, 1, 50):
+            assert loss.delta(epsilon).lower == pytest.approx(delta, rel=1e-14)
+
+
+def test_epsilon_where_an_infinite_loss_ties_with_delta():
+    """A value shown with probability δ: at this very δ ε is 0, below it ∞, and 50 digits cannot tell which."""
+    loss = Loss.of_shifts(Mixture("1e-6", (), 1 - number("1e-6")), [(number(1), 1)])
+    tied = loss.epsilon("1e-6")
+    assert (tied.lower, tied.upper) == (0.0, math.inf)
+    assert loss.epsilon("0.9e-6").lower == math.inf
+    assert loss.epsilon("1.1e-6").upper == 0.0

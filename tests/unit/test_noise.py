@@ -5,7 +5,7 @@ import pytest
 
 from dpassay.errors import InputError
 from dpassay.law import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
-from dpassay.noise import NOISES, Additive, BitNoise, Choose, Flip, NoiseStage
+from dpassay.noise import NOISES, Additive, BitNoise, Choose, Flip, NoiseStage, leak, one_sided
 from dpassay.region import Ball, Bits, Categories, Everything, OneHot
 from dpassay.stages import Reach
 
@@ -142,7 +142,10 @@ def test_outputs_lie_in_the_stated_region():
         (Additive(Laplace("0.1")), "laplace(0.1)"),
         (Additive(Gaussian(2)), "gaussian(2)"),
         (Additive(OneSided(2)), "onesided(2)"),
-        (Additive(Mixture("0.5", (("0.5", OneSided(2)),))), "noise(Mixture)"),
+        (Additive(Mixture("0.5", (("0.5", OneSided(2)),))), "onesided(2, 0.5, 0)"),
+        (Additive(Mixture("0.5", (("0.5", Laplace(2)),))), "noise(Mixture)"),
+        (leak("0.25"), "leak(0.25)"),
+        (one_sided(3, 0, "0.5"), "onesided(3, 0, 0.5)"),
         (BitNoise("0.9", "0.8", "0.1"), "bits(0.9, 0.8, 0.1)"),
         (Flip("0.75"), "flip(0.75)"),
         (Choose(2), "exponential(2)"),
@@ -150,3 +153,38 @@ def test_outputs_lie_in_the_stated_region():
 )
 def test_stages_print_as_they_are_written(stage, text):
     assert str(stage) == text
+
+
+def test_one_sided_noise_with_nothing_left_out_is_plain():
+    assert one_sided(3).noise == OneSided(3)
+    assert one_sided(3, "0.25").noise == Mixture("0.25", (("0.75", OneSided(3)),))
+    both = one_sided(3, "0.25", "0.25").noise
+    assert (both.atom, float(both.lost.mid), float(both.parts[0][0].mid)) == (0.25, 0.25, 0.5)
+
+
+def test_all_left_out_or_lost_is_a_leak():
+    assert one_sided(3, "0.25", "0.75").noise == leak("0.25").noise
+    assert leak("0.25").noise == Mixture("0.25", (), "0.75")
+    with pytest.raises(InputError, match="1 together"):
+        one_sided(1, "0.6", "0.6")
+
+
+def test_a_leak_shows_a_value_or_nothing():
+    outputs = leak("0.5").run(np.tile([7.0, -2.0], (1000, 1)), np.random.default_rng(3))
+    assert all(set(column[~np.isnan(column)]) == {value} for column, value in zip(outputs.T, (7.0, -2.0), strict=True))
+    assert 0 < np.isnan(outputs).sum() < 2000
+    assert np.isnan(leak(0).run(np.ones((9, 2)), np.random.default_rng(0))).all()
+    assert (leak(1).run(np.ones((9, 2)), np.random.default_rng(0)) == 1).all()
+
+
+def test_lost_values_are_not_swamped():
+    """NaN stays NaN however large the value was; what cannot be lost can be swamped."""
+    assert Additive(OneSided(1)).reach(Reach(Everything(2))).exact
+    assert one_sided(1, "0.5").reach(Reach(Everything(2))).exact
+    assert not one_sided(1, 0, "0.5").reach(Reach(Everything(2))).exact
+
+
+def test_a_category_may_be_shown_or_not_but_not_moved():
+    assert leak("0.5").reach(Reach(Categories(3))).region == Everything(1)
+    with pytest.raises(InputError, match="onehot"):
+        one_sided(1, "0.5").reach(Reach(Categories(3)))

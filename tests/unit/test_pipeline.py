@@ -70,7 +70,7 @@ def test_flip_on_one_hot_vectors_flips_bits():
 @pytest.mark.parametrize(
     "pipeline",
     [
-        ADEPT,
+        Pipeline((Additive(Laplace(1)), Function(lambda batch: 2 * batch)), dim=2),
         Pipeline((Clip("l2", 1),), dim=2),
         Pipeline((Additive(Laplace(1)), Additive(Laplace(1))), dim=2),
         Pipeline((Dropout("0.5"), Encode(2), Additive(Laplace(1))), dim=2),

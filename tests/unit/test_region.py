@@ -21,6 +21,9 @@ from dpassay.region import (
     MinMax,
     OneHot,
     Pair,
+    Repeated,
+    Rows,
+    Sparse,
     Sphere,
 )
 from oracles import ends, holds, read
@@ -92,6 +95,39 @@ def test_a_box_with_different_sides(q):
 
 def test_a_box_in_the_largest_norm():
     assert Box(((0, 1, 3), (-2, 5, 2))).diameter(INF) == 7
+
+
+@pytest.mark.parametrize("q", NORMS)
+@pytest.mark.parametrize(("n", "ones"), [(1, 1), (4, 1), (4, 2), (4, 3), (32, 2), (5, 5)])
+def test_sparse_strings_differ_in_twice_as_many_places_as_they_have_ones(n, ones, q):
+    with mp.workdps(60):
+        precise(Sparse(n, ones).diameter(q), mpf(min(2 * ones, n)) ** inverse(q))
+
+
+@pytest.mark.parametrize("q", NORMS)
+def test_repeated_vectors_are_farther_apart_by_a_root(q):
+    with mp.workdps(60):
+        precise(Repeated(Ball(2, 3, 16), 7).diameter(q), 6 * mpf(7) ** inverse(q) * mpf(16) ** max(0, inverse(q) - 0.5))
+        precise(Repeated(Box.cube(0, 1, 2), 7).diameter(q), mpf(14) ** inverse(q))
+
+
+@pytest.mark.parametrize("q", NORMS)
+def test_rows_are_apart_by_what_one_can_move(q):
+    assert Rows(9).diameter(q) == INFINITY
+    precise(Rows(9, ("0.25", 2)).diameter(q), read("1.75"))
+    pair = Rows(3, (2, 5)).farthest(q)
+    assert (pair.first.tolist(), pair.second.tolist()) == ([5, 2, 2], [2, 2, 2])
+
+
+@pytest.mark.parametrize("limits", [(1, 0), (0, INF), (-INF, 0)])
+def test_bad_limits_of_rows_are_refused(limits):
+    with pytest.raises(InputError, match="finite limits"):
+        Rows(2, limits)
+
+
+def test_more_ones_than_bits_are_refused():
+    with pytest.raises(InputError, match="of 3 bits at most 3 can be ones, got 4"):
+        Sparse(3, 4)
 
 
 def test_everything_has_no_diameter():
@@ -307,6 +343,12 @@ def test_a_bad_finite_set_is_refused(points):
         (OneHot(3), [0.0, 1.0, 0.0], [0.0, 1.0, 1.0]),
         (OneHot(3), [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
         (Finite([[1, 2], [3, 4]]), [3.0, 4.0], [3.0, 2.0]),
+        (Sparse(3, 2), [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]),
+        (Sparse(3, 2), [0.0, 0.0, 0.0], [0.0, 0.5, 0.0]),
+        (Rows(2), [1e300, 0.0], [math.nan, 0.0]),
+        (Rows(2, (0, 1)), [1.0, 0.0], [1.0, -0.1]),
+        (Repeated(Ball(1, 1, 2), 2), [0.5, -0.5, 0.5, -0.5], [0.5, 0.5, 0.5, -0.5]),
+        (Repeated(Ball(1, 1, 2), 2), [1.0, 0.0, 1.0, 0.0], [1.0, 0.1, 1.0, 0.1]),
         (Both(Ball(2, 1, 2), Ball(1, "1.2", 2)), [0.6, 0.6], [0.7, 0.7]),
         (Everything(2), [1e300, 0.0], [INF, 0.0]),
         (Apart(2, 1, 2), [1e300, 0.0], [math.nan, 0.0]),

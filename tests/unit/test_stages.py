@@ -21,20 +21,28 @@ from dpassay.region import (
     Finite,
     MinMax,
     OneHot,
+    Repeated,
+    Rows,
+    Sparse,
     Sphere,
 )
 from dpassay.stages import (
     Binary,
+    Bloom,
     Category,
+    Clamp,
     Clip,
     Dropout,
     Encode,
     Function,
+    Hash,
     MinMaxScale,
     Normalise,
     OneHotEncode,
+    PersonRows,
     Query,
     Reach,
+    Repeat,
     Round,
     Squash,
 )
@@ -51,6 +59,8 @@ VECTOR_STAGES = [
     MinMaxScale(),
     Squash("tanh"),
     Squash("sigmoid"),
+    Clamp("-0.5", "0.75"),
+    Clamp(-2, 3),
     Round(),
 ]
 vectors = st.integers(1, 5).flatmap(
@@ -227,6 +237,8 @@ def test_all_bit_strings_come_out(integer):
         (Round(), Ball(2, 3, 2)),
         (Round(), Apart(1, 1, 2)),
         (Clip("l1", 1), Apart(1, 1, 2)),
+        (Clamp(0, 1), Ball(2, 2, 2)),  # the corner (1, 1) comes out, but not of every ball: (1, 1) needs radius √2
+        (Clamp(0, 1), Apart(1, 3, 2)),
     ],
     ids=lambda value: str(value) if not hasattr(value, "diameter") else type(value).__name__,
 )
@@ -580,6 +592,11 @@ def test_stages_that_lose_signs_and_tails_keep_nothing():
         (Clip("l2", "0.1"), "clip(l2, 0.1)"),
         (Normalise(), "normalise(l2)"),
         (MinMaxScale(), "minmax"),
+        (Clamp("-0.5", 1), "clamp(-0.5, 1)"),
+        (Repeat(3), "repeat(3)"),
+        (PersonRows(), "rows"),
+        (Hash(4), "hash(4)"),
+        (Bloom(32, 2), "bloom(32, 2)"),
         (Squash("tanh"), "squash(tanh)"),
         (Category(3), "category(3)"),
         (OneHotEncode(3), "onehot(3)"),
@@ -594,3 +611,113 @@ def test_stages_that_lose_signs_and_tails_keep_nothing():
 def test_stages_print_as_they_are_written(stage, text):
     assert str(stage) == text
     assert text.startswith(stage.name)
+
+
+# ── Clamp, rows, repeat, hashes ─────────────────────────────────────────────────────────────────
+
+
+def test_clamping_moves_to_the_nearest_value():
+    rows = np.array([[-7.0, -0.5, 0.2, 1.0, 9.0]])
+    assert Clamp("-0.5", 1).run(rows, RNG).tolist() == [[-0.5, -0.5, 0.2, 1.0, 1.0]]
+    for limits in ((1, 1), (2, 1)):
+        with pytest.raises(InputError, match="a lower limit below the upper one"):
+            Clamp(*limits)
+
+
+def test_clamping_regions():
+    assert Clamp(0, 1).reach(Reach(Everything(3))) == Reach(Box.cube(0, 1, 3))
+    assert Clamp(-2, 2).reach(Reach(Ball(2, 1, 3))) == Reach(Ball(2, 1, 3))  # nothing moves
+    assert not Clamp(0, 2).reach(Reach(Ball(2, 1, 3))).exact
+    answers = Clamp(0, 1).reach(Reach(Apart(1, 1, 3)))
+    assert (answers.region, answers.exact) == (Apart(1, 1, 3), False)  # not farther apart, perhaps nearer
+
+
+ROW_STAGES = [Clamp(0, 1), Clamp(-3, 5), Squash("tanh"), Squash("sigmoid"), Round(), Clip("l1", 1), MinMaxScale()]
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(st.lists(st.sampled_from(ROW_STAGES), max_size=3), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_rows_stay_as_close_as_a_chain_says(stages, dim, seed):
+    rng = np.random.default_rng(seed)
+    first = rng.normal(size=(60, dim)) * rng.choice([0.3, 2.0, 20.0])
+    second = first.copy()
+    second[np.arange(60), rng.integers(0, dim, 60)] = rng.normal(size=60) * 20
+    reach = PersonRows().reach(Reach(Everything(dim)))
+    for stage in stages:
+        reach, first, second = stage.reach(reach), stage.run(first, RNG), stage.run(second, RNG)
+    for q in (1, 2, INF):
+        assert np.linalg.norm(first - second, ord=q, axis=1).max() <= up(reach.region.diameter(q)) * (1 + 1e-9)
+    if isinstance(reach.region, Rows):
+        assert ((first != second).sum(axis=1) <= 1).all()
+        outputs_lie_in(reach.region, np.concatenate([first, second]))
+
+
+def test_rows_are_not_vectors_around_zero():
+    """Rows from 0 to 1 are 1 apart, and so is no pair ±1/2 of theirs: squashed, they are tanh 1 apart, not 2 tanh ½."""
+    clamped = Clamp(0, 1).reach(PersonRows().reach(Reach(Everything(3))))
+    assert clamped == Reach(Rows(3, (0, 1)))
+    squashed = Squash("tanh").reach(clamped)
+    assert squashed.exact
+    with mp.workdps(60):
+        assert holds(squashed.region.diameter(1), mp.tanh(1))
+    for stage in (Normalise(), MinMaxScale(), Clip("l1", "0.3"), Clip("l2", "0.3"), Round(), Binary(1, 1)):
+        assert not stage.reach(clamped).exact
+    assert Squash("sigmoid").reach(PersonRows().reach(Reach(Everything(2)))).region == Rows(2, (0, 1))
+    assert Clamp("0.5", 3).reach(clamped).region == Rows(3, ("0.5", 1))
+
+
+def test_repeating():
+    assert Repeat(3).run(np.array([[1.0, 2.0], [5.0, 6.0]]), RNG).tolist() == [[1, 2] * 3, [5, 6] * 3]
+    assert Repeat(3).reach(Reach(Ball(2, 1, 2))) == Reach(Repeated(Ball(2, 1, 2), 3))
+    assert Repeat(4).reach(Repeat(3).reach(Reach(Ball(2, 1, 2)))) == Reach(Repeated(Ball(2, 1, 2), 12))
+    assert not Repeat(2).reach(Reach(Everything(2), exact=False)).exact
+    for stage in (Squash("tanh"), Normalise(), MinMaxScale(), Clip("l2", "0.1")):
+        assert not stage.reach(Repeat(2).reach(Reach(Everything(2)))).exact  # copies cannot differ
+    with pytest.raises(InputError, match="cannot be repeated"):
+        Repeat(2).reach(Reach(Categories(3)))
+    for times in (0, 1.5, -1):
+        with pytest.raises(InputError, match="times must be a whole number"):
+            Repeat(times)
+
+
+@pytest.mark.parametrize(("size", "hashes"), [(1, 1), (8, 2), (5, 4), (64, 3)])
+def test_hashes_stay_in_range_and_depend_on_the_value_alone(size, hashes):
+    values = np.arange(2000.0)[:, None]
+    named = Hash(size).run(values, RNG)
+    assert named.shape == (2000, 1)
+    assert set(named.ravel()) == set(range(size))  # each is reached; the worst of 64 is missed with probability 1e-12
+    bits = Bloom(size, hashes).run(values, RNG)
+    region = Bloom(size, hashes).reach(Reach(Everything(1))).region
+    assert region == Sparse(size, hashes)
+    outputs_lie_in(region, bits)
+    assert (bits.sum(axis=1) >= 1).all()
+    np.testing.assert_array_equal(Bloom(size, hashes).run(values, np.random.default_rng(5)), bits)
+
+
+def splitmix(value, salt):
+    """The finaliser of splitmix64, in whole numbers."""
+    z = (value + 0x9E3779B97F4A7C15 * (salt + 1)) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
+def test_hashes_against_an_independent_writing():
+    values = [0, 1, 5, 12345, 2**40, 2**53 - 1]
+    batch = np.array(values, dtype=float)[:, None]
+    assert Hash(7).run(batch, RNG).ravel().tolist() == [splitmix(v, 0) % 7 for v in values]
+    for row, value in zip(Bloom(16, 3).run(batch, RNG), values, strict=True):
+        assert set(np.flatnonzero(row)) == {splitmix(value, salt) % 16 for salt in range(3)}
+
+
+def test_of_few_values_it_is_not_known_where_they_are_hashed_to():
+    assert Hash(4).reach(Reach(Everything(1))) == Reach(Categories(4))
+    assert not Hash(4).reach(Reach(Categories(9))).exact
+    assert not Bloom(8, 2).reach(Reach(Categories(9))).exact
+
+
+@pytest.mark.parametrize("row", [[0.5], [-1.0], [math.nan], [math.inf], [1.0, 2.0]])
+@pytest.mark.parametrize("stage", [Hash(4), Bloom(8, 2)], ids=str)
+def test_what_is_no_name_is_not_hashed(stage, row):
+    with pytest.raises(InputError, match="takes one whole number from 0"):
+        stage.run(np.array([row]), RNG)

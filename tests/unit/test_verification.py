@@ -70,6 +70,55 @@ ROUND_TRIPS = [
     ("clip(linf, 1) | exponential(3)", {"epsilon": 1, "delta": 1e-5, "dim": 3}, "refuted"),
     ("clip(l2, 1) | exponential(3)", {"epsilon": 6, "dim": 3}, "open"),
     ("query(linf, 1) | exponential(eps/2)", {"epsilon": 1, "dim": 10}, "proven"),
+    # clamped values, rows, lost values
+    *(
+        (
+            f"encode | clamp(0, 1) | onesided(dim/eps{lost}) | decode",
+            {"epsilon": 1, "delta": delta, "dim": dim},
+            "refuted",
+        )
+        for lost in ("", ", 1/2", ", 0, 1/2")
+        for delta in (0, "0.1")
+        for dim in (1, 32)
+    ),
+    ("encode | clamp(0, 1) | onesided(dim/eps, 0, 1/2)", {"epsilon": 1, "delta": "0.4", "dim": 32}, "proven"),
+    ("rows | leak(delta)", {"epsilon": 0, "delta": 1e-6, "dim": 10**6}, "proven"),
+    ("rows | leak(2*delta)", {"epsilon": 0, "delta": 1e-6, "dim": 10**6}, "refuted"),
+    ("category(1000) | leak(delta)", {"epsilon": 1, "delta": 1e-6}, "proven"),
+    ("category(1000) | leak(1/2)", {"epsilon": 1, "delta": 1e-6}, "refuted"),
+    ("encode | onesided(1, 0, 1/2)", {"epsilon": 1, "delta": "0.1", "dim": 4}, "refuted"),
+    ("encode | leak(1/2) | clip(l2, 1) | laplace(1)", {"epsilon": 1, "delta": "0.1", "dim": 4}, "open"),
+    ("encode | laplace(1) | leak(1/10)", {"epsilon": 1, "delta": "0.5", "dim": 1}, "proven"),
+    ("onehot(5) | onesided(1, 0, 1/2)", {"epsilon": 1, "delta": "0.4"}, "open"),
+    ("rows | clamp(0, 1) | laplace(1/eps)", {"epsilon": 1, "dim": 30}, "proven"),
+    ("rows | clamp(0, 1) | laplace(1)", {"epsilon": "0.5", "delta": "0.1", "dim": 30}, "refuted"),
+    ("rows | clamp(0, 3) | round | laplace(1)", {"epsilon": "0.5", "dim": 3}, "refuted"),
+    ("rows | squash(tanh) | gaussian(1)", {"epsilon": "0.5", "delta": 1e-6, "dim": 3}, "refuted"),
+    ("rows | clamp(0, 1) | normalise | laplace(1)", {"epsilon": 2, "dim": 3}, "open"),
+    ("rows | laplace(1)", {"epsilon": 1, "delta": "0.1", "dim": 30}, "refuted"),
+    ("query(l1, 1) | clamp(0, 10) | laplace(1/eps)", {"epsilon": 1, "dim": 4}, "proven"),
+    ("clip(l2, 1) | clamp(0, 1/2) | laplace(1)", {"epsilon": 1, "dim": 4}, "refuted"),
+    # repeated, hashed, calibrated
+    ("encode | minmax | repeat(T) | laplace(1/eps)", {"epsilon": "0.05", "dim": 768, "T": 10}, "refuted"),
+    ("query(l1, 1) | repeat(k) | laplace(k/eps)", {"epsilon": 1, "k": 5, "dim": 3}, "proven"),
+    ("query(l1, 1) | repeat(5) | laplace(5)", {"epsilon": "0.5", "delta": 1e-6, "dim": 3}, "refuted"),
+    ("clip(l2, 1) | repeat(3) | laplace(2)", {"epsilon": 1, "delta": 1e-6, "dim": 32}, "refuted"),
+    ("encode | repeat(3) | laplace(2)", {"epsilon": 1, "dim": 4}, "refuted"),
+    ("rows | clamp(0, 1) | repeat(3) | onesided(1, 1/4, 1/4)", {"epsilon": 1, "delta": "0.1", "dim": 3}, "refuted"),
+    ("clip(l2, 1) | clip(linf, 0.8) | repeat(2) | gaussian(1)", {"epsilon": 1, "delta": 1e-6, "dim": 4}, "refuted"),
+    ("normalise | repeat(2) | exponential(1)", {"epsilon": 1, "dim": 4}, "refuted"),
+    ("hash(4) | flip(exp(eps)/(exp(eps)+3))", {"epsilon": 1}, "proven"),
+    ("category(3) | hash(4) | flip(0.9)", {"epsilon": 1}, "open"),
+    ("bloom(32, 2) | flip(1-f/2)", {"epsilon": 1, "f": "0.5"}, "refuted"),
+    ("bloom(32, 6) | flip(3/4)", {"epsilon": 3, "delta": 1e-6}, "refuted"),
+    ("bloom(32, 2) | flip(3/4)", {"epsilon": "4.4"}, "proven"),
+    ("bloom(32, 2) | bits(0.9, 0.7, 0.2)", {"epsilon": 3}, "refuted"),
+    ("bloom(32, 2) | onesided(1)", {"epsilon": 3, "delta": "0.87"}, "proven"),
+    (
+        "encode | clip(l2, C) | gaussian(least_sigma(eps, delta, 2*C))",
+        {"epsilon": 1, "delta": 1e-6, "dim": 32, "C": 1},
+        "proven",
+    ),
     # word dropout
     ("dropout(0.5) | encode | minmax | laplace(1/eps)", {"epsilon": "0.05", "dim": 64}, "refuted"),
     ("dropout(0.5) | minmax | gaussian(5)", {"epsilon": 1, "delta": 1e-3, "dim": 3}, "proven"),
@@ -125,6 +174,9 @@ TAMPERED = [
     ("onehot(4) | bits(0.5, 0.4, 0.2)", {"epsilon": "0.1"}),
     ("dropout(0.5) | squash(tanh) | onesided(1)", {"epsilon": 1, "delta": "0.9", "dim": 2}),
     ("clip(l1, 1) | laplace(2/eps)", {"epsilon": 1, "dim": 3}),
+    ("rows | clamp(0, 1) | repeat(2) | onesided(1, 1/4, 1/4)", {"epsilon": 1, "delta": "0.5", "dim": 2}),
+    ("bloom(8, 2) | flip(3/4)", {"epsilon": 1}),
+    ("category(9) | leak(1/2)", {"epsilon": 1, "delta": "0.1"}),
 ]
 
 
@@ -643,3 +695,104 @@ def test_the_chain_is_as_documented():
     step = {"step": "decision", "verdict": "open"}
     written = '{"step":"decision","verdict":"open"}'
     assert chained("ab", step) == hashlib.sha256(f"ab\n{written}".encode()).hexdigest()
+
+
+# ── Lost values, rows, copies and hashes, checked on their own ──────────────────────────────────
+
+
+def tampered_at(certificate, step, path, value):
+    changed = copy.deepcopy(certificate)
+    inner = changed["steps"][step]
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return resigned(changed)
+
+
+LOSING = ("encode | clamp(0, 1) | onesided(1, 0, 1/2)", {"epsilon": 1, "delta": "0.1", "dim": 2})
+NEW = [
+    (LOSING, 2, ("high",), ["2.0", "2.0"], "clamp is not what the claim's text says: high is 2"),
+    (LOSING, 2, ("region", "sides", 0, "high"), ["2.0", "2.0"], "the region box does not follow"),
+    (LOSING, 3, ("lost",), ["0.4", "0.4"], "weights must sum to 1"),
+    (LOSING, 4, ("log_p",), ["-0.5", "-0.5"], "log_p does not follow from the pair and the noise"),
+    (("rows | leak(delta)", {"epsilon": 1, "delta": 1e-6, "dim": 9}), 1, ("exact",), False, "exact is False"),
+    (
+        ("rows | clamp(0, 1) | laplace(1)", {"epsilon": "0.5", "dim": 9}),
+        2,
+        ("region", "high"),
+        ["2.0", "2.0"],
+        "the region rows does not follow",
+    ),
+    (
+        ("rows | clamp(0, 1) | laplace(1)", {"epsilon": "0.5", "dim": 9}),
+        4,
+        ("blocks", 0, "count"),
+        9,
+        "the pair is not one of the region rows before the noise: it has 17 coordinates",
+    ),
+    (
+        ("rows | clamp(0, 1) | laplace(1)", {"epsilon": "0.5", "dim": 2}),
+        4,
+        ("blocks", 1, "y"),
+        ["1.0", "1.0"],
+        "more than one coordinate differs",
+    ),
+    (("minmax | repeat(3) | laplace(1)", {"epsilon": 1, "dim": 4}), 2, ("times",), 2, "times is 3|times is 2"),
+    (
+        ("minmax | repeat(3) | laplace(1)", {"epsilon": 1, "dim": 4}),
+        2,
+        ("region", "times"),
+        2,
+        "region repeated does not",
+    ),
+    (("bloom(8, 2) | flip(3/4)", {"epsilon": 1}), 1, ("hashes",), 3, "hashes is 3, by the text it is 2"),
+    (("bloom(8, 2) | flip(3/4)", {"epsilon": 1}), 1, ("region", "ones"), 3, "the region sparse does not follow"),
+    (("hash(4) | flip(0.9)", {"epsilon": 1}), 1, ("size",), 5, "size is 5, by the text it is 4"),
+]
+
+
+@pytest.mark.parametrize(("claim", "step", "path", "value", "complaint"), NEW)
+def test_a_false_number_of_the_new_stages_is_named(claim, step, path, value, complaint):
+    text_, given = claim
+    certificate = certify(check(text_, **given))
+    assert verify(certificate).ok
+    with pytest.raises((CertificateError, InputError), match=complaint):
+        verify(tampered_at(certificate, step, path, value))
+
+
+def test_copies_of_a_vector_must_be_alike():
+    certificate = certify(check("minmax | repeat(3) | laplace(1)", epsilon=1, dim=4))
+    blocks = certificate["steps"][4]["blocks"]
+    assert [block["count"] for block in blocks] == [3, 9]
+    blocks[0]["count"], blocks[1]["count"] = 4, 8
+    with pytest.raises(CertificateError, match="its copies differ from one another"):
+        verify(resigned(certificate))
+
+
+def test_the_text_tells_what_is_left_out_and_what_is_lost():
+    for wrong in ("onesided(1, 1/2)", "onesided(1, 0, 1/4)", "onesided(2, 0, 1/2)", "leak(1/2)", "onesided(1)"):
+        certificate = certify(check(LOSING[0], **LOSING[1]))
+        certificate["steps"][0]["pipeline"] = f"encode | clamp(0, 1) | {wrong}"
+        with pytest.raises(CertificateError, match=r"step 3 .stage.: mixture is not what the claim's text says"):
+            verify(resigned(certificate))
+
+
+def test_a_deviation_that_is_too_small_is_not_the_least():
+    pipeline = "clip(l2, 1) | gaussian(least_sigma(eps, delta, 2))"
+    certificate = certify(check(pipeline, epsilon=1, delta=1e-6, dim=3))
+    certificate["steps"][2]["sigma"] = scaled(certificate["steps"][2]["sigma"], 1 - 1e-9)
+    with pytest.raises(CertificateError, match="gaussian is not what the claim's text says: sigma is"):
+        verify(resigned(certificate))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("0", "0.1"), ("1", "1e-6"), ("10", "1e-5"), ("100", "1e-12")])
+def test_the_least_deviation(epsilon, delta):
+    found = text.read_text(f"gaussian(least_sigma({epsilon}, {delta}, 1))", {})[0].arguments["sigma"]
+    assert (found.b - found.a) <= 1e-13 * found.b
+    low, high = (
+        oracles.gaussian_delta(1 / (precisely(mpf, middle(found)) * (1 + s)), epsilon) for s in (2e-14, -2e-14)
+    )
+    assert low <= mpf(delta) <= high
+    for wrong in ("least_sigma(1)", "least_sigma(1, 0, 1)", "least_sigma(1, 1, 1)"):
+        with pytest.raises(CertificateError, match="needs least_sigma"):
+            text.read_text(f"gaussian({wrong})", {})

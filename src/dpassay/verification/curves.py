@@ -203,7 +203,7 @@ class OneSided:
 
 @dataclass(frozen=True)
 class Leak:
-    """A probability with which the first value is given away; from below only."""
+    """A probability with which the first value is given away, and no more can be told."""
 
     chance: Number
     closed: bool = True
@@ -218,8 +218,8 @@ class Leak:
         return self.chance
 
     def epsilon(self, delta: Number) -> Number:
-        """Infinite if δ is below it."""
-        return INF if self.chance.a > delta.b else ZERO
+        """Infinite if δ is below it, 0 if not; either where the digits cannot tell."""
+        return INF if self.chance.a > delta.b else ZERO if self.chance.b <= delta.a else hull(ZERO, INF)
 
 
 @dataclass(frozen=True)

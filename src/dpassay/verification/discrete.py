@@ -8,9 +8,21 @@ from dpassay.verification import lattice
 from dpassay.verification.ceilings import Pure, Worst
 from dpassay.verification.counting import MOST_IN_TABLE, EqualBits, TwoGroups
 from dpassay.verification.curves import Bits, Certain, Curve, Outcomes, Summed, TwoKinds
-from dpassay.verification.numbers import ONE, ZERO, Number, iv, largest, log, log_sum, middle, number, positive_part
+from dpassay.verification.numbers import (
+    ONE,
+    ZERO,
+    Number,
+    is_infinite,
+    iv,
+    largest,
+    log,
+    log_sum,
+    middle,
+    number,
+    positive_part,
+)
 from dpassay.verification.pairs import Block, Pair, by_parity, farthest
-from dpassay.verification.regions import INFINITE, Reach, Shape, Stage, diameter
+from dpassay.verification.regions import INFINITE, Reach, Shape, Stage, diameter, most_differing
 
 Groups = list[tuple[Number, Number, int]]  # P(1) under both laws, and how many bits
 _ALIKE = iv.mpf("1e-40")
@@ -87,6 +99,8 @@ def bit_uppers(stage: Stage, shape: Shape) -> list[Curve]:
     Noising bits alike, a string that differs in more places is worse. Otherwise each bit is replaced by a pair of
     laws that is at least as far apart as the bit is in either direction.
     """
+    if shape.kind == "sparse" and symmetric(stage):
+        return [_differing_bits(stage, most_differing(shape))]
     if shape.kind == "onehot":
         pairs = one_hot_pairs(shape.dim)
         return [Worst([bits_curve(noised_bits(stage, pair)) for pair in pairs]) if pairs else Pure(ZERO)]
@@ -97,6 +111,11 @@ def bit_uppers(stage: Stage, shape: Shape) -> list[Curve]:
     places = (("even", shape.dim - odd), ("odd", odd))
     parts = tuple((envelope(stage.numbers[key], stage.numbers["zero"]), count) for key, count in places if count)
     return [Pure(pure_of_bits(stage, shape.dim)), Summed(parts)]
+
+
+def _differing_bits(stage: Stage, count: int) -> Curve:
+    """So many bits differ and are all noised alike; which string has the 1 does not matter."""
+    return bits_curve([(stage.numbers["even"], stage.numbers["zero"], count)])
 
 
 def pure_of_bits(stage: Stage, dim: int) -> Number:
@@ -185,7 +204,11 @@ def discrete_bounds(stage: Stage, reach: Reach, passed: Sequence[Pair]) -> tuple
     shape = reach.shape
     if stage.name == "flip":
         curve = category_curve(stage, shape.count)
-        return [curve], [curve], ZERO
+        return ([curve] if reach.exact or passed else []), [curve], ZERO
+    if stage.name == "bits" and shape.kind == "sparse" and reach.exact:
+        unlike = bits_curve(noised_bits(stage, farthest(shape, 1.0)))
+        worst = _differing_bits(stage, most_differing(shape)) if symmetric(stage) else unlike
+        return [worst], bit_uppers(stage, shape), ZERO
     if stage.name == "bits":
         pairs = one_hot_pairs(shape.dim) if shape.kind == "onehot" else string_pairs(stage, shape.dim)
         shown = [bits_curve(noised_bits(stage, pair)) for pair in (pairs if reach.exact else passed)]
@@ -196,9 +219,9 @@ def discrete_bounds(stage: Stage, reach: Reach, passed: Sequence[Pair]) -> tuple
 def _chosen(stage: Stage, reach: Reach, passed: Sequence[Pair]) -> tuple[list[Curve], list[Curve], Number]:
     """The exponential mechanism: 2·rate·Δ∞ always holds, on a cube the worst pair is known."""
     shape, rate = reach.shape, stage.numbers["rate"]
-    if shape.dim == 1:
+    if shape.dim == 1 or (shape.kind == "repeated" and shape.parts[0].dim == 1):  # all scores are equal
         return [], [Pure(ZERO)], ZERO
-    if shape.kind == "everything":
+    if is_infinite(diameter(shape, INFINITE)):
         return ([Certain()] if reach.exact else []), [Certain()], ZERO
     general = Pure(2 * rate * diameter(shape, INFINITE))
     shown = [choice_curve(stage, pair) for pair in (score_pairs(stage, shape) if reach.exact else passed)]

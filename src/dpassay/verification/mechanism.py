@@ -10,21 +10,33 @@ from dpassay.verification import lattice, normal
 from dpassay.verification.ceilings import Dropped, Pure, Renyi, Worst
 from dpassay.verification.curves import Certain, Curve, Gaussian, Leak, OneSided, Summed
 from dpassay.verification.discrete import bits_curve, discrete_bounds
+from dpassay.verification.losing import losing_curve, one_sided, overlap
 from dpassay.verification.numbers import INF, ONE, ZERO, Number, hull, is_infinite, iv, largest, smallest
 from dpassay.verification.pairs import Pair, differing, distance, farthest, laplace_pairs, passed_on
-from dpassay.verification.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, diameter, root
+from dpassay.verification.regions import (
+    ADDITIVE,
+    INFINITE,
+    NOISES,
+    Reach,
+    Shape,
+    Stage,
+    diameter,
+    loses,
+    most_differing,
+    root,
+)
 
 # What is left of an output behind a stage: all of it, events far out, signs; nothing that is known behind the others.
 _KEEPS = {
     "encode": "all",
     "decode": "all",
     "squash": "all",
+    "repeat": "all",
     "round": "tails",
     "clip": "signs",
     "normalise": "signs",
     "binary": "signs",
 }
-
 
 Ends = tuple[Number, Number]
 
@@ -210,7 +222,9 @@ def _added(noises: list[Stage], reach: Reach, passed: list[Pair], keeps: str) ->
         return _additive(replace(noises[0], numbers={"sigma": iv.sqrt(square)}), reach, passed, keeps)
     each = [_additive(noise, reach, passed, keeps) for noise in noises]
     uppers = tuple(curve for bounds in each for curve in bounds.uppers)
-    if reach.shape.kind == "everything":
+    if any(loses(noise) for noise in noises):
+        return Bounds((), uppers)
+    if is_infinite(diameter(reach.shape, INFINITE)):
         return Bounds(each[0].lowers, uppers)
     if keeps not in ("all", "tails") or any(noise.name not in ("laplace", "gaussian") for noise in noises):
         return Bounds((), uppers)
@@ -221,11 +235,10 @@ def _added(noises: list[Stage], reach: Reach, passed: list[Pair], keeps: str) ->
 def _additive(stage: Stage, reach: Reach, passed: list[Pair], keeps: str) -> Bounds:
     """Noise on the coordinates of a vector."""
     shape = reach.shape
-    if shape.kind == "categories":
+    if shape.kind == "categories" and (stage.name != "mixture" or stage.parts):
         raise CertificateError(f"{stage.name} noise cannot be added to a category's name")
-    if shape.kind == "everything":
-        known = reach.exact and keeps != "nothing"
-        return Bounds((Certain(),) if known else (), (Certain(),))
+    if is_infinite(diameter(shape, INFINITE)):
+        return _unbounded(stage, reach, passed, keeps)
     pairs, worst_known = _pairs(stage, shape) if reach.exact else (passed, False)
     pairs = [pair for pair in pairs if distance(pair, INFINITE).a > 0]
     curves = [pair_curve(stage, pair) for pair in pairs]
@@ -239,6 +252,18 @@ def _additive(stage: Stage, reach: Reach, passed: list[Pair], keeps: str) -> Bou
     if keeps == "signs" and stage.name in ("laplace", "gaussian"):
         return Bounds(tuple(sign_curve(stage, pair) for pair in pairs), tuple(uppers))
     return Bounds((), tuple(uppers))
+
+
+def _unbounded(stage: Stage, reach: Reach, passed: list[Pair], keeps: str) -> Bounds:
+    """Values that nothing bounds are given away, unless every coordinate that differs is lost."""
+    if not loses(stage):
+        return Bounds((Certain(),) if reach.exact and keeps != "nothing" else (), (Certain(),))
+    shown = Leak(1 - stage.numbers["lost"] ** most_differing(reach.shape))
+    # Where a vector is scaled, one lost coordinate takes the others with it.
+    known = reach.exact and keeps in ("all", "tails")
+    pairs = passed if keeps == "all" and not reach.exact else []
+    lowers: list[Curve] = [shown] if known else [pair_curve(stage, pair) for pair in pairs]
+    return Bounds(tuple(lowers), (shown,))
 
 
 def _pairs(stage: Stage, shape: Shape) -> tuple[list[Pair], bool]:
@@ -258,7 +283,7 @@ def pair_curve(stage: Stage, pair: Pair) -> Curve:
         up = sum((gap * count for gap, count in gaps if gap.a > 0), ZERO) / stage.numbers["scale"]
         down = sum((-gap * count for gap, count in gaps if not gap.a > 0), ZERO) / stage.numbers["scale"]
         return OneSided(up, down)
-    return Leak(largest(_leak(stage, [(sign * gap, n) for gap, n in gaps]) for sign in (1, -1)))
+    return losing_curve(stage, gaps)
 
 
 def laplace_sum(shifts: list[tuple[Number, int]]) -> Summed:
@@ -269,18 +294,6 @@ def laplace_sum(shifts: list[tuple[Number, int]]) -> Summed:
         if size.b > 0:
             merged[size._mpi_] = (size, count + (merged[size._mpi_][1] if size._mpi_ in merged else 0))
     return Summed(tuple((lattice.Laplace(size), count) for size, count in merged.values()))
-
-
-def _leak(stage: Stage, gaps: list[tuple[Number, int]]) -> Number:
-    """How likely a mixture's output shows the first value: it hits the atom, or lies where the second cannot be."""
-    one_sided = all(part.name == "onesided" for _, part in stage.parts)
-    hidden = ONE
-    for gap, count in gaps:
-        shown = stage.numbers["atom"]
-        if one_sided and gap.a > 0:
-            shown += sum((w * (1 - iv.exp(-gap / part.numbers["scale"])) for w, part in stage.parts), ZERO)
-        hidden *= (1 - shown) ** count
-    return largest([ZERO, 1 - hidden])
 
 
 def _rare(stage: Stage, pairs: list[Pair]) -> Number:
@@ -315,10 +328,15 @@ def _uppers(stage: Stage, shape: Shape) -> list[Curve]:
     if stage.name == "gaussian":
         return [Gaussian(iv.mpf(diameter(shape, 2.0).b) / stage.numbers["sigma"])]
     reach = iv.mpf(diameter(shape, 1.0).b)
+    if stage.name == "onesided" and shape.kind == "sparse":
+        # Coordinates rise in no more places than there can be ones.
+        return [OneSided(iv.mpf(shape.count) / stage.numbers["scale"], ZERO)]
     if stage.name == "onesided":
         return [OneSided(reach / stage.numbers["scale"], ZERO)]
     if stage.name == "laplace":
         return [Pure(reach / stage.numbers["scale"]), *_renyi(shape, stage.numbers["scale"])]
+    if one_sided(stage):
+        return [overlap(stage, shape)]
     smooth = stage.numbers["atom"].b <= 0 and all(part.name == "laplace" for _, part in stage.parts)
     return [Pure(largest(reach / part.numbers["scale"] for _, part in stage.parts)) if smooth else Certain()]
 
@@ -326,8 +344,9 @@ def _uppers(stage: Stage, shape: Shape) -> list[Curve]:
 def _renyi(shape: Shape, scale: Number) -> list[Curve]:
     if shape.kind == "both":
         return [curve for part in shape.parts for curve in _renyi(part, scale)]
-    round_ball = shape.kind in ("ball", "sphere", "apart")
-    p = max(2.0, shape.p) if round_ball else INFINITE
+    base = shape.parts[0] if shape.kind == "repeated" else shape
+    round_ball = base.kind in ("ball", "sphere", "apart", "rows")
+    p = max(2.0, base.p) if round_ball else INFINITE
     norm = diameter(shape, p)
     if is_infinite(norm) or norm.b <= 0:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,18 @@ from dpassay.verification.numbers import (
     smallest,
     whole_part,
 )
-from dpassay.verification.regions import INFINITE, NORMS, Reach, Shape, Stage, even_pairs, power_sum, root, squash
+from dpassay.verification.regions import (
+    INFINITE,
+    NORMS,
+    Reach,
+    Shape,
+    Stage,
+    even_pairs,
+    most_differing,
+    power_sum,
+    root,
+)
+from dpassay.verification.rules import clamp, squash
 
 SLACK = iv.mpf("1e-30")
 # A pair that is spread over more coordinates is not looked at: fewer give a bound from below too.
@@ -59,6 +70,10 @@ def lies_in(pair: Pair, shape: Shape) -> str:
         even = sum(block.count for block in pair if block.parity == "even")
         if "all" in parities or even != shape.dim - shape.dim // 2:
             return "its even and odd coordinates are not half of all"
+    if shape.kind == "repeated":
+        return _copies_lie_in(pair, shape)
+    if shape.kind == "rows" and sum(count for _, count in differing(pair)) > 1:
+        return "more than one coordinate differs"
     if shape.kind == "apart":
         far = distance(pair, shape.p).a > (shape.size * (1 + SLACK)).b
         return "the two vectors are farther apart than the query allows" if far else ""
@@ -69,6 +84,18 @@ def lies_in(pair: Pair, shape: Shape) -> str:
     return ""
 
 
+def _copies_lie_in(pair: Pair, shape: Shape) -> str:
+    """Of a vector that is written down several times, each copy has the same coordinates; these stand together."""
+    if any(block.count % shape.count for block in pair):
+        return "its copies differ from one another"
+    return lies_in(tuple(replace(block, count=block.count // shape.count) for block in pair), shape.parts[0])
+
+
+def copied(pair: Pair, times: int) -> Pair:
+    """A pair of which each vector is written down so often, equal coordinates together."""
+    return tuple(replace(block, count=block.count * times) for block in pair)
+
+
 def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     if shape.kind == "both":
         return all(_inside(values, part) for part in shape.parts)
@@ -77,7 +104,7 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     if shape.kind == "sphere":
         norm = power_sum(values, 2.0)
         return bool(norm.b == 0 or abs(norm - shape.size).a <= (shape.size * SLACK).b)
-    if shape.kind == "box":
+    if shape.kind == "box" or (shape.kind == "rows" and shape.sides):
         low, high, _ = shape.sides[0]
         slack = SLACK * largest([abs(low), abs(high), ONE])
         return len(shape.sides) == 1 and all((low - slack).a <= v.b and v.a <= (high + slack).b for v, _ in values)
@@ -89,6 +116,8 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
         return bounded and (zeros == total or (zeros > 0 and ones > 0))
     if shape.kind == "bits":
         return ones + zeros == total
+    if shape.kind == "sparse":
+        return ones <= shape.count and ones + zeros == total
     if shape.kind == "onehot":
         return ones == 1 and ones + zeros == total
     if shape.kind == "categories":
@@ -114,6 +143,15 @@ def farthest(shape: Shape, q: float) -> Pair:
         return opposite(size, count, shape.dim)
     if shape.kind == "bits":
         return (Block(ONE, ZERO, shape.dim),)
+    if shape.kind == "repeated":
+        return copied(farthest(shape.parts[0], q), shape.count)
+    if shape.kind == "rows":
+        low, high = shape.sides[0][:2] if shape.sides else (ZERO, ONE)
+        return (Block(high, low, 1), *((Block(low, low, shape.dim - 1),) if shape.dim > 1 else ()))
+    if shape.kind == "sparse":
+        others = most_differing(shape) - shape.count
+        blocks = ((ONE, ZERO, shape.count), (ZERO, ONE, others), (ZERO, ZERO, shape.dim - shape.count - others))
+        return tuple(Block(*block) for block in blocks if block[2])
     if shape.kind in ("minmax", "onehot") and shape.dim > 1:
         others = shape.dim - 1 if shape.kind == "minmax" else 1
         rest = shape.dim - 1 - others
@@ -138,6 +176,12 @@ def laplace_pairs(shape: Shape) -> tuple[list[Pair], bool]:
     A larger gap in any coordinate is worse, and at equal l1 distance one coordinate is the worst; between
     those the l2 ball has no pair known to be the worst, and evenly spread ones serve from below.
     """
+    if shape.kind == "repeated":  # repeating is linear, and keeps every symmetry that these statements rest on
+        inner, known = laplace_pairs(shape.parts[0])
+        pairs = [copied(pair, shape.count) for pair in inner]
+        if any(sum(count for _, count in differing(pair)) > MOST_COORDINATES for pair in pairs):
+            return [pairs[0], *(_shortened(pair) for pair in pairs)], False
+        return pairs, known
     round_ball = shape.kind in ("ball", "sphere", "apart") and shape.dim > 1
     if round_ball and shape.p not in (1.0, INFINITE):
         counts = {4**k for k in range(shape.dim.bit_length() // 2 + 1)} | {shape.dim}
@@ -169,6 +213,9 @@ def passed_on(stages: Sequence[Stage], reaches: Sequence[Reach], position: int) 
     between = stages[start:position]
     if any(stage.name not in _CARRY for stage in between):
         return []
+    copies = any(reach.shape.kind == "repeated" for reach in reaches[start:position])
+    if copies and any(stage.name == "binary" for stage in between):
+        return []  # copies stand together in a pair, and places in a bit string have a parity
     shape = reaches[start].shape
     sources = [farthest(shape, q) for q in (1.0, 2.0, INFINITE)]
     if shape.kind == "everything":
@@ -183,13 +230,18 @@ def passed_on(stages: Sequence[Stage], reaches: Sequence[Reach], position: int) 
     return found
 
 
-_CARRY = ("clip", "normalise", "minmax", "squash", "round", "binary", "dropout", "encode", "decode")
+_CARRY = (
+    *("clip", "normalise", "minmax", "squash", "clamp", "repeat", "round", "binary"),
+    *("dropout", "encode", "decode"),
+)
 
 
 def _carried(stage: Stage, pair: Pair) -> Pair | None:
     """A pair behind a stage; none where rounding cannot be decided."""
     if stage.name in ("dropout", "encode", "decode"):  # a function may also do nothing
         return pair
+    if stage.name == "repeat":
+        return copied(pair, stage.wholes["times"])
     if stage.name == "binary":
         return _written_in_bits(stage, pair)
     sides = [_carried_side(stage, [(getattr(b, side), b.count) for b in pair]) for side in ("x", "y")]
@@ -213,6 +265,8 @@ def _carried_side(stage: Stage, values: list[tuple[Number, int]]) -> list[Number
         if (high - low).b == 0:
             return [ZERO] * len(plain)
         return [_unit((value - low) / (high - low)) for value in plain]
+    if stage.name == "clamp":
+        return [clamp(value, stage.numbers["low"], stage.numbers["high"]) for value in plain]
     if stage.name == "squash":
         return [squash(stage.words["kind"], value) for value in plain]
     rounded = [_nearest(value) for value in plain]

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import InputError
-from dpassay.verification.fields import MOST_STEPS, STEPS, VERDICTS, Reader, Step
+from dpassay.verification.fields import MOST_STEPS, STEPS, VERDICTS, Step
+from dpassay.verification.forms import Reader
 
 SCHEMA = "dpassay/certificate/1"
 LARGEST_FILE = 20_000_000  # bytes

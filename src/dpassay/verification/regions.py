@@ -6,8 +6,8 @@ distance in an lp ball of radius r in n dimensions is 2r·n^max(0, 1/q − 1/p).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dpassay.verification.numbers import (
@@ -17,13 +17,11 @@ from dpassay.verification.numbers import (
     Number,
     close,
     hull,
-    is_infinite,
     iv,
     largest,
     middle,
     number,
     smallest,
-    whole_part,
 )
 
 INFINITE = float("inf")
@@ -49,7 +47,7 @@ class Shape:
     size: Number = ZERO  # a ball's radius, a query's distance
     sides: tuple[tuple[Number, Number, int], ...] = ()
     parts: tuple[Shape, ...] = ()
-    count: int = 0  # how many categories
+    count: int = 0  # how many categories, ones of a sparse string, or copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +111,12 @@ def diameter(shape: Shape, q: float) -> Number:
         return shape.size * spread(shape.dim, shape.p, q)
     if shape.kind == "box":
         return power_sum([(high - low, count) for low, high, count in shape.sides], q)
+    if shape.kind == "rows":  # one coordinate differs
+        return shape.sides[0][1] - shape.sides[0][0] if shape.sides else INF
+    if shape.kind == "repeated":
+        return diameter(shape.parts[0], q) * root(shape.count, q)
+    if shape.kind == "sparse":
+        return root(most_differing(shape), q)
     if shape.kind == "both":
         at_most = smallest(diameter(part, q) for part in shape.parts)
         return hull(largest(2 * size * root(count, q) for size, count in even_pairs(shape)), at_most)
@@ -123,6 +127,22 @@ def diameter(shape: Shape, q: float) -> Number:
     if shape.kind == "categories":
         return iv.mpf(shape.count - 1)
     return INF if shape.kind == "everything" else ZERO
+
+
+def most_differing(shape: Shape) -> int:
+    """In how many coordinates two neighbours can differ, at most."""
+    if shape.kind == "repeated":
+        return shape.count * most_differing(shape.parts[0])
+    if shape.kind == "sparse":
+        return min(2 * shape.count, shape.dim)
+    if shape.kind == "onehot":
+        return min(2, shape.dim) if shape.dim > 1 else 0
+    return 1 if shape.kind == "rows" else shape.dim
+
+
+def loses(stage: Stage) -> bool:
+    """Whether a coordinate may be lost, value and all."""
+    return stage.name == "mixture" and bool(stage.numbers["lost"].b > 0)
 
 
 def even_pairs(shape: Shape) -> list[tuple[Number, int]]:
@@ -143,8 +163,12 @@ def largest_norm(shape: Shape, q: float) -> Number:
     """The largest lq norm of a vector."""
     if shape.kind in ("ball", "sphere"):
         return shape.size * spread(shape.dim, shape.p, q)
-    if shape.kind == "box":
+    if shape.kind == "box" or (shape.kind == "rows" and shape.sides):
         return power_sum([(largest([abs(low), abs(high)]), count) for low, high, count in shape.sides], q)
+    if shape.kind == "repeated":
+        return largest_norm(shape.parts[0], q) * root(shape.count, q)
+    if shape.kind == "sparse":
+        return root(shape.count, q)
     if shape.kind == "both":
         return smallest(largest_norm(part, q) for part in shape.parts)
     if shape.kind == "bits":
@@ -164,7 +188,7 @@ def contains(outer: Shape, inner: Shape) -> bool:
         return all(contains(part, inner) for part in outer.parts)
     if outer.kind == "ball":
         return bool(largest_norm(inner, outer.p).b <= (outer.size * (1 + _TOUCHING)).b)
-    if outer.kind == "box":
+    if outer.kind == "box" or (outer.kind == inner.kind == "rows" and outer.sides):
         low, high = _range(inner)
         slack = _TOUCHING * largest([abs(low), abs(high)])
         return all((a - slack).a <= low.a and high.b <= (b + slack).b for a, b, _ in outer.sides)
@@ -173,9 +197,11 @@ def contains(outer: Shape, inner: Shape) -> bool:
 
 def _range(shape: Shape) -> tuple[Number, Number]:
     """The least and the largest value that a coordinate can have."""
-    if shape.kind == "box":
+    if shape.kind == "box" or (shape.kind == "rows" and shape.sides):
         return smallest(low for low, _, _ in shape.sides), largest(high for _, high, _ in shape.sides)
-    if shape.kind in ("bits", "minmax", "onehot"):
+    if shape.kind == "repeated":
+        return _range(shape.parts[0])
+    if shape.kind in ("bits", "minmax", "onehot", "sparse"):
         return ZERO, ONE
     limit = largest_norm(shape, INFINITE)
     return -limit, limit
@@ -208,152 +234,3 @@ def equal_sets(mine: Shape, theirs: Shape) -> bool:
         and any(same(mine, part) for part in theirs.parts)
         and all(contains(part, mine) for part in theirs.parts)
     )
-
-
-def after(stage: Stage, before: Reach, dim: int) -> Reach:
-    """What can come out of a stage, given what comes in.
-
-    Behind noise only what swamps it is surely reached: every direction, far out, by one more stage.
-    """
-    found = _after(stage, before, dim)
-    if not before.far and stage.name not in NOISES:
-        return found
-    swamping = before.shape.kind == "everything" and stage.name in _SWAMPED
-    return replace(found, exact=found.exact and before.exact and swamping, far=True)
-
-
-_SWAMPED = (*ADDITIVE, "round", "encode", "decode", "clip", "normalise", "minmax", "squash")
-
-
-def _after(stage: Stage, before: Reach, dim: int) -> Reach:
-    shape = before.shape
-    rules: dict[str, Callable[[Stage, Reach], Reach]] = {
-        "clip": _clipped,
-        "normalise": _normalised,
-        "minmax": _minmaxed,
-        "squash": _squashed,
-        "binary": _in_bits,
-        "round": _rounded,
-    }
-    if stage.name in rules:
-        return rules[stage.name](stage, before)
-    if stage.name in ("encode", "decode"):
-        # Any function, the worst one; but of a constant every function makes a constant.
-        size = dim if stage.name == "encode" else shape.dim
-        constant = diameter(shape, INFINITE).b <= 0
-        return Reach(cube(ZERO, ZERO, size) if constant else everything(size), before.exact)
-    if stage.name == "dropout":
-        return before
-    if stage.name == "query":
-        return Reach(Shape("apart", shape.dim, NORMS[stage.words["norm"]], stage.numbers["distance"]), True)
-    if stage.name == "category":
-        return Reach(Shape("categories", 1, count=stage.wholes["size"]), before.exact)
-    if stage.name == "onehot":
-        return Reach(Shape("onehot", stage.wholes["size"]), before.exact)
-    return _noised(stage, before)
-
-
-def _noised(stage: Stage, before: Reach) -> Reach:
-    shape = before.shape
-    if stage.name == "exponential":
-        return Reach(Shape("categories", 1, count=shape.dim), False)
-    if stage.name == "flip":
-        return Reach(shape, False)
-    if stage.name == "bits":
-        return Reach(Shape("bits", shape.dim), False)
-    # Values without a bound can swamp the noise, so nothing changes for them.
-    return Reach(everything(shape.dim), before.exact and shape.kind == "everything")
-
-
-def _at_least(first: Number, second: Number) -> bool:
-    """Whether the first is as large as the second, taking what 40 digits cannot tell apart as equal."""
-    return bool((first * (1 + iv.mpf(SAME))).b >= second.a)
-
-
-def _clipped(stage: Stage, before: Reach) -> Reach:
-    """Scaling down keeps every vector's direction, so a set that contains 0 and is star-shaped is cut, no more."""
-    shape, p, radius = before.shape, NORMS[stage.words["norm"]], stage.numbers["radius"]
-    ball = Shape("ball", shape.dim, p, radius)
-    if shape.kind == "everything":
-        return Reach(ball, before.exact)
-    if shape.kind == "apart":
-        return _clipped_answers(shape, ball, before.exact)
-    if _at_least(radius, largest_norm(shape, p)):
-        return before
-    if shape.kind == "ball" and shape.p == p:
-        return Reach(ball, before.exact)
-    if shape.kind == "ball":
-        inside = _at_least(shape.size, largest_norm(ball, shape.p))
-        return Reach(ball if inside else Shape("both", shape.dim, parts=(shape, ball)), before.exact)
-    wide = shape.kind == "box" and all(
-        _at_least(-low, radius) and _at_least(high, radius) for low, high, _ in shape.sides
-    )
-    return Reach(ball, before.exact and wide)
-
-
-def _clipped_answers(shape: Shape, ball: Shape, exact: bool) -> Reach:
-    """Clipping in l2 never moves two vectors apart in l2; in any norm it at most doubles their distance."""
-    if ball.p == shape.p == 2:
-        return Reach(shape if _at_least(2 * ball.size, shape.size) else ball, exact)
-    if ball.p == shape.p:
-        return Reach(replace(shape, size=2 * smallest([shape.size, ball.size])), False)
-    return Reach(ball, False)
-
-
-def _every_direction(shape: Shape) -> bool:
-    """Whether two vectors of any two directions lie in the set, and neighbours can have them."""
-    if shape.kind == "box":
-        return all(low.b < 0 and high.a > 0 for low, high, _ in shape.sides)
-    return shape.kind in ("everything", "ball", "both", "apart", "sphere")
-
-
-def _normalised(stage: Stage, before: Reach) -> Reach:
-    shape = before.shape
-    return Reach(Shape("sphere", shape.dim, 2.0, ONE), before.exact and _every_direction(shape))
-
-
-def _minmaxed(stage: Stage, before: Reach) -> Reach:
-    """Shift and scale do not matter, so any set with an interior gives all of them."""
-    shape = before.shape
-    full = shape.kind == "box" and len(shape.sides) == 1 and shape.sides[0][0].b < shape.sides[0][1].a
-    whole = _every_direction(shape) or shape.kind == "minmax" or full
-    return Reach(Shape("minmax", shape.dim), before.exact and whole)
-
-
-def squash(kind: str, value: Number) -> Number:
-    """tanh or the sigmoid, both rising."""
-    scaled = 2 * value if kind == "tanh" else value
-    ends = [1 / (1 + iv.exp(-iv.mpf(end))) for end in (scaled.a, scaled.b)]
-    sigmoid = hull(*ends)
-    return 2 * sigmoid - 1 if kind == "tanh" else sigmoid
-
-
-def _squashed(stage: Stage, before: Reach) -> Reach:
-    shape, kind = before.shape, stage.words["kind"]
-    whole = cube(-ONE if kind == "tanh" else ZERO, ONE, shape.dim)
-    if shape.kind == "everything":
-        return Reach(whole, before.exact)
-    if shape.kind == "box":
-        sides = tuple((squash(kind, low), squash(kind, high), n) for low, high, n in shape.sides)
-        return Reach(replace(shape, sides=sides), before.exact)
-    limit = largest_norm(shape, INFINITE)
-    if is_infinite(limit):
-        return Reach(whole, False)
-    all_corners = shape.kind == "ball" and shape.p == INFINITE
-    return Reach(cube(squash(kind, -limit), squash(kind, limit), shape.dim), before.exact and all_corners)
-
-
-def _in_bits(stage: Stage, before: Reach) -> Reach:
-    length = 1 + stage.wholes["integer"] + stage.wholes["fraction"]
-    return Reach(Shape("bits", before.shape.dim * length), before.exact and before.shape.kind == "everything")
-
-
-def _rounded(stage: Stage, before: Reach) -> Reach:
-    shape = before.shape
-    if shape.kind in ("bits", "onehot", "categories"):
-        return before
-    limit = largest_norm(shape, INFINITE)
-    if is_infinite(limit):
-        return Reach(everything(shape.dim), before.exact and shape.kind == "everything", far=True)
-    whole = whole_part(limit + number("0.5"))
-    return Reach(cube(iv.mpf(-whole), iv.mpf(whole), shape.dim), False)

@@ -13,7 +13,8 @@ from dpassay.verification.fields import Bounded, Claim, Decision, Holds, Repair,
 from dpassay.verification.mechanism import Bounds, Ends, analyse
 from dpassay.verification.numbers import INF, Number, iv, largest, show, smallest
 from dpassay.verification.reading import Certificate
-from dpassay.verification.regions import NOISES, Reach, Stage, after, contains, equal_sets, everything
+from dpassay.verification.regions import NOISES, Reach, Stage, contains, equal_sets, everything
+from dpassay.verification.rules import after
 from dpassay.verification.text import Call, disagreement, read_text
 from dpassay.verification.witness import check_event, check_pair
 
@@ -259,17 +260,18 @@ def _proves(bounds: Bounds, step: Repair) -> bool:
 def _check_order(stages: list[Stage] | tuple[Stage, ...], index: int, before: Reach) -> None:
     """Stages that make sense in some places only."""
     stage = stages[index]
-    if stage.name == "query" and index:
-        raise CertificateError("query must be the first stage")
+    if stage.name in ("query", "rows") and index:
+        raise CertificateError(f"{stage.name} must be the first stage")
     if stage.name == "dropout" and any(earlier.name != "dropout" for earlier in stages[:index]):
         raise CertificateError("dropout must come before all other stages")
-    allowed = {"bits": ("bits", "onehot"), "flip": ("categories",)}.get(stage.name)
+    allowed = {"bits": ("bits", "onehot", "sparse"), "flip": ("categories",)}.get(stage.name)
     if allowed and before.shape.kind not in allowed:
         raise CertificateError(f"{stage.name} cannot work on the region {before.shape.kind}")
     if stage.name == "flip" and stage.wholes["size"] != before.shape.count:
         raise CertificateError(f"flip is for {stage.wholes['size']} categories, but there are {before.shape.count}")
-    needs_vectors = ("laplace", "gaussian", "onesided", "mixture", "exponential")
-    if stage.name in needs_vectors and before.shape.kind == "categories":
+    names = ("laplace", "gaussian", "onesided", "exponential", "repeat")
+    needs_vectors = stage.name in names or (stage.name == "mixture" and bool(stage.parts))
+    if needs_vectors and before.shape.kind == "categories":
         raise CertificateError(f"{stage.name} cannot work on a category's name")
 
 

@@ -1,7 +1,7 @@
 """A reader of a pipeline's text of its own: do the recorded stages say what the claim's text says?
 
 Stages are separated by |; their arguments are l1, l2, linf, tanh, sigmoid, or formulas with + − * / ^, brackets,
-exp, ln, sqrt, pi and the names that the claim gives values to. Nothing is evaluated as code.
+exp, ln, sqrt, least_sigma, pi and the names that the claim gives values to. Nothing is evaluated as code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
-from dpassay.verification.numbers import Number, close, is_decimal, iv, middle, show
+from dpassay.verification.normal import gaussian_delta
+from dpassay.verification.numbers import ONE, ZERO, Number, close, hull, is_decimal, iv, middle, show
 from dpassay.verification.regions import NORMS, Shape, Stage
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\*\*|[|(),=+\-*/^])")
@@ -31,13 +32,18 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
     "dropout": ("mu",),
     "laplace": ("scale",),
     "gaussian": ("sigma",),
-    "onesided": ("scale",),
+    "onesided": ("scale", "zero", "lost"),
+    "leak": ("chance",),
+    "clamp": ("low", "high"),
+    "repeat": ("times",),
+    "hash": ("k",),
+    "bloom": ("k", "hashes"),
     "flip": ("keep",),
     "bits": ("even", "odd", "zero"),
     "exponential": ("rate",),
     "noise": ("",),  # how a noise that the text form does not know is written
 }
-_PLAIN = ("encode", "minmax", "round", "decode")
+_PLAIN = ("encode", "minmax", "round", "rows", "decode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,12 @@ class _Text:
             if (token == "exp" and abs(value).b > _LARGEST_LOG) or (token != "exp" and not value.a > 0):
                 raise CertificateError(f"the pipeline's text takes {token} of {show(value)}")
             return _FUNCTIONS[token](value)
+        if token == "least_sigma" and self.take("("):
+            values = [self.sum()]
+            while self.take(","):
+                values.append(self.sum())
+            self.need(")")
+            return _least_sigma(*values)
         if token in self.values:
             return self.values[token]
         if is_decimal(token.lstrip(".") and token.rstrip(".").replace("E", "e")):
@@ -158,6 +170,22 @@ class _Text:
         if re.fullmatch(r"\.[0-9]{1,400}([eE][+-]?[0-9]{1,4})?", token):
             return iv.mpf(f"0{token}")
         raise CertificateError(f"the pipeline's text uses {token[:40]!r}, which the claim gives no value to")
+
+
+def _least_sigma(*values: Number) -> Number:
+    """The least deviation of normal noise for epsilon, delta and an l2 distance, to about 14 digits."""
+    if len(values) != 3 or not (values[0].a >= 0 and values[1].a > 0 and values[1].b < 1 and values[2].a > 0):
+        raise CertificateError("the pipeline's text needs least_sigma(epsilon, delta, distance), delta and it positive")
+    epsilon, delta, distance = values
+    low = high = 1.0
+    while gaussian_delta(epsilon, 1 / iv.mpf(high)).b > delta.a:
+        low, high = high, 2 * high
+    while gaussian_delta(epsilon, 1 / iv.mpf(low)).b <= delta.a:
+        low, high = low / 2, low
+    while high - low > 1e-15 * high and low < (low + high) / 2 < high:
+        half = (low + high) / 2
+        low, high = (low, half) if gaussian_delta(epsilon, 1 / iv.mpf(half)).b <= delta.a else (half, high)
+    return distance * hull(iv.mpf(low), iv.mpf(high) * (1 + iv.mpf("1e-14")))
 
 
 def _raised(base: Number, exponent: Number) -> Number:
@@ -184,6 +212,10 @@ def disagreement(call: Call, stage: Stage, before: Shape) -> str:
     if name == "noise":
         known = {"OneSided": "onesided", "Mixture": "mixture"}.get(str(given.get("")), "")
         return "" if known == stage.name else f"the text says {given.get('')}"
+    if name == "leak" or (name == "onesided" and stage.name == "mixture"):
+        return _other_mixture(given, stage)
+    if name == "onesided":  # nothing is left out, nothing lost
+        given = {key: value for key, value in given.items() if key == "scale" or not _is_zero(value)}
     if name == "flip" and before.kind != "categories":
         name, keep = "bits", given.pop("keep", "")
         given |= {"even": keep, "odd": keep, "zero": keep if isinstance(keep, str) else 1 - keep}
@@ -206,4 +238,29 @@ def disagreement(call: Call, stage: Stage, before: Shape) -> str:
                 return f"{key} is {value if isinstance(value, str) else show(value)}, the text says {wanted}"
         elif not close(value, wanted, _AGREE):
             return f"{key} is {show(value)}, by the text it is {show(wanted)}"
+    return ""
+
+
+def _is_zero(value: Number | str) -> bool:
+    return not isinstance(value, str) and bool(value.a == 0 and value.b == 0)
+
+
+def _other_mixture(given: Mapping[str, Number | str], stage: Stage) -> str:
+    """How a recorded mixture differs from leak(chance) or onesided(scale, zero, lost), or nothing."""
+    if stage.name != "mixture" or any(isinstance(value, str) for value in given.values()):
+        return "the text says another noise"
+    if "chance" in given:
+        zero, lost, scale = given["chance"], ONE - given["chance"], None
+    else:
+        zero, lost, scale = given.get("zero", ZERO), given.get("lost", ZERO), given.get("scale")
+    rest = ONE - zero - lost if scale is not None else ZERO
+    wanted = [("atom", zero, stage.numbers["atom"]), ("lost", lost, stage.numbers["lost"])]
+    for weight, part in stage.parts:
+        wanted += [("weight", rest, weight), ("scale", scale, part.numbers.get("scale"))]
+    surely = rest.a > iv.mpf(_AGREE).b
+    if len(stage.parts) > 1 or (surely and not stage.parts) or any(part.name != "onesided" for _, part in stage.parts):
+        return "the text says another noise"
+    for key, mine, theirs in wanted:
+        if mine is None or not (close(theirs, mine, _AGREE) or abs(theirs - mine).b < iv.mpf(_AGREE).b):
+            return f"{key} is {show(theirs)}, the text says otherwise"
     return ""

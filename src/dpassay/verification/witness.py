@@ -11,6 +11,7 @@ from dpassay.verification.ceilings import before_dropout
 from dpassay.verification.counting import EqualBits, loss_above
 from dpassay.verification.discrete import choice_chances, noised_bits
 from dpassay.verification.fields import Claim, Witness
+from dpassay.verification.losing import leak
 from dpassay.verification.mechanism import (
     chance_above_zero,
     dropped,
@@ -31,6 +32,7 @@ _BITS = "each bit takes the value that speaks most for the first string"
 _CATEGORY = "the first category is put out"
 _OTHER = "the second category is put out"
 _BELOW = "some coordinate lies below the second value, which the second value cannot give"
+_IMPOSSIBLE = "an output that the second value cannot give"
 _CHOICE = "the first output is chosen"
 _COPY = "the output that the first value gives"
 
@@ -129,6 +131,8 @@ def _event(witness: Witness, claim: Claim, noise: Stage | None, mu: Number) -> t
     if event == _BELOW and noise is not None and name == "onesided":
         rise = sum((gap * count for gap, count in differing(pair) if gap.a > 0), ZERO)
         return (log(1 - iv.exp(-rise / noise.numbers["scale"])), -INF), True
+    if event == _IMPOSSIBLE and noise is not None and name == "mixture":
+        return (log(leak(noise, differing(pair))), -INF), True
     if event == _CHOICE and noise is not None and name == "exponential":
         p, q = choice_chances(noise, pair)[0]
         count = iv.mpf(pair[0].count)

@@ -1,0 +1,73 @@
+"""Which pair is the worst: where a theorem says so, and that no other pair of the region beats it."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dpassay.enclosure import down, number, up
+from dpassay.law import Gaussian, Laplace, Noise, OneSided
+from dpassay.loss import Loss
+from dpassay.region import Ball, Bits, Both, Box, MinMax, OneHot, Pair, Region, Repeated, Rows, Sparse
+from dpassay.worst import MOST_COORDINATES, most_differing, worst_is_known, worst_pairs
+
+
+def test_where_the_worst_pair_is_known() -> None:
+    assert worst_is_known(Laplace(1), Box.cube(0, 1, 5))
+    assert worst_is_known(Laplace(1), Ball(1, 1, 5))
+    assert not worst_is_known(Laplace(1), Ball(2, 1, 5))
+    assert worst_is_known(Laplace(1), Ball(2, 1, 1))
+    assert worst_is_known(Gaussian(1), Ball(2, 1, 5))
+    assert not worst_is_known(Gaussian(1), Both(Ball(2, 1, 5), Ball(math.inf, 0.5, 5)))
+
+
+def test_repeating_keeps_what_is_known() -> None:
+    assert worst_is_known(Laplace(1), Repeated(Ball(1, 1, 5), 3))
+    assert worst_is_known(Gaussian(1), Repeated(Ball(2, 1, 5), 3))
+    assert not worst_is_known(Laplace(1), Repeated(Ball(2, 1, 5), 3))
+    assert not worst_is_known(OneSided(1), Repeated(Box.cube(0, 1, 5), 3))
+    assert not worst_is_known(Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES))  # too many for a lattice
+    pairs, _ = worst_pairs(Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES))
+    assert min(sum(b.count for b in pair.blocks if b.x != b.y) for pair in pairs) == MOST_COORDINATES
+
+
+def curve(noise: Noise, first: np.ndarray, second: np.ndarray, epsilon: str) -> float:
+    pair = Pair.of(first, second)
+    losses = [Loss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in pair.blocks]) for s in (1, -1)]
+    return max(down(loss.delta_number(number(epsilon))) for loss in losses)
+
+
+STRINGS = [np.array(s, dtype=float) for s in itertools.product((0, 1), repeat=4)]
+SETS: list[tuple[Region, list[np.ndarray]]] = [
+    (Sparse(4, 1), [s for s in STRINGS if s.sum() <= 1]),
+    (Sparse(4, 3), [s for s in STRINGS if s.sum() <= 3]),
+    (Bits(4), STRINGS),
+    (OneHot(4), list(np.eye(4))),
+    (MinMax(2), [np.array(v) for v in ([0.0, 1.0], [1.0, 0.0], [0.0, 0.0])]),
+]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("noise", [Laplace(2), Gaussian(1), OneSided(3)], ids=lambda n: type(n).__name__)
+@pytest.mark.parametrize(("region", "points"), SETS, ids=lambda v: type(v).__name__)
+def test_no_other_pair_is_worse(region: Region, points: list[np.ndarray], noise: Noise, times: int) -> None:
+    repeated = Repeated(region, times) if times > 1 else region
+    if not worst_is_known(noise, repeated):
+        pytest.skip("no theorem names the worst pair here")
+    (worst, *_), _ = worst_pairs(noise, repeated)
+    for epsilon in ("0", "0.3", "1.2"):
+        losses = [Loss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in worst.blocks]) for s in (1, -1)]
+        most = max(up(loss.delta_number(number(epsilon))) for loss in losses)
+        for one, other in itertools.combinations(points, 2):
+            # Lattices know δ to four digits.
+            assert curve(noise, np.tile(one, times), np.tile(other, times), epsilon) <= most * (1 + 1e-4)
+
+
+def test_how_many_coordinates_can_differ() -> None:
+    assert most_differing(Rows(9, (0, 1))) == 1
+    assert most_differing(Sparse(9, 3)) == 6
+    assert most_differing(OneHot(9)) == 2
+    assert most_differing(OneHot(1)) == 0
+    assert most_differing(Repeated(Sparse(9, 3), 4)) == 24
+    assert most_differing(Box.cube(0, 1, 9)) == 9
