@@ -219,7 +219,8 @@ def with_thresholds(guesser: Guesser, exact: Sequence[Scores], aim: Aim) -> Rule
     right = below[0][:, None] + above[1][None, :]
     wrong = below[1][:, None] + above[0][None, :]
     smooth = None
-    if aim.runs and len(cuts) > 2 and aim.spreads:
+    scored = 2 * len(pooled) > total  # a curve through the scores of a few runs says nothing of the others
+    if aim.runs and len(cuts) > 2 and aim.spreads and scored:
         smooth = _smooth(cuts, below, above, (len(first), len(second)), aim.spreads)
     promise = np.where(low[:, None] < high[None, :], _promise(right, wrong, total, aim, smooth), -np.inf)
     i, j = np.unravel_index(int(promise.argmax()), promise.shape)
