@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betainccinv, betaln, xlog1py
+from scipy.special import betainc, betainccinv, betaincinv, betaln, xlog1py
 
 from dpassay.errors import InputError
 
@@ -29,6 +29,18 @@ def check_alpha(alpha: float) -> float:
     if not isinstance(alpha, int | float) or not 0 < alpha < 1:
         raise InputError(f"alpha is an error probability: it must lie strictly between 0 and 1, got {alpha}")
     return float(alpha)
+
+
+def proportion_interval(successes: int, runs: int, alpha: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval for a probability: it misses the truth with probability α at most.
+
+    >>> low, high = proportion_interval(0, 10, 0.05)
+    >>> low, round(high, 4)
+    (0.0, 0.3085)
+    """
+    low = float(betaincinv(successes, runs - successes + 1, alpha / 2)) if successes else 0.0
+    high = float(betaincinv(successes + 1, runs - successes, 1 - alpha / 2)) if successes < runs else 1.0
+    return low, high
 
 
 @dataclass

@@ -1,0 +1,143 @@
+"""What a reproduction gives: data, a figure, what was published, what we get, how far apart, and what was found.
+
+It is written as CSV, JSON, SVG, PDF, PNG and a short text. The JSON comes last: where it is there, all is.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCHEMA = "dpassay/reproduction/1"
+SUFFIXES = ("csv", "svg", "pdf", "png", "md", "json")
+# Okabe and Ito's colours, told apart by colour-blind readers; lines differ in dashes too, for print in black.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+STYLE = {
+    **{"svg.hashsalt": "dpassay", "svg.fonttype": "none", "font.size": 9, "font.family": "sans-serif"},
+    **{"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "lines.linewidth": 1.4},
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One published number beside ours; `error` is the standard error of the one that was sampled."""
+
+    what: str
+    published: float
+    ours: float
+    error: float = math.nan
+
+    @property
+    def apart(self) -> float:
+        """How far apart they are, in standard errors; NaN where nothing was sampled."""
+        return 0.0 if self.published == self.ours else (self.published - self.ours) / self.error
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one reproduction gives."""
+
+    rows: Sequence[Mapping[str, Any]]
+    draw: Callable[[Any], None]
+    caption: str
+    published: str
+    found: Sequence[str] = ()
+    comparisons: Sequence[Comparison] = ()
+    size: tuple[float, float] = (6.4, 4.0)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a reproduction is made: runs where something is sampled (None: its own number), and the seed."""
+
+    runs: int | None = None
+    seed: int = 0
+    progress: Callable[[float], None] = field(default=lambda share: None, compare=False)
+
+
+def save(result: Result, name: str, folder: Path, parameters: Mapping[str, Any]) -> list[Path]:
+    """Write all files of a result, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {"csv": _csv(result.rows).encode(), **_pictures(result), "md": _words(result, name).encode()}
+    data = {"schema": SCHEMA, "name": name, **parameters, "caption": result.caption, "found": list(result.found)}
+    data["rows"] = [{key: _plain(value) for key, value in row.items()} for row in result.rows]
+    written["json"] = (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    paths = []
+    for suffix in SUFFIXES:
+        path = folder / f"{name}.{suffix}"
+        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            partial.write_bytes(written[suffix])
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        paths.append(path)
+    return paths
+
+
+def finished(name: str, folder: Path, parameters: Mapping[str, Any]) -> bool:
+    """Whether a folder holds this reproduction, made with these parameters."""
+    try:
+        data = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    whole = all((folder / f"{name}.{suffix}").is_file() for suffix in SUFFIXES)
+    return whole and isinstance(data, dict) and all(data.get(key) == value for key, value in parameters.items())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: "" if _plain(value) is None else _plain(value) for key, value in row.items()})
+    return text.getvalue()
+
+
+def _pictures(result: Result) -> dict[str, bytes]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: Any = STYLE
+    with mpl.rc_context(style):
+        figure = Figure(figsize=result.size, layout="constrained")
+        result.draw(figure)
+        pictures = {}
+        for suffix in ("svg", "pdf", "png"):
+            file = io.BytesIO()
+            dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}
+            figure.savefig(file, format=suffix, metadata=dates[suffix], dpi=160)
+            pictures[suffix] = file.getvalue()
+    return pictures
+
+
+def _words(result: Result, name: str) -> str:
+    parts = [f"# {name}", f"![{name}]({name}.svg)", result.caption, "## Published", result.published]
+    if result.comparisons:
+        parts += ["## Published and ours", _compared(result.comparisons)]
+    if result.found:
+        parts += ["## Found on the way", "\n".join(f"- {sentence}" for sentence in result.found)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _compared(comparisons: Sequence[Comparison]) -> str:
+    lines = ["| what | published | ours | apart |", "|---|---|---|---|"]
+    for c in comparisons:
+        apart = "" if math.isnan(c.apart) else f"{c.apart:+.2f} standard errors"
+        lines.append(f"| {c.what} | {c.published:.6g} | {c.ours:.6g} | {apart} |")
+    return "\n".join(lines)
