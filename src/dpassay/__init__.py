@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dpassay.certificate import certify, save
     from dpassay.checking import check
     from dpassay.claim import Claim
+    from dpassay.claimfile import read_claim
     from dpassay.errors import CertificateError, DpassayError, ExpressionError, InputError, MechanismError
     from dpassay.expression import parse
     from dpassay.guarantee import ApproxDP, PureDP
@@ -50,6 +51,7 @@ _HOMES = {
     "certify": "certificate",
     "check": "checking",
     "parse": "expression",
+    "read_claim": "claimfile",
     "save": "certificate",
     "verify": "verification",
 }
@@ -78,6 +80,7 @@ __all__ = [
     "check",
     "claims",
     "parse",
+    "read_claim",
     "save",
     "verify",
 ]

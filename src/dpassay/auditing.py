@@ -32,7 +32,6 @@ from dpassay.game import (
 from dpassay.game import (
     fixed as fixed_runs,
 )
-from dpassay.guarantee import guarantee
 from dpassay.inputs import InputPair, plain, same, size, smaller, why_not_neighbours
 from dpassay.interval import Interval
 from dpassay.neighbours import Neighbours
@@ -95,11 +94,13 @@ def audit(
     ('refuted', True, True)
     """
     claim = read_claim(subject, epsilon, delta, dim, parameters)
-    mechanism = claim.mechanism if isinstance(claim, Claim) else as_mechanism(subject)
-    promise = guarantee(claim.epsilon, claim.delta) if isinstance(claim, Claim) else read_promise(epsilon, delta)
+    mechanism = claim.runnable if isinstance(claim, Claim) else as_mechanism(subject)
+    promise = claim.guarantee if isinstance(claim, Claim) else read_promise(epsilon, delta)
     relation = read_relation(neighbours, claim, mechanism, text)
     region = region_of(region, dim) if isinstance(region, str) else region
     ways = {"pairs": pairs, "inputs": inputs, "region": region, "text": text, "candidates": candidates}
+    if isinstance(claim, Claim) and not any(value is not None for value in ways.values()):
+        ways["pairs"] = claim.trial.pairs
     offered = what_to_tell_apart(mechanism, relation, ways)
     request = Request(
         mechanism=mechanism,

@@ -5,18 +5,19 @@ Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Else Open.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from dpassay.auditing import audit
 from dpassay.both import check_mechanism, with_samples
 from dpassay.calibrate import classic_gaussian_sigma
-from dpassay.claim import Claim
+from dpassay.claim import CAVEATS, Claim
 from dpassay.curves import Curve, DropoutCurve, PureCurve
 from dpassay.enclosure import TIE, Number, iv, middle, number
 from dpassay.errors import InputError
 from dpassay.exact import analyse
-from dpassay.guarantee import Guarantee, PureDP, guarantee
+from dpassay.guarantee import Guarantee, PureDP
 from dpassay.interval import Interval
 from dpassay.law import Gaussian
 from dpassay.neighbours import Neighbours
@@ -31,6 +32,7 @@ from dpassay.witness import find_witness
 
 # Where the guarantee that does hold is stated besides δ = 0.
 DELTAS = ("1e-9", "1e-6", "1e-3")
+MUCH = 0.01  # the expected number of people that leak, from which a delta is too large
 
 
 def check(
@@ -42,6 +44,7 @@ def check(
     delta: Any = None,
     dim: int | None = None,
     neighbours: Neighbours | str | None = None,
+    people: int | None = None,
     runs: int = 0,
     seed: int = 0,
     **parameters: Any,
@@ -49,8 +52,8 @@ def check(
     """Judge the claim that a mechanism keeps a guarantee.
 
     The mechanism is a pipeline, its text (with the parameters that the text names), or a `Claim`: these are analysed
-    exactly, and with `runs` also run. Anything else that can be run is judged by the exact loss of the `pairs` where it
-    knows its law, and by its outputs.
+    exactly, and with `runs` also run. `people` is how many rows the data have: delta must be far below one over it.
+    Anything else that can be run is judged by the exact loss of the `pairs` where it knows its law, and by its outputs.
 
     >>> print(check("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", epsilon=1, dim=32, C=1))
     PROVEN: ...
@@ -58,61 +61,42 @@ def check(
     if not isinstance(subject, Claim | Pipeline | str):
         options = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours, **parameters}
         return check_mechanism(subject, pairs, runs, seed, options)
-    exact = _check_pipeline(subject, epsilon, delta, dim, neighbours, parameters)
-    if not runs:
-        if pairs is not None:
-            raise InputError("a pipeline's pairs are for its samples: say how many runs, check(..., runs=10000)")
-        return exact
-    promise = exact.guarantee
-    options = {"epsilon": promise.exact_epsilon, "delta": promise.exact_delta, "neighbours": exact.neighbours}
-    return with_samples(exact, audit(exact.mechanism, pairs, runs=runs, seed=seed, **options))
-
-
-def _check_pipeline(
-    subject: Claim | Pipeline | str,
-    epsilon: Any,
-    delta: Any,
-    dim: int | None,
-    neighbours: Neighbours | str | None,
-    parameters: dict[str, Any],
-) -> Verdict:
-    claim, pipeline = _read(subject, epsilon, delta, dim, parameters)
-    promise = guarantee(claim.epsilon, claim.delta)
+    if pairs is not None and not runs:
+        raise InputError("a pipeline's pairs are for its samples: say how many runs, check(..., runs=10000)")
+    claim, pipeline = _read(subject, {"epsilon": epsilon, "delta": delta, "dim": dim, "people": people}, parameters)
     if isinstance(neighbours, str):
         neighbours = Neighbours(neighbours)  # type: ignore[arg-type]
     relation = neighbours or claim.neighbours or pipeline.neighbours
-    profile = analyse(pipeline, relation)
-    return _judge(claim, pipeline, promise, relation, profile)
+    exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
+    if not runs:
+        return exact
+    promise = exact.guarantee
+    if not isinstance(subject, Pipeline):
+        return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))
+    options = {"epsilon": promise.exact_epsilon, "delta": promise.exact_delta, "neighbours": relation}
+    return with_samples(exact, audit(pipeline, pairs, runs=runs, seed=seed, **options))
 
 
 def _read(
-    subject: Claim | Pipeline | str, epsilon: Any, delta: Any, dim: int | None, parameters: dict[str, Any]
+    subject: Claim | Pipeline | str, changes: dict[str, Any], parameters: dict[str, Any]
 ) -> tuple[Claim, Pipeline]:
-    changes = {"epsilon": epsilon, "delta": delta, "dim": dim}
     given = {key: value for key, value in changes.items() if value is not None}
     if isinstance(subject, Claim):
         claim = subject(**given, **parameters) if given or parameters else subject
         return claim, claim.mechanism
-    if epsilon is None:
+    if "epsilon" not in given:
         raise InputError("say which epsilon is claimed: check(..., epsilon=1)")
     if isinstance(subject, Pipeline):
-        if parameters or dim not in (None, subject.dim):
+        if parameters or given.get("dim", subject.dim) != subject.dim:
             raise InputError("a Pipeline has its dimension and parameters already; give them only with a text")
-        return Claim("pipeline", str(subject), epsilon, delta or 0, subject.dim), subject
-    claim = Claim("pipeline", subject, epsilon, 0 if delta is None else delta, dim, parameters)
+        return Claim("pipeline", str(subject), **{**given, "dim": subject.dim}), subject
+    claim = Claim("pipeline", subject, parameters=parameters, **given)
     return claim, claim.mechanism
 
 
 def _judge(claim: Claim, pipeline: Pipeline, promise: Guarantee, neighbours: Neighbours, profile: Profile) -> Verdict:
     pure = isinstance(promise, PureDP)
-    value = profile.pure if pure else profile.delta(promise.exact_epsilon)
-    limit = promise.exact_epsilon if pure else promise.exact_delta
-    kind: type[Verdict] = Open
-    if value.b <= (limit * (1 + TIE)).b:
-        kind = Proven
-    elif value.a > (limit * (1 + TIE)).b:
-        kind = Refuted
-    epsilon = _agreeing(profile.pure if pure else profile.epsilon(promise.exact_delta), promise, kind)
+    kind, value, epsilon = _decide(profile, promise)
     lower, upper = _sources(profile, promise)
     refuted = kind is Refuted
     return kind(
@@ -129,10 +113,37 @@ def _judge(claim: Claim, pipeline: Pipeline, promise: Guarantee, neighbours: Nei
         witness=find_witness(pipeline, profile, promise) if refuted else None,
         holds=_holding(profile, promise) if refuted else (),
         repairs=find_repairs(pipeline, neighbours, promise) if refuted else (),
-        warnings=_warnings(pipeline, promise, profile),
+        warnings=(*_warnings(pipeline, promise, profile), *_caveats(claim, promise, neighbours)),
         theorems=_theorems(profile, promise),
+        least_delta=profile.least_delta,
         expected=claim.expected,
     )
+
+
+def _decide(profile: Profile, promise: Guarantee) -> tuple[type[Verdict], Number, Number]:
+    """The kind of verdict; the true value that decided it, ε or at δ > 0 the true δ; and the true ε."""
+    pure = isinstance(promise, PureDP)
+    value = profile.pure if pure else profile.delta(promise.exact_epsilon)
+    limit = promise.exact_epsilon if pure else promise.exact_delta
+    kind: type[Verdict] = Open
+    if value.b <= (limit * (1 + TIE)).b:
+        kind = Proven
+    elif value.a > (limit * (1 + TIE)).b:
+        kind = Refuted
+    return kind, value, _agreeing(profile.pure if pure else profile.epsilon(promise.exact_delta), promise, kind)
+
+
+def glance(claim: Claim) -> tuple[str, Interval, float]:
+    """The word of the verdict, the true ε, and the δ that no finite ε goes below: no witness, no repairs.
+
+    >>> word, epsilon, floor = glance(Claim("mine", "clip(l2, 1) | laplace(2/eps)", epsilon=1, dim=4))
+    >>> word, str(epsilon), floor
+    ('refuted', '2', 0.0)
+    """
+    pipeline, promise = claim.mechanism, claim.guarantee
+    profile = analyse(pipeline, claim.neighbours or pipeline.neighbours)
+    kind, _, epsilon = _decide(profile, promise)
+    return kind.word, Interval.around(epsilon, *_sources(profile, promise)), profile.least_delta
 
 
 def _agreeing(epsilon: Number, promise: Guarantee, kind: type[Verdict]) -> Number:
@@ -195,6 +206,20 @@ def _warnings(pipeline: Pipeline, promise: Guarantee, profile: Profile) -> tuple
                     "The classic Gaussian formula is proved for 0 < epsilon < 1 only; "
                     "this claim was judged by the exact formula instead."
                 )
-    if not isinstance(promise, PureDP) and promise.exact_delta.a > number("1e-3").b:
-        found.append("delta is large: it should be far below one over the number of people in the data.")
     return tuple(found)
+
+
+def _caveats(claim: Claim, promise: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
+    """What the claim itself must be read with: its delta, its neighbours, and what its authors did besides."""
+    found = []
+    if claim.people and promise.delta * claim.people > MUCH:
+        somebody = -math.expm1(claim.people * math.log1p(-promise.delta))
+        found.append(
+            f"delta is not far below one over the number of people, 1/{claim.people:,}: a mechanism that publishes "
+            f"each person's row with this probability publishes somebody's with probability {somebody:.3g}."
+        )
+    elif not claim.people and promise.exact_delta.a > number("1e-3").b:
+        found.append("delta is large: it should be far below one over the number of people in the data.")
+    if neighbours.kind == "word":
+        found.append("This epsilon is for two texts that differ in one word, not for any two texts.")
+    return (*found, *(CAVEATS[caveat] for caveat in claim.caveats))

@@ -23,6 +23,7 @@ from dpassay.cli_common import (
     ClaimName,
     Command,
     Dim,
+    People,
     Python,
     Relation,
     RequireDecision,
@@ -32,6 +33,7 @@ from dpassay.cli_common import (
     Url,
     check_claimed,
     check_writable,
+    claim_named,
     close,
     finish,
     print_json,
@@ -40,6 +42,8 @@ from dpassay.cli_common import (
     runnable,
     working,
 )
+from dpassay.cli_gallery import gallery, show
+from dpassay.cli_reproduce import reproduce
 from dpassay.errors import CertificateError, DpassayError, InputError, MechanismError, harmless
 
 app = typer.Typer(
@@ -56,6 +60,9 @@ calibrate_app = typer.Typer(
 app.add_typer(calibrate_app, name="calibrate")
 
 app.command()(audit)
+app.command()(gallery)
+app.command()(show)
+app.command()(reproduce)
 
 Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="The claimed epsilon.", show_default=False)]
 Delta = Annotated[str, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
@@ -106,6 +113,7 @@ def check(
     epsilon: ClaimedEpsilon = None,
     delta: ClaimedDelta = None,
     neighbours: Relation = None,
+    people: People = None,
     certificate: CertificateFile = None,
     runs: Samples = 0,
     seed: Seed = 0,
@@ -119,7 +127,8 @@ def check(
     Examples:
       dpassay check --pipeline 'clip(l2, C) | laplace(2*C/eps)' --set C=1 --dim 32 --epsilon 1
       dpassay check --pipeline 'query(l2, 1) | gaussian(sigma)' --set sigma=2 --epsilon 2 --delta 1e-5
-      dpassay check adept --set C=2 --dim 1024 --json
+      dpassay check adept --set C=2 --set dim=1024 --epsilon 2 --json
+      dpassay check mine.toml
       dpassay check adept --runs 10000
     """
     if stages:
@@ -129,20 +138,16 @@ def check(
         return
     if (name is None) == (pipeline is None):
         raise InputError("give the name of a published claim, or a mechanism with --pipeline (not both)")
-    check_claimed(epsilon, delta)
     check_writable(certificate)
     from dpassay.checking import check as judge
 
-    subject: Any = pipeline
-    if name is not None:
-        from dpassay.claims import find
-
-        subject = find(name)
-    elif epsilon is None:
+    subject: Any = pipeline if name is None else claim_named(name)
+    given, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
+    if name is None and given["epsilon"] is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
-    options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours}
+    check_claimed(given["epsilon"], given["delta"], None if name is None else subject)
     with working("checking"):
-        verdict = judge(subject, runs=runs, seed=seed, **{**options, **read_values(settings)})
+        verdict = judge(subject, neighbours=neighbours, people=people, runs=runs, seed=seed, **given, **values)
     if certificate is not None:
         from dpassay.certificate import save
 
@@ -317,52 +322,6 @@ def compose(
     print(f"{count} answers at total delta {delta}")
     print(f"  basic composition  epsilon {simple}")
     print(f"  exact composition  epsilon {exact}")
-
-
-@app.command()
-def gallery(
-    only: Annotated[list[str] | None, typer.Option(help="Only these claims; may be given often.")] = None,
-    as_json: AsJson = False,
-    figure: Annotated[Path | None, typer.Option(help="Draw claimed against true epsilon (.svg, .pdf or .png).")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with all verdicts.")] = None,
-) -> None:
-    """Every published claim with its verdict.
-
-    Exit code 0 if every verdict is the expected one: the gallery is also a test of the tool.
-
-    \b
-    Example:
-      dpassay gallery --only adept --only dpnr --figure gallery.svg
-    """
-    from rich.console import Console
-    from rich.progress import track
-
-    from dpassay.checking import check as judge
-    from dpassay.claims import REGISTRY, find
-    from dpassay.report.gallery import check_suffix, draw, page, table
-
-    chosen = [find(name) for name in only] if only else list(REGISTRY.values())
-    for path in (figure, html):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-    check_writable(figure, html)
-    if figure is not None:
-        check_suffix(figure)
-    quiet = not sys.stderr.isatty()
-    progress = track(chosen, "checking", console=Console(stderr=True), disable=quiet, transient=True)
-    verdicts = [(claim, judge(claim)) for claim in progress]
-    for path, write in ((figure, draw), (html, page)):
-        if path is not None:
-            write(verdicts, path)
-            print(f"{path} written", file=sys.stderr)
-    if as_json:
-        print_json([verdict.to_dict() for _, verdict in verdicts])
-    else:
-        print_rich(table(verdicts))
-    surprising = [claim.name for claim, verdict in verdicts if verdict.word != claim.expected]
-    if surprising:
-        print(f"not as expected: {', '.join(surprising)}", file=sys.stderr)
-        raise typer.Exit(1)
 
 
 @app.callback(invoke_without_command=True)

@@ -7,7 +7,7 @@ import math
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +27,7 @@ from dpassay.cli_common import (
     Url,
     check_claimed,
     check_writable,
+    claim_named,
     close,
     finish,
     print_json,
@@ -35,6 +36,9 @@ from dpassay.cli_common import (
     runnable,
 )
 from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.claim import Claim
 
 Pairs = Annotated[list[str] | None, typer.Option("--pair", help="Two inputs as JSON, '[X, Y]'; may be given often.")]
 Inputs = Annotated[Path | None, typer.Option(help="A file of inputs, a line each: JSON (.jsonl) or plain text.")]
@@ -104,16 +108,17 @@ def audit(
       dpassay audit --url http://127.0.0.1:8000/ --inputs texts.txt --epsilon 1 --delta 1e-5
       dpassay audit --plan --epsilon 3 --runs 1000000
     """
-    check_claimed(epsilon, delta)
+    options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
+    claim = None if name is None else claim_named(name)
+    check_claimed(options["epsilon"], options["delta"], claim)
     if plan:
-        _plan(name, epsilon, delta, alpha, runs, candidates, as_json)
+        _plan(claim, options, alpha, runs, candidates, as_json)
         return
     mechanism = runnable(python, command, url, time_limit)
-    subject = _subject(name, pipeline, mechanism, epsilon)
+    subject = _subject(claim, pipeline, mechanism, options["epsilon"])
     check_writable(save)
     if resume and save is None:
         raise InputError("--resume needs --save FILE, the file of the audit to go on with")
-    values: dict[str, Any] = dict(read_values(settings))
     from dpassay.auditing import audit as play
 
     try:
@@ -122,13 +127,10 @@ def audit(
             verdict = play(
                 subject,
                 [_pair(given) for given in pair] if pair else None,
-                epsilon=epsilon,
-                delta=delta,
                 inputs=None if inputs is None else read_inputs(inputs),
                 region=region,
                 text=text,
                 candidates=None if candidates is None else read_inputs(candidates),
-                dim=dim,
                 neighbours=neighbours,
                 alpha=alpha,
                 runs=runs,
@@ -140,6 +142,7 @@ def audit(
                 save=save,
                 resume=resume,
                 progress=progress,
+                **options,
                 **values,
             )
     finally:
@@ -149,16 +152,12 @@ def audit(
     finish(verdict, as_json, require_decision)
 
 
-def _subject(name: str | None, pipeline: str | None, mechanism: Any, epsilon: str | None) -> Any:
-    if sum(given is not None for given in (name, pipeline, mechanism)) != 1:
+def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon: str | None) -> Any:
+    if sum(given is not None for given in (claim, pipeline, mechanism)) != 1:
         raise InputError("say what to audit, once: a claim's name, --pipeline, --python, --command or --url")
-    if name is not None:
-        from dpassay.claims import find
-
-        return find(name)
-    if epsilon is None:
+    if claim is None and epsilon is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
-    return mechanism if pipeline is None else pipeline
+    return next(given for given in (claim, pipeline, mechanism) if given is not None)
 
 
 def _pair(text: str) -> tuple[Any, Any]:
@@ -193,27 +192,20 @@ def read_inputs(path: Path) -> list[Any]:
 
 
 def _plan(
-    name: str | None,
-    epsilon: str | None,
-    delta: str | None,
-    alpha: float,
-    runs: int,
-    candidates: Path | None,
-    as_json: bool,
+    claim: Claim | None, options: dict[str, Any], alpha: float, runs: int, candidates: Path | None, as_json: bool
 ) -> None:
     """How many runs it takes at least, and what the given ones can show at most."""
+    from dpassay.guarantee import guarantee
     from dpassay.statistics import check_alpha, most_certifiable, runs_needed
 
     check_alpha(alpha)
     if runs < 1:
         raise InputError(f"runs must be a whole number, 1 or more, got {runs}")
-    if epsilon is None and name is not None:
-        from dpassay.claims import find
-
-        epsilon = str(find(name).epsilon)
-    if epsilon is None:
+    changes = {name: value for name, value in options.items() if value is not None}
+    if claim is None and "epsilon" not in changes:
         raise InputError("say which epsilon is claimed: --epsilon 1")
-    claimed, many = float(epsilon), 2 if candidates is None else len(read_inputs(candidates))
+    promise = guarantee(options["epsilon"], options["delta"] or 0) if claim is None else claim(**changes).guarantee
+    claimed, many = promise.epsilon, 2 if candidates is None else len(read_inputs(candidates))
     most = most_certifiable(runs, alpha, many)
     rows = [(factor, factor * claimed, runs_needed(claimed, factor * claimed, alpha, many)) for factor in (1.1, 1.5, 2)]
     if as_json:
@@ -228,7 +220,7 @@ def _plan(
     print(f"{runs:,} runs can show an epsilon of {most:.4g} at most, and that only if every guess is right.")
     if most <= claimed:
         print(f"So epsilon {claimed:g} is undetectable with {runs:,} runs.")
-    if delta not in (None, "0"):
+    if promise.delta:
         print("With a delta above 0 it takes more.")
 
 

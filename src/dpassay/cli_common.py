@@ -15,10 +15,13 @@ import typer
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
+    from dpassay.claim import Claim
     from dpassay.mechanism import Mechanism
     from dpassay.verdict import Verdict
 
-ClaimName = Annotated[str | None, typer.Argument(help="A published claim, see 'dpassay gallery'.")]
+ClaimName = Annotated[
+    str | None, typer.Argument(help="A published claim, see 'dpassay gallery', or a .toml file with one of your own.")
+]
 Text = Annotated[
     str | None, typer.Option("--pipeline", help="The mechanism as text; 'dpassay check --stages' lists its stages.")
 ]
@@ -30,6 +33,7 @@ Relation = Annotated[
     str | None,
     typer.Option(help="any, word, replace-record, add-remove-record or query. Default: what the stages suggest."),
 ]
+People = Annotated[int | None, typer.Option(help="How many people are in the data: delta must be far below 1 over it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on stdout.")]
 RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if the verdict is open.")]
 Python = Annotated[str | None, typer.Option("--python", help="A Python object, package.module:name.")]
@@ -98,9 +102,16 @@ def check_writable(*paths: Path | None) -> None:
             raise InputError(f"cannot write {path}: its folder must exist and be writable")
 
 
-def read_values(settings: list[str] | None) -> dict[str, str]:
-    """NAME=VALUE settings as a dictionary."""
-    values: dict[str, str] = {}
+# What the functions behind the commands call their own arguments: no parameter of a pipeline.
+_TAKEN = {
+    *("eps", "subject", "pairs", "neighbours", "people", "runs", "seed", "inputs", "region", "text", "candidates"),
+    *("alpha", "fixed", "search_runs", "shrink", "guesser", "bits", "save", "resume", "progress"),
+}
+
+
+def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options epsilon, delta and dim, which NAME=VALUE settings may give too, and the other settings."""
+    values: dict[str, Any] = {}
     for setting in settings or []:
         name, equals, value = setting.partition("=")
         if not equals or not name.strip() or not value.strip():
@@ -108,20 +119,41 @@ def read_values(settings: list[str] | None) -> dict[str, str]:
         if name.strip() in values:
             raise InputError(f"--set gives {name.strip()} twice")
         values[name.strip()] = value.strip()
-    clash = {"epsilon", "delta", "dim", "eps", "subject", "neighbours", "runs", "seed"} & set(values)
+    clash = _TAKEN & set(values)
     if clash:
         raise InputError(f"{min(clash)} has an option of its own: use --{min(clash).replace('eps', 'epsilon', 1)}")
-    return values
+    for name in [name for name in options if name in values]:
+        if options[name] is not None:
+            raise InputError(f"{name} is given twice, by --{name} and by --set")
+        given: Any = values.pop(name)
+        if name == "dim":
+            if not given.isdecimal() or len(given) > 10:
+                raise InputError(f"dim must be a whole number, got {given}")
+            given = int(given)
+        options = {**options, name: given}
+    return options, values
 
 
-def check_claimed(epsilon: str | None, delta: str | None) -> None:
+def check_claimed(epsilon: Any, delta: Any, claim: Claim | None = None) -> None:
     """Refuse an ε of 0 at δ = 0: a claim that only a mechanism without output keeps is surely a slip."""
     from dpassay.guarantee import guarantee
 
-    if epsilon is not None:
-        promise = guarantee(epsilon, delta or 0)
-        if promise.exact_epsilon == 0 and promise.exact_delta == 0:
-            raise InputError(f"epsilon must be positive, got {epsilon}")
+    if epsilon is None:
+        return
+    promise = guarantee(epsilon, delta or 0)
+    if promise.exact_epsilon == 0 and promise.exact_delta == 0 and (claim is None or not claim.guarantee.delta):
+        raise InputError(f"epsilon must be positive, got {epsilon}")
+
+
+def claim_named(name: str) -> Claim:
+    """A claim of the registry, or of a .toml file of one's own."""
+    if name.endswith(".toml"):
+        from dpassay.claimfile import read_claim
+
+        return read_claim(name)
+    from dpassay.claims import find
+
+    return find(name)
 
 
 def runnable(python: str | None, command: str | None, url: str | None, time_limit: float) -> Mechanism | None:

@@ -119,6 +119,7 @@ class VerdictRecord(_Record):
     claim: ClaimRecord
     epsilon: EpsilonRecord
     delta: DeltaRecord | None
+    least_delta: Real = Field(description="the delta that no finite epsilon goes below")
     lower_evidence: str
     upper_evidence: str
     witness: WitnessRecord | PlayedRecord | None
@@ -150,6 +151,7 @@ def record(verdict: Verdict) -> VerdictRecord:
         ),
         epsilon=EpsilonRecord(claimed=promise.epsilon, lower=interval.lower, upper=interval.upper, delta=promise.delta),
         delta=None if delta is None else DeltaRecord(claimed=promise.delta, lower=delta.lower, upper=delta.upper),
+        least_delta=verdict.least_delta,
         lower_evidence=interval.lower_from,
         upper_evidence=interval.upper_from,
         witness=_witness(verdict),

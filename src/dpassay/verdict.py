@@ -51,6 +51,7 @@ class Verdict:
     seed: int | None = None
     ledger: tuple[tuple[str, float], ...] = ()
     interrupted: bool = False
+    least_delta: float = 0.0  # δ that no finite ε goes below
     expected: str = field(default="", repr=False)
 
     @property

@@ -64,13 +64,18 @@ def test_the_readmes_two_commands_exist_in_the_makefile() -> None:
     assert (ROOT / ".ci" / "run").read_text().strip().endswith("make test")
 
 
-@pytest.mark.parametrize(
-    "document", [*DOCUMENTS, *sorted((ROOT / "docs" / "proofs").glob("*.md"))], ids=lambda p: p.name
-)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *sorted((ROOT / "docs").glob("*/*.md"))], ids=lambda p: p.name)
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", document.read_text()):
         if not target.startswith(("http:", "https:")):
             assert (document.parent / target).exists(), target
+
+
+def test_the_pages_of_the_claims_are_those_of_the_registry() -> None:
+    from dpassay.report.pages import all_pages
+
+    folder = ROOT / "docs" / "claims"
+    assert {path.name: path.read_text() for path in folder.glob("*")} == all_pages()
 
 
 @pytest.mark.parametrize("name", dpassay.__all__)

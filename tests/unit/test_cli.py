@@ -133,7 +133,7 @@ def test_certificates(tmp_path: Path) -> None:
 def test_help_names_every_command() -> None:
     done = run("--help")
     assert done.returncode == 0
-    for command in ("check", "verify", "calibrate", "compose", "gallery"):
+    for command in ("check", "audit", "verify", "calibrate", "compose", "gallery", "show"):
         assert command in done.stdout
     assert run("--version").stdout.startswith("dpassay ")
 
@@ -200,7 +200,7 @@ BAD = [
     ["check", "adept", "--set", "self=1"],
     ["check", "adept", "--set", "name=1"],
     ["check", "adept", "--set", "eps=1"],
-    ["check", "adept", "--set", "epsilon=1"],
+    ["check", "adept", "--set", "epsilon=1", "--epsilon", "1"],
     ["check", "adept", "--neighbours", "nobody"],
     # what is missing, or too much
     ["check"],
@@ -218,6 +218,20 @@ BAD = [
     ["check", "--pipeline", "minmax | laplace(1)", "--dim", "4", "--epsilon", "1", "--neighbours", "add-remove-record"],
     # gallery
     ["gallery", "--only", "nobody"],
+    ["gallery", "--only", "nob*"],
+    ["gallery", "--from", "nowhere"],
+    ["gallery", "--delta", "2"],
+    ["gallery", "--json", "--latex"],
+    ["show", "nobody"],
+    ["show", "nowhere.toml"],
+    ["show", "adept", "--set", "X=1"],
+    ["show", "adept", "--epsilon", "0"],
+    ["check", "nowhere.toml"],
+    ["check", "adept", "--set", "dim=64", "--dim", "3"],
+    ["check", "adept", "--set", "dim=x"],
+    ["check", "adept", "--set", "pairs=1"],
+    ["audit", "adept", "--set", "alpha=1"],
+    ["check", "adept", "--people", "0"],
     ["gallery", "--only", "laplace", "--figure", "x.gif"],
     ["gallery", "--only", "laplace", "--figure", "/dev/null/x.svg"],
     ["gallery", "--only", "laplace", "--html", "/"],
@@ -399,6 +413,96 @@ def test_an_unexpected_verdict_in_the_gallery_is_an_alarm(here, monkeypatch: pyt
     code, _, err = here("gallery", "--only", "laplace")
     assert code == 1
     assert "not as expected: laplace" in err
+
+
+def test_a_gallery_of_ones_own(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    claim = 'pipeline = "clip(l{0}, 1) | laplace(2/eps)"\nepsilon = 1\ndim = 4\nexpected = "{1}"\n'
+    (tmp_path / "one.toml").write_text(claim.format(1, "proven"))
+    (tmp_path / "two.toml").write_text(claim.format(2, "refuted"))
+    code, out, _ = here("gallery", "--from", str(tmp_path))
+    assert code == 0
+    assert re.search(r"^one .* proven", out, re.MULTILINE)
+    assert re.search(r"^two +1 +2 +. refuted", out, re.MULTILINE)
+    code, out, _ = here("gallery", "--from", str(tmp_path), "--only", "t*", "--json")
+    assert [data["claim"]["name"] for data in strict(out)] == ["two"]
+    (tmp_path / "two.toml").write_text(claim.format(2, "proven"))
+    code, _, err = here("gallery", "--from", str(tmp_path))
+    assert code == 1
+    assert "not as expected: two" in err
+    assert here("check", str(tmp_path / "two.toml"))[0] == 1
+    assert here("check", str(tmp_path / "two.toml"), "--dim", "1")[0] == 0
+    assert here("audit", str(tmp_path / "two.toml"), "--epsilon", "1")[0] == 1
+
+
+def test_the_gallery_at_another_delta(here) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("gallery", "--only", "randomized-response", "--delta", "0.1")
+    assert code == 0
+    # Randomized response at ε = 1 loses ln(e·0.9 − 0.1) at δ = 0.1.
+    assert f"{math.log(0.9 * math.e - 0.1):.5g}" in out
+    code, out, _ = here("gallery", "--only", "coin-flip", "--only", "ome", "--delta", "0.9999999")
+    assert code == 0  # verdicts at another δ are not compared with the expected ones
+
+
+def test_the_gallery_with_samples(here, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("gallery", "--only", "dpnr", "--only", "sue", "--sample")
+    assert code == 0
+    assert re.search(r"^dpnr +1 +4 +refuted .* yes", out, re.MULTILINE)
+    assert re.search(r"^sue +1 +1 +proven .* yes", out, re.MULTILINE)
+    code, out, _ = here("gallery", "--only", "dpnr", "--sample", "--json")
+    (data,) = strict(out)
+    assert data["small"]["agree"] is True
+    assert data["small"]["sampled"]["runs"] > 0
+    assert data["small"]["sampled"]["alpha"] <= 0.001
+    jsonschema.validate(data["small"]["sampled"], SCHEMA)
+
+    from dpassay.story import Tried
+
+    monkeypatch.setattr(Tried, "agree", property(lambda self: False))
+    code, _, err = here("gallery", "--only", "sue", "--sample")
+    assert code == 1
+    assert "exact and sampled verdicts differ: sue" in err
+
+
+def test_tables_for_papers(here) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("gallery", "--only", "adept", "--latex")
+    assert code == 0
+    assert out.startswith(r"\begin{tabular}{lllll}")
+    assert r"adept & 1 & 5.6569 & $\times$ refuted & clips in l2, l1 counts \\" in out
+    code, out, _ = here("gallery", "--only", "adept", "--markdown")
+    assert out.splitlines()[2] == "| adept | 1 | 5.6569 | ✗ refuted | clips in l2, l1 counts |"
+
+
+def test_show(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("show", "adept", "--set", "dim=64", "--epsilon", "2")
+    assert code == 0
+    for words in ("Krishna", "clip(l2, C)", "16", "REFUTED", "adept-sqrt-n", "dim 1024", "sqrt(n)"):
+        assert words in out, words
+    assert "metric notion" in here("show", "ome")[1]
+    code, out, _ = here("show")
+    assert code == 0
+    assert all(name in out for name in ("adept", "leak-rows", "group"))
+    code, out, _ = here("show", "dpnr", "--json")
+    assert strict(out)["grid"][0] == {
+        **{"changes": {"epsilon": "0.05", "dim": 2}, "claimed": 0.05, "verdict": "refuted"},
+        **{"lower": pytest.approx(0.1), "upper": pytest.approx(0.1), "least_delta": 0.0},
+    }
+    (tmp_path / "mine.toml").write_text('pipeline = "query(l1, 1) | laplace(1/eps)"\nepsilon = 3')
+    assert "3-DP holds" in here("show", str(tmp_path / "mine.toml"))[1]
+
+
+def test_settings_may_give_what_has_an_option(here) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("check", "adept", "--set", "dim=64", "--epsilon", "2", "--json")
+    assert code == 1
+    assert strict(out)["epsilon"]["lower"] == pytest.approx(16)
+    code, out, _ = here("check", "adept", "--set", "epsilon=8", "--set", "delta=1e-6", "--json")
+    assert (code, strict(out)["epsilon"]["claimed"], strict(out)["epsilon"]["delta"]) == (1, 8, 1e-6)
+
+
+def test_people(here) -> None:  # type: ignore[no-untyped-def]
+    base = ("check", "--pipeline", "query(l2, 1) | gaussian(9)", "--epsilon", "1", "--delta", "1e-6", "--json")
+    assert strict(here(*base)[1])["warnings"] == []
+    (warning,) = strict(here(*base, "--people", "1000000")[1])["warnings"]
+    assert "0.632" in warning
 
 
 def test_stages_are_listed(here) -> None:  # type: ignore[no-untyped-def]

@@ -10,13 +10,25 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
-from dpassay.claim import Claim
-from dpassay.claims import adept, binary, classic, dpnr, gaussian
+from dpassay.claim import Claim, System
+from dpassay.claims import (
+    adept,
+    binary,
+    controls,
+    dpnr,
+    dptext,
+    extremes,
+    gaussian,
+    hashing,
+    laplace,
+    properties,
+    response,
+)
 from dpassay.errors import InputError
 
-REGISTRY: dict[str, Claim] = {
-    claim.name: claim for system in (classic, adept, dpnr, binary, gaussian) for claim in system.CLAIMS
-}
+_FILES = (laplace, adept, dptext, dpnr, binary, hashing, response, gaussian, extremes, controls, properties)
+SYSTEMS: dict[str, System] = {file.SYSTEM.name: file.SYSTEM for file in _FILES}
+REGISTRY: dict[str, Claim] = {claim.name: claim for system in SYSTEMS.values() for claim in system.claims}
 
 
 def find(name: str) -> Claim:

@@ -1,4 +1,4 @@
-"""Many verdicts at once: a table for the terminal, a figure, a plain page."""
+"""Many verdicts at once: tables for the terminal and for papers, a figure, a plain page."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.claim import Claim
-from dpassay.errors import InputError
+from dpassay.errors import InputError, harmless
 from dpassay.interval import Interval, outward
 from dpassay.report.terminal import COLOURS, SIGNS
+from dpassay.story import Tried
 from dpassay.verdict import Verdict
 
 Verdicts = Sequence[tuple[Claim, Verdict]]
@@ -40,15 +41,85 @@ def claimed(verdict: Verdict) -> str:
     return f"{promise.epsilon:.5g}" if not promise.delta else f"{promise.epsilon:.5g}, δ {promise.delta:.0e}"
 
 
+def true(epsilon: Interval, least_delta: float) -> str:
+    """The true ε in few letters; where it is infinite, with the δ that no finite ε goes below.
+
+    >>> true(Interval(math.inf, math.inf), 0.6321205), true(Interval(1, 1), 0)
+    ('∞, δ 0.632', '1')
+    """
+    if math.isinf(epsilon.lower) and 0 < least_delta < 1:
+        return f"∞, δ {outward(least_delta, -1, 3)}"
+    return short(epsilon)
+
+
+def cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str]:
+    """The five columns of a verdict: claim, claimed, true, verdict, why."""
+    word = f"{SIGNS[verdict.word]} {verdict.word}"
+    brief = claim.brief or claim.why or verdict.reason
+    return claim.name, claimed(verdict), true(verdict.epsilon, verdict.least_delta), word, brief
+
+
+HEADINGS = ("claim", "claimed ε", "true ε", "verdict", "why")
+
+
 def table(verdicts: Verdicts) -> Table:
-    """The verdicts as a table of 80 columns."""
-    rows = Table(box=None, header_style="bold", padding=(0, 1), pad_edge=False)
-    for name, style in (("claim", "bold"), ("claimed ε", ""), ("true ε", ""), ("verdict", ""), ("why", "dim")):
+    """The verdicts as a table of 80 columns, a line each as far as their words allow."""
+    rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
+    for name, style in zip(HEADINGS, ("bold", "", "", "", "dim"), strict=True):
         rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("verdict", "true ε"))
     for claim, verdict in verdicts:
-        word = Text(f"{SIGNS[verdict.word]} {verdict.word}", style=COLOURS[verdict.word])
-        rows.add_row(Text(claim.name), claimed(verdict), short(verdict.epsilon), word, Text(claim.why))
+        name, promised, epsilon, word, why = cells(claim, verdict)
+        rows.add_row(Text(name), promised, epsilon, Text(word, style=COLOURS[verdict.word]), Text(harmless(why)))
     return rows
+
+
+def tried_table(tried: Sequence[tuple[Claim, Tried]]) -> Table:
+    """Exact and sampled verdicts side by side."""
+    rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("claim, in small", "claimed ε", "true ε", "exact", "sampled ε ≥", "runs", "agree"):
+        rows.add_column(name, justify="right" if name in ("sampled ε ≥", "runs") else "left")
+    for claim, both in tried:
+        found = outward(both.sampled.epsilon.lower, -1, 4)
+        word = Text(both.exact.word, style=COLOURS[both.exact.word])
+        agree = Text("yes" if both.agree else "NO", style="" if both.agree else "bold red")
+        rows.add_row(
+            Text(claim.name),
+            claimed(both.exact),
+            true(both.exact.epsilon, both.exact.least_delta),
+            word,
+            found,
+            f"{both.sampled.runs:,}",
+            agree,
+        )
+    return rows
+
+
+def markdown(verdicts: Verdicts) -> str:
+    """The verdicts as a Markdown table."""
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(claim, verdict) for claim, verdict in verdicts)]
+    return "\n".join("| " + " | ".join(_markdown(cell) for cell in row) + " |" for row in rows)
+
+
+def _markdown(text: str) -> str:
+    for letter in "\\`*_{}[]<>#|":
+        text = text.replace(letter, f"\\{letter}")
+    return " ".join(text.split())
+
+
+_LATEX = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "ε": r"$\varepsilon$"}
+_LATEX |= {"δ": r"$\delta$", "∞": r"$\infty$", "✓": r"$\checkmark$", "✗": r"$\times$"}
+_LATEX |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
+
+
+def latex(verdicts: Verdicts) -> str:
+    """The verdicts as a LaTeX table; it needs the packages booktabs and amssymb."""
+    lines = [r"\begin{tabular}{lllll}", r"\toprule", _latex_row(HEADINGS), r"\midrule"]
+    lines += [_latex_row(cells(claim, verdict)) for claim, verdict in verdicts]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _latex_row(row: Sequence[str]) -> str:
+    return " & ".join("".join(_LATEX.get(letter, letter) for letter in " ".join(cell.split())) for cell in row) + r" \\"
 
 
 def check_suffix(path: Path) -> None:
@@ -70,7 +141,7 @@ def draw(verdicts: Verdicts, path: Path) -> None:
     right = 20 * max([1.0, *finite, *(v.guarantee.epsilon for _, v in shown)])
     style: Any = {"svg.hashsalt": "dpassay", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif"}
     with mpl.rc_context(style):
-        figure, axis = plt.subplots(figsize=(7.6, 0.36 * len(shown) + 1.4), layout="constrained")
+        figure, axis = plt.subplots(figsize=(7.6, 0.3 * len(shown) + 1.2), layout="constrained")
         for row, (_, verdict) in enumerate(shown):
             _row(axis, row, verdict, right)
         axis.set_xscale("log")
@@ -80,7 +151,7 @@ def draw(verdicts: Verdicts, path: Path) -> None:
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.tick_params(axis="y", length=0)
         axis.set_ylim(-0.7, len(shown) - 0.3)
-        _legend(axis)
+        _legend(figure)
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
         plt.close(figure)
 
@@ -103,7 +174,7 @@ def _row(axis: Any, row: int, verdict: Verdict, right: float) -> None:
     axis.annotate(label, place, (8, 0), textcoords="offset points", va="center", color=colour)
 
 
-def _legend(axis: Any) -> None:
+def _legend(figure: Any) -> None:
     from matplotlib.lines import Line2D
 
     marks = [Line2D([], [], marker="o", color="none", markerfacecolor="white", markeredgecolor="black", markersize=9)]
@@ -111,7 +182,7 @@ def _legend(axis: Any) -> None:
     for word, name in (("proven", "true: the claim holds"), ("refuted", "true: the claim fails")):
         marks.append(Line2D([], [], marker=_MARKS[word], color=_TRUE[word], markersize=6))
         names.append(name)
-    axis.legend(marks, names, loc="upper center", bbox_to_anchor=(0.45, 1.1), ncols=3, frameon=False)
+    figure.legend(marks, names, loc="outside upper center", ncols=3, frameon=False)
 
 
 _PAGE = """<!doctype html>
@@ -147,8 +218,8 @@ def _html_row(claim: Claim, verdict: Verdict) -> str:
     cells = [
         name + small(claim.source),
         html.escape(claimed(verdict)),
-        html.escape(short(verdict.epsilon)),
+        html.escape(true(verdict.epsilon, verdict.least_delta)),
         f'<span class="{verdict.word}">{SIGNS[verdict.word]} {verdict.word}</span>',
-        html.escape(claim.why) + small(verdict.reason),
+        html.escape(claim.why) + small(verdict.reason) + "".join(small(f"Warning: {w}") for w in verdict.warnings),
     ]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

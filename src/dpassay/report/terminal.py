@@ -44,7 +44,7 @@ def render(verdict: Verdict) -> Any:
     elif verdict.witness is not None:
         rows.add_row("witness", Text(describe_pair(verdict.witness.pair)))
         if verdict.witness.event:
-            rows.add_row("event", Text(_event(verdict.witness)))
+            rows.add_row("event", Text(event_words(verdict.witness)))
     if verdict.holds:
         rows.add_row("what holds", Text(_holds(verdict)))
     for i, repair in enumerate(verdict.repairs):
@@ -75,7 +75,8 @@ def describe_pair(pair: Pair) -> str:
     return f"{sides[0]} against {sides[1]}, just before the noise"
 
 
-def _event(witness: Witness) -> str:
+def event_words(witness: Witness) -> str:
+    """An event with its two probabilities."""
     return f"{witness.event}: probability {_chance(witness.log_p)} against {_chance(witness.log_q)}"
 
 

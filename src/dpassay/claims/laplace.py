@@ -1,0 +1,44 @@
+"""The Laplace mechanism: a counting query, and vectors."""
+
+from __future__ import annotations
+
+from dpassay.claim import Claim, System, Trial
+
+DWORK = "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem 3.6"
+
+SYSTEM = System(
+    name="laplace",
+    title="Laplace mechanism",
+    what="The answer to a numeric query plus Laplace noise on every coordinate, scaled to how far in l1 the answers "
+    "on two neighbouring data sets can be apart.",
+    reasoning="The ratio of two Laplace densities is at most e^(distance/scale), coordinate by coordinate, so the "
+    "exponents add up to the l1 distance over the scale. The bound is attained, so the true epsilon is the claimed "
+    "one.",
+    claims=(
+        Claim(
+            name="laplace",
+            title="Laplace, counting query",
+            pipeline="query(l1, 1) | laplace(1/eps)",
+            epsilon=1,
+            source=DWORK,
+            brief="noise fits l1 sensitivity",
+            why="One person changes a count by at most 1, and the noise is scaled to that.",
+            expected="proven",
+            grid={"epsilon": ("0.1", 1, 10)},
+        ),
+        Claim(
+            name="laplace-vector",
+            title="Laplace, vectors",
+            pipeline="query(l1, D) | laplace(D/eps)",
+            epsilon=1,
+            dim=32,
+            parameters={"D": 2},
+            source=DWORK,
+            brief="noise fits l1 sensitivity",
+            why="However many coordinates change, they change by at most D together, and the noise is scaled to D.",
+            expected="proven",
+            grid={"epsilon": ("0.1", 1, 10), "dim": (2, 32, 1024)},
+            trial=Trial({"dim": 4}),
+        ),
+    ),
+)

@@ -1,0 +1,197 @@
+"""The gallery of published claims, and the story of one."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.cli_common import (
+    AsJson,
+    ClaimedDelta,
+    ClaimedEpsilon,
+    Dim,
+    Settings,
+    check_claimed,
+    check_writable,
+    claim_named,
+    print_json,
+    print_rich,
+    read_values,
+    working,
+)
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.claim import Claim
+    from dpassay.story import Tried
+
+Only = Annotated[
+    list[str] | None, typer.Option(help="Only these claims; names, or patterns such as 'adept*'; may be given often.")
+]
+Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Judge every claim at this delta instead of its own.")]
+From = Annotated[Path | None, typer.Option("--from", help="Judge the .toml claims of this folder instead.")]
+Figure = Annotated[Path | None, typer.Option(help="Draw claimed against true epsilon (.svg, .pdf or .png).")]
+Page = Annotated[Path | None, typer.Option(help="Write a page with all verdicts.")]
+Pages = Annotated[Path | None, typer.Option(help="Write one Markdown page per published system into this folder.")]
+Sample = Annotated[bool, typer.Option("--sample", help="Also run each claim in a small dimension; both must agree.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs, amssymb).")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
+Seed = Annotated[int, typer.Option(help="Seed of the runs of --sample.")]
+Alpha = Annotated[float, typer.Option(help="Total error probability of the runs of --sample.")]
+
+
+def gallery(
+    only: Only = None,
+    delta: Delta = None,
+    folder: From = None,
+    sample: Sample = False,
+    seed: Seed = 0,
+    alpha: Alpha = 0.001,
+    as_json: AsJson = False,
+    as_latex: Latex = False,
+    as_markdown: Markdown = False,
+    figure: Figure = None,
+    html: Page = None,
+    pages: Pages = None,
+) -> None:
+    """Every published claim with its verdict.
+
+    Exit code 0 if every verdict is the expected one, and with --sample if exact and sampled verdicts agree, else 1: the
+    gallery is also a test of the tool. With --delta other verdicts are to be expected, so they are not compared.
+
+    \b
+    Examples:
+      dpassay gallery
+      dpassay gallery --only 'adept*' --only dpnr --figure gallery.svg
+      dpassay gallery --sample
+      dpassay gallery --from my-claims --latex
+    """
+    from dpassay.checking import check
+    from dpassay.report.gallery import check_suffix, draw, latex, markdown, page, table
+
+    if as_json + as_latex + as_markdown > 1:
+        raise InputError("give one of --json, --latex and --markdown")
+    for path in (figure, html, pages):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(figure, html)
+    if figure is not None:
+        check_suffix(figure)
+    chosen = _chosen(only, folder)
+    check_claimed("1", delta)
+    verdicts = [(claim, check(claim, delta=delta)) for claim in _tracked(chosen, "checking")]
+    tried = _tried(chosen, seed, alpha) if sample else []
+    for path, write in ((figure, draw), (html, page)):
+        if path is not None:
+            write(verdicts, path)
+            print(f"{path} written", file=sys.stderr)
+    if pages is not None:
+        from dpassay.report.pages import write_pages
+
+        with working("writing pages"):
+            written = write_pages(pages)
+        print(f"{written} pages written into {pages}", file=sys.stderr)
+    if as_json:
+        print_json(_as_data([verdict for _, verdict in verdicts], [both for _, both in tried]))
+    elif as_latex or as_markdown:
+        print(latex(verdicts) if as_latex else markdown(verdicts))
+    else:
+        print_rich(table(verdicts))
+        if tried:
+            from dpassay.report.gallery import tried_table
+
+            print()
+            print_rich(tried_table(tried))
+    surprising = [c.name for c, v in verdicts if delta is None and c.expected and v.word != c.expected]
+    contradicting = [claim.name for claim, both in tried if not both.agree]
+    for what, names in (("not as expected", surprising), ("exact and sampled verdicts differ", contradicting)):
+        if names:
+            print(f"{what}: {', '.join(names)}", file=sys.stderr)
+    if surprising or contradicting:
+        raise typer.Exit(1)
+
+
+def _chosen(only: list[str] | None, folder: Path | None) -> list[Claim]:
+    if folder is not None:
+        from dpassay.claimfile import read_folder
+
+        claims = {claim.name: claim for claim in read_folder(folder)}
+    else:
+        from dpassay.claims import REGISTRY
+
+        claims = REGISTRY
+    if not only:
+        return list(claims.values())
+    for pattern in only:
+        if not fnmatch.filter(claims, pattern):
+            if folder is None:
+                claim_named(pattern)  # which says what there is
+            raise InputError(f"no claim is called {pattern!r}; there are {', '.join(claims)}")
+    return [claim for name, claim in claims.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in only)]
+
+
+def _tracked(claims: list[Claim], what: str) -> Any:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(claims, what, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
+
+
+def _tried(claims: list[Claim], seed: int, alpha: float) -> list[tuple[Claim, Tried]]:
+    """Each claim run, the error probability shared among them."""
+    from dpassay.story import try_out
+
+    share = alpha / len(claims)
+    return [(claim, try_out(claim, seed=seed, alpha=share)) for claim in _tracked(claims, "running")]
+
+
+def _as_data(verdicts: list[Any], tried: list[Tried]) -> list[Any]:
+    if not tried:
+        return [verdict.to_dict() for verdict in verdicts]
+    return [
+        {
+            "verdict": verdict.to_dict(),
+            "small": {"exact": both.exact.to_dict(), "sampled": both.sampled.to_dict(), "agree": both.agree},
+        }
+        for verdict, both in zip(verdicts, tried, strict=True)
+    ]
+
+
+def show(
+    name: Annotated[str | None, typer.Argument(help="A claim of 'dpassay gallery', or a .toml file.")] = None,
+    settings: Settings = None,
+    dim: Dim = None,
+    epsilon: ClaimedEpsilon = None,
+    delta: ClaimedDelta = None,
+    as_json: AsJson = False,
+) -> None:
+    """The story of one claim: who claimed what, why it fails or holds, the witness, other parameters, the remedies.
+
+    \b
+    Examples:
+      dpassay show                 what there is to tell
+      dpassay show adept
+      dpassay show ome --set L=10
+      dpassay show mine.toml
+    """
+    from dpassay.report.show import listing, render
+    from dpassay.story import Story
+
+    if name is None:
+        print_rich(listing())
+        return
+    claim = claim_named(name)
+    options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
+    check_claimed(options["epsilon"], options["delta"], claim)
+    changes = {key: value for key, value in options.items() if value is not None}
+    story = Story(claim(**changes, **values), published=claim)
+    with working("looking"):
+        told = story.to_dict() if as_json else render(story)
+    if as_json:
+        print_json(told)
+    else:
+        print_rich(told)

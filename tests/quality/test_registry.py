@@ -1,0 +1,119 @@
+"""Every claim of the registry by a second route: run in a small dimension. The wrong ones are refuted, no right one is.
+
+And what they are run with draws from the law that the exact route speaks of.
+"""
+
+import numpy as np
+import pytest
+
+from dpassay.claims import REGISTRY
+from dpassay.law import BitLaw, Mixture, Pmf, Shifted
+from dpassay.story import try_out
+from statistics_helper import (
+    FALSE_ALARMS,
+    cdf_p_value,
+    counts_p_value,
+    frequencies_p_value,
+    frequency_p_value,
+    generator,
+    require,
+)
+
+RUNS = 40_000
+
+
+@pytest.mark.parametrize("claim", REGISTRY.values(), ids=lambda c: c.name)
+def test_both_routes_agree(claim):
+    name = "claims by their samples"
+    # Together the audits of right claims refute one with at most this probability.
+    alpha = FALSE_ALARMS[name] / len(REGISTRY)
+    both = try_out(claim, runs=max(200_000 if claim.expected == "refuted" else 0, claim.trial.runs), alpha=alpha)
+    assert both.exact.word == claim.expected
+    assert (both.sampled.word == "refuted") == (claim.expected == "refuted")
+    assert both.sampled.alpha <= alpha
+    assert both.sampled.epsilon.lower <= both.exact.epsilon.upper
+
+
+# ── Samplers against laws ───────────────────────────────────────────────────────────────────────
+
+
+def inputs(claim, pipeline):
+    """Two inputs: those of the trial, or a low and a high vector (categories are whole numbers)."""
+    if claim.trial.pairs:
+        return claim.trial.pairs[0]
+    return np.zeros(pipeline.dim), np.ones(pipeline.dim)
+
+
+def law_p_value(outputs, law):
+    """p-value of outputs against a law, coordinate by coordinate."""
+    if isinstance(law, Pmf):
+        return counts_p_value(np.bincount(outputs[:, 0].astype(int), minlength=len(law.probabilities)), normed(law))
+    if isinstance(law, BitLaw):
+        return frequencies_p_value(outputs.sum(axis=0), len(outputs), law.one)
+    assert isinstance(law, Shifted)
+    p_values = [coordinate_p_value(outputs[:, i] - law.centre[i], law.noise) for i in range(outputs.shape[1])]
+    return min(1.0, len(p_values) * min(p_values))
+
+
+def normed(law):
+    return law.probabilities / law.probabilities.sum()
+
+
+def coordinate_p_value(noise, law):
+    lost = float(law.lost.mid) if isinstance(law, Mixture) else 0.0
+    there = noise[~np.isnan(noise)]
+    missing = frequency_p_value(len(noise) - len(there), len(noise), lost)
+
+    def upto(t):
+        return law.cdf(np.where(np.abs(t) < 1e-12, 0.0, t)) / (1 - lost)  # x + 0 − x is 0 up to rounding
+
+    def below(t):
+        return upto(t) - law.atom / (1 - lost) * (np.abs(t) < 1e-12)
+
+    return min(1.0, 2 * min(missing, cdf_p_value(np.round(there, 12), upto, below)))
+
+
+def rounded_p_value(outputs, scale):
+    """Laplace noise around 0, rounded: each whole number gets the mass within half a unit of it."""
+    edge = 30
+    k = np.arange(-edge, edge + 1)
+    cdf = np.where(k + 0.5 < 0, np.exp((k + 0.5) / scale) / 2, 1 - np.exp(-(k + 0.5) / scale) / 2)
+    cdf[-1] = 1.0
+    counts = np.bincount(np.clip(outputs, -edge, edge).astype(int) + edge, minlength=2 * edge + 1)
+    return counts_p_value(counts, np.diff(cdf, prepend=0.0))
+
+
+def dropped_p_value(claim, pipeline, outputs):
+    """A word kept or dropped: a mixture of the laws of the two texts' vectors."""
+    mu, vector = float(claim.parameters["mu"]), np.eye(pipeline.dim)[0]
+    scale = float(pipeline.stages[-1].noise.scale.mid)
+
+    def cdf(t, centre):
+        return np.where(t < centre, np.exp((t - centre) / scale) / 2, 1 - np.exp(-(t - centre) / scale) / 2)
+
+    p_values = [
+        cdf_p_value(outputs[:, i], lambda t, v=v: (1 - mu) * cdf(t, v) + mu * cdf(t, 1 - v))
+        for i, v in enumerate(vector)
+    ]
+    return min(1.0, len(p_values) * min(p_values))
+
+
+@pytest.mark.parametrize("claim", REGISTRY.values(), ids=lambda c: c.name)
+def test_samplers_draw_from_their_laws(claim):
+    name = "samplers of claims"
+    small = claim(**claim.trial.changes)
+    pipeline, rng = small.runnable, generator(f"{name} {claim.name}")
+    first, second = inputs(claim, pipeline)
+    outputs = np.asarray(pipeline.sample(first, RUNS, rng))
+    if claim.name == "copy":
+        assert (outputs == first).all()
+        return
+    if "dropout" in claim.pipeline:
+        p_value = dropped_p_value(small, pipeline, outputs)
+    elif "round" in claim.pipeline:
+        p_value = rounded_p_value(outputs[:, 0], 1.0)
+    else:
+        p_value = law_p_value(outputs, pipeline.law(first))
+        if claim.name not in ("coin-flip", "exponential"):  # for these two, both inputs have the same law
+            assert law_p_value(outputs, pipeline.law(second)) < 1e-7  # so the test can tell one law from another
+    require(name, len(REGISTRY) * p_value)
