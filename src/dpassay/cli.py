@@ -23,6 +23,7 @@ from dpassay.cli_common import (
     ClaimName,
     Command,
     Dim,
+    Page,
     People,
     Python,
     Relation,
@@ -35,12 +36,14 @@ from dpassay.cli_common import (
     check_writable,
     claim_named,
     close,
+    command_line,
     finish,
     print_json,
     print_rich,
     read_values,
     runnable,
     working,
+    write_page,
 )
 from dpassay.cli_gallery import gallery, show
 from dpassay.cli_reproduce import reproduce
@@ -115,6 +118,7 @@ def check(
     neighbours: Relation = None,
     people: People = None,
     certificate: CertificateFile = None,
+    html: Page = None,
     runs: Samples = 0,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -138,7 +142,7 @@ def check(
         return
     if (name is None) == (pipeline is None):
         raise InputError("give the name of a published claim, or a mechanism with --pipeline (not both)")
-    check_writable(certificate)
+    check_writable(certificate, html)
     from dpassay.checking import check as judge
 
     subject: Any = pipeline if name is None else claim_named(name)
@@ -155,6 +159,12 @@ def check(
             save(verdict, certificate)
         if not as_json:
             print(f"certificate written to {certificate}", file=sys.stderr)
+    if html is not None:
+        from dpassay.report.page import verdict_page
+
+        with working("drawing"):
+            text = verdict_page(verdict, command_line())
+        write_page(text, html)
     finish(verdict, as_json, require_decision)
 
 

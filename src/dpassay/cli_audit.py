@@ -18,6 +18,7 @@ from dpassay.cli_common import (
     ClaimName,
     Command,
     Dim,
+    Page,
     Python,
     Relation,
     RequireDecision,
@@ -29,11 +30,13 @@ from dpassay.cli_common import (
     check_writable,
     claim_named,
     close,
+    command_line,
     finish,
     print_json,
     progress_bar,
     read_values,
     runnable,
+    write_page,
 )
 from dpassay.errors import InputError
 
@@ -93,6 +96,7 @@ def audit(
     save: Save = None,
     resume: Resume = False,
     plan: Plan = False,
+    html: Page = None,
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
 ) -> None:
@@ -116,7 +120,7 @@ def audit(
         return
     mechanism = runnable(python, command, url, time_limit)
     subject = _subject(claim, pipeline, mechanism, options["epsilon"])
-    check_writable(save)
+    check_writable(save, html)
     if resume and save is None:
         raise InputError("--resume needs --save FILE, the file of the audit to go on with")
     from dpassay.auditing import audit as play
@@ -149,6 +153,10 @@ def audit(
         close(mechanism)
     if save is not None and not as_json:
         print(f"audit kept in {save}", file=sys.stderr)
+    if html is not None:
+        from dpassay.report.page import verdict_page
+
+        write_page(verdict_page(verdict, command_line()), html)
     finish(verdict, as_json, require_decision)
 
 

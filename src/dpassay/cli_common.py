@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ Relation = Annotated[
     typer.Option(help="any, word, replace-record, add-remove-record or query. Default: what the stages suggest."),
 ]
 People = Annotated[int | None, typer.Option(help="How many people are in the data: delta must be far below 1 over it.")]
+Page = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page for a reader without the tool.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on stdout.")]
 RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if the verdict is open.")]
 Python = Annotated[str | None, typer.Option("--python", help="A Python object, package.module:name.")]
@@ -71,6 +73,19 @@ def progress_bar(total: int) -> Iterator[Any]:
             bar.update(task, completed=done, total=max(done, of), description=note)
 
         yield tell
+
+
+def command_line() -> str:
+    """The line that was typed, for a page to say how it was made."""
+    return shlex.join(["dpassay", *sys.argv[1:]])
+
+
+def write_page(text: str, path: Path) -> None:
+    """Write a page and say so."""
+    from dpassay.report.page import write
+
+    write(text, path)
+    print(f"{path} written", file=sys.stderr)
 
 
 def print_json(data: Any) -> None:

@@ -14,14 +14,17 @@ from dpassay.cli_common import (
     ClaimedDelta,
     ClaimedEpsilon,
     Dim,
+    Page,
     Settings,
     check_claimed,
     check_writable,
     claim_named,
+    command_line,
     print_json,
     print_rich,
     read_values,
     working,
+    write_page,
 )
 from dpassay.errors import InputError
 
@@ -35,7 +38,6 @@ Only = Annotated[
 Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Judge every claim at this delta instead of its own.")]
 From = Annotated[Path | None, typer.Option("--from", help="Judge the .toml claims of this folder instead.")]
 Figure = Annotated[Path | None, typer.Option(help="Draw claimed against true epsilon (.svg, .pdf or .png).")]
-Page = Annotated[Path | None, typer.Option(help="Write a page with all verdicts.")]
 Pages = Annotated[Path | None, typer.Option(help="Write one Markdown page per published system into this folder.")]
 Sample = Annotated[bool, typer.Option("--sample", help="Also run each claim in a small dimension; both must agree.")]
 Latex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs, amssymb).")]
@@ -71,7 +73,7 @@ def gallery(
       dpassay gallery --from my-claims --latex
     """
     from dpassay.checking import check
-    from dpassay.report.gallery import check_suffix, draw, latex, markdown, page, table
+    from dpassay.report.gallery import check_suffix, draw, latex, markdown, table
 
     if as_json + as_latex + as_markdown > 1:
         raise InputError("give one of --json, --latex and --markdown")
@@ -85,10 +87,13 @@ def gallery(
     check_claimed("1", delta)
     verdicts = [(claim, check(claim, delta=delta)) for claim in _tracked(chosen, "checking")]
     tried = _tried(chosen, seed, alpha) if sample else []
-    for path, write in ((figure, draw), (html, page)):
-        if path is not None:
-            write(verdicts, path)
-            print(f"{path} written", file=sys.stderr)
+    if figure is not None:
+        draw(verdicts, figure)
+        print(f"{figure} written", file=sys.stderr)
+    if html is not None:
+        from dpassay.report.page import gallery_page
+
+        write_page(gallery_page(verdicts, command_line()), html)
     if pages is not None:
         from dpassay.report.pages import write_pages
 

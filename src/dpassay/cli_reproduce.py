@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from dpassay.cli_common import AsJson, print_json, print_rich, progress_bar
+from dpassay.cli_common import (
+    AsJson,
+    Page,
+    check_writable,
+    command_line,
+    print_json,
+    print_rich,
+    progress_bar,
+    write_page,
+)
 from dpassay.errors import InputError
 
 Name = Annotated[str | None, typer.Argument(help="A figure's name, or 'all'. Without one: what there is.")]
@@ -24,6 +33,7 @@ def reproduce(
     runs: Runs = None,
     seed: Seed = 0,
     resume: Resume = False,
+    html: Page = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the documents' figures and tables again, beside the published numbers.
@@ -49,6 +59,7 @@ def reproduce(
     chosen = list(FIGURES.values()) if name == "all" else [find_figure(name)]
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is no folder")
+    check_writable(html)
     made: dict[str, Any] = {}
     try:
         for figure in chosen:
@@ -56,6 +67,11 @@ def reproduce(
     except KeyboardInterrupt:
         print(f"interrupted; {len(made)} of {len(chosen)} are in {out}. To go on, add --resume", file=sys.stderr)
         raise typer.Exit(130) from None
+    if html is not None:
+        from dpassay.figures.result import read_back
+        from dpassay.report.page import figures_page
+
+        write_page(figures_page([read_back(figure.name, out) for figure in chosen], command_line()), html)
     if as_json:
         print_json(made)
 

@@ -220,6 +220,8 @@ class Loss:
         """Losses and their approximate probabilities (masses on a lattice), for plotting."""
         if not self.parts:
             return np.zeros(1), np.ones(1)
+        if all(part.span == 0 for part, _ in self.parts):  # all that is finite is 0
+            return np.zeros(1), np.array([1 - middle(self.infinite)])
         step = self._step(points)
         composed = compose(lattices(self.parts, step, "loss-down"), step, 0.0)
         return composed.losses, np.maximum(0.0, composed.mass)

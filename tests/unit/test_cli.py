@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -222,6 +223,13 @@ BAD = [
     ["gallery", "--from", "nowhere"],
     ["gallery", "--delta", "2"],
     ["gallery", "--json", "--latex"],
+    ["reproduce", "nothing"],
+    ["reproduce", "bayes", "--runs", "0"],
+    ["reproduce", "bayes", "--seed", "-1"],
+    ["reproduce", "bayes", "--out", "/dev/null"],
+    ["reproduce", "bayes", "--out", "/proc/nowhere"],
+    ["reproduce", "bayes", "--html", "/nowhere/x.html"],
+    ["check", "adept", "--html", "/nowhere/x.html"],
     ["show", "nobody"],
     ["show", "nowhere.toml"],
     ["show", "adept", "--set", "X=1"],
@@ -405,8 +413,6 @@ def test_gallery(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_an_unexpected_verdict_in_the_gallery_is_an_alarm(here, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
     from dpassay.claims import REGISTRY
 
     monkeypatch.setitem(REGISTRY, "laplace", replace(REGISTRY["laplace"], expected="refuted"))
@@ -488,6 +494,69 @@ def test_show(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     }
     (tmp_path / "mine.toml").write_text('pipeline = "query(l1, 1) | laplace(1/eps)"\nepsilon = 3')
     assert "3-DP holds" in here("show", str(tmp_path / "mine.toml"))[1]
+
+
+def test_pages(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    for command in (
+        ["check", "adept"],
+        ["audit", "adept", "--dim", "8"],
+        ["reproduce", "bayes", "--out", str(tmp_path)],
+    ):
+        file = tmp_path / f"{command[0]}.html"
+        code, out, err = here(*command, "--html", str(file))
+        assert code == (0 if command[0] == "reproduce" else 1)
+        assert f"{file} written" in err
+        assert str(file) not in out
+        assert "<h1>" in file.read_text(encoding="utf-8")
+
+
+def test_reproduce(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("reproduce")
+    assert code == 0
+    assert "sanity-check" in out
+    assert len(strict(here("reproduce", "--json")[1])) == 12
+    where = ("--out", str(tmp_path / "made"), "--runs", "300")
+    code, out, _ = here("reproduce", "sampled-laplace", *where)
+    assert code == 0
+    assert "exactly 0" in out
+    assert sorted(path.suffix for path in (tmp_path / "made").iterdir()) == [
+        ".csv",
+        ".json",
+        ".md",
+        ".pdf",
+        ".png",
+        ".svg",
+    ]
+    stamp = (tmp_path / "made" / "sampled-laplace.json").stat().st_mtime_ns
+    code, _, err = here("reproduce", "sampled-laplace", *where, "--resume")
+    assert "already there" in err
+    assert (tmp_path / "made" / "sampled-laplace.json").stat().st_mtime_ns == stamp
+    data = strict(here("reproduce", "sampled-laplace", *where, "--resume", "--seed", "1", "--json")[1])
+    assert data["sampled-laplace"]["made"] is True
+
+
+def test_interrupted_reproductions_can_go_on(here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    from dpassay import figures
+
+    def interrupt(options: object) -> None:
+        raise KeyboardInterrupt
+
+    names = list(figures.FIGURES)
+    kept = {name: figures.FIGURES[name] for name in ("bayes", "likelihood-ratio", "delta-extremes")}
+    monkeypatch.setattr(
+        figures, "FIGURES", {**kept, "likelihood-ratio": replace(kept["likelihood-ratio"], make=interrupt)}
+    )
+    code, _, err = here("reproduce", "all", "--out", str(tmp_path))
+    assert code == 130
+    assert "1 of 3" in err
+    assert "--resume" in err
+    assert (tmp_path / "bayes.json").exists()
+    monkeypatch.setattr(figures, "FIGURES", kept)
+    code, out, err = here("reproduce", "all", "--out", str(tmp_path), "--resume")
+    assert code == 0
+    assert "bayes: already there" in err
+    assert (tmp_path / "delta-extremes.json").exists()
+    assert names[0] not in out
 
 
 def test_settings_may_give_what_has_an_option(here) -> None:  # type: ignore[no-untyped-def]

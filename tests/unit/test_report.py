@@ -1,9 +1,8 @@
-"""The gallery's table, figure and page."""
+"""The gallery's table and figure."""
 
 import io
 import math
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from dpassay.claim import Claim
 from dpassay.claims import REGISTRY
 from dpassay.errors import InputError
 from dpassay.interval import Interval
-from dpassay.report.gallery import claimed, draw, page, short, table
+from dpassay.report.gallery import claimed, draw, short, table
 from dpassay.report.terminal import describe_pair
 from dpassay.verdict import Verdict
 
@@ -123,48 +122,6 @@ def test_nothing_to_draw(tmp_path: Path) -> None:
     # ε = 0 has no place on a logarithmic axis.
     draw([(REGISTRY["coin-flip"], check(REGISTRY["coin-flip"]))], tmp_path / "x.svg")
     assert (tmp_path / "x.svg").exists()
-
-
-# ── The page ────────────────────────────────────────────────────────────────────────────────────
-
-
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.append(tag)
-        assert not any(name.startswith("on") for name, _ in attrs)  # type: ignore[attr-defined]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def test_the_page_escapes_everything(tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    page([(EVIL, check(EVIL))], path)
-    parsed = Tags()
-    parsed.feed(path.read_text(encoding="utf-8"))
-    assert "script" not in parsed.tags
-    assert "img" not in parsed.tags
-    assert parsed.tags.count("b") == 1  # the claim's own heading
-    for text in (EVIL.name, EVIL.source, EVIL.why, EVIL.pipeline):
-        assert text in parsed.text
-
-
-def test_the_page_tells_the_story(verdicts: list[tuple[Claim, Verdict]], tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    page(verdicts, path)
-    parsed = Tags()
-    parsed.feed(path.read_text(encoding="utf-8"))
-    assert "6 published claims, 4 of them refuted" in parsed.text
-    assert parsed.tags.count("tr") == 1 + len(verdicts)
-    for claim, verdict in verdicts:
-        assert verdict.reason in parsed.text
-        assert claim.pipeline in parsed.text
-    assert "http" not in path.read_text(encoding="utf-8").replace("http-equiv", "")  # nothing is loaded from elsewhere
 
 
 # ── Pairs in words ──────────────────────────────────────────────────────────────────────────────

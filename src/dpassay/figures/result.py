@@ -68,7 +68,8 @@ def save(result: Result, name: str, folder: Path, parameters: Mapping[str, Any])
     """Write all files of a result, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     written = {"csv": _csv(result.rows).encode(), **_pictures(result), "md": _words(result, name).encode()}
-    data = {"schema": SCHEMA, "name": name, **parameters, "caption": result.caption, "found": list(result.found)}
+    data = {"schema": SCHEMA, "name": name, **parameters, "caption": result.caption, "published": result.published}
+    data["found"] = list(result.found)
     data["rows"] = [{key: _plain(value) for key, value in row.items()} for row in result.rows]
     written["json"] = (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     paths = []
@@ -92,6 +93,12 @@ def finished(name: str, folder: Path, parameters: Mapping[str, Any]) -> bool:
         return False
     whole = all((folder / f"{name}.{suffix}").is_file() for suffix in SUFFIXES)
     return whole and isinstance(data, dict) and all(data.get(key) == value for key, value in parameters.items())
+
+
+def read_back(name: str, folder: Path) -> tuple[dict[str, Any], str]:
+    """What a folder holds of a reproduction: its data and its drawing."""
+    data = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    return data, (folder / f"{name}.svg").read_text(encoding="utf-8")
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,7 @@
-"""Many verdicts at once: tables for the terminal and for papers, a figure, a plain page."""
+"""Many verdicts at once: tables for the terminal and for papers, and a figure."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -183,43 +182,3 @@ def _legend(figure: Any) -> None:
         marks.append(Line2D([], [], marker=_MARKS[word], color=_TRUE[word], markersize=6))
         names.append(name)
     figure.legend(marks, names, loc="outside upper center", ncols=3, frameon=False)
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>dpassay gallery</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
-table {{ border-collapse: collapse; width: 100%; }}
-th, td {{ text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid #8884; }}
-.proven {{ color: #0072B2; }} .refuted {{ color: #D55E00; font-weight: bold; }} .open {{ color: #777; }}
-code {{ font-size: .85em; }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #111; color: #ddd; }} }}
-</style></head><body>
-<h1>Is that ε real?</h1>
-<p>{count} published claims, {refuted} of them refuted. The true ε is what is shown, or lies between the two ends.</p>
-<table><tr><th>claim</th><th>claimed ε</th><th>true ε</th><th>verdict</th><th>why</th></tr>
-{rows}
-</table></body></html>
-"""
-
-
-def page(verdicts: Verdicts, path: Path) -> None:
-    """The verdicts as a plain page; all text is escaped."""
-    rows = "\n".join(_html_row(claim, verdict) for claim, verdict in verdicts)
-    refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    path.write_text(_PAGE.format(count=len(verdicts), refuted=refuted, rows=rows), encoding="utf-8")
-
-
-def _html_row(claim: Claim, verdict: Verdict) -> str:
-    def small(text: str) -> str:
-        return f"<br><small>{html.escape(text)}</small>"
-
-    name = f"<b>{html.escape(claim.title or claim.name)}</b><br><code>{html.escape(claim.pipeline)}</code>"
-    cells = [
-        name + small(claim.source),
-        html.escape(claimed(verdict)),
-        html.escape(true(verdict.epsilon, verdict.least_delta)),
-        f'<span class="{verdict.word}">{SIGNS[verdict.word]} {verdict.word}</span>',
-        html.escape(claim.why) + small(verdict.reason) + "".join(small(f"Warning: {w}") for w in verdict.warnings),
-    ]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

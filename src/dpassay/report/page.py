@@ -1,0 +1,254 @@
+"""One self-contained page: the verdict first, then what could make it meaningless, then the evidence.
+
+Nothing is fetched and nothing is a script. All text is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+import platform
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.curves import DropoutCurve, PairCurve, before_dropout
+from dpassay.enclosure import middle, number
+from dpassay.errors import harmless
+from dpassay.exact import analyse
+from dpassay.game import Played
+from dpassay.interval import outward
+from dpassay.loss import Loss
+from dpassay.pipeline import Pipeline
+from dpassay.report import svg
+from dpassay.report.gallery import claimed, true
+from dpassay.report.terminal import SIGNS, describe_pair, event_words
+from dpassay.sampled import play_words
+from dpassay.verdict import Verdict
+from dpassay.witness import Witness
+
+FORMULA = (
+    "What is judged is the formula, in exact arithmetic. A program that computes it in floating point, or computes "
+    "something else, can leak more; run it with dpassay audit."
+)
+
+
+def escape(text: Any) -> str:
+    """Any text as HTML: no markup, no control characters."""
+    return html.escape(harmless(str(text)))
+
+
+def document(title: str, body: str) -> str:
+    """A whole page."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{files(__package__).joinpath('page.css').read_text(encoding='utf-8')}</style></head><body>\n{body}\n</body></html>\n"
+    )
+
+
+def verdict_page(verdict: Verdict, command: str) -> str:
+    """The page of one verdict; `command` is the line that makes it again."""
+    parts = [f"<h1>{escape(headline(verdict))}</h1>", *_sections(verdict, drawn=True), *_made(command, verdict)]
+    return document(f"{verdict.name}: {verdict.word}", "\n".join(parts))
+
+
+def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
+    """The page of many verdicts: a table, then each of them to unfold."""
+    refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
+    parts = ["<h1>Is that ε real?</h1>", f"<p>{len(verdicts)} claims, {refuted} of them refuted.</p>", "<table>"]
+    parts.append("<tr><th>claim</th><th>claimed ε</th><th>true ε</th><th>verdict</th><th>why</th></tr>")
+    for claim, verdict in verdicts:
+        cells = (claimed(verdict), true(verdict.epsilon, verdict.least_delta))
+        word = f'<td class="{verdict.word}">{SIGNS[verdict.word]} {verdict.word}</td>'
+        name = f"<td><b>{escape(claim.title or claim.name)}</b></td>"
+        why = f"<td>{escape(claim.why or verdict.reason)}</td>"
+        parts.append("<tr>" + name + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + word + why + "</tr>")
+    parts.append("</table>")
+    for claim, verdict in verdicts:
+        inside = "\n".join([f"<p>{escape(headline(verdict))}</p>", *_sections(verdict, drawn=False)])
+        parts.append(f"<details><summary>{escape(claim.title or claim.name)}</summary>\n{inside}</details>")
+    return document("dpassay gallery", "\n".join([*parts, *_made(command)]))
+
+
+def figures_page(figures: Sequence[tuple[dict[str, Any], str]], command: str) -> str:
+    """The page of reproduced figures: the data of each, and its drawing."""
+    parts = ["<h1>The documents' figures, made again</h1>"]
+    for data, picture in figures:
+        found = "".join(f"<li>{escape(sentence)}</li>" for sentence in data["found"])
+        source = base64.b64encode(picture.encode()).decode()  # an image runs nothing, whatever a file holds
+        drawing = f'<img alt="{escape(data["name"])}" src="data:image/svg+xml;base64,{source}">'
+        caption = f"<figcaption>{escape(data['caption'])}</figcaption>"
+        parts.append(f"<details open><summary>{escape(data['name'])}</summary><figure>{drawing}{caption}</figure>")
+        parts.append(f'<p class="soft">Published: {escape(data["published"])}</p><ul>{found}</ul></details>')
+    return document("dpassay reproduce", "\n".join([*parts, *_made(command)]))
+
+
+def headline(verdict: Verdict) -> str:
+    """The verdict in one sentence for somebody who does not know the field."""
+    what, promised = verdict.name, f"a privacy loss of at most {verdict.guarantee.epsilon:.4g}"
+    promised += f" up to a probability of {verdict.guarantee.delta:g}" if verdict.guarantee.delta else ""
+    low, high = verdict.epsilon.lower, verdict.epsilon.upper
+    if verdict.word == "proven":
+        return f"Yes: {what} keeps what it claims, {promised}."
+    if verdict.word == "open":
+        return f"Undecided: whether {what} keeps {promised} could be neither proved nor refuted. This proves nothing."
+    if math.isinf(low):
+        return f"No: {what} claims {promised}, but there is no limit to what it can give away."
+    claimed_at = verdict.guarantee.epsilon
+    ratio = low / claimed_at if claimed_at > 0 else 0.0
+    times = f", {ratio:,.0f} times as much" if ratio >= 100 else f", {ratio:.3g} times as much" if ratio > 1.001 else ""
+    least = f"at least {outward(low, -1, 5)}" if high > low * (1 + 1e-6) else outward(low, -1, 5)
+    return f"No: {what} claims {promised}, but its true loss is {least}{times}."
+
+
+def _sections(verdict: Verdict, drawn: bool) -> Iterator[str]:
+    yield f'<div class="verdict {verdict.word}"><b>{verdict.word.upper()}</b> {escape(verdict.reason)}</div>'
+    warnings = list(verdict.warnings)
+    if verdict.alpha is not None:
+        warnings.append(
+            f"This rests on samples: a claim that holds is refuted with probability {verdict.alpha:g} at most."
+        )
+    for warning in warnings:
+        yield f'<div class="warning">{escape(warning)}</div>'
+    if isinstance(verdict.mechanism, Pipeline) and verdict.alpha is None:
+        yield f'<p class="soft">{escape(FORMULA)}</p>'
+    if verdict.guarantee.epsilon > 0 or verdict.epsilon.lower > 0:
+        yield "<h2>Claimed and true</h2>"
+        yield svg.axis(verdict.guarantee.epsilon, verdict.epsilon.lower, verdict.epsilon.upper, verdict.word)
+    yield _table(list(_facts(verdict)))
+    if verdict.witness is not None:
+        yield f"<details open><summary>Witness</summary>{_table(list(_witness(verdict)))}</details>"
+    if drawn:
+        yield from _curves(verdict)
+    if verdict.holds:
+        held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, 6)) for d, one in verdict.holds)]
+        yield f"<details><summary>What does hold</summary>{_table(held, head=True)}</details>"
+    if verdict.repairs:
+        remedies = [("mechanism", "keeps", "noise a coordinate", ""), *_repairs(verdict)]
+        yield f"<details open><summary>Remedies</summary>{_table(remedies, head=True)}</details>"
+
+
+def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    yield "mechanism", verdict.subject
+    yield "claimed", str(verdict.guarantee)
+    yield "between", str(verdict.neighbours)
+    yield "true ε", f"{verdict.epsilon}" + (f" at δ {verdict.guarantee.delta:g}" if verdict.guarantee.delta else "")
+    if verdict.delta is not None:
+        yield "true δ", f"{verdict.delta} at ε {verdict.guarantee.epsilon:g}"
+    if 0 < verdict.least_delta < 1:
+        yield "δ at every ε", f"at least {outward(verdict.least_delta, -1, 6)}"
+    if verdict.source:
+        yield "source", verdict.source
+    yield "lower end from", verdict.epsilon.lower_from
+    yield "upper end from", verdict.epsilon.upper_from
+
+
+def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    if isinstance(verdict.witness, Played):
+        yield from play_words(verdict.witness)
+    elif isinstance(verdict.witness, Witness):
+        yield "two values", describe_pair(verdict.witness.pair)
+        if verdict.witness.event:
+            yield "event", event_words(verdict.witness)
+
+
+def _repairs(verdict: Verdict) -> Iterator[tuple[str, ...]]:
+    for repair in verdict.repairs:
+        noise = "" if repair.deviation is None else f"deviation {repair.deviation:.4g}"
+        yield str(repair.mechanism or ""), str(repair.guarantee or ""), noise, repair.advice
+
+
+def _curves(verdict: Verdict) -> Iterator[str]:
+    """δ(ε) and the loss of the worst pair, drawn from a lattice: pictures, not bounds."""
+    found = _worst_loss(verdict)
+    if found is None:
+        return
+    loss, mu = found
+    losses, masses = loss.density(300)
+    infinite = middle(loss.infinite)
+    top = max(float(losses[masses > 1e-12].max(initial=0.0)), verdict.guarantee.epsilon) * 1.05 or 1.0
+    epsilons = np.linspace(0, top, 120).tolist()
+
+    def delta(epsilon: float) -> float:
+        inner = middle(before_dropout(number(epsilon), mu))
+        finite = float(np.sum(masses * np.maximum(0.0, -np.expm1(np.minimum(inner - losses, 0.0)))))
+        return (1 - middle(mu)) * min(1.0, finite + infinite)
+
+    promise = verdict.guarantee
+    marks = [(promise.epsilon, max(promise.delta, 1e-15), "claimed")]
+    true_at = verdict.epsilon.lower if promise.delta else None
+    if true_at is not None and math.isfinite(true_at):
+        marks.append((true_at, promise.delta, "true"))
+    yield "<details open><summary>δ at every ε, for the worst pair that is known</summary>"
+    yield (
+        svg.curve([float(e) for e in epsilons], [delta(float(e)) for e in epsilons], marks, ("ε", "δ(ε)"))
+        + "</details>"
+    )
+    if len(losses) > 1:
+        yield "<details><summary>The loss as a random variable</summary>"
+        share = f" With probability {infinite:.4g} it is infinite." if infinite > 0 else ""
+        yield svg.curve(*_fewer(losses, masses), [], ("loss", "probability"), filled=True)
+        yield f'<p class="soft">{escape("Masses on a lattice, before word dropout." + share)}</p></details>'
+
+
+def _fewer(losses: NDArray[Any], masses: NDArray[Any]) -> tuple[list[float], list[float]]:
+    """Masses joined in at most 300 equal steps, from the first loss that occurs to the last."""
+    there = np.flatnonzero(masses > 1e-12 * masses.max())
+    low, high = losses[there[0]], losses[there[-1]]
+    steps = min(300, there[-1] - there[0] + 1)
+    edges = np.linspace(low, high, steps + 1) if high > low else np.array([low - 0.5, low + 0.5])
+    joined, _ = np.histogram(losses, edges, weights=masses)
+    return ((edges[:-1] + edges[1:]) / 2).tolist(), joined.tolist()
+
+
+def _worst_loss(verdict: Verdict) -> tuple[Loss, Any] | None:
+    if not isinstance(verdict.mechanism, Pipeline):
+        return None
+    profile = analyse(verdict.mechanism, verdict.neighbours)
+    candidate = (
+        profile.worst_pure() if not verdict.guarantee.delta else profile.worst_at(verdict.guarantee.exact_epsilon)
+    )
+    curve = None if candidate is None else candidate.curve
+    inner = curve.curve if isinstance(curve, DropoutCurve) else curve
+    if not isinstance(inner, PairCurve) or middle(inner.losses[0].infinite) >= 1 or not inner.losses[0].parts:
+        return None
+    return max(inner.losses, key=lambda loss: loss.infinite.a), profile.mu
+
+
+def _table(rows: Sequence[Sequence[str]], head: bool = False) -> str:
+    lines = []
+    for i, row in enumerate(rows):
+        kind = "th" if head and i == 0 else "td"
+        first = "th" if not head else kind
+        cells = [f"<{first}>{escape(row[0])}</{first}>", *(f"<{kind}>{escape(cell)}</{kind}>" for cell in row[1:])]
+        lines.append("<tr>" + "".join(cells) + "</tr>")
+    return "<table>" + "".join(lines) + "</table>"
+
+
+def _made(command: str, verdict: Verdict | None = None) -> Iterator[str]:
+    from dpassay import __version__
+
+    rows = [("dpassay", __version__), ("Python", platform.python_version()), ("numpy", np.__version__)]
+    if verdict is not None:
+        rows += [(key, str(value)) for key, value in verdict.parameters.items()]
+        rows += [("rests on", ", ".join(theorem.page for theorem in verdict.theorems))]
+        if verdict.seed is not None:
+            rows += [("seed", str(verdict.seed)), ("runs", f"{verdict.runs:,}")]
+    yield f"<h2>Made by</h2><pre>{escape(command)}</pre>"
+    yield f"<details><summary>Parameters and versions</summary>{_table(rows)}</details>"
+
+
+def write(text: str, path: Path) -> None:
+    """Write a page, whole or not at all."""
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,111 @@
+"""Small drawings for the page: no library, no fixed colours, so that they follow its light and dark."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+
+WIDTH, HEIGHT, LEFT, BOTTOM = 640, 240, 70, 40
+
+
+def axis(claimed: float, lower: float, upper: float, word: str) -> str:
+    """The claimed and the true ε on one logarithmic axis; an infinite end is an arrow.
+
+    >>> axis(1, 5.656, 5.657, "refuted").startswith("<svg")
+    True
+    """
+    finite = [value for value in (claimed, lower, upper) if 0 < value < math.inf]
+    low = 10 ** (math.floor(math.log10(min(finite, default=1))) - 1)
+    high = 10 ** (math.ceil(math.log10(max(finite, default=1))) + 1)
+
+    def place(value: float) -> float:
+        inside = min(max(value, low), high)
+        return 20 + (WIDTH - 40) * (math.log10(inside) - math.log10(low)) / (math.log10(high) - math.log10(low))
+
+    ticks = [10.0**k for k in range(round(math.log10(low)), round(math.log10(high)) + 1)]
+    ticks = ticks[:: max(1, len(ticks) // 8)]
+    parts = [f'<line class="axis" x1="20" y1="60" x2="{WIDTH - 20}" y2="60"/>']
+    for tick in ticks:
+        parts.append(f'<text class="tick" x="{place(tick):.1f}" y="80">{_power(tick)}</text>')
+    start, end = place(lower), place(upper) if upper < math.inf else WIDTH - 12
+    parts.append(f'<line class="{word} thick" x1="{start - 4:.1f}" y1="40" x2="{max(end, start + 4):.1f}" y2="40"/>')
+    if math.isinf(upper):
+        parts.append(f'<path class="{word}" d="M{WIDTH - 16} 33 L{WIDTH - 2} 40 L{WIDTH - 16} 47 Z"/>')
+    shown = start if math.isinf(upper) else (start + end) / 2
+    parts.append(f'<text x="{min(shown, WIDTH - 60):.1f}" y="28">true {_between(lower, upper)}</text>')
+    parts.append(f'<circle class="claimed" cx="{place(claimed):.1f}" cy="60" r="6"/>')
+    parts.append(f'<text x="{place(claimed):.1f}" y="100">claimed {claimed:.4g}</text>')
+    return _svg(parts, 110, f"claimed epsilon {claimed:g} against the true one")
+
+
+def _between(lower: float, upper: float) -> str:
+    if math.isinf(lower):
+        return "∞"
+    if math.isinf(upper):
+        return f"≥ {lower:.4g}"
+    return f"{lower:.4g}" if upper - lower <= 1e-3 * upper else f"{lower:.4g} to {upper:.4g}"
+
+
+def _power(value: float) -> str:
+    return f"{value:g}" if 1e-3 <= value <= 1e4 else f"1e{math.log10(value):.0f}"
+
+
+def curve(
+    x: Sequence[float],
+    y: Sequence[float],
+    marks: Sequence[tuple[float, float, str]],
+    labels: tuple[str, str],
+    filled: bool = False,
+) -> str:
+    """A line through points, y on a logarithmic axis unless it is filled, with marked points and what they are."""
+    top_x = max([*x, *(m[0] for m in marks)]) or 1.0
+    values = [*y, *(m[1] for m in marks)]
+    if filled:
+        low, high = 0.0, max(values) * 1.1 or 1.0
+    else:
+        positive = [v for v in values if v > 1e-15]
+        low, high = math.floor(math.log10(min(positive, default=1e-3))), 0.0
+        low = min(low, high - 1)
+
+    start = min([*x, 0.0])
+
+    def across(value: float) -> float:
+        return LEFT + (WIDTH - LEFT - 20) * (value - start) / ((top_x - start) or 1.0)
+
+    def down(value: float) -> float:
+        share = (value - low) / (high - low) if filled else (math.log10(max(value, 10.0**low)) - low) / (high - low)
+        return 15 + (HEIGHT - BOTTOM - 15) * (1 - share)
+
+    floor = HEIGHT - BOTTOM
+    points = " ".join(f"{across(a):.1f},{down(b):.1f}" for a, b in zip(x, y, strict=True))
+    parts = []
+    if filled:
+        parts.append(
+            f'<polygon class="area" points="{across(x[0]):.1f},{floor} {points} {across(x[-1]):.1f},{floor}"/>'
+        )
+    parts.append(f'<polyline class="line" points="{points}"/>')
+    parts.append(f'<path class="axis" fill="none" d="M{LEFT} 10 L{LEFT} {floor} L{WIDTH - 20} {floor}"/>')
+    for k in range(5):
+        value = start + (top_x - start) * k / 4
+        parts.append(f'<text class="tick" x="{across(value):.1f}" y="{floor + 16}">{value:.4g}</text>')
+        level = low + (high - low) * k / 4
+        shown = f"{level:.3g}" if filled else f"1e{level:.0f}" if level else "1"
+        height = 15 + (floor - 15) * (1 - k / 4)
+        parts.append(f'<text class="tick end" x="{LEFT - 6}" y="{height + 4:.1f}">{shown}</text>')
+    for place, (a, b, what) in enumerate(marks):
+        side = "begin" if place or across(a) < LEFT + 60 else "end"  # labels of two points near each other stay apart
+        parts.append(f'<circle class="mark" cx="{across(a):.1f}" cy="{down(b):.1f}" r="5"/>')
+        shift = -9 if side == "end" else 9
+        parts.append(
+            f'<text class="label {side}" x="{across(a) + shift:.1f}" y="{down(b) - 8:.1f}">{html.escape(what)}</text>'
+        )
+    parts.append(f'<text class="tick" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 4}">{html.escape(labels[0])}</text>')
+    parts.append(f'<text class="tick begin" x="{LEFT + 6}" y="12">{html.escape(labels[1])}</text>')
+    return _svg(parts, HEIGHT, f"{labels[1]} over {labels[0]}")
+
+
+def _svg(parts: Sequence[str], height: int, title: str) -> str:
+    body = "".join(parts)
+    label = html.escape(title, quote=True)
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{body}</svg>'
