@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from dpassay.arithmetic import FUNCTIONS
 from dpassay.errors import InputError
 from dpassay.expression import evaluate, parse
 from dpassay.guarantee import Guarantee, guarantee
 from dpassay.neighbours import Neighbours
-from dpassay.pair import check_dimension
 from dpassay.pipeline import Pipeline
 from dpassay.stages import Encode
 
@@ -24,6 +24,9 @@ CAVEATS = {
     "per-word": "This epsilon is for one word but is reported as if for a whole text: "
     "a text of w words may lose up to w times as much.",
 }
+
+
+MOST_PEOPLE = 10**12
 
 
 def names(formula: str) -> set[str]:
@@ -86,20 +89,25 @@ class Claim:
         unknown = [caveat for caveat in self.caveats if caveat not in CAVEATS]
         if unknown:
             raise InputError(f"unknown caveat {unknown[0]!r}; allowed: {', '.join(CAVEATS)}")
-        if self.people is not None:
-            check_dimension(self.people, "people")
+        taken = {"eps", "delta", "dim", "epsilon"} & set(self.parameters)
+        if taken:
+            raise InputError(f"{min(taken)} is no parameter: it is what is claimed, or the dimension")
+        if self.people is not None and not (isinstance(self.people, int) and 1 <= self.people <= MOST_PEOPLE):
+            raise InputError(f"people must be a whole number from 1 to {MOST_PEOPLE:,}, got {self.people}")
         for name in ("parameters", "beside", "grid"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     @property
     def guarantee(self) -> Guarantee:
         """What is promised."""
-        return guarantee(self.value(self.epsilon), self.value(self.delta))
+        epsilon = self.value(self.epsilon)
+        return guarantee(epsilon, self.value(self.delta, eps=epsilon))
 
-    def value(self, formula: Any) -> Any:
-        """The value of a formula of the parameters and `dim`; a plain number as it is."""
-        known = {**self.parameters, **({} if self.dim is None else {"dim": self.dim})}
-        return evaluate(formula, known) if isinstance(formula, str) and names(formula) & set(known) else formula
+    def value(self, formula: Any, **more: Any) -> Any:
+        """The value of a formula of the parameters and `dim`; what is no formula stays as it is."""
+        known = {**self.parameters, **more, **({} if self.dim is None else {"dim": self.dim})}
+        named = isinstance(formula, str) and names(formula) & {*known, *FUNCTIONS}
+        return evaluate(formula, known) if named else formula
 
     @property
     def mechanism(self) -> Pipeline:
@@ -125,7 +133,10 @@ class Claim:
         if unknown:
             known = ", ".join(["epsilon", "delta", "dim", *self.parameters])
             raise InputError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has {known}")
-        return replace(self, parameters={**self.parameters, **changes}, **own)
+        changed = replace(self, parameters={**self.parameters, **changes}, **own)
+        # What only a formula used that was replaced by a number is a parameter no more.
+        gone = names(f"{self.epsilon} {self.delta}") - names(f"{changed.epsilon} {changed.delta} {self.pipeline}")
+        return replace(changed, parameters={k: v for k, v in changed.parameters.items() if k not in gone})
 
 
 @dataclass(frozen=True)

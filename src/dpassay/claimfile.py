@@ -36,7 +36,7 @@ def read_claim(path: str | Path) -> Claim:
     text = _text_of(file)
     try:
         data = tomllib.loads(text, parse_float=str)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits, and lists in lists
         raise InputError(f"{file} is not TOML: {error}") from None
     for key, value in data.items():
         wrong = _wrong(key, value)
@@ -48,7 +48,8 @@ def read_claim(path: str | Path) -> Claim:
     fields: dict[str, Any] = {**data, "name": data.get("name", file.stem), "caveats": tuple(data.get("caveats", ()))}
     with _pointing(file, text, "neighbours"):
         fields["neighbours"] = Neighbours(data["neighbours"]) if "neighbours" in data else None
-    claim = Claim(**fields)
+    with _pointing(file, text, "parameters"):
+        claim = Claim(**fields)
     with _pointing(file, text, "epsilon"):
         _ = claim.guarantee
     with _pointing(file, text, "pipeline"):
@@ -81,6 +82,8 @@ def read_folder(path: str | Path) -> list[Claim]:
 
 def _text_of(file: Path) -> str:
     try:
+        if file.exists() and not file.is_file():
+            raise InputError(f"cannot read {file}: it is no file")
         if file.stat().st_size > MOST_BYTES:
             raise InputError(f"{file} has more than {MOST_BYTES:,} bytes; a claim is a page at most")
         return file.read_text(encoding="utf-8")
@@ -102,7 +105,7 @@ def _wrong(key: str, value: Any) -> str:
         return f"{key} must be a whole number above 0, got {value!r}"
     if key in _NUMBER and not _numeric(value):
         return f"{key} must be a number, or a formula of the parameters as a text, got {value!r}"
-    if key == "caveats" and not (isinstance(value, list) and all(caveat in CAVEATS for caveat in value)):
+    if key == "caveats" and not (isinstance(value, list) and all(str(caveat) in CAVEATS for caveat in value)):
         return f"caveats must be a list of {', '.join(CAVEATS)}, got {value!r}"
     if key == "parameters" and not (isinstance(value, dict) and all(map(_numeric, value.values()))):
         return f"parameters must be a table of numbers, got {value!r}"

@@ -156,7 +156,8 @@ def check_claimed(epsilon: Any, delta: Any, claim: Claim | None = None) -> None:
     if epsilon is None:
         return
     promise = guarantee(epsilon, delta or 0)
-    if promise.exact_epsilon == 0 and promise.exact_delta == 0 and (claim is None or not claim.guarantee.delta):
+    own = claim is not None and (claim.guarantee.delta > 0 or claim.guarantee.epsilon == 0)
+    if promise.exact_epsilon == 0 and promise.exact_delta == 0 and not own:
         raise InputError(f"epsilon must be positive, got {epsilon}")
 
 

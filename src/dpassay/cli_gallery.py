@@ -26,11 +26,12 @@ from dpassay.cli_common import (
     working,
     write_page,
 )
-from dpassay.errors import InputError
+from dpassay.errors import InputError, harmless
 
 if TYPE_CHECKING:
     from dpassay.claim import Claim
     from dpassay.story import Tried
+    from dpassay.verdict import Verdict
 
 Only = Annotated[
     list[str] | None, typer.Option(help="Only these claims; names, or patterns such as 'adept*'; may be given often.")
@@ -72,21 +73,26 @@ def gallery(
       dpassay gallery --sample
       dpassay gallery --from my-claims --latex
     """
-    from dpassay.checking import check
     from dpassay.report.gallery import check_suffix, draw, latex, markdown, table
+    from dpassay.statistics import check_alpha
 
     if as_json + as_latex + as_markdown > 1:
         raise InputError("give one of --json, --latex and --markdown")
+    if delta is not None and sample:
+        raise InputError("--sample runs each claim at the delta of its own: leave out --delta")
+    if pages is not None and (only or folder is not None):
+        raise InputError("--pages writes all published systems: leave out --only and --from")
+    check_alpha(alpha)
+    if figure is not None:
+        check_suffix(figure)
+    check_claimed("1", delta)
+    chosen = _chosen(only, folder)
     for path in (figure, html, pages):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
     check_writable(figure, html)
-    if figure is not None:
-        check_suffix(figure)
-    chosen = _chosen(only, folder)
-    check_claimed("1", delta)
-    verdicts = [(claim, check(claim, delta=delta)) for claim in _tracked(chosen, "checking")]
-    tried = _tried(chosen, seed, alpha) if sample else []
+    verdicts = _judged(chosen, delta)
+    tried = _tried([claim for claim, _ in verdicts], seed, alpha) if sample else []
     if figure is not None:
         draw(verdicts, figure)
         print(f"{figure} written", file=sys.stderr)
@@ -101,7 +107,7 @@ def gallery(
             written = write_pages(pages)
         print(f"{written} pages written into {pages}", file=sys.stderr)
     if as_json:
-        print_json(_as_data([verdict for _, verdict in verdicts], [both for _, both in tried]))
+        print_json(_as_data(verdicts, {claim.name: both for claim, both in tried} if sample else None))
     elif as_latex or as_markdown:
         print(latex(verdicts) if as_latex else markdown(verdicts))
     else:
@@ -112,10 +118,11 @@ def gallery(
             print()
             print_rich(tried_table(tried))
     surprising = [c.name for c, v in verdicts if delta is None and c.expected and v.word != c.expected]
-    contradicting = [claim.name for claim, both in tried if not both.agree]
+    # The trials of published claims are made so that samples see what is wrong.
+    contradicting = [c.name for c, both in tried if both.contradictory or (both.missed and folder is None)]
     for what, names in (("not as expected", surprising), ("exact and sampled verdicts differ", contradicting)):
         if names:
-            print(f"{what}: {', '.join(names)}", file=sys.stderr)
+            print(harmless(f"{what}: {', '.join(names)}"), file=sys.stderr)
     if surprising or contradicting:
         raise typer.Exit(1)
 
@@ -146,24 +153,45 @@ def _tracked(claims: list[Claim], what: str) -> Any:
     return track(claims, what, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
 
 
+def _judged(claims: list[Claim], delta: str | None) -> list[tuple[Claim, Verdict]]:
+    """Each claim with its verdict; one that makes no sense at another delta is named and left out."""
+    from dpassay.checking import check
+
+    found = []
+    for claim in _tracked(claims, "checking"):
+        try:
+            found.append((claim, check(claim, delta=delta)))
+        except InputError as error:
+            if delta is None:
+                raise
+            print(harmless(f"{claim.name} is left out at this delta: {error}").splitlines()[0], file=sys.stderr)
+    return found
+
+
 def _tried(claims: list[Claim], seed: int, alpha: float) -> list[tuple[Claim, Tried]]:
-    """Each claim run, the error probability shared among them."""
+    """Each claim run, the error probability shared among them; one that cannot be run is named and left out."""
     from dpassay.story import try_out
 
-    share = alpha / len(claims)
-    return [(claim, try_out(claim, seed=seed, alpha=share)) for claim in _tracked(claims, "running")]
+    found = []
+    for claim in _tracked(claims, "running"):
+        try:
+            found.append((claim, try_out(claim, seed=seed, alpha=alpha / len(claims))))
+        except InputError as error:
+            print(harmless(f"{claim.name} was not run: {error}").splitlines()[0], file=sys.stderr)
+    return found
 
 
-def _as_data(verdicts: list[Any], tried: list[Tried]) -> list[Any]:
-    if not tried:
-        return [verdict.to_dict() for verdict in verdicts]
+def _as_data(verdicts: list[tuple[Claim, Verdict]], tried: dict[str, Tried] | None) -> list[Any]:
+    if tried is None:
+        return [verdict.to_dict() for _, verdict in verdicts]
     return [
-        {
-            "verdict": verdict.to_dict(),
-            "small": {"exact": both.exact.to_dict(), "sampled": both.sampled.to_dict(), "agree": both.agree},
-        }
-        for verdict, both in zip(verdicts, tried, strict=True)
+        {"verdict": verdict.to_dict(), "small": _both(tried[claim.name]) if claim.name in tried else None}
+        for claim, verdict in verdicts
     ]
+
+
+def _both(tried: Tried) -> dict[str, Any]:
+    return {"exact": tried.exact.to_dict(), "sampled": tried.sampled.to_dict(), "agreement": tried.agreement}
 
 
 def show(
@@ -187,7 +215,12 @@ def show(
     from dpassay.story import Story
 
     if name is None:
-        print_rich(listing())
+        from dpassay.claims import REGISTRY
+
+        if as_json:
+            print_json([{"name": one.name, "title": one.title, "source": one.source} for one in REGISTRY.values()])
+        else:
+            print_rich(listing())
         return
     claim = claim_named(name)
     options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})

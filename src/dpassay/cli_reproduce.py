@@ -59,7 +59,8 @@ def reproduce(
     chosen = list(FIGURES.values()) if name == "all" else [find_figure(name)]
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is no folder")
-    check_writable(html)
+    out.mkdir(parents=True, exist_ok=True)
+    check_writable(html, out / "x")
     made: dict[str, Any] = {}
     try:
         for figure in chosen:

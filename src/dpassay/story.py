@@ -185,17 +185,27 @@ class Tried:
     sampled: Verdict
 
     @property
-    def agree(self) -> bool:
-        """What is proven was not refuted by samples, and what is refuted was."""
-        return (self.exact.word == "refuted") == (self.sampled.word == "refuted")
+    def contradictory(self) -> bool:
+        """Samples refuted what is proven."""
+        return self.exact.word == "proven" and self.sampled.word == "refuted"
+
+    @property
+    def missed(self) -> bool:
+        """Samples did not see what is refuted. That contradicts nothing, but may mean that too little was run."""
+        return self.exact.word == "refuted" and self.sampled.word != "refuted"
+
+    @property
+    def agreement(self) -> str:
+        """In a word."""
+        return "NO" if self.contradictory else "not seen" if self.missed else "yes"
 
 
 def try_out(claim: Claim, runs: int | None = None, seed: int = 0, alpha: float = 0.001) -> Tried:
     """Judge a claim exactly and by running it, with the changes, pairs and encoder of its trial.
 
     >>> tried = try_out(REGISTRY["adept"], runs=2000)
-    >>> tried.exact.word, tried.sampled.word, tried.agree
-    ('refuted', 'refuted', True)
+    >>> tried.exact.word, tried.sampled.word, tried.agreement
+    ('refuted', 'refuted', 'yes')
     """
     small = claim(**claim.trial.changes)
     sampled = audit(small, runs=runs or claim.trial.runs, seed=seed, alpha=alpha, shrink=False)

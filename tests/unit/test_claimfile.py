@@ -1,5 +1,6 @@
 """Claims in files: what may stand there, and errors that name the line."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,8 @@ def test_the_least_claim(tmp_path: Path) -> None:
         (('expected = "refuted"', 'expected = "maybe"'), 11, ["maybe", "proven, refuted, open"]),
         (("people = 1000", "people = 0"), 12, ["people", "0"]),
         (('caveats = ["per-word"', 'caveats = ["per-letter"'), 13, ["per-letter", "per-word", "epsilon-learnt"]),
+        (('caveats = ["per-word"', 'caveats = [["per-word"]'), 13, ["caveats", "per-word"]),
+        (("[parameters]", "[parameters]\neps = 3"), 15, ["eps", "no parameter"]),
         (("[parameters]", "[parameter]"), 15, ["parameter", "parameters"]),
         (("C = 0.1", "C = [1]"), 15, ["parameters", "numbers"]),
         (("dim = 16", "dim = = 16"), 7, ["line 7", "TOML"]),
@@ -105,6 +108,25 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "big.toml").write_text("#" * (MOST_BYTES + 1))
     with pytest.raises(InputError, match="more than 1,000,000 bytes"):
         read_claim(tmp_path / "big.toml")
+
+
+def test_odd_files_are_refused_in_words(tmp_path: Path) -> None:
+    for text in ("dim = " + "9" * 5000, "epsilon = " + "[" * 3000 + "]" * 3000):
+        with pytest.raises(InputError, match="not TOML"):
+            read_claim(written(tmp_path, text))
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(InputError, match="it is no file"):
+        read_claim(tmp_path / "pipe.toml")
+
+
+def test_formulas(tmp_path: Path) -> None:
+    text = 'pipeline = "query(l1, 1) | laplace(1)"\nepsilon = "2*q"\nparameters.q = 0.5\n'
+    claim = read_claim(written(tmp_path, text))
+    assert claim.guarantee.epsilon == 1
+    assert check(claim, epsilon=3).word == "proven"  # the formula is replaced, and with it what only it used
+    assert read_claim(written(tmp_path, text.replace("2*q", "ln(2)*q"))).guarantee.epsilon == pytest.approx(0.34657359)
+    both = read_claim(written(tmp_path, 'delta = "eps*1e-5"\n' + text))
+    assert both.guarantee.delta == pytest.approx(1e-5)
 
 
 def test_folders(tmp_path: Path) -> None:

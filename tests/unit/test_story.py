@@ -77,14 +77,18 @@ def test_systems() -> None:
     assert Story(changed, published=find("ome")).system is Story(find("ome")).system
 
 
-def test_a_contradiction_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contradictions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     from dpassay import story
 
     both = try_out(find("laplace"), runs=200)
-    assert both.agree
+    assert (both.agreement, both.contradictory) == ("yes", False)
     wrong = Refuted(**{field.name: getattr(both.sampled, field.name) for field in fields(both.sampled)})
     monkeypatch.setattr(story, "audit", lambda *_, **__: wrong)
-    assert not try_out(find("laplace"), runs=200).agree
+    assert try_out(find("laplace"), runs=200).agreement == "NO"
+    # What samples do not see contradicts nothing.
+    monkeypatch.setattr(story, "audit", lambda *_, **__: both.sampled)
+    unseen = try_out(find("adept"), runs=200)
+    assert (unseen.agreement, unseen.contradictory, unseen.missed) == ("not seen", False, True)
 
 
 def test_the_trials_are_small() -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dpassay.claim import Claim, System, Trial
+from dpassay.claims.sources import ACL, EMNLP
 
 KRISHNA = "Krishna, Gupta and Dupuy, ADePT: Auto-encoder based differentially private text transformation, EACL 2021"
-HABERNAL = "Habernal, When differential privacy meets NLP: The devil is in the detail, EMNLP 2021"
-SANITY = "Habernal, How reparametrization trick broke differentially-private text representation learning, ACL 2022"
 GRID = {"epsilon": ("0.1", 1, 10), "dim": (2, 32, 1024)}
 SMALL = Trial({"dim": 8})
 
@@ -26,7 +25,7 @@ SYSTEM = System(
             epsilon=1,
             dim=32,
             parameters={"C": 1},
-            source=f"{KRISHNA}; restated as Theorem 3.1 in {HABERNAL}",
+            source=f"{KRISHNA}; restated as Theorem 3.1 in {EMNLP}",
             brief="clips in l2, l1 counts",
             why="Two points of an l2 ball are up to 2C*sqrt(n) apart in l1, and l1 is what Laplace noise hides.",
             expected="refuted",
@@ -41,7 +40,7 @@ SYSTEM = System(
             pipeline="clamp(0, 1) | laplace(1/eps)",
             epsilon=1,
             dim=32,
-            source=f"{SANITY}, section 5; its released code draws the noise but does not clip",
+            source=f"{ACL}, section 5; its released code draws the noise but does not clip",
             brief="n coordinates, noise for 1",
             why="The sanity check compares n zeros with n ones and adds noise of scale 1/eps without clipping. Their "
             "l1 distance is n, so the loss is n*eps, where that of ADePT itself is sqrt(n)*eps.",
@@ -57,7 +56,7 @@ SYSTEM = System(
             epsilon=1,
             dim=32,
             parameters={"C": 1},
-            source=f"{HABERNAL}, section 7",
+            source=f"{EMNLP}, section 7",
             brief="clips in l1",
             why="Two points of an l1 ball are at most 2C apart in l1.",
             expected="proven",
@@ -72,7 +71,7 @@ SYSTEM = System(
             epsilon=1,
             dim=32,
             parameters={"C": 1},
-            source=f"{HABERNAL}, Theorem 5.1",
+            source=f"{EMNLP}, Theorem 5.1",
             brief="noise fits the l1 diameter",
             why="The noise is scaled to the true l1 diameter of the l2 ball, 2C*sqrt(n).",
             expected="proven",

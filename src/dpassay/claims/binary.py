@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dpassay.claim import Claim, System, Trial
+from dpassay.claims.sources import UEDP
 
 LYU = "Lyu, Li, He and Xiao, Towards differentially private text representations, SIGIR 2020"
 LATENT = "Chamikara et al., Local differential privacy for deep learning (LATENT), 2019"
-UEDP = "Lai et al., User-entity differential privacy in learning natural language models, 2022, appendix, Eq. 15-19"
 
 # A vector of `dim` values has dim*(1+m+n) bits: a sign, m integer and n fraction bits each.
 BUDGET = "eps/(dim*(1+m+n))"
 BITS = {"m": 4, "n": 5}
 # Each bit's budget times what the bit is worth: the sign 2^(m+1), integer bits 2^(i-1), fraction bits 2^-i.
 WEIGHTS = "2^(m+1) + 2^m - 1 + 1 - 2^(-n)"
-WEIGHTED = {f"each bit weighted by its worth, a bound for a metric notion ({UEDP})": f"dim*{BUDGET}*({WEIGHTS})"}
+WEIGHTED = {
+    f"each bit weighted by its worth, a bound for a metric notion ({UEDP}, Eq. 15-19)": f"dim*{BUDGET}*({WEIGHTS})"
+}
 GRID = {"epsilon": ("0.1", 1, 10), "dim": (1, 32, 768)}
 
 SYSTEM = System(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dpassay.claim import Claim, System, Trial
-
-SANITY = "Habernal, How reparametrization trick broke differentially-private text representation learning, ACL 2022"
+from dpassay.claims.sources import ACL
 
 SYSTEM = System(
     name="controls",
@@ -18,7 +17,7 @@ SYSTEM = System(
             pipeline="encode | decode",
             epsilon=10,
             dim=32,
-            source=f"a control of {SANITY}, section 5",
+            source=f"a control of {ACL}, section 5",
             brief="nothing is random",
             why="Nothing is random, so the output gives the input away.",
             expected="refuted",
@@ -30,7 +29,7 @@ SYSTEM = System(
             title="Ignoring the input",
             pipeline="category(2) | flip(1/2)",
             epsilon=0,
-            source=f"a control of {SANITY}, section 5",
+            source=f"a control of {ACL}, section 5",
             brief="the input is ignored",
             why="The output does not depend on the input.",
             expected="proven",

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.claim import Claim, System, Trial
+from dpassay.claims.sources import UEDP
 from dpassay.neighbours import Neighbours
 
 LYU = "Lyu, He and Li, Differentially private representation for NLP (DPNR), Findings of EMNLP 2020"
-UEDP = "Lai et al., User-entity differential privacy in learning natural language models, 2022, appendix"
 WORD = Neighbours("word")
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dpassay.claim import Claim, System, Trial
+from dpassay.claims.sources import ACL
 
 BEIGI = (
     "Beigi et al., I am not what I write: Privacy preserving text representation learning, 2019, Eq. 9 "
     "(also Alnasser et al. 2021, Eq. 3; Beigi et al. 2021, Eq. 14)"
 )
-HABERNAL = "Habernal, How reparametrization trick broke differentially-private text representation learning, ACL 2022"
 GRID = {"epsilon": ("0.1", 1, 10), "dim": (1, 8, 128)}
 SMALL = Trial({"dim": 2})
-CAVEATS = ("epsilon-learnt", "encoder-training")
+CAVEATS = ("epsilon-learnt",)
 
 SYSTEM = System(
     name="dptext",
@@ -28,7 +28,7 @@ SYSTEM = System(
             pipeline="encode | clamp(0, 1) | onesided(dim/eps, 1/2) | decode",
             epsilon=1,
             dim=1,
-            source=f"{BEIGI}; this reading in {HABERNAL}, Theorem 3.2",
+            source=f"{BEIGI}; this reading in {ACL}, Theorem 3.2",
             brief="noise is never negative",
             why="Half of all coordinates leave without noise, the others only larger than they came: an output below "
             "1 rules out that the input was 1.",
@@ -44,7 +44,7 @@ SYSTEM = System(
             pipeline="encode | clamp(0, 1) | onesided(dim/eps) | decode",
             epsilon=1,
             dim=1,
-            source=f"{BEIGI}; this reading in {HABERNAL}, Theorem 3.2",
+            source=f"{BEIGI}; this reading in {ACL}, Theorem 3.2",
             brief="noise is never negative",
             why="What is left is exponential noise. It only ever adds: an output below 1 rules out that the input "
             "was 1.",
@@ -76,7 +76,7 @@ SYSTEM = System(
             pipeline="encode | clamp(0, 1) | laplace(dim/eps) | decode",
             epsilon=1,
             dim=1,
-            source=f"{HABERNAL}, Eq. 4 and 7",
+            source=f"{ACL}, Eq. 4 and 7",
             brief="true Laplace noise",
             why="-b*sgn(u-1/2)*ln(1-2|u-1/2|) with u uniform on (0, 1) is Laplace noise, and n coordinates between 0 "
             "and 1 are at most n apart in l1.",

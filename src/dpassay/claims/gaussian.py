@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dpassay.claim import Claim, System, Trial
+from dpassay.claims.sources import DWORK_ROTH
 
-CLASSIC = "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem 3.22 (for 0 < eps < 1)"
+CLASSIC = f"{DWORK_ROTH}, Theorem 3.22 (for 0 < eps < 1)"
 EXACT = "Balle and Wang, Improving the Gaussian mechanism for differential privacy, ICML 2018, Theorem 8"
 FORMULA = "query(l2, 1) | gaussian(sqrt(2*ln(1.25/delta))/eps)"
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dpassay.claim import Claim, System, Trial
-
-DWORK = "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem 3.6"
+from dpassay.claims.sources import DWORK_ROTH
 
 SYSTEM = System(
     name="laplace",
@@ -20,7 +19,7 @@ SYSTEM = System(
             title="Laplace, counting query",
             pipeline="query(l1, 1) | laplace(1/eps)",
             epsilon=1,
-            source=DWORK,
+            source=f"{DWORK_ROTH}, Theorem 3.6",
             brief="noise fits l1 sensitivity",
             why="One person changes a count by at most 1, and the noise is scaled to that.",
             expected="proven",
@@ -33,7 +32,7 @@ SYSTEM = System(
             epsilon=1,
             dim=32,
             parameters={"D": 2},
-            source=DWORK,
+            source=f"{DWORK_ROTH}, Theorem 3.6",
             brief="noise fits l1 sensitivity",
             why="However many coordinates change, they change by at most D together, and the noise is scaled to D.",
             expected="proven",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dpassay.claim import Claim, System, Trial
-
-DWORK_ROTH = "Dwork and Roth, The algorithmic foundations of differential privacy, 2014"
+from dpassay.claims.sources import DWORK_ROTH
 
 SYSTEM = System(
     name="properties",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpassay.claim import Claim, System, Trial
+from dpassay.claims.sources import DWORK_ROTH
 
-DWORK_ROTH = "Dwork and Roth, The algorithmic foundations of differential privacy, 2014"
 EPSILONS = {"epsilon": ("0.1", 1, 5)}
 
 SYSTEM = System(

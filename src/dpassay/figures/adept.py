@@ -19,6 +19,7 @@ CLIP = 10.0
 DIMENSIONS = range(1, 65)
 SHAPES = ("uniform", "normal")
 BATCH = 1 << 20  # numbers that are held at a time
+THEIRS = 2 / 3  # each coordinate of the paper's counterexample, in units of C
 STEP = 0.005  # of the grid on which sums of absolute normal differences are convolved
 
 
@@ -118,19 +119,19 @@ def sensitivity(options: Options) -> Result:
     """Sections 4 and 5 of the same paper: the ball, the diamond, the worst pair, and growth with the dimension."""
     dims = [2**k for k in range(11)]
     rows = [{"dim": n, "claimed": 2.0, "true": middle(Ball(2, 1, n).diameter(1))} for n in dims]
+    worst, theirs = rows[1]["true"], 4 * THEIRS
     return Result(
         rows=rows,
         draw=lambda figure: _draw_sensitivity(figure, rows),
         caption="Left: the l2 ball of radius C in two dimensions, the l1 ball inside it, the worst pair (distance "
-        "2.83 C in "
-        "l1) and the paper's counterexample (2.67 C). Right: the largest l1 distance of two clipped vectors, in "
-        "units of C.",
+        f"{worst:.3g} C in l1) and the paper's counterexample ({theirs:.3g} C). Right: the largest l1 distance of two "
+        "clipped vectors, in units of C.",
         published="Habernal, EMNLP 2021, Theorem 5.1: the sensitivity is 2C sqrt(n), where 2C was claimed; the "
         "counterexample "
         "with coordinates 2C/3 loses 4/3 of the claimed epsilon.",
         found=(
-            "The counterexample's l1 distance is 8C/3, so its loss is 4/3 eps; the worst pair in two dimensions "
-            "loses 1.414 eps.",
+            f"The counterexample's l1 distance is {theirs:.4g} C, so its loss is {theirs / 2:.4g} eps; "
+            f"the worst pair in two dimensions loses {worst / 2:.4g} eps.",
         ),
         size=(7.2, 3.2),
     )
@@ -143,7 +144,7 @@ def _draw_sensitivity(figure: Any, rows: list[dict[str, Any]]) -> None:
     left.plot([1, 0, -1, 0, 1], [0, 1, 0, -1, 0], color=COLOURS[2], linestyle=DASHES[1], label="l1 ball")
     for size, mark, colour, label in (
         (math.sqrt(0.5), "X", COLOURS[1], "worst pair"),
-        (2 / 3, "o", "black", "paper's pair"),
+        (THEIRS, "o", "black", "paper's pair"),
     ):
         left.plot([size, -size], [size, -size], mark, color=colour, label=label, markersize=5)
     left.set_aspect("equal")

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpassay.calibrate import classic_gaussian_sigma, gaussian_sigma
+from dpassay.checking import glance
+from dpassay.claims import REGISTRY
 from dpassay.enclosure import middle, number
-from dpassay.figures.result import COLOURS, DASHES, Comparison, Options, Result
+from dpassay.figures.result import COLOURS, DASHES, Options, Result
 from dpassay.guarantee import guarantee
 from dpassay.law import Gaussian, Laplace
 from dpassay.loss import Loss
@@ -88,7 +90,6 @@ def loss_variable(options: Options) -> Result:
         "loss exceeds ε "
         "(dashed) and the least δ for which (ε, δ) holds (solid), for Laplace and for Gaussian noise of deviation 1.",
         published=f"{LECTURE}: (ε, δ)-DP is called equivalent to a loss above ε with probability at most δ.",
-        comparisons=(Comparison("mean loss at ε = 1", 0.36788, mean.lower),),
         found=(
             "Only one direction holds: a tail below δ implies (ε, δ). The exact δ is smaller than the tail at every "
             "ε below the "
@@ -128,8 +129,10 @@ def delta_extremes(options: Options) -> Result:
         "somebody's row "
         "with probability 1 - (1-δ)^n.",
         published=f"{LECTURE}, two extreme algorithms: 1 - (1-δ)^n, about δn; δ must be far below 1/n.",
-        comparisons=(Comparison("n = 10^6, δ = 1e-6", 0.632, million),),
-        found=("The first algorithm publishes everything with probability δ, however many people there are.",),
+        found=(
+            f"At a million people and δ = 1e-6 somebody leaks with probability {million:.4f}.",
+            "The first algorithm publishes everything with probability δ, however many people there are.",
+        ),
         size=(5.6, 3.4),
     )
 
@@ -144,7 +147,8 @@ def gaussian_noise(options: Options) -> Result:
         rows.append({"epsilon": float(epsilon), "delta": float(delta), "classic": classic, "exact": exact})
         options.progress(len(rows) / 61)
     crossing = _crossing(delta)
-    at10 = guarantee(10, delta)
+    ten = guarantee(10, delta)
+    at10 = middle(classic_gaussian_sigma(ten, number(1))), middle(gaussian_sigma(ten, number(1)))
 
     def draw(figure: Any) -> None:
         axis = figure.subplots()
@@ -166,11 +170,10 @@ def gaussian_noise(options: Options) -> Result:
         "one that keeps "
         "(ε, δ). They cross where the classic formula begins to add too little.",
         published=f"{LECTURE}; Dwork and Roth 2014, Theorem 3.22, for ε below 1.",
-        comparisons=(
-            Comparison("classic σ at ε = 10", 0.48448, middle(classic_gaussian_sigma(at10, number(1)))),
-            Comparison("needed σ at ε = 10", 0.49989, middle(gaussian_sigma(at10, number(1)))),
+        found=(
+            f"The classic formula holds far beyond its proof, up to ε = {crossing:.3f}, and fails from there on.",
+            f"At ε = 10 it gives {at10[0]:.5f}, where {at10[1]:.5f} is needed.",
         ),
-        found=(f"The classic formula holds far beyond its proof, up to ε = {crossing:.3f}, and fails from there on.",),
         size=(5.6, 3.6),
     )
 
@@ -209,11 +212,15 @@ def bayes(options: Options) -> Result:
         figure.legend(loc="outside right center")
 
     half = next(r["most"] for r in rows if r["epsilon"] == 1.0 and r["prior"] == 0.5)
+    adept = glance(REGISTRY["adept"])[1].lower
     return Result(
         rows=rows,
         draw=draw,
         caption="Under ε-DP the odds after seeing an output are between e^-ε and e^ε times the odds before.",
         published="Habernal, EMNLP 2021, section 2, and ACL 2022, Eq. 1.",
-        found=(f"At ε = 1 a belief of one half becomes {half:.4f} at most; at ε = 5.66, ADePT's true one, 0.9965.",),
+        found=(
+            f"At ε = 1 a belief of one half becomes {half:.4f} at most; at ADePT's true {adept:.2f} of 32 dimensions, "
+            f"{1 / (1 + math.exp(-adept)):.4f}.",
+        ),
         size=(5.4, 4.2),
     )

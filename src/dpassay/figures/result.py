@@ -39,7 +39,10 @@ class Comparison:
     @property
     def apart(self) -> float:
         """How far apart they are, in standard errors; NaN where nothing was sampled."""
-        return 0.0 if self.published == self.ours else (self.published - self.ours) / self.error
+        if self.published == self.ours:
+            return 0.0
+        # An infinite estimate says that something was not seen, not how far away it is.
+        return (self.published - self.ours) / self.error if math.isfinite(self.published) else math.nan
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,9 @@ def true(epsilon: Interval, least_delta: float) -> str:
 def cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str]:
     """The five columns of a verdict: claim, claimed, true, verdict, why."""
     word = f"{SIGNS[verdict.word]} {verdict.word}"
-    brief = claim.brief or claim.why or verdict.reason
-    return claim.name, claimed(verdict), true(verdict.epsilon, verdict.least_delta), word, brief
+    as_told = verdict.word == claim.expected or not claim.expected
+    brief = harmless(claim.brief or claim.why or verdict.reason) if as_told else "not as published"
+    return harmless(claim.name), claimed(verdict), true(verdict.epsilon, verdict.least_delta), word, brief
 
 
 HEADINGS = ("claim", "claimed ε", "true ε", "verdict", "why")
@@ -68,7 +69,7 @@ def table(verdicts: Verdicts) -> Table:
         rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("verdict", "true ε"))
     for claim, verdict in verdicts:
         name, promised, epsilon, word, why = cells(claim, verdict)
-        rows.add_row(Text(name), promised, epsilon, Text(word, style=COLOURS[verdict.word]), Text(harmless(why)))
+        rows.add_row(Text(name), promised, epsilon, Text(word, style=COLOURS[verdict.word]), Text(why))
     return rows
 
 
@@ -80,9 +81,9 @@ def tried_table(tried: Sequence[tuple[Claim, Tried]]) -> Table:
     for claim, both in tried:
         found = outward(both.sampled.epsilon.lower, -1, 4)
         word = Text(both.exact.word, style=COLOURS[both.exact.word])
-        agree = Text("yes" if both.agree else "NO", style="" if both.agree else "bold red")
+        agree = Text(both.agreement, style="bold red" if both.contradictory else "")
         rows.add_row(
-            Text(claim.name),
+            Text(harmless(claim.name)),
             claimed(both.exact),
             true(both.exact.epsilon, both.exact.least_delta),
             word,
@@ -107,6 +108,7 @@ def _markdown(text: str) -> str:
 
 _LATEX = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "ε": r"$\varepsilon$"}
 _LATEX |= {"δ": r"$\delta$", "∞": r"$\infty$", "✓": r"$\checkmark$", "✗": r"$\times$"}
+_LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "[": "{[}"}
 _LATEX |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
 
 
@@ -145,7 +147,7 @@ def draw(verdicts: Verdicts, path: Path) -> None:
             _row(axis, row, verdict, right)
         axis.set_xscale("log")
         axis.set_xlim(right=right * 6)
-        axis.set_yticks(range(len(shown)), [claim.title or claim.name for claim, _ in shown])
+        axis.set_yticks(range(len(shown)), [harmless(c.title or c.name) for c, _ in shown], parse_math=False)
         axis.set_xlabel("privacy loss ε (logarithmic; smaller is more private)")
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.tick_params(axis="y", length=0)

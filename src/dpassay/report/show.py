@@ -61,7 +61,9 @@ def render(story: Story) -> Any:
     parts += _section("the formula", Text(harmless(claim.pipeline)))
     parts += _section("what is claimed", Text(f"{claim.guarantee} between {story.verdict.neighbours}"))
     if claim.why:
+        same = not claim.expected or story.verdict.word == claim.expected
         title = "why it holds" if story.verdict.word == "proven" else "why it fails"
+        title = title if same else "what was said of the published parameters"
         parts += _section(title, Text(harmless(claim.why)))
     parts += [Text(), story.verdict]
     parts += _section("the true ε at other parameters (✓ the claim holds, ✗ it fails)", _table(grid(story)))
