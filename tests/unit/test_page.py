@@ -30,8 +30,14 @@ def text_of(page: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", page))
 
 
-@pytest.mark.parametrize("name", REGISTRY)
-def test_every_claim_has_a_page(name: str) -> None:
+KINDS = [
+    *("adept", "adept-l1", "dptext-nan", "dpnr-dropout", "dpnr-training", "ome", "rappor", "exponential", "copy"),
+    *("gaussian-large-eps", "leak-everything", "leak-rows", "coin-flip", "post-processing", "composition"),
+]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_claim_has_a_page(name: str) -> None:
     verdict = check(REGISTRY[name])
     page = verdict_page(verdict, f"dpassay check {name} --html x.html")
     assert len(page) < 100_000

@@ -178,13 +178,12 @@ def _spread(rows: list[dict[str, Any]], wide: bool, runs: int) -> float:
 
 
 def _most_telling(loss: Loss) -> float:
-    """ln of how much likelier the first input makes the outputs of largest loss, as few of them as `SHARE`."""
-    low, high = 0.0, 1.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        low, high = (middle, high) if loss.tail(middle).lower > SHARE else (low, middle)
-    first = loss.tail(low).lower
-    return math.log(first / ((first - loss.delta(low).lower) * math.exp(-low)))
+    """ln of how much likelier the first input makes the outputs of largest loss, about as few of them as `SHARE`."""
+    losses, masses = loss.density(4000)
+    beyond = np.cumsum(masses[::-1])[::-1]
+    threshold = float(losses[max(0, np.flatnonzero(beyond > SHARE)[-1] - 1)])  # below it, should it be an atom
+    first = loss.tail(threshold).lower
+    return math.log(first / ((first - loss.delta(threshold).lower) * math.exp(-threshold)))
 
 
 def _findings(rows: list[dict[str, Any]]) -> list[str]:
