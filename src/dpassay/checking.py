@@ -13,6 +13,7 @@ from dpassay.auditing import audit
 from dpassay.both import check_mechanism, with_samples
 from dpassay.calibrate import classic_gaussian_sigma
 from dpassay.claim import CAVEATS, Claim
+from dpassay.claims import REGISTRY
 from dpassay.curves import Curve, DropoutCurve, PureCurve
 from dpassay.enclosure import TIE, Number, iv, middle, number
 from dpassay.errors import InputError
@@ -84,6 +85,9 @@ def _read(
     if isinstance(subject, Claim):
         claim = subject(**given, **parameters) if given or parameters else subject
         return claim, claim.mechanism
+    if isinstance(subject, str) and (subject in REGISTRY or subject.endswith(".toml")):
+        made = f"dpassay.claims[{subject!r}]" if subject in REGISTRY else f"dpassay.read_claim({subject!r})"
+        raise InputError(f"a text is a pipeline; the claim is check({made})")
     if "epsilon" not in given:
         raise InputError("say which epsilon is claimed: check(..., epsilon=1)")
     if isinstance(subject, Pipeline):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from dpassay.arithmetic import FUNCTIONS
 from dpassay.errors import InputError
 from dpassay.expression import evaluate, parse
 from dpassay.guarantee import Guarantee, guarantee
@@ -106,8 +105,8 @@ class Claim:
     def value(self, formula: Any, **more: Any) -> Any:
         """The value of a formula of the parameters and `dim`; what is no formula stays as it is."""
         known = {**self.parameters, **more, **({} if self.dim is None else {"dim": self.dim})}
-        named = isinstance(formula, str) and names(formula) & {*known, *FUNCTIONS}
-        return evaluate(formula, known) if named else formula
+        plain = not isinstance(formula, str) or not names(formula) - {"inf", "nan", "infinity"}
+        return formula if plain else evaluate(formula, known)
 
     @property
     def mechanism(self) -> Pipeline:

@@ -72,11 +72,18 @@ def read_folder(path: str | Path) -> list[Claim]:
     if not files:
         raise InputError(f"there is no .toml file in {folder}: each claim is one, see docs/own-claims.md")
     claims: dict[str, Claim] = {}
+    wrong = []
     for file in files:
-        claim = read_claim(file)
+        try:
+            claim = read_claim(file)
+        except InputError as error:
+            wrong.append(str(error))
+            continue
         if claim.name in claims:
-            raise InputError(f"{file}: another file of this folder also has a claim named {claim.name!r}")
+            wrong.append(f"{file}: another file of this folder also has a claim named {claim.name!r}")
         claims[claim.name] = claim
+    if wrong:
+        raise InputError("\n".join(wrong))
     return list(claims.values())
 
 
@@ -123,7 +130,15 @@ def _pointing(file: Path, text: str, key: str) -> Iterator[None]:
         yield
     except DpassayError as error:
         named = "delta" if key == "epsilon" and str(error).startswith("delta") else key  # one guarantee has both
-        raise InputError(f"{_place(file, text, named)}: {error}") from None
+        said = str(error)
+        for option, here in (
+            ("given with --set", "among the parameters"),
+            ("--set ", "parameters."),
+            ("--dim N", "dim = N"),
+        ):
+            said = said.replace(option, here)
+        named = "parameters" if said.startswith("among the parameters") else named
+        raise InputError(f"{_place(file, text, named)}: {said}") from None
 
 
 def _place(file: Path, text: str, key: str) -> str:

@@ -84,6 +84,8 @@ def main() -> None:
         _fail(error, 1)
     except DpassayError as error:
         _fail(error, 2)
+    except MemoryError:
+        _fail(InputError("this needs more memory than there is: try a smaller dimension, or fewer runs"), 2)
     except BrokenPipeError:
         # The reader has gone; Python would complain once more when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -165,6 +167,8 @@ def check(
         with working("drawing"):
             text = verdict_page(verdict, command_line())
         write_page(text, html)
+    if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
+        print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
     finish(verdict, as_json, require_decision)
 
 

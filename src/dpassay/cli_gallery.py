@@ -73,7 +73,7 @@ def gallery(
       dpassay gallery --sample
       dpassay gallery --from my-claims --latex
     """
-    from dpassay.report.gallery import check_suffix, draw, latex, markdown, table
+    from dpassay.report.gallery import check_suffix, draw, latex, markdown, summary, table
     from dpassay.statistics import check_alpha
 
     if as_json + as_latex + as_markdown > 1:
@@ -112,6 +112,7 @@ def gallery(
         print(latex(verdicts) if as_latex else markdown(verdicts))
     else:
         print_rich(table(verdicts))
+        print(summary(verdicts))
         if tried:
             from dpassay.report.gallery import tried_table
 

@@ -54,6 +54,8 @@ def reproduce(
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
     if name is None:
+        if html is not None or resume:
+            raise InputError("say which figure to make: a name of 'dpassay reproduce', or all")
         _list(as_json)
         return
     chosen = list(FIGURES.values()) if name == "all" else [find_figure(name)]

@@ -73,6 +73,8 @@ def test_the_least_claim(tmp_path: Path) -> None:
         (("people = 1000", "people = 0"), 12, ["people", "0"]),
         (('caveats = ["per-word"', 'caveats = ["per-letter"'), 13, ["per-letter", "per-word", "epsilon-learnt"]),
         (('caveats = ["per-word"', 'caveats = [["per-word"]'), 13, ["caveats", "per-word"]),
+        (("[parameters]", "[parameters]\nD = 3"), 15, ["among the parameters, but never used", "D"]),
+        (('epsilon = "2*e"', 'epsilon = "2*ee"'), 6, ["unknown name 'ee'"]),
         (("[parameters]", "[parameters]\neps = 3"), 15, ["eps", "no parameter"]),
         (("[parameters]", "[parameter]"), 15, ["parameter", "parameters"]),
         (("C = 0.1", "C = [1]"), 15, ["parameters", "numbers"]),
@@ -137,5 +139,8 @@ def test_folders(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a claim")
     assert [claim.name for claim in read_folder(tmp_path)] == ["a", "b"]
     written(tmp_path, 'name = "a"\n' + WHOLE, "c.toml")
-    with pytest.raises(InputError, match="also has a claim named 'a'"):
+    written(tmp_path, "dim = 3", "d.toml")
+    with pytest.raises(InputError) as caught:  # all that is wrong at once
         read_folder(tmp_path)
+    assert "also has a claim named 'a'" in str(caught.value)
+    assert "d.toml says no pipeline" in str(caught.value)

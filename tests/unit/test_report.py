@@ -79,7 +79,7 @@ def test_short_intervals(interval: Interval, text: str) -> None:
 
 def test_claimed_in_few_letters() -> None:
     assert claimed(check("query(l1, 1) | laplace(1)", epsilon="0.05")) == "0.05"
-    assert claimed(check("query(l2, 1) | gaussian(9)", epsilon=10, delta="1e-5")) == "10, δ 1e-05"
+    assert claimed(check("query(l2, 1) | gaussian(9)", epsilon=10, delta="1e-5")) == "10, δ 1e-5"
 
 
 # ── The figure ──────────────────────────────────────────────────────────────────────────────────

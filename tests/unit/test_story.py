@@ -47,7 +47,10 @@ def test_remedies_and_their_cost() -> None:
     assert noise is not None
     assert noise.size == pytest.approx(math.sqrt(2) * 2 * 3 * 8 / 2)
     assert all(r.claim.guarantee.epsilon == 2 for r in remedies.values())
-    assert {r.claim.parameters["L"] for r in Story(find("ome")).remedies if "L" in r.claim.parameters} == {1}
+    # Noise for all k elements in all T steps is k·T times as much, and keeps what was claimed.
+    (training,) = Story(find("dpnr-training")(T=10, dim=20)).remedies
+    assert training.ratio == pytest.approx(200)
+    assert training.claim.guarantee.epsilon == 0.05
 
 
 def test_amounts_of_noise() -> None:

@@ -40,8 +40,9 @@ def find(name: str) -> Claim:
     if name in REGISTRY:
         return REGISTRY[name]
     near = difflib.get_close_matches(name, REGISTRY, n=1)
-    hint = f"; did you mean {near[0]}?" if near else "."
-    raise InputError(f"unknown claim {name[:60]!r}{hint} Known: {', '.join(REGISTRY)}")
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    files = "claims of your own are .toml files, a folder of them is for 'dpassay gallery --from'"
+    raise InputError(f"unknown claim {name[:60]!r}{hint} 'dpassay show' lists what there is; {files}")
 
 
 class _Claims(ModuleType):

@@ -41,7 +41,7 @@ SYSTEM = System(
             epsilon=1,
             dim=32,
             source=f"{ACL}, section 5; its released code draws the noise but does not clip",
-            brief="n coordinates, noise for 1",
+            brief="noise for 1 of n values",
             why="The sanity check compares n zeros with n ones and adds noise of scale 1/eps without clipping. Their "
             "l1 distance is n, so the loss is n*eps, where that of ADePT itself is sqrt(n)*eps.",
             expected="refuted",
@@ -72,7 +72,7 @@ SYSTEM = System(
             dim=32,
             parameters={"C": 1},
             source=f"{EMNLP}, Theorem 5.1",
-            brief="noise fits the l1 diameter",
+            brief="noise fits l1 diameter",
             why="The noise is scaled to the true l1 diameter of the l2 ball, 2C*sqrt(n).",
             expected="proven",
             caveats=("encoder-training",),

@@ -105,7 +105,7 @@ def sampled_laplace(options: Options) -> Result:
 
 
 def _draw_sampled(figure: Any, rows: list[dict[str, Any]]) -> None:
-    axes = figure.subplots(2, 3, sharex=True).ravel()
+    axes = figure.subplots(2, 3).ravel()
     line = np.linspace(-6, 6, 400)
     for axis, (reading, title) in zip(axes, READINGS.items(), strict=False):
         chosen = [row for row in rows if row["reading"] == reading]

@@ -55,6 +55,7 @@ class Result:
     published: str
     found: Sequence[str] = ()
     comparisons: Sequence[Comparison] = ()
+    compared: str = "Ours is exact."  # what is compared with what
     size: tuple[float, float] = (6.4, 4.0)
 
 
@@ -72,7 +73,10 @@ def save(result: Result, name: str, folder: Path, parameters: Mapping[str, Any])
     folder.mkdir(parents=True, exist_ok=True)
     written = {"csv": _csv(result.rows).encode(), **_pictures(result), "md": _words(result, name).encode()}
     data = {"schema": SCHEMA, "name": name, **parameters, "caption": result.caption, "published": result.published}
-    data["found"] = list(result.found)
+    data |= {"found": list(result.found), "compared": result.compared}
+    pairs = [(c.what, c.published, c.ours, c.apart) for c in result.comparisons]
+    keys = ("what", "published", "ours", "apart")
+    data["comparisons"] = [dict(zip(keys, map(_plain, pair), strict=True)) for pair in pairs]
     data["rows"] = [{key: _plain(value) for key, value in row.items()} for row in result.rows]
     written["json"] = (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     paths = []
@@ -122,10 +126,11 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 def _pictures(result: Result) -> dict[str, bytes]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     style: Any = STYLE
     with mpl.rc_context(style):
-        figure = Figure(figsize=result.size, layout="constrained")
+        figure = Figure(figsize=result.size, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
         result.draw(figure)
         pictures = {}
         for suffix in ("svg", "pdf", "png"):
@@ -139,7 +144,7 @@ def _pictures(result: Result) -> dict[str, bytes]:
 def _words(result: Result, name: str) -> str:
     parts = [f"# {name}", f"![{name}]({name}.svg)", result.caption, "## Published", result.published]
     if result.comparisons:
-        parts += ["## Published and ours", _compared(result.comparisons)]
+        parts += ["## Published and ours", result.compared, _compared(result.comparisons)]
     if result.found:
         parts += ["## Found on the way", "\n".join(f"- {sentence}" for sentence in result.found)]
     return "\n\n".join(parts) + "\n"

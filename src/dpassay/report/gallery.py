@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ def short(interval: Interval) -> str:
 def claimed(verdict: Verdict) -> str:
     """The claimed guarantee in few letters."""
     promise = verdict.guarantee
-    return f"{promise.epsilon:.5g}" if not promise.delta else f"{promise.epsilon:.5g}, δ {promise.delta:.0e}"
+    delta = re.sub(r"e([+-])0*", r"e\1", f"{promise.delta:.3g}")  # 1e-6, not 1e-06
+    return f"{promise.epsilon:.5g}" if not promise.delta else f"{promise.epsilon:.5g}, δ {delta}"
 
 
 def true(epsilon: Interval, least_delta: float) -> str:
@@ -71,6 +73,15 @@ def table(verdicts: Verdicts) -> Table:
         name, promised, epsilon, word, why = cells(claim, verdict)
         rows.add_row(Text(name), promised, epsilon, Text(word, style=COLOURS[verdict.word]), Text(why))
     return rows
+
+
+def summary(verdicts: Verdicts) -> str:
+    """A line below the table: how many, and what an infinite ε with a δ means."""
+    refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
+    line = f"{len(verdicts)} claims, {refuted} refuted."
+    if any(math.isinf(v.epsilon.lower) and 0 < v.least_delta < 1 for _, v in verdicts):
+        line += " ∞, δ 0.8: no epsilon holds at a delta below 0.8."
+    return line
 
 
 def tried_table(tried: Sequence[tuple[Claim, Tried]]) -> Table:

@@ -67,8 +67,10 @@ def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
         cells = (claimed(verdict), true(verdict.epsilon, verdict.least_delta))
         word = f'<td class="{verdict.word}">{SIGNS[verdict.word]} {verdict.word}</td>'
         name = f"<td><b>{escape(claim.title or claim.name)}</b></td>"
-        why = f"<td>{escape(claim.why or verdict.reason)}</td>"
-        parts.append("<tr>" + name + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + word + why + "</tr>")
+        why = f'<td class="why">{escape(claim.why or verdict.reason)}</td>'
+        parts.append(
+            "<tr>" + name + "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells) + word + why + "</tr>"
+        )
     parts.append("</table>")
     for claim, verdict in verdicts:
         inside = "\n".join([f"<p>{escape(headline(verdict))}</p>", *_sections(verdict, drawn=False)])
@@ -85,8 +87,21 @@ def figures_page(figures: Sequence[tuple[dict[str, Any], str]], command: str) ->
         drawing = f'<img alt="{escape(data["name"])}" src="data:image/svg+xml;base64,{source}">'
         caption = f"<figcaption>{escape(data['caption'])}</figcaption>"
         parts.append(f"<details open><summary>{escape(data['name'])}</summary><figure>{drawing}{caption}</figure>")
-        parts.append(f'<p class="soft">Published: {escape(data["published"])}</p><ul>{found}</ul></details>')
+        parts.append(f'<p class="soft">Published: {escape(data["published"])}</p><ul>{found}</ul>')
+        parts.append(f"{_compared(data)}</details>")
     return document("dpassay reproduce", "\n".join([*parts, *_made(command)]))
+
+
+def _compared(data: dict[str, Any]) -> str:
+    """The published numbers beside ours, to unfold."""
+    if not data["comparisons"]:
+        return ""
+    rows = [("what", "published", "ours", "standard errors apart")]
+    for row in data["comparisons"]:
+        shown = (row["published"], row["ours"], row["apart"])
+        rows.append((row["what"], *("" if v is None else v if isinstance(v, str) else f"{v:.5g}" for v in shown)))
+    note = f'<p class="soft">{escape(data["compared"])}</p>'
+    return f"<details><summary>Published and ours</summary>{note}{_table(rows, head=True)}</details>"
 
 
 def headline(verdict: Verdict) -> str:
@@ -103,7 +118,7 @@ def headline(verdict: Verdict) -> str:
     claimed_at = verdict.guarantee.epsilon
     ratio = low / claimed_at if claimed_at > 0 else 0.0
     times = f", {ratio:,.0f} times as much" if ratio >= 100 else f", {ratio:.3g} times as much" if ratio > 1.001 else ""
-    least = f"at least {outward(low, -1, 5)}" if high > low * (1 + 1e-6) else outward(low, -1, 5)
+    least = f"at least {outward(low, -1, 5)}" if high > low * (1 + 1e-6) else f"{(low + high) / 2:.5g}"
     return f"No: {what} claims {promised}, but its true loss is {least}{times}."
 
 
