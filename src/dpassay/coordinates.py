@@ -18,6 +18,7 @@ from dpassay.region import (
     Categories,
     Everything,
     Finite,
+    MinMax,
     OneHot,
     Repeated,
     Rows,
@@ -108,6 +109,8 @@ class Clamp:
         if isinstance(region, Apart):
             return Reach(region, exact=False)
         if -(limit := largest_norm(region, INF)) >= up(self.low) and limit <= down(self.high):
+            return before
+        if isinstance(region, MinMax | Bits | OneHot | Sparse) and up(self.low) <= 0 and down(self.high) >= 1:
             return before
         return Reach(Box.cube(self.low, self.high, region.dim), before.exact and isinstance(region, Everything))
 

@@ -33,6 +33,8 @@ def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Pro
         stage = stage.on_bits
     if not isinstance(stage, BitNoise):
         raise InputError(f"no exact loss is known for the stage {stage.name}")
+    if region.diameter(1) == 0:  # a single string
+        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
     pairs = _one_hot_pairs(region) if isinstance(region, OneHot) else _bit_pairs(stage, region)
     pairs = pairs[:1] if _symmetric(stage) else pairs
     curves = [(pair, bit_curve(stage, pair)) for pair in pairs]
@@ -163,7 +165,7 @@ def choose_curve(stage: Choose, pair: Pair) -> PairCurve:
         atoms = []
         for x, y, block in zip(*scores, pair.blocks, strict=True):
             chance = iv.exp(x - totals[0]) * block.count
-            atoms.append((x - totals[0] - y + totals[1], chance))
+            atoms.append(((ZERO if block.same else x - y) - totals[0] + totals[1], chance))
         losses.append(Loss(((AtomLoss(tuple(atoms)), 1),)))
     return PairCurve(tuple(losses), Theorem.EXPONENTIAL)
 

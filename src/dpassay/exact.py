@@ -15,7 +15,7 @@ import numpy as np
 
 from dpassay.curves import Curve, DropoutCurve, PairCurve, PureCurve, RenyiCurve, WorstOf
 from dpassay.discrete import discrete_profile
-from dpassay.enclosure import INFINITY, ONE, ZERO, Number, iv, maximum, minimum
+from dpassay.enclosure import INFINITY, ONE, ZERO, Number, iv, maximum, middle, minimum
 from dpassay.errors import InputError
 from dpassay.law import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.loss import Loss
@@ -37,7 +37,19 @@ from dpassay.region import (
     Rows,
     Sphere,
 )
-from dpassay.stages import Binary, Bloom, Dropout, Hash, Keeps, Reach, Squash
+from dpassay.stages import (
+    Binary,
+    Bloom,
+    Category,
+    Dropout,
+    Hash,
+    Keeps,
+    OneHotEncode,
+    PersonRows,
+    Query,
+    Reach,
+    Squash,
+)
 from dpassay.theorems import Theorem
 from dpassay.worst import most_differing, worst_pairs
 
@@ -52,12 +64,31 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
     >>> round(float(profile.pure.mid), 9)
     5.656854249
     """
+    _check_neighbours(pipeline, neighbours)
     profiles = [_at_noise(pipeline, position, neighbours) for position in pipeline.noise_positions]
     if not profiles:
-        profile = _without_noise(pipeline)
+        profile = _without_noise(pipeline, neighbours)
     else:
         profile = profiles[0] if len(profiles) == 1 else _several(pipeline, profiles, neighbours)
     return _behind_dropout(pipeline, neighbours, profile)
+
+
+# What a first stage says of neighbours it says of these only.
+_SPOKEN_OF: dict[type, tuple[str, ...]] = {
+    Query: ("query", "replace-record", "add-remove-record"),
+    PersonRows: ("replace-record",),
+}
+
+
+def _check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
+    """Refuse a relation that the first stage does not speak of: its bound on neighbours would be none for these."""
+    first = pipeline.stages[0]
+    allowed = _SPOKEN_OF.get(type(first), (neighbours.kind,))
+    if neighbours.kind not in allowed:
+        raise InputError(
+            f"a pipeline that begins with {first.name} speaks of neighbours {', '.join(allowed)}, got "
+            f"{neighbours.kind}; leave neighbours out, or let a stage that bounds any two inputs replace {first.name}"
+        )
 
 
 def _several(pipeline: Pipeline, profiles: list[Profile], neighbours: Neighbours) -> Profile:
@@ -119,9 +150,11 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Profile
     return replace(profile, candidates=candidates, uppers=uppers, pure_from_tails=tails, mu=mu, theorems=theorems)
 
 
-def _without_noise(pipeline: Pipeline) -> Profile:
+def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
     """A deterministic mechanism gives its input away, unless all inputs give the same output."""
     reach = pipeline.reaches()[-1]
+    if neighbours.kind == "add-remove-record":
+        _against_nothing(reach)  # all that is asked is whether it can be said what no record gives
     pairs = [reach.region.farthest(1)] if reach.exact else _pushed(pipeline, len(pipeline.stages))
     different = [pair for pair in pairs if pair.distance(1).a > 0]
     loss = Loss(((AtomLoss((), ONE), 1),))
@@ -167,7 +200,12 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Prof
 def reach_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Reach:
     """What two neighbours can bring to a noise stage."""
     reach = pipeline.reaches()[position]
-    return _against_nothing(reach) if neighbours.kind == "add-remove-record" else reach
+    if neighbours.kind != "add-remove-record":
+        return reach
+    if position == pipeline.noise_positions[0]:
+        return _against_nothing(reach)
+    # Behind a noise the absence of a record is noise too, and no longer 0: any two values of the region may come.
+    return replace(reach, exact=False)
 
 
 def _against_nothing(reach: Reach) -> Reach:
@@ -191,8 +229,8 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
     start = max(i for i in range(position + 1) if reaches[i].exact)
     region, rng = reaches[start].region, np.random.default_rng(0)
     between = pipeline.stages[start:position]
-    if any(isinstance(stage, (*NOISES, Hash, Bloom)) for stage in between):
-        return []  # noise is there, or a function of which it is not known where it takes these values
+    if any(isinstance(stage, (*NOISES, Hash, Bloom, Category, OneHotEncode)) for stage in between):
+        return []  # noise is there, or a function of which it is not known where, or whether, it takes these values
     if any(isinstance(stage, Binary) for stage in between) and any(
         isinstance(r.region, Repeated) for r in reaches[start:position]
     ):
@@ -202,13 +240,23 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
         sources = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
     pairs = []
     for source in sources:
-        ends = np.stack([source.first, source.second])
-        if isinstance(region, Box):  # its corners may be limits that are never reached
-            ends = ends.mean(axis=0) + (ends - ends.mean(axis=0)) * (1 - 1e-6)
+        ends = _inwards(region, np.stack([source.first, source.second]))
         x, y = run(between, ends, rng)
         # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
         pairs.append(Pair.of(x, x + (y - x) * (1 - 1e-9)) if not _whole(x, y) else Pair.of(x, y))
     return pairs
+
+
+def _inwards(region: Region, ends: np.ndarray) -> np.ndarray:
+    """A pair moved a little to the middle of its region, whose limits may be never reached."""
+    inner = region.region if isinstance(region, Repeated) else region
+    if isinstance(inner, Box):
+        centre = ends.mean(axis=0)
+    elif isinstance(inner, Rows) and inner.limits is not None:
+        centre = np.full(ends.shape[1], (middle(inner.limits[0]) + middle(inner.limits[1])) / 2)
+    else:
+        return ends
+    return np.asarray(centre + (ends - centre) * (1 - 1e-8))
 
 
 def _whole(x: np.ndarray, y: np.ndarray) -> bool:
@@ -271,7 +319,7 @@ def _worst_of(noise: Noise, curves: list[PairCurve]) -> WorstOf:
 
 
 def _pair_curve(noise: Noise, pair: Pair) -> PairCurve:
-    shifts = [(b.y - b.x, b.count) for b in pair.blocks]
+    shifts = [(b.gap, b.count) for b in pair.blocks]
     theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
     there = Loss.of_shifts(noise, shifts)
     source = theorem.get(type(noise), Theorem.MIXTURE)
@@ -285,7 +333,7 @@ def _sign_curve(noise: Laplace | Gaussian, pair: Pair) -> PairCurve:
     losses = []
     for one, other in (("x", "y"), ("y", "x")):
         parts = []
-        for block in pair.blocks:
+        for block in (b for b in pair.blocks if not b.same):
             p, q = (_sign_chances(noise, getattr(block, side)) for side in (one, other))
             parts.append((AtomLoss.between(p, q), block.count))
         losses.append(Loss(tuple(part for part in parts if part[1])))

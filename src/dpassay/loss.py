@@ -92,8 +92,8 @@ class Loss:
             )
         if isinstance(first, Shifted) and isinstance(second, Shifted) and first.noise == second.noise:
             pairs, counts = np.unique(np.stack([first.centre, second.centre], axis=1), axis=0, return_counts=True)
-            gaps = [(number(y) - number(x), int(n)) for (x, y), n in zip(pairs.tolist(), counts, strict=True)]
-            return cls.of_shifts(first.noise, gaps)
+            gaps = [(number(y) - number(x) if x != y else ZERO) for x, y in pairs.tolist()]
+            return cls.of_shifts(first.noise, zip(gaps, counts.tolist(), strict=True))
         if isinstance(first, BitLaw) and isinstance(second, BitLaw):
             pairs, counts = np.unique(np.stack([first.one, second.one], axis=1), axis=0, return_counts=True)
             return cls(tuple((_bit(*pair), int(n)) for pair, n in zip(pairs.tolist(), counts, strict=True)))

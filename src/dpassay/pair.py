@@ -28,6 +28,16 @@ class Block:
     count: int
     positions: Literal["all", "even", "odd"] = "all"
 
+    @property
+    def same(self) -> bool:
+        """Whether both vectors have one number here. Two enclosures that only look alike may hold two numbers."""
+        return self.x is self.y or bool(self.x == self.y and self.x.delta == 0)
+
+    @property
+    def gap(self) -> Number:
+        """y − x; exactly 0 where both are one number, however narrowly that is known."""
+        return ZERO if self.same else self.y - self.x
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -42,7 +52,7 @@ class Pair:
 
     def distance(self, q: float) -> Number:
         """The lq distance of the two vectors."""
-        gaps = [(abs(b.x - b.y), b.count) for b in self.blocks if b.count]
+        gaps = [(abs(b.gap), b.count) for b in self.blocks if b.count]
         if q == float("inf"):
             return maximum(ZERO, *(gap for gap, _ in gaps))
         total = sum((gap ** number(q) * count for gap, count in gaps if gap != 0), ZERO)
@@ -86,7 +96,8 @@ class Pair:
             if here == last:
                 blocks[-1] = Block(blocks[-1].x, blocks[-1].y, blocks[-1].count + 1)
             else:
-                blocks.append(Block(number(here[0]), number(here[1]), 1))
+                first_here = number(here[0])
+                blocks.append(Block(first_here, first_here if here[0] == here[1] else number(here[1]), 1))
             last = here
         return cls(tuple(blocks))
 

@@ -14,12 +14,16 @@ from dpassay.neighbours import Neighbours
 from dpassay.noise import NOISES, Additive, Flip
 from dpassay.region import Everything, check_dimension
 from dpassay.stages import (
+    Bloom,
+    Category,
     Clip,
     Dropout,
     Encode,
     Function,
+    Hash,
     MinMaxScale,
     Normalise,
+    OneHotEncode,
     PersonRows,
     Query,
     Reach,
@@ -53,7 +57,7 @@ class Pipeline:
         stages = list(self.stages)
         if not 1 <= len(stages) <= MAX_STAGES:
             raise InputError(f"a pipeline needs 1 to {MAX_STAGES} stages, got {len(stages)}")
-        before = Reach(Everything(self.dim))
+        before = self._incoming
         for i, stage in enumerate(stages):
             if isinstance(stage, Query | PersonRows) and i:
                 raise InputError(f"{stage.name} must be the first stage: it says how neighbours differ")
@@ -65,9 +69,16 @@ class Pipeline:
             before = _passed(stage, before)
         object.__setattr__(self, "stages", tuple(stages))
 
+    @property
+    def _incoming(self) -> Reach:
+        """Anything; one value where the first stage takes no more, and the dimension is that of a later function."""
+        first, *rest = self.stages
+        named = isinstance(first, Category | OneHotEncode | Hash | Bloom)
+        return Reach(Everything(1 if named and any(isinstance(s, Encode | Function) for s in rest) else self.dim))
+
     def reaches(self) -> list[Reach]:
         """What can come into each stage, and last what can come out of the pipeline."""
-        reaches = [Reach(Everything(self.dim))]
+        reaches = [self._incoming]
         for stage in self.stages:
             reaches.append(_passed(stage, reaches[-1]))
         return reaches

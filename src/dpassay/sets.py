@@ -104,7 +104,7 @@ class OneHot(Measured):
 
 @dataclass(frozen=True)
 class Sparse(Measured):
-    """Strings of `dim` bits with at most `ones` ones, such as Bloom filters.
+    """Strings of `dim` bits with at least one and at most `ones` ones, such as Bloom filters.
 
     >>> from dpassay.enclosure import middle
     >>> middle(Sparse(32, 2).diameter(1))
@@ -121,15 +121,18 @@ class Sparse(Measured):
             raise InputError(f"of {self.dim} bits at most {self.dim} can be ones, got {self.ones}")
 
     def farthest(self, q: float) -> Pair:
-        """As many ones as possible, in different places."""
-        others = min(self.ones, self.dim - self.ones)
-        rest = Block(ZERO, ZERO, self.dim - self.ones - others)
-        blocks = (Block(ONE, ZERO, self.ones), Block(ZERO, ONE, others), rest)
+        """As many ones as leave room for another one, and as many as possible in other places."""
+        if self.dim == 1:
+            return Pair((Block(ONE, ONE, 1),))
+        ones = min(self.ones, self.dim - 1)
+        others = min(self.ones, self.dim - ones)
+        rest = Block(ZERO, ZERO, self.dim - ones - others)
+        blocks = (Block(ONE, ZERO, ones), Block(ZERO, ONE, others), rest)
         return Pair(tuple(block for block in blocks if block.count))
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether each coordinate is 0 or 1, and not too many are 1."""
-        return bool(np.all((value == 0) | (value == 1)) and np.sum(value) <= self.ones)
+        """Whether each coordinate is 0 or 1, and some but not too many are 1."""
+        return bool(np.all((value == 0) | (value == 1)) and 1 <= np.sum(value) <= self.ones)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,22 @@ import numpy as np
 
 from dpassay.enclosure import Number, middle, number
 from dpassay.errors import InputError
-from dpassay.reach import Keeps, Reach, written
-from dpassay.region import Bits, Categories, Everything, OneHot, Sparse, check_dimension
+from dpassay.reach import Keeps, Reach, Stage, written
+from dpassay.region import Bits, Categories, Everything, OneHot, Region, Sparse, check_dimension
+
+
+def _check_single(stage: Stage, before: Reach) -> None:
+    """Refuse a vector where a single value is needed."""
+    if before.region.dim != 1:
+        raise InputError(
+            f"{stage} takes one value, what comes in has {before.region.dim} coordinates: use dim 1, "
+            "or another stage for vectors"
+        )
+
+
+def _all_names(region: Region, size: int) -> bool:
+    """Whether every one of so many names is among the values, and neighbours can have any two."""
+    return isinstance(region, Everything) or region == Categories(size)
 
 
 @dataclass(frozen=True)
@@ -29,12 +43,15 @@ class Category:
         object.__setattr__(self, "size", check_dimension(self.size))
 
     def reach(self, before: Reach) -> Reach:
-        """The categories."""
-        return Reach(Categories(self.size), before.exact)
+        """The categories; of fewer values, and of other names, it is not known which of them can come."""
+        _check_single(self, before)
+        return Reach(Categories(self.size), before.exact and _all_names(before.region, self.size))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Check the names; they pass as they are."""
         names = np.asarray(batch, dtype=float)
+        if names.shape[-1] != 1:
+            raise InputError(f"{self} takes one number, got a vector of {names.shape[-1]}")
         if not ((names >= 0) & (names < self.size) & (names == np.floor(names))).all():
             raise InputError(f"categories are the numbers 0 to {self.size - 1}")
         return batch
@@ -59,8 +76,11 @@ class OneHotEncode:
         object.__setattr__(self, "size", check_dimension(self.size))
 
     def reach(self, before: Reach) -> Reach:
-        """The k vectors."""
-        return Reach(OneHot(self.size), before.exact)
+        """The k vectors, of which all can come if all categories, or all of these vectors, can come in."""
+        if before.region.dim != self.size:
+            _check_single(self, before)
+        whole = _all_names(before.region, self.size) or before.region == OneHot(self.size)
+        return Reach(OneHot(self.size), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Look each category up; a vector that is one-hot already passes as it is."""
@@ -112,6 +132,7 @@ class Hash:
 
     def reach(self, before: Reach) -> Reach:
         """The categories. There are more values than that, so each is reached; of a few values that is not known."""
+        _check_single(self, before)
         return Reach(Categories(self.size), before.exact and isinstance(before.region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -141,7 +162,8 @@ class Bloom:
         self.reach(Reach(Everything(1)))
 
     def reach(self, before: Reach) -> Reach:
-        """Strings with few ones; two values among very many set different bits."""
+        """Strings with few ones, and at least one; two values among very many set different bits."""
+        _check_single(self, before)
         return Reach(Sparse(self.size, self.hashes), before.exact and isinstance(before.region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:

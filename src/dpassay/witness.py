@@ -104,7 +104,7 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         return Witness(pair, "")
     if isinstance(noise, Laplace) and delta == 0:
         # docs/proofs/laplace.md: each differing coordinate is at or beyond the first value, away from the second.
-        count = sum(block.count for block in pair.blocks if not block.x == block.y)
+        count = sum(block.count for block in pair.blocks if not block.same)
         log_p = -count * iv.log(iv.mpf(2))
         event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
         return Witness(pair, event, log_p, log_p - pair.distance(1) / noise.scale)
@@ -124,8 +124,8 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         ordered = pair if worst is curve.losses[0] else _swapped(pair)
         return Witness(ordered, "an output that the second value cannot give", iv.log(worst.infinite), -INFINITY)
     if isinstance(noise, OneSided):
-        lower = pair if sum(float((b.y - b.x).mid) * b.count for b in pair.blocks) > 0 else _swapped(pair)
-        rise = sum((maximum(ZERO, b.y - b.x) * b.count for b in lower.blocks), ZERO)
+        lower = pair if sum(float(b.gap.mid) * b.count for b in pair.blocks) > 0 else _swapped(pair)
+        rise = sum((maximum(ZERO, b.gap) * b.count for b in lower.blocks), ZERO)
         event = "some coordinate lies below the second value, which the second value cannot give"
         return Witness(lower, event, iv.log(1 - iv.exp(-rise / noise.scale)), -INFINITY)
     return Witness(pair)

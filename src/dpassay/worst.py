@@ -61,7 +61,7 @@ def worst_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
 
 
 def _differing(pair: Pair) -> int:
-    return sum(block.count for block in pair.blocks if not block.x == block.y)
+    return sum(block.count for block in pair.blocks if not block.same)
 
 
 def worst_is_known(noise: Noise, region: Region) -> bool:

@@ -136,7 +136,7 @@ def test_strings_with_few_ones(dim, ones, q, seed):
     rng = np.random.default_rng(seed)
     ones = min(dim, ones)
     ranks = rng.random((PAIRS, dim)).argsort(axis=1).argsort(axis=1)
-    points = (ranks < rng.integers(0, ones + 1, size=(PAIRS, 1))).astype(float)
+    points = (ranks < rng.integers(1, ones + 1, size=(PAIRS, 1))).astype(float)
     holds_up(Sparse(dim, ones), points, q, rng)
     names_its_farthest_pair(Sparse(dim, ones), q)
 

@@ -8,7 +8,7 @@ import pytest
 from mpmath import mp
 
 from dpassay.curves import DropoutCurve
-from dpassay.enclosure import INFINITY, down, number, up
+from dpassay.enclosure import INFINITY, ZERO, down, number, up
 from dpassay.errors import InputError
 from dpassay.exact import additive_uppers, analyse
 from dpassay.expression import parse
@@ -191,9 +191,9 @@ def test_unbounded_and_silent() -> None:
 
 
 def test_what_add_remove_does_not_cover_is_refused() -> None:
-    for text in ("minmax | laplace(1)", "binary(1, 1) | flip(0.9)", "category(3) | flip(0.9)"):
+    for text in ("minmax | laplace(1)", "binary(1, 1) | flip(0.9)", "category(3) | flip(0.9)", "onehot(1)"):
         with pytest.raises(InputError, match="query"):
-            profile(text, 3, "add-remove-record")
+            profile(text, 1, "add-remove-record")
 
 
 def test_uppers_of_a_region_alone() -> None:
@@ -294,3 +294,100 @@ def test_no_copy_differs_from_another_in_bits() -> None:
 def test_equal_scores_show_nothing() -> None:
     assert up(profile("repeat(3) | exponential(1)", 1).pure) == 0
     assert up(profile("rows | exponential(1)", 3).pure) == math.inf
+
+
+# ── Whom a first stage speaks of, and what stands still ─────────────────────────────────────────
+
+
+def test_behind_a_noise_the_absence_of_a_record_is_noise_too() -> None:
+    # What comes of no record is v = clip(0 + noise), not 0. A record far to the left gives −1; far to the right, the
+    # loss of no record against it is ln(E[e^v]/e^(−1)). v is ±1 with probability e^(−1)/2 each, else it is the noise.
+    mean = math.exp(-1) * math.cosh(1) + 1 / 2 + (1 - math.exp(-2)) / 4
+    truth = 1 + math.log(mean)
+    assert truth > 1.24
+    found = profile("encode | laplace(1) | clip(l1, 1) | laplace(1)", 1, "add-remove-record")
+    assert down(found.pure) <= truth <= up(found.pure)
+    assert up(found.pure) == 2
+    assert found.candidates == ()
+    # The first noise still sees a record against nothing.
+    assert up(profile("clip(l1, 1) | laplace(2) | clip(l1, 1) | laplace(1)", 1, "add-remove-record").pure) == 0.5
+    assert up(profile("clip(l1, 1) | laplace(1) | laplace(2)", 1, "add-remove-record").pure) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "refused", "allowed"),
+    [
+        ("rows | clamp(0, 1) | laplace(1)", ("any", "word", "query", "add-remove-record"), ("replace-record",)),
+        ("query(l1, 1) | laplace(1)", ("any", "word"), ("query", "replace-record", "add-remove-record")),
+        ("clip(l1, 1) | laplace(1)", (), ("any", "word", "query", "replace-record", "add-remove-record")),
+    ],
+)
+def test_a_first_stage_speaks_of_some_neighbours_only(
+    text: str, refused: tuple[str, ...], allowed: tuple[str, ...]
+) -> None:
+    for kind in refused:
+        with pytest.raises(InputError, match=rf"speaks of neighbours {', '.join(allowed)}, got {kind}; leave"):
+            profile(text, 3, kind)
+    for kind in allowed:
+        assert up(profile(text, 3, kind).pure) == (2 if "clip" in text and kind != "add-remove-record" else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("rows | clamp(0.3, 3) | leak(0.25)", 0.25, 0.25),
+        ("rows | clamp(0.3, 3) | repeat(2) | leak(0.25)", 0.4375, 0.4375),
+        ("rows | clamp(0.5, 3) | repeat(2) | squash(sigmoid) | leak(0.25)", 0.4375, 1),
+        ("rows | clamp(0.3, 2.3) | onesided(2, 0.25, 0.25)", 0.75 - 0.5 / math.e, 0.75 - 0.5 / math.e),
+        ("rows | clamp(0.1, 0.7) | onesided(0.6)", 1 - 1 / math.e, 1 - 1 / math.e),
+        ("rows | clamp(0.1, 0.7) | squash(tanh) | leak(0.1)", 0.1, 0.1),
+    ],
+)
+def test_persons_who_do_not_change_show_nothing(text: str, low: float, high: float) -> None:
+    # Their values are no doubles, and known within 50 digits only; they are the same on both sides nevertheless.
+    found = profile(text, 3).delta(ZERO)
+    assert down(found) == pytest.approx(low, rel=1e-6)
+    assert low * (1 - 1e-6) <= up(found) <= high * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("hash(1) | onehot(3) | flip(0.9)", 0.0),
+        ("hash(2) | onehot(3) | bits(0.9, 0.5, 0.5)", math.log(5)),
+        ("minmax | onehot(3) | laplace(1)", 0.0),
+        ("clamp(0, 0.5) | category(3) | flip(0.9)", 0.0),
+        ("query(l1, 0.1) | category(3) | flip(0.9)", 0.0),
+        ("category(1) | category(3) | flip(0.9)", 0.0),
+        ("category(2) | onehot(3) | laplace(1)", 2.0),
+        ("rows | squash(sigmoid) | binary(1, 0) | flip(0.9)", 0.0),
+        ("squash(sigmoid) | binary(1, 0) | flip(0.9)", 0.0),
+        ("bloom(1, 1) | flip(0.75)", 0.0),
+        ("bloom(1, 1) | laplace(1)", 0.0),
+        ("bloom(1, 1) | onesided(1)", 0.0),
+    ],
+)
+def test_values_that_cannot_come_show_nothing(text: str, truth: float) -> None:
+    found = profile(text, 1)
+    assert down(found.pure) <= truth * (1 + 1e-12)
+    assert up(found.pure) >= truth * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(("dim", "hashes"), [(n, m) for n in range(1, 6) for m in range(1, n + 1)])
+def test_filters_rise_in_as_many_places_as_leave_a_one(dim: int, hashes: int) -> None:
+    # One-sided noise shows the places where the second filter has a 1 and the first has none; the first has a 1 too.
+    filters = [set(places) for places in itertools.product(range(dim), repeat=hashes)]
+    most = max(len(a - b) for a in filters for b in filters)
+    found = profile(f"bloom({dim}, {hashes}) | onesided(1)", 1).delta(ZERO)
+    for side in (down, up):
+        assert side(found) == pytest.approx(1 - math.exp(-most), rel=1e-12)
+
+
+def test_what_lies_between_the_limits_is_not_clamped() -> None:
+    for first in ("minmax", "binary(1, 1)"):
+        assert down(profile(f"{first} | clamp(0, 1) | laplace(1)", 3).pure) == down(
+            profile(f"{first} | laplace(1)", 3).pure
+        )
+    for first in ("onehot(3)", "bloom(4, 2)"):
+        assert down(profile(f"{first} | clamp(-2, 1) | flip(0.9)", 1).pure) > 2
+    assert down(profile("minmax | clamp(0, 0.9) | laplace(1)", 3).pure) < 2.8

@@ -342,7 +342,8 @@ EVERY_STAGE: list[tuple[str, Stage]] = [
 
 @pytest.mark.parametrize(("text", "stage"), EVERY_STAGE)
 def test_every_stage_alone(text: str, stage: Stage) -> None:
-    assert parse(text, dim=4) == Pipeline((stage,), 4)
+    dim = 1 if isinstance(stage, Category | OneHotEncode | Hash | Bloom) else 4
+    assert parse(text, dim=dim) == Pipeline((stage,), dim)
 
 
 def test_stages_on_bits_and_categories() -> None:
@@ -476,10 +477,11 @@ def test_a_probability_that_may_stick_out_by_rounding_is_cut_to_1() -> None:
         ("encode | dropout(0.5)", 9, "dropout works on words"),
         ("category(3) | laplace(1)", 14, "noise cannot be added to a category's name"),
         ("category(3) | exponential(1)", 14, "exponential needs a vector of scores"),
+        ("round | category(3)", 8, "category(3) takes one value, what comes in has 4 coordinates"),
     ],
 )
 def test_what_a_pipeline_refuses_is_pointed_at(text: str, position: int, message: str) -> None:
-    fault = error(text)
+    fault = error(text, 1) if text.startswith("category") else error(text)
     assert (fault.position, message in fault.message) == (position, True), fault.message
 
 

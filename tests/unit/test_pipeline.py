@@ -8,18 +8,21 @@ from dpassay.law import Gaussian, Laplace, Pmf, Shifted
 from dpassay.neighbours import Neighbours
 from dpassay.noise import Additive, BitNoise, Choose, Flip
 from dpassay.pipeline import MAX_STAGES, Pipeline, run
-from dpassay.region import Ball, Bits, Categories, Everything
+from dpassay.region import Ball, Bits, Categories, Everything, OneHot
 from dpassay.stages import (
     Binary,
+    Bloom,
     Category,
     Clip,
     Dropout,
     Encode,
     Function,
+    Hash,
     MinMaxScale,
     Normalise,
     OneHotEncode,
     Query,
+    Reach,
     Round,
 )
 
@@ -116,13 +119,30 @@ def test_neighbours_follow_from_the_first_stage():
         ((Clip("l2", 1), Dropout("0.5")), "before all stages"),
         ((Flip("0.75"),), "binary"),
         ((Clip("l2", 1), BitNoise("0.9", "0.9", "0.1")), "binary"),
-        ((Category(3), Additive(Laplace(1))), "onehot"),
-        ((Category(3), Choose(1)), "scores"),
+        ((Category(3),), "takes one value"),
+        ((Hash(3), Flip("0.75")), "takes one value"),
+        ((Bloom(3, 1), Flip("0.75")), "takes one value"),
+        ((OneHotEncode(4), Flip("0.75")), "takes one value"),
+        ((Clip("l2", 1), OneHotEncode(4)), "takes one value"),
     ],
 )
 def test_a_pipeline_that_makes_no_sense_is_refused(stages, words):
     with pytest.raises(InputError, match=words):
         Pipeline(stages, dim=3)
+
+
+@pytest.mark.parametrize(("noise", "words"), [(Additive(Laplace(1)), "onehot"), (Choose(1), "scores")])
+def test_noise_for_vectors_is_refused_on_a_category(noise, words):
+    with pytest.raises(InputError, match=words):
+        Pipeline((Category(3), noise), dim=1)
+
+
+def test_one_value_may_become_a_vector():
+    # The dimension is the encoder's; a one-hot vector of the pipeline's own dimension may also come in as it is.
+    assert Pipeline((Category(3), Encode(7), Clip("l2", 1)), dim=7).reaches()[0].region == Everything(1)
+    assert Pipeline((OneHotEncode(3), Flip("0.75")), dim=3).reaches()[1] == Reach(OneHot(3))
+    with pytest.raises(InputError, match="takes one number"):
+        Pipeline((Category(3), Encode(2)), dim=2).sample([0.0, 1.0], 1, RNG)
 
 
 @pytest.mark.parametrize("dim", [0, -1, 2.5, math.nan, 1e9])

@@ -721,3 +721,30 @@ def test_of_few_values_it_is_not_known_where_they_are_hashed_to():
 def test_what_is_no_name_is_not_hashed(stage, row):
     with pytest.raises(InputError, match="takes one whole number from 0"):
         stage.run(np.array([row]), RNG)
+
+
+@pytest.mark.parametrize(
+    ("stage", "before", "exact"),
+    [
+        (Category(3), Reach(Everything(1)), True),
+        (Category(3), Reach(Categories(3)), True),
+        (Category(3), Reach(Categories(2)), False),
+        (Category(3), Reach(Ball(1, 1, 1)), False),
+        (OneHotEncode(3), Reach(Everything(3)), True),
+        (OneHotEncode(3), Reach(OneHot(3)), True),
+        (OneHotEncode(3), Reach(Categories(3)), True),
+        (OneHotEncode(3), Reach(Categories(4)), False),
+        (OneHotEncode(3), Reach(Ball(1, 1, 3)), False),
+    ],
+    ids=str,
+)
+def test_all_names_come_of_all_values_only(stage, before, exact):
+    assert stage.reach(before).exact is exact
+
+
+@pytest.mark.parametrize("region", [MinMax(3), Bits(3), OneHot(3), Sparse(3, 2)], ids=str)
+def test_clamping_leaves_what_lies_between_the_limits(region):
+    assert Clamp(0, 1).reach(Reach(region)) == Reach(region)
+    assert Clamp("-0.5", 7).reach(Reach(region)) == Reach(region)
+    assert Clamp(0, "0.9").reach(Reach(region)) == Reach(Box.cube(0, "0.9", 3), exact=False)
+    assert not Clamp("0.1", 1).reach(Reach(region)).exact

@@ -13,9 +13,11 @@ import pytest
 from mpmath import mp, mpf
 
 import oracles
-from dpassay import CertificateError, InputError, Pipeline, certify, check, save, verify
+from dpassay import CertificateError, InputError, Pipeline, certify, check, exact, save, symbols, verify
+from dpassay.enclosure import ONE
 from dpassay.law import Laplace, Mixture, OneSided
 from dpassay.noise import Additive
+from dpassay.region import Block, Pair, Sparse
 from dpassay.stages import Clip
 from dpassay.verification import NotHolding, ceilings, counting, curves, discrete, examine, lattice, normal, text
 from dpassay.verification.numbers import ZERO, above, below, iv, middle, number
@@ -23,6 +25,36 @@ from dpassay.verification.reading import SCHEMA, chained
 from dpassay.verification.regions import Stage
 
 ROUND_TRIPS = [
+    # one neighbour's absence, one value's names, strings with a 1, values between the limits
+    (
+        "encode | laplace(1) | clip(l1, 1) | laplace(1)",
+        {"epsilon": 2, "dim": 1, "neighbours": "add-remove-record"},
+        "proven",
+    ),
+    (
+        "clip(l1, 1) | laplace(1) | laplace(2)",
+        {"epsilon": "0.4", "dim": 2, "neighbours": "add-remove-record"},
+        "refuted",
+    ),
+    ("rows | clamp(0.3, 3) | leak(1/4)", {"epsilon": 0, "delta": "0.25", "dim": 3}, "proven"),
+    (
+        "rows | clamp(0.5, 3) | repeat(2) | squash(sigmoid) | leak(1/4)",
+        {"epsilon": 0, "delta": "0.43", "dim": 3},
+        "refuted",
+    ),
+    ("bloom(1, 1) | flip(0.75)", {"epsilon": 0}, "proven"),
+    ("bloom(2, 2) | onesided(1)", {"epsilon": 0, "delta": "0.633"}, "proven"),
+    ("bloom(2, 2) | onesided(1)", {"epsilon": 0, "delta": "0.632"}, "refuted"),
+    ("bloom(3, 3) | bits(1/2, 1/2, 1/(1+exp(3)))", {"epsilon": 5}, "refuted"),
+    ("bloom(3, 3) | flip(0.75)", {"epsilon": "3.3"}, "proven"),
+    ("hash(1) | onehot(3) | flip(0.9)", {"epsilon": 1}, "open"),
+    ("category(3) | onehot(3) | flip(0.9)", {"epsilon": 1}, "refuted"),
+    ("category(3) | encode | clip(l1, 1) | laplace(1)", {"epsilon": 2, "dim": 7}, "proven"),
+    ("onehot(3) | flip(0.9)", {"epsilon": 1, "dim": 3}, "refuted"),
+    ("rows | squash(sigmoid) | binary(1, 0) | flip(0.9)", {"epsilon": 0, "dim": 1}, "open"),
+    ("rows | squash(sigmoid) | clip(l2, 0.5) | laplace(1)", {"epsilon": "0.1", "dim": 2}, "refuted"),
+    ("minmax | clamp(0, 1) | laplace(1)", {"epsilon": 2, "dim": 2}, "proven"),
+    ("onehot(3) | clamp(0, 1) | flip(0.9)", {"epsilon": 1}, "refuted"),
     # Laplace: l1, l2 and linf balls, a box, min-max, one-hot
     ("clip(l2, C) | laplace(2*C/eps)", {"epsilon": 1, "dim": 32, "C": 1}, "refuted"),
     ("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", {"epsilon": 1, "dim": 1024, "C": "0.1"}, "proven"),
@@ -796,3 +828,76 @@ def test_the_least_deviation(epsilon, delta):
     for wrong in ("least_sigma(1)", "least_sigma(1, 0, 1)", "least_sigma(1, 1, 1)"):
         with pytest.raises(CertificateError, match="needs least_sigma"):
             text.read_text(f"gaussian({wrong})", {})
+
+
+# ── What a mistaken analysis would write ────────────────────────────────────────────────────────
+
+
+def _nothing(*_):
+    pass
+
+
+def _as_if_first(pipeline, position, neighbours):
+    reach = pipeline.reaches()[position]
+    return exact._against_nothing(reach) if neighbours.kind == "add-remove-record" else reach
+
+
+def _with_an_empty_filter(region, q):
+    others = min(region.ones, region.dim - region.ones)
+    blocks = (Block(one, zero, n) for one, zero, n in ((ONE, 0 * ONE, region.ones), (0 * ONE, ONE, others)) if n)
+    return Pair(tuple(blocks))
+
+
+MISTAKEN = [
+    (
+        exact,
+        "reach_at",
+        _as_if_first,
+        "encode | laplace(1) | clip(l1, 1) | laplace(1)",
+        {"epsilon": 1, "neighbours": "add-remove-record"},
+    ),
+    (
+        exact,
+        "_check_neighbours",
+        _nothing,
+        "rows | clamp(0, 1) | laplace(1)",
+        {"epsilon": 1, "dim": 3, "neighbours": "any"},
+    ),
+    (
+        exact,
+        "_check_neighbours",
+        _nothing,
+        "rows | clamp(0, 1) | laplace(1)",
+        {"epsilon": 1, "dim": 3, "neighbours": "word"},
+    ),
+    (exact, "_check_neighbours", _nothing, "query(l1, 1) | laplace(1)", {"epsilon": 1, "dim": 3, "neighbours": "any"}),
+    (Sparse, "farthest", _with_an_empty_filter, "bloom(1, 1) | flip(0.75)", {"epsilon": "0.5"}),
+    (Sparse, "farthest", _with_an_empty_filter, "bloom(2, 2) | onesided(1)", {"epsilon": 0, "delta": "0.64"}),
+    (Sparse, "farthest", _with_an_empty_filter, "bloom(3, 3) | bits(1/2, 1/2, 1/(1+exp(3)))", {"epsilon": 6}),
+    (symbols, "_check_single", _nothing, "category(2) | leak(1/4)", {"epsilon": 0, "delta": "0.25", "dim": 3}),
+    (symbols, "_check_single", _nothing, "hash(2) | flip(3/4)", {"epsilon": 2, "dim": 3}),
+    (symbols, "_all_names", lambda *_: True, "hash(1) | onehot(3) | flip(0.9)", {"epsilon": 4}),
+    (symbols, "_all_names", lambda *_: True, "hash(2) | onehot(3) | bits(0.9, 0.5, 0.5)", {"epsilon": 2}),
+    (symbols, "_all_names", lambda *_: True, "minmax | onehot(3) | laplace(1)", {"epsilon": 1}),
+    (symbols, "_all_names", lambda *_: True, "clamp(0, 0.5) | category(3) | flip(0.9)", {"epsilon": 1}),
+    (symbols, "_all_names", lambda *_: True, "query(l1, 0.1) | category(3) | flip(0.9)", {"epsilon": 1}),
+    (exact, "_inwards", lambda _, ends: ends, "rows | squash(sigmoid) | binary(1, 0) | flip(0.9)", {"epsilon": 0}),
+    (exact, "_inwards", lambda _, ends: ends, "squash(sigmoid) | binary(1, 0) | flip(0.9)", {"epsilon": 0}),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "mistake", "pipeline", "claim"), MISTAKEN, ids=lambda value: str(value)[:40])
+def test_a_verdict_of_a_mistaken_analysis_is_not_accepted(monkeypatch, owner, name, mistake, pipeline, claim):
+    monkeypatch.setattr(owner, name, mistake)
+    verdict = check(pipeline, **{"dim": 1, **claim})
+    assert verdict.word in ("proven", "refuted")
+    with pytest.raises(CertificateError):
+        verify(certify(verdict))
+
+
+def test_a_repair_speaks_of_the_same_neighbours():
+    certificate = certify(check("query(l1, 1) | laplace(1)", epsilon="0.5", dim=3))
+    repair = next(step for step in certificate["steps"] if step["step"] == "repair")
+    repair["stages"][0]["distance"] = ["0.5", "0.5"]
+    with pytest.raises(CertificateError, match="speaks of other neighbours than the claim"):
+        verify(resigned(certificate))

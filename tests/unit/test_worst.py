@@ -40,8 +40,9 @@ def curve(noise: Noise, first: np.ndarray, second: np.ndarray, epsilon: str) -> 
 
 STRINGS = [np.array(s, dtype=float) for s in itertools.product((0, 1), repeat=4)]
 SETS: list[tuple[Region, list[np.ndarray]]] = [
-    (Sparse(4, 1), [s for s in STRINGS if s.sum() <= 1]),
-    (Sparse(4, 3), [s for s in STRINGS if s.sum() <= 3]),
+    (Sparse(4, 1), [s for s in STRINGS if s.sum() == 1]),
+    (Sparse(4, 3), [s for s in STRINGS if 1 <= s.sum() <= 3]),
+    (Sparse(4, 4), [s for s in STRINGS if s.sum() >= 1]),
     (Bits(4), STRINGS),
     (OneHot(4), list(np.eye(4))),
     (MinMax(2), [np.array(v) for v in ([0.0, 1.0], [1.0, 0.0], [0.0, 0.0])]),
@@ -67,6 +68,7 @@ def test_no_other_pair_is_worse(region: Region, points: list[np.ndarray], noise:
 def test_how_many_coordinates_can_differ() -> None:
     assert most_differing(Rows(9, (0, 1))) == 1
     assert most_differing(Sparse(9, 3)) == 6
+    assert most_differing(Sparse(1, 1)) == 0
     assert most_differing(OneHot(9)) == 2
     assert most_differing(OneHot(1)) == 0
     assert most_differing(Repeated(Sparse(9, 3), 4)) == 24

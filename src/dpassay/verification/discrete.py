@@ -101,6 +101,8 @@ def bit_uppers(stage: Stage, shape: Shape) -> list[Curve]:
     """
     if shape.kind == "sparse" and symmetric(stage):
         return [_differing_bits(stage, most_differing(shape))]
+    if diameter(shape, 1.0).b <= 0:
+        return [Pure(ZERO)]
     if shape.kind == "onehot":
         pairs = one_hot_pairs(shape.dim)
         return [Worst([bits_curve(noised_bits(stage, pair)) for pair in pairs]) if pairs else Pure(ZERO)]

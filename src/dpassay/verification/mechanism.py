@@ -101,6 +101,7 @@ def analyse(stages: Sequence[Stage], reaches: Sequence[Reach], neighbours: str, 
 
     If one pair is given, the bounds from below are those of this pair.
     """
+    _check_neighbours(stages, neighbours)
     positions = [i for i, stage in enumerate(stages) if stage.name in NOISES]
     pipeline = _Pipeline(stages, reaches, neighbours, only)
     if not positions:
@@ -116,6 +117,14 @@ def analyse(stages: Sequence[Stage], reaches: Sequence[Reach], neighbours: str, 
     return Bounds(
         tuple(Dropped(curve, mu) for curve in bounds.lowers), tuple(Dropped(curve, mu) for curve in bounds.uppers), rare
     )
+
+
+def _check_neighbours(stages: Sequence[Stage], neighbours: str) -> None:
+    """A query and rows bound how far apart records' changes take them; of other neighbours they say nothing."""
+    known = {"query": ("query", "replace-record", "add-remove-record"), "rows": ("replace-record",)}
+    first = stages[0].name if stages else ""
+    if first in known and neighbours not in known[first]:
+        raise CertificateError(f"{first} says nothing of the neighbours {neighbours}")
 
 
 def dropped(stages: Sequence[Stage], neighbours: str) -> Number:
@@ -138,7 +147,7 @@ class _Pipeline:
 
     def at(self, position: int) -> tuple[Reach, list[Pair]]:
         """What two neighbours can bring to a noise, and where that is an outer bound, pairs that surely can come."""
-        reach = for_neighbours(self.reaches[position], self.neighbours)
+        reach = brought(self.stages, self.reaches, position, self.neighbours)
         if self.only is not None:
             return replace(reach, exact=False), [self.only]
         return reach, possible_pairs(self.stages, self.reaches, position, self.neighbours)
@@ -147,6 +156,7 @@ class _Pipeline:
 def _without_noise(pipeline: _Pipeline) -> Bounds:
     stages, reaches = pipeline.stages, pipeline.reaches
     reach = reaches[-1]
+    for_neighbours(reach, pipeline.neighbours)  # refuses where nobody can say what no record gives
     pairs = [farthest(reach.shape, 1.0)] if reach.exact else passed_on(stages, reaches, len(stages))
     pairs = pairs if pipeline.only is None else [pipeline.only]
     if any(distance(pair, 1.0).a > 0 for pair in pairs):
@@ -172,6 +182,16 @@ def kept_after(stages: Sequence[Stage]) -> str:
     if "nothing" in kept or {"tails", "signs"} <= kept:
         return "nothing"
     return next((what for what in ("signs", "tails") if what in kept), "all")
+
+
+def brought(stages: Sequence[Stage], reaches: Sequence[Reach], position: int, neighbours: str) -> Reach:
+    """What two neighbours can bring to a stage.
+
+    Behind a noise, what is there without the record is as random as what is there with it: any two values, none surely.
+    """
+    if neighbours == "add-remove-record" and any(stage.name in NOISES for stage in stages[:position]):
+        return replace(reaches[position], exact=False)
+    return for_neighbours(reaches[position], neighbours)
 
 
 def for_neighbours(reach: Reach, neighbours: str) -> Reach:
@@ -329,8 +349,8 @@ def _uppers(stage: Stage, shape: Shape) -> list[Curve]:
         return [Gaussian(iv.mpf(diameter(shape, 2.0).b) / stage.numbers["sigma"])]
     reach = iv.mpf(diameter(shape, 1.0).b)
     if stage.name == "onesided" and shape.kind == "sparse":
-        # Coordinates rise in no more places than there can be ones.
-        return [OneSided(iv.mpf(shape.count) / stage.numbers["scale"], ZERO)]
+        # Coordinates rise in no more places than there can be ones, and one place has a 1 before.
+        return [OneSided(iv.mpf(min(shape.count, shape.dim - 1)) / stage.numbers["scale"], ZERO)]
     if stage.name == "onesided":
         return [OneSided(reach / stage.numbers["scale"], ZERO)]
     if stage.name == "laplace":

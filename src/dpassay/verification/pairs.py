@@ -117,7 +117,7 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     if shape.kind == "bits":
         return ones + zeros == total
     if shape.kind == "sparse":
-        return ones <= shape.count and ones + zeros == total
+        return 1 <= ones <= shape.count and ones + zeros == total
     if shape.kind == "onehot":
         return ones == 1 and ones + zeros == total
     if shape.kind == "categories":
@@ -149,9 +149,10 @@ def farthest(shape: Shape, q: float) -> Pair:
         low, high = shape.sides[0][:2] if shape.sides else (ZERO, ONE)
         return (Block(high, low, 1), *((Block(low, low, shape.dim - 1),) if shape.dim > 1 else ()))
     if shape.kind == "sparse":
-        others = most_differing(shape) - shape.count
-        blocks = ((ONE, ZERO, shape.count), (ZERO, ONE, others), (ZERO, ZERO, shape.dim - shape.count - others))
-        return tuple(Block(*block) for block in blocks if block[2])
+        unlike = most_differing(shape)
+        ones = min(shape.count, unlike - 1) if unlike else 0  # the other string has a 1, too
+        blocks = ((ONE, ZERO, ones), (ZERO, ONE, unlike - ones), (ZERO, ZERO, shape.dim - unlike))
+        return tuple(Block(*block) for block in blocks if block[2]) if unlike else (Block(ONE, ONE, 1),)
     if shape.kind in ("minmax", "onehot") and shape.dim > 1:
         others = shape.dim - 1 if shape.kind == "minmax" else 1
         rest = shape.dim - 1 - others
@@ -222,12 +223,27 @@ def passed_on(stages: Sequence[Stage], reaches: Sequence[Reach], position: int) 
         sources = [opposite(number(size), 1, shape.dim) for size in (1, 20)]
     found = []
     for source in sources:
-        pair: Pair | None = source
+        pair: Pair | None = _inside_of(shape, source)
         for stage in between:
             pair = None if pair is None else _carried(stage, pair)
         if pair is not None:
             found.append(pair)
     return found
+
+
+def _inside_of(shape: Shape, pair: Pair) -> Pair:
+    """A pair a little nearer to the middle: the limits of a box or of rows may never be reached."""
+    inner = shape.parts[0] if shape.kind == "repeated" else shape
+    if inner.kind not in ("box", "rows") or not inner.sides:
+        return pair
+    moved = []
+    for block in pair:
+        low, high = inner.sides[0][:2] if inner.kind == "rows" else (block.y, block.x)
+        centre = (low + high) / 2
+        x, y = (centre + (value - centre) * (1 - iv.mpf("1e-8")) for value in (block.x, block.y))
+        alike_here = block.x.a == block.y.a and block.x.b == block.y.b
+        moved.append(replace(block, x=x, y=x if alike_here else y))
+    return tuple(moved)
 
 
 _CARRY = (

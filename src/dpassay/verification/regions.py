@@ -134,7 +134,8 @@ def most_differing(shape: Shape) -> int:
     if shape.kind == "repeated":
         return shape.count * most_differing(shape.parts[0])
     if shape.kind == "sparse":
-        return min(2 * shape.count, shape.dim)
+        # Two strings without a 1 in common; a single bit is always 1.
+        return min(2 * shape.count, shape.dim) if shape.dim > 1 else 0
     if shape.kind == "onehot":
         return min(2, shape.dim) if shape.dim > 1 else 0
     return 1 if shape.kind == "rows" else shape.dim

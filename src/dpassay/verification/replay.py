@@ -13,8 +13,8 @@ from dpassay.verification.fields import Bounded, Claim, Decision, Holds, Repair,
 from dpassay.verification.mechanism import Bounds, Ends, analyse
 from dpassay.verification.numbers import INF, Number, iv, largest, show, smallest
 from dpassay.verification.reading import Certificate
-from dpassay.verification.regions import NOISES, Reach, Stage, contains, equal_sets, everything
-from dpassay.verification.rules import after
+from dpassay.verification.regions import NOISES, Reach, Stage, contains, equal_sets
+from dpassay.verification.rules import SINGLE, after, incoming
 from dpassay.verification.text import Call, disagreement, read_text
 from dpassay.verification.witness import check_event, check_pair
 
@@ -74,7 +74,7 @@ class _Model:
     def __init__(self, claim: Claim, steps: list[StageStep], expected: str) -> None:
         self.claim, self.steps, self.expected = claim, steps, expected
         self.stages = [step.stage for step in steps]
-        self.reaches = [Reach(everything(claim.dim), True)]
+        self.reaches = [incoming(self.stages, claim.dim)]
         for step in steps:
             far = after(step.stage, self.reaches[-1], claim.dim).far
             self.reaches.append(Reach(step.shape, step.exact, far))
@@ -208,7 +208,9 @@ class _Model:
 
     def repair_step(self, step: Repair) -> str:
         """The stated guarantee follows for the stated stages."""
-        reaches = [Reach(everything(self.claim.dim), True)]
+        if any(stage.name in ("query", "rows") for stage in step.stages[:1]) and step.stages[0] != self.stages[0]:
+            raise CertificateError(f"its {step.stages[0].name} speaks of other neighbours than the claim")
+        reaches = [incoming(step.stages, self.claim.dim)]
         for i, stage in enumerate(step.stages):
             _check_order(step.stages, i, reaches[-1])
             reaches.append(after(stage, reaches[-1], self.claim.dim))
@@ -269,6 +271,12 @@ def _check_order(stages: list[Stage] | tuple[Stage, ...], index: int, before: Re
         raise CertificateError(f"{stage.name} cannot work on the region {before.shape.kind}")
     if stage.name == "flip" and stage.wholes["size"] != before.shape.count:
         raise CertificateError(f"flip is for {stage.wholes['size']} categories, but there are {before.shape.count}")
+    if (
+        stage.name in SINGLE
+        and before.shape.dim != 1
+        and not (stage.name == "onehot" and before.shape.dim == stage.wholes["size"])
+    ):
+        raise CertificateError(f"{stage.name} takes one value, but {before.shape.dim} coordinates come in")
     names = ("laplace", "gaussian", "onesided", "exponential", "repeat")
     needs_vectors = stage.name in names or (stage.name == "mixture" and bool(stage.parts))
     if needs_vectors and before.shape.kind == "categories":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dpassay.verification.numbers import (
@@ -32,6 +32,14 @@ from dpassay.verification.regions import (
     largest_norm,
     loses,
 )
+
+SINGLE = ("category", "hash", "bloom", "onehot")
+
+
+def incoming(stages: Sequence[Stage], dim: int) -> Reach:
+    """Any vector; one value if the first stage takes only that, and a later function makes vectors of it."""
+    named = bool(stages) and stages[0].name in SINGLE
+    return Reach(everything(1 if named and any(s.name in ("encode", "decode") for s in stages[1:]) else dim), True)
 
 
 def after(stage: Stage, before: Reach, dim: int) -> Reach:
@@ -76,10 +84,8 @@ def _after(stage: Stage, before: Reach, dim: int) -> Reach:
         return Reach(Shape("rows", shape.dim), True)
     if stage.name == "query":
         return Reach(Shape("apart", shape.dim, NORMS[stage.words["norm"]], stage.numbers["distance"]), True)
-    if stage.name == "category":
-        return Reach(Shape("categories", 1, count=stage.wholes["size"]), before.exact)
-    if stage.name == "onehot":
-        return Reach(Shape("onehot", stage.wholes["size"]), before.exact)
+    if stage.name in ("category", "onehot"):
+        return _named(stage, before)
     return _noised(stage, before)
 
 
@@ -212,6 +218,8 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
     limit = largest_norm(shape, INFINITE)
     if _at_least(-low, limit) and _at_least(high, limit):
         return before
+    if shape.kind in ("minmax", "bits", "onehot", "sparse") and low.b <= 0 and high.a >= 1:
+        return before
     return Reach(cube(low, high, shape.dim), before.exact and shape.kind == "everything")
 
 
@@ -225,6 +233,16 @@ def _repeated(stage: Stage, before: Reach) -> Reach:
     if shape.kind == "repeated":
         return Reach(replace(shape, dim=shape.dim * times, count=shape.count * times), before.exact)
     return Reach(Shape("repeated", shape.dim * times, parts=(shape,), count=times), before.exact)
+
+
+def _named(stage: Stage, before: Reach) -> Reach:
+    """A list of names, or their vectors. Of other values than these nobody knows which ones are among them."""
+    size, shape = stage.wholes["size"], before.shape
+    named = shape.kind == "everything" or (shape.kind == "categories" and shape.count == size)
+    if stage.name == "category":
+        return Reach(Shape("categories", 1, count=size), before.exact and named)
+    written = shape.kind == "onehot" and shape.dim == size
+    return Reach(Shape("onehot", size), before.exact and (named or written))
 
 
 def _hashed(stage: Stage, before: Reach) -> Reach:

@@ -13,9 +13,9 @@ from dpassay.verification.discrete import choice_chances, noised_bits
 from dpassay.verification.fields import Claim, Witness
 from dpassay.verification.losing import leak
 from dpassay.verification.mechanism import (
+    brought,
     chance_above_zero,
     dropped,
-    for_neighbours,
     laplace_sum,
     possible_pairs,
 )
@@ -40,9 +40,7 @@ _COPY = "the output that the first value gives"
 def check_pair(witness: Witness, stages: Sequence[Stage], reaches: Sequence[Reach], neighbours: str) -> str:
     """Whether two neighbours can have these two values just before the noise."""
     position = _before_noise(stages)
-    reach = reaches[position]
-    if position < len(stages):
-        reach = for_neighbours(reach, neighbours)
+    reach = brought(stages, reaches, position, neighbours) if position < len(stages) else reaches[position]
     if reach.exact:
         why = lies_in(witness.pair, reach.shape)
         if why:
