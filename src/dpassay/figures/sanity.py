@@ -146,8 +146,8 @@ def sanity_check(options: Options) -> Result:
         published="Habernal, ACL 2022, Figure 2, and the numbers behind it.",
         found=_findings(rows),
         comparisons=list(_comparisons(rows)),
-        compared="Ours is the exact loss of the vote, for the three mechanisms whose losses vary; what was sampled is in "
-        "the data. Distances are in standard errors of the published runs, of which one in ten was kept beyond 16 "
+        compared="Ours is the exact loss of the vote, for the three mechanisms whose losses vary; what was sampled is"
+        " in the data. Distances are in standard errors of the published runs, of which one in ten was kept beyond 16 "
         "dimensions; where the published loss is infinite no mistake was seen.",
         size=(7.2, 5.6),
     )
