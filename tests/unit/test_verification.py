@@ -886,7 +886,8 @@ MISTAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "mistake", "pipeline", "claim"), MISTAKEN, ids=lambda value: str(value)[:40])
+# The names of tests must not hold addresses of functions: two processes would not agree on them.
+@pytest.mark.parametrize(("owner", "name", "mistake", "pipeline", "claim"), MISTAKEN, ids=[m[3] for m in MISTAKEN])
 def test_a_verdict_of_a_mistaken_analysis_is_not_accepted(monkeypatch, owner, name, mistake, pipeline, claim):
     monkeypatch.setattr(owner, name, mistake)
     verdict = check(pipeline, **{"dim": 1, **claim})
