@@ -49,13 +49,20 @@ SETS: list[tuple[Region, list[np.ndarray]]] = [
 ]
 
 
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("noise", [Laplace(2), Gaussian(1), OneSided(3)], ids=lambda n: type(n).__name__)
-@pytest.mark.parametrize(("region", "points"), SETS, ids=lambda v: type(v).__name__)
+# One-sided noise is known for differences of one sign, which one-hot, min-max and repeated vectors do not have.
+CASES = [
+    (region, points, noise, times)
+    for region, points in SETS
+    for noise in (Laplace(2), Gaussian(1), OneSided(3))
+    for times in (1, 2)
+    if not (isinstance(noise, OneSided) and (times > 1 or isinstance(region, OneHot | MinMax)))
+]
+
+
+@pytest.mark.parametrize(("region", "points", "noise", "times"), CASES, ids=lambda v: str(v)[:12])
 def test_no_other_pair_is_worse(region: Region, points: list[np.ndarray], noise: Noise, times: int) -> None:
     repeated = Repeated(region, times) if times > 1 else region
-    if not worst_is_known(noise, repeated):
-        pytest.skip("no theorem names the worst pair here")
+    assert worst_is_known(noise, repeated)
     (worst, *_), _ = worst_pairs(noise, repeated)
     for epsilon in ("0", "0.3", "1.2"):
         losses = [Loss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in worst.blocks]) for s in (1, -1)]
