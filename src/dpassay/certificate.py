@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +54,7 @@ from dpassay.stages import (
 )
 from dpassay.verdict import Verdict
 from dpassay.witness import Witness
+from dpassay.writing import write_whole
 
 SCHEMA = "dpassay/certificate/1"
 
@@ -87,13 +87,7 @@ def save(verdict: Verdict, path: str | Path) -> None:
     ...     Path(folder, "claim.json").exists()
     True
     """
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(json.dumps(certify(verdict), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(Path(path), json.dumps(certify(verdict), indent=1, ensure_ascii=False) + "\n")
 
 
 def digest(previous: str, step: dict[str, Any]) -> str:

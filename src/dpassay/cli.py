@@ -84,6 +84,11 @@ def main() -> None:
         _fail(error, 1)
     except DpassayError as error:
         _fail(error, 2)
+    except SystemExit as ending:
+        # typer turns Ctrl-C into a silent exit, unless a command has said more and ended by itself.
+        if isinstance(getattr(ending.__context__, "__cause__", None), KeyboardInterrupt):
+            print("dpassay: interrupted; no file was changed", file=sys.stderr)
+        raise
     except MemoryError:
         _fail(InputError("this needs more memory than there is: try a smaller dimension, or fewer runs"), 2)
     except BrokenPipeError:

@@ -82,9 +82,9 @@ def command_line() -> str:
 
 def write_page(text: str, path: Path) -> None:
     """Write a page and say so."""
-    from dpassay.report.page import write
+    from dpassay.writing import write_whole
 
-    write(text, path)
+    write_whole(path, text)
     print(f"{path} written", file=sys.stderr)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,7 +74,8 @@ def gallery(
       dpassay gallery --sample
       dpassay gallery --from my-claims --latex
     """
-    from dpassay.report.gallery import check_suffix, draw, latex, markdown, summary, table
+    from dpassay.checking import check
+    from dpassay.report.gallery import check_suffix, latex, markdown, summary, table, tried_table
     from dpassay.statistics import check_alpha
 
     if as_json + as_latex + as_markdown > 1:
@@ -91,9 +93,34 @@ def gallery(
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
     check_writable(figure, html)
-    verdicts = _judged(chosen, delta)
-    tried = _tried([claim for claim, _ in verdicts], seed, alpha) if sample else []
+    left_out = "" if delta is None else "is left out at this delta"
+    verdicts, stopped = _each(chosen, "checking", lambda claim: check(claim, delta=delta), left_out)
+    tried: list[tuple[Claim, Tried]] = []
+    if sample and not stopped:
+        share = alpha / len(chosen)  # one error probability for all of them
+        tried, stopped = _each(chosen, "running", lambda claim: _try(claim, seed, share), "was not run")
+    if not stopped:
+        _write(verdicts, figure, html, pages)
+    if as_json:
+        print_json(_as_data(verdicts, {claim.name: both for claim, both in tried} if sample else None))
+    elif as_latex or as_markdown:
+        print(latex(verdicts) if as_latex else markdown(verdicts))
+    else:
+        print_rich(table(verdicts))
+        print(summary(verdicts))
+        if tried:
+            print()
+            print_rich(tried_table(tried))
+    if stopped:
+        raise typer.Exit(130)
+    _alarm(verdicts, tried, compared=delta is None, published=folder is None)
+
+
+def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Path | None, pages: Path | None) -> None:
+    """The files that were asked for."""
     if figure is not None:
+        from dpassay.report.gallery import draw
+
         draw(verdicts, figure)
         print(f"{figure} written", file=sys.stderr)
     if html is not None:
@@ -106,21 +133,15 @@ def gallery(
         with working("writing pages"):
             written = write_pages(pages)
         print(f"{written} pages written into {pages}", file=sys.stderr)
-    if as_json:
-        print_json(_as_data(verdicts, {claim.name: both for claim, both in tried} if sample else None))
-    elif as_latex or as_markdown:
-        print(latex(verdicts) if as_latex else markdown(verdicts))
-    else:
-        print_rich(table(verdicts))
-        print(summary(verdicts))
-        if tried:
-            from dpassay.report.gallery import tried_table
 
-            print()
-            print_rich(tried_table(tried))
-    surprising = [c.name for c, v in verdicts if delta is None and c.expected and v.word != c.expected]
+
+def _alarm(
+    verdicts: list[tuple[Claim, Verdict]], tried: list[tuple[Claim, Tried]], compared: bool, published: bool
+) -> None:
+    """End with 1 if something is not as it should be: the gallery is also a test of the tool."""
+    surprising = [c.name for c, v in verdicts if compared and c.expected and v.word != c.expected]
     # The trials of published claims are made so that samples see what is wrong.
-    contradicting = [c.name for c, both in tried if both.contradictory or (both.missed and folder is None)]
+    contradicting = [c.name for c, both in tried if both.contradictory or (both.missed and published)]
     for what, names in (("not as expected", surprising), ("exact and sampled verdicts differ", contradicting)):
         if names:
             print(harmless(f"{what}: {', '.join(names)}"), file=sys.stderr)
@@ -154,32 +175,31 @@ def _tracked(claims: list[Claim], what: str) -> Any:
     return track(claims, what, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
 
 
-def _judged(claims: list[Claim], delta: str | None) -> list[tuple[Claim, Verdict]]:
-    """Each claim with its verdict; one that makes no sense at another delta is named and left out."""
-    from dpassay.checking import check
-
+def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: str) -> tuple[list[Any], bool]:
+    """What is made of each claim up to Ctrl-C, and whether that came; a claim of which nothing can be made is named."""
     found = []
-    for claim in _tracked(claims, "checking"):
-        try:
-            found.append((claim, check(claim, delta=delta)))
-        except InputError as error:
-            if delta is None:
-                raise
-            print(harmless(f"{claim.name} is left out at this delta: {error}").splitlines()[0], file=sys.stderr)
-    return found
+    try:
+        for claim in _tracked(claims, what):
+            try:
+                found.append((claim, do(claim)))
+            except InputError as error:
+                if not left_out:
+                    raise
+                print(harmless(f"{claim.name} {left_out}: {error}").splitlines()[0], file=sys.stderr)
+    except KeyboardInterrupt:
+        shown = f"{len(found)} of {len(claims)} claims are shown, no file is written"
+        print(f"interrupted while {what}: {shown}", file=sys.stderr)
+        return found, True
+    return found, False
 
 
-def _tried(claims: list[Claim], seed: int, alpha: float) -> list[tuple[Claim, Tried]]:
-    """Each claim run, the error probability shared among them; one that cannot be run is named and left out."""
+def _try(claim: Claim, seed: int, alpha: float) -> Tried:
     from dpassay.story import try_out
 
-    found = []
-    for claim in _tracked(claims, "running"):
-        try:
-            found.append((claim, try_out(claim, seed=seed, alpha=alpha / len(claims))))
-        except InputError as error:
-            print(harmless(f"{claim.name} was not run: {error}").splitlines()[0], file=sys.stderr)
-    return found
+    tried = try_out(claim, seed=seed, alpha=alpha)
+    if tried.sampled.interrupted:  # an audit keeps Ctrl-C to itself
+        raise KeyboardInterrupt
+    return tried
 
 
 def _as_data(verdicts: list[tuple[Claim, Verdict]], tried: dict[str, Tried] | None) -> list[Any]:

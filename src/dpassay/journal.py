@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -40,6 +39,7 @@ from dpassay.law import Law
 from dpassay.learning import Rule
 from dpassay.outputs import Array
 from dpassay.statistics import Tally
+from dpassay.writing import write_whole
 
 SCHEMA = "dpassay/audit/1"
 LARGEST_FILE = 200_000_000  # bytes
@@ -160,13 +160,7 @@ class Journal(_Record):
 
 def save(journal: Journal, path: Path) -> None:
     """Write an audit to a file, whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        text = json.dumps(journal.model_dump(mode="json", by_alias=True), indent=1)
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, json.dumps(journal.model_dump(mode="json", by_alias=True), indent=1) + "\n")
 
 
 def load(path: Path) -> Journal:

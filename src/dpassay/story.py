@@ -90,8 +90,7 @@ class Story:
         for name in self.claim.remedies:
             remedy = _alike(REGISTRY[name], self.claim)
             noise = amount(remedy.mechanism)
-            alike = noise is not None and published is not None and noise.kind == published.kind and published.size > 0
-            found.append(Remedy(remedy, noise, noise.size / published.size if alike else None))  # type: ignore[union-attr]
+            found.append(Remedy(remedy, noise, _ratio(noise, published)))
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,6 +159,13 @@ def amount(pipeline: Pipeline) -> Amount | None:
     if isinstance(noise, Gaussian):
         return Amount("deviation", middle(noise.sigma))
     return Amount("deviation", middle(noise.scale)) if isinstance(noise, OneSided) else None
+
+
+def _ratio(noise: Amount | None, published: Amount | None) -> float | None:
+    """How many times as much; None where the two are of different kinds."""
+    if noise is None or published is None or noise.kind != published.kind or published.size == 0:
+        return None
+    return noise.size / published.size
 
 
 def _cell(claim: Claim, changes: dict[str, Any]) -> Cell:

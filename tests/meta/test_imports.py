@@ -14,6 +14,7 @@ ORDER = [
     "errors",
     "verification",
     "theorems",
+    "writing",
     "enclosure",
     "guarantee",
     "neighbours",

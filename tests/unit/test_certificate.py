@@ -112,13 +112,13 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "claim.json"
     path.write_text("old", encoding="utf-8")
 
-    def full(self: Path, text: str, **options: object) -> int:
-        with self.open("w", encoding="utf-8") as file:
-            file.write(text[:100])
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:100])
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", full)
+        patched.setattr(Path, "write_bytes", full)
         with pytest.raises(OSError, match="No space"):
             save(verdict("proven"), path)
     assert path.read_text(encoding="utf-8") == "old"

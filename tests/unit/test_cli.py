@@ -4,8 +4,10 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from xml.dom import minidom
@@ -503,6 +505,42 @@ def test_the_gallery_with_samples(here, monkeypatch: pytest.MonkeyPatch) -> None
     code, _, err = here("gallery", "--only", "sue", "--sample")
     assert code == 1
     assert "exact and sampled verdicts differ: sue" in err
+
+
+def test_an_interrupted_gallery_shows_what_it_has(here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    from dpassay import checking, story
+
+    judge, page = checking.check, tmp_path / "x.html"
+
+    def interrupted(claim, **options):  # type: ignore[no-untyped-def]
+        if claim.name == "adept":
+            raise KeyboardInterrupt
+        return judge(claim, **options)
+
+    monkeypatch.setattr(checking, "check", interrupted)
+    code, out, err = here("gallery", "--html", str(page))
+    assert code == 130
+    assert "2 of 41 claims are shown" in err
+    assert "laplace-vector" in out
+    assert not page.exists()
+    monkeypatch.undo()
+    audited = story.audit("query(l1, 1) | laplace(1)", epsilon=1, dim=1, runs=100)
+    monkeypatch.setattr(story, "audit", lambda *_, **__: replace(audited, interrupted=True))
+    code, out, err = here("gallery", "--only", "sue", "--sample")
+    assert code == 130
+    assert "interrupted while running: 0 of 1" in err
+    assert "proven" in out
+
+
+def test_ctrl_c_ends_in_a_sentence() -> None:
+    command = [sys.executable, "-m", "dpassay", "check", "ome", "--delta", "1e-6"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(2)  # it takes many times as long
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip() == "dpassay: interrupted; no file was changed"
+    assert out == ""
 
 
 def test_tables_for_papers(here) -> None:  # type: ignore[no-untyped-def]

@@ -45,6 +45,10 @@ def test_every_figure_is_written_whole(results: dict, tmp_path: Path, name: str)
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert finished(name, tmp_path, parameters)
     assert not finished(name, tmp_path, {**parameters, "seed": 1})
+    (tmp_path / f"{name}.json").write_text(json.dumps({k: v for k, v in data.items() if k != "found"}))
+    assert not finished(name, tmp_path, parameters)  # damaged
+    (tmp_path / f"{name}.json").write_text(json.dumps(data))
+    assert finished(name, tmp_path, parameters)
     (tmp_path / f"{name}.svg").unlink()
     assert not finished(name, tmp_path, parameters)
 

@@ -13,7 +13,8 @@ from dpassay.claims import REGISTRY
 from dpassay.figures import FIGURES
 from dpassay.figures.result import Options, read_back, save
 from dpassay.report import svg
-from dpassay.report.page import document, figures_page, gallery_page, headline, verdict_page, write
+from dpassay.report.page import document, figures_page, gallery_page, headline, verdict_page
+from dpassay.writing import write_whole
 
 EVIL = Claim(
     "<script>alert(1)</script>",
@@ -113,7 +114,7 @@ def test_figures_from_files(tmp_path: Path) -> None:
 
 
 def test_a_page_is_written_whole(tmp_path: Path) -> None:
-    write(document("<t>", "body"), tmp_path / "x.html")
+    write_whole(tmp_path / "x.html", document("<t>", "body"))
     assert [path.name for path in tmp_path.iterdir()] == ["x.html"]
     assert "<title>&lt;t&gt;</title>" in (tmp_path / "x.html").read_text()
 
@@ -155,7 +156,7 @@ def browser():  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_opens_in_a_browser(browser, tmp_path: Path, scheme: str) -> None:  # type: ignore[no-untyped-def]
     file = tmp_path / "page.html"
-    write(verdict_page(check(EVIL), "dpassay check mine.toml"), file)
+    write_whole(file, verdict_page(check(EVIL), "dpassay check mine.toml"))
     page = browser.new_page(viewport={"width": 900, "height": 1200}, color_scheme=scheme)
     asked, said = [], []
     page.on("request", lambda request: asked.append(request.url))
@@ -184,7 +185,7 @@ def test_it_opens_in_a_browser(browser, tmp_path: Path, scheme: str) -> None:  #
 
 def test_the_gallery_in_a_narrow_window(browser, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     file = tmp_path / "gallery.html"
-    write(gallery_page([(claim, check(claim)) for claim in list(REGISTRY.values())[:4]], "dpassay gallery"), file)
+    write_whole(file, gallery_page([(claim, check(claim)) for claim in list(REGISTRY.values())[:4]], "dpassay gallery"))
     page = browser.new_page(viewport={"width": 400, "height": 800})
     page.goto(file.as_uri())
     page.locator("summary", has_text="ADePT").first.click()

@@ -9,13 +9,15 @@ import csv
 import io
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpassay.writing import write_whole
+
 SCHEMA = "dpassay/reproduction/1"
+TOLD = ("caption", "published", "found", "compared", "comparisons", "rows")  # what the JSON says besides
 SUFFIXES = ("csv", "svg", "pdf", "png", "md", "json")
 # Okabe and Ito's colours, told apart by colour-blind readers; lines differ in dashes too, for print in black.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -81,14 +83,8 @@ def save(result: Result, name: str, folder: Path, parameters: Mapping[str, Any])
     written["json"] = (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     paths = []
     for suffix in SUFFIXES:
-        path = folder / f"{name}.{suffix}"
-        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            partial.write_bytes(written[suffix])
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        paths.append(path)
+        paths.append(folder / f"{name}.{suffix}")
+        write_whole(paths[-1], written[suffix])
     return paths
 
 
@@ -99,7 +95,9 @@ def finished(name: str, folder: Path, parameters: Mapping[str, Any]) -> bool:
     except (OSError, ValueError):
         return False
     whole = all((folder / f"{name}.{suffix}").is_file() for suffix in SUFFIXES)
-    return whole and isinstance(data, dict) and all(data.get(key) == value for key, value in parameters.items())
+    wanted = {"schema": SCHEMA, "name": name, **parameters}
+    told = isinstance(data, dict) and all(key in data for key in TOLD)
+    return whole and told and all(data.get(key) == value for key, value in wanted.items())
 
 
 def read_back(name: str, folder: Path) -> tuple[dict[str, Any], str]:

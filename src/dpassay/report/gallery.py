@@ -78,7 +78,7 @@ def table(verdicts: Verdicts) -> Table:
 def summary(verdicts: Verdicts) -> str:
     """A line below the table: how many, and what an infinite ε with a δ means."""
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    line = f"{len(verdicts)} claims, {refuted} refuted."
+    line = f"{len(verdicts)} claim{'' if len(verdicts) == 1 else 's'}, {refuted} refuted."
     if any(math.isinf(v.epsilon.lower) and 0 < v.least_delta < 1 for _, v in verdicts):
         line += " ∞, δ 0.8: no epsilon holds at a delta below 0.8."
     return line

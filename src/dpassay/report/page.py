@@ -11,7 +11,6 @@ import math
 import platform
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,10 +44,11 @@ def escape(text: Any) -> str:
 
 def document(title: str, body: str) -> str:
     """A whole page."""
+    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{files(__package__).joinpath('page.css').read_text(encoding='utf-8')}</style></head><body>\n{body}\n</body></html>\n"
+        f"<style>{style}</style></head><body>\n{body}\n</body></html>\n"
     )
 
 
@@ -68,9 +68,8 @@ def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
         word = f'<td class="{verdict.word}">{SIGNS[verdict.word]} {verdict.word}</td>'
         name = f"<td><b>{escape(claim.title or claim.name)}</b></td>"
         why = f'<td class="why">{escape(claim.why or verdict.reason)}</td>'
-        parts.append(
-            "<tr>" + name + "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells) + word + why + "</tr>"
-        )
+        numbers = "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
+        parts.append(f"<tr>{name}{numbers}{word}{why}</tr>")
     parts.append("</table>")
     for claim, verdict in verdicts:
         inside = "\n".join([f"<p>{escape(headline(verdict))}</p>", *_sections(verdict, drawn=False)])
@@ -201,10 +200,7 @@ def _curves(verdict: Verdict) -> Iterator[str]:
     if true_at is not None and math.isfinite(true_at):
         marks.append((true_at, promise.delta, "true"))
     yield "<details open><summary>δ at every ε, for the worst pair that is known</summary>"
-    yield (
-        svg.curve([float(e) for e in epsilons], [delta(float(e)) for e in epsilons], marks, ("ε", "δ(ε)"))
-        + "</details>"
-    )
+    yield svg.curve(epsilons, [delta(epsilon) for epsilon in epsilons], marks, ("ε", "δ(ε)")) + "</details>"
     if len(losses) > 1:
         yield "<details><summary>The loss as a random variable</summary>"
         share = f" With probability {infinite:.4g} it is infinite." if infinite > 0 else ""
@@ -226,9 +222,8 @@ def _worst_loss(verdict: Verdict) -> tuple[Loss, Any] | None:
     if not isinstance(verdict.mechanism, Pipeline):
         return None
     profile = analyse(verdict.mechanism, verdict.neighbours)
-    candidate = (
-        profile.worst_pure() if not verdict.guarantee.delta else profile.worst_at(verdict.guarantee.exact_epsilon)
-    )
+    promise = verdict.guarantee
+    candidate = profile.worst_at(promise.exact_epsilon) if promise.delta else profile.worst_pure()
     curve = None if candidate is None else candidate.curve
     inner = curve.curve if isinstance(curve, DropoutCurve) else curve
     if not isinstance(inner, PairCurve) or middle(inner.losses[0].infinite) >= 1 or not inner.losses[0].parts:
@@ -257,13 +252,3 @@ def _made(command: str, verdict: Verdict | None = None) -> Iterator[str]:
             rows += [("seed", str(verdict.seed)), ("runs", f"{verdict.runs:,}")]
     yield f"<h2>Made by</h2><pre>{escape(command)}</pre>"
     yield f"<details><summary>Parameters and versions</summary>{_table(rows)}</details>"
-
-
-def write(text: str, path: Path) -> None:
-    """Write a page, whole or not at all."""
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

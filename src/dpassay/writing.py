@@ -1,0 +1,23 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file beside its place and then move it there: an interruption leaves what was there before.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder, "x.txt"), "all of it")
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['x.txt']
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
