@@ -1,0 +1,1 @@
+"""Text systems: corpora, encoders, the autoencoder, rewriting, reconstruction. They know nothing of checking."""

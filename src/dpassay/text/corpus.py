@@ -1,0 +1,391 @@
+"""Corpora of utterances, each with a label and perhaps a private attribute of its speaker: read, written and split.
+
+Nothing that is read is ever executed. What `write_corpus` writes, `read_corpus` reads back the same.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import importlib
+import io
+import json
+import random
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+from dpassay.errors import InputError
+from dpassay.writing import write_whole
+
+COLUMNS = {
+    "text": ("text", "sentence", "utterance", "query"),
+    "label": ("label", "intent", "category"),
+    "attribute": ("attribute",),
+}
+ROLES = {name: role for role, names in COLUMNS.items() for name in names}
+HUB = "pip install 'dpassay[hub]'"
+FIRST_WITHOUT_SCRIPTS = 4  # earlier versions of `datasets` may run a script that lies beside the data
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What somebody said, what it was for, and something about the speaker that is nobody's business.
+
+    >>> Utterance("fly me to rome", label="flight")
+    Utterance(text='fly me to rome', label='flight', attribute='')
+    """
+
+    text: str
+    label: str = ""
+    attribute: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A line of a file, so that an error can name it."""
+
+    source: str
+    line: int
+    unit: str = "line"
+
+    def fail(self, message: str) -> InputError:
+        return InputError(f"{self.source}, {self.unit} {self.line}: {message}")
+
+
+def read_corpus(source: str | Path) -> list[Utterance]:
+    """The utterances of `flights` or `flights:N`, of a file, of a folder, or of `hf:NAME` or `hf:NAME:SPLIT`.
+
+    >>> len(read_corpus("flights:20"))
+    20
+    """
+    if isinstance(source, str) and source.partition(":")[0] == "flights":
+        return _shipped(source)
+    if isinstance(source, str) and source.startswith("hf:"):
+        return _checked(_from_hub(source), source)
+    path = Path(source)
+    if path.is_dir():
+        return _checked(_from_folder(path), str(path))
+    reader = READERS.get(path.suffix.lower())
+    if reader is None and path.exists():
+        raise InputError(f"{path}: cannot tell how to read {path.suffix!r} files; a corpus is {_allowed()}")
+    if reader is None or not path.exists():
+        raise InputError(f"there is no corpus {str(source)!r}: give {_allowed()}, a folder, flights, or hf:NAME")
+    return _checked(list(reader(_text_of(path), str(path))), str(path))
+
+
+def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
+    """Write a corpus as `.csv` (with a header) or `.jsonl`.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_corpus([Utterance("fly to rome", "flight"), Utterance("what, again")], Path(folder, "a.csv"))
+    ...     print(Path(folder, "a.csv").read_text())
+    label,text,attribute
+    "flight","fly to rome",""
+    "","what, again",""
+    """
+    path = Path(path)
+    for number, utterance in enumerate(_checked(utterances, str(path)), 1):
+        if not utterance.text.strip():
+            raise _Place(str(path), number, "utterance").fail("the text is blank, and could not be read back")
+    if path.suffix.lower() == ".jsonl":
+        content = "".join(json.dumps(asdict(u), ensure_ascii=False) + "\n" for u in utterances)
+    elif path.suffix.lower() == ".csv":
+        buffer = io.StringIO(newline="")
+        rows = csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        rows.writerows((u.label, u.text, u.attribute) for u in utterances)
+        content = "label,text,attribute\n" + buffer.getvalue()
+    else:
+        raise InputError(f"{path}: a corpus is written as .csv or .jsonl; give the file one of these endings")
+    try:
+        write_whole(path, content)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: the text has half a character in it ({error}), which no file can hold") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+
+
+def split(
+    utterances: Sequence[Utterance], seed: int, shares: Sequence[float] = (0.8, 0.1, 0.1)
+) -> tuple[list[Utterance], ...]:
+    """Shuffle and divide a corpus, the same way each time for the same seed.
+
+    >>> [len(part) for part in split([Utterance(str(i)) for i in range(20)], seed=1)]
+    [16, 2, 2]
+    """
+    if not shares or not all(share > 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
+        raise InputError(f"shares must be above 0 and sum to 1, got {tuple(shares)}")
+    rng = random.Random(f"dpassay split {seed}")
+    shuffled = [u for _, _, u in sorted((rng.random(), i, u) for i, u in enumerate(utterances))]
+    ends = [0, *(round(sum(shares[:i]) * len(shuffled)) for i in range(1, len(shares))), len(shuffled)]
+    parts = tuple(shuffled[start:end] for start, end in pairwise(ends))
+    if not all(parts):
+        raise InputError(f"{len(shuffled)} utterances are too few for the shares {tuple(shares)}: one would be empty")
+    return parts
+
+
+def _allowed() -> str:
+    return f"a file ending in {', '.join(READERS)}"
+
+
+def _checked(utterances: Sequence[Utterance], source: str) -> list[Utterance]:
+    if len(utterances) < 2:
+        raise InputError(f"{source}: a corpus needs at least 2 utterances, got {len(utterances)}; give more of them")
+    return list(utterances)
+
+
+def _shipped(source: str) -> list[Utterance]:
+    from dpassay.text.flights import flights
+
+    _, colon, number = source.partition(":")
+    if not colon:
+        return flights()
+    if not re.fullmatch(r"[0-9]{1,9}", number):
+        raise InputError(f"{source}: write flights:N with a whole number N, as in flights:5000")
+    return _checked(flights(int(number)), source)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the name and who may read it") from None
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise _Place(str(path), line).fail(
+            f"the byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
+    if not text.strip():
+        raise InputError(f"{path}: the file is empty; a corpus needs at least 2 utterances")
+    return text
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines that are not blank. Lines end at newlines only, never at the other marks of Unicode."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield number, line.removesuffix("\r")
+
+
+def _utterance(fields: Mapping[str, Any], place: _Place) -> Utterance:
+    """An utterance of fields named as in `COLUMNS`."""
+    found = {}
+    for name, value in fields.items():
+        if value is not None and (not isinstance(value, str | int) or isinstance(value, bool)):
+            raise place.fail(f"the {name} must be text, got {type(value).__name__}")
+        found[name] = "" if value is None else str(value)
+    if not found["text"].strip():
+        label = f" beside the label {found['label']!r}" if found.get("label") else ""
+        raise place.fail(f"there is no text{label}; give a text, or take the {place.unit} out")
+    return Utterance(**found)
+
+
+# --- files ---
+
+
+def _read_txt(text: str, source: str) -> Iterator[Utterance]:
+    return (Utterance(line.strip()) for _, line in _lines(text))
+
+
+def _read_jsonl(text: str, source: str) -> Iterator[Utterance]:
+    for number, line in _lines(text):
+        place = _Place(source, number)
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise place.fail(f"this is not JSON ({error}); each line must be one object") from None
+        if not isinstance(found, dict):
+            raise place.fail(f"an object such as {{'text': '...'}} is needed, got {type(found).__name__}")
+        names = _columns(list(found))
+        if "text" not in names:
+            raise place.fail(f"the object has no text; its fields are {list(found)}")
+        yield _utterance({role: found[name] for role, name in names.items()}, place)
+
+
+def _columns(names: Sequence[str]) -> dict[str, str]:
+    """Which of the names has which role; the first in the order of `COLUMNS` if several could.
+
+    >>> _columns(["id", "intent", "query"])
+    {'text': 'query', 'label': 'intent'}
+    """
+    fitting = {role: [name for name in known if name in names] for role, known in COLUMNS.items()}
+    return {role: found[0] for role, found in fitting.items() if found}
+
+
+def _read_csv(text: str, source: str) -> Iterator[Utterance]:
+    """`label,text` a line; or columns in the order of a header."""
+    roles = ["label", "text"]
+    for i, (place, fields, quoted) in enumerate(_records(text, source)):
+        header = [ROLES.get(field.strip().lower(), "") for field in fields]
+        if i == 0 and _is_header(header):
+            roles = header
+            continue
+        at, extra = roles.index("text"), len(fields) - len(roles)
+        if extra > 0 and not quoted:  # unquoted commas belong to the text
+            fields[at : at + extra + 1] = [",".join(fields[at : at + extra + 1])]
+        if len(fields) == 1 and len(roles) == 2:
+            raise place.fail(f"there is a label only, {fields[0]!r}; each line is {','.join(roles)}")
+        if len(fields) != len(roles):
+            raise place.fail(
+                f"{len(fields)} fields, but {len(roles)} are needed; put a field with commas in double quotes"
+            )
+        given = fields if quoted else [field.strip() for field in fields]
+        yield _utterance({role: field for role, field in zip(roles, given, strict=True) if role}, place)
+
+
+def _is_header(roles: Sequence[str]) -> bool:
+    others = [role for role in roles if role and role != "text"]
+    return roles.count("text") == 1 and len(set(others)) == len(others) and (bool(others) or len(roles) == 1)
+
+
+def _records(text: str, source: str) -> Iterator[tuple[_Place, list[str], bool]]:
+    """Each record's place and fields, and whether any was quoted; a quoted field may go on over several lines."""
+    lines = enumerate(text.split("\n"), 1)
+    for number, line in lines:
+        place = _Place(source, number)
+        if not line.strip():
+            continue
+        if not re.search(r'(^|,)"', line):
+            yield place, line.removesuffix("\r").split(","), False
+            continue
+        whole = chain([line + "\n"], (more + "\n" for _, more in lines))
+        try:
+            yield place, next(csv.reader(whole, strict=True)), True
+        except csv.Error as error:
+            raise place.fail(f"the quotes cannot be read ({error}); write a quote inside quotes twice") from None
+
+
+def _read_iob(text: str, source: str) -> Iterator[Utterance]:
+    """A token and its tag a line and a blank line between utterances; or an utterance a line, from BOS to EOS."""
+    block: list[tuple[_Place, str]] = []
+    label = ""
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        place, line = _Place(source, number), line.strip()
+        named = re.fullmatch(r"(?:#\s*)?(?:intent|label)\s*[:=]\s*(.*)", line, re.IGNORECASE)
+        if line.startswith("BOS ") and "\t" in line:
+            yield _one_line(line, place)
+        elif named:
+            label = named[1]
+        elif line.startswith("-DOCSTART-") or (line.startswith("#") and not re.fullmatch(r"#\s+(O|[A-Z]-\S+)", line)):
+            continue
+        elif line:
+            block.append((place, line))
+        elif block:
+            yield _of_block(block, label)
+            block, label = [], ""
+
+
+def _one_line(line: str, place: _Place) -> Utterance:
+    left, _, right = line.partition("\t")
+    words, tags = left.split(), right.split()
+    if words[-1] != "EOS" or len(words) != len(tags):
+        raise place.fail(f"{len(words)} words from BOS to EOS need as many tags, the last of them the label")
+    return _utterance({"text": " ".join(words[1:-1]), "label": tags[-1]}, place)
+
+
+def _of_block(block: list[tuple[_Place, str]], label: str) -> Utterance:
+    """The tokens of some lines; a last line of one word alone is the label."""
+    rows = [(place, line.split()) for place, line in block]
+    if len(rows) > 1 and len(rows[-1][1]) == 1 and not label:
+        label = rows.pop()[1][0]
+    for place, row in rows:
+        if len(row) < 2:
+            raise place.fail(f"the line {row[0]!r} needs a token and its tag, separated by a blank or a tab")
+    return _utterance({"text": " ".join(row[0] for _, row in rows), "label": label}, rows[0][0])
+
+
+READERS: dict[str, Callable[[str, str], Iterator[Utterance]]] = {
+    ".csv": _read_csv,
+    ".jsonl": _read_jsonl,
+    ".iob": _read_iob,
+    ".conll": _read_iob,
+    ".bio": _read_iob,
+    ".txt": _read_txt,
+}
+
+
+# --- the Hugging Face library ---
+
+
+def _library() -> Any:
+    try:
+        library = importlib.import_module("datasets")
+    except ImportError:
+        raise InputError(f"folders and hf:NAME are read with the `datasets` library: {HUB}") from None
+    if int(library.__version__.split(".")[0]) < FIRST_WITHOUT_SCRIPTS:
+        raise InputError(
+            f"`datasets` {library.__version__} may run code that lies beside the data; "
+            f"version {FIRST_WITHOUT_SCRIPTS} or later is needed: {HUB}"
+        )
+    return library
+
+
+def _from_hub(source: str) -> list[Utterance]:
+    _, name, wanted, *_ = [*source.split(":", 2), ""]
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        raise InputError(f"{source}: write hf:NAME or hf:NAME:SPLIT, as in hf:someone/utterances:train")
+    library = _library()
+    try:
+        found = library.load_dataset(name, split=wanted or None)
+    except Exception as error:  # the library raises what its many parts raise
+        raise InputError(f"{source}: the hub's data set cannot be read: {_first_line(error)}") from error
+    return _rows(found, source)
+
+
+def _from_folder(folder: Path) -> list[Utterance]:
+    try:
+        empty = not any(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror}); check who may read it") from None
+    if empty:
+        raise InputError(f"{folder}: the folder has no data in it; give a folder with data files, or a file")
+    library = _library()
+    saved = any((folder / name).exists() for name in ("state.json", "dataset_dict.json"))
+    with tempfile.TemporaryDirectory() as cache:
+        try:
+            if saved:
+                return _rows(library.load_from_disk(str(folder)), str(folder))
+            return _rows(library.load_dataset(str(folder), cache_dir=cache), str(folder))
+        except InputError:
+            raise
+        except Exception as error:  # the library raises what its many parts raise
+            raise InputError(
+                f"{folder}: the folder cannot be read ({_first_line(error)}); its files need a header with the same "
+                "columns in each, or give one file of it"
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0]
+
+
+def _rows(data: Any, source: str) -> list[Utterance]:
+    """The rows of a data set; of several splits the one called train."""
+    if isinstance(data, dict):
+        if "train" not in data and len(data) != 1:
+            raise InputError(f"{source}: none of the splits {sorted(data)} is called train; write hf:NAME:SPLIT")
+        data = data["train"] if "train" in data else next(iter(data.values()))
+    columns = _columns(data.column_names)
+    if "text" not in columns:
+        raise InputError(
+            f"{source}: its columns are {data.column_names}, and one of {', '.join(COLUMNS['text'])} is needed"
+        )
+    found = []
+    for number, row in enumerate(data.select_columns(list(columns.values())), 1):
+        fields = {role: _named(row[column], data.features[column]) for role, column in columns.items()}
+        found.append(_utterance(fields, _Place(source, number, "row")))
+    return found
+
+
+def _named(value: Any, feature: Any) -> Any:
+    """A label's name where a data set keeps numbers and their names; -1 stands for no label."""
+    names = getattr(feature, "names", None)
+    if names is None or value is None:
+        return value
+    return names[value] if value >= 0 else ""
