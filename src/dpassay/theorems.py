@@ -33,6 +33,7 @@ class Theorem(StrEnum):
     UNBOUNDED = "unbounded"
     NO_NOISE = "no-noise"
     ROUNDING = "rounding"
+    GRID = "grid"
     GUESSING_GAME = "guessing-game"
     CANDIDATES = "candidates"
     ANYTIME = "anytime"

@@ -1,0 +1,322 @@
+"""The noise of a text rewriter: latent vectors are clipped and get noise; decoding them is post-processing.
+
+Noise that leaves the house is drawn by OpenDP on whole numbers, so that no rounding of floating-point numbers
+touches the guarantee (docs/proofs/grid.md). numpy's noise is for audits and simulations only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpassay import calibrate
+from dpassay.enclosure import iv, number
+from dpassay.errors import InputError
+from dpassay.theorems import Theorem
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# The grid. OpenDP draws as fast on a fine grid as on a coarse one (benchmarks/release.py), and the guarantee is exact
+# on each. So it is fine enough to cost nothing: the clip is at least 4096 steps, and the noise at least 256, which
+# also keeps a whole-numbered scale within 1/256 of the least one. With these limits a sum of squares fits in 63 bits.
+LEAST_RADIUS, MOST_RADIUS = 2**12, 2**21
+LEAST_SCALE = 256
+MOST_DIM = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a mechanism clips, which noise it adds, and whether its noise knows of the √n.
+
+    >>> RECIPES["l1"].norm
+    1
+    """
+
+    norm: int
+    law: str
+    widened: bool = False
+    proofs: tuple[Theorem, ...] = (Theorem.LAPLACE, Theorem.DIAMETERS)
+
+    def distance(self, radius: int, dim: int) -> int:
+        """How far two whole-numbered vectors of the ball are apart at most, in the norm that the noise must hide.
+
+        >>> RECIPES["adept-as-published"].distance(100, 64), RECIPES["gaussian"].distance(100, 64)
+        (1600, 200)
+        """
+        wide = self.law == "Laplace" and self.norm == 2
+        return math.isqrt(4 * radius**2 * dim) if wide else 2 * radius
+
+    def hidden(self, radius: int, dim: int) -> int:
+        """The distance that the noise is scaled to: smaller than `distance` in what was published.
+
+        >>> RECIPES["adept-as-published"].hidden(100, 64), RECIPES["sqrt-n"].hidden(100, 64)
+        (200, 1600)
+        """
+        return self.distance(radius, dim) if self.widened else 2 * radius
+
+
+RECIPES = {
+    "gaussian": Recipe(2, "Gaussian", proofs=(Theorem.GAUSSIAN,)),
+    "l1": Recipe(1, "Laplace"),
+    "sqrt-n": Recipe(2, "Laplace", widened=True),
+    "adept-as-published": Recipe(2, "Laplace"),
+}
+MECHANISMS = tuple(RECIPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A mechanism with its promise: clip each latent vector, add noise, hand it on to a decoder.
+
+    >>> private = Release("l1", epsilon=2, dim=3, clip=1)
+    >>> private.scale()
+    1.0
+    >>> private.bounded([[3, -1, 0]]).tolist()
+    [[0.75, -0.25, 0.0]]
+    """
+
+    mechanism: str
+    epsilon: float
+    delta: float = 0.0
+    dim: int = 64
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in RECIPES:
+            near = get_close_matches(str(self.mechanism), MECHANISMS, n=1, cutoff=0.3)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"unknown mechanism {self.mechanism!r}; {hint}there are {', '.join(MECHANISMS)}")
+        object.__setattr__(self, "epsilon", _within(self.epsilon, "epsilon", 1e-6, 1e4))
+        object.__setattr__(self, "clip", _within(self.clip, "clip", 1e-100, 1e100))
+        object.__setattr__(self, "delta", _delta(self.mechanism, self.delta))
+        dim = _within(self.dim, "dim", 1, MOST_DIM)
+        if dim != int(dim):
+            raise InputError(f"dim must be a whole number, got {self.dim!r}")
+        object.__setattr__(self, "dim", int(dim))
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the mechanism does."""
+        return RECIPES[self.mechanism]
+
+    def scale(self) -> float:
+        """The scale of the continuous noise; for the Gaussian its least deviation by the exact formula.
+
+        >>> Release("sqrt-n", epsilon=1).scale(), round(Release("gaussian", 1, 1e-6).scale(), 4)
+        (16.0, 8.4494)
+        """
+        return _continuous_scale(self)
+
+    def bounded(self, latents: ArrayLike) -> Floats:
+        """The vectors, a row each, clipped in the norm of the mechanism (up to the rounding of a double).
+
+        >>> Release("gaussian", 1, 1e-6, dim=2, clip=5).bounded([[30, 40], [1, 2]]).tolist()
+        [[3.0, 4.0], [1.0, 2.0]]
+        """
+        rows = self._rows(latents)
+        largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+        # Each row over its largest entry, so that neither huge nor tiny numbers overflow when squared.
+        shape = rows / np.where(largest > 0, largest, 1.0)
+        length = np.abs(shape).sum(axis=1) if self.recipe.norm == 1 else np.sqrt((shape**2).sum(axis=1))
+        most = self.clip / np.maximum(length, 1.0)[:, None]
+        return np.where(largest <= most, rows, shape * most)
+
+    def sample(self, latents: ArrayLike, rng: np.random.Generator) -> Floats:
+        """Noisy vectors for audits: numpy's continuous noise, fast, and not fit to protect anybody.
+
+        >>> Release("l1", 1, dim=2).sample([[0, 0]], np.random.default_rng(1)).shape
+        (1, 2)
+        """
+        centre = self.bounded(latents)
+        draw = rng.normal if self.recipe.law == "Gaussian" else rng.laplace
+        return centre + draw(0.0, self.scale(), centre.shape)
+
+    def release(self, latents: ArrayLike) -> Floats:
+        """Noisy vectors that may leave the house: OpenDP's noise, on whole multiples of the grid's step.
+
+        Each utterance is its own data set. Whoever releases the same one again spends its epsilon again.
+        """
+        noise = integer_noise(self)
+        centre = to_grid(self.bounded(latents), self.clip, noise.radius, self.recipe.norm)
+        if not centre.size:
+            return centre.astype(np.float64)
+        drawn = np.asarray(noise.measurement(centre.ravel()), dtype=np.int64).reshape(centre.shape)
+        return drawn.astype(np.float64) * (self.clip / noise.radius)
+
+    def statement(self) -> dict[str, Any]:
+        """What `release` does and promises, ready for JSON."""
+        noise, recipe = integer_noise(self), self.recipe
+        step = self.clip / noise.radius
+        stated: dict[str, Any] = {
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "dim": self.dim,
+            "clip": self.clip,
+            "clip_norm": f"l{recipe.norm}",
+            "neighbours": "any two utterances (local DP)",
+            "repeated": "each further release of the same utterance spends its epsilon and delta again",
+            "drawn": {
+                "sampler": f"OpenDP {version('opendp')} discrete {recipe.law}",
+                "grid_step": step,
+                "integer_radius": noise.radius,
+                "integer_scale": noise.scale,
+                "integer_sensitivity": noise.distance,
+                "sensitivity_norm": "l2" if recipe.law == "Gaussian" else "l1",
+                "scale": noise.scale * step,
+                "least_continuous_scale": self.scale(),
+            },
+            "guarantee": {"epsilon": noise.epsilon, "delta": self.delta, "by": "OpenDP's privacy map"},
+            "holds": noise.epsilon <= self.epsilon,
+            "proofs": [proof.page for proof in (Theorem.GRID, *recipe.proofs, Theorem.POST_PROCESSING)],
+        }
+        if self.mechanism == "adept-as-published":
+            stated |= {"claimed_epsilon": noise.claimed, "true_epsilon": noise.epsilon}
+        return stated
+
+    def _rows(self, latents: ArrayLike) -> Floats:
+        try:
+            rows = np.asarray(latents, dtype=np.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"latents must be an array of numbers, a row for each utterance: {error}") from None
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise InputError(f"latents must have a row of {self.dim} numbers per utterance, got shape {rows.shape}")
+        if not np.isfinite(rows).all():
+            bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
+            raise InputError(f"latents must be finite, row {bad} is not: look for a division by 0 in the encoder")
+        return rows
+
+
+def to_grid(vectors: Floats, clip: float, radius: int, norm: int) -> Integers:
+    """Clipped vectors in steps of clip/radius, rounded toward zero, with a norm of at most `radius`, exactly.
+
+    >>> to_grid(np.array([[0.6, -0.8]]), 1.0, 4096, 2).tolist()
+    [[2457, -3276]]
+    """
+    whole = np.trunc(vectors / clip * radius).clip(-radius, radius).astype(np.int64)
+    # Rounded to a double, a clipped vector can lie outside by a hair; a step inward brings it back.
+    while (outside := norm_exceeds(whole, radius, norm)).any():
+        whole[outside] -= np.sign(whole[outside])
+    return whole
+
+
+def norm_exceeds(whole: Integers, radius: int, norm: int) -> NDArray[np.bool_]:
+    """Which rows have a norm above the radius, in whole numbers: sum |x| > R, or sum x² > R².
+
+    >>> norm_exceeds(np.array([[3, 4], [3, 5]]), 5, 2).tolist()
+    [False, True]
+    """
+    if norm == 1:
+        return np.asarray(np.abs(whole).sum(axis=1) > radius)
+    return np.asarray((whole**2).sum(axis=1) > radius**2)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerNoise:
+    """What OpenDP draws: its measurement, and what its privacy map says at the two distances."""
+
+    measurement: Callable[[Integers], list[int]]
+    radius: int
+    scale: int
+    distance: int
+    hidden: int
+    epsilon: float
+    claimed: float
+
+
+@lru_cache(maxsize=256)
+def integer_noise(release: Release) -> IntegerNoise:
+    """The noise on whole numbers that keeps the promise by OpenDP's own map, built once for each release."""
+    recipe, radius = release.recipe, LEAST_RADIUS
+    while radius < MOST_RADIUS and release.scale() / release.clip * radius < LEAST_SCALE:
+        radius *= 2
+    distance, hidden = recipe.distance(radius, release.dim), recipe.hidden(radius, release.dim)
+    if recipe.law == "Gaussian":
+        measured, low = _gaussian, int(release.scale() / release.clip * radius / 2)
+    else:
+        measured, low = _laplace, math.ceil(hidden / Fraction(release.epsilon)) - 1
+    scale = _least(lambda scale: measured(scale)[1](hidden, release.delta) <= release.epsilon, low)
+    measurement, epsilon_at = measured(scale)
+    epsilon, claimed = (epsilon_at(far, release.delta) for far in (distance, hidden))
+    return IntegerNoise(measurement, radius, scale, distance, hidden, epsilon, claimed)
+
+
+Measured = tuple[Callable[[Integers], list[int]], Callable[[int, float], float]]
+
+
+def _laplace(scale: int) -> Measured:
+    """OpenDP's discrete Laplace noise, and ε as a function of the l1 distance."""
+    dp = _opendp()
+    measurement = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), float(scale))
+    return measurement, lambda distance, _: float(measurement.map(distance))
+
+
+def _gaussian(scale: int) -> Measured:
+    """OpenDP's discrete Gaussian noise, and ε as a function of the l2 distance and δ."""
+    dp = _opendp()
+    measurement = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64"), float(scale))
+    curve = dp.c.make_zCDP_to_approxDP(measurement)
+    return measurement, lambda distance, delta: float(curve.map(distance).epsilon(delta))
+
+
+def _least(enough: Callable[[int], bool], low: int) -> int:
+    """The least whole number above `low` that is enough, of a test that stays true once it is."""
+    low, step = max(low, 0), 1
+    while not enough(low + step):
+        low, step = low + step, 2 * step
+    high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+@lru_cache(maxsize=256)
+def _continuous_scale(release: Release) -> float:
+    if release.recipe.law == "Gaussian":
+        return calibrate.gaussian(release.epsilon, release.delta, 2 * number(release.clip))
+    widening = iv.sqrt(release.dim) if release.recipe.widened else 1
+    return calibrate.laplace(release.epsilon, 0, 2 * number(release.clip) * widening)
+
+
+def _opendp() -> Any:
+    """OpenDP, with the one feature that its noise needs: `contrib`, what has not been through all of its vetting."""
+    try:
+        dp = importlib.import_module("opendp.prelude")
+    except ImportError:
+        raise InputError(
+            "noise that leaves the house is drawn by OpenDP, which is not installed: pip install 'dpassay[release]'"
+        ) from None
+    dp.enable_features("contrib")
+    return dp
+
+
+def _within(value: Any, what: str, low: float, high: float) -> float:
+    try:
+        given = float(value)
+    except (TypeError, ValueError, OverflowError):
+        given = math.nan
+    if not low <= given <= high:
+        raise InputError(f"{what} must be a number from {low:g} to {high:g}, got {value!r}")
+    return given
+
+
+def _delta(mechanism: str, value: Any) -> float:
+    if mechanism != "gaussian":
+        if value != 0:
+            raise InputError(f"{mechanism!r} has Laplace noise and promises pure DP: leave delta out, got {value!r}")
+        return 0.0
+    if not 0 < (delta := _within(value, "delta", 0, 1)) < 1:
+        raise InputError(f"Gaussian noise needs a delta strictly between 0 and 1, such as 1e-6; got {value!r}")
+    return delta
