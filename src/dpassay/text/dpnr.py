@@ -1,0 +1,232 @@
+"""DPNR as it was published, with a real encoder: drop words, encode, normalise, add Laplace noise to each element.
+
+The published noise has scale 1/ε. One word changes all k elements, so noise that keeps ε has scale k/ε: `Dpnr.scaled`.
+What is claimed and what is true of it is in the registry, as the claims dpnr and dpnr-dropout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpassay.enclosure import middle
+from dpassay.errors import InputError
+from dpassay.law import Laplace, Law
+from dpassay.noise import Additive
+from dpassay.pipeline import Pipeline, run
+from dpassay.region import check_positive
+from dpassay.stages import Dropout, Encode, MinMaxScale, Stage
+from dpassay.text.classifier import Classifier, fit
+from dpassay.text.encoders import MINILM, Encoder, sentence_encoder
+from dpassay.text.folder import MODEL, WEIGHTS, About, read_folder, write_folder
+
+if TYPE_CHECKING:
+    from dpassay.text.corpus import Utterance
+
+HELD_OUT = 0.2  # of the utterances, to measure accuracy on
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Dpnr:
+    """The system: each word goes with probability `mu`, and each element gets Laplace noise of scale 1/ε, or `scale`.
+
+    It is a mechanism. Without dropout its exact law is known.
+
+    >>> class Letters:
+    ...     name, dim = "letters", 3
+    ...     def encode(self, texts):
+    ...         return np.array([[text.count(letter) for letter in "abc"] for text in texts], dtype=float)
+    >>> system = Dpnr(Letters(), epsilon=0.05, mu=0)
+    >>> print(system.pipeline)
+    encode | minmax | laplace(20)
+    >>> system.sample("a cab", 5, np.random.default_rng(0)).shape, system.law("a cab").centre.tolist()
+    ((5, 3), [1.0, 0.0, 0.0])
+    >>> print(system.scaled().pipeline)
+    encode | minmax | laplace(60)
+    """
+
+    encoder: Encoder
+    epsilon: float
+    mu: float = 0.5
+    scale: float | None = None
+    pipeline: Pipeline = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        epsilon, dropout = check_positive(self.epsilon, "epsilon"), Dropout(self.mu)
+        scale = 1 / epsilon if self.scale is None else check_positive(self.scale, "the noise's scale")
+        object.__setattr__(self, "epsilon", middle(epsilon))
+        object.__setattr__(self, "mu", middle(dropout.mu))
+        object.__setattr__(self, "scale", None if self.scale is None else middle(scale))
+        stages: list[Stage] = [dropout] if self.mu else []
+        stages += [Encode(self.dim, self.encoder.encode), MinMaxScale(), Additive(Laplace(scale))]
+        object.__setattr__(self, "pipeline", Pipeline(tuple(stages), self.dim))
+
+    @property
+    def dim(self) -> int:
+        """How many elements a text becomes: k."""
+        return self.encoder.dim
+
+    def scaled(self) -> Dpnr:
+        """The same with noise for all k elements, of scale k/ε, never rounded to less."""
+        exact = self.dim / Fraction(repr(self.epsilon))
+        scale = float(exact)
+        return replace(self, scale=scale if Fraction(repr(scale)) >= exact else math.nextafter(scale, math.inf))
+
+    def sample(self, x: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw n noisy vectors of a text, one a row, each after a dropout of its own."""
+        return np.asarray(self.pipeline.sample(_checked(x), n, rng))
+
+    def law(self, x: str) -> Law:
+        """The exact law of the noisy vector; with dropout it is a mixture over all subsets of words, and not given."""
+        return self.pipeline.law(_checked(x))
+
+    def release(self, texts: Sequence[str], rng: np.random.Generator) -> NDArray[np.float64]:
+        """One noisy vector of each text."""
+        return np.asarray(self.pipeline.run([_checked(text) for text in texts], rng))
+
+
+def guesser(system: Dpnr, first: str, second: str, draws: int = 256) -> Callable[[Sequence[Any]], NDArray[np.float64]]:
+    """What tells two texts apart for an audit, from knowing the system: how much likelier the second made an output.
+
+    Dropout makes the law a mixture over subsets of words. Some subsets are drawn here, the same for both texts; their
+    vectors are known, and so is the noise. So nothing of the vectors has to be learnt from noisy outputs.
+
+    >>> class Letters:
+    ...     name, dim = "letters", 3
+    ...     def encode(self, texts):
+    ...         return np.array([[text.count(letter) for letter in "abc"] for text in texts], dtype=float)
+    >>> score = guesser(Dpnr(Letters(), epsilon=1), "to a", "to b")
+    >>> (score([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]) > 0).tolist()
+    [False, True]
+    """
+    *before, noise = system.pipeline.stages
+    assert isinstance(noise, Additive)
+    kinds = []
+    for text in (first, second):
+        vectors = run(before, [_checked(text)] * draws, np.random.default_rng(0))
+        kinds.append(np.unique(vectors, axis=0, return_counts=True))
+
+    def likelihood_ratio(outputs: Sequence[Any]) -> NDArray[np.float64]:
+        rows = np.asarray(outputs, dtype=float)
+        sides = []
+        for vectors, counts in kinds:
+            each = [noise.law(v).log_likelihood(rows) + math.log(c) for v, c in zip(vectors, counts, strict=True)]
+            sides.append(np.logaddexp.reduce(each))
+        return np.asarray(sides[1] - sides[0])
+
+    return likelihood_ratio
+
+
+def train(
+    utterances: Sequence[Utterance],
+    encoder: Encoder,
+    epsilon: float,
+    mu: float = 0.5,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Dpnr, Classifier, dict[str, Any]]:
+    """The system, its classifier, fitted to noisy vectors as published, and how good classifiers are on held-out texts.
+
+    The report has the accuracy on clean vectors, with the published noise, with noise that is right for the same ε,
+    and of always naming the commonest label. Noise is drawn once a text; drawn anew in each of T steps it would cost
+    T times as much.
+    """
+    system = Dpnr(encoder, epsilon, mu)
+    texts, labels = [_checked(u.text) for u in utterances], [u.label for u in utterances]
+    if len(texts) < 5 or not all(labels):
+        raise InputError(f"a classifier needs 5 utterances or more, each with a label; got {len(texts)}")
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(texts))
+    cut = len(texts) - max(1, int(HELD_OUT * len(texts)))
+    tell = progress or (lambda done, total, note: None)
+
+    *before, noise = system.pipeline.stages
+    tell(0, 5, "encoding")
+    clean = run([stage for stage in before if not isinstance(stage, Dropout)], texts, rng)
+    tell(1, 5, "encoding after dropout")
+    dropped = run(before, texts, rng)
+    ways = {
+        "clean": clean,
+        "published": noise.run(dropped, rng),
+        "right": system.scaled().pipeline.stages[-1].run(dropped, rng),
+    }
+    seen, asked = [labels[i] for i in order[:cut]], [labels[i] for i in order[cut:]]
+    report: dict[str, Any] = {"train": len(seen), "test": len(asked), "labels": len(set(seen))}
+    fitted = {}
+    for step, (way, vectors) in enumerate(ways.items(), start=2):
+        tell(step, 5, f"fitting a classifier: {way}")
+        fitted[way] = fit(vectors[order[:cut]], seen, seed)
+        report[way] = fitted[way].accuracy(vectors[order[cut:]], asked)
+    report["commonest"] = asked.count(Counter(seen).most_common(1)[0][0]) / len(asked)
+    tell(5, 5, "done")
+    return system, fitted["published"], report
+
+
+class _About(About):
+    """What model.json says."""
+
+    system: Literal["dpnr"] = "dpnr"
+    encoder: str = Field(min_length=1, max_length=4096)
+    epsilon: float = Field(gt=0)
+    mu: float = Field(ge=0, lt=1)
+    scale: float | None = Field(gt=0)
+    dim: int = Field(ge=1, le=10**6)
+    labels: list[str] = Field(min_length=1, max_length=10**5)
+
+
+def save(system: Dpnr, classifier: Classifier, folder: str | Path) -> None:
+    """Write the system and its classifier to a folder, which is made: model.json and weights.safetensors."""
+    if classifier.width != system.dim:
+        raise InputError(f"the classifier takes {classifier.width} elements, the encoder gives {system.dim}")
+    name, place = system.encoder.name, Path(system.encoder.name).expanduser()
+    about = _About(
+        encoder=str(place.resolve()) if name != MINILM and place.is_dir() else name,
+        epsilon=system.epsilon,
+        mu=system.mu,
+        scale=system.scale,
+        dim=system.dim,
+        labels=list(classifier.labels),
+    )
+    write_folder(Path(folder), about, classifier.to_arrays())
+
+
+def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[Dpnr, Classifier]:
+    """Read what `save` wrote; nothing in it is run. The encoder that it names is loaded, unless one is given.
+
+    >>> load("no/such/folder")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: no/such/folder/model.json cannot be read: No such file or directory; ...
+    """
+    about, arrays = read_folder(Path(folder), _About)
+    try:
+        classifier = Classifier.from_arrays(arrays, about.labels)
+    except InputError as error:
+        raise InputError(f"{Path(folder, WEIGHTS)} is no classifier: {error}; train it again") from None
+    if classifier.width != about.dim:
+        raise InputError(
+            f"{Path(folder, WEIGHTS)} takes {classifier.width} elements, {MODEL} says {about.dim}; train it again"
+        )
+    found = sentence_encoder(about.encoder) if encoder is None else encoder
+    if found.dim != about.dim:
+        raise InputError(
+            f"{Path(folder, MODEL)} is for an encoder of {about.dim} elements, {found.name} gives {found.dim}; "
+            f"give the one it was trained with, {about.encoder}"
+        )
+    return Dpnr(found, about.epsilon, about.mu, about.scale), classifier
+
+
+def _checked(text: Any) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"DPNR takes a text, got {type(text).__name__}")
+    return text
