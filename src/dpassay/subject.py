@@ -18,7 +18,6 @@ import numpy as np
 from dpassay.errors import DpassayError, InputError, MechanismError
 from dpassay.mechanism import Failure, HasLaw, Mechanism, Redrawn, check_number
 from dpassay.pipeline import Pipeline
-from dpassay.remote import Endpoint, Program
 
 if TYPE_CHECKING:
     from dpassay.law import Law
@@ -212,13 +211,14 @@ def describe(thing: Any) -> dict[str, str]:
     >>> from dpassay.expression import parse
     >>> describe(parse("clip(l2, 1) | laplace(2)", dim=32))
     {'kind': 'pipeline', 'pipeline': 'clip(l2, 1) | laplace(2)', 'dim': '32'}
+    >>> from dpassay.remote import Program
     >>> describe(Program("python rewriter.py"))
     {'kind': 'command', 'command': 'python rewriter.py'}
     """
     if isinstance(thing, Pipeline):
         return {"kind": "pipeline", "pipeline": str(thing), "dim": str(thing.dim)}
-    if isinstance(thing, Loaded | Program | Endpoint):
-        return thing.describe()
+    if callable(getattr(thing, "describe", None)):
+        return dict(thing.describe())
     named = thing.function if isinstance(thing, Adapted) else thing
     named = named if hasattr(named, "__qualname__") else type(named)
     return {"kind": "object", "type": f"{named.__module__}.{named.__qualname__}"}

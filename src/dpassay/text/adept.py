@@ -1,0 +1,183 @@
+"""ADePT's autoencoder as a thing to keep: taught, written to a folder, read back, and taught further."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpassay.errors import InputError
+from dpassay.text.autoencoder import Autoencoder, Shape
+from dpassay.text.folder import About, Arrays, read_folder, write_folder
+from dpassay.text.training import Learner, Plan, Progress, interruptible, usable
+from dpassay.text.words import Vocabulary
+
+SAVED_EVERY = 10.0  # seconds
+TOLD_EVERY = 50  # steps
+
+
+class Learnt(About):
+    """What a trained autoencoder's file says."""
+
+    system: Literal["adept"] = "adept"
+    words: list[str] = Field(min_length=1, max_length=10**6)
+    latent: int = Field(ge=1, le=10**4)
+    hidden: int = Field(ge=1, le=10**4)
+    embedding: int = Field(ge=1, le=10**4)
+    clip: float = Field(gt=0)
+    longest: int = Field(ge=1, le=10**4)
+    steps: int = Field(ge=0, description="that were taken, of those planned")
+    plan: dict[str, int | float]
+    texts: int = Field(ge=1, description="how many it learnt from")
+    loss: float | None = None
+    token_accuracy: float | None = Field(None, description="on held-out texts, without noise")
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes of its network."""
+        sizes = {f.name: getattr(self, f.name) for f in fields(Shape) if f.name != "words"}
+        return Shape(words=len(Vocabulary(tuple(self.words))), **sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained autoencoder with its words."""
+
+    network: Autoencoder
+    vocabulary: Vocabulary
+    about: Learnt
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The clipped vector of each text."""
+        return self.network.vectors(self.vocabulary.numbers(texts, self.network.shape.longest))
+
+    def texts(self, vectors: NDArray[Any]) -> list[str]:
+        """What is written for each vector."""
+        return self.vocabulary.texts(self.network.rows(vectors))
+
+
+def load(folder: str | Path, device: str = "cpu") -> Model:
+    """A trained autoencoder from its folder, ready to read and write.
+
+    >>> load("no/such/model")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: no/such/model/model.json cannot be read: No such file or directory; ...
+    """
+    about, arrays = read_folder(Path(folder), Learnt)
+    return Model(_network(about, arrays, Path(folder), device).eval(), Vocabulary(tuple(about.words)), about)
+
+
+def _network(about: Learnt, arrays: Arrays, folder: Path, device: str) -> Autoencoder:
+    with torch.device("meta"):  # nothing is drawn for weights that are about to be replaced
+        network = Autoencoder(about.shape)
+    weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if ":" not in name}
+    wanted = {name: (*tensor.shape,) for name, tensor in network.state_dict().items()}
+    found = {name: (*tensor.shape,) for name, tensor in weights.items()}
+    if wanted != found:
+        odd = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        raise InputError(
+            f"the weights in {folder} are not of the network that model.json describes: {odd} is "
+            f"{found.get(odd, 'missing')} where {wanted.get(odd, 'nothing')} is needed; train it again"
+        )
+    network.load_state_dict(weights, assign=True)
+    return network.to(usable(device))
+
+
+def train(
+    texts: Sequence[str],
+    held_out: Sequence[str],
+    folder: str | Path,
+    plan: Plan = Plan(),  # noqa: B008 (it is frozen)
+    *,
+    latent: int = 64,
+    hidden: int = 192,
+    embedding: int = 128,
+    clip: float = 1.0,
+    device: str = "cpu",
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Model:
+    """Teach an autoencoder to give back texts, and keep it in a folder.
+
+    Ctrl-C ends after the step under way; `resume` goes on from there, to the same weights as without the interruption.
+    """
+    place = Path(folder)
+    if len(texts) < 2:
+        raise InputError(f"an autoencoder needs 2 texts or more to learn from, got {len(texts)}")
+    usable(device)
+    words = Vocabulary.of(texts)
+    asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
+    about, arrays = _begun(place, asked) if resume else (_fresh(place, asked, plan.seed))
+    learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan)
+    if about.steps < plan.steps and about.steps:
+        learner.go_on(about.steps, arrays)
+    if about.steps < plan.steps:
+        _teach(learner, about, place, progress)
+    return load(place, device)
+
+
+def _teach(learner: Learner, about: Learnt, place: Path, progress: Progress | None) -> None:
+    steps = learner.plan.steps
+    _save(learner, about, place)
+    with interruptible() as interrupted:
+        saved = time.monotonic()
+        while learner.step < steps:
+            learner.learn()
+            if learner.step % TOLD_EVERY == 0 or learner.step == steps:
+                learner.look()
+            if progress is not None:
+                progress(learner.step, steps, learner.note())
+            if time.monotonic() - saved > SAVED_EVERY or learner.step == steps or interrupted():
+                _save(learner, about, place)
+                saved = time.monotonic()
+            if interrupted():
+                raise KeyboardInterrupt
+
+
+def _save(learner: Learner, about: Learnt, place: Path) -> None:
+    """Keep the weights and, while there are steps to go, what the optimiser remembers."""
+    measured = {"steps": learner.step, "loss": learner.loss, "token_accuracy": learner.accuracy}
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in learner.network.state_dict().items()}
+    if 0 < learner.step < learner.plan.steps:
+        arrays |= learner.moments()
+    write_folder(place, about.model_copy(update=measured), arrays)
+
+
+def _asked(words: Vocabulary, texts: int, plan: Plan, sizes: dict[str, Any]) -> Learnt:
+    for name in ("latent", "hidden", "embedding"):
+        if not 1 <= sizes[name] <= 10**4:
+            raise InputError(f"{name} must be a whole number from 1 to 10000, got {sizes[name]}")
+    if not 0 < sizes["clip"] < math.inf:
+        raise InputError(f"clip must be a positive number, got {sizes['clip']}")
+    shape = Shape(words=len(words), **sizes)
+    planned = {f.name: getattr(plan, f.name) for f in fields(plan)}
+    return Learnt(words=list(words.words), **sizes, longest=shape.longest, steps=0, plan=planned, texts=texts)
+
+
+def _fresh(place: Path, asked: Learnt, seed: int) -> tuple[Learnt, Arrays]:
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise InputError(f"{place} is there already and not empty: go on with it by --resume, or give another folder")
+    torch.manual_seed(seed)
+    network = Autoencoder(asked.shape)
+    return asked, {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+
+
+def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays]:
+    about, arrays = read_folder(place, Learnt)
+    reached = {"steps", "loss", "token_accuracy", "sha256"}
+    changed = [n for n in Learnt.model_fields if n not in reached and getattr(about, n) != getattr(asked, n)]
+    if changed:
+        raise InputError(
+            f"{place} was trained otherwise: it differs in {', '.join(changed)}. "
+            "Give the same corpus and options again, or train into another folder."
+        )
+    return about, arrays

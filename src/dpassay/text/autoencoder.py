@@ -1,0 +1,227 @@
+"""ADePT's network: an LSTM reads an utterance into one vector, and another writes an utterance from it.
+
+The vector is clipped to an l2 ball, also while the network learns. The writer clips what it is given again: noise
+carries a vector far out of the ball, where the writer has learnt nothing. That is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, linear
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from dpassay.text.words import END, LONGEST, PAD, START, UNKNOWN
+
+FARTHEST = 3.0  # a coordinate of a vector on the sphere is about 1 / sqrt(dimension) in size; so many times that
+BATCH = 256  # rows at a time where nothing is learnt
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a network, and the radius of the ball of its vectors.
+
+    >>> Shape(words=900).latent
+    64
+    """
+
+    words: int
+    latent: int = 64
+    hidden: int = 192
+    embedding: int = 128
+    clip: float = 1.0
+    longest: int = LONGEST
+
+    def to_dict(self) -> dict[str, int | float]:
+        """All of it, for a file."""
+        return asdict(self)
+
+
+def clipped(vectors: Tensor, radius: float) -> Tensor:
+    """Vectors shortened to l2 norm `radius` where they are longer.
+
+    >>> clipped(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    norms = vectors.norm(dim=1, keepdim=True)
+    return vectors.mul(radius / norms.clamp(min=radius))
+
+
+class Autoencoder(nn.Module):
+    """From word numbers to a clipped vector, and from a vector to word numbers.
+
+    >>> _ = torch.manual_seed(0)
+    >>> network = Autoencoder(Shape(words=10, latent=3, hidden=8, embedding=4))
+    >>> network.encode(torch.tensor([[4, 5, 1]])).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embedding = nn.Embedding(shape.words, shape.embedding)
+        nn.init.normal_(self.embedding.weight, std=2 * shape.embedding**-0.5)
+        self.reader = nn.LSTM(shape.embedding, shape.hidden, batch_first=True, bidirectional=True)
+        self.to_latent = nn.Linear(2 * shape.hidden, shape.latent)
+        self.to_state = nn.Linear(shape.latent, 2 * shape.hidden)
+        self.writer = nn.LSTM(shape.embedding + shape.latent, shape.hidden, batch_first=True)
+        self.to_embedding = nn.Linear(shape.hidden, shape.embedding, bias=False)
+        self.word_bias = nn.Parameter(torch.zeros(shape.words))
+
+    def train(self, mode: bool = True) -> Autoencoder:
+        """Whether it is learning: what was computed from its weights is forgotten."""
+        self.__dict__.pop("_cells", None)
+        return super().train(mode)
+
+    @cached_property
+    def _cells(self) -> tuple[_Cell, _Cell, _Cell]:
+        assert not self.training, "call eval() first: weights that change would not be noticed"
+        words = self.embedding.weight
+        return _Cell.of(self.reader, words), _Cell.of(self.reader, words, "_reverse"), _Cell.of(self.writer, words)
+
+    @property
+    def device(self) -> torch.device:
+        """Where its numbers are."""
+        return self.embedding.weight.device
+
+    def encode(self, numbers: Tensor) -> Tensor:
+        """The clipped vector of each row."""
+        lengths = (numbers != PAD).sum(dim=1).cpu()
+        packed = pack_padded_sequence(self.embedding(numbers), lengths, batch_first=True, enforce_sorted=False)
+        _, (last, _) = self.reader(packed)
+        return clipped(self.to_latent(torch.cat([last[0], last[1]], dim=1)), self.shape.clip)
+
+    def seen(self, latents: Tensor) -> Tensor:
+        """Vectors as the writer sees them, in units of a usual coordinate.
+
+        Single coordinates are cut off first. Laplace noise has heavy tails: of a coordinate far out little more than
+        its sign is left of the text, and without the cut a few such coordinates would hide all others.
+        """
+        unit = self.shape.clip / self.shape.latent**0.5
+        return clipped(latents.clamp(-FARTHEST * unit, FARTHEST * unit), self.shape.clip).div(unit)
+
+    def _begin(self, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What the writer sees, and its first state and memory."""
+        seen = self.seen(latents)
+        state, memory = self.to_state(seen).chunk(2, dim=1)
+        return seen, torch.tanh(state), memory
+
+    def logits(self, latents: Tensor, before: Tensor) -> Tensor:
+        """The scores of the next word at each place, given the words before it."""
+        seen, state, memory = self._begin(latents)
+        inputs = torch.cat([self.embedding(before), seen[:, None].expand(-1, before.shape[1], -1)], dim=2)
+        states, _ = self.writer(inputs, (state[None].contiguous(), memory[None].contiguous()))
+        return linear(self.to_embedding(states), self.embedding.weight, self.word_bias)
+
+    def log_likelihood(self, latents: Tensor, numbers: Tensor) -> Tensor:
+        """How likely each row is if the writer drew each word by its probability."""
+        scores = self.logits(latents, shifted(numbers))
+        losses = cross_entropy(scores.transpose(1, 2), numbers, ignore_index=PAD, reduction="none")
+        return -losses.sum(dim=1)
+
+    @torch.no_grad()
+    def vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The clipped vectors of many rows, some rows at a time, those of like length together."""
+        lengths = (numbers != PAD).sum(axis=1)
+        order = np.argsort(-lengths, kind="stable")
+        found = np.empty((len(numbers), self.shape.latent), dtype=np.float32)
+        cells = self._cells[:2]
+        for start in range(0, len(order), BATCH):
+            some = order[start : start + BATCH]
+            batch, long = numbers[some, : lengths[some[0]]], lengths[some]
+            mirrored = np.take_along_axis(batch, (long[:, None] - 1 - np.arange(batch.shape[1])) % batch.shape[1], 1)
+            ends = [self._read(cell, rows, long) for cell, rows in zip(cells, (batch, mirrored), strict=True)]
+            found[some] = clipped(self.to_latent(torch.cat(ends, dim=1)), self.shape.clip).cpu().numpy()
+        return found
+
+    def _read(self, cell: _Cell, numbers: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
+        """The last state of each row, the longest row first: a row that has ended is left as it is."""
+        words = torch.from_numpy(np.ascontiguousarray(numbers.T)).to(self.device)
+        state = torch.zeros(len(lengths), self.shape.hidden, device=self.device)
+        memory = torch.zeros_like(state)
+        going = np.searchsorted(-lengths, -np.arange(numbers.shape[1]), side="left")
+        for row, k in zip(words, going.tolist(), strict=True):
+            state[:k], memory[:k] = cell.step(cell.of_words[row[:k]], state[:k], memory[:k])
+        return state
+
+    @torch.no_grad()
+    def write(self, latents: Tensor) -> Tensor:
+        """The likeliest next word, again and again: a row of word numbers for each vector."""
+        seen, state, memory = self._begin(latents)
+        cell = self._cells[2]
+        weights: Tensor = self.writer.weight_ih_l0  # type: ignore[assignment]
+        of_vectors = _doubled(seen @ weights[:, self.shape.embedding :].T)
+        bias = self.word_bias.clone()
+        bias[[PAD, START, UNKNOWN]] = -torch.inf
+        out = self.embedding.weight.T
+        written = torch.full((len(latents), self.shape.longest + 1), END, device=self.device)
+        rows = torch.arange(len(latents), device=self.device)
+        word = torch.full((len(latents),), START, device=self.device)
+        for step in range(self.shape.longest):
+            state, memory = cell.step(cell.of_words[word] + of_vectors, state, memory)
+            word = torch.addmm(bias, self.to_embedding(state), out).argmax(dim=1)
+            written[rows, step] = word
+            going = word != END
+            if not going.all():
+                rows, word, state, memory, of_vectors = (t[going] for t in (rows, word, state, memory, of_vectors))
+                if not len(rows):
+                    break
+        return written
+
+    def rows(self, latents: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+        """What is written for many vectors, some at a time."""
+        parts = [
+            self.write(torch.from_numpy(latents[i : i + BATCH].astype(np.float32)).to(self.device)).cpu().numpy()
+            for i in range(0, len(latents), BATCH)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One step of an LSTM at a time, where nothing is learnt: the same numbers as from `nn.LSTM`, faster.
+
+    What each word adds to the gates is computed once for all words. tanh(x) is 2σ(2x) − 1, since torch's tanh takes
+    three times as long as its sigmoid here, and both are most of the work that is no matrix product.
+    """
+
+    of_words: Tensor
+    recurrent: Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, lstm: nn.LSTM, words: Tensor, suffix: str = "") -> _Cell:
+        weights = {
+            name: getattr(lstm, f"{name}_l0{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        }
+        of_words = words @ weights["weight_ih"][:, : words.shape[1]].T + weights["bias_ih"] + weights["bias_hh"]
+        return cls(_doubled(of_words), _doubled(weights["weight_hh"].T))
+
+    def step(self, inputs: Tensor, state: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """The next state and memory."""
+        enter, forget, new, leave = torch.sigmoid_(torch.addmm(inputs, state, self.recurrent)).chunk(4, dim=1)
+        memory = forget * memory + enter * (2 * new - 1)
+        return leave * (2 * torch.sigmoid(2 * memory) - 1), memory
+
+
+def _doubled(gates: Tensor) -> Tensor:
+    """The same, with the third quarter of the columns, which goes through tanh, twice as large."""
+    enter, forget, new, leave = gates.chunk(4, dim=1)
+    return torch.cat([enter, forget, 2 * new, leave], dim=1)
+
+
+def shifted(numbers: Tensor) -> Tensor:
+    """The word before each word: the start, then all but the last.
+
+    >>> shifted(torch.tensor([[7, 8, 1]])).tolist()
+    [[2, 7, 8]]
+    """
+    start = torch.full_like(numbers[:, :1], START)
+    return torch.cat([start, numbers[:, :-1]], dim=1)

@@ -1,0 +1,223 @@
+"""Teaching the autoencoder: batches, checkpoints, and going on after an interruption to the very same weights.
+
+Each step draws its batch from a random stream of its own, so a run that was resumed takes the same steps. Texts are
+few, so most of a batch is made up: the beginning of one text and the end of another, and words replaced by others.
+What the network then learns is to give back any sequence of words, not only those it has seen.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_
+
+from dpassay.errors import InputError
+from dpassay.text.autoencoder import Autoencoder, shifted
+from dpassay.text.words import END, PAD, SPECIAL, UNKNOWN, Vocabulary
+
+Progress = Callable[[int, int, str], None]
+
+SPLICED = 0.6  # of the texts of a batch have the end of another text
+REPLACED = 0.2  # of the words, on average; between none and twice as many in a text
+UNSEEN = 0.2  # of the words that the writer has just written are hidden from it
+TOGETHER = 8  # batches whose texts are sorted by length, so that little is padding
+SPREAD = 1.0  # how much it counts that vectors point in different directions: noise then harms them less
+WARM_UP = 0.1  # of the steps
+MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam
+HELD_OUT = 200  # texts at most on which the token accuracy is measured on the way
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long and how fast to learn.
+
+    >>> Plan(steps=100).rate(10) == Plan().learning_rate
+    True
+    """
+
+    steps: int = 1200
+    batch: int = 64
+    learning_rate: float = 2e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("steps", 1, 10**7), ("batch", 1, 10**5), ("seed", 0, 2**63)):
+            given = getattr(self, name)
+            if not isinstance(given, int) or not low <= given <= high:
+                raise InputError(f"{name} must be a whole number from {low} to {high}, got {given!r}")
+        if not 0 < self.learning_rate <= 1:
+            raise InputError(f"the learning rate must lie between 0 and 1, got {self.learning_rate}")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step: it rises for a tenth of the steps and falls along a cosine to nothing."""
+        warm = max(1, int(WARM_UP * self.steps))
+        if step < warm:
+            return self.learning_rate * (step + 1) / warm
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, self.steps - warm)))
+
+
+def usable(device: str) -> torch.device:
+    """A device by its name, if torch has it here.
+
+    >>> usable("cpu")
+    device(type='cpu')
+    >>> usable("abacus")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: unknown device 'abacus'; there are cpu and cuda
+    """
+    if device not in ("cpu", "cuda"):
+        raise InputError(f"unknown device {device!r}; there are cpu and cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("there is no CUDA device that torch can use here; leave --device out, or give --device cpu")
+    return torch.device(device)
+
+
+class Learner:
+    """A network on its way: it remembers its step, the optimiser's moments and what was measured last."""
+
+    def __init__(
+        self, network: Autoencoder, words: Vocabulary, texts: Sequence[str], held_out: Sequence[str], plan: Plan
+    ) -> None:
+        self.network, self.plan, self.step = network.train(), plan, 0
+        longest = network.shape.longest
+        self.numbers = words.numbers(texts, longest)
+        self.held_out = words.numbers(list(held_out)[:HELD_OUT], longest)
+        counts = np.bincount(self.numbers.ravel(), minlength=len(words)).astype(float)
+        counts[:SPECIAL] = 0
+        self.likely = np.cumsum(np.sqrt(counts) / np.sqrt(counts).sum())
+        self.named = dict(self.network.named_parameters())
+        self.optimiser = torch.optim.Adam(self.named.values(), lr=plan.learning_rate)
+        self.losses = torch.zeros(2, device=network.device)
+        self.loss: float | None = None
+        self.accuracy: float | None = None
+
+    def learn(self) -> None:
+        """One step."""
+        rng = np.random.default_rng([self.plan.seed, 1, self.step])
+        batch = self._batch()
+        hidden = rng.random(batch.shape) < UNSEEN
+        target = torch.from_numpy(batch).to(self.network.device)
+        before = shifted(target)
+        before[torch.from_numpy(hidden).to(before.device) & (before >= SPECIAL)] = UNKNOWN
+        vectors = self.network.encode(target)
+        loss = cross_entropy(self.network.logits(vectors, before).transpose(1, 2), target, ignore_index=PAD)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.plan.rate(self.step)
+        self.optimiser.zero_grad()
+        (loss + SPREAD * likeness(vectors)).backward()  # type: ignore[no-untyped-call]
+        clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimiser.step()
+        self.losses += torch.stack([loss.detach(), torch.ones_like(loss)])
+        self.step += 1
+
+    def _batch(self) -> NDArray[np.int64]:
+        """Texts of like length: of so many made up together, the longest to one step, the shortest to another."""
+        group, place = divmod(self.step, TOGETHER)
+        rng = np.random.default_rng([self.plan.seed, 0, group])
+        many = made_up(self.numbers, TOGETHER * self.plan.batch, self.likely, rng)
+        lengths = (many != PAD).sum(axis=1)
+        order = np.argsort(lengths, kind="stable").reshape(TOGETHER, -1)[rng.permutation(TOGETHER)[place]]
+        return np.ascontiguousarray(many[order, : lengths[order].max()])
+
+    def look(self) -> None:
+        """Measure the mean loss since the last look, and how many tokens of held-out texts come back."""
+        total, number = self.losses.tolist()
+        self.losses.zero_()
+        self.loss = total / number if number else self.loss
+        if len(self.held_out):
+            self.network.eval()
+            self.accuracy = token_accuracy(self.network, self.held_out)
+            self.network.train()
+
+    def note(self) -> str:
+        """How far it has come, in words."""
+        loss = "" if self.loss is None else f"loss {self.loss:.2f}"
+        return loss if self.accuracy is None else f"{loss}, {self.accuracy:.0%} of the tokens"
+
+    def moments(self) -> dict[str, NDArray[Any]]:
+        """What the optimiser remembers, to go on from here."""
+        found = {}
+        for name, parameter in self.named.items():
+            for moment in MOMENTS:
+                found[f"{moment}:{name}"] = self.optimiser.state[parameter][moment].detach().cpu().numpy()
+        return found
+
+    def go_on(self, step: int, moments: Mapping[str, NDArray[Any]]) -> None:
+        """Go on after so many steps."""
+        self.step = step
+        for name, parameter in self.named.items():
+            kept = {m: torch.from_numpy(np.array(moments[f"{m}:{name}"])).to(parameter.device) for m in MOMENTS}
+            self.optimiser.state[parameter] = {"step": torch.tensor(float(step)), **kept}
+
+
+def made_up(
+    numbers: NDArray[np.int64], size: int, likely: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """A batch: texts, most of them with the end of another text or with other words in them."""
+    wide = numbers.shape[1]
+    own, other = rng.integers(0, len(numbers), size), rng.integers(0, len(numbers), size)
+    lengths = (numbers != PAD).sum(axis=1)
+    kept = (rng.random(size) * lengths[own]).astype(int)[:, None]
+    begin = (rng.random(size) * lengths[other]).astype(int)[:, None]
+    place = np.arange(wide)
+    source = place - kept + begin
+    tail = np.where(source < wide, np.take_along_axis(numbers[other], source.clip(0, wide - 1), axis=1), PAD)
+    joined = np.where(place < kept, numbers[own], tail)
+    spliced = (rng.random(size) < SPLICED) & ((joined == END).sum(axis=1) == 1)
+    batch = np.where(spliced[:, None], joined, numbers[own])
+    replaced = (rng.random(batch.shape) < 2 * REPLACED * rng.random((size, 1))) & (batch >= SPECIAL)
+    words = np.searchsorted(likely, rng.random(int(replaced.sum())), side="right")
+    batch[replaced] = np.minimum(words, len(likely) - 1)
+    return batch
+
+
+def likeness(vectors: Tensor) -> Tensor:
+    """The mean squared cosine between two different vectors of a batch.
+
+    >>> likeness(torch.tensor([[2.0, 0.0], [0.0, 1.0]])), likeness(torch.tensor([[2.0, 0.0], [1.0, 0.0]]))
+    (tensor(0.), tensor(1.))
+    """
+    units = vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1e-9)
+    number = len(units)
+    return torch.as_tensor(((units @ units.T).square().sum() - number) / max(1, number * (number - 1)))
+
+
+def token_accuracy(network: Autoencoder, numbers: NDArray[np.int64]) -> float:
+    """The share of words that come back at their own place, without noise."""
+    written = network.rows(network.vectors(numbers))
+    words = np.isin(numbers, (PAD, END), invert=True)
+    wide = min(numbers.shape[1], written.shape[1])
+    same = (written[:, :wide] == numbers[:, :wide]) & words[:, :wide]
+    return float(same.sum() / max(1, words.sum()))
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C is noted, and what is under way is finished first; a second one ends at once."""
+    noted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield noted.is_set
+        return
+
+    def note(signal_number: int, frame: Any) -> None:
+        if noted.is_set():
+            raise KeyboardInterrupt
+        noted.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield noted.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)

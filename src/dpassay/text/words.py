@@ -1,0 +1,72 @@
+"""Words and their numbers: how a text becomes what a network reads, and back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.errors import InputError
+
+PAD, END, START, UNKNOWN = range(4)
+SPECIAL = 4
+LONGEST = 48  # words of a text that are read, and that are written
+
+
+def tokenise(text: str) -> list[str]:
+    """The words of a text: lower case, split at white space.
+
+    >>> tokenise("Fly me\\tto  Rome")
+    ['fly', 'me', 'to', 'rome']
+    """
+    return text.lower().split()
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words that a model knows. All others are one and the same to it, and it never writes them.
+
+    >>> known = Vocabulary(("fly", "to", "rome"))
+    >>> known.numbers(["fly to oslo", ""]).tolist()
+    [[4, 5, 3, 1], [1, 0, 0, 0]]
+    >>> known.texts(np.array([[4, 6, 1, 5]]))
+    ['fly rome']
+    """
+
+    words: tuple[str, ...]
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.words or len(set(self.words)) != len(self.words):
+            raise InputError(f"a vocabulary needs different words, at least one; got {len(self.words)}")
+        object.__setattr__(self, "_places", {word: SPECIAL + i for i, word in enumerate(self.words)})
+
+    @classmethod
+    def of(cls, texts: Iterable[str], most: int = 20_000) -> Vocabulary:
+        """The most frequent words of some texts, in alphabetical order."""
+        counts = Counter(word for text in texts for word in tokenise(text))
+        kept = sorted(counts, key=lambda word: (-counts[word], word))[:most]
+        return cls(tuple(sorted(kept)))
+
+    def __len__(self) -> int:
+        return SPECIAL + len(self.words)
+
+    def numbers(self, texts: Sequence[str], longest: int = LONGEST) -> NDArray[np.int64]:
+        """A row of word numbers for each text, its end marked, filled up with padding; words beyond the longest go."""
+        rows = [[self._places.get(word, UNKNOWN) for word in tokenise(text)[:longest]] for text in texts]
+        table = np.full((len(rows), 1 + max(map(len, rows), default=0)), PAD, dtype=np.int64)
+        for place, row in zip(table, rows, strict=True):
+            place[: len(row)] = row
+            place[len(row)] = END
+        return table
+
+    def texts(self, table: NDArray[np.int64]) -> list[str]:
+        """The text of each row, up to its end."""
+        found = []
+        for row in table.tolist():
+            stop = row.index(END) if END in row else len(row)
+            found.append(" ".join(self.words[number - SPECIAL] for number in row[:stop] if number >= SPECIAL))
+        return found
