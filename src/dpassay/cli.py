@@ -23,6 +23,7 @@ from dpassay.cli_common import (
     ClaimName,
     Command,
     Dim,
+    OfModel,
     Page,
     People,
     Python,
@@ -38,8 +39,10 @@ from dpassay.cli_common import (
     close,
     command_line,
     finish,
+    needs,
     print_json,
     print_rich,
+    progress_bar,
     read_values,
     runnable,
     working,
@@ -47,6 +50,8 @@ from dpassay.cli_common import (
 )
 from dpassay.cli_gallery import gallery, show
 from dpassay.cli_reproduce import reproduce
+from dpassay.cli_text import corpus, reconstruct, rewrite, train
+from dpassay.cli_utility import utility
 from dpassay.errors import CertificateError, DpassayError, InputError, MechanismError, harmless
 
 app = typer.Typer(
@@ -66,6 +71,11 @@ app.command()(audit)
 app.command()(gallery)
 app.command()(show)
 app.command()(reproduce)
+app.command()(corpus)
+app.command()(train)
+app.command()(rewrite)
+app.command()(utility)
+app.command()(reconstruct)
 
 Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="The claimed epsilon.", show_default=False)]
 Delta = Annotated[str, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
@@ -108,6 +118,7 @@ CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate 
 ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have, and stop.")]
 Samples = Annotated[int, typer.Option("--runs", help="Besides the exact analysis, run the mechanism so many times.")]
 Seed = Annotated[int, typer.Option(help="Seed of these runs.")]
+Sampled = Annotated[bool, typer.Option("--sample", help="Besides, run the mechanism, or the --model: --runs 100000.")]
 Answers = Annotated[
     list[str],
     typer.Argument(help="Each 'EPS', 'EPS,DELTA' or a pipeline; ' x N' behind it says that it is given N times."),
@@ -126,6 +137,8 @@ def check(
     people: People = None,
     certificate: CertificateFile = None,
     html: Page = None,
+    model: OfModel = None,
+    sample: Sampled = False,
     runs: Samples = 0,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -141,6 +154,7 @@ def check(
       dpassay check adept --set C=2 --set dim=1024 --epsilon 2 --json
       dpassay check mine.toml
       dpassay check adept --runs 10000
+      dpassay check adept --model models/adept --sample
     """
     if stages:
         from dpassay.report.terminal import stage_table
@@ -157,8 +171,12 @@ def check(
     if name is None and given["epsilon"] is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
     check_claimed(given["epsilon"], given["delta"], None if name is None else subject)
-    with working("checking"):
-        verdict = judge(subject, neighbours=neighbours, people=people, runs=runs, seed=seed, **given, **values)
+    runs = runs or (100_000 if sample else 0)
+    if model is not None:
+        verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})
+    else:
+        with working("checking"):
+            verdict = judge(subject, neighbours=neighbours, people=people, runs=runs, seed=seed, **given, **values)
     if certificate is not None:
         from dpassay.certificate import save
 
@@ -177,12 +195,29 @@ def check(
     finish(verdict, as_json, require_decision)
 
 
+def _judge_model(
+    claim: Any, model: Path, neighbours: str | None, people: int | None, runs: int, seed: int, given: dict[str, Any]
+) -> Any:
+    """A claim, judged for a trained model."""
+    if isinstance(claim, str) or neighbours is not None or people is not None:
+        raise InputError(
+            "a model is checked against a published claim: 'dpassay check adept --model DIR', without more"
+        )
+    needs("torch", "text")
+    from dpassay.systems import check_model
+
+    changes = {name: value for name, value in given.items() if value is not None}
+    with progress_bar(max(runs, 1)) as bar:
+        return check_model(claim, model, runs=runs, seed=seed, progress=bar, **changes)
+
+
 @app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help="What 'check --certificate' or 'audit --save' wrote.")],
     python: Python = None,
     command: Command = None,
     url: Url = None,
+    model: OfModel = None,
     time_limit: TimeLimit = 30.0,
     fresh_seed: Annotated[int | None, typer.Option(help="Seed of the new game of an audit. Default: random.")] = None,
     as_json: AsJson = False,
@@ -199,15 +234,23 @@ def verify(
       dpassay check adept --certificate adept.json; dpassay verify adept.json
       dpassay audit adept --save audit.json; dpassay verify audit.json
       dpassay verify other.json --command 'python rewriter.py'
+      dpassay verify text.json --model models/atis
     """
     result: Any
     if _is_audit(file):
         from dpassay.replaying import replay
 
-        mechanism = runnable(python, command, url, time_limit)
+        mechanism: Any = runnable(python, command, url, time_limit)
+        guesser = None
+        if model is not None:
+            needs("torch", "text")
+            from dpassay.systems import of_audit
+
+            with working("learning to reconstruct"):
+                mechanism, guesser = of_audit(file, model)
         try:
             with working("playing again"):
-                result = replay(file, mechanism, seed=fresh_seed)
+                result = replay(file, mechanism, seed=fresh_seed, guesser=guesser)
         finally:
             close(mechanism)
     else:

@@ -18,6 +18,7 @@ from dpassay.cli_common import (
     ClaimName,
     Command,
     Dim,
+    OfModel,
     Page,
     Python,
     Relation,
@@ -32,6 +33,7 @@ from dpassay.cli_common import (
     close,
     command_line,
     finish,
+    needs,
     print_json,
     progress_bar,
     read_values,
@@ -51,6 +53,12 @@ Region = Annotated[
 Neighbour = Annotated[str | None, typer.Option("--text", help="Search texts that differ from this one in one word.")]
 Candidates = Annotated[
     Path | None, typer.Option(help="A file of M candidate inputs; the guess is which of them it was.")
+]
+Release = Annotated[
+    str | None,
+    typer.Option(
+        "--mechanism", help="Of the --model: gaussian, l1, sqrt-n or adept-as-published, at the claimed epsilon."
+    ),
 ]
 Alpha = Annotated[float, typer.Option(help="Total probability of refuting a claim that holds.")]
 Runs = Annotated[int, typer.Option(help="Runs of the mechanism, at most.")]
@@ -75,6 +83,8 @@ def audit(
     python: Python = None,
     command: Command = None,
     url: Url = None,
+    model: OfModel = None,
+    release: Release = None,
     settings: Settings = None,
     dim: Dim = None,
     epsilon: ClaimedEpsilon = None,
@@ -110,6 +120,7 @@ def audit(
       dpassay audit --python mymodule:rewrite --text 'book a flight to Rome' --epsilon 2
       dpassay audit --command 'python rewriter.py' --pair '["yes", "no"]' --epsilon 1 --save audit.json
       dpassay audit --url http://127.0.0.1:8000/ --inputs texts.txt --epsilon 1 --delta 1e-5
+      dpassay audit --model models/atis --mechanism adept-as-published --epsilon 1 --candidates atis.txt
       dpassay audit --plan --epsilon 3 --runs 1000000
     """
     options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
@@ -119,23 +130,33 @@ def audit(
         _plan(claim, options, alpha, runs, candidates, as_json)
         return
     mechanism = runnable(python, command, url, time_limit)
-    subject = _subject(claim, pipeline, mechanism, options["epsilon"])
     check_writable(save, html)
     if resume and save is None:
         raise InputError("--resume needs --save FILE, the file of the audit to go on with")
     from dpassay.auditing import audit as play
+
+    ways: dict[str, Any] = {
+        "pairs": [_pair(given) for given in pair] if pair else None,
+        "inputs": None if inputs is None else read_inputs(inputs),
+        "region": region,
+        "text": text,
+        "candidates": None if candidates is None else read_inputs(candidates),
+        "neighbours": neighbours,
+    }
+    if model is None:
+        if release is not None:
+            raise InputError("--mechanism is for a trained model: give its folder by --model")
+        subject = _subject(claim, pipeline, mechanism, options["epsilon"])
+    else:
+        if pipeline is not None or mechanism is not None:
+            raise InputError("say what to audit, once: --model, or --pipeline, --python, --command or --url")
+        subject, options, values, ways = _of_model(model, claim, release, options, values, ways, seed)
 
     try:
         # What a Python mechanism prints must not get into the result.
         with progress_bar(runs) as progress, redirect_stdout(sys.stderr):
             verdict = play(
                 subject,
-                [_pair(given) for given in pair] if pair else None,
-                inputs=None if inputs is None else read_inputs(inputs),
-                region=region,
-                text=text,
-                candidates=None if candidates is None else read_inputs(candidates),
-                neighbours=neighbours,
                 alpha=alpha,
                 runs=runs,
                 fixed=fixed,
@@ -146,6 +167,7 @@ def audit(
                 save=save,
                 resume=resume,
                 progress=progress,
+                **ways,
                 **options,
                 **values,
             )
@@ -166,6 +188,42 @@ def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon:
     if claim is None and epsilon is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
     return next(given for given in (claim, pipeline, mechanism) if given is not None)
+
+
+def _of_model(
+    folder: Path,
+    claim: Claim | None,
+    release: str | None,
+    options: dict[str, Any],
+    values: dict[str, Any],
+    ways: dict[str, Any],
+    seed: int,
+) -> tuple[Any, dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """A trained system, what is claimed for it, and what to tell apart, by the guesser that knows the model."""
+    needs("torch", "text")
+    from dpassay.systems import Running, attacked, opened, rewriter
+
+    given = {name: value for name, value in {**options, **values}.items() if value is not None}
+    if claim is not None:
+        if release is not None:
+            raise InputError(f"{claim.name} says which mechanism it is about: leave --mechanism out")
+        system = opened(claim, folder, given)
+        asked = claim(**{**system.parameters, **given})
+        promise = asked.guarantee
+        options = {"epsilon": promise.exact_epsilon, "delta": promise.exact_delta}
+        ways = {**ways, "neighbours": ways["neighbours"] or asked.neighbours}
+    elif release is None or options["epsilon"] is None:
+        raise InputError("say what is claimed for the model: a claim's name, or --mechanism with --epsilon")
+    else:
+        system = Running(rewriter(folder, release, options["epsilon"], options["delta"]), {})
+        options = {name: options[name] for name in ("epsilon", "delta")}
+    told = {name: value for name, value in ways.items() if value is not None}
+    if set(told) & {"pairs", "region", "text"}:
+        return system.subject, options, {}, told
+    texts = told.pop("candidates", None) or told.pop("inputs", None)
+    with progress_bar(1) as bar:
+        system = attacked(system, texts, seed, bar)
+    return system.subject, options, {"guesser": system.guesser}, {**told, **system.inputs}
 
 
 def _pair(text: str) -> tuple[Any, Any]:

@@ -41,6 +41,9 @@ RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit 
 Python = Annotated[str | None, typer.Option("--python", help="A Python object, package.module:name.")]
 Command = Annotated[str | None, typer.Option("--command", help="A program that answers JSON lines; docs/subjects.md.")]
 Url = Annotated[str | None, typer.Option("--url", help="An HTTP endpoint that answers POSTed JSON; docs/subjects.md.")]
+OfModel = Annotated[
+    Path | None, typer.Option("--model", help="A trained model's folder, see 'dpassay train'; docs/systems.")
+]
 TimeLimit = Annotated[float, typer.Option(help="Seconds that a program or endpoint may take for an answer.")]
 
 
@@ -184,6 +187,14 @@ def runnable(python: str | None, command: str | None, url: str | None, time_limi
     if command is not None:
         return Program(command, time_limit)
     return None if url is None else Endpoint(url, time_limit)
+
+
+def needs(package: str, extra: str) -> None:
+    """Whether a package of an extra is there; else the line that installs it."""
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise InputError(f"this needs {package}, which is not installed: pip install 'dpassay[{extra}]'")
 
 
 def close(mechanism: Any) -> None:

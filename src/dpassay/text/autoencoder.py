@@ -144,7 +144,7 @@ class Autoencoder(nn.Module):
     def _read(self, cell: _Cell, numbers: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
         """The last state of each row, the longest row first: a row that has ended is left as it is."""
         words = torch.from_numpy(np.ascontiguousarray(numbers.T)).to(self.device)
-        state = torch.zeros(len(lengths), self.shape.hidden, device=self.device)
+        state = cell.of_words.new_zeros(len(lengths), self.shape.hidden)
         memory = torch.zeros_like(state)
         going = np.searchsorted(-lengths, -np.arange(numbers.shape[1]), side="left")
         for row, k in zip(words, going.tolist(), strict=True):

@@ -24,7 +24,7 @@ from dpassay.text.words import PAD
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
 
-DRAWS = 40_000  # rewritings to learn from
+DRAWS = 400  # rewritings of each candidate to learn from
 LIKELIHOOD_DRAWS = 64  # noises for each candidate where the writer's likelihood is used
 CALIBRATION = 10_000  # of the rewritings, at most, on which probabilities are calibrated
 RIDGE = 5.0
@@ -85,11 +85,12 @@ class Reconstruction:
 def learn(
     rewriter: Rewriter,
     candidates: Sequence[str],
-    draws: int = DRAWS,
+    draws: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Reconstruction:
-    """Learn to reconstruct some candidates, from rewritings of them that nobody is tested on."""
+    """Learn to reconstruct some candidates, from rewritings of them that nobody is tested on: 400 each by default."""
+    draws = DRAWS * len(candidates) if draws is None else draws
     if len(set(candidates)) < 2:
         raise InputError(f"a reconstruction needs 2 different candidates or more, got {len(set(candidates))}")
     if draws < 100:

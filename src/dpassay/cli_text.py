@@ -1,0 +1,333 @@
+"""The commands for text systems: make a corpus, train a model, rewrite lines, and guess what a line was."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.cli_common import AsJson, check_writable, needs, print_json, print_rich, progress_bar
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.text.corpus import Utterance
+
+Corpus = Annotated[
+    str,
+    typer.Option(
+        "--corpus", help="A .csv (label,text), .jsonl, .iob or .txt file, 'flights' for the shipped one, or hf:NAME."
+    ),
+]
+ModelFolder = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+ReleaseEpsilon = Annotated[float | None, typer.Option("--epsilon", "-e", help="Of the guarantee, per utterance.")]
+ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="Of the guarantee; only for gaussian.")]
+MechanismName = Annotated[str, typer.Option(help="gaussian, l1, sqrt-n, adept-as-published, or none (no privacy).")]
+
+
+def corpus(
+    out: Annotated[Path, typer.Option(help="The file to write: .csv or .jsonl.")],
+    source: Annotated[str, typer.Option("--corpus", help="What to read; see 'dpassay train --help'.")] = "flights",
+    lines: Annotated[int | None, typer.Option(help="How many utterances; of another corpus, its first ones.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Write the shipped corpus of flight-booking utterances, or another one in the tool's own form.
+
+    \b
+    Examples:
+      dpassay corpus --out flights.csv --lines 2000
+      dpassay corpus --corpus atis.iob --out atis.jsonl
+    """
+    from dpassay.text.corpus import read_corpus, write_corpus
+    from dpassay.text.flights import flights
+
+    check_writable(out)
+    if lines is not None and lines < 2:
+        raise InputError(f"a corpus needs 2 utterances or more, got {lines}")
+    found = flights(lines or 5000, seed) if source == "flights" else read_corpus(source)[:lines]
+    write_corpus(found, out)
+    print(f"{len(found):,} utterances written to {out}", file=sys.stderr)
+
+
+def train(
+    system: Annotated[str, typer.Argument(help="adept, dptext or dpnr.")],
+    out: Annotated[Path, typer.Option(help="The folder for the model.")],
+    source: Corpus = "flights",
+    latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64 (adept), 16 (dptext).")] = None,
+    clip: Annotated[float, typer.Option(help="adept: the radius of the ball of vectors.")] = 1.0,
+    steps: Annotated[int | None, typer.Option(help="Default: 1200 on a CPU, 5000 on a GPU.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Texts a step. Default: 64 on a CPU, 128 on a GPU.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="dptext: fixed, not learnt. dpnr: 0.05.")
+    ] = None,
+    mu: Annotated[float, typer.Option(help="dpnr: the probability that a word is dropped.")] = 0.5,
+    encoder: Annotated[str, typer.Option(help="dpnr: a sentence encoder's folder or hub name.")] = "minilm",
+    reading: Annotated[str, typer.Option(help="dptext: zero, resampled, nan or right.")] = "zero",
+    seed: Seed = 0,
+    device: Device = "cpu",
+    resume: Annotated[bool, typer.Option("--resume", help="adept: go on after an interruption.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a text system on a corpus: ADePT's autoencoder, DPText, or DPNR's classifier.
+
+    Ctrl-C keeps what adept has learnt; the same line with --resume goes on. Models are safetensors and JSON.
+
+    \b
+    Examples:
+      dpassay train adept --corpus flights --out models/adept
+      dpassay train adept --corpus atis/train.csv --out models/atis --device cuda
+      dpassay train dptext --corpus flights --out models/dptext --reading zero
+      dpassay train dpnr --corpus flights:1000 --out models/dpnr --epsilon 0.05
+    """
+    trainers = {"adept": _train_adept, "dptext": _train_dptext, "dpnr": _train_dpnr}
+    if system not in trainers:
+        raise InputError(f"unknown system {system!r}; there are {', '.join(trainers)}")
+    options = {
+        "latent": latent, "clip": clip, "steps": steps, "batch": batch, "epsilon": epsilon, "mu": mu,
+        "encoder": encoder, "reading": reading, "seed": seed, "device": device, "resume": resume,
+    }  # fmt: skip
+    if epsilon is not None and not 0 < epsilon < float("inf"):
+        raise InputError(f"epsilon must be a positive number, got {epsilon:g}")
+    if resume and system != "adept":
+        raise InputError(f"only adept can go on after an interruption; train {system} again, it is quick")
+    if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is there already and not empty: give another folder, or --resume for adept")
+    needs("torch", "text")
+    from dpassay.text.corpus import read_corpus
+
+    found = trainers[system](read_corpus(source), out, options)
+    found = {"model": str(out), "system": system, "corpus": source, **found}
+    if as_json:
+        print_json(found)
+    else:
+        print(f"{system} trained on {source}, kept in {out}")
+        for name, value in found.items():
+            if isinstance(value, int | float):
+                print(f"  {name.replace('_', ' ')}: {value:.4g}")
+
+
+def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text.adept import train as teach
+    from dpassay.text.corpus import split
+    from dpassay.text.training import Plan
+
+    learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
+    usual = (5000, 128) if given["device"] == "cuda" else (1200, 64)
+    plan = Plan(given["steps"] or usual[0], given["batch"] or usual[1], seed=given["seed"])
+    try:
+        with progress_bar(plan.steps) as bar:
+            model = teach(
+                [u.text for u in learning],
+                [u.text for u in held_out],
+                out,
+                plan,
+                latent=given["latent"] or 64,
+                clip=given["clip"],
+                device=given["device"],
+                resume=given["resume"],
+                progress=bar,
+            )
+    except KeyboardInterrupt:
+        print(f"interrupted; what was learnt is in {out}. To go on, add --resume", file=sys.stderr)
+        raise typer.Exit(130) from None
+    about = model.about
+    return {"steps": about.steps, "loss": about.loss, "token_accuracy": about.token_accuracy, "words": len(about.words)}
+
+
+def _train_dptext(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text import dptext
+
+    sizes = {name: given[key] for name, key in (("dim", "latent"), ("steps", "steps")) if given[key] is not None}
+    with progress_bar(100) as bar:
+        system, report = dptext.train(
+            utterances, given["reading"], epsilon=given["epsilon"], seed=given["seed"], progress=bar, **sizes
+        )
+    dptext.save(system, out)
+    return report
+
+
+def _train_dpnr(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text import dpnr
+    from dpassay.text.encoders import sentence_encoder
+
+    with progress_bar(5) as bar:
+        encoder = sentence_encoder(given["encoder"])
+        epsilon = 0.05 if given["epsilon"] is None else given["epsilon"]
+        system, classifier, report = dpnr.train(utterances, encoder, epsilon, given["mu"], given["seed"], bar)
+    dpnr.save(system, classifier, out)
+    return report
+
+
+def rewrite(
+    model: ModelFolder,
+    mechanism: MechanismName = "gaussian",
+    epsilon: ReleaseEpsilon = None,
+    delta: ReleaseDelta = 0.0,
+    source: Annotated[Path | None, typer.Option("--in", help="The lines to rewrite. Default: standard input.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where they go. Default: standard output.")] = None,
+    statement: Annotated[
+        Path | None, typer.Option(help="Where the guarantee is stated. Default: OUT.json, beside the output.")
+    ] = None,
+    as_published: Annotated[bool, typer.Option("--as-published", help="Run adept-as-published all the same.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on behind the lines that OUT already has.")] = False,
+    device: Device = "cpu",
+) -> None:
+    """Rewrite utterances, a line each, so that each is protected by local DP; line n in is line n out.
+
+    The noise is drawn by OpenDP. The guarantee is per utterance and between any two utterances; what it rests on is
+    written as JSON beside the output. Empty lines, unknown words and very long lines are utterances like any other.
+
+    \b
+    Examples:
+      dpassay rewrite --model models/adept --mechanism gaussian --epsilon 50 --delta 1e-6 --in in.txt --out out.txt
+      echo 'book a flight to rome' | dpassay rewrite --model models/adept --mechanism l1 --epsilon 500
+      dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt
+    """
+    from dpassay.text.release import MECHANISMS
+
+    if mechanism not in (*MECHANISMS, "none"):
+        raise InputError(f"unknown mechanism {mechanism!r}; there are {', '.join(MECHANISMS)} and none")
+    if mechanism == "adept-as-published" and not as_published:
+        from dpassay.text.rewriting import WHY_NOT
+
+        raise InputError(WHY_NOT)
+    if resume and (out is None or not out.exists()):
+        raise InputError("--resume needs --out FILE, the file of the rewriting to go on with")
+    if out is not None and out.exists() and not resume:
+        raise InputError(f"{out} is there already: go on with it by --resume, or write to another file")
+    statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
+    check_writable(out, statement)
+    needs("torch", "text")
+    work, stated = _rewriter(model, mechanism, epsilon, delta, device)
+    done = _behind(out, statement, stated) if resume and out is not None else 0
+    if statement is not None and not resume:
+        from dpassay.writing import write_whole
+
+        write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
+    _rewrite_lines(work, source, out, done)
+
+
+def _rewriter(
+    model: Path, mechanism: str, epsilon: float | None, delta: float, device: str
+) -> tuple[Any, dict[str, Any]]:
+    """What rewrites some lines, and what it promises."""
+    from dpassay.text.adept import load
+    from dpassay.text.release import Release
+    from dpassay.text.rewriting import Rewriter
+
+    if mechanism == "none":
+        if epsilon is not None or delta:
+            raise InputError("without noise there is no epsilon: leave --epsilon and --delta out")
+        loaded = load(model, device)
+        promised = {"schema": "dpassay/rewriting/1", "mechanism": "none", "guarantee": "none: no noise was added"}
+        return (lambda lines: loaded.texts(loaded.vectors(lines))), {**promised, "model": loaded.about.sha256}
+    if epsilon is None:
+        raise InputError("say which epsilon the output is to have: --epsilon 50")
+    loaded = load(model, device)
+    private = Rewriter(loaded, Release(mechanism, epsilon, delta, dim=loaded.about.latent, clip=loaded.about.clip))
+    return private.rewrite, private.statement()
+
+
+def _behind(out: Path, statement: Path | None, stated: dict[str, Any]) -> int:
+    """How many lines are rewritten already, if they were rewritten in the same way; half a line is cut off."""
+    try:
+        before = json.loads((statement or out).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError(f"{statement} does not say how {out} was made: start anew, with another file") from None
+    if before != json.loads(json.dumps(stated)):
+        raise InputError(f"{out} was rewritten otherwise, see {statement}: give the same options, or another file")
+    with out.open("r+b") as file:
+        number = whole = 0
+        for line in file:
+            if line.endswith(b"\n"):
+                number, whole = number + 1, whole + len(line)
+        file.truncate(whole)
+    return number
+
+
+def _rewrite_lines(work: Any, source: Path | None, out: Path | None, done: int) -> None:
+    from contextlib import ExitStack
+    from itertools import islice
+
+    from dpassay.text.rewriting import in_groups, lines_of
+
+    number = done
+    with ExitStack() as files:
+        stream: IO[bytes] = sys.stdin.buffer if source is None else files.enter_context(source.open("rb"))
+        target: IO[bytes] = sys.stdout.buffer if out is None else files.enter_context(out.open("ab"))
+        total = 0 if source is None else source.stat().st_size
+        tell = files.enter_context(progress_bar(total or 1)) if out is not None else None
+        read = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal read
+            for line in stream:
+                read += len(line)
+                yield line
+
+        lines = islice(lines_of(counted(), str(source or "the input")), done, None)
+        try:
+            for group in in_groups(lines):
+                target.write("".join(f"{line}\n" for line in work(group)).encode("utf-8"))
+                target.flush()
+                number += len(group)
+                if tell is not None:
+                    tell(read, max(total, read), f"{number:,} lines")
+        except KeyboardInterrupt:
+            how = f"{number:,} lines are in {out}. To go on, add --resume" if out is not None else "no file was changed"
+            print(f"interrupted; {how}", file=sys.stderr)
+            raise typer.Exit(130) from None
+    if out is not None:
+        print(f"{number:,} lines in {out}", file=sys.stderr)
+
+
+def reconstruct(
+    text: Annotated[str, typer.Argument(help="A rewritten utterance.")],
+    model: ModelFolder,
+    candidates: Annotated[Path, typer.Option(help="A file of utterances that it may have been, a line each.")],
+    epsilon: ReleaseEpsilon = None,
+    delta: ReleaseDelta = 0.0,
+    mechanism: MechanismName = "adept-as-published",
+    draws: Annotated[int | None, typer.Option(help="Rewritings to learn from. Default: 400 of each.")] = None,
+    most: Annotated[int, typer.Option(help="How many candidates are shown.")] = 10,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Guess which utterance a rewritten one was: the attack that 'dpassay audit --model' counts.
+
+    \b
+    Example:
+      dpassay reconstruct 'on april first i need a ticket' --model models/atis --candidates atis.txt --epsilon 100
+    """
+    if epsilon is None:
+        raise InputError("say which epsilon the text was rewritten with: --epsilon 100")
+    needs("torch", "text")
+    from dpassay.cli_audit import read_inputs
+    from dpassay.systems import rewriter
+    from dpassay.text.reconstruction import learn
+
+    attacked = rewriter(model, mechanism, epsilon, delta)
+    known = list(dict.fromkeys(str(line) for line in read_inputs(candidates)))
+    with progress_bar(draws or 1) as bar:
+        attack = learn(attacked, known, draws, seed, bar)
+    latent, written = attack.log_posterior([text])[0], attack.log_likelihood(text, seed)
+    order = sorted(range(len(known)), key=lambda i: -latent[i])[:most]
+    rows = [{"candidate": known[i], "log_probability": latent[i], "log_likelihood": written[i]} for i in order]
+    if as_json:
+        print_json(rows)
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dpassay.errors import harmless
+
+    table = Table("probability", "writer's log-likelihood", "candidate", box=None, header_style="bold")
+    for row in rows:
+        likely = f"{2.718281828459045 ** row['log_probability']:.3%}"
+        table.add_row(likely, f"{row['log_likelihood']:.1f}", escape(harmless(str(row["candidate"]))))
+    print_rich(table)

@@ -1,0 +1,192 @@
+"""Training: it learns, it goes on to the same weights, and a folder that is not whole is refused."""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
+
+from dpassay import InputError  # noqa: E402
+from dpassay.text.adept import load, train  # noqa: E402
+from dpassay.text.autoencoder import Autoencoder, Shape  # noqa: E402
+from dpassay.text.folder import MODEL, WEIGHTS, from_bytes  # noqa: E402
+from dpassay.text.training import Learner, Plan, likeness, made_up, token_accuracy, usable  # noqa: E402
+from dpassay.text.words import END, PAD, SPECIAL, Vocabulary  # noqa: E402
+
+TINY = {"latent": 4, "hidden": 8, "embedding": 8}
+PLAN = Plan(steps=6, batch=4, learning_rate=0.01)
+TEXTS = ["fly to rome", "fly to oslo today", "a flight", "rome please", "to oslo", ""]
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    return from_bytes((folder / WEIGHTS).read_bytes(), folder)
+
+
+def test_it_learns_to_give_texts_back(model, texts):
+    numbers = model.vocabulary.numbers(texts)
+    torch.manual_seed(0)
+    untaught = Autoencoder(model.network.shape).eval()
+    assert token_accuracy(model.network, numbers) > 2 * token_accuracy(untaught, numbers)
+    assert model.about.token_accuracy is not None
+
+
+def test_token_accuracy_counts_words_at_their_place(model):
+    class Fixed:
+        def vectors(self, numbers):
+            return numbers
+
+        def rows(self, numbers):
+            return np.array([[5, 6, END, END], [9, END, END, END]])
+
+    # fly to rome / oslo: of 4 words one is right (5 at the first place); what is missing is wrong
+    numbers = np.array([[5, 7, 8, END], [4, END, PAD, PAD]])
+    assert token_accuracy(Fixed(), numbers) == 0.25
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(TEXTS, [], tmp_path / name, Plan(6, 4, 0.01, seed), **TINY)
+    same, other = weights(tmp_path / "a"), weights(tmp_path / "c")
+    assert all((array == same[name]).all() for name, array in weights(tmp_path / "b").items())
+    assert any((array != same[name]).any() for name, array in other.items())
+
+
+def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path):
+    train(TEXTS, [], tmp_path / "whole", PLAN, **TINY)
+
+    def interrupt(step: int, steps: int, note: str) -> None:
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        train(TEXTS, [], tmp_path / "cut", PLAN, **TINY, progress=interrupt)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert load(tmp_path / "cut").about.steps == 3
+    train(TEXTS, [], tmp_path / "cut", PLAN, **TINY, resume=True)
+    expected, found = weights(tmp_path / "whole"), weights(tmp_path / "cut")
+    assert expected.keys() == found.keys()
+    assert all((expected[name] == found[name]).all() for name in expected)
+    assert train(TEXTS, [], tmp_path / "cut", PLAN, **TINY, resume=True).about.steps == 6  # nothing left to do
+
+
+def test_another_run_is_not_gone_on_with(tmp_path):
+    train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
+    with pytest.raises(InputError, match="differs in plan"):
+        train(TEXTS, [], tmp_path / "m", Plan(7, 4, 0.01), **TINY, resume=True)
+    with pytest.raises(InputError, match="differs in words"):
+        train([*TEXTS[:-1], "paris"], [], tmp_path / "m", PLAN, **TINY, resume=True)
+    with pytest.raises(InputError, match="there already"):
+        train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
+    with pytest.raises(InputError, match="cannot be read"):
+        train(TEXTS, [], tmp_path / "none", PLAN, **TINY, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"latent": 0}, "latent must be"),
+        ({"clip": 0.0}, "clip must be"),
+        ({"device": "abacus"}, "unknown device"),
+    ],
+)
+def test_what_cannot_be_trained_is_said(tmp_path, change, said):
+    with pytest.raises(InputError, match=said):
+        train(TEXTS, [], tmp_path / "m", PLAN, **{**TINY, **change})
+    assert not (tmp_path / "m").exists()
+
+
+def test_plans_and_devices_that_do_not_exist():
+    with pytest.raises(InputError, match="steps must be"):
+        Plan(steps=0)
+    with pytest.raises(InputError, match="learning rate"):
+        Plan(learning_rate=2.0)
+    with pytest.raises(InputError, match="2 texts or more"):
+        train(["one"], [], "nowhere", PLAN, **TINY)
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="no CUDA device"):
+            usable("cuda")
+
+
+def damaged(folder: Path, place: Path, how: str) -> None:
+    place.mkdir()
+    for name in (MODEL, WEIGHTS):
+        (place / name).write_bytes((folder / name).read_bytes())
+    about = json.loads((place / MODEL).read_text())
+    if how == "no weights":
+        (place / WEIGHTS).unlink()
+    elif how == "truncated":
+        (place / WEIGHTS).write_bytes((place / WEIGHTS).read_bytes()[:-10])
+    elif how == "a pickle":
+        (place / WEIGHTS).write_bytes(b"\x80\x04cos\nsystem\n")
+    elif how == "half a file":
+        (place / MODEL).write_text(json.dumps(about)[:50])
+    elif how == "foreign":
+        (place / MODEL).write_text('{"architectures": ["BertModel"]}')
+    elif how == "another system":
+        (place / MODEL).write_text(json.dumps({**about, "system": "dpnr"}))
+    elif how == "a word too few":
+        (place / MODEL).write_text(json.dumps({**about, "words": about["words"][:-1]}))
+    elif how == "a wrong size":
+        (place / MODEL).write_text(json.dumps({**about, "latent": -1}))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("no weights", "weights.safetensors cannot be read"),
+        ("truncated", "damaged, or not the one that belongs"),
+        ("a pickle", "damaged, or not the one that belongs"),
+        ("half a file", "not a model's file, or was cut off"),
+        ("foreign", "its format is not"),
+        ("another system", "another system, 'dpnr', not adept"),
+        ("a word too few", "embedding.weight"),
+        ("a wrong size", "latent: Input should be"),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_refused(folder, tmp_path, how, said):
+    damaged(folder, tmp_path / "m", how)
+    with pytest.raises(InputError, match=said):
+        load(tmp_path / "m")
+
+
+def test_made_up_batches_are_texts():
+    words = Vocabulary.of(TEXTS)
+    numbers = words.numbers(TEXTS)
+    likely = np.cumsum(np.r_[np.zeros(SPECIAL), np.full(len(words.words), 1 / len(words.words))])
+    batch = made_up(numbers, 500, likely, np.random.default_rng(0))
+    ends = (batch == END).argmax(axis=1)
+    assert ((batch == END).sum(axis=1) == 1).all()
+    assert all(
+        (row[end + 1 :] == PAD).all() and (row[:end] >= SPECIAL).all() for row, end in zip(batch, ends, strict=True)
+    )
+    seen = set(map(tuple, numbers.tolist()))
+    strange = sum(tuple(row) not in seen for row in batch.tolist())
+    assert 100 < strange < 500  # most are made up, some are the texts themselves
+
+
+def test_likeness_is_the_mean_squared_cosine():
+    rng = np.random.default_rng(0)
+    vectors = torch.from_numpy(rng.normal(size=(7, 3)))
+    cosines = np.array(
+        [float(torch.cosine_similarity(a, b, dim=0)) for i, a in enumerate(vectors) for b in vectors[:i]]
+    )
+    assert float(likeness(vectors)) == pytest.approx((cosines**2).mean())
+
+
+def test_a_learner_starts_from_its_moments():
+    torch.manual_seed(0)
+    words = Vocabulary.of(TEXTS)
+    first = Learner(Autoencoder(Shape(len(words), **TINY)), words, TEXTS, [], PLAN)
+    first.learn()
+    second = Learner(first.network, words, TEXTS, [], PLAN)
+    second.go_on(1, first.moments())
+    assert second.moments().keys() == first.moments().keys()
+    assert all((array == first.moments()[name]).all() for name, array in second.moments().items())
+    assert second.step == 1

@@ -1,0 +1,74 @@
+"""Rewriting: whatever comes in, line n in is line n out, and what is promised is stated."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
+opendp = pytest.importorskip("opendp", reason="noise that is released needs the extra: pip install 'dpassay[release]'")
+
+from dpassay import InputError  # noqa: E402
+from dpassay.subject import describe  # noqa: E402
+from dpassay.text.release import MECHANISMS, Release  # noqa: E402
+from dpassay.text.rewriting import Rewriter, in_groups, lines_of  # noqa: E402
+
+ODD = ["", "   ", "🛫 à rome", "nul \0 byte", "word " * 10_000, "unknownword", "\x1b[2J", "line\x85sep\u2028here"]
+
+
+def rewriter(model, mechanism="l1", epsilon=5.0, **changes) -> Rewriter:
+    delta = 1e-6 if mechanism == "gaussian" else 0.0
+    return Rewriter(model, Release(mechanism, epsilon, delta, **{"dim": model.about.latent, "clip": 1.0, **changes}))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_every_line_comes_out_once_and_holds_known_words_only(model, mechanism):
+    private = rewriter(model, mechanism)
+    for written in (private.rewrite(ODD), private.sampled(ODD, np.random.default_rng(0))):
+        assert len(written) == len(ODD)
+        assert all("\n" not in line for line in written)
+        assert {word for line in written for word in line.split()} <= set(model.vocabulary.words)
+
+
+def test_little_noise_changes_little_and_much_noise_much(model, texts):
+    plain = model.texts(model.vectors(texts))
+    for mechanism in MECHANISMS:
+        quiet, loud = (rewriter(model, mechanism, e).sampled(texts, np.random.default_rng(0)) for e in (1e4, 0.1))
+        same, other = (np.mean([a == b for a, b in zip(plain, w, strict=True)]) for w in (quiet, loud))
+        assert same > 0.5 > 0.1 > other, mechanism
+
+
+def test_samples_follow_the_generator(model):
+    private = rewriter(model)
+    first, again, other = (private.sample("a flight", 20, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    assert first == again != other
+    assert len(first) == 20
+
+
+def test_what_is_promised_is_stated(model):
+    stated = rewriter(model, "gaussian", 3.0).statement()
+    assert stated["guarantee"]["epsilon"] <= 3.0
+    assert stated["guarantee"]["delta"] == 1e-6
+    assert stated["per"] == "utterance"
+    assert stated["model"]["sha256"] == model.about.sha256
+    published = rewriter(model, "adept-as-published", 1.0).statement()
+    assert published["true_epsilon"] == pytest.approx(4.0)  # sqrt(16) times the claimed one
+    assert published["holds"] is False
+
+
+def test_a_rewriter_says_what_it_is_and_fits_its_model(model):
+    assert describe(rewriter(model))["mechanism"] == "l1"
+    with pytest.raises(InputError, match="16 coordinates, the noise has 8"):
+        rewriter(model, dim=8)
+    with pytest.raises(InputError, match=r"clipped at 1\.0, the mechanism clips at 2\.0"):
+        rewriter(model, "sqrt-n", clip=2.0)
+    with pytest.raises(InputError, match="takes a text, got int"):
+        rewriter(model).sample(3, 1, np.random.default_rng(0))
+
+
+def test_lines_are_split_at_line_feeds_alone():
+    import io
+
+    content = "a\x0cb\x85c\n\r\n last\0".encode()
+    assert list(lines_of(io.BytesIO(content))) == ["a\x0cb\x85c", "", " last\0"]
+    with pytest.raises(InputError, match="here, line 2, is not UTF-8"):
+        list(lines_of([b"ok\n", b"\xff\n"], "here"))
+    assert [len(group) for group in in_groups(iter("x" * 1100))] == [512, 512, 76]
