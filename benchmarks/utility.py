@@ -1,0 +1,38 @@
+"""What rewritten text is good for, over mechanisms and ε: prints the command, the table and the time.
+
+`python benchmarks/utility.py MODEL [CORPUS] [--test FILE] [--limit N] [-e EPSILON ...] [--figure FILE]`. Without a
+corpus it takes the shipped one. Needs the `text` extra and a trained model's folder. No bar: it shows what comes out.
+"""
+
+import argparse
+import shlex
+import subprocess
+import sys
+import time
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?", default="model")
+    parser.add_argument("corpus", nargs="?", default="flights")
+    parser.add_argument("--test")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("-e", "--epsilon", type=float, action="append")
+    parser.add_argument("--figure")
+    parser.add_argument("--csv")
+    given = parser.parse_args()
+    options = ["--model", given.model, "--corpus", given.corpus]
+    for name in ("test", "limit", "figure", "csv"):
+        if getattr(given, name) is not None:
+            options += [f"--{name}", str(getattr(given, name))]
+    for epsilon in given.epsilon or (1, 10, 100, 1000):
+        options += ["--epsilon", f"{epsilon:g}"]
+    print(shlex.join(["dpassay", "utility", *options]), flush=True)
+    start = time.perf_counter()
+    run = subprocess.run([sys.executable, "-m", "dpassay", "utility", *options], check=False)
+    print(f"{time.perf_counter() - start:.0f} s in all")
+    raise SystemExit(run.returncode)
+
+
+if __name__ == "__main__":
+    main()
