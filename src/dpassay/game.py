@@ -254,7 +254,9 @@ def anytime(table: Table, game: Game, budget: int, alpha: float) -> Iterator[Gam
                 return
         epoch = game.epochs[-1]
         played = sum(t.runs for t in game.tallies)
-        size = min(max(16, played // 8), epoch.rows, epoch.length - epoch.tally.runs, budget - game.runs)
+        size = min(
+            max(8 * len(table.inputs), played // 8), epoch.rows, epoch.length - epoch.tally.runs, budget - game.runs
+        )
         if size <= 0:
             return
         one_task(table, game, size)

@@ -156,20 +156,20 @@ def train(
     tell(1, 5, "encoding after dropout")
     dropped = run(before, texts, rng)
     ways = {
-        "clean": clean,
-        "published": noise.run(dropped, rng),
-        "right": system.scaled().pipeline.stages[-1].run(dropped, rng),
+        "clean vectors": clean,
+        "published noise": noise.run(dropped, rng),
+        "right noise": system.scaled().pipeline.stages[-1].run(dropped, rng),
     }
     seen, asked = [labels[i] for i in order[:cut]], [labels[i] for i in order[cut:]]
-    report: dict[str, Any] = {"train": len(seen), "test": len(asked), "labels": len(set(seen))}
+    report: dict[str, Any] = {"texts": len(seen), "held_out": len(asked), "labels": len(set(seen))}
     fitted = {}
     for step, (way, vectors) in enumerate(ways.items(), start=2):
         tell(step, 5, f"fitting a classifier: {way}")
         fitted[way] = fit(vectors[order[:cut]], seen, seed)
-        report[way] = fitted[way].accuracy(vectors[order[cut:]], asked)
-    report["commonest"] = asked.count(Counter(seen).most_common(1)[0][0]) / len(asked)
+        report[f"accuracy_{way.replace(' ', '_')}"] = fitted[way].accuracy(vectors[order[cut:]], asked)
+    report["accuracy_commonest_label"] = asked.count(Counter(seen).most_common(1)[0][0]) / len(asked)
     tell(5, 5, "done")
-    return system, fitted["published"], report
+    return system, fitted["published noise"], report
 
 
 class _About(About):

@@ -1,10 +1,10 @@
 """The attack: which of M candidates was it, judging by the rewritten text alone?
 
 Whoever has the model can rewrite the candidates as often as he likes and look at the noisy vectors, too. From such
-rewritings he learns to guess the noisy vector that a text was written from: its words, and the vector that the model
-reads from it, are weighed by ridge regression. How likely each candidate is follows from the distance of its own
-vector to the guessed one, with the noise marginalised by these Monte Carlo draws. Nothing here needs to be right for
-an audit to be right: a bad attack only wins less.
+rewritings he learns to guess the noisy vector that a text was written from: by ridge regression on the vector that the
+model reads from the text, apart for short and long texts, since a long text tells more. How likely each candidate is
+follows from the distance of its own vector to the guessed one, with the noise marginalised by these Monte Carlo draws.
+Nothing here needs to be right for an audit to be right: a bad attack only wins less.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ Progress = Callable[[int, int, str], None]
 DRAWS = 400  # rewritings of each candidate to learn from
 LIKELIHOOD_DRAWS = 64  # noises for each candidate where the writer's likelihood is used
 CALIBRATION = 10_000  # of the rewritings, at most, on which probabilities are calibrated
+LENGTHS = (0.2, 0.4, 0.6, 0.8)  # quantiles of texts' lengths, between which they are treated alike
 RIDGE = 5.0
 AT_ONCE = 4096
 SHARPNESS = np.geomspace(0.01, 1000.0, 31)  # of the likelihood as a function of the distance, to choose from
@@ -43,6 +44,7 @@ class Reconstruction:
     rewriter: Rewriter
     candidates: tuple[str, ...]
     vectors: Floats
+    lengths: Floats  # at which texts are told apart into short and long
     weights: Floats
     sharpness: float
     offsets: Floats
@@ -61,7 +63,7 @@ class Reconstruction:
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
         """The logarithm of the probability of each candidate, if all were equally likely before."""
-        guessed = _times(_features(self.rewriter, texts), self.weights)
+        guessed = _times(_features(*_read(self.rewriter, texts), self.lengths), self.weights)
         logs = self.sharpness * _times(guessed, self.vectors.T) + self.offsets
         return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
 
@@ -98,19 +100,21 @@ def learn(
     rng = np.random.default_rng([seed, 0xADE])
     vectors = rewriter.release.bounded(rewriter.model.vectors(list(candidates)))
     who = rng.integers(0, len(candidates), draws)
-    features, seen = [], []
+    read, seen = [], []
     for start in range(0, draws, AT_ONCE):
         noisy = rewriter.release.sample(vectors[who[start : start + AT_ONCE]], rng)
-        features.append(_features(rewriter, rewriter.write(noisy)))
+        read.append(_read(rewriter, rewriter.write(noisy)))
         seen.append(_as_seen(rewriter, noisy))
         if progress is not None:
             progress(min(start + AT_ONCE, draws), draws, "learning to reconstruct")
-    table, target = np.concatenate(features), np.concatenate(seen)
+    reread, lengths = (np.concatenate(parts) for parts in zip(*read, strict=True))
+    edges = np.unique(np.quantile(lengths, LENGTHS))
+    table, target = _features(reread, lengths, edges), np.concatenate(seen)
     product = table.T @ table + RIDGE * np.eye(table.shape[1], dtype=np.float32)
     weights = np.linalg.solve(product.astype(np.float64), (table.T @ target).astype(np.float64))
     some = slice(0, CALIBRATION)
     sharpness, offsets = _calibrated(_times(_times(table[some], weights), vectors.T), who[some])
-    return Reconstruction(rewriter, tuple(candidates), vectors, weights, sharpness, offsets, draws)
+    return Reconstruction(rewriter, tuple(candidates), vectors, edges, weights, sharpness, offsets, draws)
 
 
 def _calibrated(nearness: Floats, who: NDArray[np.int64]) -> tuple[float, Floats]:
@@ -142,15 +146,21 @@ def _as_seen(rewriter: Rewriter, noisy: Floats) -> NDArray[np.float32]:
         return np.asarray(rewriter.model.network.seen(given).numpy())
 
 
-def _features(rewriter: Rewriter, texts: Sequence[str]) -> NDArray[np.float32]:
-    """For each text the vector that the model reads from it, which words it has, and a one."""
+def _read(rewriter: Rewriter, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The vector that the model reads from each text, and how many words the text has."""
     model = rewriter.model
     numbers = model.vocabulary.numbers(texts, model.network.shape.longest)
-    words = np.zeros((len(texts), len(model.vocabulary)), dtype=np.float32)
-    np.put_along_axis(words, numbers, 1.0, axis=1)
-    words[:, PAD] = 1.0
-    vectors = model.network.vectors(numbers) * np.float32(1.0 / rewriter.release.clip)
-    return np.concatenate([vectors, words], axis=1)
+    return model.network.vectors(numbers), (numbers != PAD).sum(axis=1) - 1
+
+
+def _features(vectors: NDArray[np.float32], lengths: NDArray[np.int64], edges: Floats) -> NDArray[np.float32]:
+    """The vectors and a one, in columns of their own for each range of lengths."""
+    place = np.searchsorted(edges, lengths)
+    table = np.zeros((len(vectors), len(edges) + 1, vectors.shape[1] + 1), dtype=np.float32)
+    rows = np.arange(len(vectors))
+    table[rows, place, :-1] = vectors
+    table[rows, place, -1] = 1.0
+    return table.reshape(len(vectors), -1)
 
 
 def _times(rows: NDArray[Any], matrix: NDArray[Any]) -> Floats:

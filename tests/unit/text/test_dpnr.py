@@ -188,11 +188,11 @@ def test_training_reports_what_the_noise_costs():
         utterances(500), letters(), epsilon=100, mu=0.1, seed=1, progress=lambda *step: told.append(step)
     )
     assert (system.epsilon, system.mu, system.scale, classifier.labels) == (100, 0.1, None, ("first", "second"))
-    assert (report["train"], report["test"], report["labels"]) == (400, 100, 2)
-    assert report["clean"] == 1.0
+    assert (report["texts"], report["held_out"], report["labels"]) == (400, 100, 2)
+    assert report["accuracy_clean_vectors"] == 1.0
     # Laplace noise of scale 1/100 hides nothing; a text is lost only with all of its words, 1 in 1,000
-    assert report["published"] >= 0.95
-    assert 0.4 <= report["commonest"] <= report["published"]
+    assert report["accuracy_published_noise"] >= 0.95
+    assert 0.4 <= report["accuracy_commonest_label"] <= report["accuracy_published_noise"]
     assert [step[:2] for step in told] == [(i, 5) for i in range(6)]
     json.dumps(report)
     again = train(utterances(500), letters(), epsilon=100, mu=0.1, seed=1)
