@@ -17,6 +17,7 @@ from dpassay.text.folder import system_of
 from dpassay.verdict import Verdict
 
 MOST_CANDIDATES = 100
+MOST_COMPARED = 200
 # Which mechanism, reading or variant of a model each claim is about.
 REWRITERS = {
     "adept": "adept-as-published",
@@ -147,8 +148,7 @@ def attacked(system: Running, texts: Sequence[str] | None, seed: int, progress: 
 
         pair = SENTENCES if texts is None else _pair(texts)
         return replace(system, inputs={"pairs": [pair]}, guesser=dropped(subject, *pair) if subject.mu else None)
-    found = list(dict.fromkeys(_texts(texts)))[:8]
-    return replace(system, inputs={"inputs": found})
+    return replace(system, inputs={"pairs": [_farthest(subject, list(dict.fromkeys(_texts(texts)))[:MOST_COMPARED])]})
 
 
 def _texts(texts: Sequence[str] | None) -> list[str]:
@@ -157,6 +157,18 @@ def _texts(texts: Sequence[str] | None) -> list[str]:
     from dpassay.text.flights import flights
 
     return [utterance.text for utterance in flights(1000)]
+
+
+def _farthest(subject: Any, texts: list[str]) -> tuple[str, str]:
+    """The two texts whose vectors are farthest from each other in l1."""
+    import numpy as np
+
+    if len(texts) < 2:
+        raise InputError(f"it takes 2 different texts or more to tell apart, got {len(texts)}")
+    vectors = subject.encoder.encode(texts)
+    gaps = np.abs(vectors[:, None] - vectors).sum(axis=2)
+    first, second = divmod(int(gaps.argmax()), len(texts))
+    return texts[first], texts[second]
 
 
 def _pair(texts: Sequence[str]) -> tuple[str, str]:

@@ -1,0 +1,398 @@
+"""DPText as it was published, for real: an autoencoder, noise on its vectors, a task, and an adversary in training.
+
+The vector of a text lies in [0, 1]^n and gets noise of scale n/ε. An attribute of the speaker is to be hidden: the
+encoder learns against a discriminator that guesses it. ε is learnt with the weights, from the private data, by the
+gradient through the noise. What is claimed and what is true of it is in the registry, as the claims dptext-*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_
+
+from dpassay.enclosure import middle
+from dpassay.errors import InputError
+from dpassay.law import Laplace, Law
+from dpassay.noise import Additive, one_sided
+from dpassay.pipeline import Pipeline
+from dpassay.region import check_positive
+from dpassay.stages import Clamp, Encode
+from dpassay.text.autoencoder import Autoencoder, Shape, shifted
+from dpassay.text.classifier import fit
+from dpassay.text.corpus import Utterance, split
+from dpassay.text.encoders import Encoder, Remembering
+from dpassay.text.folder import WEIGHTS, About, read_folder, write_folder
+from dpassay.text.training import TOGETHER, Plan, Progress
+from dpassay.text.words import PAD, Vocabulary, tokenise
+
+Reading = Literal["zero", "resampled", "nan", "right"]
+READINGS: tuple[Reading, ...] = get_args(Reading)  # of the published formula, and the right one
+PUBLISHED = {"zero": ("0.5", 0), "resampled": (0, 0), "nan": (0, "0.5")}  # how often there is no noise, and NaN
+SHARES = (0.8, 0.2)  # of the utterances: to learn from, and to measure on
+BEYOND = 1e9  # a radius that nothing is clipped to: a sigmoid bounds these vectors
+BATCH, LEARNING_RATE = 32, 5e-3
+START = 1.0  # where a learnt ε starts
+COPIES = 8  # noisy vectors of each text that the attacker makes to learn from: it has the model
+
+Floats = NDArray[np.float64]
+
+
+def standard_noise(uniform: Tensor, reading: str) -> Tensor:
+    """The noise of scale 1 for v drawn uniformly from (0, 1), by −sgn(v)·ln(1 − 2|v|): NaN where v is above ½.
+
+    A NaN is left, made 0, or drawn again, which is to draw v from (0, ½). Right is v − ½ in place of v.
+
+    >>> v = torch.tensor([0.25, 0.75])
+    >>> for reading in READINGS:
+    ...     print(reading, standard_noise(v, reading).tolist())
+    zero [0.693..., 0.0]
+    resampled [0.287..., 1.386...]
+    nan [0.693..., nan]
+    right [-0.693..., 0.693...]
+    """
+    v = {"resampled": uniform / 2, "right": uniform - 0.5}.get(reading, uniform)
+    noise = -torch.sign(v) * torch.log(1 - 2 * v.abs())
+    return noise.nan_to_num(0.0) if reading == "zero" else noise
+
+
+def seen(vectors: Tensor) -> Tensor:
+    """What the networks behind the noise see: the middle as 0, and 0 again for what is far out, or lost (NaN).
+
+    >>> seen(torch.tensor([0.0, 0.5, 1.0, 100.0, torch.nan]))
+    tensor([-1.0000,  0.0000,  1.0000,  0.0100,  0.0000])
+    """
+    around = 2 * vectors.masked_fill(vectors.isnan(), 0.5) - 1
+    return 2 * around / (1 + around.square())
+
+
+class Network(Autoencoder):
+    """The autoencoder, with vectors in [0, 1]^n, the classifier for the task, and the discriminator.
+
+    >>> network = Network(Shape(words=10, latent=3, hidden=8, embedding=4, clip=BEYOND), labels=2, attributes=2)
+    >>> bool((network.encode(torch.tensor([[4, 5, 1]])) - 0.5).abs().max() < 0.5)
+    True
+    """
+
+    def __init__(self, shape: Shape, labels: int, attributes: int) -> None:
+        super().__init__(shape)
+        self.task, self.discriminator = (
+            nn.Sequential(nn.Linear(shape.latent, shape.hidden), nn.ReLU(), nn.Linear(shape.hidden, classes))
+            for classes in (labels, attributes)
+        )
+
+    def encode(self, numbers: Tensor) -> Tensor:
+        """The vector of each row, by a sigmoid."""
+        return torch.sigmoid(super().encode(numbers))
+
+    @torch.no_grad()
+    def vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of many rows."""
+        return np.asarray(torch.sigmoid(torch.from_numpy(super().vectors(numbers))).numpy())
+
+    def _begin(self, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        view = seen(latents)
+        state, memory = self.to_state(view).chunk(2, dim=1)
+        return view, torch.tanh(state), memory
+
+
+class Reader(Remembering):
+    """A trained network with its words: texts become vectors, and noisy vectors become labels and texts."""
+
+    def __init__(self, network: Network, words: Vocabulary, labels: Sequence[str], attributes: Sequence[str]) -> None:
+        super().__init__("dptext", network.shape.latent, self._read)
+        self.network, self.vocabulary = network.eval(), words
+        self.labels, self.attributes = tuple(labels), tuple(attributes)
+
+    def _read(self, texts: list[str]) -> NDArray[np.float32]:
+        return self.network.vectors(self.vocabulary.numbers(texts, self.network.shape.longest))
+
+    @torch.no_grad()
+    def predict(self, vectors: Floats) -> list[str]:
+        """The label that the task's classifier gives each vector."""
+        scores = self.network.task(seen(torch.from_numpy(vectors.astype(np.float32))))
+        return [self.labels[i] for i in scores.argmax(dim=1).tolist()]
+
+    def texts(self, vectors: Floats) -> list[str]:
+        """What the decoder writes for each vector."""
+        return self.vocabulary.texts(self.network.rows(vectors))
+
+
+@dataclass(frozen=True, slots=True)
+class Dptext:
+    """The system: the vector of a text, each coordinate in [0, 1], gets noise of scale n/ε in one reading.
+
+    It is a mechanism, its law is known, and its pipeline is that of the registry's claim.
+
+    >>> class Letters:
+    ...     name, dim = "letters", 2
+    ...     def encode(self, texts):
+    ...         return np.array([[text.count(letter) / len(text) for letter in "ab"] for text in texts])
+    >>> for reading in READINGS:
+    ...     print(Dptext(Letters(), epsilon=4, reading=reading).pipeline)
+    encode | clamp(0, 1) | onesided(0.5, 0.5, 0)
+    encode | clamp(0, 1) | onesided(0.5)
+    encode | clamp(0, 1) | onesided(0.5, 0, 0.5)
+    encode | clamp(0, 1) | laplace(0.5)
+    >>> system = Dptext(Letters(), epsilon=4)
+    >>> system.sample("abba", 5, np.random.default_rng(0)).shape, system.law("abba").centre.tolist()
+    ((5, 2), [0.5, 0.5])
+    """
+
+    encoder: Encoder
+    epsilon: float
+    reading: Reading = "zero"
+    learnt: bool = False  # whether ε was learnt from the texts, and so is no promise at all
+    pipeline: Pipeline = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        epsilon, reading = check_positive(self.epsilon, "epsilon"), _reading(self.reading)
+        scale = self.dim / epsilon
+        noise = Additive(Laplace(scale)) if reading == "right" else one_sided(scale, *PUBLISHED[reading])
+        object.__setattr__(self, "epsilon", middle(epsilon))
+        stages = (Encode(self.dim, self.encoder.encode), Clamp(0, 1), noise)
+        object.__setattr__(self, "pipeline", Pipeline(stages, self.dim))
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates a text becomes: n."""
+        return self.encoder.dim
+
+    def sample(self, x: str, n: int, rng: np.random.Generator) -> Floats:
+        """Draw n noisy vectors of a text, one a row. With the reading `nan`, coordinates that are lost are NaN."""
+        return np.asarray(self.pipeline.sample(_checked(x), n, rng))
+
+    def law(self, x: str) -> Law:
+        """The exact law of the noisy vector."""
+        return self.pipeline.law(_checked(x))
+
+    def release(self, texts: Sequence[str], rng: np.random.Generator) -> Floats:
+        """One noisy vector of each text."""
+        return np.asarray(self.pipeline.run([_checked(text) for text in texts], rng))
+
+
+def train(
+    utterances: Sequence[Utterance],
+    reading: Reading = "zero",
+    dim: int = 16,
+    epsilon: float | None = None,
+    *,
+    steps: int = 600,
+    seed: int = 0,
+    hidden: int = 64,
+    embedding: int = 32,
+    adversary: float = 1.0,
+    progress: Progress | None = None,
+) -> tuple[Dptext, dict[str, Any]]:
+    """Teach the system, and measure on held-out utterances what it keeps of the task and of the private attribute.
+
+    Without an `epsilon` it is learnt, starting at 1. `adversary` is how much it counts that the discriminator fails.
+    Nothing here protects the utterances that are learnt from: the weights are not private, and nor is a learnt ε.
+    """
+    plan = Plan(steps, BATCH, LEARNING_RATE, seed)
+    fixed = None if epsilon is None else middle(check_positive(epsilon, "epsilon"))
+    for name, size in (("dim", dim), ("hidden", hidden), ("embedding", embedding)):
+        if not 1 <= size <= 10**4:
+            raise InputError(f"{name} must be a whole number from 1 to 10000, got {size}")
+    if len(utterances) < 5 or not all(u.label and u.attribute for u in utterances):
+        wanted = "5 utterances or more, each with a label and a private attribute"
+        raise InputError(f"DPText needs {wanted}; got {len(utterances)}")
+    known, asked = split(utterances, seed, SHARES)
+    words = Vocabulary.of(u.text for u in known)
+    labels, attributes = (sorted({getattr(u, name) for u in known}) for name in ("label", "attribute"))
+    if len(attributes) < 2:
+        raise InputError(f"there is nothing to hide: all speakers have the same attribute, {attributes[0]!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        shape = Shape(words=len(words), latent=dim, hidden=hidden, embedding=embedding, clip=BEYOND)
+        network = Network(shape, len(labels), len(attributes))
+    lesson = _Lesson(
+        words.numbers([u.text for u in known]),
+        torch.tensor([labels.index(u.label) for u in known]),
+        torch.tensor([attributes.index(u.attribute) for u in known]),
+        _reading(reading),
+        adversary,
+    )
+    reached = _teach(network, lesson, plan, fixed, progress)
+    system = Dptext(Reader(network, words, labels, attributes), reached, reading, learnt=fixed is None)
+    return system, report(system, known, asked, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """What is learnt from, and what for."""
+
+    numbers: NDArray[np.int64]
+    labels: Tensor
+    attributes: Tensor
+    reading: Reading
+    adversary: float
+
+    def batch(self, size: int, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Texts of like length, so that little is padding: of many at random, by length, one part."""
+        pool = rng.integers(0, len(self.numbers), TOGETHER * size)
+        lengths = (self.numbers[pool] != PAD).sum(axis=1)
+        start = size * int(rng.integers(0, TOGETHER))
+        some = pool[np.argsort(lengths, kind="stable")][start : start + size]
+        rows = self.numbers[some]
+        return torch.from_numpy(rows[:, (rows != PAD).any(axis=0)]), self.labels[some], self.attributes[some]
+
+
+def _teach(network: Network, lesson: _Lesson, plan: Plan, fixed: float | None, progress: Progress | None) -> float:
+    """Min-max: the discriminator learns to guess the attribute, all others to do their work and to make it fail."""
+    log_epsilon = torch.tensor(np.log(START if fixed is None else fixed), requires_grad=fixed is None)
+    against = list(network.discriminator.parameters())
+    others = [p for name, p in network.named_parameters() if not name.startswith("discriminator.")]
+    optimisers = torch.optim.Adam(against), torch.optim.Adam([*others, log_epsilon])
+    rng = np.random.default_rng([plan.seed, 2])
+    for step in range(plan.steps):
+        numbers, labels, attributes = lesson.batch(plan.batch, rng)
+        vectors = network.encode(numbers)
+        uniform = (rng.integers(0, 2**23, (*vectors.shape,)) + 0.5) / 2**23  # never 0, ½ or 1: ln 0 is infinite
+        noise = standard_noise(torch.from_numpy(uniform.astype(np.float32)), lesson.reading)
+        moved = vectors + noise.nan_to_num(0.0) * network.shape.latent / log_epsilon.exp()
+        noisy = moved.masked_fill(noise.isnan(), torch.nan)
+        guess = cross_entropy(network.discriminator(seen(noisy.detach())), attributes)
+        _step(optimisers[0], guess, against, plan.rate(step))
+        scores = network.logits(noisy, shifted(numbers))
+        written = cross_entropy(scores.transpose(1, 2), numbers, ignore_index=PAD)
+        task = cross_entropy(network.task(seen(noisy)), labels)
+        hidden = cross_entropy(network.discriminator(seen(noisy)), attributes)
+        _step(optimisers[1], written + task - lesson.adversary * hidden, others, plan.rate(step))
+        if progress is not None:
+            progress(step + 1, plan.steps, f"task {task.item():.2f}, epsilon {log_epsilon.exp().item():.3g}")
+    return log_epsilon.exp().item() if fixed is None else fixed
+
+
+def _step(optimiser: torch.optim.Adam, loss: Tensor, parameters: list[nn.Parameter], rate: float) -> None:
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    clip_grad_norm_(parameters, 1.0)
+    optimiser.step()
+
+
+def sightings(vectors: Floats) -> Floats:
+    """What the attacker makes of noisy vectors: each coordinate cut to [0, 1], and again if it was there before.
+
+    The first is all that counts under right noise; the second is a coordinate that likely got none. NaN says nothing.
+
+    >>> sightings(np.array([[0.9, 7.0, np.nan]])).round(1).tolist()
+    [[0.4, 0.5, 0.0, 0.4, 0.0, 0.0]]
+    """
+    around = np.where(np.isnan(vectors), 0.0, vectors - 0.5)
+    return np.hstack([around.clip(-0.5, 0.5), np.where(abs(around) <= 0.5, around, 0.0)])
+
+
+def report(system: Dptext, known: Sequence[Utterance], asked: Sequence[Utterance], seed: int = 0) -> dict[str, Any]:
+    """How often the task, the words and the private attribute come back from noisy vectors of held-out utterances.
+
+    With `clean_` before it: without noise; with `commonest_`: by always naming the commonest. The attacker is fitted
+    after the system was taught, to vectors that it makes of utterances it knows.
+    """
+    reader, rng = system.encoder, np.random.default_rng([seed, 3])
+    assert isinstance(reader, Reader)
+    texts, labels, attributes = ([getattr(u, name) for u in asked] for name in ("text", "label", "attribute"))
+    copies = [u for u in known for _ in range(COPIES)]
+    said, truth = ([getattr(u, name) for u in copies] for name in ("text", "attribute"))
+    found: dict[str, Any] = {name: getattr(system, name) for name in ("reading", "epsilon", "learnt", "dim")}
+    found |= {"train": len(known), "test": len(asked)}
+    for way in ("", "clean_"):
+        made, got = (reader.encode(some) if way else system.release(some, rng) for some in (said, texts))
+        right = [guess == label for guess, label in zip(reader.predict(got), labels, strict=True)]
+        attacker = fit(sightings(made), truth, seed).accuracy(sightings(got), attributes)
+        tokens = returned(texts, reader.texts(got))
+        found |= {f"{way}task": sum(right) / len(right), f"{way}attacker": attacker, f"{way}tokens": tokens}
+    label, attribute = Counter(u.label for u in known).most_common(1)[0][0], Counter(truth).most_common(1)[0][0]
+    found["commonest_task"] = labels.count(label) / len(asked)
+    found["commonest_attacker"] = attributes.count(attribute) / len(asked)
+    return found
+
+
+def returned(texts: Sequence[str], written: Sequence[str]) -> float:
+    """The share of words that come back at their own place.
+
+    >>> returned(["fly to rome", "to oslo"], ["fly me rome", "to"])
+    0.6
+    """
+    pairs = zip(texts, written, strict=True)
+    same = sum(word == other for a, b in pairs for word, other in zip(tokenise(a), tokenise(b), strict=False))
+    return same / max(1, sum(len(tokenise(text)) for text in texts))
+
+
+class _About(About):
+    system: Literal["dptext"] = "dptext"
+    reading: Reading
+    epsilon: float = Field(gt=0)
+    learnt: bool
+    words: list[str] = Field(min_length=1, max_length=10**6)
+    labels: list[str] = Field(min_length=1, max_length=10**5)
+    attributes: list[str] = Field(min_length=1, max_length=10**5)
+    dim: int = Field(ge=1, le=10**4)
+    hidden: int = Field(ge=1, le=10**4)
+    embedding: int = Field(ge=1, le=10**4)
+
+
+def save(system: Dptext, folder: str | Path) -> None:
+    """Write a trained system to a folder, which is made: model.json and weights.safetensors."""
+    reader = system.encoder
+    if not isinstance(reader, Reader):
+        raise InputError(f"only a system that was trained can be saved, not one with the encoder {reader.name!r}")
+    shape = reader.network.shape
+    about = _About(
+        reading=system.reading,
+        epsilon=system.epsilon,
+        learnt=system.learnt,
+        words=list(reader.vocabulary.words),
+        labels=list(reader.labels),
+        attributes=list(reader.attributes),
+        dim=shape.latent,
+        hidden=shape.hidden,
+        embedding=shape.embedding,
+    )
+    arrays = {name: tensor.detach().numpy() for name, tensor in reader.network.state_dict().items()}
+    write_folder(Path(folder), about, arrays)
+
+
+def load(folder: str | Path) -> Dptext:
+    """Read what `save` wrote; nothing in it is run.
+
+    >>> load("no/such/folder")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: no/such/folder/model.json cannot be read: No such file or directory; ...
+    """
+    about, arrays = read_folder(Path(folder), _About)
+    words = Vocabulary(tuple(about.words))
+    shape = Shape(len(words), about.dim, about.hidden, about.embedding, BEYOND)
+    with torch.device("meta"):  # nothing is drawn for weights that are about to be replaced
+        network = Network(shape, len(about.labels), len(about.attributes))
+    try:
+        network.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in arrays.items()}, assign=True)
+    except RuntimeError as error:
+        said = str(error).splitlines()[-1].strip()
+        raise InputError(f"{Path(folder, WEIGHTS)} is of another network: {said}; train it again"[:300]) from None
+    return Dptext(Reader(network, words, about.labels, about.attributes), about.epsilon, about.reading, about.learnt)
+
+
+def _reading(name: Any) -> Reading:
+    if name not in READINGS:
+        raise InputError(f"unknown reading {name!r}; there are {', '.join(READINGS)}")
+    return READINGS[READINGS.index(name)]
+
+
+def _checked(text: Any) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"DPText takes a text, got {type(text).__name__}")
+    return text
