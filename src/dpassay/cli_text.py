@@ -108,7 +108,8 @@ def train(
         print(f"{system} trained on {source}, kept in {out}")
         for name, value in found.items():
             if isinstance(value, int | float):
-                print(f"  {name.replace('_', ' ')}: {value:.4g}")
+                shown = ("no", "yes")[value] if isinstance(value, bool) else f"{value:.4g}"
+                print(f"  {name.replace('_', ' ')}: {shown}")
 
 
 def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:

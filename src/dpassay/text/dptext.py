@@ -307,7 +307,7 @@ def report(system: Dptext, known: Sequence[Utterance], asked: Sequence[Utterance
     copies = [u for u in known for _ in range(COPIES)]
     said, truth = ([getattr(u, name) for u in copies] for name in ("text", "attribute"))
     found: dict[str, Any] = {name: getattr(system, name) for name in ("reading", "epsilon", "learnt", "dim")}
-    found |= {"train": len(known), "test": len(asked)}
+    found |= {"texts": len(known), "held_out": len(asked)}
     for way in ("", "clean_"):
         made, got = (reader.encode(some) if way else system.release(some, rng) for some in (said, texts))
         right = [guess == label for guess, label in zip(reader.predict(got), labels, strict=True)]

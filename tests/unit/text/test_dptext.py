@@ -144,8 +144,8 @@ def test_the_gradient_through_the_noise_reaches_epsilon(trained, reading):
 def test_the_report_says_what_is_left_of_what(trained):
     for reading, (system, report) in trained.items():
         assert (report["reading"], report["dim"], report["learnt"]) == (reading, 4, reading != "right")
-        assert (report["train"], report["test"], system.dim) == (48, 12, 4)
-        shares = set(report) - {"reading", "epsilon", "learnt", "dim", "train", "test"}
+        assert (report["texts"], report["held_out"], system.dim) == (48, 12, 4)
+        shares = set(report) - {"reading", "epsilon", "learnt", "dim", "texts", "held_out"}
         assert shares == {
             *(f"{way}{what}" for way in ("", "clean_", "commonest_") for what in ("task", "attacker")),
             "tokens",
