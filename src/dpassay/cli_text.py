@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,20 @@ ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="Of the guara
 MechanismName = Annotated[str, typer.Option(help="gaussian, l1, sqrt-n, adept-as-published, or none (no privacy).")]
 
 
+# What an option is where it is not given, and which systems it is for.
+OWN_OPTIONS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "latent": (None, ("adept", "dptext")),
+    "clip": (1.0, ("adept",)),
+    "steps": (None, ("adept", "dptext")),
+    "batch": (None, ("adept",)),
+    "epsilon": (None, ("dptext", "dpnr")),
+    "mu": (0.5, ("dpnr",)),
+    "encoder": ("minilm", ("dpnr",)),
+    "reading": ("zero", ("dptext",)),
+    "device": ("cpu", ("adept",)),
+}
+
+
 def corpus(
     out: Annotated[Path, typer.Option(help="The file to write: .csv or .jsonl.")],
     source: Annotated[str, typer.Option("--corpus", help="What to read; see 'dpassay train --help'.")] = "flights",
@@ -47,6 +62,8 @@ def corpus(
     from dpassay.text.flights import flights
 
     check_writable(out)
+    if out.exists():
+        raise InputError(f"{out} is there already; give another file")
     if lines is not None and lines < 2:
         raise InputError(f"a corpus needs 2 utterances or more, got {lines}")
     found = flights(lines or 5000, seed) if source == "flights" else read_corpus(source)[:lines]
@@ -93,6 +110,9 @@ def train(
     }  # fmt: skip
     if epsilon is not None and not 0 < epsilon < float("inf"):
         raise InputError(f"epsilon must be a positive number, got {epsilon:g}")
+    for name, (usual, systems) in OWN_OPTIONS.items():
+        if options[name] != usual and system not in systems:
+            raise InputError(f"--{name} says nothing about {system}: it is for {' and '.join(systems)}")
     if resume and system != "adept":
         raise InputError(f"only adept can go on after an interruption; train {system} again, it is quick")
     if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -119,7 +139,8 @@ def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) 
 
     learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
     usual = (5000, 128) if given["device"] == "cuda" else (1200, 64)
-    plan = Plan(given["steps"] or usual[0], given["batch"] or usual[1], seed=given["seed"])
+    steps, batch = (usual[i] if given[name] is None else given[name] for i, name in enumerate(("steps", "batch")))
+    plan = Plan(steps, batch, seed=given["seed"])
     try:
         with progress_bar(plan.steps) as bar:
             model = teach(
@@ -127,7 +148,7 @@ def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) 
                 [u.text for u in held_out],
                 out,
                 plan,
-                latent=given["latent"] or 64,
+                latent=64 if given["latent"] is None else given["latent"],
                 clip=given["clip"],
                 device=given["device"],
                 resume=given["resume"],
@@ -197,20 +218,34 @@ def rewrite(
         from dpassay.text.rewriting import WHY_NOT
 
         raise InputError(WHY_NOT)
-    if resume and (out is None or not out.exists()):
-        raise InputError("--resume needs --out FILE, the file of the rewriting to go on with")
+    if resume and (out is None or not out.is_file()):
+        where = "--resume needs --out FILE" if out is None else f"there is no file {out}"
+        raise InputError(f"{where}: say which rewriting to go on with")
     if out is not None and out.exists() and not resume:
         raise InputError(f"{out} is there already: go on with it by --resume, or write to another file")
     statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
-    check_writable(out, statement)
+    _check_files(source, out, statement)
     needs("torch", "text")
     work, stated = _rewriter(model, mechanism, epsilon, delta, device)
+    stated["input"] = "standard input" if source is None else source.name  # no more: its fingerprint would be a leak
     done = _behind(out, statement, stated) if resume and out is not None else 0
+    if out is None and statement is None:
+        print(f"guarantee: {stated['guarantee']}, per utterance, between any two utterances", file=sys.stderr)
     if statement is not None and not resume:
         from dpassay.writing import write_whole
 
         write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
     _rewrite_lines(work, source, out, done)
+
+
+def _check_files(source: Path | None, out: Path | None, statement: Path | None) -> None:
+    """Find out before anything is written whether the input is there, and that nothing is written over it."""
+    check_writable(out, statement)
+    if source is not None and (source.is_dir() or not os.access(source, os.R_OK)):
+        raise InputError(f"cannot read {source}: give a file of utterances, a line each")
+    places = [path.resolve() for path in (source, out, statement) if path is not None]
+    if len(set(places)) < len(places):
+        raise InputError("--in, --out and --statement must be different files: one would be written over another")
 
 
 def _rewriter(
@@ -226,7 +261,10 @@ def _rewriter(
             raise InputError("without noise there is no epsilon: leave --epsilon and --delta out")
         loaded = load(model, device)
         promised = {"schema": "dpassay/rewriting/1", "mechanism": "none", "guarantee": "none: no noise was added"}
-        return (lambda lines: loaded.texts(loaded.vectors(lines))), {**promised, "model": loaded.about.sha256}
+        return (lambda lines: loaded.texts(loaded.vectors(lines))), {
+            **promised,
+            "model": {"sha256": loaded.about.sha256},
+        }
     if epsilon is None:
         raise InputError("say which epsilon the output is to have: --epsilon 50")
     loaded = load(model, device)
@@ -271,7 +309,9 @@ def _rewrite_lines(work: Any, source: Path | None, out: Path | None, done: int) 
                 read += len(line)
                 yield line
 
-        lines = islice(lines_of(counted(), str(source or "the input")), done, None)
+        lines = lines_of(counted(), str(source or "the input"))
+        if done and len(list(islice(lines, done))) < done:
+            raise InputError(f"the input has fewer lines than {out}: it is not the one that was being rewritten")
         try:
             for group in in_groups(lines):
                 target.write("".join(f"{line}\n" for line in work(group)).encode("utf-8"))
@@ -293,7 +333,7 @@ def reconstruct(
     candidates: Annotated[Path, typer.Option(help="A file of utterances that it may have been, a line each.")],
     epsilon: ReleaseEpsilon = None,
     delta: ReleaseDelta = 0.0,
-    mechanism: MechanismName = "adept-as-published",
+    mechanism: Annotated[str, typer.Option(help="gaussian, l1, sqrt-n or adept-as-published.")] = "adept-as-published",
     draws: Annotated[int | None, typer.Option(help="Rewritings to learn from. Default: 400 of each.")] = None,
     most: Annotated[int, typer.Option(help="How many candidates are shown.")] = 10,
     seed: Seed = 0,
@@ -307,6 +347,8 @@ def reconstruct(
     """
     if epsilon is None:
         raise InputError("say which epsilon the text was rewritten with: --epsilon 100")
+    if most < 1:
+        raise InputError(f"--most must be 1 or more, got {most}")
     needs("torch", "text")
     from dpassay.cli_audit import read_inputs
     from dpassay.systems import rewriter
@@ -322,13 +364,13 @@ def reconstruct(
     if as_json:
         print_json(rows)
         return
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     from dpassay.errors import harmless
 
     table = Table("probability", "writer's log-likelihood", "candidate", box=None, header_style="bold")
     for row in rows:
         likely = f"{2.718281828459045 ** row['log_probability']:.3%}"
-        table.add_row(likely, f"{row['log_likelihood']:.1f}", escape(harmless(str(row["candidate"]))))
+        table.add_row(likely, f"{row['log_likelihood']:.1f}", Text(harmless(str(row["candidate"]))))
     print_rich(table)

@@ -72,6 +72,8 @@ def _subject(journal: Journal, mechanism: Any) -> Mechanism:
     if mechanism is None:
         if asked.get("kind") != "pipeline":
             options = {"command": "--command", "url": "--url", "path": "--python"}
+            if asked.get("kind") == "model":
+                raise InputError("the audit was of a trained model; give its folder again: --model DIR")
             named = next((f"{option} {shlex.quote(asked[key])}" for key, option in options.items() if key in asked), "")
             how = f"give it again: {named}" if named else "give it again: dpassay.replaying.replay(file, mechanism)"
             raise InputError(f"the audit was of something that this file must not start by itself; {how}")
@@ -81,7 +83,10 @@ def _subject(journal: Journal, mechanism: Any) -> Mechanism:
             raise InputError(f"the file names a pipeline that cannot be read: {error}") from None
     found = as_mechanism(mechanism)
     if describe(found) != asked:
-        raise InputError(f"the audit was of {asked}, not of {describe(found)}")
+        given = describe(found)
+        odd = [key for key in {**asked, **given} if asked.get(key) != given.get(key)]
+        was, now = ({key: str(told.get(key))[:80] for key in odd} for told in (asked, given))
+        raise InputError(f"the audit was of something else: {was}, not {now}")
     return found
 
 

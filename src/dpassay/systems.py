@@ -27,6 +27,7 @@ REWRITERS = {
 }
 READINGS = {"dptext-zero": "zero", "dptext-resampled": "resampled", "dptext-nan": "nan", "dptext-corrected": "right"}
 EMBEDDINGS = ("dpnr", "dpnr-element", "dpnr-dropout", "dpnr-scaled", "dpnr-corrected", "dpnr-dropout-fixed")
+SETTABLE = {"epsilon", "delta", "e", "mu"}  # what a claim about a model may be given; all else the model fixes
 SENTENCES = ("book a flight to rome", "book a flight to boston")
 
 
@@ -59,7 +60,7 @@ def check_model(
     exact = check(asked)
     if not runs:
         return exact
-    system = attacked(system, texts, seed, progress)
+    system = attacked(system, texts, seed, progress, draws=max(1000, 2 * runs))
     promise = exact.guarantee
     sampled = audit(
         system.subject,
@@ -84,7 +85,12 @@ def opened(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
         raise InputError(f"{name} is no claim about a system that can be trained; there are {known}")
     if wanted != kind:
         raise InputError(f"{name} is a claim about {wanted}; {folder} is a model of {kind}")
-    return OPENERS[kind](claim, folder, changes)
+    system = OPENERS[kind](claim, folder, changes)
+    for given in changes.keys() - SETTABLE:
+        if str(changes[given]) != str(system.parameters.get(given)):
+            what = f"{given}, {system.parameters[given]}" if given in system.parameters else f"{given}, or runs without"
+            raise InputError(f"{folder} has its own {what}: leave {given} out, or train another model")
+    return system
 
 
 def rewriter(folder: Path, mechanism: str, epsilon: Any, delta: Any) -> Any:
@@ -132,27 +138,36 @@ CLAIMS = {"adept": tuple(REWRITERS), "dptext": tuple(READINGS), "dpnr": EMBEDDIN
 OPENERS = {"adept": _adept, "dptext": _dptext, "dpnr": _dpnr}
 
 
-def attacked(system: Running, texts: Sequence[str] | None, seed: int, progress: Progress | None) -> Running:
+def attacked(
+    system: Running,
+    texts: Sequence[str] | None,
+    seed: int,
+    progress: Progress | None,
+    draws: int | None = None,
+) -> Running:
     """The same system with inputs to tell apart and the best guesser that is known for it."""
     from dataclasses import replace
 
     subject = system.subject
     if hasattr(subject, "release") and hasattr(subject, "model"):
-        from dpassay.text.reconstruction import far_apart, learn
+        from dpassay.text.reconstruction import DRAWS, far_apart, learn
 
         candidates = far_apart(subject, _texts(texts), MOST_CANDIDATES)
-        guesser = learn(subject, candidates, seed=seed, progress=progress)
+        draws = None if draws is None else min(draws, DRAWS * len(candidates))
+        guesser = learn(subject, candidates, draws, seed, progress)
         return replace(system, inputs={"candidates": candidates}, guesser=guesser)
     if hasattr(subject, "encoder") and hasattr(subject, "mu"):
         from dpassay.text.dpnr import guesser as dropped
 
-        pair = SENTENCES if texts is None else _pair(texts)
+        pair = SENTENCES if texts is None else _pair(_texts(texts))
         return replace(system, inputs={"pairs": [pair]}, guesser=dropped(subject, *pair) if subject.mu else None)
     return replace(system, inputs={"pairs": [_farthest(subject, list(dict.fromkeys(_texts(texts)))[:MOST_COMPARED])]})
 
 
 def _texts(texts: Sequence[str] | None) -> list[str]:
     if texts is not None:
+        if odd := [text for text in texts if not isinstance(text, str)]:
+            raise InputError(f"a text system takes texts, got {odd[0]!r}"[:200])
         return list(texts)
     from dpassay.text.flights import flights
 
@@ -191,9 +206,13 @@ def of_audit(file: Path, folder: Path) -> tuple[Any, Callable[[list[Any]], Any] 
 
     journal = load(file)
     asked, record = journal.asked.subject, journal.witness or journal.main
-    if asked.get("kind") != "model" or record is None:
+    if asked.get("kind") != "model" or record is None or journal.main is None:
         raise InputError(f"{file} is no audit of a model; leave --model out")
-    subject = rewriter(folder, asked["mechanism"], float(asked["epsilon"]), float(asked["delta"]))
+    try:
+        subject = rewriter(folder, *(asked[name] for name in ("mechanism", "epsilon", "delta")))
+    except KeyError as missing:
+        raise InputError(f"{file} is damaged: it does not say which {missing} the model was audited with") from None
     if len(record.inputs) == 2 and not any(e.rule.guesser.get("kind") == "Own" for e in record.epochs):
         return subject, None
-    return subject, learn(subject, [str(text) for text in record.inputs], seed=journal.asked.seed)
+    # Also a smaller pair was told apart by what was learnt for the first one.
+    return subject, learn(subject, [str(text) for text in journal.main.inputs], seed=journal.asked.seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -15,10 +14,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpassay.errors import InputError
-from dpassay.text.autoencoder import Autoencoder, Shape
+from dpassay.text.autoencoder import BATCH, Autoencoder, Shape, clipped
 from dpassay.text.folder import About, Arrays, read_folder, write_folder
 from dpassay.text.training import Learner, Plan, Progress, interruptible, usable
-from dpassay.text.words import Vocabulary
+from dpassay.text.words import PAD, Vocabulary
 
 SAVED_EVERY = 10.0  # seconds
 TOLD_EVERY = 50  # steps
@@ -59,6 +58,34 @@ class Model:
         """The clipped vector of each text."""
         return self.network.vectors(self.vocabulary.numbers(texts, self.network.shape.longest))
 
+    @torch.no_grad()
+    def vectors_apart(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The same vectors, of which not even the last digit depends on the other texts: those that get real noise.
+
+        How a matrix product is rounded depends on its size and on a row's place in it. Here the size is always the
+        same, and a text's place is its number; a row that has ended is computed on and thrown away.
+        """
+        network, groups = self.network, [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        found = [np.empty((0, network.shape.latent), dtype=np.float32)]
+        for group in groups:
+            filled = [*group, *[""] * (BATCH - len(group))]
+            numbers = self.vocabulary.numbers(filled, network.shape.longest)
+            lengths, places = (numbers != PAD).sum(axis=1)[:, None], np.arange(numbers.shape[1])
+            mirrored = np.take_along_axis(numbers, (lengths - 1 - places) % len(places), axis=1)
+            going = torch.from_numpy(places < lengths).to(network.device)
+            ends = []
+            for cell, rows in zip(network._cells[:2], (numbers, mirrored), strict=True):
+                words = torch.from_numpy(rows).to(network.device)
+                state = memory = cell.of_words.new_zeros(BATCH, network.shape.hidden)
+                for step in places.tolist():
+                    on = going[:, step, None]
+                    next_state, next_memory = cell.step(cell.of_words[words[:, step]], state, memory)
+                    state, memory = torch.where(on, next_state, state), torch.where(on, next_memory, memory)
+                ends.append(state)
+            vectors = clipped(network.to_latent(torch.cat(ends, dim=1)), network.shape.clip)
+            found.append(vectors.cpu().numpy()[: len(group)])
+        return np.concatenate(found)
+
     def texts(self, vectors: NDArray[Any]) -> list[str]:
         """What is written for each vector."""
         return self.vocabulary.texts(self.network.rows(vectors))
@@ -73,6 +100,9 @@ def load(folder: str | Path, device: str = "cpu") -> Model:
     dpassay.errors.InputError: no/such/model/model.json cannot be read: No such file or directory; ...
     """
     about, arrays = read_folder(Path(folder), Learnt)
+    odd = [word for word in about.words if word.split() != [word] or any("\ud800" <= c <= "\udfff" for c in word)]
+    if odd:
+        raise InputError(f"{folder} has a word that is none, {odd[0][:40]!r}: line n in would not be line n out")
     return Model(_network(about, arrays, Path(folder), device).eval(), Vocabulary(tuple(about.words)), about)
 
 
@@ -87,6 +117,10 @@ def _network(about: Learnt, arrays: Arrays, folder: Path, device: str) -> Autoen
         raise InputError(
             f"the weights in {folder} are not of the network that model.json describes: {odd} is "
             f"{found.get(odd, 'missing')} where {wanted.get(odd, 'nothing')} is needed; train it again"
+        )
+    if bad := [name for name, w in weights.items() if w.dtype != torch.float32 or not w.isfinite().all()]:
+        raise InputError(
+            f"the weights in {folder} are not all finite numbers of 32 bits: see {min(bad)}; train it again"
         )
     network.load_state_dict(weights, assign=True)
     return network.to(usable(device))
@@ -119,7 +153,12 @@ def train(
     about, arrays = _begun(place, asked) if resume else (_fresh(place, asked, plan.seed))
     learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan)
     if about.steps < plan.steps and about.steps:
-        learner.go_on(about.steps, arrays)
+        try:
+            learner.go_on(about.steps, arrays)
+        except KeyError as missing:
+            raise InputError(
+                f"{place} cannot be gone on with: {missing} is missing; train into another folder"
+            ) from None
     if about.steps < plan.steps:
         _teach(learner, about, place, progress)
     return load(place, device)
@@ -156,8 +195,8 @@ def _asked(words: Vocabulary, texts: int, plan: Plan, sizes: dict[str, Any]) -> 
     for name in ("latent", "hidden", "embedding"):
         if not 1 <= sizes[name] <= 10**4:
             raise InputError(f"{name} must be a whole number from 1 to 10000, got {sizes[name]}")
-    if not 0 < sizes["clip"] < math.inf:
-        raise InputError(f"clip must be a positive number, got {sizes['clip']}")
+    if not 1e-10 <= sizes["clip"] <= 1e10:  # its square must be a usual float32
+        raise InputError(f"clip must be a number from 1e-10 to 1e10, got {sizes['clip']}")
     shape = Shape(words=len(words), **sizes)
     planned = {f.name: getattr(plan, f.name) for f in fields(plan)}
     return Learnt(words=list(words.words), **sizes, longest=shape.longest, steps=0, plan=planned, texts=texts)
@@ -174,7 +213,8 @@ def _fresh(place: Path, asked: Learnt, seed: int) -> tuple[Learnt, Arrays]:
 def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays]:
     about, arrays = read_folder(place, Learnt)
     reached = {"steps", "loss", "token_accuracy", "sha256"}
-    changed = [n for n in Learnt.model_fields if n not in reached and getattr(about, n) != getattr(asked, n)]
+    changed = [n for n in Learnt.model_fields if n not in reached | {"plan"} and getattr(about, n) != getattr(asked, n)]
+    changed += [n for n in asked.plan if about.plan.get(n) != asked.plan[n]]
     if changed:
         raise InputError(
             f"{place} was trained otherwise: it differs in {', '.join(changed)}. "

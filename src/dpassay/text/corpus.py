@@ -180,6 +180,8 @@ def _utterance(fields: Mapping[str, Any], place: _Place) -> Utterance:
         if value is not None and (not isinstance(value, str | int) or isinstance(value, bool)):
             raise place.fail(f"the {name} must be text, got {type(value).__name__}")
         found[name] = "" if value is None else str(value)
+        if any("\ud800" <= c <= "\udfff" for c in found[name]):
+            raise place.fail(f"the {name} has half a character in it, a lone surrogate; write it in full")
     if not found["text"].strip():
         label = f" beside the label {found['label']!r}" if found.get("label") else ""
         raise place.fail(f"there is no text{label}; give a text, or take the {place.unit} out")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpassay.errors import InputError
+from dpassay.text.release import Release
 from dpassay.text.rewriting import Rewriter
 from dpassay.text.words import PAD
 
@@ -26,7 +27,8 @@ Progress = Callable[[int, int, str], None]
 
 DRAWS = 400  # rewritings of each candidate to learn from
 LIKELIHOOD_DRAWS = 64  # noises for each candidate where the writer's likelihood is used
-CALIBRATION = 10_000  # of the rewritings, at most, on which probabilities are calibrated
+FITTED = 3  # quarters of the rewritings that weights are fitted to; the others calibrate probabilities
+FEWEST = 0.005  # of all texts that are guessed at least
 LENGTHS = (0.2, 0.4, 0.6, 0.8)  # quantiles of texts' lengths, between which they are treated alike
 RIDGE = 5.0
 AT_ONCE = 4096
@@ -37,8 +39,8 @@ SHARPNESS = np.geomspace(0.01, 1000.0, 31)  # of the likelihood as a function of
 class Reconstruction:
     """A guesser for `dpassay.audit(rewriter, candidates=…, guesser=…)`.
 
-    Called with texts it gives a score for each candidate: the probability of the likeliest, and 0 for all others. So
-    an audit abstains where the likeliest is not likely.
+    Called with texts it gives a score for each candidate: the probability of the likeliest, and 0 for all others. It
+    cannot tell (NaN) where the likeliest has a probability below `least`.
     """
 
     rewriter: Rewriter
@@ -48,6 +50,7 @@ class Reconstruction:
     weights: Floats
     sharpness: float
     offsets: Floats
+    least: float
     draws: int
     __name__: str = field(default="that reconstructs the input from the rewritten text", repr=False)
 
@@ -59,6 +62,7 @@ class Reconstruction:
             best = logs.argmax(axis=1)
             rows = np.arange(len(texts))
             scores[rows, best] = np.exp(logs[rows, best])
+            scores[scores[rows, best] < self.least] = np.nan
         return scores
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
@@ -90,31 +94,67 @@ def learn(
     draws: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    claimed: float | None = None,
 ) -> Reconstruction:
-    """Learn to reconstruct some candidates, from rewritings of them that nobody is tested on: 400 each by default."""
+    """Learn to reconstruct some candidates, from rewritings of them that nobody is tested on: 400 each by default.
+
+    When to abstain is chosen so that the claimed epsilon, by default the mechanism's, is refuted soonest if it can be.
+    """
     draws = DRAWS * len(candidates) if draws is None else draws
     if len(set(candidates)) < 2:
         raise InputError(f"a reconstruction needs 2 different candidates or more, got {len(set(candidates))}")
     if draws < 100:
         raise InputError(f"a reconstruction needs 100 draws or more to learn from, got {draws}")
+    if seed < 0:
+        raise InputError(f"seed must be 0 or more, got {seed}")
     rng = np.random.default_rng([seed, 0xADE])
     vectors = rewriter.release.bounded(rewriter.model.vectors(list(candidates)))
     who = rng.integers(0, len(candidates), draws)
-    read, seen = [], []
+    read, seen, known = [], [], []
     for start in range(0, draws, AT_ONCE):
         noisy = rewriter.release.sample(vectors[who[start : start + AT_ONCE]], rng)
         read.append(_read(rewriter, rewriter.write(noisy)))
         seen.append(_as_seen(rewriter, noisy))
+        known.append(_posterior_of_noisy(rewriter.release, noisy, vectors))
         if progress is not None:
             progress(min(start + AT_ONCE, draws), draws, "learning to reconstruct")
     reread, lengths = (np.concatenate(parts) for parts in zip(*read, strict=True))
     edges = np.unique(np.quantile(lengths, LENGTHS))
     table, target = _features(reread, lengths, edges), np.concatenate(seen)
-    product = table.T @ table + RIDGE * np.eye(table.shape[1], dtype=np.float32)
-    weights = np.linalg.solve(product.astype(np.float64), (table.T @ target).astype(np.float64))
-    some = slice(0, CALIBRATION)
-    sharpness, offsets = _calibrated(_times(_times(table[some], weights), vectors.T), who[some])
-    return Reconstruction(rewriter, tuple(candidates), vectors, edges, weights, sharpness, offsets, draws)
+    fitted, held = slice(0, FITTED * draws // 4), slice(FITTED * draws // 4, draws)
+    product = table[fitted].T @ table[fitted] + RIDGE * np.eye(table.shape[1], dtype=np.float32)
+    weights = np.linalg.solve(product.astype(np.float64), (table[fitted].T @ target[fitted]).astype(np.float64))
+    nearness = _times(_times(table[held], weights), vectors.T)
+    sharpness, offsets = _calibrated(nearness, who[held])
+    logs = sharpness * nearness + offsets
+    posterior = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    limit = 1 / (1 + (len(vectors) - 1) * np.exp(-(rewriter.release.epsilon if claimed is None else claimed)))
+    least = 0.0 if rewriter.release.delta else _least(posterior, np.concatenate(known)[held], limit)
+    return Reconstruction(rewriter, tuple(candidates), vectors, edges, weights, sharpness, offsets, least, draws)
+
+
+def _least(posterior: Floats, known: NDArray[np.float32], limit: float) -> float:
+    """The probability from which it pays to guess: right guesses beyond the claim's limit, and many of them.
+
+    How often a guess is right is known better from the noisy vectors than from counting: `known` has the exact
+    probabilities that they give. (Where δ > 0 the limit is for those who always guess.)
+    """
+    best = posterior.argmax(axis=1)
+    rows = np.arange(len(best))
+    order = np.argsort(-posterior[rows, best])
+    right = np.cumsum(known[rows, best][order]) / (rows + 1)
+    share = (rows + 1) / len(rows)
+    gain = np.where(right > limit, share * (right - limit) ** 2, (right - 1) * 1e-9)
+    gain[: max(1, int(FEWEST * len(rows)))] = -1.0
+    return float(posterior[rows, best][order][int(gain.argmax())])
+
+
+def _posterior_of_noisy(release: Release, noisy: Floats, vectors: Floats) -> NDArray[np.float32]:
+    """The exact probability of each candidate, given the noisy vector itself."""
+    power = 2 if release.recipe.law == "Gaussian" else 1
+    unit = 2 * release.scale() ** 2 if power == 2 else release.scale()
+    logs = np.stack([-(np.abs(noisy - x) ** power).sum(axis=1) / unit for x in vectors], axis=1)
+    return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)), dtype=np.float32)
 
 
 def _calibrated(nearness: Floats, who: NDArray[np.int64]) -> tuple[float, Floats]:

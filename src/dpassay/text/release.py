@@ -314,7 +314,7 @@ def _within(value: Any, what: str, low: float, high: float) -> float:
 
 def _delta(mechanism: str, value: Any) -> float:
     if mechanism != "gaussian":
-        if value != 0:
+        if _within(value, "delta", 0, 1) != 0:
             raise InputError(f"{mechanism!r} has Laplace noise and promises pure DP: leave delta out, got {value!r}")
         return 0.0
     if not 0 < (delta := _within(value, "delta", 0, 1)) < 1:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -60,8 +59,8 @@ class Rewriter:
         return self.write(self.release.sample(self.model.vectors(texts), rng))
 
     def rewrite(self, texts: Sequence[str]) -> list[str]:
-        """One rewriting of each utterance, with OpenDP's noise."""
-        return self.write(self.release.release(self.model.vectors(texts)))
+        """One rewriting of each utterance, with OpenDP's noise; what is written for one depends on no other one."""
+        return self.write(self.release.release(self.model.vectors_apart(texts)))
 
     def write(self, noisy: NDArray[np.float64]) -> list[str]:
         """What the model writes for noisy vectors. Only their direction counts, so their size is brought back first."""
@@ -129,6 +128,16 @@ def in_groups(lines: Iterable[str], size: int = LINES) -> Iterator[list[str]]:
     >>> list(in_groups("abcde", 2))
     [['a', 'b'], ['c', 'd'], ['e']]
     """
-    rest = iter(lines)
-    while group := list(islice(rest, size)):
+    group: list[str] = []
+    try:
+        for line in lines:
+            group.append(line)
+            if len(group) == size:
+                yield group
+                group = []
+    except InputError:
+        if group:
+            yield group  # what comes before a line that cannot be read is not lost
+        raise
+    if group:
         yield group

@@ -327,11 +327,17 @@ def _row_of(data: Any) -> Row:
     whole = ("right_original", "right_rewritten", "utterances")
     for name, value in found.items():
         kinds: Any = str if name == "mechanism" else int if name in whole else int | float | None
-        if not isinstance(value, kinds) or isinstance(value, bool) or (isinstance(value, float) and math.isnan(value)):
+        if not isinstance(value, kinds) or isinstance(value, bool) or (kinds is not str and not _usual(value)):
             raise ValueError(f"the {name} of a row is {value!r}")
     row = Row(**found)
+    if row.epsilon is not None and (empty := [name for name, value in asdict(row).items() if value is None]):
+        raise ValueError(f"a row of {row.mechanism!r} has no {empty[0]}")
     if not 0 <= min(row.right_original, row.right_rewritten) <= max(row.right_original, row.right_rewritten):
         raise ValueError("a row counts less than nothing")
     if max(row.right_original, row.right_rewritten) > row.utterances or row.utterances < 1:
         raise ValueError("a row has more right guesses than utterances")
     return row
+
+
+def _usual(value: float | None) -> bool:
+    return value is None or (abs(value) <= 1e15 and math.isfinite(value))

@@ -78,7 +78,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path):
 
 def test_another_run_is_not_gone_on_with(tmp_path):
     train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
-    with pytest.raises(InputError, match="differs in plan"):
+    with pytest.raises(InputError, match="differs in steps"):
         train(TEXTS, [], tmp_path / "m", Plan(7, 4, 0.01), **TINY, resume=True)
     with pytest.raises(InputError, match="differs in words"):
         train([*TEXTS[:-1], "paris"], [], tmp_path / "m", PLAN, **TINY, resume=True)

@@ -80,6 +80,9 @@ def test_rewriting_goes_on_behind_the_lines_that_are_there(here, folder, tmp_pat
     assert out.read_bytes().count(b"\n") == 3
     code, _, err = here(*line)
     assert (code, "there already" in err) == (2, True)
+    source.write_text("one\n")
+    code, _, err = here(*line, "--resume")
+    assert (code, "fewer lines" in err) == (2, True)
     code, _, err = here(*line[:-1], 3, "--resume")
     assert (code, "rewritten otherwise" in err) == (2, True)
 
@@ -116,7 +119,7 @@ def test_text_that_is_not_utf8_keeps_what_was_rewritten(here, folder, tmp_path):
     code, _, err = here("rewrite", "--model", folder, "--in", tmp_path / "in.txt", "--mechanism", "none", "--out", out)
     assert code == 2
     assert "line 601, is not UTF-8" in err
-    assert out.read_bytes().count(b"\n") == 512
+    assert out.read_bytes().count(b"\n") == 600
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,7 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
         (("adept", "--steps", "-1"), "steps must be"),
         (("dptext", "--epsilon", "0"), "epsilon must be"),
         (("dptext", "--resume"), "only adept can go on"),
+        (("adept", "--epsilon", "3"), "--epsilon says nothing about adept"),
     ],
 )
 def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):

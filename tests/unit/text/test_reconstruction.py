@@ -27,7 +27,8 @@ def test_the_true_candidate_comes_first_far_more_often_than_by_chance(model, can
     attack = learn(leaky, candidates, draws=3000)
     rng = np.random.default_rng(1)
     right = sum(
-        int((attack(leaky.sample(text, 100, rng)).argmax(axis=1) == i).sum()) for i, text in enumerate(candidates)
+        int((attack.log_posterior(leaky.sample(text, 100, rng)).argmax(axis=1) == i).sum())
+        for i, text in enumerate(candidates)
     )
     assert right > 0.5 * 1200  # 100 by chance
 
@@ -36,17 +37,17 @@ def test_probabilities_are_calibrated(model, candidates):
     leaky = rewriter(model, epsilon=10.0)
     attack = learn(leaky, candidates, draws=6000)
     rng = np.random.default_rng(2)
-    scores = np.concatenate([attack(leaky.sample(text, 200, rng)) for text in candidates])
-    best, said = scores.argmax(axis=1), scores.max(axis=1)
+    probabilities = np.concatenate([np.exp(attack.log_posterior(leaky.sample(text, 200, rng))) for text in candidates])
+    best, said = probabilities.argmax(axis=1), probabilities.max(axis=1)
     right = best == np.repeat(np.arange(12), 200)
-    assert ((scores > 0).sum(axis=1) == 1).all()
+    assert np.allclose(probabilities.sum(axis=1), 1)
     assert abs(float(said.mean() - right.mean())) < 0.08  # 2,400 texts: eight standard errors
     assert right[said > np.median(said)].mean() > right[said <= np.median(said)].mean()
 
 
 def test_an_audit_refutes_from_text_alone_what_is_claimed_too_low(model, candidates):
     leaky = rewriter(model)
-    attack = learn(leaky, candidates, draws=3000)
+    attack = learn(leaky, candidates, draws=3000, claimed=1.0)
     verdict = audit(leaky, candidates=candidates, epsilon=1, runs=4000, guesser=attack)
     assert isinstance(verdict, Refuted)
     assert verdict.epsilon.lower > 1
@@ -57,6 +58,18 @@ def test_an_audit_does_not_refute_a_right_mechanism(model, candidates):
     right = rewriter(model, "sqrt-n", 1.0)
     verdict = audit(right, candidates=candidates, epsilon=1, runs=1000, guesser=learn(right, candidates, draws=500))
     assert isinstance(verdict, Open)
+
+
+def test_it_abstains_where_the_likeliest_is_not_likely(model, candidates):
+    leaky = rewriter(model, epsilon=8.0)
+    attack = learn(leaky, candidates, draws=4000, claimed=1.0)
+    texts = leaky.sample(candidates[0], 300, np.random.default_rng(3))
+    likeliest, scores = np.exp(attack.log_posterior(texts)).max(axis=1), attack(texts)
+    unsure = likeliest < attack.least
+    assert 0 < unsure.sum() < 300
+    assert np.isnan(scores[unsure]).all()
+    assert ((scores[~unsure] > 0).sum(axis=1) == 1).all()
+    assert np.allclose(scores[~unsure].max(axis=1), likeliest[~unsure])
 
 
 def test_the_writers_likelihood_prefers_what_was_written(model, texts):

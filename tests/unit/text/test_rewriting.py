@@ -36,6 +36,30 @@ def test_little_noise_changes_little_and_much_noise_much(model, texts):
         assert same > 0.5 > 0.1 > other, mechanism
 
 
+def test_not_even_the_last_digit_of_a_vector_depends_on_another_line(model, texts):
+    # Else another line could move this one by a step of the grid, and would lose more than the noise hides.
+    lines = texts[:40]
+    alone, longest = model.vectors_apart(lines[:1]), " ".join(["flight"] * 48)
+    together = model.vectors_apart(lines)
+    assert np.allclose(together, model.vectors(lines), atol=1e-6)
+    assert np.array_equal(together[:1], alone)
+    for place, other in ((1, ""), (1, longest), (39, longest), (20, lines[0])):
+        changed = model.vectors_apart([*lines[:place], other, *lines[place + 1 :]])
+        assert np.array_equal(np.delete(changed, place, 0), np.delete(together, place, 0))
+    assert model.vectors_apart([]).shape == (0, 16)
+    many = (texts * 3)[:300]  # two groups
+    assert np.allclose(model.vectors_apart(many), model.vectors(many), atol=1e-6)
+
+
+def test_rewriting_encodes_each_line_apart(model, monkeypatch):
+    asked = []
+    monkeypatch.setattr(type(model), "vectors", lambda self, lines: pytest.fail("encoded beside other lines"))
+    apart = type(model).vectors_apart
+    monkeypatch.setattr(type(model), "vectors_apart", lambda self, lines: asked.extend(lines) or apart(self, lines))
+    rewriter(model).rewrite(["a flight", "to rome"])
+    assert asked == ["a flight", "to rome"]
+
+
 def test_samples_follow_the_generator(model):
     private = rewriter(model)
     first, again, other = (private.sample("a flight", 20, np.random.default_rng(seed)) for seed in (0, 0, 1))
