@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpassay.errors import InputError
-from dpassay.text.autoencoder import BATCH, Autoencoder, Shape, clipped
+from dpassay.text.autoencoder import BATCH, Autoencoder, Shape
 from dpassay.text.folder import About, Arrays, read_folder, write_folder
 from dpassay.text.training import Learner, Plan, Progress, interruptible, usable
-from dpassay.text.words import PAD, Vocabulary
+from dpassay.text.words import Vocabulary
 
 SAVED_EVERY = 10.0  # seconds
 TOLD_EVERY = 50  # steps
@@ -58,32 +58,13 @@ class Model:
         """The clipped vector of each text."""
         return self.network.vectors(self.vocabulary.numbers(texts, self.network.shape.longest))
 
-    @torch.no_grad()
     def vectors_apart(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The same vectors, of which not even the last digit depends on the other texts: those that get real noise.
-
-        How a matrix product is rounded depends on its size and on a row's place in it. Here the size is always the
-        same, and a text's place is its number; a row that has ended is computed on and thrown away.
-        """
-        network, groups = self.network, [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-        found = [np.empty((0, network.shape.latent), dtype=np.float32)]
-        for group in groups:
-            filled = [*group, *[""] * (BATCH - len(group))]
-            numbers = self.vocabulary.numbers(filled, network.shape.longest)
-            lengths, places = (numbers != PAD).sum(axis=1)[:, None], np.arange(numbers.shape[1])
-            mirrored = np.take_along_axis(numbers, (lengths - 1 - places) % len(places), axis=1)
-            going = torch.from_numpy(places < lengths).to(network.device)
-            ends = []
-            for cell, rows in zip(network._cells[:2], (numbers, mirrored), strict=True):
-                words = torch.from_numpy(rows).to(network.device)
-                state = memory = cell.of_words.new_zeros(BATCH, network.shape.hidden)
-                for step in places.tolist():
-                    on = going[:, step, None]
-                    next_state, next_memory = cell.step(cell.of_words[words[:, step]], state, memory)
-                    state, memory = torch.where(on, next_state, state), torch.where(on, next_memory, memory)
-                ends.append(state)
-            vectors = clipped(network.to_latent(torch.cat(ends, dim=1)), network.shape.clip)
-            found.append(vectors.cpu().numpy()[: len(group)])
+        """The same vectors, of which not even the last digit depends on the other texts: those that get real noise."""
+        longest, found = self.network.shape.longest, [np.empty((0, self.network.shape.latent), dtype=np.float32)]
+        for start in range(0, len(texts), BATCH):
+            group = texts[start : start + BATCH]
+            filled = self.vocabulary.numbers([*group, *[""] * (BATCH - len(group))], longest)
+            found.append(self.network.vectors_apart(filled)[: len(group)])
         return np.concatenate(found)
 
     def texts(self, vectors: NDArray[Any]) -> list[str]:

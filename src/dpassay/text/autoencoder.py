@@ -141,6 +141,27 @@ class Autoencoder(nn.Module):
             found[some] = clipped(self.to_latent(torch.cat(ends, dim=1)), self.shape.clip).cpu().numpy()
         return found
 
+    @torch.no_grad()
+    def vectors_apart(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The same, each to its last digit whatever the other rows are, for a table that always has as many rows.
+
+        How a matrix product is rounded depends on its size and on a row's place in it. Here the size is always the
+        same and a row stays in its place; one that has ended is computed on and thrown away.
+        """
+        lengths, places = (numbers != PAD).sum(axis=1)[:, None], np.arange(numbers.shape[1])
+        mirrored = np.take_along_axis(numbers, (lengths - 1 - places) % len(places), axis=1)
+        going = torch.from_numpy(places < lengths).to(self.device)
+        ends = []
+        for cell, rows in zip(self._cells[:2], (numbers, mirrored), strict=True):
+            words = torch.from_numpy(rows).to(self.device)
+            state = memory = cell.of_words.new_zeros(len(numbers), self.shape.hidden)
+            for step in places.tolist():
+                new_state, new_memory = cell.step(cell.of_words[words[:, step]], state, memory)
+                on = going[:, step, None]
+                state, memory = torch.where(on, new_state, state), torch.where(on, new_memory, memory)
+            ends.append(state)
+        return np.asarray(clipped(self.to_latent(torch.cat(ends, dim=1)), self.shape.clip).cpu().numpy())
+
     def _read(self, cell: _Cell, numbers: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
         """The last state of each row, the longest row first: a row that has ended is left as it is."""
         words = torch.from_numpy(np.ascontiguousarray(numbers.T)).to(self.device)
