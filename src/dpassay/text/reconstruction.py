@@ -39,8 +39,9 @@ SHARPNESS = np.geomspace(0.01, 1000.0, 31)  # of the likelihood as a function of
 class Reconstruction:
     """A guesser for `dpassay.audit(rewriter, candidates=…, guesser=…)`.
 
-    Called with texts it gives a score for each candidate: the probability of the likeliest, and 0 for all others. It
-    cannot tell (NaN) where the likeliest has a probability below `least`.
+    Called with texts it gives a score for each candidate: 1 for the likeliest, and 0 for all others. It cannot tell
+    (NaN) where the likeliest has a probability below `least`; which that is was chosen from far more rewritings than
+    an audit has when it begins, so the audit gets nothing to choose from.
     """
 
     rewriter: Rewriter
@@ -61,8 +62,8 @@ class Reconstruction:
             logs = self.log_posterior([text if isinstance(text, str) else "" for text in texts])
             best = logs.argmax(axis=1)
             rows = np.arange(len(texts))
-            scores[rows, best] = np.exp(logs[rows, best])
-            scores[scores[rows, best] < self.least] = np.nan
+            scores[rows, best] = 1.0
+            scores[np.exp(logs[rows, best]) < self.least] = np.nan
         return scores
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
