@@ -77,7 +77,7 @@ def train(
     source: Corpus = "flights",
     latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64 (adept), 16 (dptext).")] = None,
     clip: Annotated[float, typer.Option(help="adept: the radius of the ball of vectors.")] = 1.0,
-    steps: Annotated[int | None, typer.Option(help="Default: 1200 on a CPU, 5000 on a GPU.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Default: 900 on a CPU, 5000 on a GPU.")] = None,
     batch: Annotated[int | None, typer.Option(help="Texts a step. Default: 64 on a CPU, 128 on a GPU.")] = None,
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", "-e", help="dptext: fixed, not learnt. dpnr: 0.05.")
@@ -138,9 +138,10 @@ def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) 
     from dpassay.text.training import Plan
 
     learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
-    usual = (5000, 128) if given["device"] == "cuda" else (1200, 64)
+    usual = (5000, 128) if given["device"] == "cuda" else (900, 64)
+    rate = 2e-3 if given["device"] == "cuda" else 3e-3  # fewer steps, larger ones
     steps, batch = (usual[i] if given[name] is None else given[name] for i, name in enumerate(("steps", "batch")))
-    plan = Plan(steps, batch, seed=given["seed"])
+    plan = Plan(steps, batch, rate, given["seed"])
     try:
         with progress_bar(plan.steps) as bar:
             model = teach(

@@ -269,7 +269,7 @@ def _begin_epoch(table: Table, game: Game, budget: int) -> None:
     number = len(game.epochs)
     size = FIRST_EPOCH * GROWTH**number
     left = budget - game.runs
-    if left < FEWEST_RUNS:
+    if left < max(FEWEST_RUNS, 2 * len(table.inputs)):
         game.wasted = True
         return
     size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
