@@ -261,11 +261,9 @@ def _rewriter(
         if epsilon is not None or delta:
             raise InputError("without noise there is no epsilon: leave --epsilon and --delta out")
         loaded = load(model, device)
-        promised = {"schema": "dpassay/rewriting/1", "mechanism": "none", "guarantee": "none: no noise was added"}
-        return (lambda lines: loaded.texts(loaded.vectors(lines))), {
-            **promised,
-            "model": {"sha256": loaded.about.sha256},
-        }
+        promised: dict[str, Any] = {"schema": "dpassay/rewriting/1", "mechanism": "none", "guarantee": "none: no noise"}
+        promised["model"] = {"sha256": loaded.about.sha256}
+        return (lambda lines: loaded.texts(loaded.vectors(lines))), promised
     if epsilon is None:
         raise InputError("say which epsilon the output is to have: --epsilon 50")
     loaded = load(model, device)
@@ -311,7 +309,7 @@ def _rewrite_lines(work: Any, source: Path | None, out: Path | None, done: int) 
                 yield line
 
         lines = lines_of(counted(), str(source or "the input"))
-        if done and len(list(islice(lines, done))) < done:
+        if sum(1 for _ in islice(lines, done)) < done:
             raise InputError(f"the input has fewer lines than {out}: it is not the one that was being rewritten")
         try:
             for group in in_groups(lines):

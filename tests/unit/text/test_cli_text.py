@@ -77,6 +77,7 @@ def test_rewriting_goes_on_behind_the_lines_that_are_there(here, folder, tmp_pat
     out.write_bytes(first + b"half a li")
     assert here(*line, "--resume")[0] == 0
     assert out.read_bytes().startswith(first)
+    assert b"half a li" not in out.read_bytes()
     assert out.read_bytes().count(b"\n") == 3
     code, _, err = here(*line)
     assert (code, "there already" in err) == (2, True)
