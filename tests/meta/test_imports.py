@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "dpassay"
 # Each layer may import from the layers before it and, in the order given, from its own.
 ORDER = [
     "errors",
+    "compute",
     "verification",
     "theorems",
     "writing",
