@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.compute.telling import Telling
+from dpassay.drawing import told_by_words
 from dpassay.errors import InputError
 from dpassay.law import Law
 from dpassay.outputs import LONGEST, Array, Outputs, read
@@ -47,6 +49,11 @@ class Likelihood:
     def width(self) -> int:
         """How many coordinates the laws' outputs have, whatever a batch has."""
         return int(self.laws[0].sample(1, np.random.default_rng(0)).shape[1])
+
+    @cached_property
+    def told(self) -> tuple[Telling, Telling] | None:
+        """The same for kernels: what single words say, where the laws are of a kind that kernels can draw."""
+        return told_by_words(self.laws)
 
     def scores(self, outputs: Outputs) -> Scores:
         """Log-likelihood ratio, or all log-likelihoods."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,29 +19,22 @@ import numpy as np
 from dpassay import journal as files
 from dpassay.attacks import Own
 from dpassay.claim import Claim
+from dpassay.compute.crew import gathered
+from dpassay.compute.devices import usable
 from dpassay.errors import InputError, MechanismError
-from dpassay.game import (
-    COMPARE,
-    Game,
-    Played,
-    against_law,
-    anytime,
-    bound,
-    rejected,
-    stream,
-)
-from dpassay.game import (
-    fixed as fixed_runs,
-)
+from dpassay.game import COMPARE, Game, Played, against_law, bound, rejected, stream
 from dpassay.inputs import InputPair, plain, same, size, smaller, why_not_neighbours
 from dpassay.interval import Interval
 from dpassay.neighbours import Neighbours
 from dpassay.offering import region_of, what_to_tell_apart
 from dpassay.pipeline import Pipeline
+from dpassay.playing import Player, anytime, here
+from dpassay.playing import fixed as fixed_runs
 from dpassay.region import Region
 from dpassay.request import MOST_RUNS, Progress, Request, name_of, read_claim, read_promise, read_relation, whole
 from dpassay.sampled import judged
 from dpassay.searching import search
+from dpassay.sharing import named, sharing
 from dpassay.statistics import Ledger, anytime_delta
 from dpassay.subject import as_mechanism
 from dpassay.verdict import Verdict
@@ -51,7 +45,7 @@ LAW_SHARE, SHRINK_SHARE = 0.1, 0.1
 SHRINK = 1_000_000  # numbers of games: the main one is 0, the search has those from 1 on
 MOST_SHRINKS = 24
 SEARCHED = 0.25  # of the runs, at most, where there are several pairs
-SAVED_EVERY = 2.0  # seconds
+SAVING = 0.05  # of the time, at most, goes into writing the file
 
 
 def audit(
@@ -77,6 +71,9 @@ def audit(
     bits: bool = False,
     save: str | Path | None = None,
     resume: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    device: str = "cpu",
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Verdict:
@@ -85,6 +82,9 @@ def audit(
     The mechanism is anything with `sample(x, n, rng)`, a function `f(x)`, `f(x, rng)` or `f(x, n, rng)`, a pipeline or
     its text, or a `Claim`. What to tell apart: `pairs`, a list of `inputs`, a `region` (also as text), the words of a
     `text`, or M `candidates`. At most `runs` runs are made and the total error probability is at most `alpha`.
+
+    The game is played in this process, in so many local `workers`, or on the Dask `cluster` at an address; kernels make
+    their numbers on the `device`, "cpu" or "cuda". The same seed gives the same counts everywhere.
 
     >>> import numpy as np
     >>> def noisy(x, n, rng):
@@ -121,22 +121,29 @@ def audit(
         region=region,
         save=None if save is None else Path(save),
         progress=progress,
+        device=usable(device)[0],
     )
-    return _Audit(request, resume).verdict()
+    if workers is None and cluster is None:
+        return _Audit(request, resume, here).verdict()
+    if guesser is not None:
+        raise InputError("a guesser of your own cannot travel to workers: leave workers and cluster out")
+    named(mechanism)  # what cannot travel is refused before anything is run
+    with closing(gathered(workers, cluster)) as crew:
+        return _Audit(request, resume, sharing(crew), crew.describe).verdict()
 
 
 class _Audit:
     """One audit under way: it remembers how many runs were made and when it was last saved."""
 
-    def __init__(self, request: Request, resume: bool) -> None:
-        self.request = request
+    def __init__(self, request: Request, resume: bool, player: Player, who: Callable[[], str] | None = None) -> None:
+        self.request, self.player, self.who = request, player, who
         self.spent = self.searched = 0
         self.game = Game(kept=[[] for _ in request.offered[0]])
         self.inputs: tuple[Any, ...] | None = None
         self.witness: tuple[Game, tuple[Any, ...], int, float] | None = None
         self.stopped = False
         self.warnings: list[str] = []
-        self.saved = time.monotonic()
+        self.saved, self.cost = time.monotonic(), 0.0  # when it was saved last, and how long that took
         shares = self._shares()
         self.alpha = request.ledger.take("the guessing game", shares[0])
         self.law_alpha = request.ledger.take("the sampler against its law", shares[1]) if shares[1] else 0.0
@@ -186,7 +193,7 @@ class _Audit:
     def _tell(self, note: str) -> None:
         if self.request.progress is not None:
             self.request.progress(self.spent, self.request.runs, note)
-        if self.request.save is not None and time.monotonic() - self.saved > SAVED_EVERY:
+        if self.request.save is not None and time.monotonic() - self.saved > self.cost / SAVING:
             self._save("unfinished")
 
     def _search(self) -> None:
@@ -207,12 +214,15 @@ class _Audit:
         assert self.inputs is not None
         table = request.table(self.inputs, 0)
         budget = request.runs - self.searched
-        steps = fixed_runs(table, self.game, budget) if request.fixed else anytime(table, self.game, budget, self.alpha)
         if not request.fixed and self.refuted:
             return
+        if request.fixed:
+            steps = fixed_runs(table, self.game, budget, self.player)
+        else:
+            steps = anytime(table, self.game, budget, self.alpha, self.player)
         for _ in steps:
             self.spent = self.searched + self.game.runs
-            self._tell("playing")
+            self._tell("playing" if self.who is None else f"playing, {self.who()}")
         self.spent = self.searched + self.game.runs
 
     def _shrink(self) -> None:
@@ -304,12 +314,14 @@ class _Audit:
         request = self.request
         if request.save is None:
             return
-        self.saved = time.monotonic()
+        begun = time.monotonic()
         main = None if self.inputs is None else files.game_record(self.game, self.inputs, 0, self.alpha)
         witness = None if self.witness is None else files.game_record(*self.witness)
         asked = request.asked()
         counts = {"runs": self.spent, "searched": self.searched}
         files.save(files.Journal(asked=asked, verdict=word, **counts, main=main, witness=witness), request.save)
+        self.saved = time.monotonic()
+        self.cost = self.saved - begun
 
     def _resume(self) -> None:
         request = self.request

@@ -16,7 +16,9 @@ from dpassay.cli_common import (
     ClaimedDelta,
     ClaimedEpsilon,
     ClaimName,
+    ClusterAddress,
     Command,
+    Device,
     Dim,
     OfModel,
     Page,
@@ -27,6 +29,7 @@ from dpassay.cli_common import (
     Text,
     TimeLimit,
     Url,
+    Workers,
     check_claimed,
     check_writable,
     claim_named,
@@ -38,6 +41,7 @@ from dpassay.cli_common import (
     progress_bar,
     read_values,
     runnable,
+    usable_device,
     write_page,
 )
 from dpassay.errors import InputError
@@ -105,6 +109,9 @@ def audit(
     time_limit: TimeLimit = 30.0,
     save: Save = None,
     resume: Resume = False,
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
+    device: Device = "cpu",
     plan: Plan = False,
     html: Page = None,
     as_json: AsJson = False,
@@ -121,6 +128,7 @@ def audit(
       dpassay audit --command 'python rewriter.py' --pair '["yes", "no"]' --epsilon 1 --save audit.json
       dpassay audit --url http://127.0.0.1:8000/ --inputs texts.txt --epsilon 1 --delta 1e-5
       dpassay audit --model models/atis --mechanism adept-as-published --epsilon 1 --candidates atis.txt
+      dpassay audit --pipeline 'laplace(128)' --dim 128 --region 'clamp(0, 1)' --epsilon 1 --runs 100000000 --workers 2
       dpassay audit --plan --epsilon 3 --runs 1000000
     """
     options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
@@ -129,6 +137,7 @@ def audit(
     if plan:
         _plan(claim, options, alpha, runs, candidates, as_json)
         return
+    device = usable_device(device)
     mechanism = runnable(python, command, url, time_limit)
     check_writable(save, html)
     if resume and save is None:
@@ -166,6 +175,9 @@ def audit(
                 bits=bits,
                 save=save,
                 resume=resume,
+                workers=workers,
+                cluster=cluster,
+                device=device,
                 progress=progress,
                 **ways,
                 **options,

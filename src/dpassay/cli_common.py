@@ -17,6 +17,7 @@ from dpassay.errors import InputError
 
 if TYPE_CHECKING:
     from dpassay.claim import Claim
+    from dpassay.compute.crew import Crew
     from dpassay.mechanism import Mechanism
     from dpassay.verdict import Verdict
 
@@ -44,6 +45,12 @@ Url = Annotated[str | None, typer.Option("--url", help="An HTTP endpoint that an
 OfModel = Annotated[
     Path | None, typer.Option("--model", help="A trained model's folder, see 'dpassay train'; docs/systems.")
 ]
+Workers = Annotated[int | None, typer.Option(help="Local processes to work in. Default: this one.")]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option("--cluster", help="The address of a Dask scheduler to work on, such as tcp://127.0.0.1:8786."),
+]
+Device = Annotated[str, typer.Option(help="Where numbers are made: cpu, cuda, or numpy to do without kernels.")]
 TimeLimit = Annotated[float, typer.Option(help="Seconds that a program or endpoint may take for an answer.")]
 
 
@@ -195,6 +202,31 @@ def needs(package: str, extra: str) -> None:
 
     if find_spec(package) is None:
         raise InputError(f"this needs {package}, which is not installed: pip install 'dpassay[{extra}]'")
+
+
+def usable_device(device: str) -> str:
+    """The device that is used where this one is asked for; if it is another one, a sentence says so."""
+    from dpassay.compute.devices import usable
+
+    used, sentence = usable(device)
+    if sentence:
+        print(sentence, file=sys.stderr)
+    return used
+
+
+@contextmanager
+def crew_of(workers: int | None, cluster: str | None) -> Iterator[Crew | None]:
+    """The workers that were asked for; None where none were."""
+    if workers is None and cluster is None:
+        yield None
+        return
+    from dpassay.compute.crew import gathered
+
+    crew = gathered(workers, cluster)
+    try:
+        yield crew
+    finally:
+        crew.close()
 
 
 def close(mechanism: Any) -> None:

@@ -10,12 +10,17 @@ import typer
 
 from dpassay.cli_common import (
     AsJson,
+    ClusterAddress,
+    Device,
     Page,
+    Workers,
     check_writable,
     command_line,
+    crew_of,
     print_json,
     print_rich,
     progress_bar,
+    usable_device,
     write_page,
 )
 from dpassay.errors import InputError
@@ -33,6 +38,9 @@ def reproduce(
     runs: Runs = None,
     seed: Seed = 0,
     resume: Resume = False,
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
+    device: Device = "cpu",
     html: Page = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,7 +52,7 @@ def reproduce(
     \b
     Examples:
       dpassay reproduce                                what there is
-      dpassay reproduce sanity-check --runs 1000000
+      dpassay reproduce sanity-check --runs 10000000 --device cuda
       dpassay reproduce all --out figures --resume
     """
     from dpassay.figures import FIGURES, find_figure
@@ -64,9 +72,12 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     check_writable(html, out / "x")
     made: dict[str, Any] = {}
+    device = usable_device(device)
+    options = {"runs": runs, "seed": seed, "device": device}
     try:
-        for figure in chosen:
-            made[figure.name] = _make(figure, out, runs, seed, resume, as_json)
+        with crew_of(workers, cluster) as crew:
+            for figure in chosen:
+                made[figure.name] = _make(figure, out, {**options, "crew": crew}, resume, as_json)
     except KeyboardInterrupt:
         print(f"interrupted; {len(made)} of {len(chosen)} are in {out}. To go on, add --resume", file=sys.stderr)
         raise typer.Exit(130) from None
@@ -79,11 +90,14 @@ def reproduce(
         print_json(made)
 
 
-def _make(figure: Any, out: Path, runs: int | None, seed: int, resume: bool, as_json: bool) -> dict[str, Any]:
+def _make(figure: Any, out: Path, options: dict[str, Any], resume: bool, as_json: bool) -> dict[str, Any]:
     from dpassay import __version__
     from dpassay.figures.result import Options, finished, save
 
-    parameters = {"version": __version__, "runs": runs, "seed": seed}
+    parameters = {"version": __version__, "runs": options["runs"], "seed": options["seed"]}
+    partial = out / f"{figure.name}.partial.json"
+    if not resume:
+        partial.unlink(missing_ok=True)
     path = str(out / f"{figure.name}.md")
     if resume and finished(figure.name, out, parameters):
         print(f"{figure.name}: already there", file=sys.stderr)
@@ -94,8 +108,9 @@ def _make(figure: Any, out: Path, runs: int | None, seed: int, resume: bool, as_
             if bar is not None:
                 bar(round(1000 * share), 1000, figure.name)
 
-        result = figure.make(Options(runs, seed, tell))
+        result = figure.make(Options(progress=tell, partial=partial, **options))
         save(result, figure.name, out, parameters)
+        partial.unlink(missing_ok=True)
     if not as_json:
         print(f"{figure.name}: {path}")
         for sentence in result.found:

@@ -1,7 +1,6 @@
 """The guessing game: a coin picks the input, the mechanism runs, a rule fixed before names the input or abstains.
 
-Work is cut into numbered tasks, each with a random stream of its own, that give integer counts. So the same seed gives
-the same counts however the work is spread, and a game that was interrupted goes on where it stopped.
+Here is what a game is, how its rules are learnt, and what its counts say; `playing` plays it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpassay.attacks import Guesser
 from dpassay.errors import InputError, MechanismError
@@ -21,7 +19,7 @@ from dpassay.learning import Aim, Rule, best_of_many, learn
 from dpassay.mechanism import Failure, HasLaw, Mechanism, Redrawn
 from dpassay.outputs import Outputs, join, part, read
 from dpassay.statistics import Tally, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
-from dpassay.subject import draw, draw_singly, one_at_a_time
+from dpassay.subject import draw, one_at_a_time
 
 LEARN, PLAY, COMPARE = range(3)  # what a random stream is for
 FIRST_EPOCH = 256  # runs that the first rule is learnt from
@@ -57,6 +55,7 @@ class Table:
     number: int = 0  # games on the same seed are told apart by it
     own: Guesser | None = None
     bits: bool = False
+    device: str = "cpu"  # where kernels make their numbers
 
     def laws(self) -> list[Law] | None:
         """The exact laws of all inputs, where the mechanism knows them."""
@@ -81,8 +80,24 @@ class Epoch:
     learnt_from: int
     length: int
     singly: bool = False  # runs are made one at a time, in the order of the coins
-    sizes: tuple[int, ...] = ()  # of its tasks, in order; 0 for one that broke off
+    sizes: tuple[tuple[int, int], ...] = ()  # of its tasks in order, and how often each; 0 for one that broke off
     rows: int = 64  # the most that a task may hold
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks it has had."""
+        return sum(times for _, times in self.sizes)
+
+    @property
+    def finished(self) -> int:
+        """The runs of its tasks that did not break off."""
+        return sum(size * times for size, times in self.sizes)
+
+    def after(self, size: int) -> Epoch:
+        """The same after one more task of this size."""
+        *before, last = self.sizes or ((size, 0),)
+        added = ((size, last[1] + 1),) if last[0] == size else (last, (size, 1))
+        return replace(self, sizes=(*before, *added))
 
 
 @dataclass(frozen=True)
@@ -203,121 +218,7 @@ def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Less
     return Lesson(rule, sum(len(o) for o in seen), singly, min(map(rows_at_a_time, seen)))
 
 
-def play(
-    table: Table, epoch: Epoch, runs: int, place: tuple[int, int], kept: list[list[Outputs]]
-) -> tuple[int, int, int]:
-    """One task: so many coins, runs and guesses. Right and wrong guesses, and runs.
-
-    A batch that failed was drawn again, and what is drawn again after a failure has other odds than what is drawn
-    once. So all its guesses count as wrong, which is never better than the truth. The next epoch runs one at a time.
-    """
-    rng = table.stream(PLAY, *place)
-    coins = rng.integers(0, len(table.inputs), runs)
-    right = wrong = 0
-    for side, batch in _batches(table, coins, epoch.singly, rng):
-        if isinstance(batch, Redrawn):
-            wrong += len(batch)
-            continue
-        outputs = read(batch)
-        hits, misses = epoch.rule.count(outputs, side)
-        right, wrong = right + hits, wrong + misses
-        if kept and sum(map(len, kept[side])) < KEPT:
-            kept[side].append(part(outputs, 0, KEPT))
-    return right, wrong, runs
-
-
-def _batches(table: Table, coins: NDArray[Any], singly: bool, rng: np.random.Generator) -> Iterator[tuple[int, Any]]:
-    """The outputs of each input. Runs that are made one at a time are made in the order of the coins.
-
-    Else something that changes from run to run but not with the input (a clock, a counter, a warm-up) would tell the
-    first half of a task from the second, and so the inputs. Batches, made by one call each, come in a random order.
-    """
-    if singly:
-        outputs: list[list[Any]] = [[] for _ in table.inputs]
-        for side in coins.tolist():
-            outputs[side] += draw_singly(table.mechanism, table.inputs[side], 1, rng)
-        yield from ((side, batch) for side, batch in enumerate(outputs) if batch)
-        return
-    counts = np.bincount(coins, minlength=len(table.inputs))
-    for side in rng.permutation(len(table.inputs)).tolist():
-        if counts[side]:
-            yield side, draw(table.mechanism, table.inputs[side], int(counts[side]), rng)
-
-
-def anytime(table: Table, game: Game, budget: int, alpha: float) -> Iterator[Game]:
-    """Play until the claim is refuted or the runs are spent; a look after every task."""
-    needed = evidence_needed(alpha)
-    while game.runs < budget:
-        if not game.epochs or game.epochs[-1].tally.runs >= game.epochs[-1].length:
-            _begin_epoch(table, game, budget)
-            if game.wasted:
-                return
-        epoch = game.epochs[-1]
-        played = sum(t.runs for t in game.tallies)
-        size = min(
-            max(8 * len(table.inputs), played // 8), epoch.rows, epoch.length - epoch.tally.runs, budget - game.runs
-        )
-        if size <= 0:
-            return
-        one_task(table, game, size)
-        yield game
-        if log_evidence(game.tallies, table.aim.epsilon, table.aim.delta, table.aim.candidates) >= needed:
-            return
-
-
-def _begin_epoch(table: Table, game: Game, budget: int) -> None:
-    number = len(game.epochs)
-    size = FIRST_EPOCH * GROWTH**number
-    left = budget - game.runs
-    if left < max(FEWEST_RUNS, 2 * len(table.inputs)):
-        game.wasted = True
-        return
-    size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
-    lesson = learn_rule(table, size, number)
-    endless = lesson.cost == 0 or size >= MOST_ROWS
-    _add_epoch(game, lesson, budget if endless else PLAYED * size)
-
-
-def _add_epoch(game: Game, lesson: Lesson, length: int) -> None:
-    game.runs += lesson.cost
-    if lesson.rule is None:
-        game.wasted = True
-        return
-    tally = lesson.rule.tally(TRUST if lesson.cost else TRUST_IN_LAW)
-    game.epochs.append(Epoch(lesson.rule, tally, lesson.cost, length, lesson.singly, rows=lesson.rows))
-
-
-def one_task(table: Table, game: Game, size: int) -> None:
-    """Play the next task of the current epoch.
-
-    A task in which the mechanism broke off is not played again with the same coins: outputs that do not break it off
-    would come more often than they do. The next task has other coins; where δ > 0 all guesses of this one are wrong.
-    """
-    epoch = game.epochs[-1]
-    try:
-        counts = play(table, epoch, size, (len(game.epochs) - 1, len(epoch.sizes)), game.kept)
-    except MechanismError:
-        lost = (0, size, size) if table.aim.delta else (0, 0, 0)
-        game.epochs[-1] = replace(epoch, tally=epoch.tally + lost, sizes=(*epoch.sizes, 0))
-        game.runs += lost[2]
-        raise
-    game.epochs[-1] = replace(epoch, tally=epoch.tally + counts, sizes=(*epoch.sizes, size))
-    game.runs += size
-
-
-def fixed(table: Table, game: Game, budget: int) -> Iterator[Game]:
-    """Learn once, then play all the runs that are left; look once, at the end."""
-    if not game.epochs:
-        lesson = _learn_well(table, budget)
-        _add_epoch(game, lesson, budget - lesson.cost)
-        if game.wasted:
-            return
-    while game.runs < budget:
-        one_task(table, game, min(game.epochs[-1].rows, budget - game.runs))
-        yield game
-
-
-def _learn_well(table: Table, budget: int) -> Lesson:
+def learn_well(table: Table, budget: int) -> Lesson:
     """Learn from a twentieth of the runs. If more could help, learn from a fifth of them and calibrate on a tenth."""
     if budget < FEWEST_RUNS:
         return Lesson(None, 0)

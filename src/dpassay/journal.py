@@ -41,7 +41,7 @@ from dpassay.outputs import Array
 from dpassay.statistics import Tally
 from dpassay.writing import write_whole
 
-SCHEMA = "dpassay/audit/1"
+SCHEMA = "dpassay/audit/2"
 LARGEST_FILE = 200_000_000  # bytes
 
 
@@ -93,11 +93,18 @@ class EpochRecord(_Record):
     length: Count
     singly: bool
     rows: Count = Field(ge=1)
-    sizes: list[Annotated[int, Field(ge=0, le=MOST_ROWS)]]
+    sizes: list[tuple[Annotated[int, Field(ge=0, le=MOST_ROWS)], Annotated[int, Field(ge=1, le=10**15)]]] = Field(
+        description="of its tasks, in order, and how often each"
+    )
+
+    @property
+    def finished(self) -> int:
+        """The runs of its tasks that did not break off."""
+        return sum(size * times for size, times in self.sizes)
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        lost = self.runs - sum(self.sizes)  # runs of tasks that broke off count as wrong guesses where delta > 0
+        lost = self.runs - self.finished  # runs of tasks that broke off count as wrong guesses where delta > 0
         if self.right + self.wrong > self.runs or not 0 <= lost <= self.wrong:
             raise ValueError("its counts do not add up")
         return self
@@ -139,7 +146,7 @@ class Asked(_Record):
 class Journal(_Record):
     """An audit on file."""
 
-    schema_: Literal["dpassay/audit/1"] = Field(alias="schema", default="dpassay/audit/1")
+    schema_: Literal["dpassay/audit/2"] = Field(alias="schema", default="dpassay/audit/2")
     asked: Asked
     verdict: Literal["refuted", "open", "unfinished"]
     runs: Count
@@ -152,7 +159,7 @@ class Journal(_Record):
         games = [game for game in (self.main, self.witness) if game is not None]
         if any(game.alpha > self.asked.alpha for game in games):
             raise ValueError("a game has more of the error probability than there is")
-        lost = any(epoch.runs != sum(epoch.sizes) for game in games for epoch in game.epochs)
+        lost = any(epoch.runs != epoch.finished for game in games for epoch in game.epochs)
         if lost and not self.asked.delta:
             raise ValueError("the runs of its tasks do not add up")
         return self

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ import numpy as np
 from dpassay.attacks import Own
 from dpassay.errors import InputError
 from dpassay.expression import parse
-from dpassay.game import TRUST, TRUST_IN_LAW, Epoch, Game, Table, one_task, play, rejected
+from dpassay.game import TRUST, TRUST_IN_LAW, Epoch, Game, Table, rejected
 from dpassay.journal import GameRecord, Journal, game_of, load
 from dpassay.learning import Aim
 from dpassay.mechanism import Mechanism
-from dpassay.statistics import Tally, evidence_needed, log_evidence
+from dpassay.playing import anytime, play, tasks_of
+from dpassay.statistics import Tally
 from dpassay.subject import as_mechanism, describe
 from dpassay.verification import Verification
 
@@ -111,11 +113,10 @@ def _recorded(
     else:
         found = np.zeros(3, dtype=int)
         for number, epoch in enumerate(game.epochs):
-            lost = epoch.tally.runs - sum(epoch.sizes)
+            lost = epoch.tally.runs - epoch.finished
             found += (0, lost, lost)
-            for task, size in enumerate(epoch.sizes):
-                if size:
-                    found += play(table, epoch, size, (number, task), [])
+            for task in tasks_of(game, number):
+                found += play(table, epoch, task, [])
         again = f"{found[0]:,} right and {found[1]:,} wrong guesses in {found[2]:,} runs"
         if found.tolist() == [right, wrong, runs]:
             established.append(f"with the recorded seed {journal.asked.seed}: {again}, as recorded")
@@ -136,16 +137,12 @@ def _fresh(
 ) -> None:
     """The last rule once more, on runs that nobody has seen."""
     last = recorded.epochs[-1]
-    again = Table(table.mechanism, table.inputs, table.aim, seed, table.number, table.own, table.bits)
+    again = replace(table, seed=seed)
     tally: Tally = last.rule.tally(TRUST if last.learnt_from else TRUST_IN_LAW)
-    game = Game([Epoch(last.rule, tally, 0, 10**15, last.singly)])
-    budget = max(2000, LONGER * recorded.totals()[2])
-    needed = evidence_needed(record.alpha)
+    game = Game([Epoch(last.rule, tally, 0, 10**15, last.singly, rows=last.rows)])
     aim = table.aim
-    while game.runs < budget:
-        one_task(again, game, min(max(16, game.runs // 8), 1 << 14, budget - game.runs))
-        if log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= needed:
-            break
+    for _ in anytime(again, game, max(2000, LONGER * recorded.totals()[2]), record.alpha):
+        pass
     right, wrong, runs = game.totals()
     counts = f"with the fresh seed {seed}: {right:,} right and {wrong:,} wrong guesses in {runs:,} runs"
     if rejected(game, aim, record.alpha, False):

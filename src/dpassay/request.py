@@ -103,6 +103,7 @@ class Request:
     region: Region | None
     save: Path | None
     progress: Progress | None
+    device: str = "cpu"
 
     @property
     def aim(self) -> Aim:
@@ -112,7 +113,7 @@ class Request:
 
     def table(self, inputs: tuple[Any, ...], number: int, aim: Aim | None = None) -> Table:
         """The table at which some inputs are told apart."""
-        return Table(self.mechanism, inputs, aim or self.aim, self.seed, number, self.own, self.bits)
+        return Table(self.mechanism, inputs, aim or self.aim, self.seed, number, self.own, self.bits, self.device)
 
     def asked(self) -> files.Asked:
         """The same, as far as it must not change when the audit goes on."""

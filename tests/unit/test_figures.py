@@ -175,10 +175,9 @@ def test_the_published_numbers_agree_with_the_exact_ones(mechanism: str) -> None
 
 
 def test_sampled_votes_against_the_exact_probabilities() -> None:
-    for cell, (mechanism, epsilon, n) in enumerate(
-        [("laplace", 1.0, 8), ("adept", 0.5, 32), ("dptext", 1.0, 2), ("halved", 2.0, 8), ("copy", 1.0, 2)]
-    ):
-        votes = sanity.sampled_votes(mechanism, epsilon, n, 20_000, seed=0, cell=cell)
+    cells = [("laplace", 1.0, 8), ("adept", 0.5, 32), ("dptext", 1.0, 2), ("halved", 2.0, 8), ("copy", 1.0, 2)]
+    sampled = sanity.sampled_votes(cells, Options(20_000))
+    for votes, (mechanism, epsilon, n) in zip(sampled, cells, strict=True):
         for ones, p in zip(votes, sanity.one_rounds(mechanism, epsilon, n), strict=True):
             truth = stats.binom.sf(n // 2, n, p)
             # false alarm below 1e-9 each, exactly

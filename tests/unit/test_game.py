@@ -18,12 +18,8 @@ from dpassay.game import (
     Game,
     Table,
     against_law,
-    anytime,
     bound,
-    fixed,
     learn_rule,
-    one_task,
-    play,
     rejected,
     rows_at_a_time,
     stream,
@@ -32,6 +28,8 @@ from dpassay.law import Gaussian, Laplace, Shifted
 from dpassay.learning import Aim, Rule
 from dpassay.mechanism import Redrawn
 from dpassay.outputs import read
+from dpassay.playing import Task, anytime, fixed, tasks_of
+from dpassay.playing import play as play_task
 from dpassay.statistics import Tally, accuracy_bound, anytime_bound, log_evidence, p_value
 from dpassay.subject import as_mechanism, draw
 from statistics_helper import FALSE_ALARMS, counts_p_value, generator, require
@@ -58,6 +56,10 @@ def table(mechanism, aim=None, inputs=(0.0, 1.0), **options):
 
 def epoch(rule=HALF, **options):
     return Epoch(rule, Tally(), 0, 10**9, **options)
+
+
+def play(table, epoch, runs, place, kept):
+    return play_task(table, epoch, Task(*place, runs, 0), kept)
 
 
 def finish(steps):
@@ -93,16 +95,18 @@ def test_tasks_are_numbered_in_each_epoch():
             seen.append(place)
             return super().stream(*place)
 
-    game = Game([epoch()])
+    game = Game([epoch(rows=20)])
     spy = Spy(NOISY, (0.0, 1.0), Aim(1.0), 5)
-    for size in (10, 20):
-        one_task(spy, game, size)
-    game.epochs.append(epoch())
-    one_task(spy, game, 30)
-    assert seen == [(PLAY, 0, 0), (PLAY, 0, 1), (PLAY, 1, 0)]
-    assert [e.sizes for e in game.epochs] == [(10, 20), (30,)]
-    assert [e.tally.runs for e in game.epochs] == [30, 30]
-    assert game.runs == 60
+    finish(fixed(spy, game, 50))
+    game.epochs.append(epoch(rows=30))
+    finish(fixed(spy, game, 80))
+    assert seen == [(PLAY, 0, 0), (PLAY, 0, 1), (PLAY, 0, 2), (PLAY, 1, 0)]
+    assert [e.sizes for e in game.epochs] == [((20, 2), (10, 1)), ((30, 1),)]
+    assert [e.tally.runs for e in game.epochs] == [50, 30]
+    assert [(t.number, t.size, t.before) for e in (0, 1) for t in tasks_of(game, e)] == [
+        (0, 20, 0), (1, 20, 20), (2, 10, 40), (0, 30, 50),
+    ]  # fmt: skip
+    assert game.runs == 80
 
 
 @pytest.mark.parametrize("way", ["anytime", "fixed"])
@@ -303,7 +307,7 @@ def test_an_anytime_game_that_finds_nothing_spends_its_runs_and_no_more():
     finish(anytime(table(mechanism, Aim(30.0)), game, 5000, 0.001))
     assert game.runs == 5000 == sum(n for _, n in mechanism.asked)
     assert game.runs == sum(e.learnt_from + e.tally.runs for e in game.epochs)
-    assert all(e.tally.runs == sum(e.sizes) for e in game.epochs)
+    assert all(e.tally.runs == e.finished for e in game.epochs)
     assert len(game.epochs) > 1
     assert not rejected(game, Aim(30.0), 0.001, False)
 
@@ -321,7 +325,7 @@ def test_learning_and_playing_never_share_runs():
     game = Game(kept=[[], []])
     finish(anytime(Spy(NOISY, (0.0, 1.0), Aim(30.0), 5), game, 5000, 0.001))
     assert len(seen["learn"]) == len(game.epochs)
-    assert len(seen["play"]) == sum(len(e.sizes) for e in game.epochs)
+    assert len(seen["play"]) == sum(e.tasks for e in game.epochs)
 
 
 def test_a_fixed_game_plays_all_its_runs():

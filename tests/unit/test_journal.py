@@ -21,12 +21,13 @@ from dpassay.attacks import (
     Statistic,
 )
 from dpassay.errors import InputError
-from dpassay.game import MOST_ROWS, Epoch, Game, Table, anytime
+from dpassay.game import MOST_ROWS, Epoch, Game, Table
 from dpassay.journal import LARGEST_FILE, Asked, Journal, game_of, game_record, guesser_data, guesser_of, load, save
 from dpassay.law import Laplace, Shifted
 from dpassay.learning import Aim, Rule, learnt
 from dpassay.mechanism import Failure
 from dpassay.outputs import read
+from dpassay.playing import anytime
 from dpassay.statistics import Tally, anytime_bound, log_evidence
 from dpassay.subject import as_mechanism
 
@@ -99,7 +100,7 @@ def rule(guesser, low=-math.inf, high=0.5, grain=1e-9):
 def game(guesser=None, **changes):
     guesser = GUESSERS["linear"] if guesser is None else guesser
     epochs = [
-        Epoch(rule(guesser), Tally(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, (4, 6)),
+        Epoch(rule(guesser), Tally(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
         Epoch(rule(guesser, -1 / 3, math.inf), Tally(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
     ]
     return Game(epochs, 30, **changes)
@@ -267,9 +268,9 @@ EPOCH = ("main", "epochs", 0)
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("schema",), "dpassay/audit/2"),
+        (("schema",), "dpassay/audit/1"),
         (("schema",), None),
-        (("schema",), ["dpassay/audit/1"]),
+        (("schema",), ["dpassay/audit/2"]),
         (("verdict",), "proven"),
         (("runs",), -1),
         (("runs",), 1.5),
@@ -300,10 +301,12 @@ EPOCH = ("main", "epochs", 0)
         ((*EPOCH, "right"), 10**16),
         ((*EPOCH, "wrong"), math.nan),
         ((*EPOCH, "runs"), 11),
-        ((*EPOCH, "sizes"), [10**15]),
-        ((*EPOCH, "sizes"), [4, 5]),
-        ((*EPOCH, "sizes"), [-1, 5, 6]),
+        ((*EPOCH, "sizes"), [[10**15, 1]]),
+        ((*EPOCH, "sizes"), [[4, 1], [5, 1]]),
+        ((*EPOCH, "sizes"), [[-1, 1], [5, 1], [6, 1]]),
         ((*EPOCH, "sizes"), None),
+        ((*EPOCH, "sizes"), [[10, 0]]),
+        ((*EPOCH, "sizes"), [[5, 3]]),
         ((*EPOCH, "sides"), 3),
         ((*EPOCH, "expected_right"), 0),
         ((*EPOCH, "expected_right"), math.nan),
@@ -326,7 +329,7 @@ def test_a_damaged_file_is_said_to_be_damaged(place, value, tmp_path):
 def test_each_of_these_changes_is_the_only_one(tmp_path):
     load(damaged(tmp_path, ("asked", "seed"), 8))  # else the test above would show nothing
     load(damaged(tmp_path, (*EPOCH, "right"), 7))
-    load(damaged(tmp_path, (*EPOCH, "sizes"), [10]))
+    load(damaged(tmp_path, (*EPOCH, "sizes"), [[5, 2]]))
     load(damaged(tmp_path, (*EPOCH, "rule", "low"), "inf"))
     assert MOST_ROWS >= 10
 
@@ -351,11 +354,11 @@ def test_a_file_that_was_cut_off_anywhere(tmp_path):
         b"3",
         b'"text"',
         b"{}",
-        b'{"schema": "dpassay/audit/1"}',
+        b'{"schema": "dpassay/audit/2"}',
         b"[" * 200_000,
         b'{"a":' * 200_000,
         b'{"schema": ' + b"9" * 5000 + b"}",
-        b'{"schema": "dpassay/audit/1", "schema": 1e999}',
+        b'{"schema": "dpassay/audit/2", "schema": 1e999}',
         b"\x80\x04\x95",  # a pickle's first bytes
     ],
     ids=range(13),

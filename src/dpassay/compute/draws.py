@@ -46,10 +46,10 @@ class Noise:
     def values(self, words: Words) -> Array:
         """The noise that belongs to each word."""
         first, second = self.cuts
-        drawn = self.scale * standard(self.kind, words, first)
+        drawn: Array = self.scale * standard(self.kind, words, first)
         if first == ALL:
-            return drawn
-        return np.where(words < first, drawn, np.where(words < second, 0.0, np.nan))
+            return np.asarray(drawn)
+        return np.asarray(np.where(words < first, drawn, np.where(words < second, 0.0, np.nan)))
 
 
 def standard(kind: str, words: Words, among: int = ALL) -> Array:
@@ -61,7 +61,7 @@ def standard(kind: str, words: Words, among: int = ALL) -> Array:
     w = words.astype(np.float64)
     if kind == LAPLACE:
         upper = words >= 1 << 31
-        return np.copysign(np.log(np.where(upper, ALL - w - 0.5, w + 0.5) / (1 << 31)), upper - 0.5)
+        return np.asarray(np.copysign(np.log(np.where(upper, ALL - w - 0.5, w + 0.5) / (1 << 31)), upper - 0.5))
     if kind == GAUSSIAN:
         return normal_quantile((w + 0.5) / ALL)
     return -np.log(np.maximum(among - w - 0.5, 0.5) / among)

@@ -268,7 +268,7 @@ def count_guesses(
     key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
 ) -> tuple[int, int]:
     """As `plain.count_guesses`."""
-    known = telling.by_byte()
+    known = telling.by_byte
     lazy = bool(np.isnan(known).sum() <= LAZY * len(known))
     made = (telling.cuts, telling.values, telling.slope, known, lazy, low, high, grain)
     below, above = _guesses(_U32(key[0]), _U32(key[1]), start, runs, telling.kind == GAUSSIAN, *made)

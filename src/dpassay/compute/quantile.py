@@ -62,4 +62,4 @@ def _ratio(x: NDArray[np.float64], ratio: Ratio) -> NDArray[np.float64]:
     above, below = np.full(x.shape, ratio[0][0]), np.full(x.shape, ratio[1][0])
     for a, b in zip(ratio[0][1:], ratio[1][1:], strict=True):
         above, below = above * x + a, below * x + b
-    return above / below
+    return np.asarray(above / below)

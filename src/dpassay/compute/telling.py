@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.compute.draws import ALL, EXPONENTIAL, GAUSSIAN, LAPLACE, Array, Noise, first_word, standard
+from dpassay.compute.draws import ALL, EXPONENTIAL, GAUSSIAN, LAPLACE, Array, Noise, standard
 from dpassay.compute.philox import Words
 
 LARGEST_STEP = 8.0  # of one coordinate's ratio: beyond it 32 bits are too few for the tails
@@ -42,24 +44,24 @@ class Telling:
     def scores(self, words: Words, j: int) -> Array:
         """The ratio of coordinate j for each word."""
         place = np.searchsorted(self.cuts[j], words.astype(np.int64), side="right")
-        found = self.values[j][place]
+        found: Array = self.values[j][place]
         if self.slope[j]:
             inner = place == 1
             found[inner] += self.slope[j] * standard(self.kind, words[inner])
         return found
 
+    @cached_property
     def by_byte(self) -> Array:
         """For each coordinate and first byte of a word the ratio; NaN where the rest of the word must be known."""
         low = np.arange(256, dtype=np.int64) << 24
-        found = np.empty((self.dim, 256))
-        for j in range(self.dim):
-            first, last = (np.searchsorted(self.cuts[j], edge, side="right") for edge in (low, low + (1 << 24) - 1))
-            curved = (first == 1) & bool(self.slope[j])
-            found[j] = np.where((first == last) & ~curved, self.values[j][first], np.nan)
-        return found
+        first, last = ((self.cuts[:, :, None] <= edge).sum(axis=1) for edge in (low, low + (1 << 24) - 1))
+        curved = (first == 1) & (self.slope != 0)[:, None]
+        return np.where((first == last) & ~curved, np.take_along_axis(self.values, first, axis=1), np.nan)
 
 
-def of_noise(noise: Noise, first: Sequence[float], second: Sequence[float], side: int) -> Telling | None:
+def of_noise(
+    noise: Noise, first: Sequence[float] | Array, second: Sequence[float] | Array, side: int
+) -> Telling | None:
     """The ratios for noise added to two inputs, of which the given one is the true one.
 
     Coordinates in which the inputs agree say nothing and are left out. None where 32 bits are too few.
@@ -69,9 +71,7 @@ def of_noise(noise: Noise, first: Sequence[float], second: Sequence[float], side
     if not len(steps) or not np.abs(steps).max() <= LARGEST_STEP or (noise.kept < 1 and noise.kind != EXPONENTIAL):
         return None
     make = {LAPLACE: _laplace, GAUSSIAN: _gaussian, EXPONENTIAL: _exponential}[noise.kind]
-    known = {step: make(noise, step, side) for step in set(steps.tolist())}
-    rows = [known[step] for step in steps.tolist()]
-    return _joined(noise.kind, rows)
+    return Telling(noise.kind, *make(noise, steps, side))
 
 
 def of_bits(first: Array, second: Array, side: int) -> Telling | None:
@@ -81,64 +81,65 @@ def of_bits(first: Array, second: Array, side: int) -> Telling | None:
     differ = chances[0] != chances[1]
     if not usual.all() or not differ.any():
         return None
-    rows: list[Row] = []
-    for p, q in chances[:, differ].T.tolist():
-        one, zero = _log_ratio(q, p), _log_ratio(1 - q, 1 - p)
-        rows.append(((round((p, q)[side] * ALL), ALL, ALL), (one, zero, zero, zero), 0.0))
-    return _joined("bits", rows)
+    p, q = chances[:, differ]
+    one, zero = _log_ratio(q, p), _log_ratio(1 - q, 1 - p)
+    cuts = _columns(np.rint((p, q)[side] * ALL), ALL, ALL).astype(np.int64)
+    return Telling("bits", cuts, _columns(one, zero, zero, zero), np.zeros(len(p)))
 
 
-Row = tuple[tuple[int, int, int], tuple[float, float, float, float], float]
+Rows = tuple[NDArray[np.int64], Array, Array]  # cuts, values and slope
 
 
-def _joined(kind: str, rows: Sequence[Row]) -> Telling:
-    cuts, values, slope = zip(*rows, strict=True)
-    return Telling(kind, np.array(cuts, dtype=np.int64), np.array(values), np.array(slope))
+def _columns(*columns: Any) -> Array:
+    return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 
-def _laplace(noise: Noise, step: float, side: int) -> Row:
+def _laplace(noise: Noise, step: Array, side: int) -> Rows:
     """|z| − |z − step| for the first input, |z + step| − |z| for the second: straight between 0 and the other one."""
     other = step if side == 0 else -step
-    ends = sorted((0.0, other))
+    low, high = np.minimum(0.0, other), np.maximum(0.0, other)
 
-    def ratio(z: float) -> float:
-        return abs(z) - abs(z - step) if side == 0 else abs(z + step) - abs(z)
+    def ratio(z: Array) -> Array:
+        return np.asarray(np.abs(z) - np.abs(z - step) if side == 0 else np.abs(z + step) - np.abs(z))
 
-    cuts = [_first_at_least(LAPLACE, z) for z in ends]
-    below, above = (ratio(z) for z in ends)
-    slope = (above - below) / (ends[1] - ends[0])
-    return (cuts[0], cuts[1], ALL), (below, below - slope * ends[0], above, above), slope
+    below, above = ratio(low), ratio(high)
+    slope = (above - below) / (high - low)
+    cuts = _columns(_first_at_least(LAPLACE, low, ALL), _first_at_least(LAPLACE, high, ALL), ALL)
+    return cuts.astype(np.int64), _columns(below, below - slope * low, above, above), slope
 
 
-def _gaussian(noise: Noise, step: float, side: int) -> Row:
+def _gaussian(noise: Noise, step: Array, side: int) -> Rows:
+    """A line in the noise everywhere."""
     shift = step * step / 2
-    middle = -shift if side == 0 else shift
-    return (0, ALL, ALL), (0.0, middle, 0.0, 0.0), step
+    cuts = np.tile(np.array([0, ALL, ALL]), (len(step), 1))
+    return cuts, _columns(0.0, -shift if side == 0 else shift, 0.0, 0.0), step
 
 
-def _exponential(noise: Noise, step: float, side: int) -> Row:
+def _exponential(noise: Noise, step: Array, side: int) -> Rows:
     """Outputs between the two inputs are impossible for one of them; behind these come none at all, and the lost."""
     kept, present = noise.cuts
     forbidden = (step > 0) == (side == 0)  # outputs that the other input never gives
     impossible = -math.inf if side == 0 else math.inf
-    cut = first_word(lambda word: _standard(EXPONENTIAL, word, kept) >= abs(step), kept) if forbidden else 0
-    bare = impossible
-    if not forbidden and kept < present:
+    cut = np.where(forbidden, _first_at_least(EXPONENTIAL, np.abs(step), kept), 0)
+    bare = np.full(len(step), impossible)
+    if kept < present:
         none = 1 - noise.kept - noise.lost
-        bare = math.log(noise.kept) - abs(step) - math.log(noise.scale) - math.log(none)
-        bare = bare if side == 0 else -bare
-    return (cut, kept, present), (impossible, step, bare, 0.0), 0.0
+        told = math.log(noise.kept) - np.abs(step) - math.log(noise.scale) - math.log(none)
+        bare = np.where(forbidden, impossible, told if side == 0 else -told)
+    cuts = _columns(cut, kept, present).astype(np.int64)
+    return cuts, _columns(impossible, step, bare, 0.0), np.zeros(len(step))
 
 
-def _standard(kind: str, word: int, among: int = ALL) -> float:
-    return float(standard(kind, np.array([word], dtype=np.uint32), among)[0])
+def _first_at_least(kind: str, z: Array, among: int) -> NDArray[np.int64]:
+    """The first word whose noise is at least z, for each z."""
+    low, high = np.zeros(len(z), dtype=np.int64), np.full(len(z), among, dtype=np.int64)
+    for _ in range(33):
+        middle = (low + high) // 2
+        there = (middle == high) | (standard(kind, np.minimum(middle, ALL - 1).astype(np.uint32), among) >= z)
+        low, high = np.where(there, low, middle + 1), np.where(there, middle, high)
+    return low
 
 
-def _first_at_least(kind: str, z: float) -> int:
-    return first_word(lambda word: _standard(kind, word) >= z, ALL)
-
-
-def _log_ratio(p: float, q: float) -> float:
-    if p == q:
-        return 0.0
-    return -math.inf if p == 0 else math.inf if q == 0 else math.log(p / q)
+def _log_ratio(p: Array, q: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(p == q, 0.0, np.log(p) - np.log(q)))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpassay.compute.devices import has_numba
+from dpassay.compute.philox import key
 from dpassay.enclosure import middle
-from dpassay.figures.result import COLOURS, DASHES, MARKS, Options, Result
-from dpassay.game import stream
+from dpassay.figures.result import COLOURS, DASHES, MARKS, Options, Partial, Result
 from dpassay.region import Ball
 from dpassay.statistics import proportion_interval
 
@@ -18,7 +19,7 @@ PAIRS = 10_000
 CLIP = 10.0
 DIMENSIONS = range(1, 65)
 SHAPES = ("uniform", "normal")
-BATCH = 1 << 20  # numbers that are held at a time
+BATCH = 1 << 18  # pairs of a task
 THEIRS = 2 / 3  # each coordinate of the paper's counterexample, in units of C
 STEP = 0.005  # of the grid on which sums of absolute normal differences are convolved
 
@@ -26,11 +27,11 @@ STEP = 0.005  # of the grid on which sums of absolute normal differences are con
 def violations(options: Options) -> Result:
     """Figure 1 of Habernal, EMNLP 2021."""
     pairs = options.runs or PAIRS
-    exact = _normal_curve()
+    exact, counts = _normal_curve(), _counts(pairs, options)
     rows: list[dict[str, Any]] = []
     for n in DIMENSIONS:
-        for k, shape in enumerate(SHAPES):
-            beyond, control = _count(shape, n, pairs, stream(options.seed, 0, n, k))
+        for shape in SHAPES:
+            beyond, control = counts[f"{n} {shape}"]
             low, high = proportion_interval(beyond, pairs, 0.05)
             known = (0.0, 0.0) if n == 1 else exact[n] if shape == "normal" else (math.nan, math.nan)
             rows.append(
@@ -39,7 +40,6 @@ def violations(options: Options) -> Result:
                     **{"low": low, "high": high, "exact_low": known[0], "exact_high": known[1], "l1_clipped": control},
                 }
             )
-        options.progress(n / len(DIMENSIONS))
     half = {s: next(r["dim"] for r in rows if r["distribution"] == s and r["share"] > 0.5) for s in SHAPES}
     at32 = {r["distribution"]: r["share"] for r in rows if r["dim"] == 32}
     return Result(
@@ -62,23 +62,53 @@ def violations(options: Options) -> Result:
     )
 
 
-def _count(shape: str, n: int, pairs: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Pairs beyond 2C after l2 clipping, and after l1 clipping."""
-    beyond = control = 0
-    for start in range(0, pairs, max(1, BATCH // n)):
-        size = min(max(1, BATCH // n), pairs - start)
-        drawn = rng.uniform(-CLIP, CLIP, (2, size, n)) if shape == "uniform" else rng.normal(size=(2, size, n))
-        drawn = drawn if shape == "uniform" else drawn * math.sqrt(0.1 * CLIP)
-        beyond += int(np.count_nonzero(_distance(drawn, 2) > 2 * CLIP))
-        # Vectors on the l1 sphere are 2C apart up to rounding where none of their signs agree.
-        control += int(np.count_nonzero(_distance(drawn, 1) > 2 * CLIP * (1 + 1e-12)))
-    return beyond, control
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One task: pairs `start` to `start + pairs` of a shape in `dim` dimensions."""
+
+    shape: str
+    dim: int
+    seed: int
+    start: int
+    pairs: int
+    device: str = "cpu"
 
 
-def _distance(drawn: NDArray[Any], p: int) -> NDArray[Any]:
-    norms = np.linalg.norm(drawn, ord=p, axis=-1, keepdims=True)
-    clipped = drawn * np.minimum(1.0, CLIP / norms)
-    return np.asarray(np.abs(clipped[0] - clipped[1]).sum(axis=-1))
+def beyond_bound(batch: Batch) -> tuple[int, int]:
+    """Pairs beyond 2C after l2 clipping, and after l1 clipping.
+
+    >>> beyond_bound(Batch("uniform", 1, 0, 0, 1000))
+    (0, 0)
+    """
+    if batch.device != "numpy" and has_numba():
+        from dpassay.compute.fused_pairs import count_beyond
+    else:
+        from dpassay.compute.pairs import count_beyond
+    stream = key(batch.seed, 0, batch.dim, SHAPES.index(batch.shape))
+    return count_beyond(stream, batch.start, batch.pairs, batch.dim, batch.shape, CLIP)
+
+
+def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
+    """Both counts of every dimension and shape; in flat memory."""
+    partial = Partial(options.partial, {"pairs": pairs, "seed": options.seed})
+    tasks = [
+        Batch(shape, n, options.seed, start, min(BATCH, pairs - start), options.device)
+        for n in DIMENSIONS
+        for shape in SHAPES
+        if f"{n} {shape}" not in partial.found
+        for start in range(0, pairs, BATCH)
+    ]
+    work = sum(task.pairs * task.dim for task in tasks)
+    done, counts = 0, [0, 0]
+    with options.at_work() as crew:
+        for task, found in zip(tasks, crew.map(beyond_bound, tasks), strict=True):
+            counts = [a + b for a, b in zip(counts, found, strict=True)]
+            done += task.pairs * task.dim
+            options.progress(done / work)
+            if task.start + task.pairs == pairs:
+                partial.keep(f"{task.dim} {task.shape}", counts)
+                counts = [0, 0]
+    return partial.found
 
 
 def _normal_curve() -> dict[int, tuple[float, float]]:

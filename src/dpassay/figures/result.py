@@ -9,14 +9,17 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpassay.compute.crew import Crew, cores, gathered
+from dpassay.compute.devices import has_numba
 from dpassay.writing import write_whole
 
-SCHEMA = "dpassay/reproduction/1"
+SCHEMA, PARTIAL = "dpassay/reproduction/1", "dpassay/partial/1"
 TOLD = ("caption", "published", "found", "compared", "comparisons", "rows")  # what the JSON says besides
 SUFFIXES = ("csv", "svg", "pdf", "png", "md", "json")
 # Okabe and Ito's colours, told apart by colour-blind readers; lines differ in dashes too, for print in black.
@@ -63,11 +66,46 @@ class Result:
 
 @dataclass(frozen=True)
 class Options:
-    """How a reproduction is made: runs where something is sampled (None: its own number), and the seed."""
+    """How a reproduction is made: runs where something is sampled (None: its own number), the seed, and where."""
 
     runs: int | None = None
     seed: int = 0
     progress: Callable[[float], None] = field(default=lambda share: None, compare=False)
+    device: str = "cpu"
+    crew: Crew | None = None
+    partial: Path | None = None  # where a long one keeps what it has, to go on after an interruption
+
+    @contextmanager
+    def at_work(self) -> Iterator[Crew]:
+        """The crew that was given, or else this process, with a thread for each core where there are kernels."""
+        if self.crew is not None:
+            yield self.crew
+            return
+        crew = gathered(threads=cores() if self.device == "cpu" and has_numba() else 1)
+        with closing(crew):
+            yield crew
+
+
+class Partial:
+    """What a reproduction has so far, kept in a file that is written whole, and taken up by one made the same way.
+
+    >>> Partial(None, {"runs": 10}).found
+    {}
+    """
+
+    def __init__(self, path: Path | None, made: Mapping[str, Any]) -> None:
+        self.path, self.made = path, {"schema": PARTIAL, **made}
+        self.found: dict[str, list[int]] = {}
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # another's, or damaged: start anew
+            data = json.loads((path or Path()).read_text(encoding="utf-8"))
+            counts = {str(k): [int(count) for count in v] for k, v in data.pop("counts").items()}
+            self.found = counts if data == self.made else {}
+
+    def keep(self, name: str, counts: Sequence[int]) -> None:
+        """Note the counts of one part."""
+        self.found[name] = list(counts)
+        if self.path is not None:
+            write_whole(self.path, json.dumps({**self.made, "counts": self.found}) + "\n")
 
 
 def save(result: Result, name: str, folder: Path, parameters: Mapping[str, Any]) -> list[Path]:

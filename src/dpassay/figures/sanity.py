@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpassay.compute.voting import ballots, ones
 from dpassay.enclosure import number
 from dpassay.figures.acl2022 import DIMENSIONS, EPSILONS, published
-from dpassay.figures.dptext import wrong_inverse
-from dpassay.figures.result import COLOURS, DASHES, MARKS, Comparison, Options, Result
-from dpassay.game import stream
+from dpassay.figures.result import COLOURS, DASHES, MARKS, Comparison, Options, Partial, Result
 from dpassay.law import Laplace
 from dpassay.loss import Loss
 
 RUNS = 100_000
 THEIR_RUNS = 10_000_000
-BATCH = 1 << 20
 SHARE = 1e-4  # of outputs that a guesser speaks of
 MECHANISMS = {
     "copy": "copy",
@@ -78,29 +75,27 @@ def _binomial(n: int, k: int, p: float) -> float:
     return math.comb(n, k) * p**k * (1 - p) ** (n - k)
 
 
-def _outputs(mechanism: str, epsilon: float, n: int, x: float, size: int, rng: np.random.Generator) -> NDArray[Any]:
-    if mechanism == "copy":
-        return np.full((size, n), x)
-    if mechanism == "coin flip":
-        return np.repeat(rng.integers(0, 2, (size, 1)), n, axis=1).astype(float)
-    b = 1 / epsilon if mechanism == "adept" else n / epsilon
-    if mechanism == "dptext":
-        return np.asarray(x + b * np.nan_to_num(wrong_inverse(rng.random((size, n))), nan=0.0))
-    noisy = np.asarray(x + rng.laplace(scale=b, size=(size, n)))
-    return noisy / 2 if mechanism == "halved" else noisy
-
-
-def sampled_votes(mechanism: str, epsilon: float, n: int, runs: int, seed: int, cell: int) -> tuple[int, int]:
-    """How many of the runs on zeros, and of those on ones, were voted to be ones. Memory does not grow with runs."""
-    found = []
-    for x in (0.0, 1.0):
-        ones = 0
-        for task, start in enumerate(range(0, runs, max(1, BATCH // n))):
-            size = min(max(1, BATCH // n), runs - start)
-            outputs = _outputs(mechanism, epsilon, n, x, size, stream(seed, 1, cell, int(x), task))
-            ones += int(np.count_nonzero(np.count_nonzero(outputs >= 0.5, axis=1) > n / 2))
-        found.append(ones)
-    return found[0], found[1]
+def sampled_votes(cells: Sequence[tuple[str, float, int]], options: Options) -> list[tuple[int, int]]:
+    """For each cell how many of the runs on zeros, and of those on ones, were voted to be ones; in flat memory."""
+    runs, partial = options.runs or RUNS, Partial(options.partial, {"runs": options.runs or RUNS, "seed": options.seed})
+    tasks = [
+        ballot
+        for cell, (mechanism, epsilon, n) in enumerate(cells)
+        if str(cell) not in partial.found
+        for ballot in ballots(cell, mechanism, epsilon, n, runs, options.seed, options.device)
+    ]
+    work = sum(ballot.runs * ballot.dim for ballot in tasks)
+    done, votes = 0, [0, 0]
+    with options.at_work() as crew:
+        results = crew.map(ones, tasks)
+        for place, (ballot, found) in enumerate(zip(tasks, results, strict=True)):
+            votes[ballot.x] += found
+            done += ballot.runs * ballot.dim
+            options.progress(done / work)
+            if place + 1 == len(tasks) or tasks[place + 1].cell != ballot.cell:
+                partial.keep(str(ballot.cell), votes)
+                votes = [0, 0]
+    return [(int(partial.found[str(cell)][0]), int(partial.found[str(cell)][1])) for cell in range(len(cells))]
 
 
 def votes_loss(ones_of_zeros: int, ones_of_ones: int, runs: int) -> float:
@@ -125,9 +120,9 @@ def sanity_check(options: Options) -> Result:
     runs = options.runs or RUNS
     rows = []
     cells = [(m, e, n) for m in MECHANISMS for e in EPSILONS for n in DIMENSIONS]
-    for cell, (mechanism, text, n) in enumerate(cells):
+    sampled = sampled_votes([(mechanism, float(text), n) for mechanism, text, n in cells], options)
+    for votes, (mechanism, text, n) in zip(sampled, cells, strict=True):
         epsilon = float(text)
-        votes = sampled_votes(mechanism, epsilon, n, runs, options.seed, cell)
         rows.append(
             {
                 **{"mechanism": mechanism, "epsilon": epsilon, "dim": n, "runs": runs},
@@ -136,7 +131,6 @@ def sanity_check(options: Options) -> Result:
                 **{"error": standard_error(mechanism, epsilon, n, runs)},
             }
         )
-        options.progress((cell + 1) / len(cells))
     return Result(
         rows=rows,
         draw=lambda figure: _draw(figure, rows),

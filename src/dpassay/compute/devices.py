@@ -1,0 +1,82 @@
+"""Which numbers are made where: by numpy, by numba's kernels, or on a GPU. All give the same counts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Protocol, cast
+
+from dpassay.compute.draws import Span
+from dpassay.compute.philox import Key
+from dpassay.compute.telling import Telling
+from dpassay.errors import InputError
+
+DEVICES = ("cpu", "cuda", "numpy")
+NO_GPU = "there is no CUDA device that torch and Triton can use here: working on the CPU"
+NO_NUMBA = "numba is not installed: numpy works, far more slowly (pip install 'dpassay[fast]')"
+
+
+class Numbers(Protocol):
+    """What makes numbers: `plain`, `fused` and `gpu` are such modules."""
+
+    def count_votes(self, key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
+        """See `plain.count_votes`."""
+
+    def count_guesses(
+        self, key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
+    ) -> tuple[int, int]:
+        """See `plain.count_guesses`."""
+
+    def describe(self) -> str:
+        """What makes the numbers, in words."""
+
+
+@lru_cache
+def has_numba() -> bool:
+    """Whether there are CPU kernels here."""
+    return find_spec("numba") is not None
+
+
+@lru_cache
+def has_gpu() -> bool:
+    """Whether there is a GPU that torch and Triton can use."""
+    if find_spec("torch") is None or find_spec("triton") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def usable(device: str) -> tuple[str, str]:
+    """The device that will be used where this one is asked for, and a sentence if it is another one.
+
+    >>> usable("cpu")[0], usable("numpy")
+    ('cpu', ('numpy', ''))
+    >>> usable("abacus")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: unknown device 'abacus'; there are cpu, cuda, numpy
+    """
+    if device not in DEVICES:
+        raise InputError(f"unknown device {device!r}; there are {', '.join(DEVICES)}")
+    return ("cpu", NO_GPU) if device == "cuda" and not has_gpu() else (device, "")
+
+
+def numbers(device: str = "cpu") -> Numbers:
+    """What makes the numbers on a device: numba's kernels on a CPU that has them, else numpy.
+
+    >>> numbers("numpy").describe()
+    'numpy ...'
+    """
+    device, _ = usable(device)
+    if device == "cuda":
+        from dpassay.compute import gpu
+
+        return cast(Numbers, gpu)
+    if device == "cpu" and has_numba():
+        from dpassay.compute import fused
+
+        return cast(Numbers, fused)
+    from dpassay.compute import plain
+
+    return cast(Numbers, plain)

@@ -1,0 +1,70 @@
+"""The sanity check's runs: n zeros or n ones are privatized, rounded, and voted on; only the votes are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dpassay.compute.devices import has_numba, numbers
+from dpassay.compute.draws import EXPONENTIAL, LAPLACE, Noise, Span, coin, rounded_up
+from dpassay.compute.philox import RUNS, key
+
+DRAWS = {"numpy": 1 << 23, "cpu": 1 << 28, "cuda": 1 << 40}  # of a task: less than a second's work
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """One task: runs `start` to `start + runs` of a cell of the grid on zeros or on ones.
+
+    However a cell's runs are divided into tasks, each run has its own random numbers, so the counts are the same.
+    """
+
+    mechanism: str
+    epsilon: float
+    dim: int
+    x: int
+    cell: int
+    seed: int
+    start: int
+    runs: int
+    device: str = "cpu"
+
+
+def ballots(cell: int, mechanism: str, epsilon: float, dim: int, runs: int, seed: int, device: str) -> Iterator[Ballot]:
+    """The tasks of one cell.
+
+    >>> [(b.x, b.start, b.runs) for b in ballots(0, "laplace", 1.0, 128, 100_000, 0, "numpy")]
+    [(0, 0, 65536), (0, 65536, 34464), (1, 0, 65536), (1, 65536, 34464)]
+    """
+    draws = DRAWS["numpy" if device == "cpu" and not has_numba() else device]
+    size = max(1, draws // drawn(mechanism, dim) // RUNS) * RUNS
+    for x in (0, 1):
+        for start in range(0, runs, size):
+            yield Ballot(mechanism, epsilon, dim, x, cell, seed, start, min(size, runs - start), device)
+
+
+def drawn(mechanism: str, dim: int) -> int:
+    """How many words each run needs: one coin serves the whole vector, and of a copy nothing is random."""
+    return 1 if mechanism in ("copy", "coin flip") else dim
+
+
+def ones(ballot: Ballot) -> int:
+    """In how many of its runs the vote is for ones; a tie is for zeros.
+
+    >>> ones(Ballot("copy", 1.0, 8, 1, 0, 0, 0, 1000))
+    1000
+    """
+    stream = key(ballot.seed, 1, ballot.cell, ballot.x)
+    dim, span = drawn(ballot.mechanism, ballot.dim), rounding(ballot.mechanism, ballot.epsilon, ballot.dim, ballot.x)
+    return numbers(ballot.device).count_votes(stream, ballot.start, ballot.runs, dim, span)
+
+
+def rounding(mechanism: str, epsilon: float, dim: int, x: float) -> Span:
+    """The words for which a coordinate of the output is rounded to 1."""
+    if mechanism == "copy":
+        return coin(x)
+    if mechanism == "coin flip":
+        return coin(0.5)
+    scale = 1 / epsilon if mechanism == "adept" else dim / epsilon
+    noise = Noise(EXPONENTIAL, scale, kept=0.5) if mechanism == "dptext" else Noise(LAPLACE, scale)
+    return rounded_up(noise, x, 0.5 if mechanism == "halved" else 1.0)
