@@ -37,9 +37,11 @@ def told_by_words(laws: Sequence[Law]) -> tuple[Telling, Telling] | None:
     ([[-1.0, -1.0, 1.0, 1.0]], [[-1.0, 1.0, 1.0, 1.0]])
     """
     match list(laws):
-        case [Shifted(noise, first), Shifted(other, second)] if noise is other and len(first) == len(second):
+        case [Shifted(noise, first), Shifted(other, second)] if len(first) == len(second):
             drawn = noise_by_words(noise)
-            sides = [None if drawn is None else of_noise(drawn, first, second, side) for side in (0, 1)]
+            if drawn is None or drawn != noise_by_words(other):
+                return None
+            sides = [of_noise(drawn, first, second, side) for side in (0, 1)]
         case [BitLaw(first), BitLaw(second)] if len(first) == len(second):
             sides = [of_bits(first, second, side) for side in (0, 1)]
         case _:

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
-from triton.language.extra import libdevice
 
 from dpassay.compute.draws import ALL, GAUSSIAN, Span
 from dpassay.compute.philox import RUNS, Key
@@ -22,6 +21,7 @@ from dpassay.compute.quantile import FAR as FURTHER
 from dpassay.compute.quantile import SPLIT as EDGE
 from dpassay.compute.telling import Telling
 
+DEVICE = "cuda"
 THREADS = 128
 _RATIOS = np.array([CENTRE, NEAR, BEYOND])
 
@@ -37,7 +37,7 @@ def _place(start, threads: tl.constexpr):  # type: ignore[no-untyped-def]
 def _words(key, j, block, kind: tl.constexpr):  # type: ignore[no-untyped-def]
     low, high = block.to(tl.uint32), (block >> 32).to(tl.uint32)
     zero = low * 0
-    return tl.philox(key, zero + j.to(tl.uint32), low, high, zero + kind)
+    return tl.philox(key, (block * 0 + j).to(tl.uint32), low, high, zero + kind)
 
 
 @triton.jit
@@ -100,7 +100,7 @@ def votes_under_way(key: Key, start: int, runs: int, dim: int, ones: Span) -> to
     if not runs or not ones.width or ones.width == ALL:
         return torch.tensor(runs if ones.width else 0)
     asked = _sent([_signed(key), start, start + runs, dim, ones.low, ones.width])
-    found = torch.zeros((), dtype=torch.int64, device="cuda")
+    found = torch.zeros((), dtype=torch.int64, device=DEVICE)
     _votes[_programs(runs)](asked, found, THREADS)
     return found
 
@@ -156,7 +156,10 @@ def _scores_of_four(key, j, block, a, row, normal: tl.constexpr, ratios, split, 
 
 @triton.jit
 def _guess(score, run, end, found, low, high, grain, far):  # type: ignore[no-untyped-def]
-    coarse = libdevice.rint(score / grain)
+    grains = score / grain
+    # Adding and taking away 1.5 · 2^52 leaves a whole number, rounded half to even as numpy's rint does.
+    whole = (grains + 6755399441055744.0) - 6755399441055744.0
+    coarse = tl.where(tl.abs(grains) < 2251799813685248.0, whole, grains)
     coarse = tl.where(coarse > far, far, tl.where(coarse < -far, -far, coarse))
     tl.atomic_add(found, tl.sum(((coarse <= low) & (run < end)).to(tl.int64)))
     tl.atomic_add(found + 1, tl.sum(((coarse >= high) & (run < end)).to(tl.int64)))
@@ -201,7 +204,7 @@ def count_guesses(
     asked = _sent([_signed(key), start, start + runs, telling.dim])
     limits = _sent([low, high, grain, FAR, EDGE, FURTHER])
     rows = _sent(np.column_stack([telling.cuts, telling.values, telling.slope]))
-    found = torch.zeros(2, dtype=torch.int64, device="cuda")
+    found = torch.zeros(2, dtype=torch.int64, device=DEVICE)
     normal = telling.kind == GAUSSIAN
     _guesses[_programs(runs)](asked, limits, rows, _sent(_RATIOS), found, normal, THREADS, enable_fp_fusion=False)
     below, above = found.tolist()
@@ -219,7 +222,7 @@ def _signed(key: Key) -> int:
 
 
 def _sent(values: Any) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values)).to("cuda", non_blocking=True)
+    return torch.from_numpy(np.ascontiguousarray(values)).to(DEVICE, non_blocking=True)
 
 
 def describe() -> str:
