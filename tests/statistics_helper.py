@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 EACH = 1e-7
 FALSE_ALARMS: dict[str, float] = {
@@ -73,6 +73,17 @@ FALSE_ALARMS: dict[str, float] = {
     "released laplace": EACH,
     "released gaussian": EACH,
     "rewriter noise for audits": EACH,
+    "words of laplace": EACH,
+    "words of gaussian": EACH,
+    "words of exponential": EACH,
+    "words of a mixture": EACH,
+    "words of neighbours": EACH,
+    "votes by kernels": EACH,
+    "guesses by kernels, 0": EACH,
+    "guesses by kernels, 1": EACH,
+    "guesses from many coordinates": EACH,
+    "pairs by numpy's generator": EACH,
+    "normal pairs by their curve": EACH,
 }
 TOTAL = sum(FALSE_ALARMS.values())
 
@@ -107,6 +118,12 @@ def frequencies_p_value(successes: np.ndarray, runs: int, probabilities: np.ndar
     """p-value of several frequencies, each of as many runs: the smallest one times their number."""
     pairs = list(zip(np.ravel(successes).tolist(), np.ravel(probabilities).tolist(), strict=True))
     return min(1.0, len(pairs) * min(frequency_p_value(int(c), runs, p) for c, p in pairs))
+
+
+def same_frequency_p_value(first: int, second: int, runs: int) -> float:
+    """p-value of two frequencies, each of as many runs, being of one probability: Fisher's exact test, both tails."""
+    split = hypergeom(2 * runs, first + second, runs)
+    return min(1.0, 2 * float(min(split.cdf(first), split.sf(first - 1))))
 
 
 def cdf_p_value(sample: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], before: Callable | None = None) -> float:

@@ -109,9 +109,14 @@ def test_plans_and_devices_that_do_not_exist():
         Plan(learning_rate=2.0)
     with pytest.raises(InputError, match="2 texts or more"):
         train(["one"], [], "nowhere", PLAN, **TINY)
-    if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="no CUDA device"):
-            usable("cuda")
+
+
+def test_without_a_cuda_device_the_cpu_works_and_it_is_said_once(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert usable("cuda") == torch.device("cpu")
+    assert capfd.readouterr().err == "there is no CUDA device that torch can use here: working on the CPU\n"
+    train(TEXTS, [], tmp_path / "m", PLAN, **TINY, device="cuda")
+    assert capfd.readouterr().err.count("working on the CPU") == 1
 
 
 def damaged(folder: Path, place: Path, how: str) -> None:

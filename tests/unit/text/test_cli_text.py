@@ -88,6 +88,79 @@ def test_rewriting_goes_on_behind_the_lines_that_are_there(here, folder, tmp_pat
     assert (code, "rewritten otherwise" in err) == (2, True)
 
 
+def test_two_workers_write_what_one_process_writes(here, folder, texts, tmp_path):
+    source, alone, both = tmp_path / "in.txt", tmp_path / "alone.txt", tmp_path / "both.txt"
+    source.write_text("".join(f"{line}\n" for line in (texts * 30)[:2000]))
+    line = ("rewrite", "--model", folder, "--in", source, "--mechanism", "none", "--out")
+    assert here(*line, alone)[0] == 0
+    whole = alone.read_bytes()
+    assert whole.count(b"\n") == 2000
+    both.write_bytes(b"".join(whole.splitlines(keepends=True)[:1000]) + b"half a li")
+    (tmp_path / "both.txt.json").write_bytes((tmp_path / "alone.txt.json").read_bytes())
+    code, _, err = here(*line, both, "--resume", "--workers", 2)
+    assert (code, err) == (0, f"2,000 lines in {both}\n")
+    assert both.read_bytes() == whole
+
+
+def test_workers_are_told_which_model_it_is(here, folder, tmp_path, monkeypatch):
+    from dpassay.compute import crew
+
+    asked = []
+
+    class Recorded(crew.Threads):
+        def map(self, function, items):  # type: ignore[no-untyped-def]
+            asked.append(function.args[0])
+            return super().map(function, items)
+
+    monkeypatch.setattr(crew, "Processes", Recorded)
+    (tmp_path / "in.txt").write_bytes(b"a\n" * 600 + b"\xff\n")
+    monkeypatch.chdir(folder.parent)
+    options = ("--model", folder.name, "--in", tmp_path / "in.txt", "--mechanism", "l1", "--epsilon", "2")
+    code, _, err = here("rewrite", *options, "--out", tmp_path / "out.txt", "--workers", 2)
+    assert (code, "line 601, is not UTF-8" in err) == (2, True)  # told after the lines before it are written
+    assert (tmp_path / "out.txt").read_bytes().count(b"\n") == 600
+    [order] = asked
+    assert order.folder == str(folder)
+    assert order.sha256 == json.loads((tmp_path / "out.txt.json").read_text())["model"]["sha256"]
+    assert order.threads == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--workers", "0"), "workers must be a whole number"),
+        (("--workers", "2", "--cluster", "tcp://127.0.0.1:1"), "not both"),
+        (("--cluster", "nowhere"), "no Dask scheduler answers at nowhere"),
+        (("--cluster", "nowhere", "--device", "abacus"), "unknown device"),
+    ],
+)
+def test_a_crew_that_cannot_be_had_is_said_before_anything_is_written(here, folder, tmp_path, options, said):
+    (tmp_path / "in.txt").write_text("a\n")
+    out = tmp_path / "out.txt"
+    line = ("rewrite", "--model", folder, "--in", tmp_path / "in.txt", "--mechanism", "none", "--out", out)
+    code, _, err = here(*line, *options)
+    assert code == 2
+    assert said in err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_ctrl_c_keeps_what_a_worker_has_written(folder, texts, tmp_path):
+    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("".join(f"{line}\n" for line in texts * 1000))
+    line = [sys.executable, "-m", "dpassay", "rewrite", "--model", str(folder), "--mechanism", "none", "--workers", "1"]
+    line += ["--in", str(source), "--out", str(out)]
+    running = subprocess.Popen(line, stderr=subprocess.PIPE, start_new_session=True)
+    waited = time.monotonic()
+    while not (out.exists() and out.stat().st_size) and time.monotonic() - waited < 60:
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to all of them
+    _, err = running.communicate(timeout=20)
+    lines = out.read_bytes().count(b"\n")
+    assert running.returncode == 130
+    assert err.decode() == f"interrupted; {lines:,} lines are in {out}. To go on, add --resume\n"
+    assert lines >= 512
+
+
 def test_lines_stream_from_standard_input(folder):
     command = [sys.executable, "-m", "dpassay", "rewrite", "--model", str(folder), "--mechanism", "none"]
     run = subprocess.run(command, input=b"a flight\n\n", capture_output=True, check=True, timeout=60)
@@ -155,6 +228,19 @@ def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):
     code, _, err = here("train", *options, "--out", tmp_path / "m")
     assert code == 2
     assert said in err
+
+
+def test_without_a_cuda_device_the_cpu_does_it(here, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    said = "there is no CUDA device that torch can use here: working on the CPU\n"
+    (tmp_path / "in.txt").write_text("a\n")
+    out = tmp_path / "out.txt"
+    options = ("--in", tmp_path / "in.txt", "--mechanism", "none", "--out", out, "--device", "cuda")
+    assert here("rewrite", "--model", folder, *options) == (0, "", f"{said}1 lines in {out}\n")
+    options = ("--corpus", "flights:60", "--out", tmp_path / "m", "--latent", 4, "--steps", 2, "--device", "cuda")
+    code, _, err = here("train", "adept", *options)
+    assert (code, err) == (0, said)
+    assert json.loads((tmp_path / "m" / "model.json").read_text())["plan"]["batch"] == 64  # as on a CPU
 
 
 def test_a_model_is_checked_exactly_and_by_samples(here, folder, monkeypatch):

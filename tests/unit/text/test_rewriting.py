@@ -9,7 +9,7 @@ opendp = pytest.importorskip("opendp", reason="noise that is released needs the 
 from dpassay import InputError  # noqa: E402
 from dpassay.subject import describe  # noqa: E402
 from dpassay.text.release import MECHANISMS, Release  # noqa: E402
-from dpassay.text.rewriting import Rewriter, in_groups, lines_of  # noqa: E402
+from dpassay.text.rewriting import Order, Rewriter, in_groups, lines_of, opened, rewritten  # noqa: E402
 
 ODD = ["", "   ", "🛫 à rome", "nul \0 byte", "word " * 10_000, "unknownword", "\x1b[2J", "line\x85sep\u2028here"]
 
@@ -86,6 +86,17 @@ def test_a_rewriter_says_what_it_is_and_fits_its_model(model):
         rewriter(model, "sqrt-n", clip=2.0)
     with pytest.raises(InputError, match="takes a text, got int"):
         rewriter(model).sample(3, 1, np.random.default_rng(0))
+
+
+def test_a_worker_rewrites_with_the_model_that_is_named_and_loads_it_once(model, folder, texts, monkeypatch):
+    work, stated = opened(Order(str(folder), "none"))
+    order = Order(str(folder), "none", sha256=stated["model"]["sha256"], threads=1)
+    assert rewritten(order, texts[:5]) == work(texts[:5]) == model.texts(model.vectors(texts[:5]))
+    monkeypatch.setattr("dpassay.text.rewriting.load", lambda *_: pytest.fail("loaded twice"))
+    assert len(rewritten(order, texts[:3])) == 3
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=r"holds another model at a worker on .*; copy the model"):
+        rewritten(Order(str(folder), "l1", 2.0, sha256="0" * 64), texts)
 
 
 def test_lines_are_split_at_line_feeds_alone():
