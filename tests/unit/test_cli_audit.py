@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,69 @@ def test_the_planner(run):
     assert "10^" in run("audit", "--plan", "--epsilon", "700", code=0).stdout
 
 
+LONG = ("audit", "--pipeline", "laplace(4)", "--dim", "4", "--pair", "[[0, 0, 0, 0], [1, 1, 1, 1]]", "--epsilon", "1")
+
+
+def begun(tmp_path, *words):
+    """A long audit that keeps its counts, some time after it has begun, and what it had counted by then."""
+    environment = {**os.environ, "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "dpassay", *LONG, "--runs", "1000000000000", "--save", "long.json", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline:
+        time.sleep(0.05)
+        if (tmp_path / "long.json").exists():
+            counted = json.loads((tmp_path / "long.json").read_text())["runs"]
+            if counted > 300_000:
+                return process, counted
+    process.kill()
+    raise AssertionError(process.communicate())
+
+
+def epochs(path):
+    found = json.loads(path.read_text())["main"]["epochs"]
+    return [{key: value for key, value in epoch.items() if key != "length"} for epoch in found]
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "two processes"])
+def test_a_killed_audit_goes_on_to_the_same_counts(run, tmp_path, workers):
+    process, counted = begun(tmp_path, *workers)
+    process.kill()
+    process.communicate()
+    kept = json.loads((tmp_path / "long.json").read_text())
+    assert kept["verdict"] == "unfinished"
+    assert kept["runs"] >= counted
+    runs = str(kept["runs"] + 200_000)
+    resumed = run(*LONG, "--runs", runs, "--save", "long.json", "--resume", "--json", code=0)
+    assert json.loads(resumed.stdout)["runs"] == int(runs)
+    run(*LONG, "--runs", runs, "--save", "whole.json", code=0)
+    assert epochs(tmp_path / "long.json") == epochs(tmp_path / "whole.json")
+
+
+def test_an_interrupted_audit_gives_its_partial_verdict_and_says_how_to_go_on(tmp_path):
+    process, counted = begun(tmp_path, "--workers", "2")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    said = " ".join(out.decode().replace("│", " ").split())
+    assert "the audit was interrupted after" in said
+    assert "--resume goes on" in said
+    assert b"Traceback" not in err
+    kept = json.loads((tmp_path / "long.json").read_text())
+    assert kept["verdict"] == "unfinished"
+    assert kept["runs"] >= counted
+
+
+def test_workers_and_devices_change_no_count(run):
+    words = (*LONG, "--runs", "150000", "--json")
+    alone = run(*words, code=0)
+    assert run(*words, "--workers", "2", code=0).stdout == alone.stdout
+    without = run(*words, "--device", "cuda", code=0)
+    assert without.stdout == alone.stdout
+    if not os.path.exists("/proc/driver/nvidia"):
+        assert "there is no CUDA device that torch and Triton can use here: working on the CPU" in without.stderr
+    assert run(*words, "--device", "numpy", code=0).stdout == alone.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -184,6 +249,9 @@ def test_the_planner(run):
         (("--python", "subjects:three", "--pair", "[0, 1]", "--epsilon", "1"), "gave 3 outputs"),
         (("--command", "no-such-program", "--pair", "[0, 1]", "--epsilon", "1"), "cannot be started"),
         (("--url", "ftp://x/", "--pair", "[0, 1]", "--epsilon", "1"), "http"),
+        ((*NOISY[1:], "--epsilon", "1", "--workers", "0"), "workers must be a whole number from 1"),
+        ((*NOISY[1:], "--epsilon", "1", "--workers", "2", "--cluster", "tcp://127.0.0.1:1"), "not both"),
+        ((*NOISY[1:], "--epsilon", "1", "--device", "abacus"), "unknown device 'abacus'; there are cpu, cuda, numpy"),
         (("adept", "--python", "subjects:noisy", "--epsilon", "1"), "say what to audit, once"),
         (("--python", "subjects:shout", "--inputs", "subjects.txt", "--epsilon", "1"), "subjects.txt"),
         (("--python", "subjects:shout", "--inputs", "empty.txt", "--epsilon", "1"), "has no inputs"),
