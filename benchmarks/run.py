@@ -1,16 +1,100 @@
-"""All benchmarks, with a description of the machine."""
+"""All benchmarks, with a description of the machine; writes docs/benchmarks.md and the figure of growth.
 
+`python benchmarks/run.py [--all]`. Without --all the audits of the classic algorithms are left out, which take about
+half an hour. What was measured on a GPU is taken from benchmarks/recorded, where `gpu.py` left it.
+"""
+
+import argparse
+import io
+import json
 import os
 import platform
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
 
 import audits
 import losses
+import scale
 import startup
+from rows import Row
+
+HERE = Path(__file__).parent
+PAGE, FIGURE = HERE.parent / "docs" / "benchmarks.md", HERE.parent / "docs" / "images" / "growth.svg"
+OTHERS = {"startup": startup.main, "losses": losses.main, "audits": audits.main}
+
+
+class Tee(io.StringIO):
+    """Keeps what is printed, and shows it."""
+
+    def write(self, text: str) -> int:
+        sys.__stdout__.write(text)
+        sys.__stdout__.flush()
+        return super().write(text)
+
+
+def machine() -> str:
+    """What this ran on."""
+    names = [line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    memory = next((int(line.split()[1]) >> 20 for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    kind = names[0] if names else platform.machine()
+    return f"{kind}, {os.cpu_count()} cores, {memory} GiB, {platform.system()}, Python {platform.python_version()}"
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+def table(rows: list[Row]) -> str:
+    lines = ["| what | bar | measured | |", "|---|---|---|---|"]
+    return "\n".join(lines + [f"| {r.what} | {r.bar} | {r.found} | {'met' if r.met else 'missed'} |" for r in rows])
+
+
+def recorded() -> str:
+    """What was measured on GPUs."""
+    parts = []
+    for path in sorted((HERE / "recorded").glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        lines = [
+            f"{found['device']}, torch {found['torch']}. {found['agreeing']} counts compared with numpy's, all equal."
+        ]
+        lines += ["", "| what | draws | seconds | draws a second |", "|---|---|---|---|"]
+        for name, value in found.items():
+            if isinstance(value, dict) and "draws" in value:
+                rate = value["draws"] / value["seconds"]
+                lines.append(f"| {name} | {value['draws']:.4g} | {value['seconds']:.3g} | {rate:.2g} |")
+        reading = ", ".join(f"{rate:,.0f} on {device}" for device, rate in found["lines a second"].items())
+        lines += ["", f"Lines a second that the rewriter's network reads and writes there, without noise: {reading}."]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="also the audits of the classic algorithms")
+    given = parser.parse_args()
+    sys.argv[1:] = []
+    intro = "Written by `make bench`. Ratios are measured in one run, on this machine:"
+    parts = ["# Benchmarks", f"{intro} {machine()}."]
+    print(machine())
+    rows, grown = scale.rows(), scale.growth()
+    scale.draw(grown, str(FIGURE))
+    slopes = ", ".join(f"{scale.slope(x, y):.2f} with {name}" for name, (x, y, _) in grown.items())
+    parts += ["## Speed and scale", table(rows), "![How time grows](images/growth.svg)"]
+    parts += [f"Seconds of the sanity check's runs by kernels, both axes logarithmic. Slopes: {slopes}."]
+    parts += ["## On a GPU", recorded()]
+    print("\n\n".join(parts[2:]))
+    for name in ("startup", "losses", *(["audits"] if given.all else [])):
+        print(f"\n{name}")
+        with redirect_stdout(Tee()) as said:
+            OTHERS[name]()
+        parts += [f"## {name.capitalize()}", f"```\n{said.getvalue().strip()}\n```"]
+    PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print(f"\nwritten to {PAGE} and {FIGURE}")
+
 
 if __name__ == "__main__":
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
-    startup.main()
-    print()
-    losses.main()
-    print()
-    audits.main()
+    main()

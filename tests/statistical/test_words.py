@@ -7,7 +7,6 @@ below, and is shown to catch it.
 import math
 
 import numpy as np
-import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
@@ -28,19 +27,29 @@ def seed_of(name):
     return int(generator(name).integers(2**31))
 
 
-@pytest.mark.parametrize(
-    ("name", "noise"),
-    [
-        ("words of laplace", Laplace(3)),
-        ("words of gaussian", Gaussian(0.5)),
-        ("words of exponential", OneSided(2)),
-        ("words of a mixture", Mixture(0.5, ((0.5, OneSided(2)),))),
-    ],
-)
-def test_noise_by_words_follows_its_law(name, noise):
+def noise_p_value(name, noise):
     drawn = noise_by_words(noise).values(words(key(seed_of(name)), 0, RUNS, range(1)))
-    before = (lambda t: noise.cdf(t) - noise.atom * (t == 0)) if noise.atom else None
-    require(name, cdf_p_value(drawn, noise.cdf, before))
+    return cdf_p_value(drawn, noise.cdf, (lambda t: noise.cdf(t) - noise.atom * (t == 0)) if noise.atom else None)
+
+
+def test_laplace_noise_by_words():
+    name = "words of laplace"
+    require(name, noise_p_value(name, Laplace(3)))
+
+
+def test_gaussian_noise_by_words():
+    name = "words of gaussian"
+    require(name, noise_p_value(name, Gaussian(0.5)))
+
+
+def test_exponential_noise_by_words():
+    name = "words of exponential"
+    require(name, noise_p_value(name, OneSided(2)))
+
+
+def test_noise_by_words_that_is_left_out_at_times():
+    name = "words of a mixture"
+    require(name, noise_p_value(name, Mixture(0.5, ((0.5, OneSided(2)),))))
 
 
 def correlated(found):
@@ -101,21 +110,27 @@ def test_a_weak_generator_is_caught():
     assert correlated(np.stack([weak(stream, 20_000, 2) for stream in range(4)])) < 1e-9
 
 
-@pytest.mark.parametrize("side", [0, 1])
-def test_guesses_are_right_as_often_as_they_should_be(side):
-    name = f"guesses by kernels, {side}"
-    seed = seed_of(name)
+def guesses_p_value(seed, side):
+    """One coordinate, a step of s noise units, the first input up to 0: 1 − e^(−s/2)/2 and Φ(s/2) are right."""
     found, exact = [], []
-    # One coordinate, a step of s noise units, the first input up to 0: 1 − e^(−s/2)/2 and Φ(s/2) are right.
     for place, (kind, step) in enumerate([("laplace", 0.5), ("laplace", 3.0), ("gaussian", 0.5), ("gaussian", 3.0)]):
         telling = of_noise(Noise(kind, 2.0), [0.0], [2 * step], side)
-        named = fused.count_guesses(key(seed, place), 0, RUNS, telling, -1.0, 1.0, 1e-9)
-        found.append(named[side])
+        found.append(fused.count_guesses(key(seed, place), 0, RUNS, telling, -1.0, 1.0, 1e-9)[side])
         exact.append(1 - math.exp(-step / 2) / 2 if kind == "laplace" else float(ndtr(step / 2)))
     bits = of_bits(np.array([0.75, 0.5]), np.array([0.25, 0.5]), side)
     found.append(fused.count_guesses(key(seed, 9), 0, RUNS, bits, -1.0, 1.0, 1e-9)[side])
     exact.append(0.75)
-    require(name, frequencies_p_value(np.array(found), RUNS, np.array(exact)))
+    return frequencies_p_value(np.array(found), RUNS, np.array(exact))
+
+
+def test_guesses_about_the_first_input():
+    name = "guesses by kernels, the first input"
+    require(name, guesses_p_value(seed_of(name), 0))
+
+
+def test_guesses_about_the_second_input():
+    name = "guesses by kernels, the second input"
+    require(name, guesses_p_value(seed_of(name), 1))
 
 
 def test_a_sum_of_many_coordinates():

@@ -7,12 +7,17 @@ costs its items only: they are done again by another.
 
 from __future__ import annotations
 
+import logging
 import os
+import pickle
 import signal
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from dpassay.errors import InputError, MechanismError
@@ -24,8 +29,13 @@ AHEAD = 3  # items under way for each worker
 DEATHS = 3  # that one item may cost
 SECONDS = 1.0  # that a parcel of tasks should take, so that handing it over costs little
 MOST_WORKERS = 1024
-CONNECT = "15s"
+GRACE = 1.0  # seconds that a process may go on when it is told to end
+CONNECT = 5.0  # seconds to wait for a scheduler
+FAREWELL = 5.0  # seconds to wait until it lets us go
+COUNTED = 1.0  # seconds for which the number of a cluster's workers is remembered
+DESERTED = 60.0  # seconds to wait for a worker where all have left
 DIED = "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than there is"
+LEFT = "all workers of the cluster at {0} have left: start some by 'dask worker {0}', and try again"
 
 
 class Crew(Protocol):
@@ -64,54 +74,78 @@ class _Ahead:
     """What crews have in common that work ahead: handing out, waiting in order, and doing again what was lost."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    chances = DEATHS  # how often in a row a loss is made good
 
     def size(self) -> int:
         """How many workers there are now."""
         raise NotImplementedError
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
-        """Hand out one item; what comes back has `result` and `cancel`."""
+        """Hand out one item: a future."""
         raise NotImplementedError
+
+    def wait(self, future: Any) -> Any:
+        """The result of an item."""
+        return future.result()
+
+    def survived(self, future: Any) -> bool:
+        """Whether a future still has, or will have, its result after somebody else's was lost."""
+        return future.done() and not future.cancelled() and future.exception() is None
 
     def renew(self) -> None:
         """Make the crew whole again after a loss."""
 
+    def drop(self, futures: list[Any]) -> None:
+        """Nobody waits for these any more."""
+        for future in futures:
+            future.cancel()
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results in order."""
-        waiting: deque[tuple[Item, Any]] = deque()
-        source, deaths = iter(items), 0
+        """Results in order. What goes wrong, in the function or in the items, does so at its place in that order."""
+        waiting: deque[_Piece] = deque()
+        source: Iterator[Item] | None = iter(items)
+        wrong, deaths = None, 0
         try:
             while True:
-                while len(waiting) < AHEAD * self.size():
+                while source is not None and len(waiting) < AHEAD * self.size():
                     try:
-                        item = next(source)
+                        waiting.append(_Piece(next(source)))
                     except StopIteration:
-                        break
-                    waiting.append((item, self._handed_out(function, item)))
+                        source = None
+                    except Exception as error:  # told when all that came before it is done
+                        source, wrong = None, error
                 if not waiting:
-                    return
+                    break
                 try:
-                    result = waiting[0][1].result()
+                    alone = 0 < deaths == self.chances - 1  # the last time, so that no other item is to blame
+                    for piece in list(waiting)[: 1 if alone else None]:
+                        if piece.future is None:
+                            piece.future = self.submit(function, piece.item)
+                    result = self.wait(waiting[0].future)
                 except self.lost as error:
                     deaths += 1
-                    if deaths >= DEATHS:
-                        raise MechanismError(DIED.format(deaths)) from error
+                    if deaths >= self.chances:
+                        raise MechanismError(DIED.format(max(deaths, DEATHS))) from error
                     self.renew()
-                    waiting = deque((item, self.submit(function, item)) for item, _ in waiting)
+                    for piece in waiting:
+                        if piece.future is not None and not self.survived(piece.future):
+                            piece.future = None
                     continue
                 deaths = 0
                 waiting.popleft()
                 yield result
+            if wrong is not None:
+                raise wrong
         finally:
-            for _, future in waiting:
-                future.cancel()
+            self.drop([piece.future for piece in waiting if piece.future is not None])
 
-    def _handed_out(self, function: Callable[[Any], Any], item: Any) -> Any:
-        try:
-            return self.submit(function, item)
-        except self.lost:  # somebody died while nobody was waiting; what he had is noticed when it is waited for
-            self.renew()
-            return self.submit(function, item)
+
+class _Piece:
+    """An item and, once it is handed out, its future."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+        self.future: Any = None
 
 
 class Threads(_Ahead):
@@ -154,19 +188,20 @@ class Processes(_Ahead):
     def _started(self) -> ProcessPoolExecutor:
         from multiprocessing import get_context
 
-        return ProcessPoolExecutor(self.number, mp_context=get_context("spawn"), initializer=_deaf)
+        return ProcessPoolExecutor(self.number, mp_context=get_context("spawn"), initializer=_bound)
 
     def size(self) -> int:
         """As many as were asked for."""
         return self.number
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
-        """Hand out one item."""
-        return self.pool.submit(function, item)
+        """Hand out one item; a process starts when there is work for it."""
+        with _unheard():
+            return self.pool.submit(partial(_told, function), item)
 
     def renew(self) -> None:
         """A pool that lost a process takes no more work: start another."""
-        self.pool.shutdown(wait=False, cancel_futures=True)
+        self.close()
         self.pool = self._started()
 
     def describe(self) -> str:
@@ -174,44 +209,126 @@ class Processes(_Ahead):
         return f"{self.number} processes"
 
     def close(self) -> None:
-        """End what is under way."""
+        """End the processes: those that are still at work a second later too."""
+        running = list((getattr(self.pool, "_processes", None) or {}).values())
+        late = threading.Timer(GRACE, lambda: [process.terminate() for process in running])
+        late.daemon = True
+        late.start()
         self.pool.shutdown(wait=True, cancel_futures=True)
+        late.cancel()
 
 
-def _deaf() -> None:
-    """Ctrl-C goes to all processes of a terminal; only the one that hands out the work should act on it."""
+def _bound() -> None:
+    """What a process does first: leave Ctrl-C to the one that hands out the work, and end when that one ends."""
+    from multiprocessing import parent_process
+
+    def follow(parent: Any) -> None:
+        parent.join()
+        os._exit(1)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=follow, args=(parent_process(),), daemon=True).start()
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Ctrl-C waits; a process that starts meanwhile never hears it, not even before it has read its first line."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _told(function: Callable[[Item], Result], item: Item) -> Result:
+    """The function's result, in another process. An error that cannot travel is told in words."""
+    try:
+        return function(item)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))  # our own bytes
+        except Exception:
+            words = f"{type(error).__name__}: {error}"
+            raise (InputError(str(error)) if isinstance(error, InputError) else MechanismError(words)) from None
+        raise
 
 
 class Cluster(_Ahead):
     """The workers of a Dask cluster. Dask does again what a worker that died had under way."""
 
+    chances = 1  # Dask has given an item to several workers before it tells of a loss
+
     def __init__(self, address: str) -> None:
         try:
-            from distributed import Client
-            from distributed.scheduler import KilledWorker
+            from distributed import Client, KilledWorker
         except ImportError:
             raise InputError("a cluster needs Dask, which is not installed: pip install 'dpassay[cluster]'") from None
-        self.lost = (KilledWorker,)
+        self.address, self.lost, self.counted = address, (KilledWorker,), (0, 0.0)
+        self.levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
+        _set_levels(dict.fromkeys(self.levels, logging.CRITICAL))  # what matters is said here, in our words
+        self.client = Client.__new__(Client)
         try:
-            self.client = Client(address, timeout=CONNECT, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
+            if not address.strip():
+                raise ValueError("the address is empty")
+            self.client.__init__(address, timeout=CONNECT, set_as_default=False)
+            if not self.there():
+                raise InputError(f"the cluster at {address} has no workers; start some by 'dask worker {address}'")
+        except Exception as error:
+            self.close()  # half a client would close itself when its memory is needed, and may wait for itself then
+            if isinstance(error, InputError | MechanismError):
+                raise
             raise InputError(
                 f"no Dask scheduler answers at {address}: {error or type(error).__name__}; start one by "
                 "'dask scheduler' and give its address, such as tcp://127.0.0.1:8786"
             ) from None
-        if not self.size(at_least=0):
-            self.client.close()
-            raise InputError(f"the cluster at {address} has no workers; start some by 'dask worker {address}'")
 
-    def size(self, at_least: int = 1) -> int:
-        """All threads of all workers that are there now."""
-        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        return max(at_least, sum(int(worker["nthreads"]) for worker in workers))
+    def there(self) -> int:
+        """All threads of all workers, counted anew after a second."""
+        if not self.counted[1] or time.monotonic() - self.counted[1] > COUNTED:
+            with self._in_touch():
+                self.counted = sum(self.client.nthreads().values()), time.monotonic()
+        return self.counted[0]
+
+    def size(self) -> int:
+        """Where all have left, work is kept ready for one that may come."""
+        return max(1, self.there())
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
         """Hand out one item."""
-        return self.client.submit(function, item, pure=False)
+        with self._in_touch():
+            return self.client.submit(partial(_told, function), item, pure=False)
+
+    def wait(self, future: Any) -> Any:
+        """The result, as long as there are workers."""
+        seen = time.monotonic()
+        with self._in_touch():
+            while True:
+                try:
+                    future.exception(timeout=2 * COUNTED)
+                    break
+                except TimeoutError:  # still under way
+                    seen = time.monotonic() if self.there() else seen
+                    if time.monotonic() - seen > DESERTED:
+                        raise MechanismError(LEFT.format(self.address)) from None
+            if future.cancelled():
+                raise CancelledError
+        return future.result()
+
+    def drop(self, futures: list[Any]) -> None:
+        """All in one message."""
+        with suppress(Exception):
+            if futures:
+                self.client.cancel(futures, force=True)
+
+    @contextmanager
+    def _in_touch(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, CancelledError, RuntimeError) as error:
+            raise MechanismError(f"the Dask scheduler at {self.address} is gone") from error
 
     def describe(self) -> str:
         """In words."""
@@ -220,7 +337,13 @@ class Cluster(_Ahead):
     def close(self) -> None:
         """Leave the cluster; it goes on without us."""
         with suppress(Exception):  # the work is done, and a scheduler that is gone needs no farewell
-            self.client.close()
+            self.client.close(timeout=FAREWELL)
+        _set_levels(self.levels)
+
+
+def _set_levels(levels: dict[str, int]) -> None:
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def gathered(workers: int | None = None, cluster: str | None = None, threads: int = 1) -> Crew:

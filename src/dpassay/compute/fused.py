@@ -28,6 +28,7 @@ LAZY = 24  # first bytes that may be unclear, of 256, for the rest of a word to 
 
 _INT = ir.IntType(32)
 _WORDS, _LONG = ir.VectorType(_INT, LANES), ir.VectorType(ir.IntType(64), LANES)
+COUNTED = ir.Constant(_WORDS, list(range(LANES)))  # 0, 1, 2, …
 _HALVES = ir.VectorType(_INT, 2 * LANES)
 _U32, _U64 = np.uint32, np.uint64
 _M0, _M1, _W0, _W1 = (_U32(value) for value in (*MULTIPLIERS, *STEPS))
@@ -41,20 +42,30 @@ def _lanes(context: Any, out: Any, place: Any, j: Any, low: Any, high: Any, kind
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
         out, place, *scalars = arguments
-        j, low, high, kind, k0, k1 = (_splat(builder, scalar) for scalar in scalars)
-        state = [j, builder.add(low, ir.Constant(_WORDS, list(range(LANES)))), high, kind]
-        for turn in range(ROUNDS):
-            x, y = (_product(builder, state[i], m) for i, m in zip((0, 2), MULTIPLIERS, strict=True))
-            keys = [builder.add(k, _constant(turn * step)) for k, step in zip((k0, k1), STEPS, strict=True)]
-            first, third = builder.xor(y[0], state[1]), builder.xor(x[0], state[3])
-            state = [builder.xor(first, keys[0]), y[1], builder.xor(third, keys[1]), x[1]]
-        data = context.make_array(signature.args[0])(context, builder, out).data
-        for i, word in enumerate(state):
-            where = builder.gep(data, [builder.add(place, ir.Constant(place.type, i * LANES))])
-            builder.store(word, builder.bitcast(where, _WORDS.as_pointer())).align = 4
+        j, low, high, kind, *keys = (_splat(builder, scalar) for scalar in scalars)
+        state = _rounds(builder, [j, builder.add(low, COUNTED), high, kind], keys)
+        _store(context, builder, signature.args[0], out, place, state)
         return context.get_dummy_value()
 
     return signature, generate
+
+
+def _rounds(builder: ir.IRBuilder, state: list[Any], keys: list[Any]) -> list[Any]:
+    """All rounds of the generator on four words, each a vector with a lane for each counter."""
+    for turn in range(ROUNDS):
+        x, y = (_product(builder, state[i], m) for i, m in zip((0, 2), MULTIPLIERS, strict=True))
+        first, second = (builder.add(k, _constant(turn * step)) for k, step in zip(keys, STEPS, strict=True))
+        upper, lower = builder.xor(y[0], state[1]), builder.xor(x[0], state[3])
+        state = [builder.xor(upper, first), y[1], builder.xor(lower, second), x[1]]
+    return state
+
+
+def _store(context: Any, builder: ir.IRBuilder, kind: Any, out: Any, place: Any, state: list[Any]) -> None:
+    """Write four vectors to an array, one behind the other."""
+    data = context.make_array(kind)(context, builder, out).data
+    for i, word in enumerate(state):
+        where = builder.gep(data, [builder.add(place, ir.Constant(place.type, i * LANES))])
+        builder.store(word, builder.bitcast(where, _WORDS.as_pointer())).align = 4
 
 
 def _constant(value: int) -> ir.Constant:

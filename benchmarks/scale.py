@@ -1,0 +1,221 @@
+"""Speed and scale on this machine's cores: kernels against straightforward numpy, workers, memory, and how time grows.
+
+`python benchmarks/scale.py [--figure FILE]`. Each ratio is measured in one run; of repeated timings the least counts.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import numpy as np
+
+import pairs
+from dpassay.attacks import Likelihood
+from dpassay.compute.crew import Crew, Processes, Threads, cores
+from dpassay.compute.voting import Ballot, drawn, ones
+from dpassay.expression import parse
+from dpassay.figures.acl2022 import DIMENSIONS, EPSILONS
+from dpassay.figures.result import Options
+from dpassay.figures.sanity import MECHANISMS, exact_loss, sampled_votes
+from dpassay.game import Epoch, Table
+from dpassay.learning import Aim, Rule
+from dpassay.playing import KERNELS_FROM, Task
+from dpassay.sharing import packed, played
+from dpassay.statistics import Tally
+from rows import Row
+
+RANDOM = [m for m in MECHANISMS if m not in ("copy", "coin flip")]
+MEMORY = """
+import sys, resource
+from dpassay.figures.result import Options
+from dpassay.figures.sanity import sanity_check
+sanity_check(Options({runs}))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def least(work: Callable[[], object], times: int = 3) -> float:
+    """The least of some timings, in seconds."""
+    found = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - begun)
+    return min(found)
+
+
+def straightforward(runs: int) -> float:
+    """Nanoseconds a draw of the plain program: draw, round, average, compare; all runs of a cell in one array."""
+    rng, seconds, draws = np.random.default_rng(0), 0.0, 0
+    for mechanism in RANDOM:
+        for epsilon in map(float, EPSILONS):
+            for n in DIMENSIONS:
+                b = 1 / epsilon if mechanism == "adept" else n / epsilon
+                for x in (0.0, 1.0):
+                    begun = time.perf_counter()
+                    if mechanism == "dptext":
+                        with np.errstate(invalid="ignore"):
+                            u = rng.random((runs, n))
+                            noise = np.nan_to_num(-b * np.sign(u) * np.log(1 - 2 * np.abs(u)), nan=0.0)
+                    else:
+                        noise = rng.laplace(0.0, b, (runs, n))
+                    outputs = (x + noise) / 2 if mechanism == "halved" else x + noise
+                    rounded = np.where(outputs >= 0.5, 1.0, 0.0)
+                    np.count_nonzero(rounded.mean(axis=1) > 0.5)
+                    seconds += time.perf_counter() - begun
+                    draws += runs * n
+    return 1e9 * seconds / draws
+
+
+def kernels(runs: int) -> float:
+    """Nanoseconds a draw of ours, for the same cells on all cores."""
+    cells = [(m, float(e), n) for m in RANDOM for e in EPSILONS for n in DIMENSIONS]
+    sampled_votes(cells, Options(1000))
+    seconds = least(lambda: sampled_votes(cells, Options(runs)), 1)
+    return 1e9 * seconds / (2 * runs * sum(drawn(m, n) for m, _, n in cells))
+
+
+def sanity() -> list[Row]:
+    theirs, ours = straightforward(20_000), kernels(1_000_000)
+    ratio = theirs / ours
+    whole = ours * 2e7 * 7 * (4 * sum(DIMENSIONS) + len(DIMENSIONS)) / 1e9
+    peaks = [
+        int(subprocess.run([sys.executable, "-c", MEMORY.format(runs=runs)], capture_output=True, check=True).stdout)
+        for runs in (10_000, 1_000_000)
+    ]
+    return [
+        Row(
+            f"sanity-check grid, {cores()} cores, against numpy",
+            "≥ 40×",
+            f"{ratio:.0f}× ({theirs:.1f} ns a draw, {ours:.2f} ns; the whole grid of 10⁷ runs in {whole:.0f} s)",
+            ratio >= 40,
+        ),
+        Row(
+            "its peak memory, figures drawn and all",
+            "≤ 300 MB",
+            f"{peaks[0]} MB with 10⁴ runs a cell, {peaks[1]} MB with 10⁶",
+            max(peaks) <= 300,
+        ),
+    ]
+
+
+def parcels(dim: int, runs: int, size: int, before: int) -> list[object]:
+    """An audit's tasks as they travel: by kernels, or by numpy where they come before all kernels."""
+    pipeline = parse(f"clamp(0, 1) | laplace({dim})", dim=dim)
+    table = Table(pipeline, (np.zeros(dim), np.ones(dim)), Aim(1.0), 5)
+    rule = Rule(Likelihood(tuple(table.laws() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)
+    epoch = Epoch(rule, Tally(), 0, 10**15)
+    tasks = [Task(0, i, min(size, runs - start), before) for i, start in enumerate(range(0, runs, size))]
+    each = max(1, len(tasks) // 16)
+    return [packed(table, epoch, tuple(tasks[i : i + each])) for i in range(0, len(tasks), each)]
+
+
+def seconds_of(crew: Crew, work: list[object], times: int = 2) -> float:
+    return least(lambda: list(crew.map(played, work)), times)  # type: ignore[arg-type]
+
+
+def audits() -> list[Row]:
+    dim, runs, few = 128, 10**7, 200_000
+    with closing(Processes(2)) as two, closing(Processes(1)) as one:
+        for crew in (two, one):  # start them, and load the kernels
+            list(crew.map(played, parcels(dim, 64_000, 1000, KERNELS_FROM)))  # type: ignore[arg-type]
+        fast = seconds_of(two, parcels(dim, runs, 1 << 16, KERNELS_FROM)) / runs
+        slow = seconds_of(two, parcels(dim, few, 1 << 13, 0)) / few
+        alone = seconds_of(one, parcels(dim, runs, 1 << 16, KERNELS_FROM)) / runs
+        slow_alone = seconds_of(one, parcels(dim, few, 1 << 13, 0)) / few
+    return [
+        Row(
+            "likelihood-ratio audit, 10⁷ × 128, two processes, against numpy's on the same two",
+            "≥ 8×",
+            f"{slow / fast:.0f}× ({1e9 * slow / dim:.1f} ns a coordinate, {1e9 * fast / dim:.2f} ns)",
+            slow / fast >= 8,
+        ),
+        Row(
+            "two local workers against one",
+            "≥ 1.8×",
+            f"{alone / fast:.2f}× by kernels, {slow_alone / slow:.2f}× by numpy",
+            min(alone / fast, slow_alone / slow) >= 1.8,
+        ),
+    ]
+
+
+def exact() -> list[Row]:
+    cells = [(m, float(e), n) for m in MECHANISMS for e in EPSILONS for n in DIMENSIONS]
+    took = least(lambda: [exact_loss(*cell) for cell in cells])
+    return [Row(f"exact grid, all {len(cells)} cells", "≤ 2 s", f"{took:.3f} s", took <= 2)]
+
+
+def growth() -> dict[str, tuple[list[float], list[float], str]]:
+    """Seconds over runs, over dimensions and over workers, for the sanity check by kernels on all cores."""
+
+    def took(crew: Crew, runs: int, dim: int, parts: int) -> float:
+        each = runs // parts // 16 * 16
+        work = [Ballot("laplace", 1.0, dim, 0, 0, 0, part * each, each) for part in range(parts)]
+        return least(lambda: list(crew.map(ones, work)), 3)
+
+    found: dict[str, tuple[list[float], list[float], str]] = {}
+    with closing(Threads(cores())) as all_cores:
+        took(all_cores, 10_000, 8, 2)
+        runs = [10**5, 10**6, 10**7, 10**8]
+        found["runs"] = ([*map(float, runs)], [took(all_cores, r, 32, 8) for r in runs], "32 dimensions")
+        dims = [1, 4, 16, 64, 256, 1024]
+        found["dimensions"] = ([*map(float, dims)], [took(all_cores, 10**6, d, 8) for d in dims], "10⁶ runs")
+    many = [1 << i for i in range(cores().bit_length())]
+    times = []
+    for number in many:
+        with closing(Processes(number)) as crew:
+            took(crew, 10_000, 8, 2 * number)
+            times.append(took(crew, 10**7, 64, 16))
+    found["workers"] = ([*map(float, many)], times, "10⁷ runs of 64 dimensions")
+    return found
+
+
+def slope(x: list[float], y: list[float]) -> float:
+    """The exponent of a power law through the upper half of the points, where start-up no longer counts."""
+    half = max(2, len(x) // 2 + 1)
+    return float(np.polyfit(np.log(x[-half:]), np.log(y[-half:]), 1)[0])
+
+
+def draw(found: dict[str, tuple[list[float], list[float], str]], path: str) -> None:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    from dpassay.figures.result import STYLE
+
+    with rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(8.4, 2.9), layout="constrained")
+        for axis, (name, (x, y, held)) in zip(figure.subplots(1, 3), found.items(), strict=True):
+            axis.loglog(x, y, "o-", color="#0072B2", markersize=4)
+            axis.set_xlabel(name)
+            axis.set_title(f"{held}: slope {slope(x, y):.2f}", fontsize=9)
+            if name == "workers":
+                axis.set_xticks(x, [f"{value:g}" for value in x])
+                axis.minorticks_off()
+        figure.axes[0].set_ylabel("seconds")
+        figure.savefig(path, metadata={"Date": None})
+
+
+def rows() -> list[Row]:
+    return [*sanity(), *audits(), *exact(), *pairs.rows()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--figure", help="where the figure of growth goes")
+    given, _ = parser.parse_known_args()
+    for row in rows():
+        print(f"{row.what}\n    {row.found}; bar {row.bar}: {'met' if row.met else 'missed'}")
+    found = growth()
+    print()
+    for name, (x, y, held) in found.items():
+        points = ", ".join(f"{value:g}: {seconds:.3g} s" for value, seconds in zip(x, y, strict=True))
+        print(f"growth with {name} ({held}): slope {slope(x, y):.2f}; {points}")
+    if given.figure:
+        draw(found, given.figure)
+
+
+if __name__ == "__main__":
+    main()
