@@ -5,17 +5,31 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpassay.cli_common import AsJson, check_writable, needs, print_json, print_rich, progress_bar
+from dpassay.cli_common import (
+    AsJson,
+    ClusterAddress,
+    Workers,
+    check_writable,
+    needs,
+    print_json,
+    print_rich,
+    progress_bar,
+)
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
     from dpassay.text.corpus import Utterance
+    from dpassay.text.rewriting import Order
 
 Corpus = Annotated[
     str,
@@ -25,7 +39,7 @@ Corpus = Annotated[
 ]
 ModelFolder = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="cpu, or cuda where there is one.")]
 ReleaseEpsilon = Annotated[float | None, typer.Option("--epsilon", "-e", help="Of the guarantee, per utterance.")]
 ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="Of the guarantee; only for gaussian.")]
 MechanismName = Annotated[str, typer.Option(help="gaussian, l1, sqrt-n, adept-as-published, or none (no privacy).")]
@@ -135,11 +149,12 @@ def train(
 def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
     from dpassay.text.adept import train as teach
     from dpassay.text.corpus import split
-    from dpassay.text.training import Plan
+    from dpassay.text.training import Plan, usable
 
     learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
-    usual = (5000, 128) if given["device"] == "cuda" else (900, 64)
-    rate = 2e-3 if given["device"] == "cuda" else 3e-3  # fewer steps, larger ones
+    device = usable(given["device"]).type
+    usual = (5000, 128) if device == "cuda" else (900, 64)
+    rate = 2e-3 if device == "cuda" else 3e-3  # fewer steps, larger ones
     steps, batch = (usual[i] if given[name] is None else given[name] for i, name in enumerate(("steps", "batch")))
     plan = Plan(steps, batch, rate, given["seed"])
     try:
@@ -151,7 +166,7 @@ def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) 
                 plan,
                 latent=64 if given["latent"] is None else given["latent"],
                 clip=given["clip"],
-                device=given["device"],
+                device=device,
                 resume=given["resume"],
                 progress=bar,
             )
@@ -199,6 +214,8 @@ def rewrite(
     as_published: Annotated[bool, typer.Option("--as-published", help="Run adept-as-published all the same.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on behind the lines that OUT already has.")] = False,
     device: Device = "cpu",
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
 ) -> None:
     """Rewrite utterances, a line each, so that each is protected by local DP; line n in is line n out.
 
@@ -209,7 +226,7 @@ def rewrite(
     Examples:
       dpassay rewrite --model models/adept --mechanism gaussian --epsilon 50 --delta 1e-6 --in in.txt --out out.txt
       echo 'book a flight to rome' | dpassay rewrite --model models/adept --mechanism l1 --epsilon 500
-      dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt
+      dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt --workers 4
     """
     from dpassay.text.release import MECHANISMS
 
@@ -227,16 +244,35 @@ def rewrite(
     statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
     _check_files(source, out, statement)
     needs("torch", "text")
-    work, stated = _rewriter(model, mechanism, epsilon, delta, device)
+    from dpassay.compute.crew import gathered
+    from dpassay.text.rewriting import Order, opened
+    from dpassay.text.training import DEVICES, usable
+    from dpassay.writing import write_whole
+
+    if cluster is None or device not in DEVICES:  # a cluster's workers find out for themselves
+        device = usable(device).type
+    order = Order(str(model), mechanism, epsilon, delta, device if cluster is None else "cpu")
+    work, stated = opened(order)
     stated["input"] = "standard input" if source is None else source.name  # no more: its fingerprint would be a leak
     done = _behind(out, statement, stated) if resume and out is not None else 0
-    if out is None and statement is None:
-        print(f"guarantee: {stated['guarantee']}, per utterance, between any two utterances", file=sys.stderr)
-    if statement is not None and not resume:
-        from dpassay.writing import write_whole
+    if workers is not None or cluster is not None:
+        work = _at_workers(order, device, stated["model"]["sha256"], several=workers != 1)
+    with closing(gathered(workers, cluster)) as crew:
+        if out is None and statement is None:
+            print(f"guarantee: {stated['guarantee']}, per utterance, between any two utterances", file=sys.stderr)
+        if statement is not None and not resume:
+            write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
+        _rewrite_lines(partial(crew.map, work), source, out, done)
 
-        write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
-    _rewrite_lines(work, source, out, done)
+
+def _at_workers(order: Order, device: str, sha256: str, several: bool) -> Callable[[list[str]], list[str]]:
+    """The same work in another process, with the same model; several of them do not fight for the cores."""
+    from dpassay.text.rewriting import rewritten
+
+    folder = str(Path(order.folder).absolute())
+    return partial(
+        rewritten, replace(order, folder=folder, device=device, sha256=sha256, threads=1 if several else None)
+    )
 
 
 def _check_files(source: Path | None, out: Path | None, statement: Path | None) -> None:
@@ -247,28 +283,6 @@ def _check_files(source: Path | None, out: Path | None, statement: Path | None) 
     places = [path.resolve() for path in (source, out, statement) if path is not None]
     if len(set(places)) < len(places):
         raise InputError("--in, --out and --statement must be different files: one would be written over another")
-
-
-def _rewriter(
-    model: Path, mechanism: str, epsilon: float | None, delta: float, device: str
-) -> tuple[Any, dict[str, Any]]:
-    """What rewrites some lines, and what it promises."""
-    from dpassay.text.adept import load
-    from dpassay.text.release import Release
-    from dpassay.text.rewriting import Rewriter
-
-    if mechanism == "none":
-        if epsilon is not None or delta:
-            raise InputError("without noise there is no epsilon: leave --epsilon and --delta out")
-        loaded = load(model, device)
-        promised: dict[str, Any] = {"schema": "dpassay/rewriting/1", "mechanism": "none", "guarantee": "none: no noise"}
-        promised["model"] = {"sha256": loaded.about.sha256}
-        return (lambda lines: loaded.texts(loaded.vectors(lines))), promised
-    if epsilon is None:
-        raise InputError("say which epsilon the output is to have: --epsilon 50")
-    loaded = load(model, device)
-    private = Rewriter(loaded, Release(mechanism, epsilon, delta, dim=loaded.about.latent, clip=loaded.about.clip))
-    return private.rewrite, private.statement()
 
 
 def _behind(out: Path, statement: Path | None, stated: dict[str, Any]) -> int:
@@ -288,10 +302,9 @@ def _behind(out: Path, statement: Path | None, stated: dict[str, Any]) -> int:
     return number
 
 
-def _rewrite_lines(work: Any, source: Path | None, out: Path | None, done: int) -> None:
-    from contextlib import ExitStack
-    from itertools import islice
-
+def _rewrite_lines(
+    work: Callable[[Iterable[list[str]]], Iterator[list[str]]], source: Path | None, out: Path | None, done: int
+) -> None:
     from dpassay.text.rewriting import in_groups, lines_of
 
     number = done
@@ -312,8 +325,8 @@ def _rewrite_lines(work: Any, source: Path | None, out: Path | None, done: int) 
         if sum(1 for _ in islice(lines, done)) < done:
             raise InputError(f"the input has fewer lines than {out}: it is not the one that was being rewritten")
         try:
-            for group in in_groups(lines):
-                target.write("".join(f"{line}\n" for line in work(group)).encode("utf-8"))
+            for group in work(in_groups(lines)):
+                target.write("".join(f"{line}\n" for line in group).encode("utf-8"))
                 target.flush()
                 number += len(group)
                 if tell is not None:

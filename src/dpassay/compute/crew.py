@@ -35,6 +35,7 @@ FAREWELL = 5.0  # seconds to wait until it lets us go
 COUNTED = 1.0  # seconds for which the number of a cluster's workers is remembered
 DESERTED = 60.0  # seconds to wait for a worker where all have left
 DIED = "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than there is"
+GONE = "the Dask scheduler at {} is gone"
 LEFT = "all workers of the cluster at {0} have left: start some by 'dask worker {0}', and try again"
 
 
@@ -196,8 +197,13 @@ class Processes(_Ahead):
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
         """Hand out one item; a process starts when there is work for it."""
-        with _unheard():
-            return self.pool.submit(partial(_told, function), item)
+        try:
+            with _unheard():
+                return self.pool.submit(partial(_told, function), item)
+        except OSError as error:
+            if error.errno is None:  # a process was being started while the pool found out that another one had died
+                raise BrokenExecutor from error
+            raise
 
     def renew(self) -> None:
         """A pool that lost a process takes no more work: start another."""
@@ -302,20 +308,19 @@ class Cluster(_Ahead):
             return self.client.submit(partial(_told, function), item, pure=False)
 
     def wait(self, future: Any) -> Any:
-        """The result, as long as there are workers."""
+        """The result, as long as there are workers; one that leaves with a result makes it to be done again."""
         seen = time.monotonic()
-        with self._in_touch():
-            while True:
-                try:
-                    future.exception(timeout=2 * COUNTED)
-                    break
-                except TimeoutError:  # still under way
-                    seen = time.monotonic() if self.there() else seen
-                    if time.monotonic() - seen > DESERTED:
-                        raise MechanismError(LEFT.format(self.address)) from None
-            if future.cancelled():
-                raise CancelledError
-        return future.result()
+        while True:
+            try:
+                return future.result(timeout=2 * COUNTED)
+            except (OSError, RuntimeError, CancelledError) as error:
+                if future.status == "error":  # the function's own
+                    raise future.exception() from None
+                if not isinstance(error, TimeoutError):
+                    raise MechanismError(GONE.format(self.address)) from error
+            seen = time.monotonic() if self.there() else seen
+            if time.monotonic() - seen > DESERTED:
+                raise MechanismError(LEFT.format(self.address))
 
     def drop(self, futures: list[Any]) -> None:
         """All in one message."""
@@ -327,8 +332,8 @@ class Cluster(_Ahead):
     def _in_touch(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, CancelledError, RuntimeError) as error:
-            raise MechanismError(f"the Dask scheduler at {self.address} is gone") from error
+        except (OSError, RuntimeError) as error:
+            raise MechanismError(GONE.format(self.address)) from error
 
     def describe(self) -> str:
         """In words."""

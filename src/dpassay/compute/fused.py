@@ -7,6 +7,7 @@ The generator's rounds are written as vector instructions by hand. LLVM's loop v
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -24,6 +25,7 @@ from dpassay.compute.telling import Telling
 
 LANES = 8  # blocks that are made side by side; two NEON or one AVX2 register for each word
 BLOCKS = 64  # that are held at a time: 1,024 runs
+WIDEST = 1 << 13  # coordinates for which tables by first bytes are kept: 16 MB
 LAZY = 24  # first bytes that may be unclear, of 256, for the rest of a word to be made only when asked for
 
 _INT = ir.IntType(32)
@@ -33,6 +35,18 @@ _HALVES = ir.VectorType(_INT, 2 * LANES)
 _U32, _U64 = np.uint32, np.uint64
 _M0, _M1, _W0, _W1 = (_U32(value) for value in (*MULTIPLIERS, *STEPS))
 _32, _EACH, _TOPS = _U64(32), _U64(0x0101010101010101), _U64(0x8080808080808080)
+
+
+def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function that lets other threads run, and keep what was compiled where that can be written."""
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        except RuntimeError:  # there is no place for numba's cache: compile anew each time
+            return njit(nogil=True, error_model="numpy", **options)(function)
+
+    return compiled
 
 
 @intrinsic
@@ -122,7 +136,7 @@ def _zeros(eight: Any) -> Any:
     return (eight - _EACH) & ~eight & _TOPS
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel()
 def _votes(k0: Any, k1: Any, start: Any, runs: Any, dim: Any, low: Any, end: Any, sure: Any, inside: Any) -> Any:
     """`inside` first bytes from `sure` on decide alone that the word is a one. The bytes of both ends do not."""
     words = np.empty(4 * BLOCKS, np.uint32)
@@ -235,7 +249,7 @@ def _order() -> Any:
     return order
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel()
 def _guesses(
     k0: Any, k1: Any, start: Any, runs: Any, normal: Any, cuts: Any, values: Any, slope: Any, known: Any, lazy: Any,
     low: Any, high: Any, grain: Any,
@@ -279,7 +293,7 @@ def count_guesses(
     key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
 ) -> tuple[int, int]:
     """As `plain.count_guesses`."""
-    known = telling.by_byte
+    known = telling.by_byte if telling.dim <= WIDEST else np.full((1, 256), np.nan)
     lazy = bool(np.isnan(known).sum() <= LAZY * len(known))
     made = (telling.cuts, telling.values, telling.slope, known, lazy, low, high, grain)
     below, above = _guesses(_U32(key[0]), _U32(key[1]), start, runs, telling.kind == GAUSSIAN, *made)

@@ -26,7 +26,20 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from dpassay.compute import pairs as plain
-from dpassay.compute.fused import _U32, _U64, COUNTED, LANES, _32, _lanes, _normal, _rounds, _run, _splat, _store
+from dpassay.compute.fused import (
+    _U32,
+    _U64,
+    COUNTED,
+    LANES,
+    _32,
+    _lanes,
+    _normal,
+    _rounds,
+    _run,
+    _splat,
+    _store,
+    kernel,
+)
 from dpassay.compute.philox import FIRST, REST, RUNS, Key
 
 SIDE = RUNS * LANES  # pairs side by side
@@ -53,7 +66,7 @@ def _across(context: Any, out: Any, place: Any, j: Any, low: Any, high: Any, kin
     return signature, generate
 
 
-@njit(cache=True, error_model="numpy", fastmath=_BOUNDS)
+@kernel(fastmath=_BOUNDS)
 def _look_up(eights: Any, k: Any, centre: Any, rows: Any, j: Any) -> None:
     """The centres of a coordinate's cells, byte by byte."""
     byte = _U64(0xFF)
@@ -65,7 +78,7 @@ def _look_up(eights: Any, k: Any, centre: Any, rows: Any, j: Any) -> None:
         rows[j, i + 6], rows[j, i + 7] = centre[(eight >> _U64(48)) & byte], centre[eight >> _U64(56)]
 
 
-@njit(cache=True, error_model="numpy", fastmath=_BOUNDS)
+@kernel(fastmath=_BOUNDS)
 def _spread(words: Any, k: Any, rows: Any, j: Any) -> None:
     """Uniform ones without a table, a byte as the first bits of a number from 2 to 4: first bytes, second ones, …"""
     for i in range(FOURS):
@@ -79,7 +92,7 @@ def _fraction(word: Any) -> Any:
     return _U32((word & _U32(0x7F8000)) | _U32(0x40000000)).view(_F32) - _F32(3 - 1 / 256)
 
 
-@njit(cache=True, error_model="numpy", fastmath=_BOUNDS)
+@kernel(fastmath=_BOUNDS)
 def _add(rows: Any, j: Any, sums: Any) -> None:
     """|X| and X² of four coordinates at a time, for fewer loads and stores of the sums."""
     for i in range(SIDE):
@@ -88,7 +101,7 @@ def _add(rows: Any, j: Any, sums: Any) -> None:
         sums[1, i] = sums[1, i] + a * a + b * b + c * c + d * d
 
 
-@njit(cache=True, error_model="numpy", fastmath=_BOUNDS)
+@kernel(fastmath=_BOUNDS)
 def _add_fourths(rows: Any, j: Any, sums: Any) -> None:
     """X⁴ likewise."""
     for i in range(SIDE):
@@ -97,7 +110,7 @@ def _add_fourths(rows: Any, j: Any, sums: Any) -> None:
         sums[2, i] = sums[2, i] + a * a + b * b + c * c + d * d
 
 
-@njit(cache=True, error_model="numpy", fastmath=_BOUNDS)
+@kernel(fastmath=_BOUNDS)
 def _clip(dim: Any, sums: Any, radii: Any, factors: Any, errors: Any) -> None:
     """What clipping multiplies a vector of centres by, and how far from the clipped vector that may be."""
     one, two, root = _F32(1), _F32(2), _F32(math.sqrt(dim))
@@ -111,7 +124,7 @@ def _clip(dim: Any, sums: Any, radii: Any, factors: Any, errors: Any) -> None:
         errors[1, i] += h1 if more * size + h1 <= one else two * h1 / max(one, less * size - h1)
 
 
-@njit(cache=True, error_model="numpy", fastmath=_BOUNDS)
+@kernel(fastmath=_BOUNDS)
 def _distances(first: Any, second: Any, factors: Any, ratios: Any, distances: Any) -> None:
     """|ax - by| as b |(a/b) x - y|, four coordinates at a time."""
     for i in range(SIDE):
@@ -130,7 +143,7 @@ def _distances(first: Any, second: Any, factors: Any, ratios: Any, distances: An
         distances[1, i] *= factors[1, 1, i]
 
 
-@njit(cache=True, error_model="numpy")
+@kernel()
 def _exactly(
     k0: Any, k1: Any, run: Any, bytes_: Any, deviation: Any, block: Any, words: Any, tails: Any, v: Any
 ) -> Any:
@@ -159,7 +172,7 @@ def _exactly(
     return far > 2, control > 2 * (1 + plain.ROUNDING)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel()
 def _count(k0: Any, k1: Any, start: Any, pairs: Any, dim: Any, deviation: Any, centre: Any, radii: Any) -> Any:
     """`deviation` is 0 for uniform coordinates. Also how many pairs were computed again."""
     words = np.empty((2 * dim, FOURS), np.uint32)

@@ -128,7 +128,7 @@ def train(
     place = Path(folder)
     if len(texts) < 2:
         raise InputError(f"an autoencoder needs 2 texts or more to learn from, got {len(texts)}")
-    usable(device)
+    device = usable(device).type
     words = Vocabulary.of(texts)
     asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
     about, arrays = _begun(place, asked) if resume else (_fresh(place, asked, plan.seed))

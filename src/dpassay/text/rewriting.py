@@ -7,19 +7,21 @@ of a long line are read; words that the model does not know are all the same to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from socket import gethostname
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import InputError
-from dpassay.text.adept import Model
+from dpassay.text.adept import Model, load
 from dpassay.text.release import Release
 
 LINES = 512  # that are rewritten together
+SCHEMA = "dpassay/rewriting/1"
 
 WHY_NOT = (
     "ADePT as published is not as private as it says: it clips in l2 but its Laplace noise must hide l1 distances, "
@@ -81,12 +83,67 @@ class Rewriter:
         """What is promised for the output, ready for JSON."""
         about = self.model.about
         return {
-            "schema": "dpassay/rewriting/1",
+            "schema": SCHEMA,
             **self.release.statement(),
             "per": "utterance",
             "model": {"system": about.system, "sha256": about.sha256, "latent": about.latent, "longest": about.longest},
             "outside": "the model's weights and words: it was trained without privacy on the texts of its corpus",
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What lines are to be rewritten with, as plain data that can be sent to another process.
+
+    `sha256` is that of the model that the statement names; `threads` is how many torch may use, None for all.
+    """
+
+    folder: str
+    mechanism: str
+    epsilon: float | None = None
+    delta: float = 0.0
+    device: str = "cpu"
+    sha256: str | None = None
+    threads: int | None = None
+
+
+def opened(order: Order) -> tuple[Callable[[list[str]], list[str]], dict[str, Any]]:
+    """What rewrites some lines, and what it promises."""
+    if order.mechanism == "none":
+        if order.epsilon is not None or order.delta:
+            raise InputError("without noise there is no epsilon: leave --epsilon and --delta out")
+        model = _model(order)
+        promised = {"schema": SCHEMA, "mechanism": "none", "guarantee": "none: no noise"}
+        return (lambda lines: model.texts(model.vectors(lines))), {**promised, "model": {"sha256": model.about.sha256}}
+    if order.epsilon is None:
+        raise InputError("say which epsilon the output is to have: --epsilon 50")
+    model = _model(order)
+    release = Release(order.mechanism, order.epsilon, order.delta, dim=model.about.latent, clip=model.about.clip)
+    private = Rewriter(model, release)
+    return private.rewrite, private.statement()
+
+
+def _model(order: Order) -> Model:
+    model = load(order.folder, order.device)
+    found = model.about.sha256
+    if order.sha256 not in (None, found):
+        raise InputError(
+            f"{order.folder} holds another model at a worker on {gethostname()}: its sha256 is {found[:16]}…, the "
+            f"statement names {str(order.sha256)[:16]}…; copy the model to the same folder on every machine"
+        )
+    return model
+
+
+_kept = lru_cache(maxsize=2)(opened)
+
+
+def rewritten(order: Order, lines: list[str]) -> list[str]:
+    """Some lines rewritten by a worker, which loads the model once."""
+    if order.threads is not None:
+        import torch
+
+        torch.set_num_threads(order.threads)
+    return _kept(order)[0](lines)
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ TOGETHER = 8  # batches whose texts are sorted by length, so that little is padd
 SPREAD = 1.0  # how much it counts that vectors point in different directions: noise then harms them less
 WARM_UP = 0.1  # of the steps
 MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam
+DEVICES = ("cpu", "cuda")
 HELD_OUT = 200  # texts at most on which the token accuracy is measured on the way
 
 
@@ -68,7 +70,7 @@ class Plan:
 
 
 def usable(device: str) -> torch.device:
-    """A device by its name, if torch has it here.
+    """A device by its name; the CPU, and a sentence on stderr, where torch has no CUDA device.
 
     >>> usable("cpu")
     device(type='cpu')
@@ -77,10 +79,11 @@ def usable(device: str) -> torch.device:
     ...
     dpassay.errors.InputError: unknown device 'abacus'; there are cpu and cuda
     """
-    if device not in ("cpu", "cuda"):
+    if device not in DEVICES:
         raise InputError(f"unknown device {device!r}; there are cpu and cuda")
     if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("there is no CUDA device that torch can use here; leave --device out, or give --device cpu")
+        print("there is no CUDA device that torch can use here: working on the CPU", file=sys.stderr)
+        device = "cpu"
     return torch.device(device)
 
 
