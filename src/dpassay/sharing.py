@@ -15,7 +15,8 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
-from dpassay.compute.crew import Crew, Pace
+from dpassay.compute.crew import Crew
+from dpassay.compute.pace import Pace
 from dpassay.errors import InputError, MechanismError
 from dpassay.expression import parse
 from dpassay.game import KEPT, Epoch, Table

@@ -27,7 +27,6 @@ Result = TypeVar("Result")
 
 AHEAD = 3  # items under way for each worker
 DEATHS = 3  # that one item may cost
-SECONDS = 1.0  # that a parcel of tasks should take, so that handing it over costs little
 MOST_WORKERS = 1024
 GRACE = 1.0  # seconds that a process may go on when it is told to end
 CONNECT = 5.0  # seconds to wait for a scheduler
@@ -375,21 +374,3 @@ def gathered(workers: int | None = None, cluster: str | None = None, threads: in
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Pace:
-    """How many tasks go into a parcel: as many as keep a worker busy for about a second, by what the last ones took.
-
-    >>> pace = Pace()
-    >>> pace.took(1, 0.01)
-    >>> pace.number
-    4
-    """
-
-    def __init__(self, most: int = 1 << 20) -> None:
-        self.number, self.most = 1, most
-
-    def took(self, tasks: int, seconds: float) -> None:
-        """So many tasks took so long; the next parcels are larger by no more than four times, or smaller."""
-        fitting = int(tasks * SECONDS / max(seconds, 1e-6))
-        self.number = max(1, min(fitting, 4 * tasks, self.most))

@@ -9,7 +9,7 @@ from dpassay.compute.devices import has_numba, numbers
 from dpassay.compute.draws import EXPONENTIAL, LAPLACE, Noise, Span, coin, rounded_up
 from dpassay.compute.philox import RUNS, key
 
-DRAWS = {"numpy": 1 << 23, "cpu": 1 << 28, "cuda": 1 << 40}  # of a task: less than a second's work
+DRAWS = {"numpy": 1 << 24, "cpu": 1 << 29, "cuda": 1 << 40}  # that take about a second, or less
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,28 @@ def ballots(cell: int, mechanism: str, epsilon: float, dim: int, runs: int, seed
     """The tasks of one cell.
 
     >>> [(b.x, b.start, b.runs) for b in ballots(0, "laplace", 1.0, 128, 100_000, 0, "numpy")]
-    [(0, 0, 65536), (0, 65536, 34464), (1, 0, 65536), (1, 65536, 34464)]
+    [(0, 0, 100000), (1, 0, 100000)]
     """
-    draws = DRAWS["numpy" if device == "cpu" and not has_numba() else device]
+    draws = draws_of(device)
     size = max(1, draws // drawn(mechanism, dim) // RUNS) * RUNS
     for x in (0, 1):
         for start in range(0, runs, size):
             yield Ballot(mechanism, epsilon, dim, x, cell, seed, start, min(size, runs - start), device)
 
 
+def draws_of(device: str) -> int:
+    """How many words are about a second's work on a device, or less."""
+    return DRAWS["numpy" if device == "cpu" and not has_numba() else device]
+
+
 def drawn(mechanism: str, dim: int) -> int:
     """How many words each run needs: one coin serves the whole vector, and of a copy nothing is random."""
     return 1 if mechanism in ("copy", "coin flip") else dim
+
+
+def all_ones(some: tuple[Ballot, ...]) -> list[int]:
+    """The counts of several ballots: what is handed to a worker at once."""
+    return [ones(ballot) for ballot in some]
 
 
 def ones(ballot: Ballot) -> int:

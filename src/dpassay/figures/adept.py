@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from dpassay.compute.devices import has_numba
+from dpassay.compute.pace import bundled
 from dpassay.compute.philox import key
+from dpassay.compute.voting import draws_of
 from dpassay.enclosure import middle
 from dpassay.figures.result import COLOURS, DASHES, MARKS, Options, Partial, Result
 from dpassay.region import Ball
@@ -88,6 +91,11 @@ def beyond_bound(batch: Batch) -> tuple[int, int]:
     return count_beyond(stream, batch.start, batch.pairs, batch.dim, batch.shape, CLIP)
 
 
+def all_beyond_bound(some: tuple[Batch, ...]) -> list[tuple[int, int]]:
+    """The counts of several batches: what is handed to a worker at once."""
+    return [beyond_bound(batch) for batch in some]
+
+
 def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
     """Both counts of every dimension and shape; in flat memory."""
     partial = Partial(options.partial, {"pairs": pairs, "seed": options.seed})
@@ -101,7 +109,9 @@ def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
     work = sum(task.pairs * task.dim for task in tasks)
     done, counts = 0, [0, 0]
     with options.at_work() as crew:
-        for task, found in zip(tasks, crew.map(beyond_bound, tasks), strict=True):
+        bundles = bundled(tasks, lambda task: 2 * task.pairs * task.dim, draws_of(options.device))
+        found_by_all = chain.from_iterable(crew.map(all_beyond_bound, bundles))
+        for task, found in zip(tasks, found_by_all, strict=True):
             counts = [a + b for a, b in zip(counts, found, strict=True)]
             done += task.pairs * task.dim
             options.progress(done / work)

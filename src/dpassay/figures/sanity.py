@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from dpassay.compute.voting import ballots, ones
+from dpassay.compute.pace import bundled
+from dpassay.compute.voting import all_ones, ballots, draws_of
 from dpassay.enclosure import number
 from dpassay.figures.acl2022 import DIMENSIONS, EPSILONS, published
 from dpassay.figures.result import COLOURS, DASHES, MARKS, Comparison, Options, Partial, Result
@@ -87,7 +89,8 @@ def sampled_votes(cells: Sequence[tuple[str, float, int]], options: Options) -> 
     work = sum(ballot.runs * ballot.dim for ballot in tasks)
     done, votes = 0, [0, 0]
     with options.at_work() as crew:
-        results = crew.map(ones, tasks)
+        bundles = bundled(tasks, lambda ballot: ballot.runs * ballot.dim, draws_of(options.device))
+        results = chain.from_iterable(crew.map(all_ones, bundles))
         for place, (ballot, found) in enumerate(zip(tasks, results, strict=True)):
             votes[ballot.x] += found
             done += ballot.runs * ballot.dim

@@ -1,0 +1,46 @@
+"""How much work is handed over at once: about a second's, so that handing it over costs little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+SECONDS = 1.0  # that a parcel of tasks should take
+
+
+class Pace:
+    """How many tasks go into a parcel: as many as keep a worker busy for about a second, by what the last ones took.
+
+    >>> pace = Pace()
+    >>> pace.took(1, 0.01)
+    >>> pace.number
+    4
+    """
+
+    def __init__(self, most: int = 1 << 20) -> None:
+        self.number, self.most = 1, most
+
+    def took(self, tasks: int, seconds: float) -> None:
+        """So many tasks took so long; the next parcels are larger by no more than four times, or smaller."""
+        fitting = int(tasks * SECONDS / max(seconds, 1e-6))
+        self.number = max(1, min(fitting, 4 * tasks, self.most))
+
+
+def bundled(items: Iterable[Item], weight: Callable[[Item], int], enough: int) -> Iterator[tuple[Item, ...]]:
+    """Items in order, in bundles that each weigh enough, but for the last.
+
+    >>> list(bundled([3, 4, 1, 9, 2], lambda item: item, 5))
+    [(3, 4), (1, 9), (2,)]
+    """
+    bundle: list[Item] = []
+    total = 0
+    for item in items:
+        bundle.append(item)
+        total += weight(item)
+        if total >= enough:
+            yield tuple(bundle)
+            bundle, total = [], 0
+    if bundle:
+        yield tuple(bundle)
