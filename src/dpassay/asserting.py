@@ -147,7 +147,7 @@ def assert_dp(
 
 def _failure(verdict: Verdict, replay: str) -> str:
     """What a refuted claim prints: the evidence, and last the line that shows it again."""
-    from dpassay.game import Played
+    from dpassay.played import Played
     from dpassay.sampled import play_words
 
     rows = [("reason", verdict.reason)]

@@ -19,22 +19,21 @@ import numpy as np
 from dpassay import journal as files
 from dpassay.attacks import Own
 from dpassay.claim import Claim
-from dpassay.compute.crew import gathered
 from dpassay.compute.devices import usable
 from dpassay.errors import InputError, MechanismError
-from dpassay.game import COMPARE, Game, Played, against_law, bound, rejected, stream
+from dpassay.game import COMPARE, Game, against_law, bound, rejected, stream
 from dpassay.inputs import InputPair, plain, same, size, smaller, why_not_neighbours
 from dpassay.interval import Interval
 from dpassay.neighbours import Neighbours
 from dpassay.offering import region_of, what_to_tell_apart
 from dpassay.pipeline import Pipeline
+from dpassay.played import Played
 from dpassay.playing import Player, anytime, here
 from dpassay.playing import fixed as fixed_runs
 from dpassay.region import Region
 from dpassay.request import MOST_RUNS, Progress, Request, name_of, read_claim, read_promise, read_relation, whole
 from dpassay.sampled import judged
 from dpassay.searching import search
-from dpassay.sharing import named, sharing
 from dpassay.statistics import Ledger, anytime_delta
 from dpassay.subject import as_mechanism
 from dpassay.verdict import Verdict
@@ -123,10 +122,13 @@ def audit(
         progress=progress,
         device=usable(device)[0],
     )
-    if workers is None and cluster is None:
+    if workers is None and cluster is None:  # and nothing is imported that only others need
         return _Audit(request, resume, here).verdict()
     if guesser is not None:
         raise InputError("a guesser of your own cannot travel to workers: leave workers and cluster out")
+    from dpassay.compute.crew import gathered
+    from dpassay.sharing import named, sharing
+
     named(mechanism)  # what cannot travel is refused before anything is run
     with closing(gathered(workers, cluster)) as crew:
         return _Audit(request, resume, sharing(crew), crew.describe).verdict()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from dpassay.auditing import RUNS, audit
 from dpassay.enclosure import TIE, down, number
 from dpassay.errors import InputError
 from dpassay.interval import Interval, outward
@@ -52,6 +51,8 @@ def check_mechanism(
     subject: Any, pairs: Sequence[tuple[Any, Any]] | None, runs: int, seed: int, options: dict[str, Any]
 ) -> Verdict:
     """Judge something that can only be run, or that knows its law for each input: lower bounds only."""
+    from dpassay.auditing import RUNS, audit
+
     sampled = audit(subject, pairs, runs=runs or RUNS, seed=seed, **options)
     mechanism = as_mechanism(subject)
     if pairs is None or not isinstance(mechanism, HasLaw):

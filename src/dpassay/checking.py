@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dpassay.auditing import audit
 from dpassay.both import check_mechanism, with_samples
 from dpassay.calibrate import classic_gaussian_sigma
 from dpassay.claim import CAVEATS, Claim
@@ -71,6 +70,8 @@ def check(
     exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
     if not runs:
         return exact
+    from dpassay.auditing import audit
+
     promise = exact.guarantee
     if not isinstance(subject, Pipeline):
         return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))

@@ -100,23 +100,6 @@ class Epoch:
         return replace(self, sizes=(*before, *added))
 
 
-@dataclass(frozen=True)
-class Played:
-    """What a game showed, to be played again: the inputs, the event, the counts, and the error probability.
-
-    `number` and `seed` name the random streams. Of several inputs `right` counts how often the true one was named.
-    """
-
-    inputs: tuple[Any, ...]
-    event: str
-    right: int
-    wrong: int
-    runs: int
-    alpha: float
-    seed: int
-    number: int
-
-
 @dataclass
 class Game:
     """The state of a game: its epochs, how many runs it has taken, and some outputs to compare with the law."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from dpassay.enclosure import Number, down, middle, up
-from dpassay.game import Played
 from dpassay.inputs import plain
 from dpassay.pipeline import Pipeline
+from dpassay.played import Played
 
 if TYPE_CHECKING:
     from dpassay.verdict import Verdict

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpassay.game import Game, Played
+from dpassay.game import Game
 from dpassay.interval import Interval, outward
+from dpassay.played import Played
 from dpassay.request import Request
 from dpassay.statistics import log_limits, most_certifiable, runs_to_reach
 from dpassay.subject import describe

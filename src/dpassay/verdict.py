@@ -6,11 +6,11 @@ import html
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dpassay.game import Played
 from dpassay.guarantee import Guarantee
 from dpassay.interval import Interval
 from dpassay.neighbours import Neighbours
 from dpassay.pipeline import Pipeline
+from dpassay.played import Played
 from dpassay.repair import Repair
 from dpassay.theorems import Theorem
 from dpassay.witness import Witness

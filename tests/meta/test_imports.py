@@ -20,6 +20,7 @@ ORDER = [
     "guarantee",
     "neighbours",
     "interval",
+    "played",
     "pair",
     "sets",
     "region",
@@ -153,4 +154,4 @@ def test_the_command_line_imports_nothing_heavy_until_asked() -> None:
 
 def test_a_check_does_not_import_scipy_stats_or_matplotlib() -> None:
     loaded = modules_after("import dpassay; dpassay.check('clip(l2, 1) | laplace(2)', epsilon=1, dim=32)")
-    assert not {"scipy.stats", "matplotlib"} & loaded
+    assert not {"scipy.stats", "matplotlib", "dpassay.auditing", "concurrent.futures"} & loaded

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpassay import InputError, MechanismError, Open, Refuted, audit, claims
-from dpassay.game import Played
 from dpassay.law import Laplace, Shifted
+from dpassay.played import Played
 from dpassay.region import Apart, Ball
 from dpassay.statistics import accuracy_bound, p_value
 

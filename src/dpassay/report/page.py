@@ -20,10 +20,10 @@ from dpassay.curves import DropoutCurve, PairCurve, before_dropout
 from dpassay.enclosure import middle, number
 from dpassay.errors import harmless
 from dpassay.exact import analyse
-from dpassay.game import Played
 from dpassay.interval import outward
 from dpassay.loss import Loss
 from dpassay.pipeline import Pipeline
+from dpassay.played import Played
 from dpassay.report import svg
 from dpassay.report.gallery import claimed, true
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
