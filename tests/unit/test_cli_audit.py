@@ -221,10 +221,6 @@ def test_workers_and_devices_change_no_count(run):
     words = (*LONG, "--runs", "150000", "--json")
     alone = run(*words, code=0)
     assert run(*words, "--workers", "2", code=0).stdout == alone.stdout
-    without = run(*words, "--device", "cuda", code=0)
-    assert without.stdout == alone.stdout
-    if not os.path.exists("/proc/driver/nvidia"):
-        assert "there is no CUDA device that torch and Triton can use here: working on the CPU" in without.stderr
     assert run(*words, "--device", "numpy", code=0).stdout == alone.stdout
 
 

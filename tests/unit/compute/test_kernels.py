@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpassay.cli_common import usable_device
 from dpassay.compute import devices, fused, plain
 from dpassay.compute.draws import Noise, Span
 from dpassay.compute.philox import key
@@ -97,8 +98,11 @@ def test_any_division_gives_the_same_counts(numbers):
     assert tuple(map(sum, zip(*guesses, strict=True))) == numbers.count_guesses(KEY, 0, 4016, telling, -100, 100, 1e-4)
 
 
-def test_the_device_that_is_used(monkeypatch):
+def test_the_device_that_is_used(monkeypatch, capsys):
     monkeypatch.setattr(devices, "has_gpu", lambda: False)
+    assert usable_device("cuda") == "cpu"
+    said = "there is no CUDA device that torch and Triton can use here: working on the CPU\n"
+    assert capsys.readouterr() == ("", said)
     assert devices.usable("cuda") == ("cpu", devices.NO_GPU)
     assert devices.numbers("cuda") is fused
     assert devices.numbers("numpy") is plain
