@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
 
 import numpy as np
 
@@ -237,7 +238,13 @@ def _instance(kind: type) -> Any:
         raise InputError(f"{kind.__name__}() raised {_named(error)}; give an instance of it") from error
 
 
+_FITTING: WeakSet[type] = WeakSet()  # classes whose sample was seen to take what it is given
+
+
 def _check_signature(mechanism: Mechanism) -> None:
+    own = "sample" in getattr(mechanism, "__dict__", ())  # an attribute of this object, not of its class
+    if type(mechanism) in _FITTING and not own:
+        return
     try:
         signature = inspect.signature(mechanism.sample)
     except (TypeError, ValueError):
@@ -249,6 +256,8 @@ def _check_signature(mechanism: Mechanism) -> None:
         raise InputError(
             f"{kind}.sample{signature} cannot be called as sample(x, n, rng): {error}; give it these three parameters"
         ) from None
+    if not own:
+        _FITTING.add(type(mechanism))
 
 
 def _counted(batch: Any, n: int) -> Any:
