@@ -120,7 +120,7 @@ def audit(
         region=region,
         save=None if save is None else Path(save),
         progress=progress,
-        device=usable(device)[0],
+        device=usable(device)[0] if cluster is None else device,  # a cluster's workers find out for themselves
     )
     if workers is None and cluster is None:  # and nothing is imported that only others need
         return _Audit(request, resume, here).verdict()

@@ -134,10 +134,10 @@ def audit(
     options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     claim = None if name is None else claim_named(name)
     check_claimed(options["epsilon"], options["delta"], claim)
+    device = usable_device(device, cluster)
     if plan:
         _plan(claim, options, alpha, runs, candidates, as_json)
         return
-    device = usable_device(device)
     mechanism = runnable(python, command, url, time_limit)
     check_writable(save, html)
     if resume and save is None:

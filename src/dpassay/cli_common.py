@@ -204,11 +204,16 @@ def needs(package: str, extra: str) -> None:
         raise InputError(f"this needs {package}, which is not installed: pip install 'dpassay[{extra}]'")
 
 
-def usable_device(device: str) -> str:
-    """The device that is used where this one is asked for; if it is another one, a sentence says so."""
+def usable_device(device: str, cluster: str | None = None) -> str:
+    """The device that is used where this one is asked for; if it is another one, a sentence says so.
+
+    A cluster's workers find out for themselves.
+    """
     from dpassay.compute.devices import usable
 
     used, sentence = usable(device)
+    if cluster is not None:
+        return device
     if sentence:
         print(sentence, file=sys.stderr)
     return used

@@ -72,7 +72,7 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     check_writable(html, out / "x")
     made: dict[str, Any] = {}
-    device = usable_device(device)
+    device = usable_device(device, cluster)
     options = {"runs": runs, "seed": seed, "device": device}
     try:
         with crew_of(workers, cluster) as crew:

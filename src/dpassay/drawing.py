@@ -11,11 +11,14 @@ from dpassay.law import BitLaw, Gaussian, Laplace, Law, Mixture, OneSided, Shift
 
 
 def noise_by_words(noise: object) -> Noise | None:
-    """A noise as a function of 32-bit words; None where there is no such form.
+    """A noise as a function of 32-bit words; None where there is no such form, or where it draws in a way of its own.
 
     >>> noise_by_words(Laplace(2))
     Noise(kind='laplace', scale=2.0, kept=1.0, lost=0.0)
     """
+    parts = [part for _, part in noise.parts] if isinstance(noise, Mixture) else []
+    if any(type(each) not in (Laplace, Gaussian, OneSided, Mixture) for each in (noise, *parts)):
+        return None
     match noise:
         case Laplace(scale):
             return Noise(LAPLACE, middle(scale))
@@ -36,6 +39,8 @@ def told_by_words(laws: Sequence[Law]) -> tuple[Telling, Telling] | None:
     >>> first.values.tolist(), second.values.tolist()
     ([[-1.0, -1.0, 1.0, 1.0]], [[-1.0, 1.0, 1.0, 1.0]])
     """
+    if any(type(law) not in (Shifted, BitLaw) for law in laws):
+        return None
     match list(laws):
         case [Shifted(noise, first), Shifted(other, second)] if len(first) == len(second):
             drawn = noise_by_words(noise)

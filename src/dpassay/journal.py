@@ -92,7 +92,7 @@ class EpochRecord(_Record):
     learnt_from: Count
     length: Count
     singly: bool
-    rows: Count = Field(ge=1)
+    rows: int = Field(ge=1, le=MOST_ROWS)
     sizes: list[tuple[Annotated[int, Field(ge=0, le=MOST_ROWS)], Annotated[int, Field(ge=1, le=10**15)]]] = Field(
         description="of its tasks, in order, and how often each"
     )

@@ -97,6 +97,12 @@ class Pipeline:
             return Neighbours("replace-record")
         return Neighbours("word" if isinstance(self.stages[0], Dropout) else "any")
 
+    @property
+    def told_by_its_text(self) -> bool:
+        """Whether its text says all of it: no function, and no kind of stage, is one's own."""
+        own = [stage for stage in self.stages if not type(stage).__module__.startswith("dpassay.")]
+        return type(self) is Pipeline and not own and not any(getattr(s, "function", None) for s in self.stages)
+
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Pass a batch of inputs through all stages."""
         return run(self.stages, batch, rng)

@@ -6,6 +6,7 @@ counted in order: the same seed gives the same counts whoever plays them, and a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -45,7 +46,8 @@ from dpassay.subject import draw, draw_singly
 
 Counts: TypeAlias = tuple[int, int, int]  # right and wrong guesses, and runs
 KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose law is known
-LARGEST_EPSILON = 8.0  # of a claim, up to which 32 bits of each coordinate are enough for 10^12 runs; docs/scale.md
+LOG_STEP = 33 * math.log(2)
+HARMLESS = 0.01  # standard errors that the 32 bits of a coordinate's word may come to; docs/scale.md
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,16 @@ def play(table: Table, epoch: Epoch, task: Task, kept: list[list[Outputs]]) -> C
 def by_kernel(table: Table, rule: Rule, before: int) -> tuple[Telling, Telling] | None:
     """What kernels need to play a task of a pipeline whose law is known; None where the mechanism itself is run.
 
-    The first runs are always the mechanism's own: they are compared with its law.
+    The first runs are always the mechanism's own: they are compared with its law. So are those that come after so
+    many that 32 bits might begin to tell: each coordinate's word moves a probability by at most 2^-33.
     """
-    if before < KERNELS_FROM or not isinstance(table.mechanism, Pipeline) or table.aim.epsilon > LARGEST_EPSILON:
+    mechanism, guesser = table.mechanism, rule.guesser
+    if before < KERNELS_FROM or not isinstance(mechanism, Pipeline) or not isinstance(guesser, Likelihood):
         return None
-    return rule.guesser.told if isinstance(rule.guesser, Likelihood) else None
+    told = guesser.told if mechanism.told_by_its_text else None
+    if told is None or table.aim.epsilon + math.log(told[0].dim * math.sqrt(before + MOST_ROWS) / HARMLESS) > LOG_STEP:
+        return None
+    return told
 
 
 def _by_kernel(table: Table, rule: Rule, told: tuple[Telling, Telling], task: Task, rng: np.random.Generator) -> Counts:
@@ -200,11 +207,11 @@ def _played(table: Table, game: Game, tasks: Iterator[Task], player: Player) -> 
             epoch = game.epochs[-1]
             if isinstance(outcome, MechanismError):
                 lost = (0, task.size, task.size) if table.aim.delta else (0, 0, 0)
-                game.epochs[-1] = replace(epoch.after(0), tally=epoch.tally + lost)
                 game.runs += lost[2]
+                game.epochs[-1] = replace(epoch.after(0), tally=epoch.tally + lost)
                 raise outcome
+            game.runs += task.size  # first: an interruption in between leaves a task to be played again, no more
             game.epochs[-1] = replace(epoch.after(task.size), tally=epoch.tally + outcome)
-            game.runs += task.size
             yield game
 
 

@@ -1,11 +1,15 @@
 """An audit's tasks on other processes and machines. Mechanisms travel by what they are called, rules as data.
 
 A parcel holds some tasks of one epoch. Whoever gets it makes the mechanism anew from its text, import path, command or
-address, plays the tasks and sends their counts back. A worker of another version refuses.
+address, plays the tasks and sends their counts back. A worker that would run other code refuses, and workers that draw
+the same outputs are found out.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +17,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
+from pathlib import Path
+from socket import gethostname
 from typing import Any
+
+import numpy as np
 
 from dpassay.compute.crew import Crew
 from dpassay.compute.pace import Pace
@@ -28,11 +36,18 @@ from dpassay.pipeline import Pipeline
 from dpassay.playing import Counts, Player, Task, here, play
 from dpassay.remote import Endpoint, Program
 from dpassay.statistics import Tally
-from dpassay.subject import Adapted, Loaded, describe, load_python
+from dpassay.subject import Adapted, Loaded, describe, draw_singly, load_python
 
 MOST_TASKS = 1 << 14  # of a parcel
+PROBES = 32  # runs in each process that show whether two of them draw the same
+REPEATED = (
+    "two workers drew the same outputs: the mechanism makes its randomness from a fixed seed, so its runs are not "
+    "independent; let it use the rng that it is given, or seed it from the system"
+)
 # A worker plays one parcel at a time: a mechanism need not bear two calls at once.
 _PLAYING = threading.Lock()
+_FIRST: dict[Subject, str] = {}  # of this process: digests of what mechanisms gave first
+_SOURCES: dict[str, str] = {}  # and of modules' files when they were loaded
 
 
 @dataclass(frozen=True)
@@ -42,13 +57,13 @@ class Subject:
     kind: str
     name: str
     extra: float = 0.0  # a pipeline's dimension, a program's time limit
+    source: str = ""  # SHA-256 of the file that a Python object's module is in
 
 
 @dataclass(frozen=True)
 class Parcel:
     """Tasks of one epoch, with all that it takes to play them."""
 
-    version: str
     subject: Subject
     inputs: tuple[Any, ...]
     aim: Aim
@@ -63,10 +78,15 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Answer:
-    """The counts of a parcel's tasks, how long they took, and what the mechanism said if it broke off behind them."""
+    """The counts of a parcel's tasks, how long they took, and what the mechanism said if it broke off behind them.
+
+    `first` is a digest of what the mechanism gave first in this process, where it makes its own randomness.
+    """
 
     counts: tuple[Counts, ...]
     seconds: float
+    worker: str
+    first: str = ""
     broke: str = ""
 
 
@@ -97,12 +117,15 @@ def _handed_out(
             under_way.append(some)
             yield packed(table, epoch, some)
 
+    drew: dict[str, str] = {}  # what was drawn first, and by whom
     answers = crew.map(played, parcels())
     with closing(answers):  # type: ignore[type-var]
         for answer in answers:
             sent = under_way.pop(0)
+            if answer.first and drew.setdefault(answer.first, answer.worker) != answer.worker:
+                raise MechanismError(REPEATED)
             pace.took(len(sent), answer.seconds)
-            yield from zip(sent, answer.counts, strict=False)
+            yield from zip(sent, answer.counts, strict=not answer.broke)
             if answer.broke:
                 yield sent[len(answer.counts)], MechanismError(answer.broke)
                 return
@@ -110,11 +133,8 @@ def _handed_out(
 
 def packed(table: Table, epoch: Epoch, tasks: tuple[Task, ...]) -> Parcel:
     """Tasks as they travel."""
-    from dpassay import __version__
-
     rule = epoch.rule
     return Parcel(
-        version=__version__,
         subject=named(table.mechanism),
         inputs=table.inputs,
         aim=table.aim,
@@ -130,14 +150,15 @@ def packed(table: Table, epoch: Epoch, tasks: tuple[Task, ...]) -> Parcel:
 
 def played(parcel: Parcel) -> Answer:
     """Play a parcel's tasks: what a worker does."""
-    from dpassay import __version__
-
-    if parcel.version != __version__:
-        raise InputError(f"a worker has dpassay {__version__}, not {parcel.version}: install the same on all of them")
     counts: list[Counts] = []
+    who = f"{gethostname()} {os.getpid()}"
     with _PLAYING:
         begun = time.perf_counter()
-        table = Table(made(parcel.subject), parcel.inputs, parcel.aim, parcel.seed, parcel.number, device=parcel.device)
+        mechanism = made(parcel.subject)
+        table = Table(mechanism, parcel.inputs, parcel.aim, parcel.seed, parcel.number, device=parcel.device)
+        if parcel.subject not in _FIRST:
+            _FIRST[parcel.subject] = "" if getattr(mechanism, "replays", True) else digest(mechanism, table.inputs[0])
+        first = _FIRST[parcel.subject]
         low, high, grain = parcel.thresholds
         guesser = guesser_of(parcel.guesser, table.laws())
         rule = Rule(guesser, low, high, 0, 0, 0.0, grain, parcel.aim.candidates)
@@ -146,8 +167,21 @@ def played(parcel: Parcel) -> Answer:
             try:
                 counts.append(play(table, epoch, task, []))
             except MechanismError as error:
-                return Answer(tuple(counts), time.perf_counter() - begun, str(error))
-    return Answer(tuple(counts), time.perf_counter() - begun)
+                return Answer(tuple(counts), time.perf_counter() - begun, who, first, str(error))
+    return Answer(tuple(counts), time.perf_counter() - begun, who, first)
+
+
+def digest(mechanism: Mechanism, x: Any) -> str:
+    """What some runs gave, as a digest; empty if they vary too little for two processes to differ surely.
+
+    Two workers with the same one have the same generator with the same seed, and their runs are not independent.
+
+    >>> import random
+    >>> digest(Adapted(lambda x: x, 1), 0), len(digest(Adapted(lambda x: random.random(), 1), 0))
+    ('', 64)
+    """
+    outputs = [repr(y) for y in draw_singly(mechanism, x, PROBES, np.random.default_rng(0))]
+    return hashlib.sha256("\n".join(outputs).encode()).hexdigest() if len(set(outputs)) > PROBES // 4 else ""
 
 
 def named(mechanism: Mechanism) -> Subject:
@@ -161,16 +195,17 @@ def named(mechanism: Mechanism) -> Subject:
     dpassay.errors.InputError: an object of this process cannot travel to workers: dpassay.sharing.<lambda>; ...
     """
     match mechanism:
-        case Pipeline() if not any(getattr(stage, "function", None) for stage in mechanism.stages):
+        case Pipeline() if mechanism.told_by_its_text:
             return Subject("pipeline", str(mechanism), float(mechanism.dim))
         case Loaded(path):
-            return Subject("python", path)
+            return Subject("python", path, source=_source(path))
         case Program():
             return Subject("command", mechanism.command, mechanism.time_limit)
         case Endpoint():
             return Subject("url", mechanism.url, mechanism.time_limit)
-        case Adapted(function) if _importable(function):
-            return Subject("python", f"{function.__module__}:{function.__qualname__}")
+        case Adapted(function) if _found_by_name(function):
+            path = f"{function.__module__}:{function.__qualname__}"
+            return Subject("python", path, source=_source(path))
     known = describe(mechanism)
     raise InputError(
         f"an object of this process cannot travel to workers: {known.get('type', known.get('pipeline', 'this one'))}; "
@@ -178,10 +213,22 @@ def named(mechanism: Mechanism) -> Subject:
     )
 
 
-def _importable(function: Any) -> bool:
-    """Whether others find a function by its name: not if it is of a notebook or script, or has no name."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<")
-    return module not in (None, "__main__") and "<" not in name
+def _found_by_name(function: Any) -> bool:
+    """Whether its name leads to this very function: not if it is of a script, is bound to an object, or is wrapped."""
+    module = getattr(function, "__module__", None)
+    found: Any = sys.modules.get(module or "")
+    for part in getattr(function, "__qualname__", "<").split("."):
+        found = getattr(found, part, None)
+    return module != "__main__" and found is function
+
+
+def _source(path: str) -> str:
+    """SHA-256 of the file of a module as it was when it was first asked for; empty where it has none."""
+    name = path.partition(":")[0]
+    if name not in _SOURCES:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        _SOURCES[name] = hashlib.sha256(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else ""
+    return _SOURCES[name]
 
 
 @lru_cache(maxsize=4)
@@ -190,6 +237,12 @@ def made(subject: Subject) -> Mechanism:
     if subject.kind == "pipeline":
         return parse(subject.name, int(subject.extra), {})
     if subject.kind == "python":
-        return load_python(subject.name)
+        found = load_python(subject.name)
+        if _source(subject.name) != subject.source:
+            raise InputError(
+                f"a worker on {gethostname()} has another version of {subject.name.partition(':')[0]}: "
+                "install the same file there, and start the workers anew"
+            )
+        return found
     make = {"command": Program, "url": Endpoint}[subject.kind]
     return make(subject.name, subject.extra)

@@ -242,7 +242,8 @@ _FITTING: WeakSet[type] = WeakSet()  # classes whose sample was seen to take wha
 
 
 def _check_signature(mechanism: Mechanism) -> None:
-    own = "sample" in getattr(mechanism, "__dict__", ())  # an attribute of this object, not of its class
+    in_class = inspect.isfunction(inspect.getattr_static(type(mechanism), "sample", None))
+    own = not in_class or "sample" in getattr(mechanism, "__dict__", ())  # an attribute of this object alone
     if type(mechanism) in _FITTING and not own:
         return
     try:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpassay.compute.voting import ballots
 from dpassay.enclosure import number
 from dpassay.errors import InputError
 from dpassay.figures import FIGURES, adept, dptext, find_figure, sanity
 from dpassay.figures.acl2022 import DIMENSIONS, EPSILONS, published
-from dpassay.figures.result import SUFFIXES, Comparison, Options, finished, save
+from dpassay.figures.result import SUFFIXES, Comparison, Options, Partial, finished, save
 from dpassay.law import Laplace
 from dpassay.loss import Loss
 
@@ -172,6 +173,28 @@ def test_the_published_numbers_agree_with_the_exact_ones(mechanism: str) -> None
                 assert abs(there - exact) < 5 * error, (epsilon, n)
                 checked += 1
     assert checked > 25
+
+
+@pytest.mark.parametrize("counts", [{"0": [1]}, {"0": [65, 0]}, {"0": "x"}, {"0": [1.5, 2]}, [], {"0": [-1, 2]}])
+def test_a_damaged_part_is_made_anew(tmp_path: Path, counts: object) -> None:
+    path = tmp_path / "x.json"
+    made = {"figure": "f", "runs": 64}
+    Partial(path, made).keep("0", [1, 2])
+    assert Partial(path, made).found == {"0": [1, 2]}
+    assert Partial(path, {**made, "runs": 65}).found == {}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "counts": counts}))
+    assert Partial(path, made).found == {}
+
+
+def test_a_grid_goes_on_at_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [("laplace", 1.0, 8), ("adept", 0.5, 4), ("halved", 2.0, 2)]
+    whole = sanity.sampled_votes(cells, Options(500))
+    options = Options(500, partial=tmp_path / "part.json")
+    sanity.sampled_votes(cells[:2], options)
+    asked = []
+    monkeypatch.setattr(sanity, "ballots", lambda *a: asked.append(a[0]) or ballots(*a))
+    assert sanity.sampled_votes(cells, options) == whole
+    assert set(asked) == {2}
 
 
 def test_sampled_votes_against_the_exact_probabilities() -> None:

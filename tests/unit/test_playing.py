@@ -1,6 +1,7 @@
 """Tasks: known before they are played, the same whoever plays them, and drawn by kernels where a law is known."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from dpassay.attacks import Likelihood, Statistic
 from dpassay.errors import MechanismError
 from dpassay.expression import parse
 from dpassay.game import MOST_ROWS, Epoch, Game, Table
+from dpassay.law import Laplace
 from dpassay.learning import Aim, Rule
+from dpassay.noise import Additive
+from dpassay.pipeline import Pipeline
 from dpassay.playing import (
     KERNELS_FROM,
-    LARGEST_EPSILON,
     Task,
     anytime,
     by_kernel,
@@ -22,6 +25,7 @@ from dpassay.playing import (
     tasks_of,
     upcoming,
 )
+from dpassay.stages import Clamp, Encode
 from dpassay.statistics import Tally
 from dpassay.subject import as_mechanism
 
@@ -34,6 +38,11 @@ HALF = Rule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)
 def known(mechanism=NOISE, inputs=INPUTS, **options):
     table = Table(mechanism, inputs, Aim(1.0), 5, **options)
     return table, Epoch(Rule(Likelihood(tuple(table.laws())), -1.0, 1.0, 9, 1, 0.1, 1e-6), Tally(), 0, 10**9)
+
+
+def known_rule(mechanism, inputs=INPUTS):
+    table, epoch = known(mechanism, inputs)
+    return table, epoch.rule
 
 
 def state(game):
@@ -118,8 +127,35 @@ def test_kernels_draw_the_later_runs_of_a_pipeline_and_of_nothing_else():
     other, its_epoch = known(Same())
     assert by_kernel(other, its_epoch.rule, 10**9) is None
     assert by_kernel(table, HALF, 10**9) is None
-    far = Table(NOISE, INPUTS, Aim(LARGEST_EPSILON + 0.1), 5)
-    assert by_kernel(far, epoch.rule, 10**9) is None
+
+
+def test_kernels_draw_for_nothing_that_is_ones_own():
+    class Wider(Laplace):
+        def draw(self, shape, rng):
+            return 10 * super().draw(shape, rng)
+
+    wider = Pipeline((Additive(Wider(2)),), 4)
+    assert by_kernel(*known_rule(wider), 10**9) is None
+    moody = Pipeline((Encode(4, lambda texts: np.random.default_rng().normal(size=(len(texts), 4))), *NOISE.stages), 4)
+    assert by_kernel(*known_rule(moody, ("a", "b")), 10**9) is None
+
+    class Clamped(Clamp):
+        """A stage of one's own is of another module."""
+
+    own = Pipeline((Clamped(0, 1), *NOISE.stages), 4)
+    assert by_kernel(*known_rule(own), 10**9) is None
+    assert by_kernel(*known_rule(Pipeline((Clamp(0, 1), *NOISE.stages), 4)), 10**9) is not None
+
+
+def test_kernels_stop_where_their_bits_might_tell():
+    # dim · e^ε · 2^-33 · √runs is to stay below a hundredth of a standard error
+    for dim, epsilon in ((1, 1.0), (4, 1.0), (4, 5.0)):
+        pipeline = parse("laplace(2)", dim=dim)
+        table = Table(pipeline, (np.zeros(dim), np.ones(dim)), Aim(epsilon), 5)
+        rule = Rule(Likelihood(tuple(table.laws())), -1.0, 1.0, 9, 1, 0.1, 1e-6)
+        most = (0.01 * 2**33 / dim / math.exp(epsilon)) ** 2
+        assert by_kernel(table, rule, int(most * 0.99)) is not None
+        assert by_kernel(table, rule, int(most * 1.01)) is None
 
 
 def test_all_devices_count_the_same():

@@ -1,6 +1,7 @@
 """Audits on other processes and machines: the same counts, and clear words where something cannot travel."""
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 import dpassay
 from dpassay import audit
+from dpassay import sharing as sharing_module
 from dpassay.compute import crew as crews
 from dpassay.errors import InputError, MechanismError
 from dpassay.expression import parse
@@ -38,6 +40,21 @@ class Breaks:
         return x + rng.laplace(scale=0.52, size=n)
 
 breaks = Breaks()
+
+_rng = np.random.default_rng(0)
+
+def seeded(x):
+    return x + _rng.laplace(scale=0.52)
+
+def wrapped(function):
+    import functools
+    return functools.wraps(function)(lambda x, n, rng: x + rng.laplace(size=n))
+
+other = wrapped(noisy)
+
+class Words:
+    def noisy(self, x):
+        return x
 '''
 
 
@@ -48,6 +65,7 @@ def module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     yield "shared_subjects"
     sys.modules.pop("shared_subjects", None)
+    sharing_module._SOURCES.pop("shared_subjects", None)
     made.cache_clear()
 
 
@@ -124,11 +142,12 @@ def test_a_dask_worker_that_is_killed_changes_no_count(module):
 
 def test_names_of_mechanisms(module):
     assert named(parse("clip(l2, 1) | laplace(2)", dim=3)) == Subject("pipeline", "clip(l2, 1) | laplace(2)", 3.0)
-    assert named(load_python(f"{module}:noisy")) == Subject("python", "shared_subjects:noisy")
+    source = hashlib.sha256(MODULE.encode()).hexdigest()
+    assert named(load_python(f"{module}:noisy")) == Subject("python", "shared_subjects:noisy", source=source)
     assert named(Program("prog -x", 7.0)) == Subject("command", "prog -x", 7.0)
     assert named(Endpoint("http://127.0.0.1:1/")) == Subject("url", "http://127.0.0.1:1/", 30.0)
     noisy = as_mechanism(sys.modules[module].noisy)
-    assert named(noisy) == Subject("python", "shared_subjects:noisy")
+    assert named(noisy) == Subject("python", "shared_subjects:noisy", source=source)
     for subject in (named(parse("laplace(2)", dim=3)), named(Program("prog", 7.0)), named(noisy)):
         assert named(made(subject)) == subject
 
@@ -151,18 +170,34 @@ def test_what_cannot_travel_is_refused_before_anything_runs():
     assert asked == []
 
 
+def test_a_name_must_lead_to_the_very_function(module):
+    load_python(f"{module}:noisy")
+    there = sys.modules[module]
+    for function in (there.other, there.Words().noisy):
+        with pytest.raises(InputError, match="cannot travel"):
+            named(as_mechanism(function))
+
+
 def test_an_encoder_of_this_process_stays_here():
     with pytest.raises(InputError, match="cannot travel"):
         named(dpassay.claims.find("dpnr").runnable)
 
 
-def test_a_worker_of_another_version_refuses(module):
+def test_a_worker_with_other_code_refuses(module):
     table = Table(load_python(f"{module}:noisy"), (0.0, 1.0), Aim(1.9), 5)
     game = finish(table, here, 2000)
     parcel = packed(table, game.epochs[0], ())
+    assert len(parcel.subject.source) == 64
     assert played(parcel).counts == ()
+    with pytest.raises(InputError, match="has another version of shared_subjects: install the same file there"):
+        played(replace(parcel, subject=replace(parcel.subject, source="0" * 64)))
     with pytest.raises(InputError, match=r"a worker has dpassay .*, not 0\.0\.7: install the same"):
-        played(replace(parcel, version="0.0.7"))
+        crews._told(abs, "0.0.7", -1)
+
+
+def test_workers_that_draw_the_same_are_found_out(module):
+    with pytest.raises(MechanismError, match="two workers drew the same outputs"):
+        audit(load_python(f"{module}:seeded"), [(0.0, 1.0)], epsilon=1.9, runs=20_000, workers=2, alpha=1e-9)
 
 
 def test_parcels_are_plain_data(module):

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from dpassay import __version__
 from dpassay.errors import InputError, MechanismError
 
 Item = TypeVar("Item")
@@ -33,7 +34,10 @@ CONNECT = 5.0  # seconds to wait for a scheduler
 FAREWELL = 5.0  # seconds to wait until it lets us go
 COUNTED = 1.0  # seconds for which the number of a cluster's workers is remembered
 DESERTED = 60.0  # seconds to wait for a worker where all have left
-DIED = "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than there is"
+DIED = (
+    "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than there is; or "
+    "a script that uses workers lacks the line: if __name__ == '__main__':"
+)
 GONE = "the Dask scheduler at {} is gone"
 LEFT = "all workers of the cluster at {0} have left: start some by 'dask worker {0}', and try again"
 
@@ -198,7 +202,7 @@ class Processes(_Ahead):
         """Hand out one item; a process starts when there is work for it."""
         try:
             with _unheard():
-                return self.pool.submit(partial(_told, function), item)
+                return self.pool.submit(partial(_told, function, __version__), item)
         except OSError as error:
             if error.errno is None:  # a process was being started while the pool found out that another one had died
                 raise BrokenExecutor from error
@@ -248,9 +252,11 @@ def _unheard() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _told(function: Callable[[Item], Result], item: Item) -> Result:
+def _told(function: Callable[[Item], Result], version: str, item: Item) -> Result:
     """The function's result, in another process. An error that cannot travel is told in words."""
     try:
+        if version != __version__:
+            raise InputError(f"a worker has dpassay {__version__}, not {version}: install the same on all of them")
         return function(item)
     except Exception as error:
         try:
@@ -304,7 +310,7 @@ class Cluster(_Ahead):
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
         """Hand out one item."""
         with self._in_touch():
-            return self.client.submit(partial(_told, function), item, pure=False)
+            return self.client.submit(partial(_told, function, __version__), item, pure=False)
 
     def wait(self, future: Any) -> Any:
         """The result, as long as there are workers; one that leaves with a result makes it to be done again."""

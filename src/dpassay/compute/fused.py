@@ -17,7 +17,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from dpassay.compute.draws import ALL, GAUSSIAN, Span
-from dpassay.compute.philox import FIRST, MULTIPLIERS, REST, ROUNDS, RUNS, STEPS, Key
+from dpassay.compute.philox import FIRST, MULTIPLIERS, REST, ROUNDS, RUNS, STEPS, Key, check_start
 from dpassay.compute.plain import FAR
 from dpassay.compute.quantile import BEYOND, CENTRE, NEAR, SPLIT
 from dpassay.compute.quantile import FAR as FURTHER
@@ -57,7 +57,9 @@ def _lanes(context: Any, out: Any, place: Any, j: Any, low: Any, high: Any, kind
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
         out, place, *scalars = arguments
         j, low, high, kind, *keys = (_splat(builder, scalar) for scalar in scalars)
-        state = _rounds(builder, [j, builder.add(low, COUNTED), high, kind], keys)
+        place_low = builder.add(low, COUNTED)
+        carry = builder.zext(builder.icmp_unsigned("<", place_low, low), _WORDS)
+        state = _rounds(builder, [j, place_low, builder.add(high, carry), kind], keys)
         _store(context, builder, signature.args[0], out, place, state)
         return context.get_dummy_value()
 
@@ -177,6 +179,7 @@ def _votes(k0: Any, k1: Any, start: Any, runs: Any, dim: Any, low: Any, end: Any
 
 def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
     """As `plain.count_votes`."""
+    check_start(start)
     if not runs or not ones.width:
         return 0
     if ones.width == ALL:
@@ -293,6 +296,7 @@ def count_guesses(
     key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
 ) -> tuple[int, int]:
     """As `plain.count_guesses`."""
+    check_start(start)
     known = telling.by_byte if telling.dim <= WIDEST else np.full((1, 256), np.nan)
     lazy = bool(np.isnan(known).sum() <= LAZY * len(known))
     made = (telling.cuts, telling.values, telling.slope, known, lazy, low, high, grain)

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from dpassay.compute.draws import ALL, GAUSSIAN, Span
-from dpassay.compute.philox import RUNS, Key
+from dpassay.compute.philox import RUNS, Key, check_start
 from dpassay.compute.plain import FAR
 from dpassay.compute.quantile import BEYOND, CENTRE, NEAR
 from dpassay.compute.quantile import FAR as FURTHER
@@ -97,6 +97,7 @@ def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
 
 def votes_under_way(key: Key, start: int, runs: int, dim: int, ones: Span) -> torch.Tensor:
     """The same without waiting for it: a number that the GPU has yet to write."""
+    check_start(start)
     if not runs or not ones.width or ones.width == ALL:
         return torch.tensor(runs if ones.width else 0)
     asked = _sent([_signed(key), start, start + runs, dim, ones.low, ones.width])
@@ -199,6 +200,7 @@ def count_guesses(
     key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
 ) -> tuple[int, int]:
     """As `plain.count_guesses`; products and sums are not fused, so that they round alike."""
+    check_start(start)
     if not runs:
         return 0, 0
     asked = _sent([_signed(key), start, start + runs, telling.dim])

@@ -49,6 +49,12 @@ def block(counter: tuple[Any, Any, Any, Any], key: Key) -> tuple[Words, Words, W
     return a.astype(np.uint32), b.astype(np.uint32), c.astype(np.uint32), d.astype(np.uint32)
 
 
+def check_start(start: int) -> None:
+    """Streams are entered at every 16th run."""
+    if start % RUNS:
+        raise ValueError(f"streams are entered at every 16th run, not at {start}")
+
+
 def words(key: Key, start: int, runs: int, coordinates: range) -> Words:
     """The words of some runs, a row each, for some coordinates. The first run must be a multiple of 16.
 
@@ -56,8 +62,7 @@ def words(key: Key, start: int, runs: int, coordinates: range) -> Words:
     >>> whole.shape, bool((words((1, 2), 32, 68, range(3)) == whole[32:]).all())
     ((100, 3), True)
     """
-    if start % RUNS:
-        raise ValueError(f"streams are entered at every 16th run, not at {start}")
+    check_start(start)
     j = np.arange(coordinates.start, coordinates.stop, dtype=np.uint64)[:, None]
     high = _blocks(key, start // RUNS, -(-runs // RUNS), j, FIRST)  # [coordinate, block, word]
     low = _blocks(key, start // 4, -(-runs // 4), j, REST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -98,20 +99,20 @@ def all_beyond_bound(some: tuple[Batch, ...]) -> list[tuple[int, int]]:
 
 def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
     """Both counts of every dimension and shape; in flat memory."""
-    partial = Partial(options.partial, {"pairs": pairs, "seed": options.seed})
-    tasks = [
-        Batch(shape, n, options.seed, start, min(BATCH, pairs - start), options.device)
-        for n in DIMENSIONS
-        for shape in SHAPES
-        if f"{n} {shape}" not in partial.found
-        for start in range(0, pairs, BATCH)
-    ]
-    work = sum(task.pairs * task.dim for task in tasks)
+    partial = Partial(options.partial, {"figure": "adept-violations", "runs": pairs, "seed": options.seed})
+    left = [(n, shape) for n in DIMENSIONS for shape in SHAPES if f"{n} {shape}" not in partial.found]
+
+    def tasks() -> Iterator[Batch]:
+        for n, shape in left:
+            for start in range(0, pairs, BATCH):
+                yield Batch(shape, n, options.seed, start, min(BATCH, pairs - start), options.device)
+
+    work = sum(pairs * n for n, _ in left)
     done, counts = 0, [0, 0]
     with options.at_work() as crew:
-        bundles = bundled(tasks, lambda task: 2 * task.pairs * task.dim, draws_of(options.device))
+        bundles = bundled(tasks(), lambda task: 2 * task.pairs * task.dim, draws_of(options.device))
         found_by_all = chain.from_iterable(crew.map(all_beyond_bound, bundles))
-        for task, found in zip(tasks, found_by_all, strict=True):
+        for task, found in zip(tasks(), found_by_all, strict=True):
             counts = [a + b for a, b in zip(counts, found, strict=True)]
             done += task.pairs * task.dim
             options.progress(done / work)

@@ -94,18 +94,25 @@ class Partial:
     """
 
     def __init__(self, path: Path | None, made: Mapping[str, Any]) -> None:
-        self.path, self.made = path, {"schema": PARTIAL, **made}
+        from dpassay import __version__
+
+        self.path, self.made = path, {"schema": PARTIAL, "version": __version__, **made}
         self.found: dict[str, list[int]] = {}
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # another's, or damaged: start anew
             data = json.loads((path or Path()).read_text(encoding="utf-8"))
-            counts = {str(k): [int(count) for count in v] for k, v in data.pop("counts").items()}
-            self.found = counts if data == self.made else {}
+            counts = data.pop("counts").items()
+            self.found = {k: v for k, v in counts if _counts(v, made["runs"])} if data == self.made else {}
 
     def keep(self, name: str, counts: Sequence[int]) -> None:
         """Note the counts of one part."""
         self.found[name] = list(counts)
         if self.path is not None:
             write_whole(self.path, json.dumps({**self.made, "counts": self.found}) + "\n")
+
+
+def _counts(found: Any, most: int) -> bool:
+    """Whether something is two counts of so many runs each."""
+    return isinstance(found, list) and len(found) == 2 and all(type(c) is int and 0 <= c <= most for c in found)
 
 
 def save(result: Result, name: str, folder: Path, parameters: Mapping[str, Any]) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.compute.pace import bundled
-from dpassay.compute.voting import all_ones, ballots, draws_of
+from dpassay.compute.voting import Ballot, all_ones, ballots, draws_of
 from dpassay.enclosure import number
 from dpassay.figures.acl2022 import DIMENSIONS, EPSILONS, published
 from dpassay.figures.result import COLOURS, DASHES, MARKS, Comparison, Options, Partial, Result
@@ -79,23 +79,23 @@ def _binomial(n: int, k: int, p: float) -> float:
 
 def sampled_votes(cells: Sequence[tuple[str, float, int]], options: Options) -> list[tuple[int, int]]:
     """For each cell how many of the runs on zeros, and of those on ones, were voted to be ones; in flat memory."""
-    runs, partial = options.runs or RUNS, Partial(options.partial, {"runs": options.runs or RUNS, "seed": options.seed})
-    tasks = [
-        ballot
-        for cell, (mechanism, epsilon, n) in enumerate(cells)
-        if str(cell) not in partial.found
-        for ballot in ballots(cell, mechanism, epsilon, n, runs, options.seed, options.device)
-    ]
-    work = sum(ballot.runs * ballot.dim for ballot in tasks)
+    runs = options.runs or RUNS
+    partial = Partial(options.partial, {"figure": "sanity-check", "runs": runs, "seed": options.seed})
+    left = [(cell, *told) for cell, told in enumerate(cells) if str(cell) not in partial.found]
+
+    def tasks() -> Iterator[Ballot]:
+        return chain.from_iterable(ballots(*each, runs, options.seed, options.device) for each in left)
+
+    work = sum(2 * runs * n for *_, n in left)
     done, votes = 0, [0, 0]
     with options.at_work() as crew:
-        bundles = bundled(tasks, lambda ballot: ballot.runs * ballot.dim, draws_of(options.device))
+        bundles = bundled(tasks(), lambda ballot: ballot.runs * ballot.dim, draws_of(options.device))
         results = chain.from_iterable(crew.map(all_ones, bundles))
-        for place, (ballot, found) in enumerate(zip(tasks, results, strict=True)):
+        for ballot, found in zip(tasks(), results, strict=True):
             votes[ballot.x] += found
             done += ballot.runs * ballot.dim
             options.progress(done / work)
-            if place + 1 == len(tasks) or tasks[place + 1].cell != ballot.cell:
+            if ballot.x and ballot.start + ballot.runs == runs:  # the last of its cell
                 partial.keep(str(ballot.cell), votes)
                 votes = [0, 0]
     return [(int(partial.found[str(cell)][0]), int(partial.found[str(cell)][1])) for cell in range(len(cells))]

@@ -54,7 +54,7 @@ def interpreted():
 @pytest.mark.parametrize("dim", [1, 2, 7, 300])
 @pytest.mark.parametrize("span", SPANS, ids=str)
 def test_numba_votes_like_numpy(dim, span):
-    for start, runs in ((0, 1000), (16 * 1024 + 32, 1500), (16 << 33, 17), (0, 0)):
+    for start, runs in ((0, 1000), (16 * 1024 + 32, 1500), (16 << 33, 17), (16 * (2**32 - 3), 100), (0, 0)):
         assert fused.count_votes(KEY, start, runs, dim, span) == plain.count_votes(KEY, start, runs, dim, span)
 
 
@@ -110,6 +110,14 @@ def test_the_device_that_is_used(monkeypatch, capsys):
     assert devices.numbers("cpu") is plain
     monkeypatch.setattr(devices, "has_gpu", lambda: True)
     assert devices.usable("cuda") == ("cuda", "")
+
+
+def test_streams_are_entered_at_every_16th_run(interpreted):
+    for numbers in (plain, fused, interpreted):
+        with pytest.raises(ValueError, match="every 16th run"):
+            numbers.count_votes(KEY, 8, 100, 1, SPANS[0])
+        with pytest.raises(ValueError, match="every 16th run"):
+            numbers.count_guesses(KEY, 8, 100, TELLINGS["bits, 0"], 0.0, 0.0, 1.0)
 
 
 def test_wide_vectors_in_numpy(monkeypatch):
