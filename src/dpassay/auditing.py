@@ -122,8 +122,9 @@ def audit(
         progress=progress,
         device=usable(device)[0] if cluster is None else device,  # a cluster's workers find out for themselves
     )
+    notes = [usable(device)[1]] if cluster is None else []
     if workers is None and cluster is None:  # and nothing is imported that only others need
-        return _Audit(request, resume, here).verdict()
+        return _Audit(request, resume, here, notes=notes).verdict()
     if guesser is not None:
         raise InputError("a guesser of your own cannot travel to workers: leave workers and cluster out")
     from dpassay.compute.crew import gathered
@@ -131,20 +132,27 @@ def audit(
 
     named(mechanism)  # what cannot travel is refused before anything is run
     with closing(gathered(workers, cluster)) as crew:
-        return _Audit(request, resume, sharing(crew), crew.describe).verdict()
+        return _Audit(request, resume, sharing(crew), crew.describe, notes).verdict()
 
 
 class _Audit:
     """One audit under way: it remembers how many runs were made and when it was last saved."""
 
-    def __init__(self, request: Request, resume: bool, player: Player, who: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        request: Request,
+        resume: bool,
+        player: Player,
+        who: Callable[[], str] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
         self.request, self.player, self.who = request, player, who
         self.spent = self.searched = 0
         self.game = Game(kept=[[] for _ in request.offered[0]])
         self.inputs: tuple[Any, ...] | None = None
         self.witness: tuple[Game, tuple[Any, ...], int, float] | None = None
         self.stopped = False
-        self.warnings: list[str] = []
+        self.warnings = [note for note in notes if note]
         self.saved, self.cost = time.monotonic(), 0.0  # when it was saved last, and how long that took
         shares = self._shares()
         self.alpha = request.ledger.take("the guessing game", shares[0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,6 +82,9 @@ Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="The claimed epsil
 Delta = Annotated[str, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
 
 
+OWN_ERROR = 70  # as sysexits.h has it
+
+
 def main() -> None:
     """Run the command line; errors become one clear sentence and an exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -107,6 +111,13 @@ def main() -> None:
         raise SystemExit(1) from None
     except OSError as error:
         _fail(InputError(f"cannot use {error.filename or 'a file'}: {error.strerror or error}"), 2)
+    except Exception as error:  # a mistake of ours, which must not be taken for a verdict
+        if os.environ.get("DPASSAY_TRACEBACK"):
+            raise
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}, line {frame.lineno}"
+        said = f"an error of dpassay itself, {type(error).__name__}: {error} ({where}); DPASSAY_TRACEBACK=1 shows more"
+        _fail(DpassayError(said), OWN_ERROR)
 
 
 def _fail(error: DpassayError, code: int) -> None:

@@ -13,7 +13,6 @@ from dpassay.cli_common import (
     ClusterAddress,
     Device,
     Page,
-    Workers,
     check_writable,
     command_line,
     crew_of,
@@ -29,6 +28,9 @@ Name = Annotated[str | None, typer.Argument(help="A figure's name, or 'all'. Wit
 Out = Annotated[Path, typer.Option(help="The folder to write into.")]
 Runs = Annotated[int | None, typer.Option(help="Runs, pairs or draws where something is sampled. Default: its own.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+Workers = Annotated[
+    int | None, typer.Option(help="Local processes to work in. Default: this one, whose kernels use all cores.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Leave out what the folder already holds, made the same way.")]
 
 
@@ -79,7 +81,9 @@ def reproduce(
             for figure in chosen:
                 made[figure.name] = _make(figure, out, {**options, "crew": crew}, resume, as_json)
     except KeyboardInterrupt:
-        print(f"interrupted; {len(made)} of {len(chosen)} are in {out}. To go on, add --resume", file=sys.stderr)
+        begun = (out / f"{figure.name}.partial.json").exists()
+        kept = f", and a part of {figure.name}" if begun else ""
+        print(f"interrupted; {len(made)} of {len(chosen)}{kept} are in {out}. To go on, add --resume", file=sys.stderr)
         raise typer.Exit(130) from None
     if html is not None:
         from dpassay.figures.result import read_back

@@ -60,7 +60,7 @@ OWN_OPTIONS: dict[str, tuple[Any, tuple[str, ...]]] = {
 
 
 def corpus(
-    out: Annotated[Path, typer.Option(help="The file to write: .csv or .jsonl.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .csv, .jsonl, or .txt for the texts alone.")],
     source: Annotated[str, typer.Option("--corpus", help="What to read; see 'dpassay train --help'.")] = "flights",
     lines: Annotated[int | None, typer.Option(help="How many utterances; of another corpus, its first ones.")] = None,
     seed: Seed = 0,
@@ -71,6 +71,7 @@ def corpus(
     Examples:
       dpassay corpus --out flights.csv --lines 2000
       dpassay corpus --corpus atis.iob --out atis.jsonl
+      dpassay corpus --corpus atis.csv --out lines.txt      what 'dpassay rewrite' reads
     """
     from dpassay.text.corpus import read_corpus, write_corpus
     from dpassay.text.flights import flights

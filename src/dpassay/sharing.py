@@ -154,7 +154,10 @@ def played(parcel: Parcel) -> Answer:
     who = f"{gethostname()} {os.getpid()}"
     with _PLAYING:
         begun = time.perf_counter()
-        mechanism = made(parcel.subject)
+        try:
+            mechanism = made(parcel.subject)
+        except InputError as error:
+            raise InputError(f"a worker on {gethostname()}, in {os.getcwd()}, says: {error}") from None
         table = Table(mechanism, parcel.inputs, parcel.aim, parcel.seed, parcel.number, device=parcel.device)
         if parcel.subject not in _FIRST:
             _FIRST[parcel.subject] = "" if getattr(mechanism, "replays", True) else digest(mechanism, table.inputs[0])
@@ -240,8 +243,8 @@ def made(subject: Subject) -> Mechanism:
         found = load_python(subject.name)
         if _source(subject.name) != subject.source:
             raise InputError(
-                f"a worker on {gethostname()} has another version of {subject.name.partition(':')[0]}: "
-                "install the same file there, and start the workers anew"
+                f"there is another version of {subject.name.partition(':')[0]} here: install the same file, and start "
+                "the workers anew"
             )
         return found
     make = {"command": Program, "url": Endpoint}[subject.kind]

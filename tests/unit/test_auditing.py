@@ -226,6 +226,12 @@ class Breaks:
         return x + rng.laplace(scale=1.0, size=n)
 
 
+def test_a_device_that_is_not_there_is_said_on_the_verdict(monkeypatch):
+    monkeypatch.setattr("dpassay.compute.devices.has_gpu", lambda: False)
+    verdict = audit("laplace(1)", [([0.0], [1.0])], epsilon=1, dim=1, runs=200, device="cuda")
+    assert verdict.warnings[0].startswith("there is no CUDA device")
+
+
 def test_an_audit_that_broke_goes_on_from_its_counts(tmp_path):
     options = {"epsilon": 0.95, "runs": 30_000, "shrink": False, "save": tmp_path / "audit.json"}
     with pytest.raises(MechanismError, match=r"it said last 'out of memory'\nUntil then: .* runs played") as caught:

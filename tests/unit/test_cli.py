@@ -660,3 +660,21 @@ def test_published_claims_by_name(here) -> None:  # type: ignore[no-untyped-def]
     assert code == 1
     assert strict(out)["epsilon"]["lower"] == pytest.approx(32, rel=1e-12)
     assert here("check", "coin-flip")[0] == 0
+
+
+def test_a_mistake_of_our_own_is_no_verdict(monkeypatch, capsys):
+    from dpassay.cli import main
+
+    def broken():
+        raise TypeError("so it is")
+
+    monkeypatch.setattr("dpassay.cli.app", broken)
+    with pytest.raises(SystemExit) as ending:
+        main()
+    assert ending.value.code == 70
+    said = capsys.readouterr().err
+    assert said.startswith("dpassay: an error of dpassay itself, TypeError: so it is (test_cli.py, line ")
+    assert "Traceback" not in said
+    monkeypatch.setenv("DPASSAY_TRACEBACK", "1")
+    with pytest.raises(TypeError):
+        main()

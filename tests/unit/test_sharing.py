@@ -189,7 +189,9 @@ def test_a_worker_with_other_code_refuses(module):
     parcel = packed(table, game.epochs[0], ())
     assert len(parcel.subject.source) == 64
     assert played(parcel).counts == ()
-    with pytest.raises(InputError, match="has another version of shared_subjects: install the same file there"):
+    with pytest.raises(
+        InputError, match=r"a worker on .* says: there is another version of shared_subjects here: install the same"
+    ):
         played(replace(parcel, subject=replace(parcel.subject, source="0" * 64)))
     with pytest.raises(InputError, match=r"a worker has dpassay .*, not 0\.0\.7: install the same"):
         crews._told(abs, "0.0.7", -1)

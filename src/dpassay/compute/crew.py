@@ -11,6 +11,7 @@ import logging
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -39,6 +40,7 @@ DIED = (
     "a script that uses workers lacks the line: if __name__ == '__main__':"
 )
 GONE = "the Dask scheduler at {} is gone"
+WAITING = "no workers are left at {}: waiting {:g} seconds for one; Ctrl-C keeps what there is"
 LEFT = "all workers of the cluster at {0} have left: start some by 'dask worker {0}', and try again"
 
 
@@ -283,7 +285,9 @@ class Cluster(_Ahead):
         self.client = Client.__new__(Client)
         try:
             if not address.strip():
-                raise ValueError("the address is empty")
+                raise InputError(
+                    "the cluster's address is empty: give that of a scheduler, such as tcp://127.0.0.1:8786"
+                )
             self.client.__init__(address, timeout=CONNECT, set_as_default=False)
             if not self.there():
                 raise InputError(f"the cluster at {address} has no workers; start some by 'dask worker {address}'")
@@ -314,7 +318,7 @@ class Cluster(_Ahead):
 
     def wait(self, future: Any) -> Any:
         """The result, as long as there are workers; one that leaves with a result makes it to be done again."""
-        seen = time.monotonic()
+        seen, told = time.monotonic(), False
         while True:
             try:
                 return future.result(timeout=2 * COUNTED)
@@ -324,6 +328,9 @@ class Cluster(_Ahead):
                 if not isinstance(error, TimeoutError):
                     raise MechanismError(GONE.format(self.address)) from error
             seen = time.monotonic() if self.there() else seen
+            if not self.there() and not told:
+                told = True
+                print(WAITING.format(self.address, DESERTED), file=sys.stderr)
             if time.monotonic() - seen > DESERTED:
                 raise MechanismError(LEFT.format(self.address))
 

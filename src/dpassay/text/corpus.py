@@ -79,7 +79,7 @@ def read_corpus(source: str | Path) -> list[Utterance]:
 
 
 def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
-    """Write a corpus as `.csv` (with a header) or `.jsonl`.
+    """Write a corpus as `.csv` (with a header) or `.jsonl`; or as `.txt`, its texts alone, a line each.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_corpus([Utterance("fly to rome", "flight"), Utterance("what, again")], Path(folder, "a.csv"))
@@ -99,8 +99,10 @@ def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
         rows = csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="\n")
         rows.writerows((u.label, u.text, u.attribute) for u in utterances)
         content = "label,text,attribute\n" + buffer.getvalue()
+    elif path.suffix.lower() == ".txt":
+        content = "".join(" ".join(u.text.split()) + "\n" for u in utterances)
     else:
-        raise InputError(f"{path}: a corpus is written as .csv or .jsonl; give the file one of these endings")
+        raise InputError(f"{path}: a corpus is written as .csv, .jsonl or .txt; give the file one of these endings")
     try:
         write_whole(path, content)
     except UnicodeEncodeError as error:

@@ -63,11 +63,16 @@ def test_what_is_written_reads_back_the_same(tmp_path, suffix, corpus):
     assert read_corpus(path) == corpus
 
 
+def test_texts_alone_are_a_line_each(tmp_path):
+    write_corpus([Utterance("fly to\nrome", "flight"), OSLO], tmp_path / "lines.txt")
+    assert (tmp_path / "lines.txt").read_text() == f"fly to rome\n{OSLO.text}\n"
+
+
 def test_writing_refuses_what_could_not_be_read_back(tmp_path):
     for corpus, name, message in [
         ([ROME], "a.csv", "at least 2 utterances, got 1"),
         ([ROME, Utterance(" ", "flight")], "a.csv", "utterance 2: the text is blank"),
-        ([ROME, OSLO], "a.xlsx", r"\.csv or \.jsonl"),
+        ([ROME, OSLO], "a.xlsx", r"\.csv, \.jsonl or \.txt"),
         ([ROME, Utterance("half \ud800")], "a.jsonl", "half a character"),
         ([ROME, OSLO], "nowhere/a.csv", "cannot be written"),
     ]:
