@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpassay.compute.philox import key
 from dpassay.compute.voting import ballots
 from dpassay.enclosure import number
 from dpassay.errors import InputError
@@ -184,6 +185,13 @@ def test_a_damaged_part_is_made_anew(tmp_path: Path, counts: object) -> None:
     assert Partial(path, {**made, "runs": 65}).found == {}
     path.write_text(json.dumps({**json.loads(path.read_text()), "counts": counts}))
     assert Partial(path, made).found == {}
+
+
+def test_every_cell_and_input_has_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("dpassay.compute.voting.key", lambda *place: asked.append(key(*place)) or asked[-1])
+    sanity.sampled_votes([("laplace", 1.0, 8), ("laplace", 1.0, 8), ("adept", 0.5, 4)], Options(100))
+    assert len(set(asked)) == len(asked) == 6
 
 
 def test_a_grid_goes_on_at_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpassay.attacks import Likelihood, Statistic
+from dpassay.compute.philox import key
 from dpassay.errors import MechanismError
 from dpassay.expression import parse
 from dpassay.game import MOST_ROWS, Epoch, Game, Table
@@ -172,6 +173,16 @@ def test_all_devices_count_the_same():
     assert play(table, epoch, Task(0, 8, 5000, KERNELS_FROM), []) != (right, wrong, runs)  # streams of their own
     other, _ = known(number=1)
     assert play(other, epoch, task, []) != (right, wrong, runs)
+
+
+def test_every_task_and_side_has_a_stream_of_its_own(monkeypatch):
+    asked = []
+    monkeypatch.setattr("dpassay.playing.key", lambda *place: asked.append(key(*place)) or asked[-1])
+    for number in (0, 1):
+        table, epoch = known(number=number)
+        for place in ((0, 0), (0, 1), (1, 0)):
+            play(table, epoch, Task(*place, 100, KERNELS_FROM), [])
+    assert len(set(asked)) == len(asked) == 2 * 3 * 2
 
 
 def test_kernel_tasks_are_as_large_as_any():

@@ -188,6 +188,7 @@ def test_a_worker_with_other_code_refuses(module):
     game = finish(table, here, 2000)
     parcel = packed(table, game.epochs[0], ())
     assert len(parcel.subject.source) == 64
+    assert packed(replace(table, device="numpy"), game.epochs[0], ()).device == "numpy"
     assert played(parcel).counts == ()
     with pytest.raises(
         InputError, match=r"a worker on .* says: there is another version of shared_subjects here: install the same"

@@ -6,8 +6,8 @@ import pytest
 from dpassay.cli_common import usable_device
 from dpassay.compute import devices, fused, plain
 from dpassay.compute.draws import Noise, Span
-from dpassay.compute.philox import key
-from dpassay.compute.telling import of_bits, of_noise
+from dpassay.compute.philox import key, words
+from dpassay.compute.telling import Telling, of_bits, of_noise
 
 KEY = (123, 0xF0000456)  # the second word's highest bit is set
 SPANS = [
@@ -77,7 +77,7 @@ def test_numba_guesses_like_numpy_where_first_bytes_decide():
 
 @pytest.mark.parametrize("span", SPANS, ids=str)
 def test_triton_votes_like_numpy(span, interpreted):
-    for start, runs, dim in ((0, 700, 3), (16 << 33, 33, 1)):
+    for start, runs, dim in ((0, 700, 2), (0, 300, 3), (16 << 33, 33, 1)):  # with two coordinates there are ties
         assert interpreted.count_votes(KEY, start, runs, dim, span) == plain.count_votes(KEY, start, runs, dim, span)
 
 
@@ -86,6 +86,23 @@ def test_triton_guesses_like_numpy(name, interpreted):
     low, high, grain = LIMITS[0]
     expected = plain.count_guesses(KEY, 16, 600, TELLINGS[name], low, high, grain)
     assert interpreted.count_guesses(KEY, 16, 600, TELLINGS[name], low, high, grain) == expected
+
+
+@pytest.mark.parametrize("run", [0, 5, 15])
+def test_the_ends_of_ranges_to_the_last_word(run, interpreted):
+    # The ends are put where the words of these runs are: one more or less changes the count.
+    drawn = [int(word) for word in words(KEY, 0, 16, range(1))[:, 0]]
+    word = drawn[run]
+    spans = [Span(word, 1), Span(word + 1, 1000), Span(word - 1000, 1000), Span(word - 1000, 1001)]
+    for numbers in (plain, fused, interpreted):
+        assert [numbers.count_votes(KEY, 0, 16, 1, span) for span in spans] == [
+            sum(span.low <= w < span.low + span.width for w in drawn) for span in spans
+        ]
+        for cut in (word, word + 1):  # a bit is 1 below its cut: three grains for 1, minus three for 0
+            bits = Telling("bits", np.array([[cut, 1 << 32, 1 << 32]]), np.array([[3.0, -3.0, 0.0, 0.0]]), np.zeros(1))
+            ones = sum(w < cut for w in drawn)
+            assert numbers.count_guesses(KEY, 0, 16, bits, -3.0, 3.0, 1.0) == (16 - ones, ones)
+            assert numbers.count_guesses(KEY, 0, 16, bits, -4.0, 4.0, 1.0) == (0, 0)
 
 
 @pytest.mark.parametrize("numbers", [plain, fused], ids=["numpy", "numba"])
