@@ -36,7 +36,7 @@ from dpassay.pipeline import Pipeline
 from dpassay.playing import Counts, Player, Task, here, play
 from dpassay.remote import Endpoint, Program
 from dpassay.statistics import Tally
-from dpassay.subject import Adapted, Loaded, describe, draw_singly, load_python
+from dpassay.subject import Adapted, Loaded, describe, draw, load_python
 
 MOST_TASKS = 1 << 14  # of a parcel
 PROBES = 32  # runs in each process that show whether two of them draw the same
@@ -80,7 +80,7 @@ class Parcel:
 class Answer:
     """The counts of a parcel's tasks, how long they took, and what the mechanism said if it broke off behind them.
 
-    `first` is a digest of what the mechanism gave first in this process, where it makes its own randomness.
+    `first` is a digest of what a mechanism of one's own gave first in this process.
     """
 
     counts: tuple[Counts, ...]
@@ -160,7 +160,7 @@ def played(parcel: Parcel) -> Answer:
             raise InputError(f"a worker on {gethostname()}, in {os.getcwd()}, says: {error}") from None
         table = Table(mechanism, parcel.inputs, parcel.aim, parcel.seed, parcel.number, device=parcel.device)
         if parcel.subject not in _FIRST:
-            _FIRST[parcel.subject] = "" if getattr(mechanism, "replays", True) else digest(mechanism, table.inputs[0])
+            _FIRST[parcel.subject] = "" if isinstance(mechanism, Pipeline) else digest(mechanism, table.inputs[0])
         first = _FIRST[parcel.subject]
         low, high, grain = parcel.thresholds
         guesser = guesser_of(parcel.guesser, table.laws())
@@ -183,7 +183,8 @@ def digest(mechanism: Mechanism, x: Any) -> str:
     >>> digest(Adapted(lambda x: x, 1), 0), len(digest(Adapted(lambda x: random.random(), 1), 0))
     ('', 64)
     """
-    outputs = [repr(y) for y in draw_singly(mechanism, x, PROBES, np.random.default_rng(0))]
+    rng = np.random.default_rng()  # another one in each process: who uses it draws something else there
+    outputs = [repr(y) for y in draw(mechanism, x, PROBES, rng)]
     return hashlib.sha256("\n".join(outputs).encode()).hexdigest() if len(set(outputs)) > PROBES // 4 else ""
 
 
@@ -191,7 +192,7 @@ def named(mechanism: Mechanism) -> Subject:
     """What a mechanism is called, so that another process can make it anew.
 
     >>> named(parse("laplace(2)", dim=3))
-    Subject(kind='pipeline', name='laplace(2)', extra=3.0)
+    Subject(kind='pipeline', name='laplace(2)', extra=3.0, source='')
     >>> named(Adapted(lambda x: x, 1))
     Traceback (most recent call last):
     ...

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,6 +139,14 @@ def test_a_dask_worker_that_is_killed_changes_no_count(module):
     assert victims == []
     assert record(alone) == record(shared)
     assert alone.runs == 700_000
+
+
+def test_programs_on_two_workers():
+    example = Path(__file__).parents[2] / "docs" / "examples" / "noisy_count.py"
+    with Program(f"{sys.executable} {example}") as program:
+        pair = [("one two three", "one two three four")]
+        verdict = audit(program, pair, epsilon=3, runs=3000, workers=2, neighbours="any")
+    assert verdict.runs == 3000  # neither is taken for the other, though both are sent seeds
 
 
 def test_names_of_mechanisms(module):
