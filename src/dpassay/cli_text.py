@@ -24,6 +24,7 @@ from dpassay.cli_common import (
     print_json,
     print_rich,
     progress_bar,
+    working,
 )
 from dpassay.errors import InputError
 
@@ -253,7 +254,8 @@ def rewrite(
     if cluster is None or device not in DEVICES:  # a cluster's workers find out for themselves
         device = usable(device).type
     order = Order(str(model), mechanism, epsilon, delta, device if cluster is None else "cpu")
-    work, stated = opened(order)
+    with working("reading the model"):
+        work, stated = opened(order)
     stated["input"] = "standard input" if source is None else source.name  # no more: its fingerprint would be a leak
     done = _behind(out, statement, stated) if resume and out is not None else 0
     if workers is not None or cluster is not None:
