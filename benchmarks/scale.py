@@ -177,7 +177,7 @@ def growth() -> dict[str, tuple[list[float], list[float], str]]:
         with closing(Processes(number)) as crew:
             took(crew, 10_000, 8, 2 * number)
             times.append(took(crew, 10**7, 64, 16))
-    found["workers"] = ([*map(float, many)], times, "10⁷ runs of 64 dimensions")
+    found["workers"] = ([*map(float, many)], times, "10⁷ runs × 64")
     return found
 
 
@@ -201,6 +201,7 @@ def draw(found: dict[str, tuple[list[float], list[float], str]], path: str) -> N
             axis.set_title(f"{held}: slope {slope(x, y):.2f}", fontsize=9)
             if name == "workers":
                 axis.set_xticks(x, [f"{value:g}" for value in x])
+                axis.set_yticks(y, [f"{value:.2f}" for value in y])
                 axis.minorticks_off()
         figure.axes[0].set_ylabel("seconds")
         figure.savefig(path, metadata={"Date": None})
