@@ -81,8 +81,8 @@ def reproduce(
             for figure in chosen:
                 made[figure.name] = _make(figure, out, {**options, "crew": crew}, resume, as_json)
     except KeyboardInterrupt:
-        begun = (out / f"{figure.name}.partial.json").exists()
-        kept = f", and a part of {figure.name}" if begun else ""
+        begun = [figure.name for figure in chosen if (out / f"{figure.name}.partial.json").exists()]
+        kept = f", and a part of {begun[0]}" if begun else ""
         print(f"interrupted; {len(made)} of {len(chosen)}{kept} are in {out}. To go on, add --resume", file=sys.stderr)
         raise typer.Exit(130) from None
     if html is not None:

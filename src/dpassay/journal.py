@@ -201,9 +201,9 @@ def game_record(game: Game, inputs: Sequence[Any], number: int, alpha: float) ->
     )
 
 
-def _epoch_record(epoch: Epoch) -> EpochRecord:
-    rule, tally = epoch.rule, epoch.tally
-    written = RuleRecord(
+def rule_record(rule: Rule) -> RuleRecord:
+    """A rule as data, for a file or for another process."""
+    return RuleRecord(
         guesser=guesser_data(rule.guesser),
         low=rule.low,
         high=rule.high,
@@ -213,8 +213,20 @@ def _epoch_record(epoch: Epoch) -> EpochRecord:
         grain=rule.grain,
         candidates=rule.candidates,
     )
+
+
+def rule_of(record: RuleRecord, laws: Sequence[Law] | None, own: Guesser | None = None) -> Rule:
+    """A rule from its data; the laws are the mechanism's own."""
+    r, guesser = record, guesser_of(record.guesser, laws, own)
+    if _columns(guesser) not in (None, r.candidates):
+        raise InputError(f"the file has a guesser that is for {_columns(guesser)} inputs, not for {r.candidates}")
+    return Rule(guesser, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
+
+
+def _epoch_record(epoch: Epoch) -> EpochRecord:
+    tally = epoch.tally
     return EpochRecord(
-        rule=written,
+        rule=rule_record(epoch.rule),
         right=tally.right,
         wrong=tally.wrong,
         runs=tally.runs,
@@ -233,11 +245,7 @@ def game_of(record: GameRecord, laws: Sequence[Law] | None, own: Guesser | None 
     """A game from its data; the laws are the mechanism's own."""
     epochs = []
     for e in record.epochs:
-        guesser = guesser_of(e.rule.guesser, laws, own)
-        r = e.rule
-        if _columns(guesser) not in (None, r.candidates):
-            raise InputError(f"the file has a guesser that is for {_columns(guesser)} inputs, not for {r.candidates}")
-        rule = Rule(guesser, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
+        rule = rule_of(e.rule, laws, own)
         tally = Tally(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
         epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
     return Game(epochs, record.runs)

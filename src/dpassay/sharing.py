@@ -28,8 +28,8 @@ from dpassay.compute.pace import Pace
 from dpassay.errors import InputError, MechanismError
 from dpassay.expression import parse
 from dpassay.game import KEPT, Epoch, Table
-from dpassay.journal import guesser_data, guesser_of
-from dpassay.learning import Aim, Rule
+from dpassay.journal import RuleRecord, rule_of, rule_record
+from dpassay.learning import Aim
 from dpassay.mechanism import Mechanism
 from dpassay.outputs import Outputs
 from dpassay.pipeline import Pipeline
@@ -70,8 +70,7 @@ class Parcel:
     seed: int
     number: int
     device: str
-    guesser: dict[str, Any]
-    thresholds: tuple[float, float, float]
+    rule: RuleRecord
     singly: bool
     tasks: tuple[Task, ...]
 
@@ -133,7 +132,6 @@ def _handed_out(
 
 def packed(table: Table, epoch: Epoch, tasks: tuple[Task, ...]) -> Parcel:
     """Tasks as they travel."""
-    rule = epoch.rule
     return Parcel(
         subject=named(table.mechanism),
         inputs=table.inputs,
@@ -141,8 +139,7 @@ def packed(table: Table, epoch: Epoch, tasks: tuple[Task, ...]) -> Parcel:
         seed=table.seed,
         number=table.number,
         device=table.device,
-        guesser=guesser_data(rule.guesser),
-        thresholds=(rule.low, rule.high, rule.grain),
+        rule=rule_record(epoch.rule),
         singly=epoch.singly,
         tasks=tasks,
     )
@@ -162,10 +159,7 @@ def played(parcel: Parcel) -> Answer:
         if parcel.subject not in _FIRST:
             _FIRST[parcel.subject] = "" if isinstance(mechanism, Pipeline) else digest(mechanism, table.inputs[0])
         first = _FIRST[parcel.subject]
-        low, high, grain = parcel.thresholds
-        guesser = guesser_of(parcel.guesser, table.laws())
-        rule = Rule(guesser, low, high, 0, 0, 0.0, grain, parcel.aim.candidates)
-        epoch = Epoch(rule, Tally(), 0, 0, parcel.singly)
+        epoch = Epoch(rule_of(parcel.rule, table.laws()), Tally(), 0, 0, parcel.singly)
         for task in parcel.tasks:
             try:
                 counts.append(play(table, epoch, task, []))

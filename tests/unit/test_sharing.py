@@ -219,7 +219,7 @@ def test_parcels_are_plain_data(module):
     game = finish(table, here, 2000)
     parcel = packed(table, game.epochs[0], ())
     assert b"noisy" in pickle.dumps(parcel)
-    assert json.loads(json.dumps(parcel.guesser)) == parcel.guesser
+    assert json.loads(json.dumps(parcel.rule.guesser)) == parcel.rule.guesser
     assert isinstance(game.epochs[0], Epoch)
     with pytest.raises(InputError):
         named(Adapted(lambda x: x, 1))

@@ -40,7 +40,7 @@ from dpassay.compute.fused import (
     _store,
     kernel,
 )
-from dpassay.compute.philox import FIRST, REST, RUNS, Key
+from dpassay.compute.philox import FIRST, REST, RUNS, Key, check_start
 
 SIDE = RUNS * LANES  # pairs side by side
 FOURS = SIDE // 4  # words of their first bytes, for one coordinate
@@ -220,6 +220,7 @@ def _count(k0: Any, k1: Any, start: Any, pairs: Any, dim: Any, deviation: Any, c
 
 def count_beyond(key: Key, start: int, pairs: int, dim: int, shape: str, clip: float) -> tuple[int, int]:
     """As `pairs.count_beyond`."""
+    check_start(start)
     if dim > MOST or not 1 / WIDEST <= clip <= WIDEST:
         return plain.count_beyond(key, start, pairs, dim, shape, clip)
     beyond, control, _ = counts(key, start, pairs, dim, shape, clip)
