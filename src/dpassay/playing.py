@@ -84,7 +84,7 @@ def play(table: Table, epoch: Epoch, task: Task, kept: list[list[Outputs]]) -> C
     once. So all its guesses count as wrong, which is never better than the truth. The next epoch runs one at a time.
     """
     rng = table.stream(PLAY, task.epoch, task.number)
-    told = by_kernel(table, epoch.rule, task.before)
+    told = for_kernels(table, epoch.rule, task.before)
     if told is not None:
         return _by_kernel(table, epoch.rule, told, task, rng)
     coins = rng.integers(0, len(table.inputs), task.size)
@@ -101,7 +101,7 @@ def play(table: Table, epoch: Epoch, task: Task, kept: list[list[Outputs]]) -> C
     return right, wrong, task.size
 
 
-def by_kernel(table: Table, rule: Rule, before: int) -> tuple[Telling, Telling] | None:
+def for_kernels(table: Table, rule: Rule, before: int) -> tuple[Telling, Telling] | None:
     """What kernels need to play a task of a pipeline whose law is known; None where the mechanism itself is run.
 
     The first runs are always the mechanism's own: they are compared with its law. So are those that come after so
@@ -179,7 +179,7 @@ def upcoming(table: Table, game: Game, budget: int, *, growing: bool) -> Iterato
     played, left = sum(t.runs for t in game.tallies), budget - game.runs
     left = min(left, epoch.length - epoch.tally.runs) if growing else left
     while left > 0:
-        most = epoch.rows if by_kernel(table, epoch.rule, before) is None else MOST_ROWS
+        most = epoch.rows if for_kernels(table, epoch.rule, before) is None else MOST_ROWS
         size = min(max(8 * len(table.inputs), played // 8) if growing else most, most, left)
         yield Task(place, number, size, before)
         number, before, played, left = number + 1, before + size, played + size, left - size

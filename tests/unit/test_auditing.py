@@ -284,6 +284,14 @@ def test_another_audits_file_is_refused(tmp_path):
         audit(laplace, PAIR, epsilon=1, resume=True)
 
 
+def test_another_versions_file_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "audit.json"
+    audit(laplace, PAIR, epsilon=1, save=path)
+    monkeypatch.setattr("dpassay.__version__", "0.0.9")
+    with pytest.raises(InputError, match="another audit: it differs in version"):
+        audit(laplace, PAIR, epsilon=1, save=path, resume=True)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -19,8 +19,8 @@ from dpassay.playing import (
     KERNELS_FROM,
     Task,
     anytime,
-    by_kernel,
     fixed,
+    for_kernels,
     here,
     play,
     tasks_of,
@@ -117,8 +117,8 @@ def test_a_task_that_breaks_off_ends_the_game_at_its_place(delta):
 
 def test_kernels_draw_the_later_runs_of_a_pipeline_and_of_nothing_else():
     table, epoch = known()
-    assert by_kernel(table, epoch.rule, KERNELS_FROM - 1) is None  # the first are the mechanism's own
-    assert by_kernel(table, epoch.rule, KERNELS_FROM) is not None
+    assert for_kernels(table, epoch.rule, KERNELS_FROM - 1) is None  # the first are the mechanism's own
+    assert for_kernels(table, epoch.rule, KERNELS_FROM) is not None
 
     class Same:
         """The same law, but with a sampler of its own, which is what is audited."""
@@ -126,8 +126,8 @@ def test_kernels_draw_the_later_runs_of_a_pipeline_and_of_nothing_else():
         law, sample = staticmethod(NOISE.law), staticmethod(NOISE.sample)
 
     other, its_epoch = known(Same())
-    assert by_kernel(other, its_epoch.rule, 10**9) is None
-    assert by_kernel(table, HALF, 10**9) is None
+    assert for_kernels(other, its_epoch.rule, 10**9) is None
+    assert for_kernels(table, HALF, 10**9) is None
 
 
 def test_kernels_draw_for_nothing_that_is_ones_own():
@@ -136,16 +136,16 @@ def test_kernels_draw_for_nothing_that_is_ones_own():
             return 10 * super().draw(shape, rng)
 
     wider = Pipeline((Additive(Wider(2)),), 4)
-    assert by_kernel(*known_rule(wider), 10**9) is None
+    assert for_kernels(*known_rule(wider), 10**9) is None
     moody = Pipeline((Encode(4, lambda texts: np.random.default_rng().normal(size=(len(texts), 4))), *NOISE.stages), 4)
-    assert by_kernel(*known_rule(moody, ("a", "b")), 10**9) is None
+    assert for_kernels(*known_rule(moody, ("a", "b")), 10**9) is None
 
     class Clamped(Clamp):
         """A stage of one's own is of another module."""
 
     own = Pipeline((Clamped(0, 1), *NOISE.stages), 4)
-    assert by_kernel(*known_rule(own), 10**9) is None
-    assert by_kernel(*known_rule(Pipeline((Clamp(0, 1), *NOISE.stages), 4)), 10**9) is not None
+    assert for_kernels(*known_rule(own), 10**9) is None
+    assert for_kernels(*known_rule(Pipeline((Clamp(0, 1), *NOISE.stages), 4)), 10**9) is not None
 
 
 def test_kernels_stop_where_their_bits_might_tell():
@@ -155,8 +155,8 @@ def test_kernels_stop_where_their_bits_might_tell():
         table = Table(pipeline, (np.zeros(dim), np.ones(dim)), Aim(epsilon), 5)
         rule = Rule(Likelihood(tuple(table.laws())), -1.0, 1.0, 9, 1, 0.1, 1e-6)
         most = (0.01 * 2**33 / dim / math.exp(epsilon)) ** 2
-        assert by_kernel(table, rule, int(most * 0.99)) is not None
-        assert by_kernel(table, rule, int(most * 1.01)) is None
+        assert for_kernels(table, rule, int(most * 0.99)) is not None
+        assert for_kernels(table, rule, int(most * 1.01)) is None
 
 
 def test_all_devices_count_the_same():
