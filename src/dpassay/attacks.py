@@ -26,6 +26,7 @@ Scores = NDArray[np.float64]
 MOST_KEYS = 4096  # categories that are told apart
 ONE_SIDED = 2.5  # log-odds from which an oddity counts as one side's own
 MOST_COPIED = 8  # inputs whose copies are looked for
+MANY, FEW = 1 << 14, 64  # values in one call, and edges, from and up to which edges are counted
 HASHED = 1 << 15  # n-grams are counted in so many cells
 
 
@@ -296,9 +297,22 @@ def ngrams(text: str) -> NDArray[np.int64]:
     return np.array(sorted(cells), dtype=np.int64)
 
 
-def binned(values: Array, edges: Array) -> NDArray[np.int64]:
-    """The bin of each value; NaN has a bin of its own, the last."""
-    return np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values, side="right"))
+def binned(values: Array, edges: Array) -> NDArray[Any]:
+    """The bin of each value; NaN has a bin of its own, the last.
+
+    >>> binned(np.array([-1.0, 0.0, 0.5, np.nan]), np.array([0.0, 1.0])).tolist()
+    [0, 1, 1, 3]
+    """
+    if len(values) < MANY or len(edges) > FEW:
+        bins = np.searchsorted(edges, values, side="right")
+    else:  # counting the edges below gives the same, twice as fast as searching
+        bins = np.zeros(len(values), dtype=np.uint8)
+        for start in range(0, len(values), MANY):
+            some, into = np.ascontiguousarray(values[start : start + MANY]), bins[start : start + MANY]
+            for edge in edges:
+                into += some >= edge
+    bins[np.isnan(values)] = len(edges) + 1
+    return bins
 
 
 # Features for boosting: from outputs to a function that gives one column at a time.

@@ -43,7 +43,7 @@ ALPHA = 0.001
 LAW_SHARE, SHRINK_SHARE = 0.1, 0.1
 SHRINK = 1_000_000  # numbers of games: the main one is 0, the search has those from 1 on
 MOST_SHRINKS = 24
-SEARCHED = 0.25  # of the runs, at most, where there are several pairs
+SEARCHED = 0.1  # of the runs, at most, where there are several pairs
 SAVING = 0.05  # of the time, at most, goes into writing the file
 
 

@@ -42,6 +42,7 @@ PASSES = 4
 BOOSTED = 128  # coordinates that are looked at one by one; of longer vectors the others go into sums only
 NEWTON, NEWTON_AGAIN = 5, 2  # steps of the linear classifier on the first runs, and on all of them
 FIRST_FITTED = 1 << 16  # runs of each input; also how many are looked at together
+QUANTILED = 1 << 14  # values that bins are taken from
 # Where the bins of a feature end: fine in the tails, where the largest losses hide.
 _TAIL = np.geomspace(2e-4, 0.03, 6)
 QUANTILES = np.concatenate([_TAIL, np.linspace(0.05, 0.95, 25), 1 - _TAIL[::-1]])
@@ -102,7 +103,7 @@ def _widest(outputs: Outputs) -> int:
 
 def _oriented(statistic: Statistic, seen: Sequence[Outputs]) -> Statistic:
     """Turn a statistic so that it is higher for the second input: by medians, or means where those agree."""
-    first, second = (statistic.scores(outputs) for outputs in seen)
+    first, second = (statistic.scores(part(outputs, 0, FIRST_FITTED // 4)) for outputs in seen)
     with np.errstate(all="ignore"):
         gap = _middle(second) - _middle(first)
     return Statistic(statistic.name, statistic.width, -1.0 if gap < 0 else 1.0, statistic.inputs)
@@ -144,13 +145,24 @@ def _counted(kind: str, seen: Sequence[Outputs], inputs: tuple[Any, ...]) -> Cou
     totals = np.array([max(1, len(outputs)) for outputs in seen], dtype=float)
     logs = np.log((table + 0.5) / (totals[:, None] + 1))
     if kind == "value" and len(seen) == 2:
-        logs = _shrunk(table, logs[1] - logs[0])
+        alike = _alike(*(codes for codes, _ in labelled))
+        shared = _histogram(labelled[0][0][alike], names) if len(alike) else np.zeros(len(names))
+        logs = _shrunk(table, logs[1] - logs[0], shared)
     return Counted(kind, tuple(names.tolist() if kind == "value" else names), logs, inputs)
 
 
-def _shrunk(table: Array, scores: Array) -> Array:
+def _alike(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
+    """In which runs both inputs gave the same; nothing where they have different numbers of runs.
+
+    Runs of equal place were made with the same random numbers, as far as the mechanism takes them: what is alike in
+    both cancels, and what chance does to a difference is counted in the others.
+    """
+    return first == second if len(first) == len(second) else np.zeros(0, dtype=bool)
+
+
+def _shrunk(table: Array, scores: Array, shared: NDArray[Any]) -> Array:
     """Scores of rare categories are mostly chance: shrink each by how much of its spread is (empirical Bayes)."""
-    chance = (1 / (table + 0.5)).sum(axis=0)
+    chance = (1 / (table + 0.5)).sum(axis=0) - 2 * shared / (table + 0.5).prod(axis=0)
     weight = table.sum(axis=0)
     real = max(1e-4, float((weight * (scores**2 - chance)).sum() / weight.sum()))
     shrunk = scores * real / (real + chance)
@@ -228,7 +240,8 @@ def _fit_boosted(kind: str, seen: Sequence[Outputs], width: int) -> Iterator[Boo
     for j in range(feature_count(kind, width)):
         column = np.concatenate([feature(j) for feature in features])
         finite = column[np.isfinite(column)]
-        cuts = np.unique(np.quantile(finite, QUANTILES, method="nearest")) if len(finite) else finite
+        some = finite[:: 1 + len(finite) // QUANTILED]
+        cuts = np.unique(np.quantile(some, QUANTILES, method="nearest")) if len(finite) else finite
         edges.append(cuts)
         codes.append(binned(column, cuts).astype(np.uint8))
     labels = np.repeat([0.0, 1.0], [len(outputs) for outputs in seen])
@@ -245,7 +258,9 @@ def _boost(codes: Sequence[NDArray[np.uint8]], labels: Array) -> dict[tuple[int,
 
     Each pass goes over all tables, with a Newton step in all their bins.
     """
-    score = np.zeros(len(labels))
+    score, residual, bend = np.zeros(len(labels)), labels - 0.5, np.full(len(labels), 0.25)
+    half = len(labels) // 2 if 2 * labels.sum() == len(labels) else 0
+    noises: dict[tuple[int, ...], Array] = {}
     # Two features together have few runs in each cell: their bins are merged by threes, but for the one of NaN.
     coarse_bins = np.append(np.arange(BINS - 1) // 3 * 3, BINS - 1).astype(np.int32)
     tables: dict[tuple[int, ...], Array] = {}
@@ -257,15 +272,16 @@ def _boost(codes: Sequence[NDArray[np.uint8]], labels: Array) -> dict[tuple[int,
         return first * BINS + second
 
     def step(columns: tuple[int, ...], where: NDArray[Any]) -> tuple[Array, float, float]:
-        chance = 1 / (1 + np.exp(-score))
         size = BINS ** len(columns)
-        slope = np.bincount(where, labels - chance, minlength=size)
-        curve = np.bincount(where, chance * (1 - chance), minlength=size)
-        busy = curve > 0
-        beyond = float((slope[busy] ** 2 / curve[busy] - 1).sum())  # chance alone gives 0 on average
-        doubt = 1.5 * math.sqrt(2 * busy.sum())
+        slope = np.bincount(where, residual, minlength=size)
+        curve = np.bincount(where, bend, minlength=size)
+        busy, noise = curve > 0, noises.get(columns)
+        if noise is None:
+            noise = noises[columns] = _apart(where, half, size)
+        beyond = float((slope[busy] ** 2 / curve[busy] - noise[busy]).sum())  # chance alone gives 0 on average
+        doubt = 1.5 * math.sqrt(2 * float((noise[busy] ** 2).sum()))
         variance = max(beyond / curve.sum(), 1e-6)  # of what the bins should say: little of it, small steps
-        return 0.7 * slope / (curve + 1 / variance), beyond, doubt
+        return 0.7 * slope / (curve + noise / variance), beyond, doubt
 
     def telling(proposed: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
         steps = {columns: step(columns, cells(columns)) for columns in proposed}
@@ -273,7 +289,7 @@ def _boost(codes: Sequence[NDArray[np.uint8]], labels: Array) -> dict[tuple[int,
         return [c for c in sorted(gains, key=lambda c: -gains[c]) if gains[c] > 0][:most]
 
     def boost(chosen: Sequence[tuple[int, ...]]) -> None:
-        nonlocal score
+        nonlocal score, residual, bend
         for columns in [*chosen] * PASSES:
             where = cells(columns)
             move, beyond, _ = step(columns, where)
@@ -281,6 +297,8 @@ def _boost(codes: Sequence[NDArray[np.uint8]], labels: Array) -> dict[tuple[int,
                 continue  # the tables so far say all that this one could
             table = tables.setdefault(columns, np.zeros((BINS,) * len(columns)))
             score = score + move[where]
+            chance = 1 / (1 + np.exp(-score))
+            residual, bend = labels - chance, chance * (1 - chance)
             full = move.reshape(table.shape)
             table += full if len(columns) == 1 else full[np.ix_(coarse_bins, coarse_bins)]
 
@@ -289,3 +307,16 @@ def _boost(codes: Sequence[NDArray[np.uint8]], labels: Array) -> dict[tuple[int,
     first = [0, 1] if len(codes) == 2 else [c[0] for c in single[:4]]
     boost(telling(list(combinations(sorted(first), 2)), 2))
     return tables
+
+
+def _apart(where: NDArray[Any], half: int, size: int) -> Array:
+    """What chance does to each cell's slope, as a share of what it does if all runs are independent.
+
+    Of two runs with the same random numbers, one of each input, those in the same cell cancel: what is left are the
+    runs whose counterpart is elsewhere. `half` of 0: nothing goes together.
+    """
+    if not half:
+        return np.ones(size)
+    moved = where[:half] != where[half:]
+    apart = np.bincount(where[:half][moved], minlength=size) + np.bincount(where[half:][moved], minlength=size)
+    return np.asarray((apart + 1) / (np.bincount(where, minlength=size) + 1))

@@ -70,6 +70,10 @@ class Table:
         """The random numbers of one task of this game."""
         return stream(self.seed, self.number, *place)
 
+    def alike(self, place: int) -> list[np.random.Generator]:
+        """The same random numbers for each input, to learn from: see `drawn`."""
+        return [self.stream(LEARN, place) for _ in self.inputs]
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -133,15 +137,19 @@ class Game:
 
 
 def drawn(
-    mechanism: Mechanism, inputs: Sequence[Any], runs: int, rng: np.random.Generator, cells: int
+    mechanism: Mechanism, inputs: Sequence[Any], runs: int, rngs: Sequence[np.random.Generator], cells: int
 ) -> tuple[list[Outputs], bool]:
-    """Equally many outputs of each input, `runs` in all if they fit into so many cells, and whether a batch failed."""
+    """Equally many outputs of each input, `runs` in all if they fit into so many cells, and whether a batch failed.
+
+    Each input has a generator. Where these are alike, outputs differ by their inputs and little else, so that far
+    fewer of them show by how much. That is for learning only: the game is played on independent runs.
+    """
     each = max(1, runs // len(inputs))
-    batches = [[draw(mechanism, x, min(each, 64), rng)] for x in inputs]
+    batches = [[draw(mechanism, x, min(each, 64), rng)] for x, rng in zip(inputs, rngs, strict=True)]
     first = [read(batch[0]) for batch in batches]
     step = min(map(rows_at_a_time, first))
     each = min(each, max(64, cells // sum(max(1, outputs.width or UNKNOWN_WIDTH) for outputs in first)))
-    for x, batch in zip(inputs, batches, strict=True):
+    for x, rng, batch in zip(inputs, rngs, batches, strict=True):
         for start in range(len(batch[0]), each, step):
             batch.append(draw(mechanism, x, min(step, each - start), rng))
     failed = any(isinstance(part, Redrawn) for batch in batches for part in batch)
@@ -153,10 +161,10 @@ def drawn(
 
 
 def labelled(
-    table: Table, runs: int, rng: np.random.Generator, cells: int = LEARNT_CELLS
+    table: Table, runs: int, rngs: Sequence[np.random.Generator], cells: int = LEARNT_CELLS
 ) -> tuple[list[Outputs], bool]:
     """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
-    seen, failed = drawn(table.mechanism, table.inputs, runs, rng, cells)
+    seen, failed = drawn(table.mechanism, table.inputs, runs, rngs, cells)
     check_alive(seen)
     return seen, failed
 
@@ -187,13 +195,13 @@ class Lesson:
 def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Lesson:
     """Learn a rule for this table. Where the law is known it costs no runs."""
     laws = table.laws() if table.own is None else None
-    rng = table.stream(LEARN, place)
+    rngs = table.alike(place)
     if laws is not None:
         each = max(200, min(LAW_DRAWS, 256 * runs) // len(laws))
-        drawn = [read(law.sample(each, rng)) for law in laws]
+        drawn = [read(law.sample(each, rng)) for law, rng in zip(laws, rngs, strict=True)]
         rule, rows = learn(drawn, drawn, table.inputs, table.aim, laws), min(map(rows_at_a_time, drawn))
         return Lesson(rule, 0, one_at_a_time(table.mechanism), rows)
-    seen, failed = labelled(table, runs, rng)
+    seen, failed = labelled(table, runs, rngs)
     cut = max(1, int(fitted * len(seen[0])))
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
     rule = learn(fit, calibrate, table.inputs, table.aim, None, table.own, table.bits)
@@ -202,22 +210,22 @@ def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Less
 
 
 def learn_well(table: Table, budget: int) -> Lesson:
-    """Learn from a twentieth of the runs. If more could help, learn from a fifth of them and calibrate on a tenth."""
+    """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth."""
     if budget < FEWEST_RUNS:
         return Lesson(None, 0)
     if table.own is not None or table.laws() is not None:
         return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), 0)
-    first = learn_rule(table, max(2, budget // 20), 0)
+    first = learn_rule(table, max(2, budget // 80), 0)
     if first.rule is not None and first.rule.sure:
         return first
-    seen, failed = labelled(table, budget // 5, table.stream(LEARN, 1))
+    seen, failed = labelled(table, budget // 16, table.alike(1))
     cost, failed = first.cost + sum(map(len, seen)), failed or first.singly
 
     def calibration() -> Iterator[list[Outputs]]:
         nonlocal cost, failed
-        rng, left, size = table.stream(LEARN, 2), max(2, budget // 10), max(2, budget // 20)
+        rngs, left, size = table.alike(2), max(2, budget // 10), max(2, budget // 40)
         while left > 0:
-            batch, also = labelled(table, min(left, size), rng, LEARNT_CELLS // 4)
+            batch, also = labelled(table, min(left, size), rngs, LEARNT_CELLS // 4)
             number = sum(map(len, batch))
             cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
             yield batch

@@ -7,8 +7,9 @@ promises most is kept. Nothing here needs to be right for a verdict to be right:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpassay.statistics import Tally, log_limits
 # curve through all scores says the same, which counts like so many guesses.
 CAUTION, CAUTION_SMOOTH = 4.0, 1.0
 SMOOTH = 1000.0
+MOST_WORTH = 100.0  # independent runs that a run is worth at most
 FINALISTS = 3  # guessers that are tried on all calibration runs
 SPREADS, FAR_SPREADS = 1.5, 4.0  # from the middle of all scores, beyond which the smooth curve is flat
 SURE = 0.95  # of what it got
@@ -175,39 +177,55 @@ def best_of_many(guessers: Iterable[Guesser], batches: Iterator[Sequence[Outputs
         for _, _, guesser, sides in tried:
             for side, outputs in zip(sides, batch, strict=True):
                 side.append(guesser.scores(outputs))
-    found = []
+    best: Rule | None = None
     for _, _, guesser, sides in tried:
-        whole = [np.concatenate(side) for side in sides]
-        chosen_on, judged_on = [scores[::2] for scores in whole], [scores[1::2] for scores in whole]
-        for spreads in (0.0, SPREADS, FAR_SPREADS):
-            rule = with_thresholds(guesser, chosen_on, replace(aim, spreads=spreads))
-            if rule is not None:
-                found.append(_judged(rule, judged_on, aim))
-    best = max((rule.promise for rule in found), default=0.0)
-    return next((rule for rule in found if rule.promise >= best - (1 - EASY) * abs(best)), None)
+        for rule in _cross_judged(guesser, [np.concatenate(side) for side in sides], aim):
+            if best is None or best.promise < EASY * rule.promise:
+                best = rule
+    return best
 
 
-def _judged(rule: Rule, scores: Sequence[Scores], aim: Aim) -> Rule:
-    """The same rule with what it gets, and promises, on scores that it was not chosen on."""
+def _cross_judged(guesser: Guesser, scores: Sequence[Scores], aim: Aim) -> Iterator[Rule]:
+    """Rules from all of these scores; each promises what rules from one half of them get on the other, on average."""
+    halves = [[side[start::2] for side in scores] for start in (0, 1)]
+    whole, *parts = (_thresholds(guesser, some, aim.candidates) for some in (scores, *halves))
+    for spreads in (0.0, SPREADS, FAR_SPREADS):
+        daring = replace(aim, spreads=spreads)
+        rule, found = whole(daring), [chosen for part in parts if (chosen := part(daring)) is not None]
+        if rule is not None and len(found) == 2:
+            yield replace(rule, promise=sum(map(_judged, found, reversed(halves), (aim, aim))) / 2)
+
+
+def _judged(rule: Rule, scores: Sequence[Scores], aim: Aim) -> float:
+    """What a rule promises by scores that it was not chosen on."""
     counts = [rule.count_scores(side_scores, side) for side, side_scores in enumerate(scores)]
-    right, wrong = (sum(count[i] for count in counts) for i in (0, 1))
-    total = sum(map(len, scores))
-    promise = float(_promise(np.array(right), np.array(wrong), total, aim, None, CAUTION_SMOOTH))
-    return replace(rule, right=right, wrong=wrong, promise=promise)
+    right, wrong = (np.array(sum(count[i] for count in counts)) for i in (0, 1))
+    worth = 1.0
+    if rule.candidates == 2:  # the grid of thresholds is these two
+        cuts = np.unique([t for t in (rule.low, rule.high) if abs(t) < math.inf])
+        ends = int(rule.low > -math.inf), int(rule.high == math.inf) + len(cuts) - 1
+        grid = _worth(right, wrong, [coarse(s, rule.grain) for s in scores], cuts)
+        worth = float(grid if isinstance(grid, float) else grid[ends])
+    return float(_promise(right, wrong, sum(map(len, scores)), aim, None, CAUTION_SMOOTH, worth))
 
 
 def with_thresholds(guesser: Guesser, exact: Sequence[Scores], aim: Aim) -> Rule | None:
     """The thresholds that promise most on runs that got these scores."""
+    return _thresholds(guesser, exact, aim.candidates)(aim)
+
+
+def _thresholds(guesser: Guesser, exact: Sequence[Scores], candidates: int) -> Callable[[Aim], Rule | None]:
+    """From an aim to the thresholds that promise most for it; what all aims need is counted once."""
     grain = grain_of(exact)
     scores = [coarse(s, grain) for s in exact]
-    if aim.candidates > 2:
-        return _with_lead(guesser, scores, aim, grain)
+    if candidates > 2:
+        return partial(_with_lead, guesser, scores, grain)
     first, second = (np.sort(s[~np.isnan(s)]) for s in scores)
     total = len(scores[0]) + len(scores[1])
     pooled = np.concatenate([first, second])
     if not len(pooled):
-        return None
-    pooled.sort()
+        return lambda aim: None
+    pooled.sort(kind="stable")  # two sorted halves are merged
     parts = int(min(64, max(8, total // 32)))
     tails = np.concatenate(
         [np.geomspace(1 / max(16, total), 0.5, parts), 1 - np.geomspace(1 / max(16, total), 0.5, parts)]
@@ -218,19 +236,50 @@ def with_thresholds(guesser: Guesser, exact: Sequence[Scores], aim: Aim) -> Rule
     above = [np.concatenate([len(s) - np.searchsorted(s, cuts, side="left"), [0]]) for s in (first, second)]
     right = below[0][:, None] + above[1][None, :]
     wrong = below[1][:, None] + above[0][None, :]
-    smooth = None
+    worth = _worth(right, wrong, scores, cuts)
     scored = 2 * len(pooled) > total  # a curve through the scores of a few runs says nothing of the others
-    if aim.runs and len(cuts) > 2 and aim.spreads and scored:
-        smooth = _smooth(cuts, below, above, (len(first), len(second)), aim.spreads)
-    promise = np.where(low[:, None] < high[None, :], _promise(right, wrong, total, aim, smooth), -np.inf)
-    i, j = np.unravel_index(int(promise.argmax()), promise.shape)
-    if right[i, j] + wrong[i, j] == 0:
-        return None
-    counts = int(right[i, j]), int(wrong[i, j])
-    return Rule(guesser, float(low[i]), float(high[j]), *counts, float(promise[i, j]), grain)
+
+    def best(aim: Aim) -> Rule | None:
+        smooth = None
+        if aim.runs and len(cuts) > 2 and aim.spreads and scored:
+            smooth = _smooth(cuts, below, above, (len(first), len(second)), aim.spreads)
+        promise = _promise(right, wrong, total, aim, smooth, worth=worth)
+        promise = np.where(low[:, None] < high[None, :], promise, -np.inf)
+        i, j = np.unravel_index(int(promise.argmax()), promise.shape)
+        counts = int(right[i, j]), int(wrong[i, j])
+        return (
+            Rule(guesser, float(low[i]), float(high[j]), *counts, float(promise[i, j]), grain) if any(counts) else None
+        )
+
+    return best
 
 
-def _with_lead(guesser: Guesser, scores: Sequence[Scores], aim: Aim, grain: float) -> Rule | None:
+def _worth(right: NDArray[Any], wrong: NDArray[Any], scores: Sequence[Scores], cuts: Array) -> Array | float:
+    """How many independent runs one run of each pair of thresholds is worth, as far as chance in the log-odds goes.
+
+    Runs of the two inputs with the same random numbers go together, one by one, if there are equally many. Where both
+    give the same guess chance moves right and wrong guesses alike, and their ratio little.
+    """
+    first, second = scores
+    if len(first) != len(second):
+        return 1.0
+    known = ~(np.isnan(first) | np.isnan(second))
+    last = 2 * len(cuts)  # a place is even between cuts and odd on one
+    places = [np.searchsorted(cuts, s[known], "left") + np.searchsorted(cuts, s[known], "right") for s in scores]
+    both = np.bincount(places[0] * (last + 1) + places[1], minlength=(last + 1) ** 2).reshape(last + 1, last + 1)
+    up_to = np.pad(both.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    low = np.concatenate([[0], np.arange(2, last + 1, 2)])  # in `up_to`: what a lower threshold takes
+    high = np.arange(1, last + 2, 2)  # and what an upper one leaves
+    same = up_to[low, low][:, None] + (up_to[-1, -1] - up_to[high, -1] - up_to[-1, high] + up_to[high, high])
+    both_right = up_to[low, -1][:, None] - up_to[np.ix_(low, high)]
+    both_wrong = up_to[-1, low][:, None] - up_to[np.ix_(high, low)].T
+    right, wrong = right + 1.0, wrong + 1.0
+    alone = 1 / right + 1 / wrong
+    together = alone + 2 * (both_right / right**2 + both_wrong / wrong**2 - same / (right * wrong))
+    return np.asarray(alone / np.maximum(together, alone / MOST_WORTH))
+
+
+def _with_lead(guesser: Guesser, scores: Sequence[Scores], grain: float, aim: Aim) -> Rule | None:
     correct, leads = [], []
     for side, matrix in enumerate(scores):
         best, lead = leaders(matrix)
@@ -296,14 +345,15 @@ def _promise(
     aim: Aim,
     smooth: Array | None = None,
     caution: float = CAUTION,
+    worth: Array | float = 1.0,
 ) -> Array:
     """How much a rule with these counts promises: evidence a run against the claim, or the bound at the end."""
     guesses = np.maximum(right + wrong, 1)
-    share = _pessimistic(right / guesses, guesses, caution)
+    share = _pessimistic(right / guesses, worth * guesses, caution)
     if aim.runs:
         if smooth is not None:
-            both = (right + SMOOTH * smooth) / (guesses + SMOOTH)
-            share = np.maximum(share, _pessimistic(both, guesses + SMOOTH, CAUTION_SMOOTH))
+            both = (worth * right + SMOOTH * smooth) / (worth * guesses + SMOOTH)
+            share = np.maximum(share, _pessimistic(both, worth * guesses + SMOOTH, CAUTION_SMOOTH))
         deviations = math.sqrt(-2 * math.log(aim.alpha)) - 0.5
         share = _pessimistic(share, guesses * (aim.runs / total), deviations)
         if not aim.delta:

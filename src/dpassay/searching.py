@@ -105,13 +105,13 @@ class _Pool:
         room = max(1, LEARNT_CELLS // len(needed))
         cost, share = 0, self.left // len(needed)
         for i in needed:
-            rng = stream(self.table.seed, SEARCH, LEARN, stage, i)
+            rng = stream(self.table.seed, SEARCH, LEARN, stage)  # alike for all inputs
             old = self.outputs.get(i)
             left = room if old is None else room - len(old) * max(1, old.width or UNKNOWN_WIDTH)
             each = min(max(FEWEST_EACH, min(runs // len(needed), most)), share)
             if each < 1 or (old is not None and left <= 0):
                 continue
-            (new,), _ = drawn(self.table.mechanism, (self.inputs[i],), each, rng, left)
+            (new,), _ = drawn(self.table.mechanism, (self.inputs[i],), each, [rng], left)
             cost += len(new)
             self.outputs[i] = new if old is None else join([old, new])
         check_alive(list(self.outputs.values()))
