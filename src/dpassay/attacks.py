@@ -26,6 +26,7 @@ Scores = NDArray[np.float64]
 MOST_KEYS = 4096  # categories that are told apart
 ONE_SIDED = 2.5  # log-odds from which an oddity counts as one side's own
 MOST_COPIED = 8  # inputs whose copies are looked for
+FLOAT_BITS, BIT_VIEWS = "float bits", 4
 MANY, FEW = 1 << 14, 64  # values in one call, and edges, from and up to which edges are counted
 HASHED = 1 << 15  # n-grams are counted in so many cells
 
@@ -339,16 +340,17 @@ def _endings(outputs: Outputs, width: int) -> Callable[[int], Array]:
 
 
 def _float_bits(outputs: Outputs, width: int) -> Callable[[int], Array]:
+    """Of each coordinate the zeros it ends in, its exponent, where its last one stands, and its last three bits."""
     rows = outputs.matrix(width)
 
     def column(j: int) -> Array:
-        bits = rows[:, j // 3].view(np.uint64) if rows.shape[1] == 1 else rows[:, j // 3].copy().view(np.uint64)
-        if j % 3 == 0:  # trailing zeros of the mantissa
-            lowest = bits & (~bits + np.uint64(1))
-            return np.asarray(np.log2(np.maximum(lowest, np.uint64(1)).astype(float)))
-        if j % 3 == 1:
-            return (bits >> np.uint64(52) & np.uint64(0x7FF)).astype(float)
-        return (bits & np.uint64(7)).astype(float)
+        bits = np.ascontiguousarray(rows[:, j // BIT_VIEWS]).view(np.uint64)
+        exponent = (bits >> np.uint64(52) & np.uint64(0x7FF)).astype(float)
+        lowest = np.maximum(bits & (~bits + np.uint64(1)), np.uint64(1))
+        zeros = np.minimum(np.log2(lowest.astype(float)), 52.0)  # behind the last one of the mantissa
+        # What a sum's rounding leaves is where the last one stands, whatever the exponent: exponent and zeros together.
+        views = (zeros, exponent, exponent + zeros, (bits & np.uint64(7)).astype(float))
+        return np.asarray(views[j % BIT_VIEWS])
 
     return column
 
@@ -361,14 +363,14 @@ def _lengths(outputs: Outputs, width: int) -> Callable[[int], Array]:
 FEATURES: dict[str, Callable[[Outputs, int], Callable[[int], Array]]] = {
     "coordinates": _coordinates,
     "where the output ends": _endings,
-    "float bits": _float_bits,
+    FLOAT_BITS: _float_bits,
     "lengths": _lengths,
 }
 
 
 def feature_count(kind: str, width: int) -> int:
     """How many columns a kind of features has."""
-    return {"coordinates": 2 * width - 1, "float bits": 3 * width}.get(kind, 2)
+    return {"coordinates": 2 * width - 1, FLOAT_BITS: BIT_VIEWS * width}.get(kind, 2)
 
 
 # Categories: from outputs to one name each.

@@ -21,11 +21,12 @@ from dpassay.attacks import Own
 from dpassay.claim import Claim
 from dpassay.compute.devices import usable
 from dpassay.errors import InputError, MechanismError
-from dpassay.game import COMPARE, Game, against_law, bound, rejected, stream
+from dpassay.game import COMPARE, FEWEST_RUNS, LEARN, Game, against_law, bound, rejected, stream
 from dpassay.inputs import InputPair, plain, same, size, smaller, why_not_neighbours
 from dpassay.interval import Interval
 from dpassay.neighbours import Neighbours
 from dpassay.offering import region_of, what_to_tell_apart
+from dpassay.outputs import read
 from dpassay.pipeline import Pipeline
 from dpassay.played import Played
 from dpassay.playing import Player, anytime, here
@@ -35,15 +36,17 @@ from dpassay.request import MOST_RUNS, Progress, Request, name_of, read_claim, r
 from dpassay.sampled import judged
 from dpassay.searching import search
 from dpassay.statistics import Ledger, anytime_delta
-from dpassay.subject import as_mechanism
+from dpassay.subject import as_mechanism, draw
 from dpassay.verdict import Verdict
 
 RUNS = 100_000
 ALPHA = 0.001
-LAW_SHARE, SHRINK_SHARE = 0.1, 0.1
-SHRINK = 1_000_000  # numbers of games: the main one is 0, the search has those from 1 on
+LAW_SHARE, SHRINK_SHARE, BITS_SHARE = 0.1, 0.1, 0.01
+SHRINK, BITS = 1_000_000, 999_999  # numbers of games: the main one is 0, the search has those from 1 on
+LOOK, LOOK_PART = 4_000, 0.04  # runs that look at the last bits of floats, and which part of all runs, at most
 MOST_SHRINKS = 24
-SEARCHED = 0.1  # of the runs, at most, where there are several pairs
+FLOATS = 8  # outputs that show whether a mechanism gives floats
+SEARCHED = 0.15  # of the runs, at most, where there are several pairs
 SAVING = 0.05  # of the time, at most, goes into writing the file
 
 
@@ -67,7 +70,7 @@ def audit(
     shrink: bool = True,
     seed: int = 0,
     guesser: Callable[[list[Any]], Any] | None = None,
-    bits: bool = False,
+    bits: bool | None = None,
     save: str | Path | None = None,
     resume: bool = False,
     workers: int | None = None,
@@ -81,6 +84,9 @@ def audit(
     The mechanism is anything with `sample(x, n, rng)`, a function `f(x)`, `f(x, rng)` or `f(x, n, rng)`, a pipeline or
     its text, or a `Claim`. What to tell apart: `pairs`, a list of `inputs`, a `region` (also as text), the words of a
     `text`, or M `candidates`. At most `runs` runs are made and the total error probability is at most `alpha`.
+
+    The last bits of floats tell more than the formula of a mechanism says. With `bits` they count; without, a few runs
+    look at them and what they tell is a warning; with `bits=False` nobody looks.
 
     The game is played in this process, in so many local `workers`, or on the Dask `cluster` at an address; kernels make
     their numbers on the `device`, "cpu" or "cuda". The same seed gives the same counts everywhere.
@@ -154,20 +160,26 @@ class _Audit:
         self.stopped = False
         self.warnings = [note for note in notes if note]
         self.saved, self.cost = time.monotonic(), 0.0  # when it was saved last, and how long that took
-        shares = self._shares()
-        self.alpha = request.ledger.take("the guessing game", shares[0])
-        self.law_alpha = request.ledger.take("the sampler against its law", shares[1]) if shares[1] else 0.0
+        game, law, bits = self._shares()
+        self.alpha = request.ledger.take("the guessing game", game)
+        self.law_alpha = request.ledger.take("the sampler against its law", law) if law else 0.0
+        self.bits_alpha = request.ledger.take("the last bits of floats", bits) if bits else 0.0
+        self.look = min(LOOK, int(LOOK_PART * request.runs)) if bits else 0
         if resume:
             self._resume()
         elif request.save is not None and request.save.exists():
             raise InputError(f"{request.save} is there already: go on with it by resume, or save to another file")
 
-    def _shares(self) -> tuple[float, float]:
+    def _shares(self) -> tuple[float, float, float]:
+        """Of the error probability: for the game, for the sampler against its law, for the last bits of floats."""
         request = self.request
-        known = request.table(request.offered[0], 0).laws() is not None and request.own is None
-        law = LAW_SHARE if known else 0.0
+        known = request.table(request.offered[0], 0).laws() is not None
+        law = LAW_SHARE if known and request.own is None else 0.0
+        plain = request.own is None and not request.many and not request.fixed  # which makes all its runs for the bound
+        looks = request.bits is None and plain and not known
+        bits = BITS_SHARE if looks and LOOK_PART * request.runs >= FEWEST_RUNS else 0.0
         can_shrink = request.shrink and not request.many and any(True for o in request.offered for _ in smaller(o))
-        return 1.0 - law - (SHRINK_SHARE if can_shrink else 0.0), law
+        return 1.0 - law - bits - (SHRINK_SHARE if can_shrink else 0.0), law, bits
 
     def verdict(self) -> Verdict:
         """Do all of it; an interruption keeps what there is."""
@@ -177,6 +189,8 @@ class _Audit:
             self._play()
             if self.refuted and request.shrink and not request.many:
                 self._shrink()
+            if self.bits_alpha and not self.refuted:
+                self._look_at_bits()
         except KeyboardInterrupt:
             self.stopped = True
         except MechanismError as error:
@@ -223,7 +237,7 @@ class _Audit:
         request = self.request
         assert self.inputs is not None
         table = request.table(self.inputs, 0)
-        budget = request.runs - self.searched
+        budget = request.runs - self.searched - self.look
         if not request.fixed and self.refuted:
             return
         if request.fixed:
@@ -275,6 +289,32 @@ class _Audit:
         if request.neighbours.kind == "add-remove-record" and pipeline is not None:
             return False  # part of a record against nothing is no neighbour
         return request.region is None or all(request.region.contains(np.asarray(x)) for x in pair)
+
+    def _look_at_bits(self) -> None:
+        """Whether the last bits of floats refute the claim: a short game of their own, of which a warning comes."""
+        request = self.request
+        assert self.inputs is not None
+        aim, budget = replace(request.aim, runs=0), min(self.look, request.runs - self.spent) - FLOATS
+        if budget < FEWEST_RUNS:
+            return
+        table = replace(request.table(self.inputs, BITS, aim), bits="only")
+        some = read(draw(request.mechanism, self.inputs[0], FLOATS, table.stream(LEARN))).numbers
+        before = self.spent = self.spent + FLOATS
+        if some is None or not np.any(some != np.rint(some)):
+            return
+        game = Game(kept=[[], []])
+        for _ in anytime(table, game, budget, self.bits_alpha):
+            self.spent = before + game.runs
+            self._tell("looking at the last bits")
+        self.spent = before + game.runs
+        if rejected(game, aim, self.bits_alpha, False):
+            right, wrong = game.best(aim).tally.right, game.best(aim).tally.wrong
+            self.warnings.append(
+                f"The last bits of its numbers tell these inputs apart: {right:,} of {right + wrong:,} guesses were "
+                f"right, which {request.promise} allows with probability {self.bits_alpha:.2g} at most. "
+                "Noise added in floating point does that, and the verdict judges the formula without it. "
+                "With --bits (bits=True) it counts, with --no-bits (bits=False) nobody looks."
+            )
 
     def _compare_with_law(self) -> None:
         """Whether the outputs that were drawn follow the declared law."""

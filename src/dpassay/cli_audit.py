@@ -69,11 +69,17 @@ Runs = Annotated[int, typer.Option(help="Runs of the mechanism, at most.")]
 Fixed = Annotated[bool, typer.Option("--fixed", help="Make all runs and give the best bound; else stop when refuted.")]
 SearchRuns = Annotated[
     int | None,
-    typer.Option(help="How many of the runs may go into finding a pair. Default: a quarter."),
+    typer.Option(help="How many of the runs may go into finding a pair. Default: 15 of 100."),
 ]
 Shrink = Annotated[bool, typer.Option("--shrink/--no-shrink", help="Look for a smaller pair that still refutes.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same counts.")]
-Bits = Annotated[bool, typer.Option("--bits", help="Also look at the bit patterns of floats: finds rounding leaks.")]
+Bits = Annotated[
+    bool | None,
+    typer.Option(
+        "--bits/--no-bits",
+        help="Whether the last bits of floats count. Default: a few runs look at them, for a warning.",
+    ),
+]
 Save = Annotated[
     Path | None, typer.Option(help="Keep rules and counts in this file, for --resume and 'dpassay verify'.")
 ]
@@ -105,7 +111,7 @@ def audit(
     search_runs: SearchRuns = None,
     shrink: Shrink = True,
     seed: Seed = 0,
-    bits: Bits = False,
+    bits: Bits = None,
     time_limit: TimeLimit = 30.0,
     save: Save = None,
     resume: Resume = False,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpassay.attacks import (
     _WHOLE,
     FEATURES,
+    FLOAT_BITS,
     HASHED,
     LABELS,
     MOST_KEYS,
@@ -37,6 +38,8 @@ from dpassay.attacks import (
 )
 from dpassay.outputs import Array, Outputs, part
 
+Bits: TypeAlias = Literal["no", "also", "only"]  # whether the bit patterns of floats are looked at
+MOST_BITS = 8  # coordinates whose bits are looked at
 MOST_FITTED = 1 << 19  # runs that tables are boosted on
 PASSES = 4
 BOOSTED = 128  # coordinates that are looked at one by one; of longer vectors the others go into sums only
@@ -49,12 +52,18 @@ QUANTILES = np.concatenate([_TAIL, np.linspace(0.05, 0.95, 25), 1 - _TAIL[::-1]]
 BINS = len(QUANTILES) + 2  # one more, and one for NaN
 
 
-def learnt(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: bool = False) -> Iterator[Guesser]:
-    """All guessers that suit these outputs (one batch for each input), cheap ones first."""
+def learnt(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no") -> Iterator[Guesser]:
+    """All guessers that suit these outputs (one batch for each input), cheap ones first.
+
+    `bits`: whether bit patterns of floats are looked at, beside all else or alone.
+    """
+    if bits == "only":
+        yield from _fit_boosted(FLOAT_BITS, seen, min(max(outputs.width or 0 for outputs in seen), MOST_BITS))
+        return
     oddities = _counted("oddities", seen, inputs)
     assert oddities is not None
     one_sided = len(seen) == 2 and bool((np.abs(oddities.logs[1] - oddities.logs[0]) > ONE_SIDED).any())
-    for guesser in _plain(seen, inputs, bits):
+    for guesser in _plain(seen, inputs, bits == "also"):
         yield Guarded(guesser, oddities) if one_sided else guesser
     if len(oddities.names) > 1:
         yield oddities
@@ -86,7 +95,7 @@ def _plain(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: bool) -> Iter
     small = [part(outputs, 0, MOST_FITTED // 2) for outputs in seen]
     kinds = [("coordinates", min(width, BOOSTED))] if width else []
     if bits and width:
-        kinds.append(("float bits", min(width, 8)))
+        kinds.append((FLOAT_BITS, min(width, MOST_BITS)))
     if not plain:
         kinds.append(("lengths", 1))
     if width > 1 and any(np.isnan(outputs.matrix(width)[:1000]).any() for outputs in small):

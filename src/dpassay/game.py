@@ -13,7 +13,7 @@ import numpy as np
 
 from dpassay.attacks import Guesser
 from dpassay.errors import InputError, MechanismError
-from dpassay.fitting import learnt
+from dpassay.fitting import Bits, learnt
 from dpassay.law import Law
 from dpassay.learning import Aim, Rule, best_of_many, learn
 from dpassay.mechanism import Failure, HasLaw, Mechanism, Redrawn
@@ -54,7 +54,7 @@ class Table:
     seed: int
     number: int = 0  # games on the same seed are told apart by it
     own: Guesser | None = None
-    bits: bool = False
+    bits: Bits = "no"
     device: str = "cpu"  # where kernels make their numbers
 
     def laws(self) -> list[Law] | None:

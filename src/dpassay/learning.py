@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.attacks import Guesser, Likelihood, Scores
-from dpassay.fitting import learnt
+from dpassay.fitting import Bits, learnt
 from dpassay.law import Law
 from dpassay.outputs import Array, Outputs
 from dpassay.statistics import Tally, log_limits
@@ -140,9 +140,9 @@ def learn(
     aim: Aim,
     laws: Sequence[Law] | None = None,
     own: Guesser | None = None,
-    bits: bool = False,
+    bits: Bits = "no",
 ) -> Rule | None:
-    """The rule that promises most; None if nothing could be learnt. `bits`: bit patterns of floats may be looked at."""
+    """The rule that promises most; None if nothing could be learnt."""
     if own is not None:
         found: Iterable[Guesser] = [own]
     elif laws is not None:

@@ -97,7 +97,7 @@ def _table(journal: Journal, record: GameRecord, subject: Mechanism) -> Table:
     fixed = record is journal.main and asked.fixed
     aim = Aim(asked.epsilon, asked.delta, len(record.inputs), asked.fixed if fixed else 0, asked.alpha)
     inputs = tuple(np.array(x, dtype=float) if _vector(x) else x for x in record.inputs)
-    return Table(subject, inputs, aim, asked.seed, record.number, bits=asked.bits)
+    return Table(subject, inputs, aim, asked.seed, record.number, bits="also" if asked.bits else "no")
 
 
 def _vector(x: Any) -> bool:

@@ -99,7 +99,7 @@ class Request:
     shrink: bool
     seed: int
     own: Guesser | None
-    bits: bool
+    bits: bool | None  # whether the last bits of floats count; None: they do not, but a few runs look at them
     region: Region | None
     save: Path | None
     progress: Progress | None
@@ -113,7 +113,16 @@ class Request:
 
     def table(self, inputs: tuple[Any, ...], number: int, aim: Aim | None = None) -> Table:
         """The table at which some inputs are told apart."""
-        return Table(self.mechanism, inputs, aim or self.aim, self.seed, number, self.own, self.bits, self.device)
+        return Table(
+            self.mechanism,
+            inputs,
+            aim or self.aim,
+            self.seed,
+            number,
+            self.own,
+            "also" if self.bits else "no",
+            self.device,
+        )
 
     def asked(self) -> files.Asked:
         """The same, as far as it must not change when the audit goes on."""
@@ -130,5 +139,5 @@ class Request:
             neighbours=self.neighbours.kind,
             seed=self.seed,
             fixed=self.runs if self.fixed else 0,
-            bits=self.bits,
+            bits=bool(self.bits),
         )

@@ -60,12 +60,12 @@ def search(
         for k in alive:
             at = table(offered[k], SEARCH + k, aim)
             if lawful:
-                rule = learn_rule(at, max(32, quota // len(alive)), stage).rule
+                rules = [learn_rule(at, max(32, quota // len(alive)), stage).rule]
             else:
-                halves = [pool.halves(i) for i in pool.places[k]]
-                fit, calibrate = zip(*halves, strict=True)
-                rule = learn(fit, calibrate, at.inputs, aim, None, at.own, at.bits)
-            promises.append(-1e300 if rule is None else rule.promise)
+                halves = list(zip(*(pool.halves(i) for i in pool.places[k]), strict=True))
+                ways = (halves, halves[::-1]) if stage == stages - 1 else (halves,)
+                rules = [learn(fit, calibrate, at.inputs, aim, None, at.own, at.bits) for fit, calibrate in ways]
+            promises.append(sum(-1e300 if rule is None else rule.promise for rule in rules) / len(rules))
             yield 0, None
         best = max(promises)
         if stage == stages - 1:  # of pairs that promise nearly the same the first is the simplest

@@ -225,7 +225,7 @@ def test_guessers_that_were_learnt(first, second, batch, three):
     seen = [read(side * 8) for side in ((first, second, first + second) if three else (first, second))]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # overflow while learning: what is learnt is what is looked at here
-        found = list(learnt(seen, inputs, bits=True))
+        found = list(learnt(seen, inputs, bits="also"))
     for guesser in found:
         assert holds_for(guesser.scores, batch + first[:3] + second[:3]), guesser.describe()
 
@@ -247,7 +247,7 @@ def test_guessers_that_were_learnt_well():
     kinds = set()
     for name, sides in DATA.items():
         seen = [read(side) for side in sides]
-        for guesser in learnt(seen, (X, Y), bits=True):
+        for guesser in learnt(seen, (X, Y), bits="also"):
             rows = [row for outputs in seen for row in outputs.rows()[:8]]
             assert holds_for(guesser.scores, [*batch, *rows]), (name, guesser.describe())
             whole = [guesser.scores(outputs) for outputs in seen]

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from classics import CLASSICS, EPSILON, ONE_TIME_RAPPOR, RAPPOR, Rappor, SparseVector, sparse_vector
+from limits import first_top, limit
 from scipy import stats
 from scipy.integrate import quad
 
@@ -225,6 +226,34 @@ def test_the_epsilon_of_sparse_vectors_is_approached_and_not_passed(k, tops):
         losses.append(math.log(p / q))
     assert losses == sorted(losses)
     assert 0.99 * classic.true_epsilon < losses[-1] < classic.true_epsilon * (1 + 1e-7)  # quadrature: 1e-10 a piece
+
+
+# ── What runs can show ──────────────────────────────────────────────────────────────────────────
+
+
+def test_probabilities_on_a_grid_are_those_of_quadrature():
+    mechanism, x = BY_NAME["sparse vector 4"].mechanism, [1.0] * 5 + [5.0] * 5
+    exact = [outcome_probability(mechanism, x, [0] * i + [1]) for i in range(10)]
+    assert first_top(mechanism, np.array(x)) == pytest.approx([*exact, 1 - sum(exact)], rel=1e-4)
+
+
+def test_limits_lie_between_a_known_event_and_the_truth():
+    # Five noisy zeros are all at most 0 with probability 1/32, five ones with e^(−1/4)/32.
+    right, wrong = 10**7 / 64, 10**7 / 64 * math.exp(-0.25)
+    known = 0.25 - stats.norm.ppf(0.9) * math.sqrt(1 / right + 1 / wrong)
+    for name, least in (
+        ("noisy max 3", known),
+        ("laplace", 0.099),
+        ("sparse vector 1", 0.08),
+        ("sparse vector 4", 0.16),
+    ):
+        assert least - 1e-4 < limit(BY_NAME[name], 10**7, 0.1) < BY_NAME[name].true_epsilon
+
+
+@pytest.mark.parametrize("name", ["noisy max 3", "sparse vector 4"])
+def test_two_published_bounds_are_beyond_ten_million_runs(name):
+    # DP-Sniper's are at 90% too, from 2·10⁸ runs of each input.
+    assert limit(BY_NAME[name], 10**7, 0.1) < BY_NAME[name].sniper < limit(BY_NAME[name], 4 * 10**8, 0.1)
 
 
 # ── RAPPOR ──────────────────────────────────────────────────────────────────────────────────────

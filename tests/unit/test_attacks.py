@@ -193,14 +193,16 @@ def test_tables_add_up():
 
 
 def test_float_bits():
-    identity = {j: np.arange(1.0, 2049.0) for j in range(3)}
+    identity = {j: np.arange(1.0, 2049.0) for j in range(4)}
     column = {j: Boosted("float bits", 1, ((j,),), {j: edges}, (np.arange(2050.0),)) for j, edges in identity.items()}
     # 1.5 is 3·2^−1: exponent 1023, mantissa 1000…, 51 zeros behind it; 1 + 2^−52 ends in a one.
     outputs = read([1.5, 1 + 2**-52, 0.0, 4.0])
     assert column[0].scores(outputs).tolist() == [51, 0, 0, 52 + 0]
     assert column[1].scores(outputs).tolist() == [1023, 1023, 0, 1025]
-    assert column[2].scores(outputs).tolist() == [0, 1, 0, 0]
-    assert feature_count("float bits", 4) == 12
+    # Their last ones stand for 2^−1, 2^−52, nothing and 2^2: exponents are counted from −1023, mantissas from 2^−52.
+    assert column[2].scores(outputs).tolist() == [1023 + 51, 1023, 0, 1025 + 52]
+    assert column[3].scores(outputs).tolist() == [0, 1, 0, 0]
+    assert feature_count("float bits", 4) == 16
     assert feature_count("coordinates", 4) == 7
     assert feature_count("lengths", 1) == feature_count("where the output ends", 9) == 2
 

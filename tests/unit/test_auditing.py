@@ -141,9 +141,48 @@ def test_exact_copies_are_evidence():
     assert isinstance(verdict, Refuted)
 
 
-def test_the_last_bits_of_floats_are_looked_at_only_when_asked():
-    assert isinstance(audit(laplace, PAIR, epsilon=2.5, runs=20_000), Open)
+def test_the_last_bits_of_floats_count_only_when_asked():
+    assert isinstance(audit(laplace, PAIR, epsilon=2.5, runs=20_000, bits=False), Open)
     assert isinstance(audit(laplace, PAIR, epsilon=2.5, runs=20_000, bits=True), Refuted)
+
+
+def test_the_last_bits_of_floats_are_a_warning_when_not_asked():
+    # Behind 1 + noise no bit below 2^−53 is ever left.
+    verdict = audit(laplace, PAIR, epsilon=2.5)
+    assert isinstance(verdict, Open)
+    assert verdict.runs <= 100_000
+    (warning,) = verdict.warnings
+    assert "last bits" in warning
+    assert "--bits" in warning
+    assert dict(verdict.ledger)["the last bits of floats"] == pytest.approx(0.01 * verdict.alpha)
+    assert math.fsum(alpha for _, alpha in verdict.ledger) <= verdict.alpha * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        (laplace, {"bits": False}),
+        (lambda x, n, rng: np.round(x + rng.laplace(scale=0.5, size=n), 2), {}),
+        (lambda x, n, rng: x + rng.geometric(0.8, size=n) - rng.geometric(0.8, size=n), {}),
+        (lambda x, n, rng: np.where(rng.random(n) < 0.7, x, 1 - x), {}),
+    ],
+    ids=["told not to", "rounded", "whole numbers", "bits"],
+)
+def test_no_warning_of_bits_where_nobody_looks_or_they_tell_nothing(mechanism, options):
+    verdict = audit(mechanism, PAIR, epsilon=2.5, **options)
+    assert isinstance(verdict, Open)
+    assert not any("last bits" in warning for warning in verdict.warnings)
+
+
+def test_a_leak_in_the_last_bit_alone_is_found():
+    def leaky(x, n, rng):
+        noise = rng.standard_normal(n).view(np.uint64)  # says nothing of x, but for its last bit
+        return ((noise & ~np.uint64(1)) | np.uint64(x)).view(float)
+
+    verdict = audit(leaky, [(0, 1)], epsilon=1)
+    assert isinstance(verdict, Open)
+    assert "last bits" in verdict.warnings[0]
+    assert isinstance(audit(leaky, [(0, 1)], epsilon=1, bits=True), Refuted)
 
 
 def test_texts_that_differ_in_a_word_and_the_smallest_of_them():
@@ -206,7 +245,7 @@ def test_an_own_guesser():
 
 
 def test_out_of_reach_is_said():
-    verdict = audit(laplace, PAIR, epsilon=20, runs=1_000)
+    verdict = audit(laplace, PAIR, epsilon=20, runs=1_000, bits=False)
     assert "undetectable with 1,000 runs" in verdict.reason
     # ln(0.001) / ln(p) with p = 1 / (1 + e^-20): docs/proofs/guessing-game.md
     needed = int(verdict.reason.split("at least ")[-1].split(" runs")[0].replace(",", ""))
@@ -263,7 +302,7 @@ def test_an_interrupted_audit_keeps_what_it_has(tmp_path):
         if done > 2_000:
             raise KeyboardInterrupt
 
-    options = {"epsilon": 2.0, "runs": 30_000, "save": tmp_path / "audit.json"}
+    options = {"epsilon": 2.0, "runs": 30_000, "bits": False, "save": tmp_path / "audit.json"}
     verdict = audit(laplace, PAIR, progress=stop, **options)
     assert "interrupted after" in verdict.reason
     assert verdict.interrupted

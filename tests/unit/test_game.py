@@ -19,6 +19,7 @@ from dpassay.game import (
     Table,
     against_law,
     bound,
+    labelled,
     learn_rule,
     rejected,
     rows_at_a_time,
@@ -56,6 +57,33 @@ def table(mechanism, aim=None, inputs=(0.0, 1.0), **options):
 
 def epoch(rule=HALF, **options):
     return Epoch(rule, Tally(), 0, 10**9, **options)
+
+
+class Noises:
+    """A mechanism that remembers the noise of every batch."""
+
+    def __init__(self):
+        self.drawn = []
+
+    def sample(self, x, n, rng):
+        self.drawn.append(rng.laplace(size=n))
+        return x + self.drawn[-1]
+
+
+def test_both_inputs_are_learnt_from_the_same_random_numbers():
+    mechanism = Noises()
+    first, second = labelled(table(mechanism), 4_000, table(mechanism).alike(0))[0]
+    assert len(first) == len(second) == 2_000
+    assert np.ptp(second.numbers - first.numbers) < 1e-12
+    assert len(np.unique(first.numbers)) == 2_000  # of each input every run is another
+
+
+def test_the_game_is_played_on_independent_runs():
+    mechanism = Noises()
+    play_task(table(mechanism), epoch(), Task(0, 0, 500, 0), [])
+    noise = np.concatenate(mechanism.drawn)
+    assert len(mechanism.drawn) == 2
+    assert len(np.unique(noise)) == len(noise) == 500
 
 
 def play(table, epoch, runs, place, kept):

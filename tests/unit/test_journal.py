@@ -169,7 +169,7 @@ def test_guessers_that_were_learnt_come_back_bit_for_bit():
     kinds = set()
     for sides in data:
         seen = [read(side) for side in sides]
-        for guesser in learnt(seen, (X, Y), bits=True):
+        for guesser in learnt(seen, (X, Y), bits="also"):
             again = guesser_of(json.loads(json.dumps(guesser_data(guesser))), None)
             for outputs in (*seen, OUTPUTS):
                 assert again.scores(outputs).tobytes() == guesser.scores(outputs).tobytes(), guesser.describe()

@@ -1,0 +1,65 @@
+"""The highest lower bound that so many runs of a classic algorithm can be expected to give, whoever audits it.
+
+All runs are played, on the best of the pairs that an audit tries, with the best event known beforehand, and counts come
+out as expected. So nothing is left for searching and learning: an audit gets less on average, and more by luck only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from classics import Classic, Laplace, NoisyMax, SparseVector
+
+from dpassay.inputs import region_pairs
+from dpassay.region import Apart
+from dpassay.statistics import accuracy_bound
+
+
+def limit(classic: Classic, runs: int, alpha: float) -> float | None:
+    """The limit where all outcomes, or the best events, have probabilities that can be computed; else None."""
+    match classic.mechanism:
+        case Laplace(scale) if classic.dim == 1:  # at most 0, at least 1, or between, where the ratio is smaller
+            tail = math.exp(-1 / scale) / 2
+            return best_bound(np.array([0.5, 0.5 - tail, tail]), np.array([tail, 0.5 - tail, 0.5]), runs, alpha)
+        case NoisyMax("laplace", scale, "value"):  # the largest of five at most t, for five times 0 and five times 1
+            p, q = (laplace_cdf(np.linspace(-10, 10, 401) - x, scale) ** classic.dim for x in (0, 1))
+            return max(best_bound(np.array([a, 1 - a]), np.array([b, 1 - b]), runs, alpha) for a, b in zip(p, q))  # noqa: B905
+        case SparseVector(stop=1, gives="mark") as mechanism:
+            pairs = region_pairs(Apart(math.inf, 1, classic.dim))
+            return max(best_bound(*(first_top(mechanism, x) for x in pair), runs, alpha) for pair in pairs)
+    return None
+
+
+def best_bound(p: np.ndarray, q: np.ndarray, runs: int, alpha: float) -> float:
+    """The best rule names the one input on its most telling outcomes, the other on the other's, and abstains between.
+
+    Where the expected counts are no whole numbers they are rounded in its favour.
+    """
+    order = np.argsort(np.log(p) - np.log(q))
+    low = [np.concatenate([[0.0], np.cumsum(law[order])]) for law in (p, q)]  # the second input is named up to here
+    high = [np.concatenate([[0.0], np.cumsum(law[order[::-1]])]) for law in (p, q)]  # the first one so far from the top
+    found = 0.0
+    for i in range(len(order) + 1):
+        for j in range(len(order) + 1 - i):
+            right, wrong = low[1][i] + high[0][j], low[0][i] + high[1][j]
+            found = max(found, accuracy_bound(math.ceil(runs / 2 * right), int(runs / 2 * wrong), alpha))
+    return found
+
+
+def laplace_cdf(t: np.ndarray, scale: float) -> np.ndarray:
+    """Laplace noise's distribution function."""
+    tail = np.exp(-np.abs(t) / scale) / 2
+    return np.where(t < 0, tail, 1 - tail)
+
+
+def first_top(mechanism: SparseVector, x: np.ndarray) -> np.ndarray:
+    """The probabilities that the first query above is the first, the second, …, and that none is."""
+    noise = np.linspace(-800, 800, 32_001)
+    going = np.exp(-np.abs(noise) / mechanism.threshold_scale) / (2 * mechanism.threshold_scale) * (noise[1] - noise[0])
+    found = []
+    for query in x:
+        bottom = laplace_cdf(mechanism.threshold + noise - query, mechanism.query_scale)
+        found.append(float((going * (1 - bottom)).sum()))
+        going = going * bottom
+    return np.array([*found, float(going.sum())])
