@@ -105,8 +105,9 @@ def assert_dp(
 ) -> Verdict:
     """Audit a mechanism and raise an AssertionError if its claim is refuted; else return the verdict.
 
-    It takes what `dpassay.audit` takes. That nothing was refuted is no proof. In a pytest session the error probability
-    is the test's share of `--dp-alpha`, see docs/pytest.md; elsewhere it is 0.0001 for each call.
+    It takes what `dpassay.audit` takes; the last bits of floats are looked at only with `bits=True`. That nothing was
+    refuted is no proof. In a pytest session the error probability is the test's share of `--dp-alpha`, see
+    docs/pytest.md; elsewhere it is 0.0001 for each call.
 
     >>> def noisy(x, n, rng):
     ...     return x + rng.laplace(scale=1, size=n)
@@ -127,11 +128,11 @@ def assert_dp(
     budget = RUNNING[-1] if RUNNING else None
     own = None
     if budget is None:
-        asked = {"alpha": ALPHA, "seed": SEED, "runs": RUNS, **asked}
+        asked = {"alpha": ALPHA, "seed": SEED, "runs": RUNS, "bits": False, **asked}
     else:
         asked = merged(budget.defaults, asked)
         own = asked.get("alpha")
-        asked = {**budget.next(), **asked}
+        asked = {**budget.next(), "bits": False, **asked}
     verdict = audit(mechanism, **asked)
     if verdict.word != "refuted" and verdict.interrupted:
         raise KeyboardInterrupt

@@ -15,10 +15,6 @@ from numpy.typing import NDArray
 
 from dpassay.attacks import (
     _WHOLE,
-    FEATURES,
-    FLOAT_BITS,
-    HASHED,
-    LABELS,
     MOST_KEYS,
     NEARER,
     NEARER_STEPS,
@@ -31,11 +27,8 @@ from dpassay.attacks import (
     Nearest,
     Ngrams,
     Statistic,
-    as_row,
-    binned,
-    feature_count,
-    ngrams,
 )
+from dpassay.features import FEATURES, FLOAT_BITS, HASHED, LABELS, as_row, binned, feature_count, ngrams
 from dpassay.outputs import Array, Outputs, part
 
 Bits: TypeAlias = Literal["no", "also", "only"]  # whether the bit patterns of floats are looked at

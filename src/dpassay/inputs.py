@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.attacks import as_row
 from dpassay.enclosure import middle
 from dpassay.errors import InputError
+from dpassay.features import as_row
 from dpassay.neighbours import Neighbours
 from dpassay.pipeline import Pipeline
 from dpassay.region import Apart, Box, Region

@@ -16,9 +16,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from dpassay.attacks import (
     _WHOLE,
-    FEATURES,
-    HASHED,
-    LABELS,
     NEARER,
     NEARER_STEPS,
     Boosted,
@@ -30,9 +27,9 @@ from dpassay.attacks import (
     Nearest,
     Ngrams,
     Statistic,
-    feature_count,
 )
 from dpassay.errors import InputError
+from dpassay.features import FEATURES, HASHED, LABELS, feature_count
 from dpassay.game import MOST_ROWS, Epoch, Game
 from dpassay.inputs import plain
 from dpassay.law import Law

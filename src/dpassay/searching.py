@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.attacks import ngrams
 from dpassay.errors import InputError
+from dpassay.features import ngrams
 from dpassay.game import FIRST_EPOCH, LEARN, LEARNT_CELLS, UNKNOWN_WIDTH, Table, check_alive, drawn, learn_rule, stream
 from dpassay.inputs import plain
 from dpassay.learning import FAR_SPREADS, Aim, learn

@@ -46,6 +46,7 @@ ORDER = [
     "statistics",
     "text",
     "outputs",
+    "features",
     "attacks",
     "fitting",
     "learning",

@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 
 from dpassay.attacks import (
     _WHOLE,
-    FEATURES,
-    HASHED,
-    LABELS,
     NEARER,
     NEARER_STEPS,
     Boosted,
@@ -28,8 +25,8 @@ from dpassay.attacks import (
     Nearest,
     Ngrams,
     Statistic,
-    feature_count,
 )
+from dpassay.features import FEATURES, HASHED, LABELS, feature_count
 from dpassay.law import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.learning import coarse, leaders, learnt
 from dpassay.mechanism import Failure

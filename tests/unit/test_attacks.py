@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 
 from dpassay.attacks import (
-    HASHED,
-    LABELS,
-    MOST_COPIED,
     NEARER,
     NEARER_STEPS,
     ONE_SIDED,
@@ -22,12 +19,9 @@ from dpassay.attacks import (
     Ngrams,
     Own,
     Statistic,
-    as_row,
-    binned,
-    feature_count,
-    ngrams,
 )
 from dpassay.errors import InputError
+from dpassay.features import HASHED, LABELS, MOST_COPIED, as_row, binned, feature_count, ngrams
 from dpassay.law import BitLaw, Laplace, Pmf, Shifted
 from dpassay.mechanism import Failure
 from dpassay.outputs import LONGEST, read

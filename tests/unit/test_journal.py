@@ -8,19 +8,9 @@ import zlib
 import numpy as np
 import pytest
 
-from dpassay.attacks import (
-    HASHED,
-    Boosted,
-    Counted,
-    Guarded,
-    Likelihood,
-    Linear,
-    Nearest,
-    Ngrams,
-    Own,
-    Statistic,
-)
+from dpassay.attacks import Boosted, Counted, Guarded, Likelihood, Linear, Nearest, Ngrams, Own, Statistic
 from dpassay.errors import InputError
+from dpassay.features import HASHED
 from dpassay.game import MOST_ROWS, Epoch, Game, Table
 from dpassay.journal import LARGEST_FILE, Asked, Journal, game_of, game_record, guesser_data, guesser_of, load, save
 from dpassay.law import Laplace, Shifted
