@@ -163,4 +163,6 @@ if __name__ == "__main__":
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
+    if given.record and any(given.only):
+        parser.error("--record is for all classics: leave --only out")
     main(int(given.runs), given.only, given.seeds, given.record)

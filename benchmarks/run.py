@@ -25,9 +25,9 @@ CLASSICS = """\
 Lower bounds on ε at 90%, from {runs:.0e} runs in all, searching and learning included, at {seeds} seeds (0, 1, …).
 
 - *DP-Sniper*: its published bounds, at 90% too. Its configuration makes 2·10⁸ runs of each input for the bound alone.
-- *limit*: what so many runs give on average if the best pair and event are known beforehand, where that can be computed
-  (tests/quality/limits.py). Two of DP-Sniper's bounds lie above it, noisy max 3 and sparse vector 4: no audit of so
-  many independent runs reaches them, but by luck.
+- *limit*: what so many runs give on average if it is known beforehand which of the pairs that are tried is best, and by
+  which event, where that can be computed (tests/quality/limits.py). Two of DP-Sniper's bounds lie above it, noisy max 3
+  and sparse vector 4: with so many independent runs they are reached by luck only.
 - *p*: for right algorithms the least p-value of all seeds against the true ε."""
 OTHERS = {"startup": startup.main, "losses": losses.main, "audits": audits.main}
 

@@ -35,7 +35,7 @@ from dpassay.region import Region
 from dpassay.request import MOST_RUNS, Progress, Request, name_of, read_claim, read_promise, read_relation, whole
 from dpassay.sampled import judged
 from dpassay.searching import search
-from dpassay.statistics import Ledger, anytime_delta
+from dpassay.statistics import Ledger, anytime_delta, runs_to_reach
 from dpassay.subject import as_mechanism, draw
 from dpassay.verdict import Verdict
 
@@ -45,7 +45,7 @@ LAW_SHARE, SHRINK_SHARE, BITS_SHARE = 0.1, 0.1, 0.01
 SHRINK, BITS = 1_000_000, 999_999  # numbers of games: the main one is 0, the search has those from 1 on
 LOOK, LOOK_PART = 4_000, 0.04  # runs that look at the last bits of floats, and which part of all runs, at most
 MOST_SHRINKS = 24
-FLOATS = 8  # outputs that show whether a mechanism gives floats
+FLOATS = 8  # outputs of each input that show whether a mechanism gives floats
 SEARCHED = 0.15  # of the runs, at most, where there are several pairs
 SAVING = 0.05  # of the time, at most, goes into writing the file
 
@@ -164,7 +164,7 @@ class _Audit:
         self.alpha = request.ledger.take("the guessing game", game)
         self.law_alpha = request.ledger.take("the sampler against its law", law) if law else 0.0
         self.bits_alpha = request.ledger.take("the last bits of floats", bits) if bits else 0.0
-        self.look = min(LOOK, int(LOOK_PART * request.runs)) if bits else 0
+        self.look = 0  # runs that are left for them
         if resume:
             self._resume()
         elif request.save is not None and request.save.exists():
@@ -175,9 +175,12 @@ class _Audit:
         request = self.request
         known = request.table(request.offered[0], 0).laws() is not None
         law = LAW_SHARE if known and request.own is None else 0.0
-        plain = request.own is None and not request.many and not request.fixed  # which makes all its runs for the bound
-        looks = request.bits is None and plain and not known
-        bits = BITS_SHARE if looks and LOOK_PART * request.runs >= FEWEST_RUNS else 0.0
+        if request.bits and known:
+            raise InputError(
+                "bits=True (--bits) is for mechanisms whose law is unknown: where there is a law, it is what is judged"
+            )
+        looks = request.bits is None and request.own is None and not (request.many or request.fixed or known)
+        bits = BITS_SHARE if looks else 0.0
         can_shrink = request.shrink and not request.many and any(True for o in request.offered for _ in smaller(o))
         return 1.0 - law - bits - (SHRINK_SHARE if can_shrink else 0.0), law, bits
 
@@ -186,10 +189,11 @@ class _Audit:
         request = self.request
         try:
             self._search()
+            self.look = self._runs_to_look()
             self._play()
             if self.refuted and request.shrink and not request.many:
                 self._shrink()
-            if self.bits_alpha and not self.refuted:
+            if self.look and not self.refuted:
                 self._look_at_bits()
         except KeyboardInterrupt:
             self.stopped = True
@@ -290,29 +294,40 @@ class _Audit:
             return False  # part of a record against nothing is no neighbour
         return request.region is None or all(request.region.contains(np.asarray(x)) for x in pair)
 
+    def _runs_to_look(self) -> int:
+        """How many runs are left for the last bits of floats: none where there are no floats, or too few to see."""
+        request = self.request
+        assert self.inputs is not None
+        look = min(LOOK, int(LOOK_PART * request.runs), request.runs - self.searched)
+        if not self.bits_alpha or look < max(FEWEST_RUNS, runs_to_reach(request.promise.epsilon, self.bits_alpha)):
+            return 0
+        rng = request.table(self.inputs, BITS).stream(LEARN)
+        try:
+            some = [read(draw(request.mechanism, x, FLOATS, rng)) for x in self.inputs]
+        except MechanismError:
+            return 0  # the game will find out
+        self.searched += FLOATS * len(self.inputs)
+        return look - FLOATS * len(self.inputs) if any(outputs.fractional for outputs in some) else 0
+
     def _look_at_bits(self) -> None:
         """Whether the last bits of floats refute the claim: a short game of their own, of which a warning comes."""
         request = self.request
         assert self.inputs is not None
-        aim, budget = replace(request.aim, runs=0), min(self.look, request.runs - self.spent) - FLOATS
-        if budget < FEWEST_RUNS:
-            return
+        aim, game, before = replace(request.aim, runs=0), Game(kept=[[], []]), self.spent
         table = replace(request.table(self.inputs, BITS, aim), bits="only")
-        some = read(draw(request.mechanism, self.inputs[0], FLOATS, table.stream(LEARN))).numbers
-        before = self.spent = self.spent + FLOATS
-        if some is None or not np.any(some != np.rint(some)):
-            return
-        game = Game(kept=[[], []])
-        for _ in anytime(table, game, budget, self.bits_alpha):
-            self.spent = before + game.runs
-            self._tell("looking at the last bits")
+        try:
+            for _ in anytime(table, game, self.look, self.bits_alpha):
+                self.spent = before + game.runs
+                self._tell("looking at the last bits")
+        except MechanismError as error:
+            self.warnings.append(f"The look at the last bits of its numbers broke off: {error}")
         self.spent = before + game.runs
         if rejected(game, aim, self.bits_alpha, False):
-            right, wrong = game.best(aim).tally.right, game.best(aim).tally.wrong
+            right, wrong, _ = game.totals()
             self.warnings.append(
                 f"The last bits of its numbers tell these inputs apart: {right:,} of {right + wrong:,} guesses were "
-                f"right, which {request.promise} allows with probability {self.bits_alpha:.2g} at most. "
-                "Noise added in floating point does that, and the verdict judges the formula without it. "
+                f"right, and what they won together {request.promise} allows with probability {self.bits_alpha:.2g} at "
+                "most. Noise added in floating point does that, and the verdict judges the formula without it. "
                 "With --bits (bits=True) it counts, with --no-bits (bits=False) nobody looks."
             )
 
@@ -394,6 +409,7 @@ class _Audit:
             self.game = files.game_of(found.main, laws, request.own)
             self.game.kept = kept
         self.law_alpha = 0.0  # the outputs that were to be compared with the law are gone
+        self.bits_alpha = 0.0  # and one look at the bits is all that is paid for
         self.warnings.append(
             f"{self.game.runs:,} of these runs come from {request.save}; start anew if the mechanism has changed since."
         )

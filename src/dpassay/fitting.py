@@ -51,7 +51,7 @@ def learnt(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no") 
     `bits`: whether bit patterns of floats are looked at, beside all else or alone.
     """
     if bits == "only":
-        yield from _fit_boosted(FLOAT_BITS, seen, min(max(outputs.width or 0 for outputs in seen), MOST_BITS))
+        yield from _fit_boosted(FLOAT_BITS, seen, min(_width(seen), MOST_BITS))
         return
     oddities = _counted("oddities", seen, inputs)
     assert oddities is not None
@@ -65,7 +65,7 @@ def learnt(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no") 
 def _plain(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: bool) -> Iterator[Guesser]:
     widths = {outputs.width for outputs in seen}
     plain = len(widths) == 1 and None not in widths
-    width = max((outputs.width or _widest(outputs) for outputs in seen), default=0)
+    width = _width(seen)
     if any(any(outputs.texts()) for outputs in seen):
         yield _fit_ngrams(seen)
     values = _counted("value", seen, inputs)
@@ -95,6 +95,11 @@ def _plain(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: bool) -> Iter
         kinds.insert(0, ("where the output ends", width))
     for kind, wide in kinds:
         yield from _fit_boosted(kind, small, wide)
+
+
+def _width(seen: Sequence[Outputs]) -> int:
+    """How many coordinates are looked at: those of vectors, or of the longest vector among all sorts of outputs."""
+    return max(_widest(outputs) if outputs.width is None else outputs.width for outputs in seen)
 
 
 def _widest(outputs: Outputs) -> int:

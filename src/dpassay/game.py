@@ -33,6 +33,7 @@ LAW_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
+LESSONS = 1_000  # places for lessons, before those that begin after one broke off
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
@@ -110,6 +111,7 @@ class Game:
 
     epochs: list[Epoch] = field(default_factory=list)
     runs: int = 0
+    lost: int = 0  # lessons that broke off: the next one has other random numbers
     wasted: bool = False  # nothing could be learnt
     kept: list[list[Outputs]] = field(default_factory=list)
 
@@ -209,21 +211,21 @@ def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Less
     return Lesson(rule, sum(len(o) for o in seen), singly, min(map(rows_at_a_time, seen)))
 
 
-def learn_well(table: Table, budget: int) -> Lesson:
+def learn_well(table: Table, budget: int, lost: int = 0) -> Lesson:
     """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth."""
     if budget < FEWEST_RUNS:
         return Lesson(None, 0)
     if table.own is not None or table.laws() is not None:
-        return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), 0)
-    first = learn_rule(table, max(2, budget // 80), 0)
+        return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), LESSONS * lost)
+    first = learn_rule(table, max(2, budget // 80), LESSONS * lost)
     if first.rule is not None and first.rule.sure:
         return first
-    seen, failed = labelled(table, budget // 16, table.alike(1))
+    seen, failed = labelled(table, budget // 16, table.alike(LESSONS * lost + 1))
     cost, failed = first.cost + sum(map(len, seen)), failed or first.singly
 
     def calibration() -> Iterator[list[Outputs]]:
         nonlocal cost, failed
-        rngs, left, size = table.alike(2), max(2, budget // 10), max(2, budget // 40)
+        rngs, left, size = table.alike(LESSONS * lost + 2), max(2, budget // 10), max(2, budget // 40)
         while left > 0:
             batch, also = labelled(table, min(left, size), rngs, LEARNT_CELLS // 4)
             number = sum(map(len, batch))

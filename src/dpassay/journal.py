@@ -114,6 +114,7 @@ class GameRecord(_Record):
     number: Count
     alpha: Real = Field(gt=0, lt=1)
     runs: Count
+    lost: int = Field(ge=0, le=10**6, default=0, description="lessons that broke off")
     epochs: list[EpochRecord] = Field(max_length=64)
 
     @model_validator(mode="after")
@@ -137,7 +138,7 @@ class Asked(_Record):
     neighbours: str
     seed: int = Field(ge=0)
     fixed: Count = Field(description="the number of runs, where it was fixed; else 0")
-    bits: bool
+    bits: bool | None = Field(description="whether the last bits of floats count; null: only a warning comes of them")
 
 
 class Journal(_Record):
@@ -194,6 +195,7 @@ def game_record(game: Game, inputs: Sequence[Any], number: int, alpha: float) ->
         number=number,
         alpha=alpha,
         runs=game.runs,
+        lost=game.lost,
         epochs=[_epoch_record(epoch) for epoch in game.epochs],
     )
 
@@ -245,7 +247,7 @@ def game_of(record: GameRecord, laws: Sequence[Law] | None, own: Guesser | None 
         rule = rule_of(e.rule, laws, own)
         tally = Tally(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
         epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
-    return Game(epochs, record.runs)
+    return Game(epochs, record.runs, record.lost)
 
 
 def guesser_data(guesser: Guesser) -> dict[str, Any]:

@@ -157,9 +157,13 @@ def best_rule(scored: Iterable[tuple[Guesser, Sequence[Scores]]], aim: Aim) -> R
     best: Rule | None = None
     for guesser, scores in scored:
         rule = with_thresholds(guesser, scores, aim)
-        if rule is not None and (best is None or best.promise < EASY * rule.promise):
-            best = rule
+        best = rule if rule is not None and _clearly_better(rule, best) else best
     return best
+
+
+def _clearly_better(rule: Rule, best: Rule | None) -> bool:
+    """Whether a rule promises enough more than the best so far, which is cheaper."""
+    return best is None or best.promise < rule.promise - (1 - EASY) * abs(rule.promise)
 
 
 def best_of_many(guessers: Iterable[Guesser], batches: Iterator[Sequence[Outputs]], aim: Aim) -> Rule | None:
@@ -180,8 +184,7 @@ def best_of_many(guessers: Iterable[Guesser], batches: Iterator[Sequence[Outputs
     best: Rule | None = None
     for _, _, guesser, sides in tried:
         for rule in _cross_judged(guesser, [np.concatenate(side) for side in sides], aim):
-            if best is None or best.promise < EASY * rule.promise:
-                best = rule
+            best = rule if _clearly_better(rule, best) else best
     return best
 
 

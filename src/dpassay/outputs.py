@@ -81,6 +81,12 @@ class Outputs:
             return [""] * len(self)
         return [item if isinstance(item, str) else " ".join(_leaves(item, str)) for item in self.items]
 
+    @property
+    def fractional(self) -> bool:
+        """Whether there are numbers that are not whole."""
+        found = [self.numbers] if self.numbers is not None else [_numbers_in(item) for item in self.items]
+        return any(np.any(np.isfinite(n) & (n != np.rint(n))) for n in found if n is not None)
+
     def lengths(self) -> Array:
         """How long each output is: characters of a text, entries of a vector or list; NaN where neither."""
         if self.numbers is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ from dpassay.game import (
     FIRST_EPOCH,
     GROWTH,
     KEPT,
+    LESSONS,
     MOST_ROWS,
     PLAY,
     PLAYED,
@@ -165,7 +166,8 @@ def anytime(table: Table, game: Game, budget: int, alpha: float, player: Player 
 def fixed(table: Table, game: Game, budget: int, player: Player = here) -> Iterator[Game]:
     """Learn once, then play all the runs that are left; look once, at the end."""
     if not game.epochs:
-        lesson = learn_well(table, budget)
+        with _counting_losses(game):
+            lesson = learn_well(table, budget, game.lost)
         _add_epoch(game, lesson, budget - lesson.cost)
         if game.wasted:
             return
@@ -217,15 +219,26 @@ def _played(table: Table, game: Game, tasks: Iterator[Task], player: Player) -> 
 
 def _begin_epoch(table: Table, game: Game, budget: int) -> None:
     number = len(game.epochs)
-    size = FIRST_EPOCH * GROWTH**number
+    size = FIRST_EPOCH * GROWTH ** (number + (table.bits == "only"))  # bits alone say little at first
     left = budget - game.runs
     if left < max(FEWEST_RUNS, 2 * len(table.inputs)):
         game.wasted = True
         return
     size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
-    lesson = learn_rule(table, size, number)
+    with _counting_losses(game):
+        lesson = learn_rule(table, size, LESSONS * game.lost + number)
     endless = lesson.cost == 0 or size >= MOST_ROWS
     _add_epoch(game, lesson, budget if endless else PLAYED * size)
+
+
+@contextmanager
+def _counting_losses(game: Game) -> Iterator[None]:
+    """A lesson in which the mechanism breaks off is not begun again with the same random numbers."""
+    try:
+        yield
+    except MechanismError:
+        game.lost += 1
+        raise
 
 
 def _add_epoch(game: Game, lesson: Lesson, length: int) -> None:

@@ -139,5 +139,5 @@ class Request:
             neighbours=self.neighbours.kind,
             seed=self.seed,
             fixed=self.runs if self.fixed else 0,
-            bits=bool(self.bits),
+            bits=self.bits,
         )

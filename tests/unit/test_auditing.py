@@ -185,6 +185,78 @@ def test_a_leak_in_the_last_bit_alone_is_found():
     assert isinstance(audit(leaky, [(0, 1)], epsilon=1, bits=True), Refuted)
 
 
+def test_bits_are_seen_in_mixed_outputs_too():
+    def sometimes_none(x, rng):
+        return None if rng.random() < 0.05 else x + rng.laplace(scale=0.5)
+
+    assert "last bits" in audit(sometimes_none, PAIR, epsilon=2.2).warnings[0]
+
+
+def test_a_look_at_bits_is_paid_for_once(tmp_path):
+    options = {"epsilon": 2.5, "save": tmp_path / "audit.json"}
+    first = audit(laplace, PAIR, **options)
+    assert "last bits" in first.warnings[0]
+    again = audit(laplace, PAIR, **options, resume=True)
+    assert first.ledger == again.ledger
+    assert not any("last bits" in warning for warning in again.warnings)
+    with pytest.raises(InputError, match="differs in bits"):
+        audit(laplace, PAIR, **options, resume=True, bits=False)
+
+
+def test_a_mechanism_that_dies_while_its_bits_are_looked_at_costs_no_verdict(monkeypatch):
+    def dying(x, n, rng):
+        if dying.done:
+            raise MechanismError("it is gone")
+        return laplace(x, n, rng)
+
+    def progress(done, total, note):
+        dying.done = done >= 96_000
+
+    dying.done = False
+    verdict = audit(dying, PAIR, epsilon=2.5, progress=progress)
+    assert isinstance(verdict, Open)
+    assert "broke off: it is gone" in verdict.warnings[0]
+
+
+def test_bits_of_a_known_law_are_refused():
+    with pytest.raises(InputError, match="law is unknown"):
+        audit(KnownLaplace(), PAIR, epsilon=2.5, bits=True)
+
+
+@pytest.mark.parametrize(("epsilon", "runs"), [(7, 100_000), (2.5, 2_000)])
+def test_nobody_looks_at_bits_where_too_few_runs_could_show_anything(epsilon, runs):
+    assert audit(laplace, PAIR, epsilon=epsilon, runs=runs).runs > 0.97 * runs  # but for too few to begin an epoch
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_lesson_that_broke_off_is_not_learnt_again_with_the_same_random_numbers(tmp_path, fixed):
+    def dying(x, rng):  # the same generator, the same end
+        noise = rng.laplace(scale=0.5)
+        if noise > 3.5:
+            raise MechanismError("it is gone")
+        return x + noise
+
+    options = {"epsilon": 2.5, "runs": 3_000, "save": tmp_path / "audit.json", "fixed": fixed}
+    done = False
+    for attempt in range(60):  # one run in 2,000 dies
+        try:
+            verdict = audit(dying, PAIR, **options, resume=attempt > 0)
+            done = True
+            break
+        except MechanismError:
+            pass
+    assert done
+    assert isinstance(verdict, Open)
+
+
+@pytest.mark.parametrize("outputs", [np.zeros((0, 0)), []], ids=["array", "lists"])
+def test_empty_vectors_tell_nothing(outputs):
+    def nothing(x, n, rng):
+        return np.zeros((n, 0)) if isinstance(outputs, np.ndarray) else [[] for _ in range(n)]
+
+    assert isinstance(audit(nothing, PAIR, epsilon=1, runs=2_000), Open)
+
+
 def test_texts_that_differ_in_a_word_and_the_smallest_of_them():
     def dropping(text, rng):
         return " ".join(word for word in text.split() if rng.random() < 0.8)
