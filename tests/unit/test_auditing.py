@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -232,21 +233,19 @@ def test_nobody_looks_at_bits_where_too_few_runs_could_show_anything(epsilon, ru
 def test_a_lesson_that_broke_off_is_not_learnt_again_with_the_same_random_numbers(tmp_path, fixed):
     def dying(x, rng):  # the same generator, the same end
         noise = rng.laplace(scale=0.5)
-        if noise > 3.5:
+        if noise > 3.3:
             raise MechanismError("it is gone")
         return x + noise
 
-    options = {"epsilon": 2.5, "runs": 3_000, "save": tmp_path / "audit.json", "fixed": fixed}
-    done = False
-    for attempt in range(60):  # one run in 2,000 dies
-        try:
-            verdict = audit(dying, PAIR, **options, resume=attempt > 0)
-            done = True
-            break
-        except MechanismError:
-            pass
-    assert done
-    assert isinstance(verdict, Open)
+    for seed in range(6):
+        options = {"epsilon": 2.5, "runs": 3_000, "save": tmp_path / f"{seed}.json", "fixed": fixed, "seed": seed}
+        finished = False
+        for attempt in range(60):  # one run in 1,500 dies, and so do many lessons
+            with suppress(MechanismError):
+                audit(dying, PAIR, **options, resume=attempt > 0)
+                finished = True
+                break
+        assert finished, seed
 
 
 @pytest.mark.parametrize("outputs", [np.zeros((0, 0)), []], ids=["array", "lists"])

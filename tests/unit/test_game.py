@@ -31,6 +31,7 @@ from dpassay.mechanism import Redrawn
 from dpassay.outputs import read
 from dpassay.playing import Task, anytime, fixed, tasks_of
 from dpassay.playing import play as play_task
+from dpassay.searching import search
 from dpassay.statistics import Tally, accuracy_bound, anytime_bound, log_evidence, p_value
 from dpassay.subject import as_mechanism, draw
 from statistics_helper import FALSE_ALARMS, counts_p_value, generator, require
@@ -76,6 +77,18 @@ def test_both_inputs_are_learnt_from_the_same_random_numbers():
     assert len(first) == len(second) == 2_000
     assert np.ptp(second.numbers - first.numbers) < 1e-12
     assert len(np.unique(first.numbers)) == 2_000  # of each input every run is another
+
+
+def test_all_inputs_of_a_search_get_the_same_random_numbers():
+    mechanism = Noises()
+    pairs = [(0.0, 1.0), (0.0, 2.0), (1.0, 2.0)]
+    steps = search(
+        lambda inputs, number, aim: table(mechanism, aim, inputs, number=number), pairs, Aim(1.0), 900, False
+    )
+    cost, _ = next(steps)
+    noise = np.concatenate(mechanism.drawn).reshape(3, -1)  # one input after the other
+    assert cost == noise.size
+    assert (noise == noise[0]).all()
 
 
 def test_the_game_is_played_on_independent_runs():

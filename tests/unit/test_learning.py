@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpassay.attacks import Statistic
-from dpassay.fitting import _apart
+from dpassay.fitting import _apart, _shrunk
 from dpassay.learning import Aim, Rule, _worth, coarse, grain_of, leaders, learn, with_thresholds
 from dpassay.outputs import read
 from dpassay.statistics import log_limits
@@ -144,6 +144,17 @@ def test_independent_runs_are_worth_one_and_runs_of_one_noise_many():
 
     assert worth(noise, other + 0.1) == pytest.approx(1, abs=0.1)  # both far out by chance: in one of 500
     assert worth(noise, noise + 0.1) > 5  # a tenth of a spread moves one in ten across such a threshold
+
+
+def test_counts_of_runs_that_go_together_are_shrunk_less():
+    # ln(60/40) of counts has variance 1/60 + 1/40; of runs that gave the same, 30 of them, 2·30/(60·40) is gone.
+    table = np.array([[40.0, 60.0], [60.0, 40.0]])
+    scores = np.log(table[1] / table[0])
+    for shared in (0.0, 30.0):
+        chance = (1 / 40.5 + 1 / 60.5) - 2 * shared / (40.5 * 60.5)
+        real = scores[0] ** 2 - chance
+        found = _shrunk(table, scores, np.full(2, shared))
+        assert found[1] - found[0] == pytest.approx(scores * real / (real + chance))
 
 
 def test_a_cell_keeps_the_chance_of_runs_whose_counterpart_is_elsewhere():
