@@ -164,7 +164,7 @@ class _Audit:
         self.alpha = request.ledger.take("the guessing game", game)
         self.law_alpha = request.ledger.take("the sampler against its law", law) if law else 0.0
         self.bits_alpha = request.ledger.take("the last bits of floats", bits) if bits else 0.0
-        self.look = 0  # runs that are left for them
+        self.look, self.told_by_bits = 0, ""  # runs that are left for them, and what they told
         if resume:
             self._resume()
         elif request.save is not None and request.save.exists():
@@ -190,6 +190,8 @@ class _Audit:
         try:
             self._search()
             self.look = self._runs_to_look()
+            if self.bits_alpha and not self.look:
+                request.ledger.give_back("the last bits of floats")
             self._play()
             if self.refuted and request.shrink and not request.many:
                 self._shrink()
@@ -324,12 +326,13 @@ class _Audit:
         self.spent = before + game.runs
         if rejected(game, aim, self.bits_alpha, False):
             right, wrong, _ = game.totals()
-            self.warnings.append(
+            self.told_by_bits = (
                 f"The last bits of its numbers tell these inputs apart: {right:,} of {right + wrong:,} guesses were "
-                f"right, and what they won together {request.promise} allows with probability {self.bits_alpha:.2g} at "
-                "most. Noise added in floating point does that, and the verdict judges the formula without it. "
-                "With --bits (bits=True) it counts, with --no-bits (bits=False) nobody looks."
+                f"right, better than {request.promise} allows but with probability {self.bits_alpha:.2g}. Noise added "
+                "in floating point leaves such traces; the verdict judges the formula without them. What leaves the "
+                "house needs a sampler made for it. With --bits (bits=True) they count, with --no-bits nobody looks."
             )
+            self.warnings.append(self.told_by_bits)
 
     def _compare_with_law(self) -> None:
         """Whether the outputs that were drawn follow the declared law."""
@@ -364,6 +367,7 @@ class _Audit:
             spent=self.spent,
             played=played,
             stopped=self.stopped,
+            shrunk=self.witness is not None,
             warnings=tuple(self.warnings),
         )
 
@@ -384,7 +388,8 @@ class _Audit:
         witness = None if self.witness is None else files.game_record(*self.witness)
         asked = request.asked()
         counts = {"runs": self.spent, "searched": self.searched}
-        files.save(files.Journal(asked=asked, verdict=word, **counts, main=main, witness=witness), request.save)
+        told = {"main": main, "witness": witness, "bits": self.told_by_bits}
+        files.save(files.Journal(asked=asked, verdict=word, **counts, **told), request.save)
         self.saved = time.monotonic()
         self.cost = self.saved - begun
 
@@ -410,6 +415,8 @@ class _Audit:
             self.game.kept = kept
         self.law_alpha = 0.0  # the outputs that were to be compared with the law are gone
         self.bits_alpha = 0.0  # and one look at the bits is all that is paid for
+        self.told_by_bits = found.bits
+        self.warnings += [found.bits] if found.bits else []
         self.warnings.append(
             f"{self.game.runs:,} of these runs come from {request.save}; start anew if the mechanism has changed since."
         )

@@ -83,7 +83,7 @@ Bits = Annotated[
 Save = Annotated[
     Path | None, typer.Option(help="Keep rules and counts in this file, for --resume and 'dpassay verify'.")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the audit that --save names.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the audit that --save names; ask the same again.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Only say how many runs it takes, and stop.")]
 
 

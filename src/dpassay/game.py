@@ -33,6 +33,7 @@ LAW_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
+SURE_FROM = 50_000  # runs of a lesson that may be the only one
 LESSONS = 1_000  # places for lessons, before those that begin after one broke off
 
 
@@ -218,7 +219,7 @@ def learn_well(table: Table, budget: int, lost: int = 0) -> Lesson:
     if table.own is not None or table.laws() is not None:
         return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), LESSONS * lost)
     first = learn_rule(table, max(2, budget // 80), LESSONS * lost)
-    if first.rule is not None and first.rule.sure:
+    if first.rule is not None and first.rule.sure and first.cost >= SURE_FROM:
         return first
     seen, failed = labelled(table, budget // 16, table.alike(LESSONS * lost + 1))
     cost, failed = first.cost + sum(map(len, seen)), failed or first.singly

@@ -151,6 +151,7 @@ class Journal(_Record):
     searched: Count
     main: GameRecord | None
     witness: GameRecord | None
+    bits: str = Field(max_length=2000, default="", description="what the last bits of floats told, as a warning")
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:

@@ -14,6 +14,8 @@ from dpassay.subject import describe
 from dpassay.theorems import Theorem
 from dpassay.verdict import Open, Refuted, Verdict
 
+SHRUNK = " The pair below is the smallest that was found to refute it too, with an event and counts of its own."
+
 
 def judged(
     *,
@@ -26,6 +28,7 @@ def judged(
     spent: int,
     played: Played | None,
     stopped: bool,
+    shrunk: bool,
     warnings: tuple[str, ...],
 ) -> Verdict:
     """Refuted where the game rejects the claim, else Open: samples prove no claim."""
@@ -55,7 +58,7 @@ def judged(
         guarantee=promise,
         epsilon=Interval(lower, math.inf, source, "nothing: samples give no upper bound"),
         delta=delta,
-        reason=_reason(request, game, refuted, lower, alpha, spent, stopped),
+        reason=_reason(request, game, refuted, lower, alpha, spent, stopped) + (SHRUNK if shrunk else ""),
         witness=played,
         warnings=warnings,
         theorems=tuple(theorems),

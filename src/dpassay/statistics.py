@@ -63,6 +63,10 @@ class Ledger:
         """What has not been spent yet."""
         return max(0.0, self.total - math.fsum(alpha for _, alpha in self.entries))
 
+    def give_back(self, what: str) -> None:
+        """Take back what was set aside for a test that is not made."""
+        self.entries = [entry for entry in self.entries if entry[0] != what]
+
     def take(self, what: str, share: float) -> float:
         """Spend a share of the total on one test."""
         if not 0 <= share <= 1:

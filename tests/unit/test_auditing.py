@@ -175,6 +175,11 @@ def test_no_warning_of_bits_where_nobody_looks_or_they_tell_nothing(mechanism, o
     assert not any("last bits" in warning for warning in verdict.warnings)
 
 
+def test_error_probability_that_was_set_aside_for_bits_is_given_back_where_there_are_none():
+    verdict = audit(lambda x, n, rng: np.where(rng.random(n) < 0.7, x, 1 - x), PAIR, epsilon=2.5, runs=5_000)
+    assert dict(verdict.ledger) == {"the guessing game": pytest.approx(0.99 * verdict.alpha)}
+
+
 def test_a_leak_in_the_last_bit_alone_is_found():
     def leaky(x, n, rng):
         noise = rng.standard_normal(n).view(np.uint64)  # says nothing of x, but for its last bit
@@ -197,9 +202,11 @@ def test_a_look_at_bits_is_paid_for_once(tmp_path):
     options = {"epsilon": 2.5, "save": tmp_path / "audit.json"}
     first = audit(laplace, PAIR, **options)
     assert "last bits" in first.warnings[0]
-    again = audit(laplace, PAIR, **options, resume=True)
+    notes = []
+    again = audit(laplace, PAIR, **options, resume=True, progress=lambda done, total, note: notes.append(note))
     assert first.ledger == again.ledger
-    assert not any("last bits" in warning for warning in again.warnings)
+    assert first.warnings[0] in again.warnings
+    assert not any("bits" in note for note in notes)
     with pytest.raises(InputError, match="differs in bits"):
         audit(laplace, PAIR, **options, resume=True, bits=False)
 
