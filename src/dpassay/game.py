@@ -33,7 +33,7 @@ LAW_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
-SURE_FROM = 50_000  # runs of a lesson that may be the only one
+SURE_FROM = 10_000  # runs of a lesson that may be the only one
 LESSONS = 1_000  # places for lessons, before those that begin after one broke off
 
 

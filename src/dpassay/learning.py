@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.attacks import Guesser, Likelihood, Scores
+from dpassay.attacks import Counted, Guesser, Likelihood, Scores
 from dpassay.fitting import Bits, learnt
 from dpassay.law import Law
 from dpassay.outputs import Array, Outputs
@@ -83,8 +83,12 @@ class Rule:
 
     @property
     def sure(self) -> bool:
-        """Whether its counts leave little doubt: it promises nearly what it got, as a bound on ε."""
-        return self.candidates == 2 and self.promise >= SURE * math.log((self.right + 1) / (self.wrong + 1)) > 0
+        """Whether more runs could hardly make it better: it names categories and promises nearly what it got, as an ε.
+
+        A threshold on a number could always be moved a little.
+        """
+        named = self.candidates == 2 and isinstance(self.guesser, Counted)
+        return named and self.promise >= SURE * math.log((self.right + 1) / (self.wrong + 1)) > 0
 
     def tally(self, trust: float) -> Tally:
         """An empty tally that expects what was seen, taken as seriously as `trust` says."""
