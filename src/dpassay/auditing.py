@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from dpassay import journal as files
+from dpassay import lastbits
 from dpassay.attacks import Own
 from dpassay.claim import Claim
 from dpassay.compute.devices import usable
 from dpassay.errors import InputError, MechanismError
-from dpassay.game import COMPARE, FEWEST_RUNS, LEARN, Game, against_law, bound, rejected, stream
+from dpassay.game import COMPARE, Game, against_law, bound, rejected, stream
 from dpassay.inputs import InputPair, plain, same, size, smaller, why_not_neighbours
 from dpassay.interval import Interval
 from dpassay.neighbours import Neighbours
 from dpassay.offering import region_of, what_to_tell_apart
-from dpassay.outputs import read
 from dpassay.pipeline import Pipeline
 from dpassay.played import Played
 from dpassay.playing import Player, anytime, here
@@ -35,17 +35,15 @@ from dpassay.region import Region
 from dpassay.request import MOST_RUNS, Progress, Request, name_of, read_claim, read_promise, read_relation, whole
 from dpassay.sampled import judged
 from dpassay.searching import search
-from dpassay.statistics import Ledger, anytime_delta, runs_to_reach
-from dpassay.subject import as_mechanism, draw
+from dpassay.statistics import Ledger, anytime_delta
+from dpassay.subject import as_mechanism
 from dpassay.verdict import Verdict
 
 RUNS = 100_000
 ALPHA = 0.001
 LAW_SHARE, SHRINK_SHARE, BITS_SHARE = 0.1, 0.1, 0.01
-SHRINK, BITS = 1_000_000, 999_999  # numbers of games: the main one is 0, the search has those from 1 on
-LOOK, LOOK_PART = 4_000, 0.04  # runs that look at the last bits of floats, and which part of all runs, at most
+SHRINK = 1_000_000  # numbers of games: the main one is 0, the search has those from 1 on
 MOST_SHRINKS = 24
-FLOATS = 8  # outputs of each input that show whether a mechanism gives floats
 SEARCHED = 0.15  # of the runs, at most, where there are several pairs
 SAVING = 0.05  # of the time, at most, goes into writing the file
 
@@ -189,9 +187,7 @@ class _Audit:
         request = self.request
         try:
             self._search()
-            self.look = self._runs_to_look()
-            if self.bits_alpha and not self.look:
-                request.ledger.give_back("the last bits of floats")
+            self._leave_runs_for_bits()
             self._play()
             if self.refuted and request.shrink and not request.many:
                 self._shrink()
@@ -210,6 +206,8 @@ class _Audit:
 
     def _kept(self) -> str:
         right, wrong, runs = self.game.totals()
+        if not runs:
+            return "No run had been played until then."
         counts = f"Until then: {runs:,} runs played, {right:,} right and {wrong:,} wrong guesses."
         if self.request.save is None:
             return counts + " With --save FILE such counts are kept, and --resume goes on from them."
@@ -296,43 +294,27 @@ class _Audit:
             return False  # part of a record against nothing is no neighbour
         return request.region is None or all(request.region.contains(np.asarray(x)) for x in pair)
 
-    def _runs_to_look(self) -> int:
-        """How many runs are left for the last bits of floats: none where there are no floats, or too few to see."""
+    def _leave_runs_for_bits(self) -> None:
+        """Set runs aside for the last bits of floats, or give back what they would have cost."""
         request = self.request
         assert self.inputs is not None
-        look = min(LOOK, int(LOOK_PART * request.runs), request.runs - self.searched)
-        if not self.bits_alpha or look < max(FEWEST_RUNS, runs_to_reach(request.promise.epsilon, self.bits_alpha)):
-            return 0
-        rng = request.table(self.inputs, BITS).stream(LEARN)
-        try:
-            some = [read(draw(request.mechanism, x, FLOATS, rng)) for x in self.inputs]
-        except MechanismError:
-            return 0  # the game will find out
-        self.searched += FLOATS * len(self.inputs)
-        return look - FLOATS * len(self.inputs) if any(outputs.fractional for outputs in some) else 0
+        self.look, probed = lastbits.wanted(request, self.inputs, self.bits_alpha, request.runs - self.searched)
+        self.searched += probed
+        if self.bits_alpha and not self.look:
+            request.ledger.give_back("the last bits of floats")
 
     def _look_at_bits(self) -> None:
-        """Whether the last bits of floats refute the claim: a short game of their own, of which a warning comes."""
-        request = self.request
+        """Whether the last bits of floats would refute the claim: a warning, if so."""
         assert self.inputs is not None
-        aim, game, before = replace(request.aim, runs=0), Game(kept=[[], []]), self.spent
-        table = replace(request.table(self.inputs, BITS, aim), bits="only")
-        try:
-            for _ in anytime(table, game, self.look, self.bits_alpha):
-                self.spent = before + game.runs
-                self._tell("looking at the last bits")
-        except MechanismError as error:
-            self.warnings.append(f"The look at the last bits of its numbers broke off: {error}")
-        self.spent = before + game.runs
-        if rejected(game, aim, self.bits_alpha, False):
-            right, wrong, _ = game.totals()
-            self.told_by_bits = (
-                f"The last bits of its numbers tell these inputs apart: {right:,} of {right + wrong:,} guesses were "
-                f"right, better than {request.promise} allows but with probability {self.bits_alpha:.2g}. Noise added "
-                "in floating point leaves such traces; the verdict judges the formula without them. What leaves the "
-                "house needs a sampler made for it. With --bits (bits=True) they count, with --no-bits nobody looks."
-            )
-            self.warnings.append(self.told_by_bits)
+        before = self.spent
+
+        def tell(runs: int) -> None:
+            self.spent = before + runs
+            self._tell("looking at the last bits")
+
+        runs, self.told_by_bits = lastbits.look(self.request, self.inputs, self.look, self.bits_alpha, tell)
+        self.spent = before + runs
+        self.warnings += [self.told_by_bits] if self.told_by_bits else []
 
     def _compare_with_law(self) -> None:
         """Whether the outputs that were drawn follow the declared law."""

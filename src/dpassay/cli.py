@@ -275,7 +275,10 @@ def verify(
     else:
         for sentence in (*result.established, *result.failures):
             print(harmless(sentence))
-        what, said = "audit" if _is_audit(file) else "certificate", harmless(f"{result.claim} is {result.verdict}")
+        what, word = "audit" if _is_audit(file) else "certificate", str(result.verdict)
+        if what == "audit":
+            word = {"open": "not refuted", "unfinished": "not yet refuted"}.get(word, word)
+        said = harmless(f"{result.claim} is {word}")
         print(f"The {what} holds: {said}." if result.ok else f"The {what} does not hold. It says that {said}.")
     raise typer.Exit(0 if result.ok else 1)
 

@@ -107,7 +107,7 @@ def _reason(request: Request, game: Game, refuted: bool, lower: float, alpha: fl
         return f"Open, which proves nothing: {out}"
     if game.wasted and not game.epochs:
         return f"Open, which proves nothing: nothing could be learnt from {spent:,} runs of such outputs."
-    least = f"epsilon is at least {outward(lower, -1, 5)}" if lower > 0 else "nothing was found"
+    least = f"epsilon is at least {outward(lower, -1, 5)}" if lower > 0 else "no more is known of epsilon"
     return f"Open, which proves nothing: {spent:,} runs did not refute {promise}; {least}."
 
 

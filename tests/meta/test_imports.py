@@ -73,6 +73,7 @@ ORDER = [
     "journal",
     "sharing",
     "request",
+    "lastbits",
     "sampled",
     "auditing",
     "asserting",
