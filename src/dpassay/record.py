@@ -132,6 +132,7 @@ class VerdictRecord(_Record):
     runs: int
     seed: int | None
     ledger: dict[str, Real] = Field(description="where alpha was spent")
+    interrupted: bool = Field(description="whether an audit was stopped before its end")
 
 
 def record(verdict: Verdict) -> VerdictRecord:
@@ -164,6 +165,7 @@ def record(verdict: Verdict) -> VerdictRecord:
         runs=verdict.runs,
         seed=verdict.seed,
         ledger=dict(verdict.ledger),
+        interrupted=verdict.interrupted,
     )
 
 

@@ -300,7 +300,10 @@ def test_an_interrupted_audit_keeps_what_it_has(tmp_path):
     verdict = audit(laplace, PAIR, progress=stop, **options)
     assert "interrupted after" in verdict.reason
     assert verdict.interrupted
-    assert audit(laplace, PAIR, resume=True, **options).runs == 30_000
+    assert verdict.to_dict()["interrupted"] is True
+    finished = audit(laplace, PAIR, resume=True, **options)
+    assert finished.runs == 30_000
+    assert finished.to_dict()["interrupted"] is False
 
 
 def test_another_audits_file_is_refused(tmp_path):
