@@ -33,6 +33,7 @@ LAW_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
+MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
 SURE_FROM = 10_000  # runs of a lesson that may be the only one
 LESSONS = 1_000  # places for lessons, before those that begin after one broke off
 
@@ -226,7 +227,8 @@ def learn_well(table: Table, budget: int, lost: int = 0) -> Lesson:
 
     def calibration() -> Iterator[list[Outputs]]:
         nonlocal cost, failed
-        rngs, left, size = table.alike(LESSONS * lost + 2), max(2, budget // 10), max(2, budget // 40)
+        rngs, size = table.alike(LESSONS * lost + 2), max(2, budget // 40)
+        left = min(max(2, budget // 10), MOST_CALIBRATED)
         while left > 0:
             batch, also = labelled(table, min(left, size), rngs, LEARNT_CELLS // 4)
             number = sum(map(len, batch))

@@ -272,7 +272,7 @@ def _worth(right: NDArray[Any], wrong: NDArray[Any], scores: Sequence[Scores], c
         return 1.0
     known = ~(np.isnan(first) | np.isnan(second))
     last = 2 * len(cuts)  # a place is even between cuts and odd on one
-    places = [np.searchsorted(cuts, s[known], "left") + np.searchsorted(cuts, s[known], "right") for s in scores]
+    places = [_place(s[known], cuts) for s in scores]
     both = np.bincount(places[0] * (last + 1) + places[1], minlength=(last + 1) ** 2).reshape(last + 1, last + 1)
     up_to = np.pad(both.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
     low = np.concatenate([[0], np.arange(2, last + 1, 2)])  # in `up_to`: what a lower threshold takes
@@ -284,6 +284,12 @@ def _worth(right: NDArray[Any], wrong: NDArray[Any], scores: Sequence[Scores], c
     alone = 1 / right + 1 / wrong
     together = alone + 2 * (both_right / right**2 + both_wrong / wrong**2 - same / (right * wrong))
     return np.asarray(alone / np.maximum(together, alone / MOST_WORTH))
+
+
+def _place(scores: Scores, cuts: Array) -> NDArray[Any]:
+    """Twice the number of cuts below each score, and one more if it is on a cut."""
+    below = np.searchsorted(cuts, scores, "left")
+    return np.asarray(2 * below + (np.append(cuts, np.nan)[below] == scores))
 
 
 def _with_lead(guesser: Guesser, scores: Sequence[Scores], grain: float, aim: Aim) -> Rule | None:
