@@ -48,7 +48,7 @@ def look(
         for _ in anytime(replace(request.table(inputs, GAME, aim), bits="only"), game, runs, alpha):
             tell(game.runs)
     except MechanismError as error:
-        return game.runs, f"The look at the last bits of its numbers broke off: {error}"
+        return game.runs, f"The look at the last bits of its numbers broke off: {error}"[:500]
     if not rejected(game, aim, alpha, False):
         return game.runs, ""
     right, wrong, _ = game.totals()

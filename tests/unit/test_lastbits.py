@@ -79,17 +79,17 @@ def test_a_look_at_bits_is_paid_for_once(tmp_path):
         audit(laplace, PAIR, **options, resume=True, bits=False)
 
 
-def test_a_mechanism_that_dies_while_its_bits_are_looked_at_costs_no_verdict():
+def test_a_mechanism_that_dies_while_its_bits_are_looked_at_costs_no_verdict(tmp_path):
     def dying(x, n, rng):
         if dying.done:
-            raise MechanismError("it is gone")
+            raise MechanismError("it is gone" + ", and says much" * 1_000)
         return laplace(x, n, rng)
 
     def progress(done, total, note):
         dying.done = done >= 96_000
 
     dying.done = False
-    verdict = audit(dying, PAIR, epsilon=2.5, progress=progress)
+    verdict = audit(dying, PAIR, epsilon=2.5, progress=progress, save=tmp_path / "audit.json")
     assert isinstance(verdict, Open)
     assert "broke off: it is gone" in verdict.warnings[0]
 
