@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from dpassay.compute import gpu, plain
+from dpassay.compute import numpy_kernels as plain
+from dpassay.compute import triton_kernels as gpu
 from dpassay.compute.draws import Noise
+from dpassay.compute.likelihood_ratio import of_bits, of_noise
+from dpassay.compute.majority_vote import Ballot, drawn, ones, rounding
 from dpassay.compute.philox import key
-from dpassay.compute.telling import of_bits, of_noise
-from dpassay.compute.voting import Ballot, drawn, ones, rounding
 from dpassay.text.autoencoder import Autoencoder, Shape
 
 MECHANISMS = ("copy", "coin flip", "laplace", "adept", "dptext", "halved")

@@ -9,9 +9,9 @@ from typing import Any
 
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from dpassay.enclosure import number
-from dpassay.law import Laplace
-from dpassay.loss import Loss
+from dpassay.core.numbers import number
+from dpassay.exact.privacy_loss import Loss
+from dpassay.pipeline.distributions import Laplace
 
 DELTA = 1e-6
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.compute.crew import Threads
-from dpassay.compute.fused_pairs import count_beyond
+from dpassay.compute.executors import Threads
+from dpassay.compute.numba_pairs import count_beyond
 from dpassay.compute.philox import RUNS, key
 from rows import Row
 

@@ -14,18 +14,18 @@ from contextlib import closing
 import numpy as np
 
 import pairs
-from dpassay.attacks import Likelihood
-from dpassay.compute.crew import Crew, Processes, Threads, cores
-from dpassay.compute.voting import Ballot, ones, rounding
-from dpassay.expression import parse
-from dpassay.figures.acl2022 import DIMENSIONS, EPSILONS
-from dpassay.figures.result import Options
-from dpassay.figures.sanity import MECHANISMS, exact_loss, sampled_votes
-from dpassay.game import Epoch, Table
-from dpassay.learning import Aim, Rule
-from dpassay.playing import KERNELS_FROM, Task
-from dpassay.sharing import packed, played
-from dpassay.statistics import Tally
+from dpassay.audit.attacks import Likelihood
+from dpassay.audit.decision_rule import Aim, Rule
+from dpassay.audit.distributed import packed, played
+from dpassay.audit.experiment import Epoch, Table
+from dpassay.audit.inference import Tally
+from dpassay.audit.sequential import KERNELS_FROM, Task
+from dpassay.compute.executors import Crew, Processes, Threads, cores
+from dpassay.compute.majority_vote import Ballot, ones, rounding
+from dpassay.pipeline.parser import parse
+from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS
+from dpassay.reproduce.result import Options
+from dpassay.reproduce.sanity import MECHANISMS, exact_loss, sampled_votes
 from rows import Row
 
 RANDOM = [m for m in MECHANISMS if m not in ("copy", "coin flip")]
@@ -191,7 +191,7 @@ def draw(found: dict[str, tuple[list[float], list[float], str]], path: str) -> N
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from dpassay.figures.result import STYLE
+    from dpassay.reproduce.result import STYLE
 
     with rc_context(STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(8.4, 2.9), layout="constrained")

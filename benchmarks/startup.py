@@ -47,7 +47,7 @@ def main() -> None:
     for name, (arguments, bar) in COMMANDS.items():
         took = seconds(arguments)
         print(f"{name:34s} {took:8.3f} {bar:6.1f} {took / bar:12.0%}")
-    for statement in ("import dpassay.cli", "import dpassay.checking"):
+    for statement in ("import dpassay.cli.main", "import dpassay.api"):
         print(f"\n{statement}")
         for took, name in imports(statement):
             print(f"  {took:6.3f} s  {name}")

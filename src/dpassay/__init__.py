@@ -7,53 +7,52 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpassay import claims
-    from dpassay.asserting import assert_dp
-    from dpassay.auditing import audit
-    from dpassay.certificate import certify, save
-    from dpassay.checking import check
-    from dpassay.claim import Claim
-    from dpassay.claimfile import read_claim
+    from dpassay.api import check
+    from dpassay.audit.runner import audit
+    from dpassay.claims.claim import Claim
+    from dpassay.claims.toml import read_claim
+    from dpassay.core.guarantee import ApproxDP, PureDP
+    from dpassay.core.interval import Interval
+    from dpassay.core.neighbours import Neighbours
     from dpassay.errors import CertificateError, DpassayError, ExpressionError, InputError, MechanismError
-    from dpassay.expression import parse
-    from dpassay.guarantee import ApproxDP, PureDP
-    from dpassay.interval import Interval
-    from dpassay.loss import Loss
-    from dpassay.mechanism import Mechanism
-    from dpassay.neighbours import Neighbours
-    from dpassay.pipeline import Pipeline
-    from dpassay.verdict import Open, Proven, Refuted, Verdict
-    from dpassay.verification import verify
+    from dpassay.evidence.certificate import certify, save
+    from dpassay.evidence.verdict import Open, Proven, Refuted, Verdict
+    from dpassay.evidence.verifier import verify
+    from dpassay.exact.privacy_loss import Loss
+    from dpassay.pipeline.mechanism import Mechanism
+    from dpassay.pipeline.parser import parse
+    from dpassay.pipeline.pipeline import Pipeline
+    from dpassay.testing.assertion import assert_dp
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They are imported when first used, so that the command line starts fast
 # and `verify` can run without the modules whose work it checks.
 _HOMES = {
-    "ApproxDP": "guarantee",
+    "ApproxDP": "core.guarantee",
     "CertificateError": "errors",
-    "Claim": "claim",
+    "Claim": "claims.claim",
     "DpassayError": "errors",
     "ExpressionError": "errors",
     "InputError": "errors",
-    "Interval": "interval",
-    "Loss": "loss",
-    "Mechanism": "mechanism",
+    "Interval": "core.interval",
+    "Loss": "exact.privacy_loss",
+    "Mechanism": "pipeline.mechanism",
     "MechanismError": "errors",
-    "Neighbours": "neighbours",
-    "Open": "verdict",
-    "Pipeline": "pipeline",
-    "Proven": "verdict",
-    "PureDP": "guarantee",
-    "Refuted": "verdict",
-    "Verdict": "verdict",
-    "assert_dp": "asserting",
-    "audit": "auditing",
-    "certify": "certificate",
-    "check": "checking",
-    "parse": "expression",
-    "read_claim": "claimfile",
-    "save": "certificate",
-    "verify": "verification",
+    "Neighbours": "core.neighbours",
+    "Open": "evidence.verdict",
+    "Pipeline": "pipeline.pipeline",
+    "Proven": "evidence.verdict",
+    "PureDP": "core.guarantee",
+    "Refuted": "evidence.verdict",
+    "Verdict": "evidence.verdict",
+    "assert_dp": "testing.assertion",
+    "certify": "evidence.certificate",
+    "check": "api",
+    "parse": "pipeline.parser",
+    "read_claim": "claims.toml",
+    "save": "evidence.certificate",
+    "verify": "evidence.verifier",
 }
 
 __all__ = [
@@ -87,8 +86,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "claims":
-        return import_module("dpassay.claims")
+    if name in ("audit", "claims"):  # packages that can be called, or asked for a claim
+        return import_module(f"dpassay.{name}")
     if name in _HOMES:
         value = getattr(import_module(f"dpassay.{_HOMES[name]}"), name)
         globals()[name] = value

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import dpassay
-from dpassay.record import VerdictRecord
-from dpassay.theorems import Theorem
+from dpassay.core.theorems import Theorem
+from dpassay.evidence.schema import VerdictRecord
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -83,7 +83,7 @@ def test_every_public_name_has_a_docstring_with_an_example(name: str) -> None:
     value = getattr(dpassay, name)
     text = inspect.getdoc(value) or ""
     if inspect.ismodule(value):
-        assert "dpassay.claims[" in text
+        assert f"dpassay.{name}" in text
     else:
         assert ">>> " in text, name
 

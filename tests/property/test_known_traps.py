@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from dpassay.checking import check
-from dpassay.enclosure import down, number, up
-from dpassay.exact import analyse
-from dpassay.expression import parse
-from dpassay.law import Gaussian, Laplace, Mixture, OneSided, Shifted
-from dpassay.loss import Loss
-from dpassay.neighbours import Neighbours
-from dpassay.parts import GaussianLoss, LaplaceLoss
+from dpassay.api import check
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import down, number, up
+from dpassay.exact.analysis import analyse
+from dpassay.exact.loss_components import GaussianLoss, LaplaceLoss
+from dpassay.exact.privacy_loss import Loss
+from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided, Shifted
+from dpassay.pipeline.parser import parse
 
 
 def profile(text: str, dim: int | None, neighbours: str | None = None):  # type: ignore[no-untyped-def]

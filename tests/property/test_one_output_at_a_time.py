@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpassay.attacks import (
+from dpassay.audit.attacks import (
     _WHOLE,
     NEARER,
     NEARER_STEPS,
@@ -26,11 +26,11 @@ from dpassay.attacks import (
     Ngrams,
     Statistic,
 )
-from dpassay.features import FEATURES, HASHED, LABELS, feature_count
-from dpassay.law import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
-from dpassay.learning import coarse, leaders, learnt
-from dpassay.mechanism import Failure
-from dpassay.outputs import join, part, read
+from dpassay.audit.decision_rule import coarse, leaders, learnt
+from dpassay.audit.features import FEATURES, HASHED, LABELS, feature_count
+from dpassay.audit.outputs import join, part, read
+from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
+from dpassay.pipeline.mechanism import Failure
 
 CHECKS = settings(
     derandomize=True,

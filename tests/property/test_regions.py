@@ -6,8 +6,21 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpassay.enclosure import down, up
-from dpassay.region import Apart, Ball, Bits, Both, Box, Finite, MinMax, OneHot, Repeated, Rows, Sparse, Sphere
+from dpassay.core.numbers import down, up
+from dpassay.pipeline.regions import (
+    Apart,
+    Ball,
+    Bits,
+    Both,
+    Box,
+    Finite,
+    MinMax,
+    OneHot,
+    Repeated,
+    Rows,
+    Sparse,
+    Sphere,
+)
 
 INF = math.inf
 slow = settings(derandomize=True, deadline=None, max_examples=60)

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from scipy.special import ndtr
 
-from dpassay.checking import check
-from dpassay.enclosure import INFINITY, ZERO, down, maximum, minimum, number, up
+from dpassay.api import check
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import INFINITY, ZERO, down, maximum, minimum, number, up
 from dpassay.errors import InputError
-from dpassay.exact import analyse
-from dpassay.expression import parse
-from dpassay.law import Gaussian, Laplace, Mixture, OneSided
-from dpassay.neighbours import Neighbours
-from dpassay.noise import Additive, BitNoise, Choose, Flip
-from dpassay.pipeline import Pipeline, run
-from dpassay.profile import Profile
+from dpassay.exact.analysis import analyse
+from dpassay.exact.profile import Profile
+from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
+from dpassay.pipeline.parser import parse
+from dpassay.pipeline.pipeline import Pipeline, run
+from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip
 
 EPSILONS = ("0", "0.3", "1", "2.5")
 INF = math.inf

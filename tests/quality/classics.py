@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpassay.mechanism import Mechanism
+from dpassay.pipeline.mechanism import Mechanism
 
 EPSILON = 0.1
 

@@ -11,9 +11,9 @@ import math
 import numpy as np
 from classics import Classic, Laplace, NoisyMax, SparseVector
 
-from dpassay.inputs import region_pairs
-from dpassay.region import Apart
-from dpassay.statistics import accuracy_bound
+from dpassay.audit.inference import accuracy_bound
+from dpassay.audit.inputs import region_pairs
+from dpassay.pipeline.regions import Apart
 
 
 def limit(classic: Classic, runs: int, alpha: float) -> float | None:

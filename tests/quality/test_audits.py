@@ -15,9 +15,9 @@ from classics import CLASSICS, Classic
 from scipy.stats import beta, binom, norm
 
 import dpassay
-from dpassay.law import Laplace as LaplaceLaw
-from dpassay.law import Shifted
-from dpassay.region import Apart
+from dpassay.pipeline.distributions import Laplace as LaplaceLaw
+from dpassay.pipeline.distributions import Shifted
+from dpassay.pipeline.regions import Apart
 from statistics_helper import FALSE_ALARMS, require
 
 BY_NAME = {classic.name: classic for classic in CLASSICS}

@@ -6,9 +6,9 @@ And what they are run with draws from the law that the exact route speaks of.
 import numpy as np
 import pytest
 
-from dpassay.claims import REGISTRY
-from dpassay.law import BitLaw, Mixture, Pmf, Shifted
-from dpassay.story import try_out
+from dpassay.claims.registry import REGISTRY
+from dpassay.pipeline.distributions import BitLaw, Mixture, Pmf, Shifted
+from dpassay.report.claim_report import try_out
 from statistics_helper import (
     FALSE_ALARMS,
     cdf_p_value,

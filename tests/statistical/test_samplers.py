@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpassay.law import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
-from dpassay.loss import Loss
-from dpassay.noise import Additive, BitNoise, Choose, Flip, leak, one_sided
-from dpassay.pipeline import Pipeline
-from dpassay.stages import Binary, Bloom, Category, Clamp, Clip, Dropout, Hash, PersonRows, Repeat
+from dpassay.exact.privacy_loss import Loss
+from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip, leak, one_sided
+from dpassay.pipeline.stages.vector import Binary, Bloom, Category, Clamp, Clip, Dropout, Hash, PersonRows, Repeat
 from statistics_helper import (
     FALSE_ALARMS,
     TOTAL,

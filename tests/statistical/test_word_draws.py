@@ -10,14 +10,16 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpassay.compute import devices, fused, plain
+from dpassay.compute import devices
+from dpassay.compute import numba_kernels as fused
+from dpassay.compute import numpy_kernels as plain
 from dpassay.compute.draws import ALL, Noise
+from dpassay.compute.likelihood_ratio import of_bits, of_noise
+from dpassay.compute.majority_vote import Ballot, ones, rounding
 from dpassay.compute.philox import key, words
-from dpassay.compute.telling import of_bits, of_noise
-from dpassay.compute.voting import Ballot, ones, rounding
-from dpassay.drawing import noise_by_words
-from dpassay.figures.sanity import one_rounds
-from dpassay.law import Gaussian, Laplace, Mixture, OneSided
+from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
+from dpassay.pipeline.drawing import noise_by_words
+from dpassay.reproduce.sanity import one_rounds
 from statistics_helper import cdf_p_value, counts_p_value, frequencies_p_value, frequency_p_value, generator, require
 
 RUNS = 400_000

@@ -1,60 +1,35 @@
-"""Published claims, one system a file: as published, why it fails, its remedies.
+"""Claims: what one is, those in files of one's own, and the registry of published ones.
 
-`dpassay.claims` is this module and the registry at once: `dpassay.claims["adept"]` is a claim.
+`dpassay.claims` is this package and the registry at once: `dpassay.claims["adept"]` is a claim.
 """
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from dpassay.claim import Claim, System
-from dpassay.claims import (
-    adept,
-    binary,
-    controls,
-    dpnr,
-    dptext,
-    extremes,
-    gaussian,
-    hashing,
-    laplace,
-    properties,
-    response,
-)
-from dpassay.errors import InputError
-
-_FILES = (laplace, adept, dptext, dpnr, binary, hashing, response, gaussian, extremes, controls, properties)
-SYSTEMS: dict[str, System] = {file.SYSTEM.name: file.SYSTEM for file in _FILES}
-REGISTRY: dict[str, Claim] = {claim.name: claim for system in SYSTEMS.values() for claim in system.claims}
-
-
-def find(name: str) -> Claim:
-    """A claim by its name.
-
-    >>> find("adept").expected
-    'refuted'
-    """
-    if name in REGISTRY:
-        return REGISTRY[name]
-    near = difflib.get_close_matches(name, REGISTRY, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ";"
-    files = "claims of your own are .toml files, a folder of them is for 'dpassay gallery --from'"
-    raise InputError(f"unknown claim {name[:60]!r}{hint} 'dpassay show' lists what there is; {files}")
+if TYPE_CHECKING:
+    from dpassay.claims.claim import Claim
 
 
 class _Claims(ModuleType):
-    """The registry as a mapping from names to claims."""
+    """The registry as a mapping from names to claims. It is imported when first asked."""
 
     def __getitem__(self, name: str) -> Claim:
+        from dpassay.claims.registry import find
+
         return find(name)
 
     def __iter__(self) -> Iterator[str]:
+        from dpassay.claims.registry import REGISTRY
+
         return iter(REGISTRY)
 
     def __len__(self) -> int:
+        from dpassay.claims.registry import REGISTRY
+
         return len(REGISTRY)
 
 

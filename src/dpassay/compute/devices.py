@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from typing import Protocol, cast
 
 from dpassay.compute.draws import Span
+from dpassay.compute.likelihood_ratio import Telling
 from dpassay.compute.philox import Key
-from dpassay.compute.telling import Telling
 from dpassay.errors import InputError
 
 DEVICES = ("cpu", "cuda", "numpy")
@@ -70,13 +70,13 @@ def numbers(device: str = "cpu") -> Numbers:
     """
     device, _ = usable(device)
     if device == "cuda":
-        from dpassay.compute import gpu
+        from dpassay.compute import triton_kernels as gpu
 
         return cast(Numbers, gpu)
     if device == "cpu" and has_numba():
-        from dpassay.compute import fused
+        from dpassay.compute import numba_kernels as fused
 
         return cast(Numbers, fused)
-    from dpassay.compute import plain
+    from dpassay.compute import numpy_kernels as plain
 
     return cast(Numbers, plain)

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.compute.normal_quantile import normal_quantile
 from dpassay.compute.philox import Words
-from dpassay.compute.quantile import normal_quantile
 
 Array: TypeAlias = NDArray[np.float64]
 ALL = 1 << 32

@@ -11,12 +11,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from dpassay.claim import Claim
+from dpassay.claims.claim import Claim
+from dpassay.core.interval import Interval, outward
 from dpassay.errors import InputError, harmless
-from dpassay.interval import Interval, outward
+from dpassay.evidence.verdict import Verdict
+from dpassay.report.claim_report import Tried
 from dpassay.report.terminal import COLOURS, SIGNS
-from dpassay.story import Tried
-from dpassay.verdict import Verdict
 
 Verdicts = Sequence[tuple[Claim, Verdict]]
 

@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.curves import DropoutCurve, PairCurve, before_dropout
-from dpassay.enclosure import middle, number
+from dpassay.audit.sampled import play_words
+from dpassay.core.interval import outward
+from dpassay.core.numbers import middle, number
 from dpassay.errors import harmless
-from dpassay.exact import analyse
-from dpassay.interval import outward
-from dpassay.loss import Loss
-from dpassay.pipeline import Pipeline
-from dpassay.played import Played
+from dpassay.evidence.played import Played
+from dpassay.evidence.verdict import Verdict
+from dpassay.exact.analysis import analyse
+from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.profile_bounds import DropoutCurve, PairCurve, before_dropout
+from dpassay.exact.witness import Witness
+from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report import svg
 from dpassay.report.gallery import claimed, true
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
-from dpassay.sampled import play_words
-from dpassay.verdict import Verdict
-from dpassay.witness import Witness
 
 FORMULA = (
     "What is judged is the formula, in exact arithmetic. A program that computes it in floating point, or computes "

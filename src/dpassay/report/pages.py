@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dpassay.claim import System
-from dpassay.claims import SYSTEMS
+from dpassay.claims.claim import System
+from dpassay.claims.registry import SYSTEMS
+from dpassay.exact.witness import Witness
+from dpassay.report.claim_report import Story
 from dpassay.report.gallery import markdown
 from dpassay.report.show import grid, remedies
 from dpassay.report.terminal import describe_pair, event_words
-from dpassay.story import Story
-from dpassay.witness import Witness
 
 NOTE = "*Written by `dpassay gallery --pages docs/claims` from the registry. Change the registry, not this page.*"
 

@@ -10,11 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpassay.claims import SYSTEMS
+from dpassay.claims.registry import SYSTEMS
 from dpassay.errors import harmless
+from dpassay.report.claim_report import Cell, Story
 from dpassay.report.gallery import true
 from dpassay.report.terminal import SIGNS
-from dpassay.story import Cell, Story
 
 
 def grid(story: Story) -> list[list[str]]:

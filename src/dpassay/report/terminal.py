@@ -10,15 +10,15 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from dpassay.enclosure import down, middle, up
+from dpassay.core.interval import outward
+from dpassay.core.numbers import down, middle, up
 from dpassay.errors import harmless
-from dpassay.interval import outward
-from dpassay.played import Played
+from dpassay.evidence.played import Played
 
 if TYPE_CHECKING:
-    from dpassay.region import Pair
-    from dpassay.verdict import Verdict
-    from dpassay.witness import Witness
+    from dpassay.evidence.verdict import Verdict
+    from dpassay.exact.witness import Witness
+    from dpassay.pipeline.regions import Pair
 
 COLOURS = {"proven": "green", "refuted": "red", "open": "yellow"}
 SIGNS = {"proven": "✓", "refuted": "✗", "open": "?"}
@@ -37,7 +37,7 @@ def render(verdict: Verdict) -> Any:
     if verdict.delta is not None:
         rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {verdict.guarantee.epsilon:.6g}"))
     if isinstance(verdict.witness, Played):
-        from dpassay.sampled import play_words  # a check without samples need not know how audits work
+        from dpassay.audit.sampled import play_words
 
         for label, words in play_words(verdict.witness):
             rows.add_row(label, Text(harmless(words)))
@@ -109,7 +109,7 @@ def _repair(repair: Any) -> str:
 
 def stage_table() -> Table:
     """The stages that a pipeline's text may name."""
-    from dpassay.expression import STAGES
+    from dpassay.pipeline.parser import STAGES
 
     table = Table("stage", "what it does", box=None, header_style="bold")
     for name, form in STAGES.items():

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.errors import InputError, harmless
-from dpassay.figures.result import COLOURS, MARKS, STYLE
+from dpassay.reproduce.result import COLOURS, MARKS, STYLE
 
 if TYPE_CHECKING:
     from dpassay.text.utility import Row

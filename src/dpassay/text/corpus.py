@@ -19,8 +19,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+from dpassay.core.files import write_whole
 from dpassay.errors import InputError
-from dpassay.writing import write_whole
 
 COLUMNS = {
     "text": ("text", "sentence", "utterance", "query"),

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpassay.enclosure import middle
+from dpassay.core.numbers import middle
 from dpassay.errors import InputError
-from dpassay.law import Laplace, Law
-from dpassay.noise import Additive
-from dpassay.pipeline import Pipeline, run
-from dpassay.region import check_positive
-from dpassay.stages import Dropout, Encode, MinMaxScale, Stage
+from dpassay.pipeline.distributions import Laplace, Law
+from dpassay.pipeline.pipeline import Pipeline, run
+from dpassay.pipeline.regions import check_positive
+from dpassay.pipeline.stages.noise import Additive
+from dpassay.pipeline.stages.vector import Dropout, Encode, MinMaxScale, Stage
 from dpassay.text.classifier import Classifier, fit
 from dpassay.text.encoders import MINILM, Encoder, sentence_encoder
 from dpassay.text.folder import MODEL, WEIGHTS, About, read_folder, write_folder

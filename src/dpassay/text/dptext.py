@@ -21,13 +21,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
-from dpassay.enclosure import middle
+from dpassay.core.numbers import middle
 from dpassay.errors import InputError
-from dpassay.law import Laplace, Law
-from dpassay.noise import Additive, one_sided
-from dpassay.pipeline import Pipeline
-from dpassay.region import check_positive
-from dpassay.stages import Clamp, Encode
+from dpassay.pipeline.distributions import Laplace, Law
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.regions import check_positive
+from dpassay.pipeline.stages.noise import Additive, one_sided
+from dpassay.pipeline.stages.vector import Clamp, Encode
 from dpassay.text.autoencoder import Autoencoder, Shape, shifted
 from dpassay.text.classifier import fit
 from dpassay.text.corpus import Utterance, split

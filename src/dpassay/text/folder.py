@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dpassay.core.files import write_whole
 from dpassay.errors import InputError
-from dpassay.writing import write_whole
 
 MODEL, WEIGHTS = "model.json", "weights.safetensors"
 LARGEST_FILE = 2_000_000_000  # bytes

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpassay import calibrate
-from dpassay.enclosure import iv, number
+from dpassay.core.numbers import iv, number
+from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
-from dpassay.theorems import Theorem
+from dpassay.exact import calibrate
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

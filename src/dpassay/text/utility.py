@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.audit.inference import proportion_interval
+from dpassay.core.files import write_whole
 from dpassay.errors import InputError
-from dpassay.statistics import proportion_interval
 from dpassay.text.adept import Model
 from dpassay.text.classifier import bag_of_words, fit
 from dpassay.text.corpus import Utterance
 from dpassay.text.release import MECHANISMS, Floats, Release
 from dpassay.text.rewriting import Rewriter
 from dpassay.text.words import tokenise
-from dpassay.writing import write_whole
 
 SCHEMA = "dpassay/utility/1"
 EPSILONS = (1.0, 10.0, 100.0, 1000.0)

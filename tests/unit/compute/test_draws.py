@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtri
 
 from dpassay.compute.draws import ALL, Noise, Span, coin, first_word, rounded_up, standard
-from dpassay.compute.quantile import normal_quantile
+from dpassay.compute.normal_quantile import normal_quantile
 
 NOISES = [
     Noise("laplace", 0.7),

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from dpassay.cli_common import usable_device
-from dpassay.compute import devices, fused, plain
+from dpassay.cli.common import usable_device
+from dpassay.compute import devices
+from dpassay.compute import numba_kernels as fused
+from dpassay.compute import numpy_kernels as plain
 from dpassay.compute.draws import Noise, Span
+from dpassay.compute.likelihood_ratio import Telling, of_bits, of_noise
 from dpassay.compute.philox import key, words
-from dpassay.compute.telling import Telling, of_bits, of_noise
 
 KEY = (123, 0xF0000456)  # the second word's highest bit is set
 SPANS = [
@@ -43,7 +45,7 @@ LIMITS = [(-1e4, 1e4, 1e-5), (-np.inf, 3.0, 0.1), (-1e300, 0.0, 0.01), (2.0, np.
 def interpreted():
     """Triton's kernels, run by its interpreter where there is no GPU; see conftest.py."""
     pytest.importorskip("triton", reason="Triton is not made for this system")
-    from dpassay.compute import gpu
+    from dpassay.compute import triton_kernels as gpu
 
     with pytest.MonkeyPatch.context() as patch:
         if not devices.has_gpu():

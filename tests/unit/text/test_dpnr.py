@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpassay import InputError, Open, Proven, Refuted, audit, check, claims
-from dpassay.enclosure import middle
-from dpassay.law import Laplace, Shifted
+from dpassay.core.numbers import middle
+from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.text import dpnr
 from dpassay.text.classifier import Classifier
 from dpassay.text.dpnr import Dpnr, guesser, load, save, train

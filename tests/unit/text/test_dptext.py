@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpassay import InputError, Open, Proven, Refuted, audit, check, claims
-from dpassay.law import Laplace, OneSided
+from dpassay.pipeline.distributions import Laplace, OneSided
 from dpassay.text.corpus import Utterance
 from dpassay.text.encoders import Remembering
 from dpassay.text.flights import flights
@@ -17,17 +17,7 @@ torch = pytest.importorskip("torch", reason="DPText is trained with pip install 
 pytest.importorskip("safetensors", reason="models are kept as safetensors: pip install 'dpassay[text]'")
 
 from dpassay.text import dptext  # noqa: E402
-from dpassay.text.dptext import (  # noqa: E402
-    READINGS,
-    Dptext,
-    Network,
-    Reader,
-    load,
-    save,
-    seen,
-    standard_noise,
-    train,
-)
+from dpassay.text.dptext import READINGS, Dptext, Network, Reader, load, save, seen, standard_noise, train  # noqa: E402
 
 CLAIMS = {"zero": "dptext-zero", "resampled": "dptext-resampled", "nan": "dptext-nan", "right": "dptext-corrected"}
 PUBLISHED = READINGS[:3]

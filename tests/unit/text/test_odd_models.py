@@ -11,8 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 
-from dpassay import InputError, cli, systems  # noqa: E402
-from dpassay.claims import find  # noqa: E402
+from dpassay import InputError  # noqa: E402
+from dpassay.claims.registry import find  # noqa: E402
+from dpassay.cli import main as cli  # noqa: E402
+from dpassay.text import systems  # noqa: E402
 from dpassay.text.adept import load, train  # noqa: E402
 from dpassay.text.corpus import read_corpus  # noqa: E402
 from dpassay.text.folder import from_bytes, to_bytes  # noqa: E402

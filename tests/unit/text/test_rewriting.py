@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="text systems need the extra: pip in
 opendp = pytest.importorskip("opendp", reason="noise that is released needs the extra: pip install 'dpassay[release]'")
 
 from dpassay import InputError  # noqa: E402
-from dpassay.subject import describe  # noqa: E402
+from dpassay.audit.targets import describe  # noqa: E402
 from dpassay.text.release import MECHANISMS, Release  # noqa: E402
 from dpassay.text.rewriting import Order, Rewriter, in_groups, lines_of, opened, rewritten  # noqa: E402
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 pytest.importorskip("torch", reason="an autoencoder needs torch: pip install 'dpassay[text]'")
 pytest.importorskip("sacrebleu", reason="BLEU is computed by sacrebleu: pip install 'dpassay[text]'")
 
-from dpassay.cli import app
+from dpassay.cli.main import app
 from dpassay.errors import InputError
 from dpassay.report.utility import utility_csv, utility_figure, utility_table
 from dpassay.text import classifier

@@ -1,0 +1,299 @@
+"""From a claim to a verdict: bounds from the exact analysis, compared with what is claimed.
+
+Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Else Open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from dpassay.audit.targets import as_mechanism
+from dpassay.claims.claim import CAVEATS, Claim
+from dpassay.claims.registry import REGISTRY
+from dpassay.core.guarantee import Guarantee, PureDP
+from dpassay.core.interval import Interval, outward
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import TIE, Number, down, iv, middle, number
+from dpassay.core.theorems import Theorem
+from dpassay.errors import InputError
+from dpassay.evidence.verdict import Open, Proven, Refuted, Verdict
+from dpassay.exact.analysis import analyse
+from dpassay.exact.calibrate import classic_gaussian_sigma
+from dpassay.exact.explanation import explain
+from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.profile import Profile
+from dpassay.exact.profile_bounds import Curve, DropoutCurve, PureCurve
+from dpassay.exact.repair import find_repairs
+from dpassay.exact.witness import find_witness
+from dpassay.pipeline.distributions import Gaussian
+from dpassay.pipeline.mechanism import HasLaw
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.noise import Additive
+
+# Where the guarantee that does hold is stated besides δ = 0.
+DELTAS = ("1e-9", "1e-6", "1e-3")
+MUCH = 0.01  # the expected number of people that leak, from which a delta is too large
+
+
+def check(
+    subject: Any,
+    /,
+    pairs: Sequence[tuple[Any, Any]] | None = None,
+    *,
+    epsilon: Any = None,
+    delta: Any = None,
+    dim: int | None = None,
+    neighbours: Neighbours | str | None = None,
+    people: int | None = None,
+    runs: int = 0,
+    seed: int = 0,
+    **parameters: Any,
+) -> Verdict:
+    """Judge the claim that a mechanism keeps a guarantee.
+
+    The mechanism is a pipeline, its text (with the parameters that the text names), or a `Claim`: these are analysed
+    exactly, and with `runs` also run. `people` is how many rows the data have: delta must be far below one over it.
+    Anything else that can be run is judged by the exact loss of the `pairs` where it knows its law, and by its outputs.
+
+    >>> print(check("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", epsilon=1, dim=32, C=1))
+    PROVEN: ...
+    """
+    if not isinstance(subject, Claim | Pipeline | str):
+        options = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours, **parameters}
+        return check_mechanism(subject, pairs, runs, seed, options)
+    if pairs is not None and not runs:
+        raise InputError("a pipeline's pairs are for its samples: say how many runs, check(..., runs=10000)")
+    claim, pipeline = _read(subject, {"epsilon": epsilon, "delta": delta, "dim": dim, "people": people}, parameters)
+    if isinstance(neighbours, str):
+        neighbours = Neighbours(neighbours)  # type: ignore[arg-type]
+    relation = neighbours or claim.neighbours or pipeline.neighbours
+    exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
+    if not runs:
+        return exact
+    from dpassay.audit.runner import audit
+
+    promise = exact.guarantee
+    if not isinstance(subject, Pipeline):
+        return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))
+    options = {"epsilon": promise.exact_epsilon, "delta": promise.exact_delta, "neighbours": relation}
+    return with_samples(exact, audit(pipeline, pairs, runs=runs, seed=seed, **options))
+
+
+def _read(
+    subject: Claim | Pipeline | str, changes: dict[str, Any], parameters: dict[str, Any]
+) -> tuple[Claim, Pipeline]:
+    given = {key: value for key, value in changes.items() if value is not None}
+    if isinstance(subject, Claim):
+        claim = subject(**given, **parameters) if given or parameters else subject
+        return claim, claim.mechanism
+    if isinstance(subject, str) and (subject in REGISTRY or subject.endswith(".toml")):
+        made = f"dpassay.claims[{subject!r}]" if subject in REGISTRY else f"dpassay.read_claim({subject!r})"
+        raise InputError(f"a text is a pipeline; the claim is check({made})")
+    if "epsilon" not in given:
+        raise InputError("say which epsilon is claimed: check(..., epsilon=1)")
+    if isinstance(subject, Pipeline):
+        if parameters or given.get("dim", subject.dim) != subject.dim:
+            raise InputError("a Pipeline has its dimension and parameters already; give them only with a text")
+        return Claim("pipeline", str(subject), **{**given, "dim": subject.dim}), subject
+    claim = Claim("pipeline", subject, parameters=parameters, **given)
+    return claim, claim.mechanism
+
+
+def _judge(claim: Claim, pipeline: Pipeline, promise: Guarantee, neighbours: Neighbours, profile: Profile) -> Verdict:
+    pure = isinstance(promise, PureDP)
+    kind, value, epsilon = _decide(profile, promise)
+    lower, upper = _sources(profile, promise)
+    refuted = kind is Refuted
+    return kind(
+        name=claim.name,
+        source=claim.source,
+        mechanism=pipeline,
+        text=claim.pipeline,
+        parameters={**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})},
+        neighbours=neighbours,
+        guarantee=promise,
+        epsilon=Interval.around(epsilon, lower, upper),
+        delta=None if pure else Interval.around(value, lower, upper),
+        reason=explain(kind.word, pipeline, profile, promise, value),
+        witness=find_witness(pipeline, profile, promise) if refuted else None,
+        holds=_holding(profile, promise) if refuted else (),
+        repairs=find_repairs(pipeline, neighbours, promise) if refuted else (),
+        warnings=(*_warnings(pipeline, promise, profile), *_caveats(claim, promise, neighbours)),
+        theorems=_theorems(profile, promise),
+        least_delta=profile.least_delta,
+        expected=claim.expected,
+    )
+
+
+def _decide(profile: Profile, promise: Guarantee) -> tuple[type[Verdict], Number, Number]:
+    """The kind of verdict; the true value that decided it, ε or at δ > 0 the true δ; and the true ε."""
+    pure = isinstance(promise, PureDP)
+    value = profile.pure if pure else profile.delta(promise.exact_epsilon)
+    limit = promise.exact_epsilon if pure else promise.exact_delta
+    kind: type[Verdict] = Open
+    if value.b <= (limit * (1 + TIE)).b:
+        kind = Proven
+    elif value.a > (limit * (1 + TIE)).b:
+        kind = Refuted
+    return kind, value, _agreeing(profile.pure if pure else profile.epsilon(promise.exact_delta), promise, kind)
+
+
+def glance(claim: Claim) -> tuple[str, Interval, float]:
+    """The word of the verdict, the true ε, and the δ that no finite ε goes below: no witness, no repairs.
+
+    >>> word, epsilon, floor = glance(Claim("mine", "clip(l2, 1) | laplace(2/eps)", epsilon=1, dim=4))
+    >>> word, str(epsilon), floor
+    ('refuted', '2', 0.0)
+    """
+    pipeline, promise = claim.mechanism, claim.guarantee
+    profile = analyse(pipeline, claim.neighbours or pipeline.neighbours)
+    kind, _, epsilon = _decide(profile, promise)
+    return kind.word, Interval.around(epsilon, *_sources(profile, promise)), profile.least_delta
+
+
+def _agreeing(epsilon: Number, promise: Guarantee, kind: type[Verdict]) -> Number:
+    """Cut ε to what the decision says (it may rest on δ, or be a tie): both are one statement."""
+    claimed = promise.exact_epsilon
+    if kind is Proven and epsilon.b > claimed.b:
+        return iv.mpf([min(epsilon.a, claimed.a), claimed.b])
+    if kind is Refuted and epsilon.a < claimed.a:
+        return iv.mpf([claimed.a, max(epsilon.b, claimed.b)])
+    return epsilon
+
+
+def _chosen(profile: Profile, promise: Guarantee) -> tuple[Curve | None, Curve]:
+    """The curves that give the lower and the upper bound."""
+    if isinstance(promise, PureDP):
+        best, upper = profile.worst_pure(), profile.upper_pure()
+    else:
+        best, upper = profile.worst_at(promise.exact_epsilon), profile.upper_at(promise.exact_epsilon)
+    return (None if best is None else best.curve), upper
+
+
+def _sources(profile: Profile, promise: Guarantee) -> tuple[str, str]:
+    lower, upper = _chosen(profile, promise)
+    if lower is None:
+        known = profile.pure_from_tails is not None and isinstance(promise, PureDP)
+        return ("far-out outputs of a pair of neighbours" if known else "nothing"), upper.theorem.page
+    return f"the exact loss of a pair of neighbours, {lower.theorem.page}", upper.theorem.page
+
+
+def _theorems(profile: Profile, promise: Guarantee) -> tuple[Theorem, ...]:
+    lower, upper = _chosen(profile, promise)
+    used = [*profile.theorems, upper.theorem, *([] if lower is None else [lower.theorem])]
+    if not isinstance(promise, PureDP):
+        behind = upper.curve if isinstance(upper, DropoutCurve) else upper
+        used += [Theorem.PURE_TO_APPROXIMATE] if isinstance(behind, PureCurve) else []
+        used.append(Theorem.HOCKEY_STICK)
+    return tuple(dict.fromkeys([*used, Theorem.ROUNDING]))
+
+
+def _holding(profile: Profile, promise: Guarantee) -> tuple[tuple[float, Interval], ...]:
+    """The guarantees that do hold: at δ = 0, at some usual δ, and at the claimed one."""
+    rows = [(0.0, Interval.around(profile.pure))]
+    deltas = dict.fromkeys([*(number(d) for d in DELTAS), promise.exact_delta])
+    for delta in sorted(deltas, key=lambda d: d.mid):
+        if delta.a > 0:
+            rows.append((middle(delta), Interval.around(iv.mpf([0, profile.epsilon_above(delta).b]))))
+    return tuple(rows)
+
+
+def _warnings(pipeline: Pipeline, promise: Guarantee, profile: Profile) -> tuple[str, ...]:
+    found = []
+    noises = [pipeline.stages[i] for i in pipeline.noise_positions]
+    if len(noises) == 1 and isinstance(noises[0], Additive) and isinstance(noises[0].noise, Gaussian):
+        if isinstance(promise, PureDP):
+            found.append("Gaussian noise gives no pure DP at any epsilon: claim a delta above 0.")
+        elif promise.exact_epsilon.a >= 1 and profile.region is not None:
+            classic = classic_gaussian_sigma(promise, profile.region.diameter(2))
+            if abs(noises[0].noise.sigma / classic - 1).a < iv.mpf("1e-9"):
+                found.append(
+                    "The classic Gaussian formula is proved for 0 < epsilon < 1 only; "
+                    "this claim was judged by the exact formula instead."
+                )
+    return tuple(found)
+
+
+def _caveats(claim: Claim, promise: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
+    """What the claim itself must be read with: its delta, its neighbours, and what its authors did besides."""
+    found = []
+    if claim.people and promise.delta * claim.people > MUCH:
+        somebody = -math.expm1(claim.people * math.log1p(-promise.delta))
+        found.append(
+            f"delta is not far below one over the number of people, 1/{claim.people:,}: a mechanism that publishes "
+            f"each person's row with this probability publishes somebody's with probability {somebody:.3g}."
+        )
+    elif not claim.people and promise.exact_delta.a > number("1e-3").b:
+        found.append("delta is large: it should be far below one over the number of people in the data.")
+    if neighbours.kind == "word":
+        found.append("This epsilon is for two texts that differ in one word, not for any two texts.")
+    return (*found, *(CAVEATS[caveat] for caveat in claim.caveats))
+
+
+def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
+    """The exact verdict with the sampled evidence beside it.
+
+    The lower bound is the better of both. If the samples refute what the formula proves, the code that was run does not
+    do what the formula says, and the claim is refuted for the code.
+    """
+    evidence: dict[str, Any] = {
+        "alpha": sampled.alpha,
+        "runs": sampled.runs,
+        "seed": sampled.seed,
+        "ledger": sampled.ledger,
+        "theorems": tuple(dict.fromkeys([*exact.theorems, *sampled.theorems])),
+        "warnings": (*exact.warnings, *sampled.warnings),
+    }
+    if sampled.epsilon.lower > exact.epsilon.upper:
+        most = outward(exact.epsilon.upper, 1, 5)
+        reason = f"The code that was run loses more than its formula, which loses {most} at most. {sampled.reason}"
+        return replace(sampled, **{**evidence, "reason": reason, "theorems": sampled.theorems})
+    better = sampled.epsilon.lower > exact.epsilon.lower
+    lower_from = sampled.epsilon.lower_from if better else exact.epsilon.lower_from
+    lower = max(exact.epsilon.lower, sampled.epsilon.lower)
+    epsilon = Interval(lower, exact.epsilon.upper, lower_from, exact.epsilon.upper_from)
+    kind = Refuted if isinstance(sampled, Refuted) else type(exact)
+    found = sampled.epsilon.lower
+    reason = f"{exact.reason} {sampled.runs:,} runs show an epsilon of at least {outward(found, -1, 5)}."
+    if kind is Refuted and not isinstance(exact, Refuted):
+        reason = sampled.reason
+    witness = exact.witness or (sampled.witness if kind is Refuted else None)
+    merged = replace(exact, epsilon=epsilon, reason=reason, witness=witness, **evidence)
+    return kind(**{f.name: getattr(merged, f.name) for f in fields(merged)})
+
+
+def check_mechanism(
+    subject: Any, pairs: Sequence[tuple[Any, Any]] | None, runs: int, seed: int, options: dict[str, Any]
+) -> Verdict:
+    """Judge something that can only be run, or that knows its law for each input: lower bounds only."""
+    from dpassay.audit.runner import RUNS, audit
+
+    sampled = audit(subject, pairs, runs=runs or RUNS, seed=seed, **options)
+    mechanism = as_mechanism(subject)
+    if pairs is None or not isinstance(mechanism, HasLaw):
+        return sampled
+    promise = sampled.guarantee
+    best: Interval | None = None
+    for x, y in pairs:
+        for first, second in ((x, y), (y, x)):
+            try:
+                loss = Loss.between(mechanism.law(first), mechanism.law(second))
+            except (InputError, NotImplementedError):
+                continue
+            found = loss.epsilon(promise.exact_delta) if promise.delta else Interval.around(loss.pure)
+            if best is None or found.lower > best.lower:
+                best = found
+    if best is None or best.lower <= sampled.epsilon.lower:
+        return sampled
+    epsilon = Interval(best.lower, sampled.epsilon.upper, "the exact loss of a pair of inputs", "nothing")
+    limit = down(number(promise.exact_epsilon) * (1 + TIE))
+    if best.lower > limit and not isinstance(sampled, Refuted):
+        reason = (
+            f"The declared law loses an epsilon of at least {outward(best.lower, -1, 6)} between two of the inputs."
+        )
+        merged = replace(sampled, epsilon=epsilon, reason=reason)
+        return Refuted(**{f.name: getattr(merged, f.name) for f in fields(merged)})
+    return replace(sampled, epsilon=epsilon)

@@ -1,0 +1,385 @@
+"""Audits on file: what was asked, and the rules and counts so far. A file is data; reading one runs nothing.
+
+The same file serves to go on with an audit that was interrupted and to play a finished one again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+
+from dpassay.audit.attacks import (
+    _WHOLE,
+    NEARER,
+    NEARER_STEPS,
+    Boosted,
+    Counted,
+    Guarded,
+    Guesser,
+    Likelihood,
+    Linear,
+    Nearest,
+    Ngrams,
+    Statistic,
+)
+from dpassay.audit.decision_rule import Rule
+from dpassay.audit.experiment import MOST_ROWS, Epoch, Game
+from dpassay.audit.features import FEATURES, HASHED, LABELS, feature_count
+from dpassay.audit.inference import Tally
+from dpassay.audit.outputs import Array
+from dpassay.core.files import write_whole
+from dpassay.core.json import plain
+from dpassay.errors import InputError
+from dpassay.pipeline.distributions import Law
+
+SCHEMA = "dpassay/audit/2"
+LARGEST_FILE = 200_000_000  # bytes
+
+
+def _write(value: float) -> float | str:
+    return value if math.isfinite(value) else repr(value)
+
+
+def _read(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, OverflowError):
+        raise ValueError("a number is needed, or the text inf or -inf") from None
+
+
+# JSON has no infinities: they are written as text, "inf" and "-inf".
+Real = Annotated[float, BeforeValidator(_read), PlainSerializer(_write, return_type=float | str)]
+Count = Annotated[int, Field(ge=0, le=10**15)]
+
+
+class _Record(BaseModel):
+    # Inputs may have infinite coordinates: as Python's own JSON they come back.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+class RuleRecord(_Record):
+    """A rule: its guesser as data, and its thresholds."""
+
+    guesser: dict[str, Any]
+    low: Real
+    high: Real
+    right: Count
+    wrong: Count
+    promise: Real
+    grain: Real = Field(gt=0)
+    candidates: int = Field(ge=2)
+
+
+class EpochRecord(_Record):
+    """A rule and its counts."""
+
+    rule: RuleRecord
+    right: Count
+    wrong: Count
+    runs: Count
+    expected_right: Real = Field(gt=0)
+    expected_wrong: Real = Field(gt=0)
+    sides: int = Field(ge=1, le=2)
+    learnt_from: Count
+    length: Count
+    singly: bool
+    rows: int = Field(ge=1, le=MOST_ROWS)
+    sizes: list[tuple[Annotated[int, Field(ge=0, le=MOST_ROWS)], Annotated[int, Field(ge=1, le=10**15)]]] = Field(
+        description="of its tasks, in order, and how often each"
+    )
+
+    @property
+    def finished(self) -> int:
+        """The runs of its tasks that did not break off."""
+        return sum(size * times for size, times in self.sizes)
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        lost = self.runs - self.finished  # runs of tasks that broke off count as wrong guesses where delta > 0
+        if self.right + self.wrong > self.runs or not 0 <= lost <= self.wrong:
+            raise ValueError("its counts do not add up")
+        return self
+
+
+class GameRecord(_Record):
+    """One game: its inputs, its random streams, its share of the error probability, its epochs."""
+
+    inputs: list[Any] = Field(min_length=2)
+    number: Count
+    alpha: Real = Field(gt=0, lt=1)
+    runs: Count
+    lost: int = Field(ge=0, le=10**6, default=0, description="lessons that broke off")
+    epochs: list[EpochRecord] = Field(max_length=64)
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.runs < sum(epoch.learnt_from + epoch.runs for epoch in self.epochs):
+            raise ValueError("its epochs have more runs than it has")
+        if any(epoch.rule.candidates != len(self.inputs) for epoch in self.epochs):
+            raise ValueError("its rules are for another number of inputs")
+        return self
+
+
+class Asked(_Record):
+    """What the audit was asked: two audits with the same of these, version included, are one."""
+
+    version: str
+    subject: dict[str, str]
+    inputs: str = Field(description="SHA-256 of all inputs that were offered")
+    epsilon: Real = Field(ge=0, le=1e300)
+    delta: Real = Field(ge=0, lt=1)
+    alpha: Real = Field(gt=0, lt=1)
+    neighbours: str
+    seed: int = Field(ge=0)
+    fixed: Count = Field(description="the number of runs, where it was fixed; else 0")
+    bits: bool | None = Field(description="whether the last bits of floats count; null: only a warning comes of them")
+
+
+class Journal(_Record):
+    """An audit on file."""
+
+    schema_: Literal["dpassay/audit/2"] = Field(alias="schema", default="dpassay/audit/2")
+    asked: Asked
+    verdict: Literal["refuted", "open", "unfinished"]
+    runs: Count
+    searched: Count
+    main: GameRecord | None
+    witness: GameRecord | None
+    bits: str = Field(max_length=2000, default="", description="what the last bits of floats told, as a warning")
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        games = [game for game in (self.main, self.witness) if game is not None]
+        if any(game.alpha > self.asked.alpha for game in games):
+            raise ValueError("a game has more of the error probability than there is")
+        lost = any(epoch.runs != epoch.finished for game in games for epoch in game.epochs)
+        if lost and not self.asked.delta:
+            raise ValueError("the runs of its tasks do not add up")
+        return self
+
+
+def save(journal: Journal, path: Path) -> None:
+    """Write an audit to a file, whole or not at all."""
+    write_whole(path, json.dumps(journal.model_dump(mode="json", by_alias=True), indent=1) + "\n")
+
+
+def load(path: Path) -> Journal:
+    """Read an audit from a file."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise InputError(f"{path} is larger than any audit's file ({LARGEST_FILE} bytes)")
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not an audit's file, or was cut off: {error}"[:300]) from None
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        raise InputError(f"{path} is not an audit's file: its schema is not {SCHEMA!r}")
+    try:
+        return Journal.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(f"{path} is damaged: {where}: {first['msg']}") from None
+
+
+def game_record(game: Game, inputs: Sequence[Any], number: int, alpha: float) -> GameRecord:
+    """A game as data."""
+    return GameRecord(
+        inputs=[plain(x) for x in inputs],
+        number=number,
+        alpha=alpha,
+        runs=game.runs,
+        lost=game.lost,
+        epochs=[_epoch_record(epoch) for epoch in game.epochs],
+    )
+
+
+def rule_record(rule: Rule) -> RuleRecord:
+    """A rule as data, for a file or for another process."""
+    return RuleRecord(
+        guesser=guesser_data(rule.guesser),
+        low=rule.low,
+        high=rule.high,
+        right=rule.right,
+        wrong=rule.wrong,
+        promise=rule.promise,
+        grain=rule.grain,
+        candidates=rule.candidates,
+    )
+
+
+def rule_of(record: RuleRecord, laws: Sequence[Law] | None, own: Guesser | None = None) -> Rule:
+    """A rule from its data; the laws are the mechanism's own."""
+    r, guesser = record, guesser_of(record.guesser, laws, own)
+    if _columns(guesser) not in (None, r.candidates):
+        raise InputError(f"the file has a guesser that is for {_columns(guesser)} inputs, not for {r.candidates}")
+    return Rule(guesser, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
+
+
+def _epoch_record(epoch: Epoch) -> EpochRecord:
+    tally = epoch.tally
+    return EpochRecord(
+        rule=rule_record(epoch.rule),
+        right=tally.right,
+        wrong=tally.wrong,
+        runs=tally.runs,
+        expected_right=tally.expected_right,
+        expected_wrong=tally.expected_wrong,
+        sides=tally.sides,
+        learnt_from=epoch.learnt_from,
+        length=epoch.length,
+        singly=epoch.singly,
+        rows=epoch.rows,
+        sizes=list(epoch.sizes),
+    )
+
+
+def game_of(record: GameRecord, laws: Sequence[Law] | None, own: Guesser | None = None) -> Game:
+    """A game from its data; the laws are the mechanism's own."""
+    epochs = []
+    for e in record.epochs:
+        rule = rule_of(e.rule, laws, own)
+        tally = Tally(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
+        epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
+    return Game(epochs, record.runs, record.lost)
+
+
+def guesser_data(guesser: Guesser) -> dict[str, Any]:
+    """A guesser as data."""
+    kind = type(guesser).__name__
+    match guesser:
+        case Statistic(name, width, sign, inputs):
+            return {"kind": kind, "name": name, "width": width, "sign": sign, "inputs": [x.tolist() for x in inputs]}
+        case Linear(weights, bias, missing):
+            return {"kind": kind, "weights": weights.tolist(), "bias": bias, "missing": missing.tolist()}
+        case Boosted(features, width, columns, edges, tables):
+            cuts = {str(j): e.tolist() for j, e in edges.items()}
+            written = {"columns": [list(c) for c in columns], "edges": cuts, "tables": [t.tolist() for t in tables]}
+            return {"kind": kind, "features": features, "width": width, **written}
+        case Counted(of, names, logs, inputs):
+            written = {"names": list(names), "logs": logs.tolist(), "inputs": [plain(x) for x in inputs]}
+            return {"kind": kind, "of": of, **written}
+        case Ngrams(logs):
+            rest = logs.min(axis=1)  # n-grams that were never seen
+            used = np.flatnonzero((logs != rest[:, None]).any(axis=0))
+            return {"kind": kind, "cells": used.tolist(), "logs": logs[:, used].tolist(), "rest": rest.tolist()}
+        case Nearest(inputs):
+            return {"kind": kind, "inputs": [x.tolist() for x in inputs]}
+        case Guarded(base, oddities):
+            return {"kind": kind, "base": guesser_data(base), "oddities": guesser_data(oddities)}
+    return {"kind": kind}
+
+
+def guesser_of(data: dict[str, Any], laws: Sequence[Law] | None, own: Guesser | None = None) -> Guesser:
+    """A guesser from its data. What does not fit together is an InputError."""
+    try:
+        return _guesser(data, laws, own)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
+        raise InputError(f"the file has a guesser that cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _guesser(data: dict[str, Any], laws: Sequence[Law] | None, own: Guesser | None) -> Guesser:
+    kind = data["kind"]
+    if kind == "Statistic":
+        return _statistic(data)
+    if kind == "Linear":
+        weights, missing = _array(data["weights"], 1), _array(data["missing"], 1)
+        _require(len(weights) > 0 and len(missing) in (0, len(weights)), "a weight for each coordinate")
+        return Linear(weights, float(data["bias"]), missing)
+    if kind == "Boosted":
+        return _boosted(data)
+    if kind == "Counted":
+        return _counted(data)
+    if kind == "Ngrams":
+        return _ngrams(data)
+    if kind == "Nearest":
+        rows = tuple(_array(x, 1) for x in data["inputs"])
+        _require(len(rows) >= 2 and len({len(x) for x in rows}) == 1, "inputs of one length")
+        return Nearest(rows)
+    if kind == "Guarded":
+        base, oddities = _guesser(data["base"], laws, own), _guesser(data["oddities"], laws, own)
+        _require(isinstance(oddities, Counted) and _columns(oddities) == 2, "oddities that are counted for two inputs")
+        _require(_columns(base) in (None, 2), "a guesser for two inputs")
+        return Guarded(base, oddities)  # type: ignore[arg-type]
+    if kind == "Likelihood" and laws is not None:
+        return Likelihood(tuple(laws))
+    if kind == "Own" and own is not None:
+        return own
+    needed = {"Likelihood": "a mechanism that knows its law", "Own": "the guesser that was used then"}
+    raise ValueError(f"{kind} needs {needed.get(kind, 'a newer version')}")
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"it needs {what}")
+
+
+def _array(data: Any, dimensions: int) -> Array:
+    array = np.array(data, dtype=float)
+    _require(array.ndim == dimensions, f"numbers in {dimensions} dimensions")
+    return array
+
+
+def _columns(guesser: Guesser) -> int | None:
+    """How many inputs a guesser tells apart; None where only its function knows."""
+    match guesser:
+        case Likelihood(laws):
+            return len(laws)
+        case Counted(_, _, logs) | Ngrams(logs):
+            return len(logs)
+        case Nearest(inputs):
+            return len(inputs)
+        case Statistic() | Linear() | Boosted() | Guarded():
+            return 2
+    return None
+
+
+def _statistic(data: dict[str, Any]) -> Statistic:
+    name, width = str(data["name"]), int(data["width"])
+    rows = tuple(_array(x, 1) for x in data["inputs"])
+    if name in (NEARER, NEARER_STEPS):
+        _require(width > 0 and [len(x) for x in rows] == [width, width], "two inputs of its width")
+    elif name not in _WHOLE:
+        _require(0 <= int(name.removeprefix("coordinate ")) < width, "a coordinate of its width")
+    _require(width > 0, "a width")
+    return Statistic(name, width, float(data["sign"]), rows)
+
+
+def _boosted(data: dict[str, Any]) -> Boosted:
+    features, width = str(data["features"]), int(data["width"])
+    _require(features in FEATURES and width > 0, f"features that are one of {', '.join(FEATURES)}")
+    edges = {int(j): _array(cuts, 1) for j, cuts in data["edges"].items()}
+    columns = tuple(tuple(int(j) for j in c) for c in data["columns"])
+    tables = tuple(_array(table, len(c)) for table, c in zip(data["tables"], columns, strict=True))
+    _require(all(0 <= j < feature_count(features, width) for j in edges), "edges of features that it has")
+    bins = {j: len(cuts) + 2 for j, cuts in edges.items()}
+    fits = (np.all(np.array(t.shape) >= [bins[j] for j in c]) for c, t in zip(columns, tables, strict=True))
+    _require(all(columns) and all(fits), "tables that have an entry for each bin")
+    return Boosted(features, width, columns, edges, tables)
+
+
+def _counted(data: dict[str, Any]) -> Counted:
+    of, names, logs = str(data["of"]), tuple(data["names"]), _array(data["logs"], 2)
+    _require(of in LABELS, f"to count one of {', '.join(LABELS)}")
+    if of == "value":
+        _require(all(type(name) is int and 0 <= name < 1 << 64 for name in names), "names that are 64-bit numbers")
+        _require(list(names) == sorted(names), "names in order")
+    else:
+        _require(all(isinstance(name, str) for name in names), "names that are texts")
+    _require(len(names) > 0 and logs.shape[0] >= 2 and logs.shape[1] == len(names), "a column for each name")
+    return Counted(of, names, logs, tuple(data["inputs"]))
+
+
+def _ngrams(data: dict[str, Any]) -> Ngrams:
+    rest, cells = _array(data["rest"], 1), np.array(data["cells"], dtype=int)
+    _require(2 <= len(rest) <= 1 << 12, "a row for each input")
+    full = np.repeat(rest[:, None], HASHED, axis=1)
+    full[:, cells] = np.array(data["logs"], dtype=float).reshape(len(rest), len(cells))
+    return Ngrams(full)

@@ -1,0 +1,246 @@
+"""An audit's tasks on other processes and machines. Mechanisms travel by what they are called, rules as data.
+
+A parcel holds some tasks of one epoch. Whoever gets it makes the mechanism anew from its text, import path, command or
+address, plays the tasks and sends their counts back. A worker that would run other code refuses, and workers that draw
+the same outputs are found out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+
+import numpy as np
+
+from dpassay.audit.checkpoint import RuleRecord, rule_of, rule_record
+from dpassay.audit.decision_rule import Aim
+from dpassay.audit.experiment import KEPT, Epoch, Table
+from dpassay.audit.inference import Tally
+from dpassay.audit.outputs import Outputs
+from dpassay.audit.remote import Endpoint, Program
+from dpassay.audit.sequential import Counts, Player, Task, here, play
+from dpassay.audit.targets import Adapted, Loaded, describe, draw, load_python
+from dpassay.compute.batching import Pace
+from dpassay.compute.executors import Crew
+from dpassay.errors import InputError, MechanismError
+from dpassay.pipeline.mechanism import Mechanism
+from dpassay.pipeline.parser import parse
+from dpassay.pipeline.pipeline import Pipeline
+
+MOST_TASKS = 1 << 14  # of a parcel
+PROBES = 32  # runs in each process that show whether two of them draw the same
+REPEATED = (
+    "two workers drew the same outputs: the mechanism makes its randomness from a fixed seed, so its runs are not "
+    "independent; let it use the rng that it is given, or seed it from the system"
+)
+# A worker plays one parcel at a time: a mechanism need not bear two calls at once.
+_PLAYING = threading.Lock()
+_FIRST: dict[Subject, str] = {}  # of this process: digests of what mechanisms gave first
+_SOURCES: dict[str, str] = {}  # and of modules' files when they were loaded
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism by what it is called."""
+
+    kind: str
+    name: str
+    extra: float = 0.0  # a pipeline's dimension, a program's time limit
+    source: str = ""  # SHA-256 of the file that a Python object's module is in
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Tasks of one epoch, with all that it takes to play them."""
+
+    subject: Subject
+    inputs: tuple[Any, ...]
+    aim: Aim
+    seed: int
+    number: int
+    device: str
+    rule: RuleRecord
+    singly: bool
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The counts of a parcel's tasks, how long they took, and what the mechanism said if it broke off behind them.
+
+    `first` is a digest of what a mechanism of one's own gave first in this process.
+    """
+
+    counts: tuple[Counts, ...]
+    seconds: float
+    worker: str
+    first: str = ""
+    broke: str = ""
+
+
+def sharing(crew: Crew) -> Player:
+    """A player that hands tasks to a crew. The first ones are played here: they are compared with the law."""
+
+    def player(
+        table: Table, epoch: Epoch, tasks: Iterator[Task], kept: list[list[Outputs]]
+    ) -> Iterator[tuple[Task, Counts | MechanismError]]:
+        known = table.laws() is not None
+        for task in tasks:
+            if not known or task.before >= 4 * KEPT:
+                yield from _handed_out(crew, table, epoch, chain([task], tasks))
+                return
+            yield from here(table, epoch, iter([task]), kept)
+
+    return player
+
+
+def _handed_out(
+    crew: Crew, table: Table, epoch: Epoch, tasks: Iterator[Task]
+) -> Iterator[tuple[Task, Counts | MechanismError]]:
+    pace = Pace(MOST_TASKS)
+    under_way: list[tuple[Task, ...]] = []
+
+    def parcels() -> Iterator[Parcel]:
+        while some := tuple(islice(tasks, pace.number)):
+            under_way.append(some)
+            yield packed(table, epoch, some)
+
+    drew: dict[str, str] = {}  # what was drawn first, and by whom
+    answers = crew.map(played, parcels())
+    with closing(answers):  # type: ignore[type-var]
+        for answer in answers:
+            sent = under_way.pop(0)
+            if answer.first and drew.setdefault(answer.first, answer.worker) != answer.worker:
+                raise MechanismError(REPEATED)
+            pace.took(len(sent), answer.seconds)
+            yield from zip(sent, answer.counts, strict=not answer.broke)
+            if answer.broke:
+                yield sent[len(answer.counts)], MechanismError(answer.broke)
+                return
+
+
+def packed(table: Table, epoch: Epoch, tasks: tuple[Task, ...]) -> Parcel:
+    """Tasks as they travel."""
+    return Parcel(
+        subject=named(table.mechanism),
+        inputs=table.inputs,
+        aim=table.aim,
+        seed=table.seed,
+        number=table.number,
+        device=table.device,
+        rule=rule_record(epoch.rule),
+        singly=epoch.singly,
+        tasks=tasks,
+    )
+
+
+def played(parcel: Parcel) -> Answer:
+    """Play a parcel's tasks: what a worker does."""
+    counts: list[Counts] = []
+    who = f"{gethostname()} {os.getpid()}"
+    with _PLAYING:
+        begun = time.perf_counter()
+        try:
+            mechanism = made(parcel.subject)
+        except InputError as error:
+            raise InputError(f"a worker on {gethostname()}, in {os.getcwd()}, says: {error}") from None
+        table = Table(mechanism, parcel.inputs, parcel.aim, parcel.seed, parcel.number, device=parcel.device)
+        if parcel.subject not in _FIRST:
+            _FIRST[parcel.subject] = "" if isinstance(mechanism, Pipeline) else digest(mechanism, table.inputs[0])
+        first = _FIRST[parcel.subject]
+        epoch = Epoch(rule_of(parcel.rule, table.laws()), Tally(), 0, 0, parcel.singly)
+        for task in parcel.tasks:
+            try:
+                counts.append(play(table, epoch, task, []))
+            except MechanismError as error:
+                return Answer(tuple(counts), time.perf_counter() - begun, who, first, str(error))
+    return Answer(tuple(counts), time.perf_counter() - begun, who, first)
+
+
+def digest(mechanism: Mechanism, x: Any) -> str:
+    """What some runs gave, as a digest; empty if they vary too little for two processes to differ surely.
+
+    Two workers with the same one have the same generator with the same seed, and their runs are not independent.
+
+    >>> import random
+    >>> digest(Adapted(lambda x: x, 1), 0), len(digest(Adapted(lambda x: random.random(), 1), 0))
+    ('', 64)
+    """
+    rng = np.random.default_rng()  # another one in each process: who uses it draws something else there
+    outputs = [repr(y) for y in draw(mechanism, x, PROBES, rng)]
+    return hashlib.sha256("\n".join(outputs).encode()).hexdigest() if len(set(outputs)) > PROBES // 4 else ""
+
+
+def named(mechanism: Mechanism) -> Subject:
+    """What a mechanism is called, so that another process can make it anew.
+
+    >>> named(parse("laplace(2)", dim=3))
+    Subject(kind='pipeline', name='laplace(2)', extra=3.0, source='')
+    >>> named(Adapted(lambda x: x, 1))
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: an object of this process cannot travel to workers: ...<lambda>; ...
+    """
+    match mechanism:
+        case Pipeline() if mechanism.told_by_its_text:
+            return Subject("pipeline", str(mechanism), float(mechanism.dim))
+        case Loaded(path):
+            return Subject("python", path, source=_source(path))
+        case Program():
+            return Subject("command", mechanism.command, mechanism.time_limit)
+        case Endpoint():
+            return Subject("url", mechanism.url, mechanism.time_limit)
+        case Adapted(function) if _found_by_name(function):
+            path = f"{function.__module__}:{function.__qualname__}"
+            return Subject("python", path, source=_source(path))
+    known = describe(mechanism)
+    raise InputError(
+        f"an object of this process cannot travel to workers: {known.get('type', known.get('pipeline', 'this one'))}; "
+        "they can run a pipeline, a function of a module, package.module:name, a program or an endpoint"
+    )
+
+
+def _found_by_name(function: Any) -> bool:
+    """Whether its name leads to this very function: not if it is of a script, is bound to an object, or is wrapped."""
+    module = getattr(function, "__module__", None)
+    found: Any = sys.modules.get(module or "")
+    for part in getattr(function, "__qualname__", "<").split("."):
+        found = getattr(found, part, None)
+    return module != "__main__" and found is function
+
+
+def _source(path: str) -> str:
+    """SHA-256 of the file of a module as it was when it was first asked for; empty where it has none."""
+    name = path.partition(":")[0]
+    if name not in _SOURCES:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        _SOURCES[name] = hashlib.sha256(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else ""
+    return _SOURCES[name]
+
+
+@lru_cache(maxsize=4)
+def made(subject: Subject) -> Mechanism:
+    """The mechanism of that name."""
+    if subject.kind == "pipeline":
+        return parse(subject.name, int(subject.extra), {})
+    if subject.kind == "python":
+        found = load_python(subject.name)
+        if _source(subject.name) != subject.source:
+            raise InputError(
+                f"there is another version of {subject.name.partition(':')[0]} here: install the same file, and start "
+                "the workers anew"
+            )
+        return found
+    make = {"command": Program, "url": Endpoint}[subject.kind]
+    return make(subject.name, subject.extra)

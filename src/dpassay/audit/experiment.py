@@ -1,0 +1,299 @@
+"""The guessing game: a coin picks the input, the mechanism runs, a rule fixed before names the input or abstains.
+
+Here is what a game is, how its rules are learnt, and what its counts say; `playing` plays it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dpassay.audit.attacks import Guesser
+from dpassay.audit.decision_rule import Aim, Rule, best_of_many, learn
+from dpassay.audit.fitting import Bits, learnt
+from dpassay.audit.inference import Tally, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
+from dpassay.audit.outputs import Outputs, join, part, read
+from dpassay.audit.targets import draw, one_at_a_time
+from dpassay.errors import InputError, MechanismError
+from dpassay.pipeline.distributions import Law
+from dpassay.pipeline.mechanism import Failure, HasLaw, Mechanism, Redrawn
+
+LEARN, PLAY, COMPARE = range(3)  # what a random stream is for
+FIRST_EPOCH = 256  # runs that the first rule is learnt from
+GROWTH = 4
+PLAYED = 3  # an epoch plays so many times the runs it was learnt from
+CELLS = 1 << 20  # numbers that are held at a time
+MOST_ROWS = 1 << 16
+KEPT = 1000  # outputs of each input that are kept to compare the sampler with its law
+TRUST, TRUST_IN_LAW = 0.5, 1.0
+LAW_DRAWS = 60_000
+LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
+UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
+FEWEST_RUNS = 40  # nothing can be learnt from fewer
+MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
+SURE_FROM = 10_000  # runs of a lesson that may be the only one
+LESSONS = 1_000  # places for lessons, before those that begin after one broke off
+
+
+def stream(seed: int, *place: int) -> np.random.Generator:
+    """The random numbers of one task: a counter-based generator, keyed by the seed and the task's place.
+
+    >>> int(stream(1, PLAY, 0).integers(100)) == int(stream(1, PLAY, 0).integers(100))
+    True
+    """
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=place)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a game is played: the mechanism, the inputs to tell apart, what is claimed, and who may guess."""
+
+    mechanism: Mechanism
+    inputs: tuple[Any, ...]
+    aim: Aim
+    seed: int
+    number: int = 0  # games on the same seed are told apart by it
+    own: Guesser | None = None
+    bits: Bits = "no"
+    device: str = "cpu"  # where kernels make their numbers
+
+    def laws(self) -> list[Law] | None:
+        """The exact laws of all inputs, where the mechanism knows them."""
+        if not isinstance(self.mechanism, HasLaw):
+            return None
+        try:
+            return [self.mechanism.law(x) for x in self.inputs]
+        except (InputError, NotImplementedError):
+            return None
+
+    def stream(self, *place: int) -> np.random.Generator:
+        """The random numbers of one task of this game."""
+        return stream(self.seed, self.number, *place)
+
+    def alike(self, place: int) -> list[np.random.Generator]:
+        """The same random numbers for each input, to learn from: see `drawn`."""
+        return [self.stream(LEARN, place) for _ in self.inputs]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A rule and what it has won."""
+
+    rule: Rule
+    tally: Tally
+    learnt_from: int
+    length: int
+    singly: bool = False  # runs are made one at a time, in the order of the coins
+    sizes: tuple[tuple[int, int], ...] = ()  # of its tasks in order, and how often each; 0 for one that broke off
+    rows: int = 64  # the most that a task may hold
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks it has had."""
+        return sum(times for _, times in self.sizes)
+
+    @property
+    def finished(self) -> int:
+        """The runs of its tasks that did not break off."""
+        return sum(size * times for size, times in self.sizes)
+
+    def after(self, size: int) -> Epoch:
+        """The same after one more task of this size."""
+        *before, last = self.sizes or ((size, 0),)
+        added = ((size, last[1] + 1),) if last[0] == size else (last, (size, 1))
+        return replace(self, sizes=(*before, *added))
+
+
+@dataclass
+class Game:
+    """The state of a game: its epochs, how many runs it has taken, and some outputs to compare with the law."""
+
+    epochs: list[Epoch] = field(default_factory=list)
+    runs: int = 0
+    lost: int = 0  # lessons that broke off: the next one has other random numbers
+    wasted: bool = False  # nothing could be learnt
+    kept: list[list[Outputs]] = field(default_factory=list)
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """The counts of all epochs."""
+        return [epoch.tally for epoch in self.epochs]
+
+    @property
+    def rule(self) -> Rule | None:
+        """The latest rule."""
+        return self.epochs[-1].rule if self.epochs else None
+
+    def best(self, aim: Aim) -> Epoch:
+        """The epoch that says most against the claim."""
+        return max(self.epochs, key=lambda e: e.tally.log_evidence(aim.epsilon, aim.delta, aim.candidates))
+
+    def totals(self) -> tuple[int, int, int]:
+        """Right and wrong guesses, and runs played."""
+        return (
+            sum(t.right for t in self.tallies),
+            sum(t.wrong for t in self.tallies),
+            sum(t.runs for t in self.tallies),
+        )
+
+
+def drawn(
+    mechanism: Mechanism, inputs: Sequence[Any], runs: int, rngs: Sequence[np.random.Generator], cells: int
+) -> tuple[list[Outputs], bool]:
+    """Equally many outputs of each input, `runs` in all if they fit into so many cells, and whether a batch failed.
+
+    Each input has a generator. Where these are alike, outputs differ by their inputs and little else, so that far
+    fewer of them show by how much. That is for learning only: the game is played on independent runs.
+    """
+    each = max(1, runs // len(inputs))
+    batches = [[draw(mechanism, x, min(each, 64), rng)] for x, rng in zip(inputs, rngs, strict=True)]
+    first = [read(batch[0]) for batch in batches]
+    step = min(map(rows_at_a_time, first))
+    each = min(each, max(64, cells // sum(max(1, outputs.width or UNKNOWN_WIDTH) for outputs in first)))
+    for x, rng, batch in zip(inputs, rngs, batches, strict=True):
+        for start in range(len(batch[0]), each, step):
+            batch.append(draw(mechanism, x, min(step, each - start), rng))
+    failed = any(isinstance(part, Redrawn) for batch in batches for part in batch)
+    seen = []
+    for batch in batches:
+        seen.append(join([read(part) for part in batch]))
+        batch.clear()  # what has been joined need not be held twice
+    return seen, failed
+
+
+def labelled(
+    table: Table, runs: int, rngs: Sequence[np.random.Generator], cells: int = LEARNT_CELLS
+) -> tuple[list[Outputs], bool]:
+    """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
+    seen, failed = drawn(table.mechanism, table.inputs, runs, rngs, cells)
+    check_alive(seen)
+    return seen, failed
+
+
+def check_alive(seen: Sequence[Outputs]) -> None:
+    """A mechanism that fails in every run, for every input, has said nothing."""
+    items = [item for outputs in seen for item in outputs.items]
+    if all(outputs.numbers is None for outputs in seen) and all(isinstance(item, Failure) for item in items):
+        first = items[0]
+        raise MechanismError(f"the mechanism failed in every run, for every input: {first.kind}: {first.said}"[:500])
+
+
+def rows_at_a_time(outputs: Outputs) -> int:
+    """How many outputs may be held at once."""
+    return int(min(MOST_ROWS, max(64, CELLS // max(1, outputs.width or UNKNOWN_WIDTH))))
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What was learnt: a rule (if any), how many runs it cost, and whether runs must be made one at a time."""
+
+    rule: Rule | None
+    cost: int
+    singly: bool = False
+    rows: int = 64
+
+
+def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Lesson:
+    """Learn a rule for this table. Where the law is known it costs no runs."""
+    laws = table.laws() if table.own is None else None
+    rngs = table.alike(place)
+    if laws is not None:
+        each = max(200, min(LAW_DRAWS, 256 * runs) // len(laws))
+        drawn = [read(law.sample(each, rng)) for law, rng in zip(laws, rngs, strict=True)]
+        rule, rows = learn(drawn, drawn, table.inputs, table.aim, laws), min(map(rows_at_a_time, drawn))
+        return Lesson(rule, 0, one_at_a_time(table.mechanism), rows)
+    seen, failed = labelled(table, runs, rngs)
+    cut = max(1, int(fitted * len(seen[0])))
+    fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
+    rule = learn(fit, calibrate, table.inputs, table.aim, None, table.own, table.bits)
+    singly = failed or one_at_a_time(table.mechanism)
+    return Lesson(rule, sum(len(o) for o in seen), singly, min(map(rows_at_a_time, seen)))
+
+
+def learn_well(table: Table, budget: int, lost: int = 0) -> Lesson:
+    """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth."""
+    if budget < FEWEST_RUNS:
+        return Lesson(None, 0)
+    if table.own is not None or table.laws() is not None:
+        return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), LESSONS * lost)
+    first = learn_rule(table, max(2, budget // 80), LESSONS * lost)
+    if first.rule is not None and first.rule.sure and first.cost >= SURE_FROM:
+        return first
+    seen, failed = labelled(table, budget // 16, table.alike(LESSONS * lost + 1))
+    cost, failed = first.cost + sum(map(len, seen)), failed or first.singly
+
+    def calibration() -> Iterator[list[Outputs]]:
+        nonlocal cost, failed
+        rngs, size = table.alike(LESSONS * lost + 2), max(2, budget // 40)
+        left = min(max(2, budget // 10), MOST_CALIBRATED)
+        while left > 0:
+            batch, also = labelled(table, min(left, size), rngs, LEARNT_CELLS // 4)
+            number = sum(map(len, batch))
+            cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
+            yield batch
+
+    rule = best_of_many(learnt(seen, table.inputs, table.bits), calibration(), table.aim)
+    return Lesson(rule or first.rule, cost, failed, first.rows)
+
+
+def bound(game: Game, aim: Aim, alpha: float, exact: bool) -> float:
+    """The lower bound on ε that a game has earned."""
+    if not game.epochs:
+        return 0.0
+    if exact and not (aim.delta and aim.candidates == 2):
+        right, wrong = _as_if_finished(game)
+        return accuracy_bound(right, wrong, alpha, aim.candidates, aim.delta)
+    return anytime_bound(game.tallies, alpha, aim.delta, aim.candidates)
+
+
+def _as_if_finished(game: Game) -> tuple[int, int]:
+    """Right and wrong guesses of a fixed number of runs; the runs not yet made count as wrong.
+
+    So a look before the end is never better than the one at the end.
+    """
+    right, wrong, runs = game.totals()
+    return right, wrong + max(0, sum(epoch.length for epoch in game.epochs) - runs)
+
+
+def rejected(game: Game, aim: Aim, alpha: float, exact: bool) -> bool:
+    """Whether the game refutes the claim at this error probability."""
+    if not game.epochs:
+        return False
+    if exact and not (aim.delta and aim.candidates == 2):
+        right, wrong = _as_if_finished(game)
+        return p_value(right, wrong, aim.epsilon, aim.candidates, aim.delta) <= alpha
+    return log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= evidence_needed(alpha)
+
+
+def against_law(kept: Sequence[Outputs], law: Law, rng: np.random.Generator) -> float:
+    """p-value of the guess that outputs were not drawn from their declared law.
+
+    The same game at ε = 0: the one input is the mechanism, the other its law. A rule learnt on half of the outputs is
+    tested on the other half.
+    """
+    seen = join(list(kept))
+    half = len(seen) // 2
+    if half < 8:
+        return 1.0
+    learning, testing = part(seen, 0, half), part(seen, half)
+    drawn = read(law.sample(8 * half, rng))
+    third = len(drawn) // 2
+    rule = learn([learning, part(drawn, 0, third)], [learning, part(drawn, third)], ((), ()), Aim(0.0))
+    if rule is None:
+        return 1.0
+    from_law = read(law.sample(len(testing), rng))
+    coins = rng.random(len(testing)) < 0.5
+    right = wrong = 0
+    for side, outputs in ((0, _chosen(testing, coins)), (1, _chosen(from_law, ~coins))):
+        hits, misses = rule.count(outputs, side)
+        right, wrong = right + hits, wrong + misses
+    return p_value(right, wrong, 0.0)
+
+
+def _chosen(outputs: Outputs, chosen: Any) -> Outputs:
+    if outputs.numbers is not None:
+        return Outputs(outputs.numbers[chosen])
+    return Outputs(None, [item for item, take in zip(outputs.items, chosen, strict=True) if take])

@@ -1,0 +1,171 @@
+"""What guessers look at: numbers, names and n-grams of each output, which depend on that output alone."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.audit.outputs import LONGEST, Array, Outputs, read
+
+MOST_COPIED = 8  # inputs whose copies are looked for
+FLOAT_BITS, BIT_VIEWS = "float bits", 4
+MANY, FEW = 1 << 14, 64  # values in one call, and edges, from and up to which edges are counted
+HASHED = 1 << 15  # n-grams are counted in so many cells
+
+
+def ngrams(text: str) -> NDArray[np.int64]:
+    """The cells of a text's words, pairs of words and character trigrams, each once.
+
+    >>> len(ngrams("to be"))  # to, be, to be, and "to ", "o b", " be"
+    6
+    """
+    text = text[: 8 * LONGEST]
+    words = text.lower().split()
+    found = {*words, *(f"{a} {b}" for a, b in pairwise(words))}
+    found |= {f"\0{text[i : i + 3]}" for i in range(min(len(text) - 2, LONGEST))}
+    cells = {zlib.crc32(gram.encode("utf-8", "surrogatepass")) % HASHED for gram in found}
+    return np.array(sorted(cells), dtype=np.int64)
+
+
+def binned(values: Array, edges: Array) -> NDArray[Any]:
+    """The bin of each value; NaN has a bin of its own, the last.
+
+    >>> binned(np.array([-1.0, 0.0, 0.5, np.nan]), np.array([0.0, 1.0])).tolist()
+    [0, 1, 1, 3]
+    """
+    if len(values) < MANY or len(edges) > FEW:
+        bins = np.searchsorted(edges, values, side="right")
+    else:  # counting the edges below gives the same, twice as fast as searching
+        bins = np.zeros(len(values), dtype=np.uint8)
+        for start in range(0, len(values), MANY):
+            some, into = np.ascontiguousarray(values[start : start + MANY]), bins[start : start + MANY]
+            for edge in edges:
+                into += some >= edge
+    bins[np.isnan(values)] = len(edges) + 1
+    return bins
+
+
+# Features for boosting: from outputs to a function that gives one column at a time.
+
+
+def _coordinates(outputs: Outputs, width: int) -> Callable[[int], Array]:
+    rows = outputs.matrix(width)
+
+    def column(j: int) -> Array:
+        if j < width:
+            return rows[:, j]
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(rows[:, j - width + 1] - rows[:, j - width])
+
+    return column
+
+
+def _endings(outputs: Outputs, width: int) -> Callable[[int], Array]:
+    """Of outputs that stop early: how many coordinates are numbers, and the last that is one."""
+    rows = outputs.matrix(width)
+    known = ~np.isnan(rows)
+    last = width - 1 - known[:, ::-1].argmax(axis=1)
+    return lambda j: known.sum(axis=1).astype(float) if j == 0 else rows[np.arange(len(rows)), last]
+
+
+def _float_bits(outputs: Outputs, width: int) -> Callable[[int], Array]:
+    """Of each coordinate the zeros it ends in, its exponent, where its last one stands, and its last three bits."""
+    rows = outputs.matrix(width)
+
+    def column(j: int) -> Array:
+        bits = np.ascontiguousarray(rows[:, j // BIT_VIEWS]).view(np.uint64)
+        exponent = (bits >> np.uint64(52) & np.uint64(0x7FF)).astype(float)
+        lowest = np.maximum(bits & (~bits + np.uint64(1)), np.uint64(1))
+        zeros = np.minimum(np.log2(lowest.astype(float)), 52.0)  # behind the last one of the mantissa
+        # What a sum's rounding leaves is where the last one stands, whatever the exponent: exponent and zeros together.
+        views = (zeros, exponent, exponent + zeros, (bits & np.uint64(7)).astype(float))
+        return np.asarray(views[j % BIT_VIEWS])
+
+    return column
+
+
+def _lengths(outputs: Outputs, width: int) -> Callable[[int], Array]:
+    """Characters or entries, and words."""
+    return lambda j: outputs.lengths() if j == 0 else np.array([float(len(t.split())) for t in outputs.texts()])
+
+
+FEATURES: dict[str, Callable[[Outputs, int], Callable[[int], Array]]] = {
+    "coordinates": _coordinates,
+    "where the output ends": _endings,
+    FLOAT_BITS: _float_bits,
+    "lengths": _lengths,
+}
+
+
+def feature_count(kind: str, width: int) -> int:
+    """How many columns a kind of features has."""
+    return {"coordinates": 2 * width - 1, FLOAT_BITS: BIT_VIEWS * width}.get(kind, 2)
+
+
+# Categories: from outputs to one name each.
+
+
+def _oddities(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """What is strange about each output: its type, NaN, infinities, and exact copies of an input or its coordinates.
+
+    A code for each output, and what the codes mean.
+    """
+    if outputs.numbers is not None:
+        flags = _flags(outputs.numbers, inputs)
+        kind = outputs.kind
+        return flags, {int(flag): kind + _flag_words(int(flag)) for flag in np.unique(flags)}
+    names = []
+    for item in outputs.items:
+        alone = read([item])
+        if alone.numbers is not None:
+            names.append(alone.kind + _flag_words(int(_flags(alone.numbers, inputs)[0])))
+        else:
+            copies = [i for i, x in enumerate(inputs) if isinstance(x, str) and x == item]
+            names.append(alone.kind + "".join(f", copies input {i}" for i in copies))
+    known = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    return np.array([known[name] for name in names], dtype=np.int64), {code: name for name, code in known.items()}
+
+
+def _flags(rows: Array, inputs: tuple[Any, ...]) -> NDArray[np.int64]:
+    """1 for NaN, 2 for infinity, 4 << i for a coordinate that is input i's and no other input's."""
+    flags = np.zeros(len(rows), dtype=np.int64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        if not np.isfinite(rows.sum(axis=1)).all():
+            flags += np.isnan(rows).any(axis=1) + 2 * np.isinf(rows).any(axis=1)
+    vectors = [as_row(x) for x in inputs[:MOST_COPIED]]
+    if any(v is None or len(v) != rows.shape[1] for v in vectors):
+        return flags
+    for i, vector in enumerate(vectors):
+        telling = np.all([v != vector for j, v in enumerate(vectors) if j != i], axis=0)
+        if telling.all():
+            flags += (4 << i) * (rows == vector).any(axis=1)
+        elif telling.any():
+            flags += (4 << i) * (rows[:, telling] == vector[telling]).any(axis=1)  # type: ignore[index]
+    return flags
+
+
+def _flag_words(flag: int) -> str:
+    words = [word for bit, word in ((1, "NaN"), (2, "infinite")) if flag & bit]
+    words += [f"copies input {i}" for i in range(8) if flag & (4 << i)]
+    return "".join(f", {word}" for word in words)
+
+
+def as_row(x: Any) -> Array | None:
+    """An input as a vector, if it is one."""
+    numbers = read([x]).numbers
+    return None if numbers is None else numbers[0]
+
+
+def _values(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.uint64], None]:
+    return outputs.keys(), None
+
+
+LABELS: dict[str, Callable[[Outputs, tuple[Any, ...]], tuple[NDArray[Any], dict[int, str] | None]]] = {
+    "value": _values,
+    "oddities": _oddities,
+}

@@ -1,0 +1,192 @@
+"""Which of many pairs to audit: the one whose outputs promise most.
+
+Every input runs once for all pairs that it is in. Of very many pairs the ones whose outputs look alike are put aside
+by comparing frequencies; the others are learnt, and the best third goes on with more runs. These runs
+are never used to test a claim, so whatever is chosen here, the verdict is right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.audit.decision_rule import FAR_SPREADS, Aim, learn
+from dpassay.audit.experiment import (
+    FIRST_EPOCH,
+    LEARN,
+    LEARNT_CELLS,
+    UNKNOWN_WIDTH,
+    Table,
+    check_alive,
+    drawn,
+    learn_rule,
+    stream,
+)
+from dpassay.audit.features import ngrams
+from dpassay.audit.outputs import Array, Outputs, join, part
+from dpassay.core.json import plain
+from dpassay.errors import InputError
+
+SEARCH = 1  # games of the search have this number and those after it
+SCREENED = 12  # pairs that are learnt; of more only those whose frequencies differ most
+MOST_WITH_LAWS = 256
+NEARLY = 0.1
+FEWEST_EACH = 16  # runs of an input
+BINS, COLUMNS, HASHED = 16, 64, 512  # what frequencies are compared in
+
+Inputs = tuple[Any, ...]
+
+
+def search(
+    table: Callable[[Inputs, int, Aim], Table], offered: Sequence[Inputs], aim: Aim, budget: int, fixed: bool
+) -> Iterator[tuple[int, Inputs | None]]:
+    """After every step how many runs it took, and the pair, once it is found."""
+    # With many runs to come, what a pair may come to shows far out, where there are few yet; else by what was counted.
+    aim = replace(aim, spreads=FAR_SPREADS if fixed else 0.0)
+    first = table(offered[0], SEARCH, aim)
+    lawful = first.own is None and first.laws() is not None
+    pool = _Pool(first, offered, budget)
+    alive = pool.distinct()
+    alive = [alive[i] for i in _thinned(len(alive), MOST_WITH_LAWS if lawful else budget // (2 * FEWEST_EACH))]
+    if len(alive) == 1:
+        yield 0, offered[alive[0]]
+        return
+    screening = not lawful and len(alive) > SCREENED
+    stages = max(1, math.ceil(math.log(min(len(alive), SCREENED) if screening else len(alive), 3) - 0.5))
+    quota = budget // (stages + screening)
+    if screening:
+        yield pool.fill(alive, quota, FIRST_EPOCH * 2 if not fixed else budget, 0), None
+        alive = _screened(pool, alive)
+    for stage in range(stages):
+        if not lawful:
+            yield pool.fill(alive, quota, FIRST_EPOCH * 2 * 3**stage if not fixed else budget, 1 + stage), None
+        promises = []
+        for k in alive:
+            at = table(offered[k], SEARCH + k, aim)
+            if lawful:
+                rules = [learn_rule(at, max(32, quota // len(alive)), stage).rule]
+            else:
+                halves = list(zip(*(pool.halves(i) for i in pool.places[k]), strict=True))
+                ways = (halves, halves[::-1]) if stage == stages - 1 else (halves,)
+                rules = [learn(fit, calibrate, at.inputs, aim, None, at.own, at.bits) for fit, calibrate in ways]
+            promises.append(sum(-1e300 if rule is None else rule.promise for rule in rules) / len(rules))
+            yield 0, None
+        best = max(promises)
+        if stage == stages - 1:  # of pairs that promise nearly the same the first is the simplest
+            chosen = next(k for k, p in zip(alive, promises, strict=True) if p >= best - NEARLY * abs(best))
+            yield 0, offered[chosen]
+            return
+        order = np.argsort(-np.array(promises), kind="stable")[: math.ceil(len(alive) / 3)]
+        alive = sorted(alive[i] for i in order)
+
+
+def _thinned(number: int, most: int) -> list[int]:
+    return [int(k) for k in np.unique(np.linspace(0, number - 1, max(1, min(number, most))).astype(int))]
+
+
+class _Pool:
+    """The outputs of each input so far."""
+
+    def __init__(self, table: Table, offered: Sequence[Inputs], budget: int) -> None:
+        self.left = budget  # runs that may still be made
+        names: dict[Any, int] = {}
+        self.table = table
+        self.places = [[names.setdefault(_name(x), len(names)) for x in pair] for pair in offered]
+        self.inputs = {
+            i: x for pair, where in zip(offered, self.places, strict=True) for x, i in zip(pair, where, strict=True)
+        }
+        self.outputs: dict[int, Outputs] = {}
+
+    def distinct(self) -> list[int]:
+        """Pairs in order, without those that came before the other way round."""
+        first = {frozenset(where): k for k, where in reversed(list(enumerate(self.places)))}
+        return sorted(first.values())
+
+    def fill(self, alive: Sequence[int], runs: int, most: int, stage: int) -> int:
+        """Run all inputs of these pairs, forget the others; how many runs it took."""
+        needed = sorted({i for k in alive for i in self.places[k]})
+        self.outputs = {i: outputs for i, outputs in self.outputs.items() if i in needed}
+        room = max(1, LEARNT_CELLS // len(needed))
+        cost, share = 0, self.left // len(needed)
+        for i in needed:
+            rng = stream(self.table.seed, SEARCH, LEARN, stage)  # alike for all inputs
+            old = self.outputs.get(i)
+            left = room if old is None else room - len(old) * max(1, old.width or UNKNOWN_WIDTH)
+            each = min(max(FEWEST_EACH, min(runs // len(needed), most)), share)
+            if each < 1 or (old is not None and left <= 0):
+                continue
+            (new,), _ = drawn(self.table.mechanism, (self.inputs[i],), each, [rng], left)
+            cost += len(new)
+            self.outputs[i] = new if old is None else join([old, new])
+        check_alive(list(self.outputs.values()))
+        self.left -= cost
+        return cost
+
+    def halves(self, i: int) -> tuple[Outputs, Outputs]:
+        """Outputs to fit and outputs to calibrate on."""
+        outputs = self.outputs[i]
+        return part(outputs, 0, len(outputs) // 2), part(outputs, len(outputs) // 2)
+
+
+def _name(x: Any) -> Any:
+    """The same for inputs that are the same."""
+    if isinstance(x, np.ndarray) and x.dtype != object:
+        return x.dtype.str, x.shape, x.tobytes()
+    try:
+        return json.dumps(plain(x))
+    except (InputError, ValueError):
+        return id(x)
+
+
+def _screened(pool: _Pool, alive: Sequence[int]) -> list[int]:
+    """The pairs whose frequencies differ most: half of them in all cells together, half in a single one."""
+    rows, runs = _frequencies(pool.outputs)
+    first, second = (np.array([pool.places[k][side] for k in alive]) for side in (0, 1))
+    together, single = np.zeros(len(alive)), np.zeros(len(alive))
+    for start in range(0, len(alive), 1024):
+        i, j = first[start : start + 1024], second[start : start + 1024]
+        sizes = 1 / runs[i] + 1 / runs[j]
+        gap = (rows[i] - rows[j]) ** 2 / ((rows[i] + rows[j]) / 2 + 0.5 * sizes[:, None]) / sizes[:, None]
+        together[start : start + 1024], single[start : start + 1024] = gap.sum(axis=1), gap.max(axis=1)
+    chosen: dict[int, None] = {}
+    for i, j in zip(
+        np.argsort(-together, kind="stable").tolist(), np.argsort(-single, kind="stable").tolist(), strict=True
+    ):
+        chosen.update({alive[i]: None, alive[j]: None})
+        if len(chosen) >= SCREENED:
+            break
+    return sorted(list(chosen)[:SCREENED])
+
+
+def _frequencies(pool: dict[int, Outputs]) -> tuple[Array, NDArray[Any]]:
+    """For each input how often an output falls into each of many cells: bins of numbers, hashed outputs, n-grams."""
+    everything = list(pool.values())
+    widths = {outputs.width for outputs in everything}
+    width = min(COLUMNS, next(iter(widths)) or 0) if len(widths) == 1 else 0
+    edges = []
+    for column in range(width):
+        some = np.concatenate([outputs.matrix(outputs.width or 1)[:200, column] for outputs in everything])
+        finite = some[np.isfinite(some)]
+        edges.append(
+            np.unique(np.quantile(finite, np.arange(1, BINS) / BINS, method="nearest")) if len(finite) else finite
+        )
+    table, runs = np.zeros((max(pool) + 1, width * (BINS + 1) + 2 * HASHED)), np.ones(max(pool) + 1)
+    for i, outputs in pool.items():
+        row = table[i]
+        for column, cuts in enumerate(edges):
+            values = outputs.matrix(outputs.width or 1)[:, column]
+            where = np.where(np.isnan(values), BINS, np.searchsorted(cuts, values, side="right"))
+            row[column * (BINS + 1) :][: BINS + 1] = np.bincount(where, minlength=BINS + 1)
+        row[width * (BINS + 1) :][:HASHED] = np.bincount(
+            (outputs.keys() >> np.uint64(40)).astype(np.int64) % HASHED, minlength=HASHED
+        )
+        for text in outputs.texts() if outputs.numbers is None else ():
+            row[-HASHED:][np.unique(ngrams(text) % HASHED)] += 1
+        runs[i] = max(1, len(outputs))
+    return table / runs[:, None], runs

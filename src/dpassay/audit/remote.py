@@ -1,0 +1,439 @@
+"""Mechanisms that run elsewhere: programs and HTTP endpoints, which answer JSON with JSON.
+
+One that hangs, dies or answers rubbish is a MechanismError. The protocol is in docs/subjects.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from dpassay.errors import InputError, MechanismError
+from dpassay.pipeline.mechanism import Failure, Redrawn, check_number
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+    from urllib.request import OpenerDirector
+
+MOST_AT_ONCE = 1000  # outputs in one request
+LONGEST_REPLY = 64 * 2**20  # bytes
+LONGEST_TIME = 86_400.0  # seconds
+PATIENCE = 0.5  # seconds for a program to end after it was told to
+
+
+def _plain(x: Any) -> Any:
+    """The input in JSON's terms."""
+    if x is None or isinstance(x, str | bool | int | float):
+        return x
+    if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biufUO":
+        plain = x.astype(float).tolist() if x.dtype.kind == "f" else x.tolist()  # JSON knows doubles only
+        return _plain(plain) if x.dtype.kind == "O" else plain
+    if isinstance(x, list | tuple):
+        return [_plain(y) for y in x]
+    if isinstance(x, dict) and all(isinstance(key, str) for key in x):
+        return {key: _plain(y) for key, y in x.items()}
+    raise InputError(
+        f"an input of type {type(x).__name__} cannot be written as JSON; "
+        "a program or an endpoint takes text, numbers, lists, arrays and dicts with text as keys"
+    )
+
+
+def _as_json(x: Any) -> str:
+    try:
+        return json.dumps(_plain(x))
+    except RecursionError:
+        raise InputError("the input is nested too deeply to be written as JSON, or contains itself") from None
+
+
+def _value(y: Any, depth: int = 3) -> Any:
+    """One output: a list of numbers, or of bools, becomes an array; everything else stays what JSON says it is."""
+    if type(y) is not list or not y or not depth:
+        return y
+    kinds = set(map(type, y))
+    if kinds == {list}:
+        rows = [_value(row, depth - 1) for row in y]
+        return np.stack(rows) if _stackable(rows) else y
+    if not (kinds <= {int, float} or kinds == {bool}):
+        return y
+    try:
+        array = np.array(y)
+    except OverflowError:
+        return y
+    return array if array.dtype.kind in "bif" else y
+
+
+def _stackable(values: list[Any]) -> bool:
+    shapes = {(v.dtype, v.shape) if isinstance(v, np.ndarray) else None for v in values}
+    return len(shapes) == 1 and None not in shapes
+
+
+def _batch(values: list[Any]) -> Any:
+    """Outputs of one type and shape as an array, others as the list that they are."""
+    if _stackable(values):
+        return np.stack(values)
+    return _value(values) if len(set(map(type, values))) == 1 and not isinstance(values[0], list) else values
+
+
+def _short(said: bytes | bytearray) -> str:
+    text = said[:1000].decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 200 else text[:200] + "…")
+
+
+@dataclass(slots=True, eq=False)
+class _Remote:
+    """What speaks the protocol, over whatever line."""
+
+    replays: ClassVar[bool] = True  # if it makes its randomness from the seed, as it is asked to
+    _most: int = field(default=0, init=False, repr=False)  # how many outputs to ask for at once; 0: not known yet
+
+    @property
+    def singly(self) -> bool:
+        """Whether it answers for one output at a time, as far as it has been asked."""
+        return self._most == 1
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
+        """Draw n outputs."""
+        text = _as_json(x)
+        if not self._most:
+            # This answer is thrown away, so that the outputs of each call depend on its rng alone.
+            reply = self._reply(text, 1, 0)
+            self._most = MOST_AT_ONCE if "outputs" in reply else 1 if "output" in reply else 0
+        outputs: list[Any] = []
+        redrawn = False
+        while len(outputs) < n:
+            size = min(n - len(outputs), max(self._most, 1))
+            given = self._outputs(text, size, rng)
+            if isinstance(given, Failure) and size > 1:
+                redrawn = True
+                singles = [self._outputs(text, 1, rng) for _ in range(size)]
+            else:
+                singles = [given]
+            for one in singles:
+                outputs += [one] if isinstance(one, Failure) else one
+        return Redrawn(outputs) if redrawn else _batch(outputs)
+
+    def _outputs(self, text: str, n: int, rng: np.random.Generator) -> list[Any] | Failure:
+        reply = self._reply(text, n, int(rng.integers(2**53)))
+        if "error" in reply:
+            kind = re.match(r"([A-Za-z_][\w.]*)(?::\s*|$)", reply["error"])
+            said = reply["error"][kind.end() :] if kind else reply["error"]
+            return Failure(kind[1][:80] if kind else "Error", said[:200])
+        outputs = reply["outputs"] if "outputs" in reply else [reply["output"]]
+        check_number(len(outputs), n, f'{self} must answer {{"outputs": [...]}} with as many as "n" says')
+        return [_value(y) for y in outputs]
+
+    def _reply(self, text: str, n: int, seed: int) -> dict[str, Any]:
+        try:
+            return self._read(self._ask(f'{{"input": {text}, "n": {n}, "seed": {seed}}}\n'.encode("ascii"), n))
+        except BaseException:
+            self.close()  # a line that was broken off cannot be used any more
+            raise
+
+    def _read(self, said: bytes) -> dict[str, Any]:
+        try:
+            reply = json.loads(said.decode("utf-8"))
+        except (ValueError, RecursionError):
+            raise MechanismError(f"{self} answered what is no JSON: {_short(said)}; print answers only") from None
+        if isinstance(reply, dict):
+            right = isinstance(reply["outputs"], list) if "outputs" in reply else "output" in reply
+            if isinstance(reply["error"], str) if "error" in reply else right:
+                return reply
+        answers = '{"outputs": [...]}, {"output": ...} or {"error": "text"}'
+        raise MechanismError(f"{self} answered {_short(said)}; an answer is {answers}")
+
+    def _ask(self, request: bytes, n: int) -> bytes:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back what is held; the next sample takes it anew."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Program(_Remote):
+    """A program that is kept running and answers a line of JSON with a line of JSON. It starts with the first sample.
+
+    >>> import shlex, sys
+    >>> code = "import json, sys; [print(json.dumps({'output': 7}), flush=True) for line in sys.stdin]"
+    >>> with Program(shlex.join([sys.executable, "-c", code])) as program:
+    ...     program.sample("a text", 3, np.random.default_rng(0))
+    array([7, 7, 7])
+    """
+
+    command: str
+    time_limit: float = 30.0
+    _running: _Process | None = field(default=None, init=False, repr=False)
+    _stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.time_limit = _seconds(self.time_limit)
+        self._words()
+
+    def __str__(self) -> str:
+        return f"the program {self.command!r}"
+
+    def describe(self) -> dict[str, str]:
+        """What it is, for a certificate."""
+        return {"kind": "command", "command": self.command}
+
+    def close(self) -> None:
+        """End the program: close its input, then terminate it, then kill it."""
+        self._running = None
+        if self._stop:
+            self._stop()
+
+    def _words(self) -> list[str]:
+        import shlex
+
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise InputError(f"the command {self.command!r} cannot be read: {error}") from None
+        if not words or "\0" in self.command:
+            raise InputError(f"the command must name a program and its arguments, got {self.command!r}")
+        return words
+
+    def _ask(self, request: bytes, n: int) -> bytes:
+        if self._running is None:
+            self._running = _Process(self._words(), str(self))
+            self._stop = weakref.finalize(self, _end, self._running.process)
+        return self._running.exchange(request, self.time_limit, n)
+
+
+@dataclass(slots=True, eq=False)
+class Endpoint(_Remote):
+    """An HTTP address that answers a POST of JSON with JSON. Redirects are not followed.
+
+    >>> Endpoint("http://127.0.0.1:8000/rewrite").describe()
+    {'kind': 'url', 'url': 'http://127.0.0.1:8000/rewrite'}
+    >>> Endpoint("ftp://example.org")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: the address must be http://host/... or https://host/..., ... got 'ftp://example.org'
+    """
+
+    url: str
+    time_limit: float = 30.0
+    _opener: OpenerDirector | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        from urllib.parse import urlsplit
+
+        self.time_limit = _seconds(self.time_limit)
+        try:
+            parts = urlsplit(self.url)
+            right = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc and parts.port != 0
+        except ValueError:
+            right = False
+        if not right or not self.url.isascii() or not self.url.isprintable() or " " in self.url:
+            raise InputError(
+                "the address must be http://host/... or https://host/..., in ASCII and without a password, "
+                f"got {self.url!r}"
+            )
+
+    def __str__(self) -> str:
+        return f"the endpoint {self.url}"
+
+    def describe(self) -> dict[str, str]:
+        """What it is, for a certificate."""
+        return {"kind": "url", "url": self.url}
+
+    def _ask(self, request: bytes, n: int) -> bytes:
+        from http.client import HTTPException
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request
+
+        self._opener = self._opener or _opener()
+        deadline = time.monotonic() + self.time_limit
+        try:
+            post = Request(self.url, request, {"Content-Type": "application/json", "Accept": "application/json"})
+            with self._opener.open(post, timeout=self.time_limit) as response:
+                return self._body(response, deadline)
+        except HTTPError as error:
+            said = b""
+            with error, suppress(OSError, HTTPException):
+                said = error.read(1000)
+            where = error.headers.get("Location") if 300 <= error.code < 400 else None
+            advice = f"; redirects are not followed, give the address {where!r} if you mean it" if where else ""
+            raise MechanismError(f"{self} answered with HTTP status {error.code}: {_short(said)}{advice}") from None
+        except (OSError, HTTPException) as error:
+            reason = error.reason if isinstance(error, URLError) else error
+            if isinstance(reason, TimeoutError):
+                raise MechanismError(_late(str(self), self.time_limit, n)) from None
+            said_of = f"{type(reason).__name__}: {reason}" if isinstance(reason, BaseException) else str(reason)
+            raise MechanismError(f"{self} cannot be used: {said_of}; is it running?") from None
+
+    def _body(self, response: Any, deadline: float) -> bytes:
+        body = bytearray()
+        while chunk := response.read1(65536):
+            body += chunk
+            if len(body) > LONGEST_REPLY:
+                raise MechanismError(_long(str(self), body))
+            if time.monotonic() > deadline:
+                raise TimeoutError
+        if response.length:
+            raise MechanismError(f"{self} broke off in its answer {_short(body)}")
+        return bytes(body)
+
+
+def _opener() -> OpenerDirector:
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class Stay(HTTPRedirectHandler):
+        """A redirected POST would lose its body, or go where nobody meant it to."""
+
+        def redirect_request(self, *_: Any) -> None:
+            return None
+
+    return build_opener(Stay)
+
+
+def _seconds(limit: Any) -> float:
+    try:
+        seconds = float(limit)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds <= LONGEST_TIME:
+        raise InputError(f"the time limit must be more than 0 and at most {LONGEST_TIME:g} seconds, got {limit!r}")
+    return seconds
+
+
+def _late(who: str, limit: float, n: int) -> str:
+    asked = f"{who} gave no answer within {limit:g} s when it was asked for n = {n}"
+    return f"{asked}; raise the time limit if it is slow, or see that it flushes what it writes"
+
+
+def _long(who: str, said: bytes | bytearray) -> str:
+    return f"{who} answered with more than {LONGEST_REPLY // 2**20} MB: {_short(said[:1000])}"
+
+
+class _Process:
+    """A running program and the line to it. One thread does all: its three pipes never block it."""
+
+    def __init__(self, words: list[str], name: str) -> None:
+        import subprocess
+
+        self.name = name
+        pipe = subprocess.PIPE
+        try:
+            # In a session of its own: what it starts ends with it, and Ctrl-C is ours to handle.
+            self.process = subprocess.Popen(
+                words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            )
+        except OSError as error:
+            raise InputError(f"{name} cannot be started: {error.strerror}; check the command") from None
+        streams = (self.process.stdin, self.process.stdout, self.process.stderr)
+        self.input, self.output, self.errors = (stream.fileno() for stream in streams if stream)
+        for end in (self.input, self.output, self.errors):
+            os.set_blocking(end, False)
+        self.last = b""  # the last answer
+        self.heard = bytearray()  # the answer that is being read
+        self.complaints = bytearray()  # the end of what it wrote on stderr
+
+    def exchange(self, request: bytes, limit: float, n: int) -> bytes:
+        """Send a line and read a line, within the limit."""
+        import selectors
+
+        deadline = time.monotonic() + limit
+        if self._hear():
+            raise self._broken(f"said {_short(self.heard)} without being asked; only answers may go to stdout")
+        unsent = memoryview(request)
+        complete = False
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.input, selectors.EVENT_WRITE)
+            ready.register(self.output, selectors.EVENT_READ)
+            ready.register(self.errors, selectors.EVENT_READ)
+            while unsent or not complete:
+                if (left := deadline - time.monotonic()) <= 0:
+                    raise MechanismError(_late(self.name, limit, n) + self._said())
+                for end in [key.fd for key, _ in ready.select(left)]:
+                    if end == self.output:
+                        complete |= b"\n" in self._hear()
+                    elif end == self.errors:
+                        if not self._complain():
+                            ready.unregister(end)
+                    else:
+                        try:
+                            unsent = unsent[os.write(end, unsent[:65536]) :]
+                        except BrokenPipeError:  # it reads no more; its output will tell why
+                            unsent = unsent[:0]
+                        if not unsent:
+                            ready.unregister(end)
+        line, _, rest = self.heard.partition(b"\n")
+        if rest:
+            raise self._broken(f"answered one request with several lines: {_short(self.heard)}")
+        self.last, self.heard = bytes(line[:1000]), bytearray()
+        return bytes(line)
+
+    def _hear(self) -> bytes:
+        try:
+            chunk = os.read(self.output, 65536)
+        except BlockingIOError:
+            return b""
+        if not chunk:
+            raise self._broken(self._ending())
+        self.heard += chunk
+        if len(self.heard) > LONGEST_REPLY:
+            raise MechanismError(_long(self.name, self.heard))
+        return chunk
+
+    def _complain(self) -> bool:
+        """Whether there may be more to come on stderr."""
+        try:
+            chunk = os.read(self.errors, 65536)
+        except BlockingIOError:
+            return True
+        self.complaints = (self.complaints + chunk)[-4000:]
+        return bool(chunk)
+
+    def _ending(self) -> str:
+        from subprocess import TimeoutExpired
+
+        try:
+            code = self.process.wait(1)
+        except TimeoutExpired:
+            return "closed its output"
+        return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+
+    def _broken(self, what: str) -> MechanismError:
+        for _ in range(4):  # a pipe holds no more than that
+            self._complain()
+        return MechanismError(f"{self.name} {what}{self._said()}")
+
+    def _said(self) -> str:
+        last = bytes(self.heard) or self.last
+        errors = self.complaints.decode("utf-8", "replace").strip()
+        answer = f"; it said last {_short(last)}" if last else "; it had not answered before"
+        return answer + (f", and on stderr {errors[-500:]!r}" if errors else "")
+
+
+def _end(process: Popen[bytes]) -> None:
+    """Close the pipes, terminate, kill: each only if the one before did not do."""
+    import signal
+    import subprocess
+
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            stream.close()
+    for then in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE)
+            return
+        with suppress(OSError):  # it ended just now
+            os.killpg(process.pid, then)
+    process.wait()

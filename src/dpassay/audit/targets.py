@@ -1,0 +1,313 @@
+"""What an audit can run: Python objects and functions, programs, HTTP endpoints.
+
+`draw` gives n outputs of any of them and turns exceptions into outputs: a run that fails is evidence. What cannot be
+used is an InputError.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
+
+import numpy as np
+
+from dpassay.errors import DpassayError, InputError, MechanismError
+from dpassay.pipeline.mechanism import Failure, HasLaw, Mechanism, Redrawn, check_number
+from dpassay.pipeline.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from dpassay.pipeline.distributions import Law
+
+CALLS = {1: ("x",), 2: ("x", "rng"), 3: ("x", "n", "rng")}
+ALLOWED = "an object with sample(x, n, rng), or a function f(x, n, rng), f(x, rng) or f(x)"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """A function as a mechanism. Where each call gives one output, each exception is one Failure.
+
+    >>> Adapted(lambda x, rng: 1 / x, 2).sample(0, 2, np.random.default_rng(0))
+    [Failure(kind='ZeroDivisionError', said='division by zero'), Failure(kind='ZeroDivisionError', ...)]
+    """
+
+    function: Callable[..., Any]
+    parameters: int
+
+    @property
+    def replays(self) -> bool:
+        """Whether the same generator gives the same outputs: not if the function has randomness of its own."""
+        return self.parameters > 1
+
+    @property
+    def singly(self) -> bool:
+        """Whether each call gives one output."""
+        return self.parameters < 3
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
+        """Draw n outputs."""
+        if self.parameters == 3:
+            return self.function(x, n, rng)
+        arguments = (x, rng)[: self.parameters]
+        return [_attempt(self.function, *arguments) for _ in range(n)]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A mechanism that was found by the path of its name.
+
+    >>> Loaded("mine:coin", Adapted(lambda x, n, rng: rng.integers(0, 2, n), 3)).describe()
+    {'kind': 'python', 'path': 'mine:coin'}
+    """
+
+    path: str
+    mechanism: Mechanism
+
+    @property
+    def replays(self) -> bool:
+        """Whether the same generator gives the same outputs."""
+        return bool(getattr(self.mechanism, "replays", True))
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
+        """Draw n outputs."""
+        return self.mechanism.sample(x, n, rng)
+
+    def describe(self) -> dict[str, str]:
+        """What it is, for a certificate."""
+        return {"kind": "python", "path": self.path}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLaw(Loaded):
+    """The same for a mechanism that knows its law.
+
+    >>> from dpassay.pipeline.parser import parse
+    >>> isinstance(LoadedLaw("mine:laplace", parse("laplace(1)", dim=1)), HasLaw)
+    True
+    """
+
+    def law(self, x: Any) -> Law:
+        """The distribution of the output for the input x."""
+        return cast(HasLaw, self.mechanism).law(x)
+
+
+def as_mechanism(thing: Any) -> Mechanism:
+    """Whatever can be run, as a mechanism; a class that needs no arguments is instantiated.
+
+    >>> noisy = as_mechanism(lambda x, rng: x + rng.laplace())
+    >>> len(noisy.sample(3, 5, np.random.default_rng(0)))
+    5
+    >>> as_mechanism(3)
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: an int cannot be run; give an object with sample(x, n, rng), or a function ...
+    """
+    if inspect.isclass(thing):
+        thing = _instance(thing)
+    if callable(getattr(thing, "sample", None)):
+        _check_signature(thing)
+        return cast(Mechanism, thing)
+    if not callable(thing):
+        kind = type(thing).__name__
+        raise InputError(f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind} cannot be run; give {ALLOWED}")
+    name = getattr(thing, "__name__", type(thing).__name__)
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        raise InputError(f"the parameters of {name} cannot be seen; wrap it: lambda x: {name}(x)") from None
+    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    names = tuple(p.name for p in required)
+    call = CALLS.get(len(names), ())
+    # A parameter called n or rng that would get something else is a mistake; the first is the input, whatever its name.
+    misplaced = [a for i, a in enumerate(names) if (a == "rng" or (a == "n" and i > 0)) and call[i : i + 1] != (a,)]
+    if not call or misplaced or any(p.kind is p.KEYWORD_ONLY for p in required):
+        raise InputError(f"the function {name} needs ({', '.join(names)}); give {ALLOWED}")
+    return Adapted(thing, len(names))
+
+
+def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
+    """Draw n outputs: a numpy array, or a list or tuple. An exception becomes a Failure.
+
+    A batch of several that raises is drawn again one by one, and comes as `Redrawn`: see there before counting.
+
+    >>> draw(as_mechanism(lambda x, n, rng: x + rng.integers(0, 2, n)), 5, 3, np.random.default_rng(0))
+    array([6, 6, 6])
+    >>> draw(as_mechanism(lambda x, n, rng: [x]), 5, 3, np.random.default_rng(0))
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: the mechanism gave 1 output where 3 were asked for: ...
+    """
+    if n < 0:
+        raise InputError(f"the number of outputs must be 0 or more, got {n}")
+    _check_signature(mechanism)
+    if n == 0:
+        return []
+    try:
+        batch = mechanism.sample(x, n, rng)
+    except DpassayError:
+        raise
+    except MemoryError as error:
+        raise MechanismError(f"there is not enough memory to draw {n} outputs at once; ask for fewer") from error
+    except (Exception, SystemExit) as error:
+        if n == 1:
+            return [_failure(error)]
+        return Redrawn(draw_singly(mechanism, x, n, rng))
+    return _counted(batch, n)
+
+
+def draw_singly(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> list[Any]:
+    """Draw n outputs by n calls that ask for one. Slow, and right where single runs may fail.
+
+    >>> draw_singly(as_mechanism(lambda x, n, rng: [1 / x] * n), 4, 2, np.random.default_rng(0))
+    [0.25, 0.25]
+    >>> draw_singly(as_mechanism(lambda x, n, rng: [1 / x] * n), 0, 1, np.random.default_rng(0))
+    [Failure(kind='ZeroDivisionError', said='division by zero')]
+    """
+    outputs = (_attempt(lambda: _counted(mechanism.sample(x, 1, rng), 1)) for _ in range(n))
+    return [y if isinstance(y, Failure) else y[0] for y in outputs]
+
+
+def one_at_a_time(mechanism: Any) -> bool:
+    """Whether each call of the mechanism gives one output only.
+
+    >>> one_at_a_time(as_mechanism(lambda x, rng: x)), one_at_a_time(as_mechanism(lambda x, n, rng: [x] * n))
+    (True, False)
+    """
+    if isinstance(mechanism, Loaded):
+        return one_at_a_time(mechanism.mechanism)
+    return bool(getattr(mechanism, "singly", False))
+
+
+def load_python(path: str) -> Loaded:
+    """Import `package.module:name`, the current directory first, as a mechanism that remembers its path.
+
+    >>> load_python("math:sqrtt")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: the module math has no 'sqrtt'; close names: sqrt, isqrt
+    """
+    module, colon, name = path.partition(":")
+    if not colon or not name or not all(part.isidentifier() for part in module.split(".")) or module.endswith(".py"):
+        raise InputError(f"give package.module:name, such as noisy.counts:rewrite, without .py; got {path!r}")
+    found: Any = _imported(module)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            import difflib
+
+            close = ", ".join(difflib.get_close_matches(part, [a for a in dir(found) if not a.startswith("__")]))
+            owner = f"the module {module}" if inspect.ismodule(found) else repr(name.partition("." + part)[0])
+            raise InputError(f"{owner} has no {part!r}; " + (f"close names: {close}" if close else "check the name"))
+        found = getattr(found, part)
+    mechanism = as_mechanism(found)
+    return LoadedLaw(path, mechanism) if isinstance(mechanism, HasLaw) else Loaded(path, mechanism)
+
+
+def describe(thing: Any) -> dict[str, str]:
+    """What a mechanism is, in words for a certificate.
+
+    >>> from dpassay.pipeline.parser import parse
+    >>> describe(parse("clip(l2, 1) | laplace(2)", dim=32))
+    {'kind': 'pipeline', 'pipeline': 'clip(l2, 1) | laplace(2)', 'dim': '32'}
+    >>> from dpassay.audit.remote import Program
+    >>> describe(Program("python rewriter.py"))
+    {'kind': 'command', 'command': 'python rewriter.py'}
+    """
+    if isinstance(thing, Pipeline):
+        return {"kind": "pipeline", "pipeline": str(thing), "dim": str(thing.dim)}
+    if callable(getattr(thing, "describe", None)):
+        return dict(thing.describe())
+    named = thing.function if isinstance(thing, Adapted) else thing
+    named = named if hasattr(named, "__qualname__") else type(named)
+    return {"kind": "object", "type": f"{named.__module__}.{named.__qualname__}"}
+
+
+def _instance(kind: type) -> Any:
+    if not callable(getattr(kind, "sample", None)):
+        raise InputError(f"the class {kind.__name__} has no sample; give {ALLOWED}")
+    try:
+        inspect.signature(kind).bind()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the class {kind.__name__} needs arguments ({error}); give an instance of it") from None
+    try:
+        return kind()
+    except Exception as error:
+        raise InputError(f"{kind.__name__}() raised {_named(error)}; give an instance of it") from error
+
+
+_FITTING: WeakSet[type] = WeakSet()  # classes whose sample was seen to take what it is given
+
+
+def _check_signature(mechanism: Mechanism) -> None:
+    in_class = inspect.isfunction(inspect.getattr_static(type(mechanism), "sample", None))
+    own = not in_class or "sample" in getattr(mechanism, "__dict__", ())  # an attribute of this object alone
+    if type(mechanism) in _FITTING and not own:
+        return
+    try:
+        signature = inspect.signature(mechanism.sample)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None, 1, None)
+    except TypeError as error:
+        kind = type(mechanism).__name__
+        raise InputError(
+            f"{kind}.sample{signature} cannot be called as sample(x, n, rng): {error}; give it these three parameters"
+        ) from None
+    if not own:
+        _FITTING.add(type(mechanism))
+
+
+def _counted(batch: Any, n: int) -> Any:
+    """The batch itself, if it is one of n outputs."""
+    if isinstance(batch, list | tuple) or (isinstance(batch, np.ndarray) and batch.ndim):
+        check_number(len(batch), n, "sample(x, n, rng) must return n, along an array's first axis or as a list")
+        return batch
+    kind = f"{type(batch).__module__}.{type(batch).__qualname__}".removeprefix("builtins.")
+    raise InputError(
+        f"the mechanism gave a value of type {kind} where a batch was asked for: sample(x, n, rng) must return a "
+        "numpy array whose first axis is n, or a list of n outputs"
+    )
+
+
+def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What one run gives, or its Failure."""
+    try:
+        return function(*arguments)
+    except DpassayError:
+        raise
+    except (Exception, SystemExit) as error:
+        return _failure(error)
+
+
+def _failure(error: BaseException) -> Failure:
+    try:
+        return Failure(type(error).__name__[:80], str(error)[:200])
+    except Exception:  # an exception may even fail to say what it is
+        return Failure(type(error).__name__[:80])
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def _imported(module: str) -> Any:
+    import importlib
+
+    if sys.path[:1] not in ([""], [os.getcwd()]):
+        sys.path.insert(0, os.getcwd())
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            raise InputError(
+                f"there is no module {error.name!r}, neither in {os.getcwd()} nor installed; "
+                "check the name, or go to its folder"
+            ) from None
+        raise InputError(
+            f"the module {module} raised {_named(error)} while it was imported; repair it first"
+        ) from error

@@ -1,0 +1,153 @@
+"""A claim: a guarantee, a mechanism written as text, its parameters, and who claimed it where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from dpassay.core.guarantee import Guarantee, guarantee
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+from dpassay.pipeline.parser import evaluate, parse
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.vector import Encode
+
+# What a formula cannot show, but a reader of the verdict must know. A claim names those that apply to it.
+CAVEATS = {
+    "epsilon-learnt": "Epsilon is trained on the private data: a number that was learnt from them is no guarantee.",
+    "encoder-training": "The encoder is trained without privacy on the very texts that it is to protect; "
+    "what its weights remember is outside this claim.",
+    "per-word": "This epsilon is for one word but is reported as if for a whole text: "
+    "a text of w words may lose up to w times as much.",
+}
+
+
+MOST_PEOPLE = 10**12
+
+
+def names(formula: str) -> set[str]:
+    """The names in a formula.
+
+    >>> sorted(names("dim*e + 1e-5"))
+    ['dim', 'e']
+    """
+    return set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", formula))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a claim is tried by running it: with what changes (small dimensions), on which pairs, with what encoder.
+
+    >>> dict(Trial({"dim": 2}).changes)
+    {'dim': 2}
+    """
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    pairs: Sequence[tuple[Any, Any]] | None = None
+    encoder: Callable[[Sequence[str], int], Any] | None = None  # texts and the dimension to vectors
+    runs: int = 20_000
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Somebody's guarantee for a mechanism. Calling it changes parameters.
+
+    `epsilon` and `delta` are numbers, or formulas of the parameters such as `dim*e`. `people` is how many rows the data
+    have, `beside` other people's formulas to show beside the truth, `grid` the parameters at which its story is told.
+
+    >>> claim = Claim("mine", "clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, parameters={"C": 1})
+    >>> print(claim.guarantee, "for", claim.mechanism)
+    1-DP for clip(l2, 1) | laplace(2)
+    >>> print(claim(epsilon=2).guarantee)
+    2-DP
+    """
+
+    name: str
+    pipeline: str
+    epsilon: Any
+    delta: Any = 0
+    dim: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    neighbours: Neighbours | None = None
+    source: str = ""
+    title: str = ""
+    brief: str = ""
+    why: str = ""
+    expected: Literal["proven", "refuted", "open", ""] = ""
+    people: int | None = None
+    caveats: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    beside: Mapping[str, str] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    trial: Trial = field(default=Trial(), repr=False)
+
+    def __post_init__(self) -> None:
+        unknown = [caveat for caveat in self.caveats if caveat not in CAVEATS]
+        if unknown:
+            raise InputError(f"unknown caveat {unknown[0]!r}; allowed: {', '.join(CAVEATS)}")
+        taken = {"eps", "delta", "dim", "epsilon"} & set(self.parameters)
+        if taken:
+            raise InputError(f"{min(taken)} is no parameter: it is what is claimed, or the dimension")
+        if self.people is not None and not (isinstance(self.people, int) and 1 <= self.people <= MOST_PEOPLE):
+            raise InputError(f"people must be a whole number from 1 to {MOST_PEOPLE:,}, got {self.people}")
+        for name in ("parameters", "beside", "grid"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised."""
+        epsilon = self.value(self.epsilon)
+        return guarantee(epsilon, self.value(self.delta, eps=epsilon))
+
+    def value(self, formula: Any, **more: Any) -> Any:
+        """The value of a formula of the parameters and `dim`; what is no formula stays as it is."""
+        known = {**self.parameters, **more, **({} if self.dim is None else {"dim": self.dim})}
+        plain = not isinstance(formula, str) or not names(formula) - {"inf", "nan", "infinity"}
+        return formula if plain else evaluate(formula, known)
+
+    @property
+    def mechanism(self) -> Pipeline:
+        """The pipeline that the text stands for."""
+        promise = self.guarantee
+        elsewhere = names(f"{self.epsilon} {self.delta}") - names(self.pipeline)  # used by the guarantee alone
+        values = {name: value for name, value in self.parameters.items() if name not in elsewhere}
+        return parse(self.pipeline, self.dim, {**values, "eps": promise.exact_epsilon, "delta": promise.exact_delta})
+
+    @property
+    def runnable(self) -> Pipeline:
+        """The pipeline with the trial's encoder, where there is one: it can be run on texts."""
+        pipeline, encode = self.mechanism, self.trial.encoder
+        if encode is None:
+            return pipeline
+        encoder = Encode(pipeline.dim, lambda texts: encode(texts, pipeline.dim))
+        return replace(pipeline, stages=tuple(encoder if s.name == "encode" else s for s in pipeline.stages))
+
+    def __call__(self, /, **changes: Any) -> Claim:
+        """The same claim with other parameters: epsilon, delta, dim, people, or one that the text uses."""
+        own = {key: changes.pop(key) for key in ("epsilon", "delta", "dim", "people") if key in changes}
+        unknown = set(changes) - set(self.parameters)
+        if unknown:
+            known = ", ".join(["epsilon", "delta", "dim", *self.parameters])
+            raise InputError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has {known}")
+        changed = replace(self, parameters={**self.parameters, **changes}, **own)
+        # What only a formula used that was replaced by a number is a parameter no more.
+        gone = names(f"{self.epsilon} {self.delta}") - names(f"{changed.epsilon} {changed.delta} {self.pipeline}")
+        return replace(changed, parameters={k: v for k, v in changed.parameters.items() if k not in gone})
+
+
+@dataclass(frozen=True)
+class System:
+    """A published system: what it does, where its reasoning fails or why it holds, and its claims.
+
+    >>> System("mine", "Mine", "It copies.", "Nothing is random.", ()).title
+    'Mine'
+    """
+
+    name: str
+    title: str
+    what: str
+    reasoning: str
+    claims: tuple[Claim, ...]

@@ -1,0 +1,39 @@
+"""Published claims, one system a file: as published, why it fails, its remedies."""
+
+from __future__ import annotations
+
+import difflib
+
+from dpassay.claims.claim import Claim, System
+from dpassay.claims.registry import (
+    adept,
+    binary,
+    controls,
+    dpnr,
+    dptext,
+    extremes,
+    gaussian,
+    hashing,
+    laplace,
+    properties,
+    response,
+)
+from dpassay.errors import InputError
+
+_FILES = (laplace, adept, dptext, dpnr, binary, hashing, response, gaussian, extremes, controls, properties)
+SYSTEMS: dict[str, System] = {file.SYSTEM.name: file.SYSTEM for file in _FILES}
+REGISTRY: dict[str, Claim] = {claim.name: claim for system in SYSTEMS.values() for claim in system.claims}
+
+
+def find(name: str) -> Claim:
+    """A claim by its name.
+
+    >>> find("adept").expected
+    'refuted'
+    """
+    if name in REGISTRY:
+        return REGISTRY[name]
+    near = difflib.get_close_matches(name, REGISTRY, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    files = "claims of your own are .toml files, a folder of them is for 'dpassay gallery --from'"
+    raise InputError(f"unknown claim {name[:60]!r}{hint} 'dpassay show' lists what there is; {files}")

@@ -1,0 +1,56 @@
+"""The properties that every guarantee has, as claims on composed mechanisms."""
+
+from __future__ import annotations
+
+from dpassay.claims.claim import Claim, System, Trial
+from dpassay.claims.registry.sources import DWORK_ROTH
+
+SYSTEM = System(
+    name="properties",
+    title="Post-processing, groups, composition",
+    what="What is made of a private output, what a group of people may expect, and what several answers cost together.",
+    reasoning="Post-processing changes nothing. A group of k is protected by k*eps and k*e^((k-1)*eps)*delta, which "
+    "is more than the truth for most mechanisms. The epsilons of several answers add up, and for Laplace noise on "
+    "the same query this is exact.",
+    claims=(
+        Claim(
+            name="post-processing",
+            title="Post-processing",
+            pipeline="query(l1, 1) | laplace(1/eps) | round | decode",
+            epsilon=1,
+            source=f"{DWORK_ROTH}, Proposition 2.1",
+            brief="rounding changes nothing",
+            why="Whatever is computed from the noisy answer alone, rounding included, loses no more than the answer.",
+            expected="proven",
+            grid={"epsilon": ("0.1", 1, 10)},
+        ),
+        Claim(
+            name="group",
+            title="Group of k people",
+            pipeline="query(l2, k) | gaussian(least_sigma(e, d, 1))",
+            epsilon="k*e",
+            delta="k*exp((k-1)*e)*d",
+            parameters={"k": 3, "e": "0.5", "d": "1e-6"},
+            source=f"{DWORK_ROTH}, Theorem 2.2 and its remark on delta; exact here for Gaussian noise",
+            brief="generous, not exact",
+            why="Three people change the answer by up to 3, where the noise is made for 1. The group bound covers "
+            "that; the exact epsilon at its delta is smaller.",
+            expected="proven",
+            grid={"k": (1, 2, 3, 10), "e": ("0.1", "0.5")},
+            trial=Trial({"e": "0.5", "d": "0.01"}),
+        ),
+        Claim(
+            name="composition",
+            title="Basic composition",
+            pipeline="query(l1, 1) | repeat(k) | laplace(k/eps)",
+            epsilon=1,
+            parameters={"k": 10},
+            source=f"{DWORK_ROTH}, Theorem 3.16",
+            brief="epsilons add up",
+            why="Each of k answers to the same query spends eps/k.",
+            expected="proven",
+            grid={"epsilon": ("0.1", 1, 10), "k": (1, 10, 100)},
+            trial=Trial({"k": 3}),
+        ),
+    ),
+)

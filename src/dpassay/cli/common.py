@@ -1,0 +1,240 @@
+"""What the commands share: how they print, what they ask before they work, and their common options."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.claims.claim import Claim
+    from dpassay.compute.executors import Crew
+    from dpassay.evidence.verdict import Verdict
+    from dpassay.pipeline.mechanism import Mechanism
+
+ClaimName = Annotated[
+    str | None, typer.Argument(help="A published claim, see 'dpassay gallery', or a .toml file with one of your own.")
+]
+Text = Annotated[
+    str | None, typer.Option("--pipeline", help="The mechanism as text; 'dpassay check --stages' lists its stages.")
+]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for a name in the text; repeatable.")]
+Dim = Annotated[int | None, typer.Option(help="Dimension of the vectors.")]
+ClaimedEpsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon.")]
+ClaimedDelta = Annotated[str | None, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
+Relation = Annotated[
+    str | None,
+    typer.Option(help="any, word, replace-record, add-remove-record or query. Default: what the stages suggest."),
+]
+People = Annotated[int | None, typer.Option(help="How many people are in the data: delta must be far below 1 over it.")]
+Page = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page for a reader without the tool.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on stdout.")]
+RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if the verdict is open.")]
+Python = Annotated[str | None, typer.Option("--python", help="A Python object, package.module:name.")]
+Command = Annotated[str | None, typer.Option("--command", help="A program that answers JSON lines; docs/subjects.md.")]
+Url = Annotated[str | None, typer.Option("--url", help="An HTTP endpoint that answers POSTed JSON; docs/subjects.md.")]
+OfModel = Annotated[
+    Path | None, typer.Option("--model", help="A trained model's folder, see 'dpassay train'; docs/systems.")
+]
+Workers = Annotated[int | None, typer.Option(help="Local processes to work in. Default: this one.")]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option("--cluster", help="The address of a Dask scheduler to work on, such as tcp://127.0.0.1:8786."),
+]
+Device = Annotated[str, typer.Option(help="Where numbers are made: cpu, cuda, or numpy to do without kernels.")]
+TimeLimit = Annotated[float, typer.Option(help="Seconds that a program or endpoint may take for an answer.")]
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner on stderr, where a person can see it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Any]:
+    """A bar on stderr that counts runs, where a person can see it; None where nobody can."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+
+        def tell(done: int, of: int, note: str) -> None:
+            bar.update(task, completed=done, total=max(done, of), description=note)
+
+        yield tell
+
+
+def command_line() -> str:
+    """The line that was typed, for a page to say how it was made."""
+    return shlex.join(["dpassay", *sys.argv[1:]])
+
+
+def write_page(text: str, path: Path) -> None:
+    """Write a page and say so."""
+    from dpassay.core.files import write_whole
+
+    write_whole(path, text)
+    print(f"{path} written", file=sys.stderr)
+
+
+def print_json(data: Any) -> None:
+    """Data on stdout."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_rich(renderable: Any) -> None:
+    """Something rich on stdout."""
+    from rich.console import Console
+
+    Console().print(renderable)
+
+
+def finish(verdict: Verdict, as_json: bool, require_decision: bool) -> None:
+    """Print a verdict and end with its exit code; 130 is what a shell gives for Ctrl-C."""
+    if as_json:
+        print_json(verdict.to_dict())
+    else:
+        print_rich(verdict)
+    code = 3 if verdict.word == "open" and require_decision else verdict.exit_code
+    raise typer.Exit(130 if verdict.interrupted and verdict.word == "open" else code)
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Find out before the work is done whether its result can be written."""
+    for path in paths:
+        if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+            raise InputError(f"cannot write {path}: its folder must exist and be writable")
+
+
+# What the functions behind the commands call their own arguments: no parameter of a pipeline.
+_TAKEN = {
+    *("eps", "subject", "pairs", "neighbours", "people", "runs", "seed", "inputs", "region", "text", "candidates"),
+    *("alpha", "fixed", "search_runs", "shrink", "guesser", "bits", "save", "resume", "progress"),
+}
+
+
+def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options epsilon, delta and dim, which NAME=VALUE settings may give too, and the other settings."""
+    values: dict[str, Any] = {}
+    for setting in settings or []:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise InputError(f"--set takes NAME=VALUE, got {setting!r}")
+        if name.strip() in values:
+            raise InputError(f"--set gives {name.strip()} twice")
+        values[name.strip()] = value.strip()
+    clash = _TAKEN & set(values)
+    if clash:
+        raise InputError(f"{min(clash)} has an option of its own: use --{min(clash).replace('eps', 'epsilon', 1)}")
+    for name in [name for name in options if name in values]:
+        if options[name] is not None:
+            raise InputError(f"{name} is given twice, by --{name} and by --set")
+        given: Any = values.pop(name)
+        if name == "dim":
+            if not given.isdecimal() or len(given) > 10:
+                raise InputError(f"dim must be a whole number, got {given}")
+            given = int(given)
+        options = {**options, name: given}
+    return options, values
+
+
+def check_claimed(epsilon: Any, delta: Any, claim: Claim | None = None) -> None:
+    """Refuse an ε of 0 at δ = 0: a claim that only a mechanism without output keeps is surely a slip."""
+    from dpassay.core.guarantee import guarantee
+
+    if epsilon is None:
+        return
+    promise = guarantee(epsilon, delta or 0)
+    own = claim is not None and (claim.guarantee.delta > 0 or claim.guarantee.epsilon == 0)
+    if promise.exact_epsilon == 0 and promise.exact_delta == 0 and not own:
+        raise InputError(f"epsilon must be positive, got {epsilon}")
+
+
+def claim_named(name: str) -> Claim:
+    """A claim of the registry, or of a .toml file of one's own."""
+    if name.endswith(".toml"):
+        from dpassay.claims.toml import read_claim
+
+        return read_claim(name)
+    from dpassay.claims.registry import find
+
+    return find(name)
+
+
+def runnable(python: str | None, command: str | None, url: str | None, time_limit: float) -> Mechanism | None:
+    """The mechanism that --python, --command or --url name; None where none of them is given."""
+    from dpassay.audit.remote import Endpoint, Program
+    from dpassay.audit.targets import load_python
+
+    if sum(option is not None for option in (python, command, url)) > 1:
+        raise InputError("give one of --python, --command and --url")
+    if python is not None:
+        return load_python(python)
+    if command is not None:
+        return Program(command, time_limit)
+    return None if url is None else Endpoint(url, time_limit)
+
+
+def needs(package: str, extra: str) -> None:
+    """Whether a package of an extra is there; else the line that installs it."""
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise InputError(f"this needs {package}, which is not installed: pip install 'dpassay[{extra}]'")
+
+
+def usable_device(device: str, cluster: str | None = None) -> str:
+    """The device that is used where this one is asked for; if it is another one, a sentence says so.
+
+    A cluster's workers find out for themselves.
+    """
+    from dpassay.compute.devices import usable
+
+    used, sentence = usable(device)
+    if cluster is not None:
+        return device
+    if sentence:
+        print(sentence, file=sys.stderr)
+    return used
+
+
+@contextmanager
+def crew_of(workers: int | None, cluster: str | None) -> Iterator[Crew | None]:
+    """The workers that were asked for; None where none were."""
+    if workers is None and cluster is None:
+        yield None
+        return
+    from dpassay.compute.executors import gathered
+
+    crew = gathered(workers, cluster)
+    try:
+        yield crew
+    finally:
+        crew.close()
+
+
+def close(mechanism: Any) -> None:
+    """End a program or a connection, if the mechanism is one."""
+    if hasattr(mechanism, "close"):
+        mechanism.close()

@@ -1,0 +1,256 @@
+"""The gallery of published claims, and the story of one."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.cli.common import (
+    AsJson,
+    ClaimedDelta,
+    ClaimedEpsilon,
+    Dim,
+    Page,
+    Settings,
+    check_claimed,
+    check_writable,
+    claim_named,
+    command_line,
+    print_json,
+    print_rich,
+    read_values,
+    working,
+    write_page,
+)
+from dpassay.errors import InputError, harmless
+
+if TYPE_CHECKING:
+    from dpassay.claims.claim import Claim
+    from dpassay.evidence.verdict import Verdict
+    from dpassay.report.claim_report import Tried
+
+Only = Annotated[
+    list[str] | None, typer.Option(help="Only these claims; names, or patterns such as 'adept*'; may be given often.")
+]
+Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Judge every claim at this delta instead of its own.")]
+From = Annotated[Path | None, typer.Option("--from", help="Judge the .toml claims of this folder instead.")]
+Figure = Annotated[Path | None, typer.Option(help="Draw claimed against true epsilon (.svg, .pdf or .png).")]
+Pages = Annotated[Path | None, typer.Option(help="Write one Markdown page per published system into this folder.")]
+Sample = Annotated[bool, typer.Option("--sample", help="Also run each claim in a small dimension; both must agree.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs, amssymb).")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
+Seed = Annotated[int, typer.Option(help="Seed of the runs of --sample.")]
+Alpha = Annotated[float, typer.Option(help="Total error probability of the runs of --sample.")]
+
+
+def gallery(
+    only: Only = None,
+    delta: Delta = None,
+    folder: From = None,
+    sample: Sample = False,
+    seed: Seed = 0,
+    alpha: Alpha = 0.001,
+    as_json: AsJson = False,
+    as_latex: Latex = False,
+    as_markdown: Markdown = False,
+    figure: Figure = None,
+    html: Page = None,
+    pages: Pages = None,
+) -> None:
+    """Every published claim with its verdict.
+
+    Exit code 0 if every verdict is the expected one, and with --sample if exact and sampled verdicts agree, else 1: the
+    gallery is also a test of the tool. With --delta other verdicts are to be expected, so they are not compared.
+
+    \b
+    Examples:
+      dpassay gallery
+      dpassay gallery --only 'adept*' --only dpnr --figure gallery.svg
+      dpassay gallery --sample
+      dpassay gallery --from my-claims --latex
+    """
+    from dpassay.api import check
+    from dpassay.audit.inference import check_alpha
+    from dpassay.report.gallery import check_suffix, latex, markdown, summary, table, tried_table
+
+    if as_json + as_latex + as_markdown > 1:
+        raise InputError("give one of --json, --latex and --markdown")
+    if delta is not None and sample:
+        raise InputError("--sample runs each claim at the delta of its own: leave out --delta")
+    if pages is not None and (only or folder is not None):
+        raise InputError("--pages writes all published systems: leave out --only and --from")
+    check_alpha(alpha)
+    if figure is not None:
+        check_suffix(figure)
+    check_claimed("1", delta)
+    chosen = _chosen(only, folder)
+    for path in (figure, html, pages):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(figure, html)
+    left_out = "" if delta is None else "is left out at this delta"
+    verdicts, stopped = _each(chosen, "checking", lambda claim: check(claim, delta=delta), left_out)
+    tried: list[tuple[Claim, Tried]] = []
+    if sample and not stopped:
+        share = alpha / len(chosen)  # one error probability for all of them
+        tried, stopped = _each(chosen, "running", lambda claim: _try(claim, seed, share), "was not run")
+    if not stopped:
+        _write(verdicts, figure, html, pages)
+    if as_json:
+        print_json(_as_data(verdicts, {claim.name: both for claim, both in tried} if sample else None))
+    elif as_latex or as_markdown:
+        print(latex(verdicts) if as_latex else markdown(verdicts))
+    else:
+        print_rich(table(verdicts))
+        print(summary(verdicts))
+        if tried:
+            print()
+            print_rich(tried_table(tried))
+    if stopped:
+        raise typer.Exit(130)
+    _alarm(verdicts, tried, compared=delta is None, published=folder is None)
+
+
+def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Path | None, pages: Path | None) -> None:
+    """The files that were asked for."""
+    if figure is not None:
+        from dpassay.report.gallery import draw
+
+        draw(verdicts, figure)
+        print(f"{figure} written", file=sys.stderr)
+    if html is not None:
+        from dpassay.report.page import gallery_page
+
+        write_page(gallery_page(verdicts, command_line()), html)
+    if pages is not None:
+        from dpassay.report.pages import write_pages
+
+        with working("writing pages"):
+            written = write_pages(pages)
+        print(f"{written} pages written into {pages}", file=sys.stderr)
+
+
+def _alarm(
+    verdicts: list[tuple[Claim, Verdict]], tried: list[tuple[Claim, Tried]], compared: bool, published: bool
+) -> None:
+    """End with 1 if something is not as it should be: the gallery is also a test of the tool."""
+    surprising = [c.name for c, v in verdicts if compared and c.expected and v.word != c.expected]
+    # The trials of published claims are made so that samples see what is wrong.
+    contradicting = [c.name for c, both in tried if both.contradictory or (both.missed and published)]
+    for what, names in (("not as expected", surprising), ("exact and sampled verdicts differ", contradicting)):
+        if names:
+            print(harmless(f"{what}: {', '.join(names)}"), file=sys.stderr)
+    if surprising or contradicting:
+        raise typer.Exit(1)
+
+
+def _chosen(only: list[str] | None, folder: Path | None) -> list[Claim]:
+    if folder is not None:
+        from dpassay.claims.toml import read_folder
+
+        claims = {claim.name: claim for claim in read_folder(folder)}
+    else:
+        from dpassay.claims.registry import REGISTRY
+
+        claims = REGISTRY
+    if not only:
+        return list(claims.values())
+    for pattern in only:
+        if not fnmatch.filter(claims, pattern):
+            if folder is None:
+                claim_named(pattern)  # which says what there is
+            raise InputError(f"no claim is called {pattern!r}; there are {', '.join(claims)}")
+    return [claim for name, claim in claims.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in only)]
+
+
+def _tracked(claims: list[Claim], what: str) -> Any:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(claims, what, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
+
+
+def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: str) -> tuple[list[Any], bool]:
+    """What is made of each claim up to Ctrl-C, and whether that came; a claim of which nothing can be made is named."""
+    found = []
+    try:
+        for claim in _tracked(claims, what):
+            try:
+                found.append((claim, do(claim)))
+            except InputError as error:
+                if not left_out:
+                    raise
+                print(harmless(f"{claim.name} {left_out}: {error}").splitlines()[0], file=sys.stderr)
+    except KeyboardInterrupt:
+        shown = f"{len(found)} of {len(claims)} claims are shown, no file is written"
+        print(f"interrupted while {what}: {shown}", file=sys.stderr)
+        return found, True
+    return found, False
+
+
+def _try(claim: Claim, seed: int, alpha: float) -> Tried:
+    from dpassay.report.claim_report import try_out
+
+    tried = try_out(claim, seed=seed, alpha=alpha)
+    if tried.sampled.interrupted:  # an audit keeps Ctrl-C to itself
+        raise KeyboardInterrupt
+    return tried
+
+
+def _as_data(verdicts: list[tuple[Claim, Verdict]], tried: dict[str, Tried] | None) -> list[Any]:
+    if tried is None:
+        return [verdict.to_dict() for _, verdict in verdicts]
+    return [
+        {"verdict": verdict.to_dict(), "small": _both(tried[claim.name]) if claim.name in tried else None}
+        for claim, verdict in verdicts
+    ]
+
+
+def _both(tried: Tried) -> dict[str, Any]:
+    return {"exact": tried.exact.to_dict(), "sampled": tried.sampled.to_dict(), "agreement": tried.agreement}
+
+
+def show(
+    name: Annotated[str | None, typer.Argument(help="A claim of 'dpassay gallery', or a .toml file.")] = None,
+    settings: Settings = None,
+    dim: Dim = None,
+    epsilon: ClaimedEpsilon = None,
+    delta: ClaimedDelta = None,
+    as_json: AsJson = False,
+) -> None:
+    """The story of one claim: who claimed what, why it fails or holds, the witness, other parameters, the remedies.
+
+    \b
+    Examples:
+      dpassay show                 what there is to tell
+      dpassay show adept
+      dpassay show ome --set L=10
+      dpassay show mine.toml
+    """
+    from dpassay.report.claim_report import Story
+    from dpassay.report.show import listing, render
+
+    if name is None:
+        from dpassay.claims.registry import REGISTRY
+
+        if as_json:
+            print_json([{"name": one.name, "title": one.title, "source": one.source} for one in REGISTRY.values()])
+        else:
+            print_rich(listing())
+        return
+    claim = claim_named(name)
+    options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
+    check_claimed(options["epsilon"], options["delta"], claim)
+    changes = {key: value for key, value in options.items() if value is not None}
+    story = Story(claim(**changes, **values), published=claim)
+    with working("looking"):
+        told = story.to_dict() if as_json else render(story)
+    if as_json:
+        print_json(told)
+    else:
+        print_rich(told)

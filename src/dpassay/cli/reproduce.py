@@ -1,0 +1,139 @@
+"""The reproduce command: the figures and tables of the documents, made again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpassay.cli.common import (
+    AsJson,
+    ClusterAddress,
+    Device,
+    Page,
+    check_writable,
+    command_line,
+    crew_of,
+    print_json,
+    print_rich,
+    progress_bar,
+    usable_device,
+    write_page,
+)
+from dpassay.errors import InputError
+
+Name = Annotated[str | None, typer.Argument(help="A figure's name, or 'all'. Without one: what there is.")]
+Out = Annotated[Path, typer.Option(help="The folder to write into.")]
+Runs = Annotated[int | None, typer.Option(help="Runs, pairs or draws where something is sampled. Default: its own.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+Workers = Annotated[
+    int | None, typer.Option(help="Local processes to work in. Default: this one, whose kernels use all cores.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Leave out what the folder already holds, made the same way.")]
+
+
+def reproduce(
+    name: Name = None,
+    out: Out = Path("reproduced"),
+    runs: Runs = None,
+    seed: Seed = 0,
+    resume: Resume = False,
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
+    device: Device = "cpu",
+    html: Page = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the documents' figures and tables again, beside the published numbers.
+
+    Each is written as data (CSV, JSON), as a figure (SVG, PDF, PNG) and as a short text (Markdown): what was published,
+    what we get, how far apart, and what was found on the way.
+
+    \b
+    Examples:
+      dpassay reproduce                                what there is
+      dpassay reproduce sanity-check --runs 10000000 --device cuda
+      dpassay reproduce all --out figures --resume
+    """
+    from dpassay.reproduce import FIGURES, find_figure
+
+    if runs is not None and not 1 <= runs <= 10**9:
+        raise InputError(f"runs must be from 1 to 1,000,000,000, got {runs}")
+    if seed < 0:
+        raise InputError(f"seed must be 0 or more, got {seed}")
+    if name is None:
+        if html is not None or resume:
+            raise InputError("say which figure to make: a name of 'dpassay reproduce', or all")
+        _list(as_json)
+        return
+    chosen = list(FIGURES.values()) if name == "all" else [find_figure(name)]
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is no folder")
+    out.mkdir(parents=True, exist_ok=True)
+    check_writable(html, out / "x")
+    made: dict[str, Any] = {}
+    device = usable_device(device, cluster)
+    options = {"runs": runs, "seed": seed, "device": device}
+    try:
+        with crew_of(workers, cluster) as crew:
+            for figure in chosen:
+                made[figure.name] = _make(figure, out, {**options, "crew": crew}, resume, as_json)
+    except KeyboardInterrupt:
+        begun = [figure.name for figure in chosen if (out / f"{figure.name}.partial.json").exists()]
+        kept = f", and a part of {begun[0]}" if begun else ""
+        print(f"interrupted; {len(made)} of {len(chosen)}{kept} are in {out}. To go on, add --resume", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if html is not None:
+        from dpassay.report.page import figures_page
+        from dpassay.reproduce.result import read_back
+
+        write_page(figures_page([read_back(figure.name, out) for figure in chosen], command_line()), html)
+    if as_json:
+        print_json(made)
+
+
+def _make(figure: Any, out: Path, options: dict[str, Any], resume: bool, as_json: bool) -> dict[str, Any]:
+    from dpassay import __version__
+    from dpassay.reproduce.result import Options, finished, save
+
+    parameters = {"version": __version__, "runs": options["runs"], "seed": options["seed"]}
+    partial = out / f"{figure.name}.partial.json"
+    if not resume:
+        partial.unlink(missing_ok=True)
+    path = str(out / f"{figure.name}.md")
+    if resume and finished(figure.name, out, parameters):
+        print(f"{figure.name}: already there", file=sys.stderr)
+        return {"text": path, "made": False}
+    with progress_bar(1000) as bar:
+
+        def tell(share: float) -> None:
+            if bar is not None:
+                bar(round(1000 * share), 1000, figure.name)
+
+        result = figure.make(Options(progress=tell, partial=partial, **options))
+        save(result, figure.name, out, parameters)
+        partial.unlink(missing_ok=True)
+    if not as_json:
+        print(f"{figure.name}: {path}")
+        for sentence in result.found:
+            print(f"  {sentence}")
+    return {"text": path, "made": True, "found": list(result.found)}
+
+
+def _list(as_json: bool) -> None:
+    from dpassay.reproduce import FIGURES
+
+    if as_json:
+        print_json([{"name": f.name, "shows": f.shows, "source": f.source} for f in FIGURES.values()])
+        return
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("name", style="bold")
+    table.add_column("what it shows")
+    table.add_column("from", style="dim")
+    for figure in FIGURES.values():
+        table.add_row(figure.name, figure.shows, figure.source)
+    print_rich(table)

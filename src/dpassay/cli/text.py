@@ -1,0 +1,391 @@
+"""The commands for text systems: make a corpus, train a model, rewrite lines, and guess what a line was."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.cli.common import (
+    AsJson,
+    ClusterAddress,
+    Workers,
+    check_writable,
+    needs,
+    print_json,
+    print_rich,
+    progress_bar,
+    working,
+)
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.text.corpus import Utterance
+    from dpassay.text.rewriting import Order
+
+Corpus = Annotated[
+    str,
+    typer.Option(
+        "--corpus", help="A .csv (label,text), .jsonl, .iob or .txt file, 'flights' for the shipped one, or hf:NAME."
+    ),
+]
+ModelFolder = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Device = Annotated[str, typer.Option(help="cpu, or cuda where there is one.")]
+ReleaseEpsilon = Annotated[float | None, typer.Option("--epsilon", "-e", help="Of the guarantee, per utterance.")]
+ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="Of the guarantee; only for gaussian.")]
+MechanismName = Annotated[str, typer.Option(help="gaussian, l1, sqrt-n, adept-as-published, or none (no privacy).")]
+
+
+# What an option is where it is not given, and which systems it is for.
+OWN_OPTIONS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "latent": (None, ("adept", "dptext")),
+    "clip": (1.0, ("adept",)),
+    "steps": (None, ("adept", "dptext")),
+    "batch": (None, ("adept",)),
+    "epsilon": (None, ("dptext", "dpnr")),
+    "mu": (0.5, ("dpnr",)),
+    "encoder": ("minilm", ("dpnr",)),
+    "reading": ("zero", ("dptext",)),
+    "device": ("cpu", ("adept",)),
+}
+
+
+def corpus(
+    out: Annotated[Path, typer.Option(help="The file to write: .csv, .jsonl, or .txt for the texts alone.")],
+    source: Annotated[str, typer.Option("--corpus", help="What to read; see 'dpassay train --help'.")] = "flights",
+    lines: Annotated[int | None, typer.Option(help="How many utterances; of another corpus, its first ones.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Write the shipped corpus of flight-booking utterances, or another one in the tool's own form.
+
+    \b
+    Examples:
+      dpassay corpus --out flights.csv --lines 2000
+      dpassay corpus --corpus atis.iob --out atis.jsonl
+      dpassay corpus --corpus atis.csv --out lines.txt      what 'dpassay rewrite' reads
+    """
+    from dpassay.text.corpus import read_corpus, write_corpus
+    from dpassay.text.flights import flights
+
+    check_writable(out)
+    if out.exists():
+        raise InputError(f"{out} is there already; give another file")
+    if lines is not None and lines < 2:
+        raise InputError(f"a corpus needs 2 utterances or more, got {lines}")
+    found = flights(lines or 5000, seed) if source == "flights" else read_corpus(source)[:lines]
+    write_corpus(found, out)
+    print(f"{len(found):,} utterances written to {out}", file=sys.stderr)
+
+
+def train(
+    system: Annotated[str, typer.Argument(help="adept, dptext or dpnr.")],
+    out: Annotated[Path, typer.Option(help="The folder for the model.")],
+    source: Corpus = "flights",
+    latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64 (adept), 16 (dptext).")] = None,
+    clip: Annotated[float, typer.Option(help="adept: the radius of the ball of vectors.")] = 1.0,
+    steps: Annotated[int | None, typer.Option(help="Default: 900 on a CPU, 5000 on a GPU.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Texts a step. Default: 64 on a CPU, 128 on a GPU.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="dptext: fixed, not learnt. dpnr: 0.05.")
+    ] = None,
+    mu: Annotated[float, typer.Option(help="dpnr: the probability that a word is dropped.")] = 0.5,
+    encoder: Annotated[str, typer.Option(help="dpnr: a sentence encoder's folder or hub name.")] = "minilm",
+    reading: Annotated[str, typer.Option(help="dptext: zero, resampled, nan or right.")] = "zero",
+    seed: Seed = 0,
+    device: Device = "cpu",
+    resume: Annotated[bool, typer.Option("--resume", help="adept: go on after an interruption.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a text system on a corpus: ADePT's autoencoder, DPText, or DPNR's classifier.
+
+    Ctrl-C keeps what adept has learnt; the same line with --resume goes on. Models are safetensors and JSON.
+
+    \b
+    Examples:
+      dpassay train adept --corpus flights --out models/adept
+      dpassay train adept --corpus atis/train.csv --out models/atis --device cuda
+      dpassay train dptext --corpus flights --out models/dptext --reading zero
+      dpassay train dpnr --corpus flights:1000 --out models/dpnr --epsilon 0.05
+    """
+    trainers = {"adept": _train_adept, "dptext": _train_dptext, "dpnr": _train_dpnr}
+    if system not in trainers:
+        raise InputError(f"unknown system {system!r}; there are {', '.join(trainers)}")
+    options = {
+        "latent": latent, "clip": clip, "steps": steps, "batch": batch, "epsilon": epsilon, "mu": mu,
+        "encoder": encoder, "reading": reading, "seed": seed, "device": device, "resume": resume,
+    }  # fmt: skip
+    if epsilon is not None and not 0 < epsilon < float("inf"):
+        raise InputError(f"epsilon must be a positive number, got {epsilon:g}")
+    for name, (usual, systems) in OWN_OPTIONS.items():
+        if options[name] != usual and system not in systems:
+            raise InputError(f"--{name} says nothing about {system}: it is for {' and '.join(systems)}")
+    if resume and system != "adept":
+        raise InputError(f"only adept can go on after an interruption; train {system} again, it is quick")
+    if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is there already and not empty: give another folder, or --resume for adept")
+    needs("torch", "text")
+    from dpassay.text.corpus import read_corpus
+
+    found = trainers[system](read_corpus(source), out, options)
+    found = {"model": str(out), "system": system, "corpus": source, **found}
+    if as_json:
+        print_json(found)
+    else:
+        print(f"{system} trained on {source}, kept in {out}")
+        for name, value in found.items():
+            if isinstance(value, int | float):
+                shown = ("no", "yes")[value] if isinstance(value, bool) else f"{value:.4g}"
+                print(f"  {name.replace('_', ' ')}: {shown}")
+
+
+def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text.adept import train as teach
+    from dpassay.text.corpus import split
+    from dpassay.text.training import Plan, usable
+
+    learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
+    device = usable(given["device"]).type
+    usual = (5000, 128) if device == "cuda" else (900, 64)
+    rate = 2e-3 if device == "cuda" else 3e-3  # fewer steps, larger ones
+    steps, batch = (usual[i] if given[name] is None else given[name] for i, name in enumerate(("steps", "batch")))
+    plan = Plan(steps, batch, rate, given["seed"])
+    try:
+        with progress_bar(plan.steps) as bar:
+            model = teach(
+                [u.text for u in learning],
+                [u.text for u in held_out],
+                out,
+                plan,
+                latent=64 if given["latent"] is None else given["latent"],
+                clip=given["clip"],
+                device=device,
+                resume=given["resume"],
+                progress=bar,
+            )
+    except KeyboardInterrupt:
+        print(f"interrupted; what was learnt is in {out}. To go on, add --resume", file=sys.stderr)
+        raise typer.Exit(130) from None
+    about = model.about
+    return {"steps": about.steps, "loss": about.loss, "token_accuracy": about.token_accuracy, "words": len(about.words)}
+
+
+def _train_dptext(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text import dptext
+
+    sizes = {name: given[key] for name, key in (("dim", "latent"), ("steps", "steps")) if given[key] is not None}
+    with progress_bar(100) as bar:
+        system, report = dptext.train(
+            utterances, given["reading"], epsilon=given["epsilon"], seed=given["seed"], progress=bar, **sizes
+        )
+    dptext.save(system, out)
+    return report
+
+
+def _train_dpnr(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text import dpnr
+    from dpassay.text.encoders import sentence_encoder
+
+    with progress_bar(5) as bar:
+        encoder = sentence_encoder(given["encoder"])
+        epsilon = 0.05 if given["epsilon"] is None else given["epsilon"]
+        system, classifier, report = dpnr.train(utterances, encoder, epsilon, given["mu"], given["seed"], bar)
+    dpnr.save(system, classifier, out)
+    return report
+
+
+def rewrite(
+    model: ModelFolder,
+    mechanism: MechanismName = "gaussian",
+    epsilon: ReleaseEpsilon = None,
+    delta: ReleaseDelta = 0.0,
+    source: Annotated[Path | None, typer.Option("--in", help="The lines to rewrite. Default: standard input.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where they go. Default: standard output.")] = None,
+    statement: Annotated[
+        Path | None, typer.Option(help="Where the guarantee is stated. Default: OUT.json, beside the output.")
+    ] = None,
+    as_published: Annotated[bool, typer.Option("--as-published", help="Run adept-as-published all the same.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on behind the lines that OUT already has.")] = False,
+    device: Device = "cpu",
+    workers: Workers = None,
+    cluster: ClusterAddress = None,
+) -> None:
+    """Rewrite utterances, a line each, so that each is protected by local DP; line n in is line n out.
+
+    The noise is drawn by OpenDP. The guarantee is per utterance and between any two utterances; what it rests on is
+    written as JSON beside the output. Empty lines, unknown words and very long lines are utterances like any other.
+
+    \b
+    Examples:
+      dpassay rewrite --model models/adept --mechanism gaussian --epsilon 50 --delta 1e-6 --in in.txt --out out.txt
+      echo 'book a flight to rome' | dpassay rewrite --model models/adept --mechanism l1 --epsilon 500
+      dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt --workers 4
+    """
+    from dpassay.text.release import MECHANISMS
+
+    if mechanism not in (*MECHANISMS, "none"):
+        raise InputError(f"unknown mechanism {mechanism!r}; there are {', '.join(MECHANISMS)} and none")
+    if mechanism == "adept-as-published" and not as_published:
+        from dpassay.text.rewriting import WHY_NOT
+
+        raise InputError(WHY_NOT)
+    if resume and (out is None or not out.is_file()):
+        where = "--resume needs --out FILE" if out is None else f"there is no file {out}"
+        raise InputError(f"{where}: say which rewriting to go on with")
+    if out is not None and out.exists() and not resume:
+        raise InputError(f"{out} is there already: go on with it by --resume, or write to another file")
+    statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
+    _check_files(source, out, statement)
+    needs("torch", "text")
+    from dpassay.compute.executors import gathered
+    from dpassay.core.files import write_whole
+    from dpassay.text.rewriting import Order, opened
+    from dpassay.text.training import DEVICES, usable
+
+    if cluster is None or device not in DEVICES:  # a cluster's workers find out for themselves
+        device = usable(device).type
+    order = Order(str(model), mechanism, epsilon, delta, device if cluster is None else "cpu")
+    with working("reading the model"):
+        work, stated = opened(order)
+    stated["input"] = "standard input" if source is None else source.name  # no more: its fingerprint would be a leak
+    done = _behind(out, statement, stated) if resume and out is not None else 0
+    if workers is not None or cluster is not None:
+        work = _at_workers(order, device, stated["model"]["sha256"], several=workers != 1)
+    with closing(gathered(workers, cluster)) as crew:
+        if out is None and statement is None:
+            print(f"guarantee: {stated['guarantee']}, per utterance, between any two utterances", file=sys.stderr)
+        if statement is not None and not resume:
+            write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
+        _rewrite_lines(partial(crew.map, work), source, out, done)
+
+
+def _at_workers(order: Order, device: str, sha256: str, several: bool) -> Callable[[list[str]], list[str]]:
+    """The same work in another process, with the same model; several of them do not fight for the cores."""
+    from dpassay.text.rewriting import rewritten
+
+    folder = str(Path(order.folder).absolute())
+    return partial(
+        rewritten, replace(order, folder=folder, device=device, sha256=sha256, threads=1 if several else None)
+    )
+
+
+def _check_files(source: Path | None, out: Path | None, statement: Path | None) -> None:
+    """Find out before anything is written whether the input is there, and that nothing is written over it."""
+    check_writable(out, statement)
+    if source is not None and (source.is_dir() or not os.access(source, os.R_OK)):
+        raise InputError(f"cannot read {source}: give a file of utterances, a line each")
+    places = [path.resolve() for path in (source, out, statement) if path is not None]
+    if len(set(places)) < len(places):
+        raise InputError("--in, --out and --statement must be different files: one would be written over another")
+
+
+def _behind(out: Path, statement: Path | None, stated: dict[str, Any]) -> int:
+    """How many lines are rewritten already, if they were rewritten in the same way; half a line is cut off."""
+    try:
+        before = json.loads((statement or out).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError(f"{statement} does not say how {out} was made: start anew, with another file") from None
+    if before != json.loads(json.dumps(stated)):
+        raise InputError(f"{out} was rewritten otherwise, see {statement}: give the same options, or another file")
+    with out.open("r+b") as file:
+        number = whole = 0
+        for line in file:
+            if line.endswith(b"\n"):
+                number, whole = number + 1, whole + len(line)
+        file.truncate(whole)
+    return number
+
+
+def _rewrite_lines(
+    work: Callable[[Iterable[list[str]]], Iterator[list[str]]], source: Path | None, out: Path | None, done: int
+) -> None:
+    from dpassay.text.rewriting import in_groups, lines_of
+
+    number = done
+    with ExitStack() as files:
+        stream: IO[bytes] = sys.stdin.buffer if source is None else files.enter_context(source.open("rb"))
+        target: IO[bytes] = sys.stdout.buffer if out is None else files.enter_context(out.open("ab"))
+        total = 0 if source is None else source.stat().st_size
+        tell = files.enter_context(progress_bar(total or 1)) if out is not None else None
+        read = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal read
+            for line in stream:
+                read += len(line)
+                yield line
+
+        lines = lines_of(counted(), str(source or "the input"))
+        if sum(1 for _ in islice(lines, done)) < done:
+            raise InputError(f"the input has fewer lines than {out}: it is not the one that was being rewritten")
+        try:
+            for group in work(in_groups(lines)):
+                target.write("".join(f"{line}\n" for line in group).encode("utf-8"))
+                target.flush()
+                number += len(group)
+                if tell is not None:
+                    tell(read, max(total, read), f"{number:,} lines")
+        except KeyboardInterrupt:
+            how = f"{number:,} lines are in {out}. To go on, add --resume" if out is not None else "no file was changed"
+            print(f"interrupted; {how}", file=sys.stderr)
+            raise typer.Exit(130) from None
+    if out is not None:
+        print(f"{number:,} lines in {out}", file=sys.stderr)
+
+
+def reconstruct(
+    text: Annotated[str, typer.Argument(help="A rewritten utterance.")],
+    model: ModelFolder,
+    candidates: Annotated[Path, typer.Option(help="A file of utterances that it may have been, a line each.")],
+    epsilon: ReleaseEpsilon = None,
+    delta: ReleaseDelta = 0.0,
+    mechanism: Annotated[str, typer.Option(help="gaussian, l1, sqrt-n or adept-as-published.")] = "adept-as-published",
+    draws: Annotated[int | None, typer.Option(help="Rewritings to learn from. Default: 400 of each.")] = None,
+    most: Annotated[int, typer.Option(help="How many candidates are shown.")] = 10,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Guess which utterance a rewritten one was: the attack that 'dpassay audit --model' counts.
+
+    \b
+    Example:
+      dpassay reconstruct 'on april first i need a ticket' --model models/atis --candidates atis.txt --epsilon 100
+    """
+    if epsilon is None:
+        raise InputError("say which epsilon the text was rewritten with: --epsilon 100")
+    if most < 1:
+        raise InputError(f"--most must be 1 or more, got {most}")
+    needs("torch", "text")
+    from dpassay.cli.audit import read_inputs
+    from dpassay.text.reconstruction import learn
+    from dpassay.text.systems import rewriter
+
+    attacked = rewriter(model, mechanism, epsilon, delta)
+    known = list(dict.fromkeys(str(line) for line in read_inputs(candidates)))
+    with progress_bar(draws or 1) as bar:
+        attack = learn(attacked, known, draws, seed, bar)
+    latent, written = attack.log_posterior([text])[0], attack.log_likelihood(text, seed)
+    order = sorted(range(len(known)), key=lambda i: -latent[i])[:most]
+    rows = [{"candidate": known[i], "log_probability": latent[i], "log_likelihood": written[i]} for i in order]
+    if as_json:
+        print_json(rows)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from dpassay.errors import harmless
+
+    table = Table("probability", "writer's log-likelihood", "candidate", box=None, header_style="bold")
+    for row in rows:
+        likely = f"{2.718281828459045 ** row['log_probability']:.3%}"
+        table.add_row(likely, f"{row['log_likelihood']:.1f}", Text(harmless(str(row["candidate"]))))
+    print_rich(table)

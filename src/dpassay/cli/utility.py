@@ -1,0 +1,199 @@
+"""The utility command: what rewritten text is still good for, at the ε that is really kept."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.cli.common import AsJson, check_writable, command_line, print_json, print_rich, progress_bar
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.text.corpus import Utterance
+    from dpassay.text.utility import Row
+
+TEST_SHARE = 0.2  # of a corpus that comes without test texts
+
+ModelFolder = Annotated[Path, typer.Option("--model", help="Folder of a trained autoencoder.", show_default=False)]
+Corpus = Annotated[
+    str,
+    typer.Option(help="Texts with labels to rewrite and learn from: a file, flights or hf:NAME.", show_default=False),
+]
+Test = Annotated[
+    str | None, typer.Option(help="Texts with labels to test on. Default: a fifth of the corpus, which is held out.")
+]
+Mechanisms = Annotated[
+    list[str] | None,
+    typer.Option("--mechanism", help="gaussian, l1, sqrt-n or adept-as-published; repeatable. Default: all."),
+]
+Epsilons = Annotated[
+    list[str] | None, typer.Option("--epsilon", "-e", help="Repeatable. Default: 1, 10, 100 and 1000.")
+]
+Delta = Annotated[float, typer.Option("--delta", "-d", help="For Gaussian noise; the others promise pure DP.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+Limit = Annotated[
+    int | None, typer.Option(help="Learn from so many utterances at most, and test on so many. Default: all.")
+]
+Csv = Annotated[Path | None, typer.Option(help="Write all numbers to this file.")]
+Drawing = Annotated[Path | None, typer.Option(help="Draw them to this file, .svg, .pdf or .png.")]
+Save = Annotated[Path | None, typer.Option(help="Keep the rows in this file as they come, for --resume.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the measurement that --save names.")]
+
+
+def utility(
+    model: ModelFolder,
+    corpus: Corpus,
+    test: Test = None,
+    mechanism: Mechanisms = None,
+    epsilon: Epsilons = None,
+    delta: Delta = 1e-6,
+    seed: Seed = 0,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    csv: Csv = None,
+    figure: Drawing = None,
+    save: Save = None,
+    resume: Resume = False,
+) -> None:
+    """Measure what rewritten text is still good for, beside the epsilon that is really kept.
+
+    Texts are rewritten by each mechanism at each epsilon. A classifier of their labels learns from the rewritten texts
+    and is tested on original and on rewritten ones. BLEU and the share of unchanged utterances say how near the
+    rewritten test texts are to the original ones. The noise is numpy's: this is a measurement, not a release.
+
+    \b
+    Examples:
+      dpassay utility --model model --corpus flights:2000
+      dpassay utility --model model --corpus train.csv --test test.csv --figure utility.svg
+      dpassay utility --model model --corpus train.csv --mechanism gaussian -e 50 -e 200 --limit 500 --json
+      dpassay utility --model model --corpus train.csv --save utility.json --resume
+    """
+    _check_options(save, resume, limit, figure, csv)
+    steps = None if epsilon is None else [_number(text) for text in epsilon]
+    rows: list[Row] = []
+    asked: dict[str, Any] = {}
+    interrupted = False
+    try:
+        tools = _tools()
+        trained = tools.load_model(model)
+        train, held_out = _texts(tools, corpus, test, seed, limit)
+        asked = tools.question(trained, train, held_out, seed)
+        done = tools.load(save, asked) if resume and save is not None and save.exists() else []
+        chosen = (mechanism or tools.MECHANISMS, steps or tools.EPSILONS, delta, seed)
+        with progress_bar(1) as bar:
+            for row in tools.measure(trained, train, held_out, *chosen, progress=bar, done=done):
+                rows.append(row)
+                if save is not None:
+                    tools.save(save, asked, _merged(done, rows))
+    except KeyboardInterrupt:
+        interrupted = True
+    _show(rows, {"command": command_line(), "asked": asked, "complete": not interrupted}, as_json, csv, figure)
+    if interrupted:
+        kept = f"they are kept in {save}; to go on, add --resume" if save else "with --save FILE they would be kept"
+        print(f"interrupted after {len(rows)} rows; {kept}", file=sys.stderr)
+        raise typer.Exit(130)
+
+
+def _check_options(save: Path | None, resume: bool, limit: int | None, figure: Path | None, csv: Path | None) -> None:
+    """Find out before the work is done whether its result can be written."""
+    if resume and save is None:
+        raise InputError("--resume needs --save FILE, the file of the measurement to go on with")
+    if save is not None and save.exists() and not resume:
+        raise InputError(f"{save} is there already: go on with it by --resume, or save to another file")
+    if limit is not None and limit < 2:
+        raise InputError(f"limit must be 2 or more utterances, got {limit}")
+    if figure is not None:
+        from dpassay.report.utility import check_suffix
+
+        check_suffix(figure.suffix.removeprefix(".").lower())
+    check_writable(save, csv, figure)
+
+
+class _Tools:
+    """What the command uses of the text package, which needs torch and is imported only here."""
+
+    def __init__(self) -> None:
+        from dpassay.text.adept import load as load_model
+        from dpassay.text.corpus import read_corpus, split
+        from dpassay.text.release import MECHANISMS
+        from dpassay.text.utility import EPSILONS, load, measure, question, save
+
+        self.load_model, self.read_corpus, self.split = load_model, read_corpus, split
+        self.measure, self.question, self.load, self.save = measure, question, load, save
+        self.MECHANISMS, self.EPSILONS = MECHANISMS, EPSILONS
+
+
+def _tools() -> _Tools:
+    try:
+        return _Tools()
+    except ImportError as error:
+        raise InputError(f"{error.name or 'torch'} is not installed: pip install 'dpassay[text]'") from None
+
+
+def _texts(
+    tools: _Tools, corpus: str, test: str | None, seed: int, limit: int | None
+) -> tuple[list[Utterance], list[Utterance]]:
+    if seed < 0:
+        raise InputError(f"seed must be 0 or more, got {seed}")
+    train = tools.read_corpus(corpus)
+    if test is not None:
+        held_out = tools.read_corpus(test)
+    else:
+        train, held_out = tools.split(train, seed, (1 - TEST_SHARE, TEST_SHARE))
+    return _some(train, limit, seed), _some(held_out, limit, seed)
+
+
+def _some(utterances: Sequence[Utterance], limit: int | None, seed: int) -> list[Utterance]:
+    """So many utterances at most, drawn from all of them and left in their order.
+
+    >>> len(_some("abcdefgh", 3, 0)), _some("abc", 3, 0), _some("abc", None, 0)
+    (3, ['a', 'b', 'c'], ['a', 'b', 'c'])
+    """
+    if limit is None or limit >= len(utterances):
+        return list(utterances)
+    rng = random.Random(f"dpassay utility {seed}")
+    drawn = sorted((rng.random(), place) for place in range(len(utterances)))[:limit]
+    return [utterances[place] for place in sorted(place for _, place in drawn)]
+
+
+def _number(text: str) -> float:
+    """An ε that was typed.
+
+    >>> _number("ten")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: epsilon must be a number, got 'ten'
+    """
+    with suppress(ValueError):
+        return float(text)
+    raise InputError(f"epsilon must be a number, got {text!r}")
+
+
+def _merged(done: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """All rows, each once: those of this run, and of the file those that it did not ask for."""
+    now = {row.key for row in rows}
+    return [*rows, *(row for row in done if row.key not in now)]
+
+
+def _show(rows: Sequence[Row], about: dict[str, Any], as_json: bool, csv: Path | None, figure: Path | None) -> None:
+    if as_json:
+        print_json({"schema": "dpassay/utility/1", **about, "rows": [row.to_dict() for row in rows]})
+    if not rows:
+        return
+    from dpassay.core.files import write_whole
+    from dpassay.report.utility import utility_csv, utility_figure, utility_table
+
+    if not as_json:
+        print_rich(utility_table(rows))
+    if csv is not None:
+        write_whole(csv, utility_csv(rows))
+        print(f"{csv} written", file=sys.stderr)
+    if figure is not None:
+        write_whole(figure, utility_figure(rows, figure.suffix.removeprefix(".").lower()))
+        print(f"{figure} written", file=sys.stderr)

@@ -1,0 +1,54 @@
+"""Counts by numpy alone: what `fused` and `gpu` do, in plain steps and flat memory. It works everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpassay.compute.draws import Span
+from dpassay.compute.likelihood_ratio import Telling
+from dpassay.compute.philox import RUNS, Key, words
+
+CELLS = 1 << 18  # words that are held at a time
+FAR = 1e300  # the farthest that a score counts, in grains
+
+
+def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
+    """In how many runs more than half of the coordinates are 1: those whose words are among `ones`.
+
+    >>> 400 < count_votes((1, 2), 0, 1000, 1, Span(0, 1 << 31)) < 600
+    True
+    """
+    found = 0
+    rows = max(RUNS, CELLS // dim // RUNS * RUNS)
+    for first in range(start, start + runs, rows):
+        size = min(rows, start + runs - first)
+        votes = np.zeros(size, dtype=np.int64)
+        for j in range(0, dim, CELLS):  # in one go but for very many coordinates
+            votes += ones.holds(words(key, first, size, range(j, min(dim, j + CELLS)))).sum(axis=1)
+        found += int(np.count_nonzero(2 * votes > dim))
+    return found
+
+
+def count_guesses(
+    key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
+) -> tuple[int, int]:
+    """In how many runs the ratios' sum, in whole grains, is at most `low`, and in how many at least `high`."""
+    below = above = 0
+    rows = max(RUNS, CELLS // telling.dim // RUNS * RUNS)
+    for first in range(start, start + runs, rows):
+        size = min(rows, start + runs - first)
+        total = np.zeros(size)
+        for j in range(0, telling.dim, CELLS):
+            wide = range(j, min(telling.dim, j + CELLS))
+            drawn = words(key, first, size, wide)
+            for column, coordinate in enumerate(wide):
+                total += telling.scores(drawn[:, column], coordinate)
+        with np.errstate(over="ignore", invalid="ignore"):
+            coarse = np.clip(np.rint(total / grain), -FAR, FAR)
+        below, above = below + int(np.count_nonzero(coarse <= low)), above + int(np.count_nonzero(coarse >= high))
+    return below, above
+
+
+def describe() -> str:
+    """What makes the numbers, in words."""
+    return f"numpy {np.__version__}"

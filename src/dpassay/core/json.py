@@ -1,0 +1,22 @@
+"""Values as JSON-ready data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpassay.errors import InputError
+
+
+def plain(x: Any) -> Any:
+    """An input as JSON-ready data."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.tolist()
+    if isinstance(x, str | int | float | bool) or x is None:
+        return x
+    if isinstance(x, list | tuple):
+        return [plain(entry) for entry in x]
+    if isinstance(x, dict):
+        return {str(key): plain(value) for key, value in x.items()}
+    raise InputError(f"an input of type {type(x).__name__} cannot be written to a file: use numbers, lists or text")

@@ -1,0 +1,205 @@
+"""The verdict as data, with a JSON Schema (docs/verdict.schema.json). Infinities are the string "inf"."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+from dpassay.core.json import plain
+from dpassay.core.numbers import Number, down, middle, up
+from dpassay.evidence.played import Played
+from dpassay.pipeline.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from dpassay.evidence.verdict import Verdict
+
+
+def _write(value: float) -> float | str:
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+Real = Annotated[
+    float,
+    PlainSerializer(_write, return_type=float | str),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}),
+]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+
+
+class ClaimRecord(_Record):
+    """Who claimed what of which mechanism."""
+
+    name: str
+    source: str
+    pipeline: str
+    mechanism: str
+    dim: int | None
+    parameters: dict[str, str]
+    neighbours: str
+
+
+class EpsilonRecord(_Record):
+    """ε at one δ: claimed, and the bounds on the truth."""
+
+    claimed: Real
+    lower: Real
+    upper: Real
+    delta: Real
+
+
+class DeltaRecord(_Record):
+    """δ at the claimed ε: claimed, and the bounds on the truth."""
+
+    claimed: Real
+    lower: Real
+    upper: Real
+
+
+class BlockRecord(_Record):
+    """`count` coordinates with these two values."""
+
+    x: Real
+    y: Real
+    count: int
+    positions: Literal["all", "even", "odd"]
+
+
+class WitnessRecord(_Record):
+    """Two values just before the noise, in blocks of equal coordinates, and an event on the output."""
+
+    blocks: list[BlockRecord]
+    event: str
+    log_p: list[Real] = Field(description="bounds on the event's log-probability for the first value")
+    log_q: list[Real] = Field(description="bounds on the event's log-probability for the second value")
+
+
+class PlayedRecord(_Record):
+    """Inputs that were told apart by their outputs, and how often that went right: the guessing game."""
+
+    inputs: list[Any]
+    event: str
+    right: int
+    wrong: int
+    runs: int
+    alpha: Real
+    seed: int
+    number: int = Field(description="which of the random streams of this seed")
+
+
+class HoldsRecord(_Record):
+    """A guarantee that does hold."""
+
+    delta: Real
+    epsilon: Real
+
+
+class RepairRecord(_Record):
+    """A mechanism for which a guarantee holds."""
+
+    advice: str
+    mechanism: str | None
+    epsilon: Real | None
+    delta: Real | None
+    noise_deviation: Real | None
+
+
+class VerdictRecord(_Record):
+    """A verdict with its evidence."""
+
+    schema_: Literal["dpassay/verdict/1"] = Field(alias="schema", default="dpassay/verdict/1")
+    verdict: Literal["proven", "refuted", "open"]
+    claim: ClaimRecord
+    epsilon: EpsilonRecord
+    delta: DeltaRecord | None
+    least_delta: Real = Field(description="the delta that no finite epsilon goes below")
+    lower_evidence: str
+    upper_evidence: str
+    witness: WitnessRecord | PlayedRecord | None
+    reason: str
+    holds: list[HoldsRecord]
+    repairs: list[RepairRecord]
+    warnings: list[str]
+    theorems: list[str]
+    alpha: Real | None
+    runs: int
+    seed: int | None
+    ledger: dict[str, Real] = Field(description="where alpha was spent")
+    interrupted: bool = Field(description="whether an audit was stopped before its end")
+
+
+def record(verdict: Verdict) -> VerdictRecord:
+    """Turn a verdict into data."""
+    promise = verdict.guarantee
+    interval, delta = verdict.epsilon, verdict.delta
+    return VerdictRecord(
+        verdict=verdict.word,
+        claim=ClaimRecord(
+            name=verdict.name,
+            source=verdict.source,
+            pipeline=verdict.text,
+            mechanism=verdict.subject,
+            dim=verdict.mechanism.dim if isinstance(verdict.mechanism, Pipeline) else None,
+            parameters={key: _parameter(value) for key, value in verdict.parameters.items()},
+            neighbours=verdict.neighbours.kind,
+        ),
+        epsilon=EpsilonRecord(claimed=promise.epsilon, lower=interval.lower, upper=interval.upper, delta=promise.delta),
+        delta=None if delta is None else DeltaRecord(claimed=promise.delta, lower=delta.lower, upper=delta.upper),
+        least_delta=verdict.least_delta,
+        lower_evidence=interval.lower_from,
+        upper_evidence=interval.upper_from,
+        witness=_witness(verdict),
+        reason=verdict.reason,
+        holds=[HoldsRecord(delta=d, epsilon=held.upper) for d, held in verdict.holds],
+        repairs=_repairs(verdict),
+        warnings=list(verdict.warnings),
+        theorems=[theorem.value for theorem in verdict.theorems],
+        alpha=verdict.alpha,
+        runs=verdict.runs,
+        seed=verdict.seed,
+        ledger=dict(verdict.ledger),
+        interrupted=verdict.interrupted,
+    )
+
+
+def _witness(verdict: Verdict) -> WitnessRecord | PlayedRecord | None:
+    if verdict.witness is None:
+        return None
+    if isinstance(verdict.witness, Played):
+        played = asdict(verdict.witness)
+        return PlayedRecord(**{**played, "inputs": [plain(x) for x in verdict.witness.inputs]})
+    blocks = [
+        BlockRecord(x=middle(b.x), y=middle(b.y), count=b.count, positions=b.positions)
+        for b in verdict.witness.pair.blocks
+    ]
+    logs = (verdict.witness.log_p, verdict.witness.log_q)
+    log_p, log_q = ([_double(v, down), _double(v, up)] for v in logs)
+    return WitnessRecord(blocks=blocks, event=verdict.witness.event, log_p=log_p, log_q=log_q)
+
+
+def _double(value: Number, side: Any) -> float:
+    return float(side(value))
+
+
+def _repairs(verdict: Verdict) -> list[RepairRecord]:
+    return [
+        RepairRecord(
+            advice=repair.advice,
+            mechanism=None if repair.mechanism is None else str(repair.mechanism),
+            epsilon=None if repair.guarantee is None else repair.guarantee.epsilon,
+            delta=None if repair.guarantee is None else repair.guarantee.delta,
+            noise_deviation=repair.deviation,
+        )
+        for repair in verdict.repairs
+    ]
+
+
+def _parameter(value: Any) -> str:
+    return str(value) if isinstance(value, str | int | float) else f"{middle(value):.17g}"

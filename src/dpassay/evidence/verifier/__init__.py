@@ -1,0 +1,63 @@
+"""Re-checks certificates with arithmetic of its own: it imports none of the modules that make them.
+
+See docs/certificate.md for the format, what is checked, and what a check cannot tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.reading import load
+from dpassay.evidence.verifier.replay import Replay
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found in a certificate or a saved audit: a sentence for each step that holds or does not."""
+
+    verdict: str
+    claim: str
+    established: tuple[str, ...]
+    failures: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every step holds."""
+        return not self.failures
+
+
+class NotHolding(CertificateError):
+    """A certificate that can be read but does not hold; `failures` has all reasons, the message the first."""
+
+    def __init__(self, failures: tuple[str, ...]) -> None:
+        super().__init__(failures[0])
+        self.failures = failures
+
+
+def examine(source: str | Path | dict[str, Any]) -> Verification:
+    """Re-check a certificate and report, whether it holds or not. What cannot be read is an InputError."""
+    certificate = load(source)
+    replay = Replay(certificate)
+    replay.run()
+    name = getattr(certificate.steps[0], "name", "")
+    return Verification(certificate.verdict, name, tuple(replay.established), tuple(replay.failures))
+
+
+def verify(source: str | Path | dict[str, Any]) -> Verification:
+    """Re-check a certificate, given as a file or as data. Raises CertificateError if it does not hold.
+
+    >>> from dpassay import certify, check
+    >>> found = verify(certify(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)))
+    >>> found.verdict, found.ok, found.established[-1]
+    ('refuted', True, 'step 12 (decision): the claim is refuted')
+    """
+    found = examine(source)
+    if not found.ok:
+        raise NotHolding(found.failures)
+    return found
+
+
+__all__ = ["NotHolding", "Verification", "examine", "verify"]

@@ -1,0 +1,225 @@
+"""Sets of vectors as a certificate describes them: their size, and what each stage makes of one.
+
+Written from the definitions of the stages, not from the code that made the certificate. The largest lq
+distance in an lp ball of radius r in n dimensions is 2r·n^max(0, 1/q − 1/p).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, close, hull, iv, largest, middle, number, smallest
+
+INFINITE = float("inf")
+ADDITIVE = ("laplace", "gaussian", "onesided", "mixture")
+NOISES = (*ADDITIVE, "flip", "bits", "exponential")
+NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
+SAME = "1e-40"
+_TOUCHING = iv.mpf(SAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A set of vectors: its kind and those numbers that the kind has.
+
+    >>> from dpassay.evidence.verifier.numbers import middle
+    >>> round(middle(diameter(Shape("ball", 32, p=2.0, size=ONE), 1.0)), 6)
+    11.313708
+    """
+
+    kind: str
+    dim: int
+    p: float = 0.0
+    size: Number = ZERO  # a ball's radius, a query's distance
+    sides: tuple[tuple[Number, Number, int], ...] = ()
+    parts: tuple[Shape, ...] = ()
+    count: int = 0  # how many categories, ones of a sparse string, or copies
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage: its name, its words and whole numbers, and its real numbers."""
+
+    name: str
+    words: Mapping[str, str]
+    wholes: Mapping[str, int]
+    numbers: Mapping[str, Number]
+    parts: tuple[tuple[Number, Stage], ...] = ()  # of a mixture
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What can come out of a stage; if exact, any two of these values can come from two neighbours.
+
+    Where `far`, they are reached only in the limit of inputs that are ever farther away.
+    """
+
+    shape: Shape
+    exact: bool
+    far: bool = False
+
+
+def everything(dim: int) -> Shape:
+    """All vectors."""
+    return Shape("everything", dim)
+
+
+def cube(low: Any, high: Any, dim: int) -> Shape:
+    """The box with equal sides."""
+    return Shape("box", dim, sides=((low, high, dim),))
+
+
+def root(count: int, q: float) -> Number:
+    """count^(1/q)."""
+    return ONE if q == INFINITE else iv.mpf(count) if q == 1 else iv.mpf(count) ** (1 / number(q))
+
+
+def spread(dim: int, p: float, q: float) -> Number:
+    """How much larger the lq norm of a vector can be than its lp norm."""
+    return ONE if p <= q else root(dim, q) / root(dim, p)
+
+
+def power_sum(values: list[tuple[Number, int]], q: float) -> Number:
+    """The lq norm of a vector that has each value so many times."""
+    sizes = [(abs(value), count) for value, count in values if count]
+    if q == INFINITE:
+        return largest(size for size, _ in sizes)
+    exponent = int(q) if q == int(q) else number(q)
+    total = sum((size**exponent * count for size, count in sizes if size.b > 0), ZERO)
+    return total if q == 1 else iv.sqrt(total) if q == 2 else total ** (1 / number(q)) if total.b > 0 else ZERO
+
+
+def diameter(shape: Shape, q: float) -> Number:
+    """The largest lq distance between two vectors; an interval where it is known within bounds only."""
+    if shape.kind in ("ball", "sphere"):
+        return 2 * shape.size * spread(shape.dim, shape.p, q)
+    if shape.kind == "apart":
+        return shape.size * spread(shape.dim, shape.p, q)
+    if shape.kind == "box":
+        return power_sum([(high - low, count) for low, high, count in shape.sides], q)
+    if shape.kind == "rows":  # one coordinate differs
+        return shape.sides[0][1] - shape.sides[0][0] if shape.sides else INF
+    if shape.kind == "repeated":
+        return diameter(shape.parts[0], q) * root(shape.count, q)
+    if shape.kind == "sparse":
+        return root(most_differing(shape), q)
+    if shape.kind == "both":
+        at_most = smallest(diameter(part, q) for part in shape.parts)
+        return hull(largest(2 * size * root(count, q) for size, count in even_pairs(shape)), at_most)
+    if shape.kind == "bits" or (shape.kind == "minmax" and shape.dim > 1):
+        return root(shape.dim, q)
+    if shape.kind == "onehot" and shape.dim > 1:
+        return root(2, q)
+    if shape.kind == "categories":
+        return iv.mpf(shape.count - 1)
+    return INF if shape.kind == "everything" else ZERO
+
+
+def most_differing(shape: Shape) -> int:
+    """In how many coordinates two neighbours can differ, at most."""
+    if shape.kind == "repeated":
+        return shape.count * most_differing(shape.parts[0])
+    if shape.kind == "sparse":
+        # Two strings without a 1 in common; a single bit is always 1.
+        return min(2 * shape.count, shape.dim) if shape.dim > 1 else 0
+    if shape.kind == "onehot":
+        return min(2, shape.dim) if shape.dim > 1 else 0
+    return 1 if shape.kind == "rows" else shape.dim
+
+
+def loses(stage: Stage) -> bool:
+    """Whether a coordinate may be lost, value and all."""
+    return stage.name == "mixture" and bool(stage.numbers["lost"].b > 0)
+
+
+def even_pairs(shape: Shape) -> list[tuple[Number, int]]:
+    """Opposite vectors in two balls at once, spread evenly: the size of a coordinate, and how many are not 0.
+
+    min(r/k^(1/p), s/k^(1/q))·k^(1/t) is largest at an end or where the two balls cross.
+    """
+    first, second = shape.parts
+    counts = {1, shape.dim}
+    power = sum(sign / ball.p for sign, ball in ((1, first), (-1, second)))
+    if power:
+        at = middle(first.size / second.size) ** (1 / power)
+        counts |= {min(shape.dim, max(1, int(at) + step)) for step in (0, 1) if at < shape.dim}
+    return [(smallest(ball.size / root(k, ball.p) for ball in shape.parts), k) for k in sorted(counts)]
+
+
+def largest_norm(shape: Shape, q: float) -> Number:
+    """The largest lq norm of a vector."""
+    if shape.kind in ("ball", "sphere"):
+        return shape.size * spread(shape.dim, shape.p, q)
+    if shape.kind == "box" or (shape.kind == "rows" and shape.sides):
+        return power_sum([(largest([abs(low), abs(high)]), count) for low, high, count in shape.sides], q)
+    if shape.kind == "repeated":
+        return largest_norm(shape.parts[0], q) * root(shape.count, q)
+    if shape.kind == "sparse":
+        return root(shape.count, q)
+    if shape.kind == "both":
+        return smallest(largest_norm(part, q) for part in shape.parts)
+    if shape.kind == "bits":
+        return root(shape.dim, q)
+    if shape.kind == "minmax":  # one coordinate at least is 0
+        return ZERO if shape.dim == 1 else root(shape.dim - 1, q)
+    return ONE if shape.kind == "onehot" else INF
+
+
+def contains(outer: Shape, inner: Shape) -> bool:
+    """Whether a set surely contains another, up to the last digit of a double."""
+    if outer.dim != inner.dim:
+        return False
+    if outer.kind == "everything" or same(outer, inner):
+        return True
+    if outer.kind == "both":
+        return all(contains(part, inner) for part in outer.parts)
+    if outer.kind == "ball":
+        return bool(largest_norm(inner, outer.p).b <= (outer.size * (1 + _TOUCHING)).b)
+    if outer.kind == "box" or (outer.kind == inner.kind == "rows" and outer.sides):
+        low, high = _range(inner)
+        slack = _TOUCHING * largest([abs(low), abs(high)])
+        return all((a - slack).a <= low.a and high.b <= (b + slack).b for a, b, _ in outer.sides)
+    return False
+
+
+def _range(shape: Shape) -> tuple[Number, Number]:
+    """The least and the largest value that a coordinate can have."""
+    if shape.kind == "box" or (shape.kind == "rows" and shape.sides):
+        return smallest(low for low, _, _ in shape.sides), largest(high for _, high, _ in shape.sides)
+    if shape.kind == "repeated":
+        return _range(shape.parts[0])
+    if shape.kind in ("bits", "minmax", "onehot", "sparse"):
+        return ZERO, ONE
+    limit = largest_norm(shape, INFINITE)
+    return -limit, limit
+
+
+def same(first: Shape, second: Shape) -> bool:
+    """Whether two descriptions are alike, numbers within 10⁻⁴⁰."""
+    if (first.kind, first.dim, first.p, first.count) != (second.kind, second.dim, second.p, second.count):
+        return False
+    if len(first.sides) != len(second.sides) or len(first.parts) != len(second.parts):
+        return False
+    sides = zip(first.sides, second.sides, strict=True)
+    return (
+        close(first.size, second.size, SAME)
+        and all(close(a, x, SAME) and close(b, y, SAME) and n == m for (a, b, n), (x, y, m) in sides)
+        and all(same(a, b) for a, b in zip(first.parts, second.parts, strict=True))
+    )
+
+
+def _as_box(shape: Shape) -> Shape:
+    return cube(-shape.size, shape.size, shape.dim) if shape.kind == "ball" and shape.p == INFINITE else shape
+
+
+def equal_sets(mine: Shape, theirs: Shape) -> bool:
+    """Whether two descriptions mean the same set: alike, a cube, or two balls of which one lies in the other."""
+    if same(mine, theirs) or same(_as_box(mine), _as_box(theirs)):
+        return True
+    return (
+        theirs.kind == "both"
+        and any(same(mine, part) for part in theirs.parts)
+        and all(contains(part, mine) for part in theirs.parts)
+    )

@@ -1,0 +1,254 @@
+"""What each stage makes of a set of vectors, written from the definitions of the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from dpassay.evidence.verifier.numbers import (
+    ONE,
+    ZERO,
+    Number,
+    hull,
+    is_infinite,
+    iv,
+    largest,
+    number,
+    smallest,
+    whole_part,
+)
+from dpassay.evidence.verifier.regions import (
+    ADDITIVE,
+    INFINITE,
+    NOISES,
+    NORMS,
+    SAME,
+    Reach,
+    Shape,
+    Stage,
+    cube,
+    diameter,
+    everything,
+    largest_norm,
+    loses,
+)
+
+SINGLE = ("category", "hash", "bloom", "onehot")
+
+
+def incoming(stages: Sequence[Stage], dim: int) -> Reach:
+    """Any vector; one value if the first stage takes only that, and a later function makes vectors of it."""
+    named = bool(stages) and stages[0].name in SINGLE
+    return Reach(everything(1 if named and any(s.name in ("encode", "decode") for s in stages[1:]) else dim), True)
+
+
+def after(stage: Stage, before: Reach, dim: int) -> Reach:
+    """What can come out of a stage, given what comes in.
+
+    Behind noise only what swamps it is surely reached: every direction, far out, by one more stage.
+    """
+    found = _after(stage, before, dim)
+    if not before.far and stage.name not in NOISES:
+        return found
+    swamping = before.shape.kind == "everything" and stage.name in _SWAMPED
+    return replace(found, exact=found.exact and before.exact and swamping, far=True)
+
+
+_SWAMPED = (*ADDITIVE, "round", "encode", "decode", "clip", "normalise", "minmax", "squash")
+
+
+def _after(stage: Stage, before: Reach, dim: int) -> Reach:
+    shape = before.shape
+    rules: dict[str, Callable[[Stage, Reach], Reach]] = {
+        "clip": _clipped,
+        "normalise": _normalised,
+        "minmax": _minmaxed,
+        "squash": _squashed,
+        "binary": _in_bits,
+        "round": _rounded,
+        "clamp": _clamped,
+        "repeat": _repeated,
+        "hash": _hashed,
+        "bloom": _hashed,
+    }
+    if stage.name in rules:
+        return rules[stage.name](stage, before)
+    if stage.name in ("encode", "decode"):
+        # Any function, the worst one; but of a constant every function makes a constant.
+        size = dim if stage.name == "encode" else shape.dim
+        constant = diameter(shape, INFINITE).b <= 0
+        return Reach(cube(ZERO, ZERO, size) if constant else everything(size), before.exact)
+    if stage.name == "dropout":
+        return before
+    if stage.name == "rows":
+        return Reach(Shape("rows", shape.dim), True)
+    if stage.name == "query":
+        return Reach(Shape("apart", shape.dim, NORMS[stage.words["norm"]], stage.numbers["distance"]), True)
+    if stage.name in ("category", "onehot"):
+        return _named(stage, before)
+    return _noised(stage, before)
+
+
+def _noised(stage: Stage, before: Reach) -> Reach:
+    shape = before.shape
+    if stage.name == "exponential":
+        return Reach(Shape("categories", 1, count=shape.dim), False)
+    if stage.name == "flip":
+        return Reach(shape, False)
+    if stage.name == "bits":
+        return Reach(Shape("bits", shape.dim), False)
+    # Values without a bound can swamp the noise, so nothing changes for them.
+    return Reach(everything(shape.dim), before.exact and shape.kind == "everything" and not loses(stage))
+
+
+def _at_least(first: Number, second: Number) -> bool:
+    """Whether the first is as large as the second, taking what 40 digits cannot tell apart as equal."""
+    return bool((first * (1 + iv.mpf(SAME))).b >= second.a)
+
+
+def _clipped(stage: Stage, before: Reach) -> Reach:
+    """Scaling down keeps every vector's direction, so a set that contains 0 and is star-shaped is cut, no more."""
+    shape, p, radius = before.shape, NORMS[stage.words["norm"]], stage.numbers["radius"]
+    ball = Shape("ball", shape.dim, p, radius)
+    if shape.kind == "everything":
+        return Reach(ball, before.exact)
+    if shape.kind == "apart":
+        return _clipped_answers(shape, ball, before.exact)
+    if _at_least(radius, largest_norm(shape, p)):
+        return before
+    if shape.kind == "ball" and shape.p == p:
+        return Reach(ball, before.exact)
+    if shape.kind == "ball":
+        inside = _at_least(shape.size, largest_norm(ball, shape.p))
+        return Reach(ball if inside else Shape("both", shape.dim, parts=(shape, ball)), before.exact)
+    wide = shape.kind == "box" and all(
+        _at_least(-low, radius) and _at_least(high, radius) for low, high, _ in shape.sides
+    )
+    return Reach(ball, before.exact and wide)
+
+
+def _clipped_answers(shape: Shape, ball: Shape, exact: bool) -> Reach:
+    """Clipping in l2 never moves two vectors apart in l2; in any norm it at most doubles their distance."""
+    if ball.p == shape.p == 2:
+        return Reach(shape if _at_least(2 * ball.size, shape.size) else ball, exact)
+    if ball.p == shape.p:
+        return Reach(replace(shape, size=2 * smallest([shape.size, ball.size])), False)
+    return Reach(ball, False)
+
+
+def _every_direction(shape: Shape) -> bool:
+    """Whether two vectors of any two directions lie in the set, and neighbours can have them."""
+    if shape.kind == "box":
+        return all(low.b < 0 and high.a > 0 for low, high, _ in shape.sides)
+    return shape.kind in ("everything", "ball", "both", "apart", "sphere")
+
+
+def _normalised(stage: Stage, before: Reach) -> Reach:
+    shape = before.shape
+    return Reach(Shape("sphere", shape.dim, 2.0, ONE), before.exact and _every_direction(shape))
+
+
+def _minmaxed(stage: Stage, before: Reach) -> Reach:
+    """Shift and scale do not matter, so any set with an interior gives all of them."""
+    shape = before.shape
+    full = shape.kind == "box" and len(shape.sides) == 1 and shape.sides[0][0].b < shape.sides[0][1].a
+    whole = _every_direction(shape) or shape.kind == "minmax" or full
+    return Reach(Shape("minmax", shape.dim), before.exact and whole)
+
+
+def squash(kind: str, value: Number) -> Number:
+    """tanh or the sigmoid, both rising."""
+    scaled = 2 * value if kind == "tanh" else value
+    ends = [1 / (1 + iv.exp(-iv.mpf(end))) for end in (scaled.a, scaled.b)]
+    sigmoid = hull(*ends)
+    return 2 * sigmoid - 1 if kind == "tanh" else sigmoid
+
+
+def _squashed(stage: Stage, before: Reach) -> Reach:
+    shape, kind = before.shape, stage.words["kind"]
+    whole = cube(-ONE if kind == "tanh" else ZERO, ONE, shape.dim)
+    if shape.kind == "everything":
+        return Reach(whole, before.exact)
+    if shape.kind == "box":
+        sides = tuple((squash(kind, low), squash(kind, high), n) for low, high, n in shape.sides)
+        return Reach(replace(shape, sides=sides), before.exact)
+    if shape.kind == "rows":
+        low, high = (squash(kind, limit) for limit in shape.sides[0][:2]) if shape.sides else whole.sides[0][:2]
+        return Reach(_rows(low, high, shape.dim), before.exact)
+    limit = largest_norm(shape, INFINITE)
+    if is_infinite(limit):
+        return Reach(whole, False)
+    all_corners = shape.kind == "ball" and shape.p == INFINITE
+    return Reach(cube(squash(kind, -limit), squash(kind, limit), shape.dim), before.exact and all_corners)
+
+
+def _in_bits(stage: Stage, before: Reach) -> Reach:
+    length = 1 + stage.wholes["integer"] + stage.wholes["fraction"]
+    return Reach(Shape("bits", before.shape.dim * length), before.exact and before.shape.kind == "everything")
+
+
+def _rounded(stage: Stage, before: Reach) -> Reach:
+    shape = before.shape
+    if shape.kind in ("bits", "onehot", "categories", "sparse"):
+        return before
+    if shape.kind == "rows" and not shape.sides:
+        return Reach(shape, before.exact, far=True)
+    if shape.kind == "rows":
+        low, high = -whole_part(number("0.5") - shape.sides[0][0]), whole_part(shape.sides[0][1] + number("0.5"))
+        return Reach(_rows(iv.mpf(low), iv.mpf(high), shape.dim), False)
+    limit = largest_norm(shape, INFINITE)
+    if is_infinite(limit):
+        return Reach(everything(shape.dim), before.exact and shape.kind == "everything", far=True)
+    whole = whole_part(limit + number("0.5"))
+    return Reach(cube(iv.mpf(-whole), iv.mpf(whole), shape.dim), False)
+
+
+def _rows(low: Number, high: Number, dim: int) -> Shape:
+    return Shape("rows", dim, sides=((low, high, dim),))
+
+
+def _clamped(stage: Stage, before: Reach) -> Reach:
+    """Each coordinate to the nearest value between the limits: no two values move apart."""
+    shape, low, high = before.shape, stage.numbers["low"], stage.numbers["high"]
+    if shape.kind == "rows":
+        ends = shape.sides[0][:2] if shape.sides else (low, high)
+        return Reach(_rows(clamp(ends[0], low, high), clamp(ends[1], low, high), shape.dim), before.exact)
+    if shape.kind == "apart":
+        return Reach(shape, False)
+    limit = largest_norm(shape, INFINITE)
+    if _at_least(-low, limit) and _at_least(high, limit):
+        return before
+    if shape.kind in ("minmax", "bits", "onehot", "sparse") and low.b <= 0 and high.a >= 1:
+        return before
+    return Reach(cube(low, high, shape.dim), before.exact and shape.kind == "everything")
+
+
+def clamp(value: Number, low: Number, high: Number) -> Number:
+    """The nearest number between two."""
+    return largest([low, smallest([high, value])])
+
+
+def _repeated(stage: Stage, before: Reach) -> Reach:
+    shape, times = before.shape, stage.wholes["times"]
+    if shape.kind == "repeated":
+        return Reach(replace(shape, dim=shape.dim * times, count=shape.count * times), before.exact)
+    return Reach(Shape("repeated", shape.dim * times, parts=(shape,), count=times), before.exact)
+
+
+def _named(stage: Stage, before: Reach) -> Reach:
+    """A list of names, or their vectors. Of other values than these nobody knows which ones are among them."""
+    size, shape = stage.wholes["size"], before.shape
+    named = shape.kind == "everything" or (shape.kind == "categories" and shape.count == size)
+    if stage.name == "category":
+        return Reach(Shape("categories", 1, count=size), before.exact and named)
+    written = shape.kind == "onehot" and shape.dim == size
+    return Reach(Shape("onehot", size), before.exact and (named or written))
+
+
+def _hashed(stage: Stage, before: Reach) -> Reach:
+    """Public functions, the worst ones: of all values every category, every string with few ones can come."""
+    exact = before.exact and before.shape.kind == "everything"
+    size = stage.wholes["size"]
+    if stage.name == "hash":
+        return Reach(Shape("categories", 1, count=size), exact)
+    return Reach(Shape("sparse", size, count=stage.wholes["hashes"]), exact)

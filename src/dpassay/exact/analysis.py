@@ -1,0 +1,385 @@
+"""From a pipeline to bounds on its privacy loss: one walk along the stages.
+
+The region just before the noise gives pairs of neighbours, the noise gives each pair's exact loss, and
+a theorem bounds all pairs at once. What comes after the noise is post-processing. The result is a
+`Profile`: curves of real pairs (from below) and curves that hold for all pairs (from above).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.normal import normal_tail
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, middle, minimum
+from dpassay.core.theorems import Theorem
+from dpassay.errors import InputError
+from dpassay.exact.discrete import discrete_profile
+from dpassay.exact.dominating_pairs import most_differing, worst_pairs
+from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.profile import Candidate, Profile
+from dpassay.exact.profile_bounds import Curve, DropoutCurve, PairCurve, PureCurve, RenyiCurve, WorstOf
+from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
+from dpassay.pipeline.pipeline import Pipeline, run
+from dpassay.pipeline.regions import Apart, Ball, Block, Both, Box, Everything, Pair, Region, Repeated, Rows, Sphere
+from dpassay.pipeline.stages.noise import NOISES, Additive, NoiseStage, loses
+from dpassay.pipeline.stages.vector import (
+    Binary,
+    Bloom,
+    Category,
+    Dropout,
+    Hash,
+    Keeps,
+    OneHotEncode,
+    PersonRows,
+    Query,
+    Reach,
+    Squash,
+)
+
+INF = float("inf")
+
+
+def analyse(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
+    """Bound the loss of a pipeline between neighbours.
+
+    >>> from dpassay.pipeline.parser import parse
+    >>> profile = analyse(parse("clip(l2, 1) | laplace(2)", dim=32), Neighbours())
+    >>> round(float(profile.pure.mid), 9)
+    5.656854249
+    """
+    _check_neighbours(pipeline, neighbours)
+    profiles = [_at_noise(pipeline, position, neighbours) for position in pipeline.noise_positions]
+    if not profiles:
+        profile = _without_noise(pipeline, neighbours)
+    else:
+        profile = profiles[0] if len(profiles) == 1 else _several(pipeline, profiles, neighbours)
+    return _behind_dropout(pipeline, neighbours, profile)
+
+
+# What a first stage says of neighbours it says of these only.
+_SPOKEN_OF: dict[type, tuple[str, ...]] = {
+    Query: ("query", "replace-record", "add-remove-record"),
+    PersonRows: ("replace-record",),
+}
+
+
+def _check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
+    """Refuse a relation that the first stage does not speak of: its bound on neighbours would be none for these."""
+    first = pipeline.stages[0]
+    allowed = _SPOKEN_OF.get(type(first), (neighbours.kind,))
+    if neighbours.kind not in allowed:
+        raise InputError(
+            f"a pipeline that begins with {first.name} speaks of neighbours {', '.join(allowed)}, got "
+            f"{neighbours.kind}; leave neighbours out, or let a stage that bounds any two inputs replace {first.name}"
+        )
+
+
+def _several(pipeline: Pipeline, profiles: list[Profile], neighbours: Neighbours) -> Profile:
+    """Noise after noise is post-processing, so every stage's upper bound holds."""
+    positions = pipeline.noise_positions
+    stages = [pipeline.stages[i] for i in positions]
+    noises = [stage.noise for stage in stages if isinstance(stage, Additive)]
+    adjacent = positions == list(range(positions[0], positions[-1] + 1))
+    if adjacent and len(noises) == len(stages):
+        return _sum_of_noises(pipeline, noises, neighbours)
+    # What unbounded inputs make of a first noise is as if there had been none.
+    last = profiles[-1]
+    swamped = pipeline.reaches()[positions[-1]].exact
+    uppers = tuple(curve for profile in profiles for curve in profile.uppers)
+    return replace(last, uppers=uppers, candidates=last.candidates if swamped else (), theorems=(Theorem.TWO_NOISES,))
+
+
+def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbours) -> Profile:
+    """Noises added one after another: each bounds the sum; in the far tails the widest Laplace decides."""
+    first, last = pipeline.noise_positions[0], pipeline.noise_positions[-1]
+
+    def alone(noise: Noise) -> Profile:
+        stages = (*pipeline.stages[:first], Additive(noise), *pipeline.stages[last + 1 :])
+        return _at_noise(Pipeline(stages, pipeline.dim), first, neighbours)
+
+    sigmas = [noise.sigma for noise in noises if isinstance(noise, Gaussian)]
+    if len(sigmas) == len(noises):
+        joined = alone(Gaussian(iv.sqrt(sum((sigma**2 for sigma in sigmas), ZERO))))
+        return replace(joined, theorems=(*joined.theorems, Theorem.TWO_NOISES))
+    each = [alone(noise) for noise in noises]
+    uppers = tuple(curve for profile in each for curve in profile.uppers)
+    profile = Profile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
+    known = _keeps(pipeline, last) in ("all", "tails") and all(isinstance(n, Gaussian | Laplace) for n in noises)
+    if any(loses(noise) for noise in noises):
+        return profile
+    if any(Theorem.UNBOUNDED in p.theorems for p in each):
+        return replace(each[0], uppers=uppers)
+    if not known:
+        return profile
+    pairs = [c.pair for p in each for c in p.candidates] + [p.pair for p in each if p.pair is not None]
+    return replace(profile, pure_from_tails=minimum(*(p.lower_pure for p in each)), pair=pairs[0] if pairs else None)
+
+
+def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Profile) -> Profile:
+    """Word dropout helps neighbours that differ in one word; between any two texts it is no help."""
+    kept = ONE
+    for stage in pipeline.stages:
+        if isinstance(stage, Dropout):
+            kept *= 1 - stage.mu
+    if neighbours.kind != "word" or kept == ONE:
+        return profile
+    mu = 1 - kept
+    candidates = tuple(replace(c, curve=DropoutCurve(c.curve, mu)) for c in profile.candidates)
+    uppers = tuple(DropoutCurve(curve, mu) for curve in profile.uppers)
+    tails = profile.pure_from_tails
+    if tails is not None:
+        tails = DropoutCurve(PureCurve(tails, Theorem.LAPLACE), mu).pure
+    theorems = (*profile.theorems, Theorem.DROPOUT)
+    return replace(profile, candidates=candidates, uppers=uppers, pure_from_tails=tails, mu=mu, theorems=theorems)
+
+
+def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
+    """A deterministic mechanism gives its input away, unless all inputs give the same output."""
+    reach = pipeline.reaches()[-1]
+    if neighbours.kind == "add-remove-record":
+        _against_nothing(reach)  # all that is asked is whether it can be said what no record gives
+    pairs = [reach.region.farthest(1)] if reach.exact else _pushed(pipeline, len(pipeline.stages))
+    different = [pair for pair in pairs if pair.distance(1).a > 0]
+    loss = Loss(((AtomLoss((), ONE), 1),))
+    curve = PairCurve((loss,), Theorem.NO_NOISE)
+    if different:
+        return Profile((Candidate(different[0], curve),), (curve,), theorems=(Theorem.NO_NOISE,))
+    constant = PureCurve(ZERO, Theorem.NO_NOISE)
+    known = reach.region.diameter(INF) == 0
+    return Profile((), (constant if known else curve,), theorems=(Theorem.NO_NOISE,))
+
+
+def _keeps(pipeline: Pipeline, position: int) -> Keeps:
+    """What the stages after a noise leave of its output."""
+    kept: set[Keeps] = set()
+    squashed = ""
+    for stage in pipeline.stages[position + 1 :]:
+        # A squashed value has no far-out events any more, and behind a sigmoid no signs.
+        lost = (stage.keeps == "tails" and squashed) or (stage.keeps == "signs" and squashed == "sigmoid")
+        kept.add("nothing" if lost else stage.keeps)
+        if isinstance(stage, Binary):
+            squashed = "sigmoid"  # bits have no signs either
+        if isinstance(stage, Squash):
+            squashed = "sigmoid" if "sigmoid" in (squashed, stage.kind) else stage.kind
+    if "nothing" in kept or {"tails", "signs"} <= kept:
+        # Far-out events survive rounding, signs survive scaling; nothing is known to survive both.
+        return "nothing"
+    return "signs" if "signs" in kept else "tails" if "tails" in kept else "all"
+
+
+def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Profile:
+    """The bounds that one noise stage gives."""
+    stage, reach = pipeline.stages[position], reach_at(pipeline, position, neighbours)
+    known = reach.exact or neighbours.kind == "add-remove-record"
+    pushed = [] if known else _pushed(pipeline, position)
+    if isinstance(stage, Additive):
+        return _additive(stage.noise, reach, pushed, _keeps(pipeline, position))
+    assert isinstance(stage, NoiseStage)
+    profile = discrete_profile(stage, reach, pushed)
+    whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
+    return profile if whole else replace(profile, candidates=(), pure_from_tails=None, pair=None)
+
+
+def reach_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Reach:
+    """What two neighbours can bring to a noise stage."""
+    reach = pipeline.reaches()[position]
+    if neighbours.kind != "add-remove-record":
+        return reach
+    if position == pipeline.noise_positions[0]:
+        return _against_nothing(reach)
+    # Behind a noise the absence of a record is noise too, and no longer 0: any two values of the region may come.
+    return replace(reach, exact=False)
+
+
+def _against_nothing(reach: Reach) -> Reach:
+    """A record added or removed: its vector against the zero vector."""
+    region = reach.region
+    if isinstance(region, Everything | Apart):
+        return reach
+    if isinstance(region, Ball):
+        return Reach(Apart(region.p, region.radius, region.dim), reach.exact)
+    if isinstance(region, Sphere):
+        return Reach(Apart(2, region.radius, region.dim), reach.exact)
+    raise InputError(
+        f"add-remove-record is understood for clipped or normalised vectors, not for {type(region).__name__}; "
+        "state the sensitivity with query(norm, distance) instead"
+    )
+
+
+def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
+    """Pairs that surely can come in: the last exact region's farthest ones, run through the stages after it."""
+    reaches = pipeline.reaches()
+    start = max(i for i in range(position + 1) if reaches[i].exact)
+    region, rng = reaches[start].region, np.random.default_rng(0)
+    between = pipeline.stages[start:position]
+    if any(isinstance(stage, (*NOISES, Hash, Bloom, Category, OneHotEncode)) for stage in between):
+        return []  # noise is there, or a function of which it is not known where, or whether, it takes these values
+    if any(isinstance(stage, Binary) for stage in between) and any(
+        isinstance(r.region, Repeated) for r in reaches[start:position]
+    ):
+        return []  # copies stand together in a pair, and places in a bit string have a parity
+    sources = [region.farthest(q) for q in (1.0, 2.0, INF)]
+    if isinstance(region, Everything):
+        sources = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
+    pairs = []
+    for source in sources:
+        ends = _inwards(region, np.stack([source.first, source.second]))
+        x, y = run(between, ends, rng)
+        # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
+        pairs.append(Pair.of(x, x + (y - x) * (1 - 1e-9)) if not _whole(x, y) else Pair.of(x, y))
+    return pairs
+
+
+def _inwards(region: Region, ends: np.ndarray) -> np.ndarray:
+    """A pair moved a little to the middle of its region, whose limits may be never reached."""
+    inner = region.region if isinstance(region, Repeated) else region
+    if isinstance(inner, Box):
+        centre = ends.mean(axis=0)
+    elif isinstance(inner, Rows) and inner.limits is not None:
+        centre = np.full(ends.shape[1], (middle(inner.limits[0]) + middle(inner.limits[1])) / 2)
+    else:
+        return ends
+    return np.asarray(centre + (ends - centre) * (1 - 1e-8))
+
+
+def _whole(x: np.ndarray, y: np.ndarray) -> bool:
+    return bool(np.all(x == np.rint(x)) and np.all(y == np.rint(y)))
+
+
+def _additive(noise: Noise, reach: Reach, pushed: list[Pair], keeps: Keeps) -> Profile:
+    """Noise on the coordinates of a vector."""
+    region = reach.region
+    if region.diameter(INF) == INFINITY:
+        # A coordinate that is lost takes the whole vector with it where that is scaled.
+        kept = ("all", "tails") if loses(noise) else ("all", "tails", "signs")
+        profile = _unbounded(noise, region, reach.exact and keeps in kept)
+        if not loses(noise) or reach.exact or keeps != "all":
+            return profile
+        return replace(profile, candidates=tuple(Candidate(pair, _pair_curve(noise, pair)) for pair in pushed))
+    pairs, exact = worst_pairs(noise, region) if reach.exact else (pushed, False)
+    curves = [(pair, _pair_curve(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
+    uppers = tuple(_uppers(noise, region))
+    if exact and curves:
+        uppers = (_worst_of(noise, [curve for _, curve in curves]), *uppers)
+    profile = Profile((), uppers, theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
+    if keeps == "all":
+        return replace(profile, candidates=tuple(Candidate(pair, curve) for pair, curve in curves))
+    profile = replace(profile, theorems=(Theorem.DIAMETERS, Theorem.POST_PROCESSING))
+    if keeps == "tails" and curves and isinstance(noise, Laplace | Gaussian):
+        pure = maximum(*(curve.pure for _, curve in curves))
+        return replace(profile, pure_from_tails=pure, pair=curves[0][0])
+    if keeps == "signs" and isinstance(noise, Laplace | Gaussian):
+        return replace(profile, candidates=tuple(Candidate(pair, _sign_curve(noise, pair)) for pair, _ in curves))
+    return profile
+
+
+def _unbounded(noise: Noise, region: Region, known: bool) -> Profile:
+    """Noise on values that nothing bounds hides nothing, but for the coordinates that are lost."""
+    lost = noise.lost if isinstance(noise, Mixture) and loses(noise) else ZERO
+    pair, theorem, count = region.farthest(1), Theorem.UNBOUNDED, 1
+    if isinstance(noise, Mixture) and loses(noise):
+        # So far apart that what the noises have in common is nothing within 50 digits.
+        size = maximum(ONE, *(200 * part.scale for _, part in noise.parts if isinstance(part, OneSided)))
+        theorem, count = Theorem.MIXTURE, most_differing(region)
+        rest = (Block(ZERO, ZERO, region.dim - count),) if count < region.dim else ()
+        pair = Pair((Block(ZERO, size, count), *rest))
+    part = AtomLoss(((ZERO, lost),) if lost.b > 0 else (), 1 - lost)
+    curve = PairCurve((Loss(((part, count),)),), theorem)
+    candidates = (Candidate(pair, curve),) if known else ()
+    return Profile(candidates, (curve,), theorems=(theorem,), noise=noise)
+
+
+def additive_uppers(noise: Noise, region: Region) -> list[Curve]:
+    """All curves that bound additive noise on a region from above."""
+    pairs, exact = worst_pairs(noise, region)
+    uppers = list(_uppers(noise, region))
+    return [_worst_of(noise, [_pair_curve(noise, pair) for pair in pairs]), *uppers] if exact else uppers
+
+
+def _worst_of(noise: Noise, curves: list[PairCurve]) -> WorstOf:
+    theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
+    return WorstOf(tuple(curves), theorem)
+
+
+def _pair_curve(noise: Noise, pair: Pair) -> PairCurve:
+    shifts = [(b.gap, b.count) for b in pair.blocks]
+    theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
+    there = Loss.of_shifts(noise, shifts)
+    source = theorem.get(type(noise), Theorem.MIXTURE)
+    if isinstance(noise, Laplace | Gaussian):  # symmetric: both ways are alike
+        return PairCurve((there,), source)
+    return PairCurve((there, Loss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
+
+
+def _sign_curve(noise: Laplace | Gaussian, pair: Pair) -> PairCurve:
+    """The loss of the signs alone, one bit a coordinate: what scaling after the noise cannot hide."""
+    losses = []
+    for one, other in (("x", "y"), ("y", "x")):
+        parts = []
+        for block in (b for b in pair.blocks if not b.same):
+            p, q = (_sign_chances(noise, getattr(block, side)) for side in (one, other))
+            parts.append((AtomLoss.between(p, q), block.count))
+        losses.append(Loss(tuple(part for part in parts if part[1])))
+    return PairCurve(tuple(losses), Theorem.POST_PROCESSING)
+
+
+def _sign_chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]:
+    """P(centre + noise > 0) and its complement, neither taken from 1."""
+    if isinstance(noise, Gaussian):
+        return normal_tail(-centre / noise.sigma), normal_tail(centre / noise.sigma)
+    tail = iv.exp(-abs(centre) / noise.scale) / 2
+    return (1 - tail, tail) if centre.mid > 0 else (tail, 1 - tail)
+
+
+def _uppers(noise: Noise, region: Region) -> Iterable[Curve]:
+    """Curves that hold for every pair of the region."""
+    if isinstance(noise, Gaussian):
+        yield _pair_curve(noise, Pair((Block(region.diameter(2), ZERO, 1),)))
+        return
+    reach = region.diameter(1)
+    if isinstance(noise, OneSided):
+        yield _pair_curve(noise, Pair((Block(ZERO, reach, 1),)))
+    elif isinstance(noise, Laplace):
+        yield PureCurve(reach / noise.scale, Theorem.LAPLACE)
+        yield from _renyi(noise, region)
+    elif isinstance(noise, Mixture):
+        yield PureCurve(_mixture_pure(noise, reach), Theorem.MIXTURE)
+        if noise.one_sided:
+            yield _overlap(noise, region)
+
+
+def _overlap(noise: Mixture, region: Region) -> PairCurve:
+    """What any two laws have in common if every coordinate differs by the most: docs/proofs/mixture.md, point 6."""
+    alike = noise.lost
+    for weight, part in noise.parts:
+        assert isinstance(part, OneSided)
+        alike += weight * iv.exp(-region.diameter(INF) / part.scale)
+    count = most_differing(region)
+    parts = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
+    return PairCurve((Loss(parts),), Theorem.MIXTURE)
+
+
+def _mixture_pure(noise: Mixture, distance: Number) -> Number:
+    scales = [part.scale for _, part in noise.parts if isinstance(part, Laplace)]
+    if len(scales) < len(noise.parts) or noise.atom_weight.b > 0:
+        return INFINITY
+    return maximum(ZERO, *(distance / scale for scale in scales))
+
+
+def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiCurve]:
+    if isinstance(region, Both):
+        yield from _renyi(noise, region.first)
+        yield from _renyi(noise, region.second)
+        return
+    base = region.region if isinstance(region, Repeated) else region
+    p = getattr(base, "p", 2.0) if isinstance(base, Ball | Apart | Sphere | Rows) else INF
+    p = p if p >= 2 else 2.0  # a smaller p bounds the l2 norm too
+    shift = region.diameter(p)
+    if not math.isinf(float(shift.b)):
+        yield RenyiCurve(shift / noise.scale, p, region.dim)

@@ -1,0 +1,83 @@
+"""From a guarantee to the least noise that meets it, rounded to the safe side.
+
+Exact for every ε ≥ 0, also beyond the ε < 1 of the classic Gaussian formula.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpassay.core.guarantee import Guarantee, guarantee
+from dpassay.core.normal import gaussian_sigma
+from dpassay.core.numbers import Number, double_above, double_below, iv, log_add
+from dpassay.errors import InputError
+from dpassay.pipeline.regions import check_dimension, check_positive
+
+
+def laplace(epsilon: Any, delta: Any = 0, sensitivity: Any = 1) -> float:
+    """The least Laplace scale for a query of this l1 sensitivity.
+
+    At δ > 0 the worst shift is along one coordinate (docs/proofs/worst-shift.md), where
+    δ = 1 − e^((ε − Δ/b)/2).
+
+    >>> laplace(0.5)
+    2.0
+    """
+    promise = _noisy(guarantee(epsilon, delta))
+    return _usable(laplace_scale(promise, check_positive(sensitivity, "sensitivity")))
+
+
+def laplace_scale(promise: Guarantee, sensitivity: Number) -> Number:
+    """The scale as a certified number."""
+    return sensitivity / (promise.exact_epsilon - 2 * iv.log(1 - promise.exact_delta))
+
+
+def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
+    """The least Gaussian standard deviation for a query of this l2 sensitivity.
+
+    >>> round(gaussian(10, 1e-5), 5)
+    0.49989
+    """
+    promise = guarantee(epsilon, delta)
+    return _usable(gaussian_sigma(promise, check_positive(sensitivity, "sensitivity")))
+
+
+def classic_gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
+    """The classic formula, sqrt(2 ln(1.25/δ)) Δ/ε, which is proved for 0 < ε < 1 only."""
+    return iv.sqrt(2 * iv.log(iv.mpf("1.25") / promise.exact_delta)) * sensitivity / promise.exact_epsilon
+
+
+def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
+    """The largest probability of keeping each of some bits, or one of k categories.
+
+    >>> flip(1.0986122886681098)
+    0.75
+    """
+    promise = guarantee(epsilon)
+    if check_dimension(bits, "bits") > 1 and check_dimension(categories, "categories") != 2:
+        raise InputError("give a number of bits or a number of categories, not both")
+    return double_below(flip_keep(promise.exact_epsilon / bits, categories))
+
+
+def flip_keep(epsilon: Number, categories: int = 2) -> Number:
+    """e^ε / (e^ε + k − 1), as a certified number."""
+    if categories < 2:
+        raise InputError(f"randomized response needs at least 2 categories, got {categories}")
+    return iv.exp(epsilon - log_add(epsilon, iv.log(iv.mpf(categories - 1))))
+
+
+def _usable(scale: Number) -> float:
+    double = double_above(scale)
+    if math.isinf(double):
+        raise InputError("so small an epsilon asks for more noise than a double can hold: give a larger epsilon")
+    return double
+
+
+def _noisy(promise: Guarantee) -> Guarantee:
+    if promise.exact_epsilon == 0 and promise.exact_delta == 0:
+        raise InputError("epsilon 0 with delta 0 would need infinite noise: give a positive epsilon")
+    return promise
+
+
+__all__ = ["flip", "gaussian", "laplace"]

@@ -1,0 +1,221 @@
+"""Losses of noise with finitely many outputs: flipped bits, categories, the exponential mechanism.
+
+Proofs: docs/proofs/randomized-response.md and docs/proofs/exponential.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum
+from dpassay.core.theorems import Theorem
+from dpassay.errors import InputError
+from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.profile import Candidate, Profile
+from dpassay.exact.profile_bounds import Curve, PairCurve, PureCurve, WorstOf
+from dpassay.pipeline.regions import Apart, Ball, Block, Box, Categories, OneHot, Pair, Region, Repeated, Sparse
+from dpassay.pipeline.stages.noise import BitNoise, Choose, Flip, NoiseStage
+from dpassay.pipeline.stages.vector import Reach
+
+_RESPONSE = Theorem.RANDOMIZED_RESPONSE
+
+
+def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Profile:
+    """Bound the loss of a noise stage with finitely many outputs."""
+    region = reach.region
+    if isinstance(stage, Choose):
+        return _choose(stage, reach, pushed)
+    if isinstance(stage, Flip) and isinstance(region, Categories):
+        return _categories(stage, region, reach.exact)
+    if isinstance(stage, Flip):
+        stage = stage.on_bits
+    if not isinstance(stage, BitNoise):
+        raise InputError(f"no exact loss is known for the stage {stage.name}")
+    if region.diameter(1) == 0:  # a single string
+        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
+    pairs = _one_hot_pairs(region) if isinstance(region, OneHot) else _bit_pairs(stage, region)
+    pairs = pairs[:1] if _symmetric(stage) else pairs
+    curves = [(pair, bit_curve(stage, pair)) for pair in pairs]
+    shown = curves if reach.exact else [(pair, bit_curve(stage, pair)) for pair in pushed]
+    if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
+        shown = [(region.farthest(1), bit_curve(stage, region.farthest(1)))] if reach.exact else shown
+    candidates = tuple(Candidate(pair, curve) for pair, curve in shown if curve.losses[0].parts)
+    worst: Curve = WorstOf(tuple(curve for _, curve in curves), _RESPONSE)
+    if isinstance(region, OneHot) or _symmetric(stage):
+        return Profile(candidates, (worst,), (_RESPONSE,))
+    return Profile(candidates, (PureCurve(worst.pure, _RESPONSE), _dominating(stage, region.dim)), (_RESPONSE,))
+
+
+def _symmetric(stage: BitNoise) -> bool:
+    """Whether ones and zeros are treated alike everywhere, so that both ways of a pair are alike."""
+    gaps = [stage.even - stage.odd, stage.even + stage.zero - 1]
+    return all(abs(gap).b < iv.mpf("1e-40") for gap in gaps)
+
+
+def _bit(one: Number, other: Number) -> AtomLoss:
+    return AtomLoss.between((one, 1 - one), (other, 1 - other))
+
+
+def bit_curve(stage: BitNoise, pair: Pair) -> PairCurve:
+    """The loss between two bit strings, both ways."""
+    losses = []
+    blocks = pair.by_parity().blocks
+    for first, second in (("x", "y"), ("y", "x")):
+        parts = []
+        for block in blocks:
+            chance = stage.even if block.positions == "even" else stage.odd
+            p, q = (chance if getattr(block, side) == 1 else stage.zero for side in (first, second))
+            if not block.x == block.y and _symmetric(stage):
+                p, q = stage.even, stage.zero  # which string has the 1 does not matter
+            if not p == q:
+                parts.append((_bit(p, q), block.count))
+        losses.append(Loss(tuple(parts)))
+    return PairCurve(tuple(losses[:1] if _symmetric(stage) else losses), _RESPONSE)
+
+
+def _bit_pairs(stage: BitNoise, region: Region) -> list[Pair]:
+    """All bits differ; which string has the ones at even and which at odd positions is tried both ways."""
+    if isinstance(region, Sparse) and _symmetric(stage):
+        return [region.farthest(1)]  # the more bits differ, the larger the loss
+    odd = region.dim // 2
+    even = region.dim - odd
+    alike = [Block(ONE, ZERO, even, "even"), Block(ONE, ZERO, odd, "odd")]
+    opposed = [Block(ONE, ZERO, even, "even"), Block(ZERO, ONE, odd, "odd")]
+    choices = [alike] if _symmetric(stage) or not odd else [alike, opposed]
+    return [Pair(tuple(block for block in blocks if block.count)) for blocks in choices]
+
+
+def _one_hot_pairs(region: OneHot) -> list[Pair]:
+    """One pair for each choice of parities of the two positions."""
+    odd = region.dim // 2
+    even = region.dim - odd
+    one, other = Block(ONE, ZERO, 1), Block(ZERO, ONE, 1)
+    pairs = []
+    for evens, odds in (([one], [other]), ([one, other], []), ([], [one, other])):
+        if len(evens) <= even and len(odds) <= odd:
+            rest = [Block(ZERO, ZERO, even - len(evens), "even"), Block(ZERO, ZERO, odd - len(odds), "odd")]
+            blocks = [replace(b, positions="even") for b in evens] + [replace(b, positions="odd") for b in odds]
+            pairs.append(Pair(tuple(block for block in (*blocks, *rest) if block.count)))
+    return pairs or [region.farthest(1)]
+
+
+def _dominating(stage: BitNoise, dim: int) -> PairCurve:
+    """Each bit replaced by a pair that is at least as far apart as either way of it, at every ε."""
+    parts = tuple(
+        (_envelope(chance, stage.zero), count)
+        for chance, count in ((stage.even, dim - dim // 2), (stage.odd, dim // 2))
+        if count
+    )
+    return PairCurve((Loss(parts),), _RESPONSE)
+
+
+def _envelope(p: Number, q: Number) -> AtomLoss:
+    """The largest of the lines P(E) − z·Q(E) over all events and both ways, as a loss in its own right.
+
+    Where the slope of the envelope changes by s at z, Q has mass s and P has z·s.
+    """
+    lines: list[tuple[Number, Number]] = []  # height at z = 0, and fall
+    for height, fall in [(ONE, ONE), (p, q), (1 - p, 1 - q), (q, p), (1 - q, 1 - p), (ZERO, ZERO)]:
+        # Lines that fall alike up to rounding are one.
+        twins = [i for i, line in enumerate(lines) if abs(line[1] - fall).b < iv.mpf("1e-40")]
+        if twins:
+            lines[twins[0]] = maximum(lines[twins[0]][0], height), maximum(lines[twins[0]][1], fall)
+        else:
+            lines.append((height, fall))
+    lines.sort(key=lambda line: (-float(line[0].mid), -float(line[1].mid)))
+    here, atoms = lines[0], []
+    while here[1].b > 0:
+        later = [(_crossing(here, line), line) for line in lines if line[1].mid < here[1].mid]
+        z, there = min(later, key=lambda pair: (float(pair[0].mid), float(pair[1][1].mid)))
+        mass = z * (here[1] - there[1])
+        if z.a > 0:
+            atoms.append((iv.log(z), mass))
+        elif z.b > 0:  # 0 up to rounding
+            atoms.append((iv.log(iv.mpf(z.b)), maximum(ZERO, mass)))
+        here = there
+    return AtomLoss(tuple(atoms), maximum(ZERO, here[0]))
+
+
+def _crossing(first: tuple[Number, Number], second: tuple[Number, Number]) -> Number:
+    return (first[0] - second[0]) / (first[1] - second[1])
+
+
+def _categories(stage: Flip, region: Categories, exact: bool) -> Profile:
+    """k-ary randomized response: all pairs are alike."""
+    k = region.size
+    if k == 1:
+        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
+    keep, other = stage.keep, (1 - stage.keep) / (k - 1)
+    rest = other * (k - 2)
+    if keep == other:
+        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
+    curve = PairCurve((Loss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
+    candidates = (Candidate(Pair((Block(ZERO, ONE, 1),)), curve),) if exact else ()
+    return Profile(candidates, (curve,), (_RESPONSE,))
+
+
+def choose_curve(stage: Choose, pair: Pair) -> PairCurve:
+    """The loss of the exponential mechanism between two score vectors, both ways."""
+    losses = []
+    for first, second in (("x", "y"), ("y", "x")):
+        scores = [[getattr(block, side) * stage.rate for block in pair.blocks] for side in (first, second)]
+        totals = [_log_total(values, [block.count for block in pair.blocks]) for values in scores]
+        atoms = []
+        for x, y, block in zip(*scores, pair.blocks, strict=True):
+            chance = iv.exp(x - totals[0]) * block.count
+            atoms.append(((ZERO if block.same else x - y) - totals[0] + totals[1], chance))
+        losses.append(Loss(((AtomLoss(tuple(atoms)), 1),)))
+    return PairCurve(tuple(losses), Theorem.EXPONENTIAL)
+
+
+def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
+    total: Number | None = None
+    for score, count in zip(scores, counts, strict=True):
+        term = score + iv.log(iv.mpf(count))
+        total = term if total is None else log_add(total, term)
+    return total
+
+
+def _choose(stage: Choose, reach: Reach, pushed: list[Pair]) -> Profile:
+    """Scores in a region: 2·rate·Δ∞ always holds; on a cube the worst pair is known exactly."""
+    region, theorem = reach.region, Theorem.EXPONENTIAL
+    if region.dim == 1 or (isinstance(region, Repeated) and region.region.dim == 1):  # all scores are equal
+        return Profile((), (PureCurve(ZERO, theorem),), (theorem,))
+    general = PureCurve(2 * stage.rate * region.diameter(float("inf")), theorem)
+    if region.diameter(float("inf")) == INFINITY:
+        infinite = PairCurve((Loss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
+        known = (Candidate(region.farthest(1), infinite),) if reach.exact else ()
+        return Profile(known, (general,), (Theorem.UNBOUNDED,))
+    pairs = _score_pairs(region, stage) if reach.exact else pushed
+    candidates = tuple(Candidate(pair, choose_curve(stage, pair)) for pair in pairs)
+    if reach.exact and _cube(region) is not None:
+        exact = PureCurve(maximum(*(c.curve.pure for c in candidates)), theorem)
+        return Profile(candidates, (general, exact), (theorem,))
+    tails = general.pure if reach.exact and isinstance(region, Apart) and region.p == float("inf") else None
+    return Profile(candidates, (general,), (theorem,), pure_from_tails=tails, pair=pairs[0] if pairs else None)
+
+
+def _cube(region: Region) -> tuple[Number, Number] | None:
+    if isinstance(region, Ball) and region.p == float("inf"):
+        return -region.radius, region.radius
+    if isinstance(region, Box) and len(region.sides) == 1:
+        return region.sides[0][0], region.sides[0][1]
+    return None
+
+
+def _score_pairs(region: Region, stage: Choose) -> list[Pair]:
+    """One output's score high against all others', and the other way round."""
+    cube = _cube(region)
+    if cube is not None:
+        low, high = cube
+        return [Pair((Block(high, low, 1), Block(low, high, region.dim - 1)))]
+    if isinstance(region, Apart) and region.p == float("inf"):
+        half = region.distance / 2
+        return [
+            # Far behind the others, the first output gains the most; level with them, most often.
+            Pair((Block(half - base, -half - base, 1), Block(-half, half, region.dim - 1)))
+            for base in (60 / stage.rate + region.distance, ZERO)
+        ]
+    return [region.farthest(q) for q in (1.0, 2.0, float("inf"))]

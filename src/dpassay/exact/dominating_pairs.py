@@ -1,0 +1,96 @@
+"""Which pairs of a region to look at for a noise, and whether a theorem says that one of them is the worst."""
+
+from __future__ import annotations
+
+from dpassay.core.numbers import middle
+from dpassay.pipeline.distributions import Gaussian, Laplace, Noise, OneSided
+from dpassay.pipeline.regions import (
+    Apart,
+    Ball,
+    Bits,
+    Block,
+    Both,
+    Box,
+    Finite,
+    MinMax,
+    OneHot,
+    Pair,
+    Region,
+    Repeated,
+    Rows,
+    Sparse,
+    Sphere,
+)
+
+INF = float("inf")
+# Beyond this many coordinates the lattice would be too large: fewer coordinates give the lower
+# bound (leaving some out is post-processing) and Rényi divergences the upper one.
+MOST_COORDINATES = 1 << 18
+
+
+def worst_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
+    """Pairs to look at, and whether one of them is the worst at every ε."""
+    if isinstance(region, Repeated):
+        # The shift of a repeated pair is linear in the pair's, so what is the worst stays it: composition.md, point 6.
+        inner, known = worst_pairs(noise, region.region)
+        pairs = [region.repeat(pair) for pair in inner]
+        if isinstance(noise, Laplace) and any(_differing(pair) > MOST_COORDINATES for pair in pairs):
+            return [pairs[0], *(_shortened(pair) for pair in pairs)], False
+        return pairs, known and isinstance(noise, Gaussian | Laplace)
+    if isinstance(noise, Gaussian):
+        return [region.farthest(2)], not isinstance(region, Both)
+    if not isinstance(noise, Laplace):
+        return [region.farthest(1)], isinstance(noise, OneSided) and not isinstance(
+            region, MinMax | OneHot | Finite | Both
+        )
+    if isinstance(region, Finite):
+        return _finite_pairs(region)
+    ball = region.ball if isinstance(region, Apart) else region
+    if isinstance(ball, Ball | Sphere) and ball.dim > 1 and getattr(ball, "p", 2) not in (1, INF):
+        spread = Ball(getattr(ball, "p", 2), ball.radius, ball.dim)
+        counts = {ball.dim} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}
+        counts = {min(count, ball.dim, MOST_COORDINATES) for count in counts}
+        # The most spread pair has the largest pure loss, the least spread ones may have a larger δ.
+        first = [ball.farthest(1)] if ball.dim > MOST_COORDINATES else []
+        return [*first, *(spread.diagonal(count) for count in sorted(counts, reverse=True))], False
+    pair = region.farthest(1)
+    known = isinstance(ball, Ball | Box | MinMax | Bits | OneHot | Sphere | Sparse | Rows)
+    if _differing(pair) > MOST_COORDINATES:
+        return [pair, _shortened(pair)], False
+    return [pair], known
+
+
+def _differing(pair: Pair) -> int:
+    return sum(block.count for block in pair.blocks if not block.same)
+
+
+def worst_is_known(noise: Noise, region: Region) -> bool:
+    """Whether a theorem says which pair is the worst at every ε."""
+    return worst_pairs(noise, region)[1]
+
+
+def _shortened(pair: Pair) -> Pair:
+    """Only so many differing coordinates, the others made equal."""
+    blocks, left = [], MOST_COORDINATES
+    for block in pair.blocks:
+        used = min(left, block.count)
+        left -= used
+        blocks += [Block(block.x, block.y, used), Block(block.x, block.x, block.count - used)]
+    return Pair(tuple(block for block in blocks if block.count))
+
+
+def _finite_pairs(region: Finite) -> tuple[list[Pair], bool]:
+    points = region.points
+    if len(points) > 24:
+        return [region.farthest(q) for q in (1.0, 2.0, INF)], False
+    pairs = [Pair.of(points[i], points[j]) for i in range(len(points)) for j in range(i)]
+    return pairs or [Pair.of(points[0], points[0])], True
+
+
+def most_differing(region: Region) -> int:
+    """In how many coordinates two neighbours can differ, at most."""
+    if isinstance(region, Repeated):
+        return region.times * most_differing(region.region)
+    if isinstance(region, OneHot | Sparse):
+        return round(middle(region.diameter(1)))
+    return 1 if isinstance(region, Rows) else region.dim

@@ -1,0 +1,366 @@
+"""The privacy-loss distribution between two laws: δ(ε), ε(δ), tail, mean, composition.
+
+L = ln(P(t)/Q(t)) with t drawn from P. Every answer is an interval that contains the truth. Closed
+forms are used where they exist (one coordinate, Gaussians, equal bits); all else goes through the
+lattice. See docs/proofs/hockey-stick.md and docs/proofs/composition.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.interval import Interval
+from dpassay.core.normal import normal_tail
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, exactly, iv, maximum, middle, number, up
+from dpassay.core.roots import falling_root
+from dpassay.core.theorems import Theorem
+from dpassay.errors import InputError
+from dpassay.exact.binomial import TwoAtomPower, two_atom_power
+from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, Part, minimum_one
+from dpassay.exact.mixture import MixtureLoss
+from dpassay.exact.pld_grid import Composed, Side, compose, lattices, tilt_for_delta, tilt_for_epsilon
+from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Law, Mixture, Noise, OneSided, Pmf, Shifted
+from dpassay.pipeline.regions import Array
+
+MOST_ATOMS = 1024
+COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # lattice points, to begin with
+CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths at which refining stops
+
+
+def coordinate_loss(noise: Noise, shift: Number) -> Part:
+    """The loss of one coordinate: noise around 0 against the same noise around `shift`.
+
+    >>> coordinate_loss(Laplace(2), number(1)).pure == number("0.5")
+    True
+    """
+    size = abs(shift)
+    if isinstance(noise, Laplace):
+        return LaplaceLoss(size / noise.scale)
+    if isinstance(noise, Gaussian):
+        return GaussianLoss(size / noise.sigma)
+    if isinstance(noise, OneSided):
+        ratio = size / noise.scale
+        if shift.mid >= 0:  # P can be where Q cannot
+            return AtomLoss(((-ratio, iv.exp(-ratio)),), 1 - iv.exp(-ratio) if ratio != 0 else ZERO)
+        return AtomLoss(((ratio, ONE),))
+    if isinstance(noise, Mixture):
+        return _one_sided_mixture(noise, shift) if noise.one_sided else MixtureLoss(noise, shift)
+    raise InputError(f"no exact loss is known for {type(noise).__name__}; sampled evidence is what remains")
+
+
+def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:
+    """Exponential noise that may be left out, or lost with its value: docs/proofs/mixture.md, point 5."""
+    atoms, infinite = [(ZERO, noise.lost)] if noise.lost.b > 0 else [], noise.atom_weight
+    for weight, part in noise.parts:
+        assert isinstance(part, OneSided)
+        ratio = abs(shift) / part.scale
+        if shift.mid >= 0:
+            atoms.append((-ratio, weight * iv.exp(-ratio)))
+            infinite += weight * (1 - iv.exp(-ratio))
+        else:
+            atoms.append((ratio, weight))
+    return AtomLoss(tuple(atoms), infinite)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A sum of independent losses, each part with how often it occurs.
+
+    >>> loss = Loss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
+    >>> print(loss.mean(), loss.delta(0.5))
+    [0.3678794411, 0.3678794412] [0.2211992169, 0.2211992170]
+    >>> print(loss.times(100).epsilon(1e-6))
+    [71.545..., 71.546...]
+    """
+
+    parts: tuple[tuple[Part, int], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _merged(self.parts))
+
+    @classmethod
+    def between(cls, first: Law, second: Law) -> Loss:
+        """The loss of the first law against the second; both must be of one kind and size."""
+        sizes = {len(getattr(law, name)) for law in (first, second) for name in _SIZES if hasattr(law, name)}
+        if len(sizes) > 1:
+            raise InputError(
+                f"two laws can be compared only if they are of one kind and dimension, got {sorted(sizes)}"
+            )
+        if isinstance(first, Shifted) and isinstance(second, Shifted) and first.noise == second.noise:
+            pairs, counts = np.unique(np.stack([first.centre, second.centre], axis=1), axis=0, return_counts=True)
+            gaps = [(number(y) - number(x) if x != y else ZERO) for x, y in pairs.tolist()]
+            return cls.of_shifts(first.noise, zip(gaps, counts.tolist(), strict=True))
+        if isinstance(first, BitLaw) and isinstance(second, BitLaw):
+            pairs, counts = np.unique(np.stack([first.one, second.one], axis=1), axis=0, return_counts=True)
+            return cls(tuple((_bit(*pair), int(n)) for pair, n in zip(pairs.tolist(), counts, strict=True)))
+        if isinstance(first, Pmf) and isinstance(second, Pmf):
+            p, q = (tuple(number(v) for v in law.probabilities.tolist()) for law in (first, second))
+            return cls(((AtomLoss.between(p, q), 1),))
+        raise InputError("two laws can be compared only if they are of one kind and have the same noise")
+
+    @classmethod
+    def of_shifts(cls, noise: Noise, shifts: Iterable[tuple[Number, int]]) -> Loss:
+        """Independent noise on coordinates that differ by the given shifts, each so many times."""
+        return cls(tuple((coordinate_loss(noise, gap), n) for gap, n in shifts if n and not gap == 0))
+
+    def compose(self, *others: Loss) -> Loss:
+        """The loss when all these mechanisms answer about the same two inputs."""
+        return Loss(tuple(part for loss in (self, *others) for part in loss.parts))
+
+    def times(self, count: int) -> Loss:
+        """The loss of `count` independent answers."""
+        return Loss(tuple((part, n * count) for part, n in self.parts))
+
+    @property
+    def pure(self) -> Number:
+        """The largest loss that can occur: ε at δ = 0."""
+        return maximum(ZERO, sum((part.pure * n for part, n in self.parts), ZERO))
+
+    def mean(self) -> Interval:
+        """The expected loss (the Kullback-Leibler divergence)."""
+        return Interval.around(sum((part.mean * n for part, n in self.parts), ZERO), Theorem.HOCKEY_STICK)
+
+    @cached_property
+    def infinite(self) -> Number:
+        """The probability of an infinite loss."""
+        if all(part.infinite == 0 for part, _ in self.parts):
+            return ZERO
+        finite = ONE
+        for part, n in self.parts:
+            finite *= (1 - part.infinite) ** n
+        return 1 - finite
+
+    @property
+    def source(self) -> str:
+        """What an answer at δ > 0 rests on."""
+        return Theorem.HOCKEY_STICK if self._closed is not None else Theorem.DISCRETISATION
+
+    def delta_number(self, epsilon: Number) -> Number:
+        """δ(ε) as a certified number."""
+        if not self.parts:
+            return ZERO
+        if self.infinite == 1:
+            return ONE
+        if isinstance(self._closed, TwoAtomPower):
+            return minimum_one(self._closed.delta(epsilon) + self.infinite)
+        if self._closed is not None:
+            return minimum_one(self._closed.delta(epsilon))
+        if (self.pure - epsilon).b <= 0:
+            return ZERO
+
+        def bounds(points: int) -> Number:
+            lower = self._composed("delta-down", up(epsilon), None, points).delta(epsilon, upper=False)
+            upper = self._composed("delta-up", down(epsilon), None, points).delta(epsilon, upper=True)
+            return between(maximum(ZERO, exactly(lower)), minimum_one(exactly(upper)))
+
+        return _refined(bounds, CLOSE_DELTA)
+
+    def epsilon_number(self, delta: Number) -> Number:
+        """ε(δ) as a certified number: the least ε ≥ 0 with δ(ε) ≤ δ."""
+        if delta == 0:
+            return self.pure
+        if (self.infinite - delta).a > 0:
+            return INFINITY
+        if (self.infinite - delta).b > 0:
+            return between(ZERO, INFINITY)  # equal, as far as 50 digits can tell
+        if not self.parts:
+            return ZERO
+        if isinstance(self._closed, TwoAtomPower):
+            return self._closed.epsilon(delta - self.infinite)
+        if self._closed is not None:
+            return _invert(self.delta_number, delta, self._largest_epsilon(delta))
+
+        def bounds(points: int) -> Number:
+            below, above = up(delta), down(delta)
+            lower = _invert_composed(self._composed("delta-down", None, below, points), below, upper=False)
+            upper = _invert_composed(self._composed("delta-up", None, above, points), above, upper=True)
+            return between(exactly(lower), iv.mpf(min(exactly(upper), self.pure.b)))
+
+        return _refined(bounds, CLOSE_EPSILON)
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """An upper bound on ε(δ) that is quick: a coarser lattice, from above only."""
+        if self._closed is not None or not self.parts or (self.infinite - delta).a > 0:
+            return self.epsilon_number(delta)
+        composed = self._composed("delta-up", None, down(delta), points=1 << 17)
+        bound = exactly(_invert_composed(composed, down(delta), upper=True))
+        return iv.mpf(min(bound.b, self.pure.b))
+
+    def delta(self, epsilon: Any) -> Interval:
+        """δ(ε): the least δ for which the first law is (ε, δ)-close to the second."""
+        return Interval.around(self.delta_number(_at_least_zero(epsilon)), self.source)
+
+    def epsilon(self, delta: Any) -> Interval:
+        """ε(δ): the least ε for which the first law is (ε, δ)-close to the second."""
+        return Interval.around(self.epsilon_number(_probability(delta)), self.source)
+
+    def tail(self, epsilon: Any) -> Interval:
+        """P(L > ε). It is never below δ(ε); the two are often taken for each other."""
+        value = _at_least_zero(epsilon)
+        if not self.parts:
+            return Interval(0.0, 0.0, self.source, self.source)
+        if isinstance(self._closed, TwoAtomPower):
+            return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
+        if isinstance(self._closed, GaussianLoss):
+            # L is normal with mean μ²/2 and deviation μ.
+            mu = self._closed.mu
+            return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
+        low = self._composed("loss-down", up(value), None, RESOLUTIONS[-1]).tail(value, upper=False)
+        high = self._composed("loss-up", down(value), None, RESOLUTIONS[-1]).tail(value, upper=True)
+        # Rounding a shift to a double moves no probability by more than this.
+        slack = 1e-13 * sum(n for _, n in self.parts)
+        low, high = max(0.0, low - slack), min(1.0, high + slack)
+        return Interval(low, high, Theorem.DISCRETISATION, Theorem.DISCRETISATION)
+
+    def density(self, points: int = 400) -> tuple[Array, Array]:
+        """Losses and their approximate probabilities (masses on a lattice), for plotting."""
+        if not self.parts:
+            return np.zeros(1), np.ones(1)
+        if all(part.span == 0 for part, _ in self.parts):  # all that is finite is 0
+            return np.zeros(1), np.array([1 - middle(self.infinite)])
+        step = self._step(points)
+        composed = compose(lattices(self.parts, step, "loss-down"), step, 0.0)
+        return composed.losses, np.maximum(0.0, composed.mass)
+
+    @cached_property
+    def _closed(self) -> Part | TwoAtomPower | None:
+        """A form that needs no lattice, where there is one."""
+        if len(self.parts) != 1:
+            return None
+        part, count = self.parts[0]
+        if count == 1:
+            return part
+        return two_atom_power(part, count) if isinstance(part, AtomLoss) else None
+
+    def _largest_epsilon(self, delta: Number) -> Number:
+        """A number that ε(δ) does not exceed."""
+        if self.pure.b < INFINITY:
+            return self.pure
+        if isinstance(self._closed, GaussianLoss):
+            mu = self._closed.mu
+            return mu**2 / 2 + mu * iv.sqrt(2 * iv.log(1 / delta))
+        assert isinstance(self._closed, MixtureLoss | AtomLoss)
+        return number(2 * self._closed.span + 1)
+
+    def _step(self, points: int) -> float:
+        """A lattice step: fine enough for 10⁻³ relative accuracy, coarse enough for so many points."""
+        spans = [part.span for part, _ in self.parts]
+        counts = [n for _, n in self.parts]
+        if len(self.parts) == 1 and isinstance(self.parts[0][0], LaplaceLoss):
+            n, a = counts[0], spans[0]
+            # The error is of second order where many coordinates share the work, of first where few do.
+            wanted = max(60 * math.sqrt(math.sqrt(n) * a * min(1.0, a)), (1 << 17) / n, 8)
+            finest = 4 * points if points == RESOLUTIONS[-1] else points  # one loss on its own can have a larger share
+            return a / math.ceil(min(wanted, 1 << 14, max(4, finest / (2 * n))))
+        return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / points
+
+    def _composed(self, side: Side, epsilon: float | None, delta: float | None, points: int = 1 << 22) -> Composed:
+        # Any tilt is right; a coarse lattice finds a good one.
+        step = self._step(COARSEST)
+        placed = lattices(self.parts, step, side)
+        if epsilon is not None:
+            tilt = tilt_for_epsilon(placed, step, epsilon)
+        else:
+            tilt = tilt_for_delta(placed, step, delta or 1.0)
+        step = self._step(points)
+        return compose(lattices(self.parts, step, side), step, tilt)
+
+
+_SIZES = ("centre", "one", "probabilities")  # what tells a law's dimension
+
+
+def _refined(bounds: Callable[[int], Number], close: Number) -> Number:
+    """Refine a lattice until the bounds it gives are close, or it is as fine as it may be."""
+    for points in RESOLUTIONS:
+        value = bounds(points)
+        if value.delta <= close * value.b:
+            break
+    return value
+
+
+def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
+    """Join what has a closed form together: Gaussians, equal parts, powers of single atoms."""
+    square = ZERO
+    others: dict[str, tuple[Part, int]] = {}
+    for part, count in parts:
+        if count < 1:
+            raise InputError(f"a part must occur at least once, got {count}")
+        if isinstance(part, GaussianLoss):
+            square += part.mu**2 * count
+            continue
+        key = repr(part)
+        others[key] = (part, count + (others[key][1] if key in others else 0))
+    merged: list[tuple[Part, int]] = []
+    product: AtomLoss | None = None
+    for part, count in others.values():
+        power = part.power(count) if isinstance(part, AtomLoss) else None
+        if power is None:
+            merged.append((part, count))
+        elif product is None or len(product.atoms) * len(power.atoms) > MOST_ATOMS:
+            merged += [(product, 1)] if product is not None else []
+            product = power
+        else:
+            product = product.product(power)
+    if product is not None:
+        merged.append((product, 1))
+    if not square == 0:
+        merged.append((GaussianLoss(iv.sqrt(square)), 1))
+    return tuple(merged)
+
+
+def _bit(p: float, q: float) -> AtomLoss:
+    one, other = number(p), number(q)
+    return AtomLoss.between((one, 1 - one), (other, 1 - other))
+
+
+def _at_least_zero(epsilon: Any) -> Number:
+    value = number(epsilon)
+    if value.a < 0 or value.b == INFINITY:
+        raise InputError(f"epsilon must be a finite number, 0 or more, got {epsilon}")
+    return value
+
+
+def _probability(delta: Any) -> Number:
+    value = number(delta)
+    if value.a < 0 or value.b >= 1:
+        raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
+    return value
+
+
+def _invert(delta_of: Callable[[Number], Number], delta: Number, largest: Number) -> Number:
+    """Enclose the point where a falling certified function passes δ."""
+    if delta_of(ZERO).b <= delta.a:
+        return ZERO
+    if delta_of(largest).a > delta.b:
+        return between(largest, INFINITY)
+    target = math.log(middle(delta))
+
+    def gap(epsilon: float) -> float:
+        return math.log(max(middle(delta_of(number(epsilon))), 1e-300)) - target
+
+    low, high = falling_root(gap, 0.0, up(largest), 1e-15)
+    guess = number((low + high) / 2)
+    for slack in ("1e-14", "1e-12", "1e-9", "1e-6", "1e-4", "1e-2", "1e-1"):
+        ends = guess * (1 - number(slack)), guess * (1 + number(slack))
+        if delta_of(ends[0]).a > delta.b and delta_of(ends[1]).b <= delta.a:
+            return between(*ends)
+    # Where δ(0) is just δ itself, ε is 0 or next to it.
+    tiny = number("1e-9")
+    return between(ZERO, tiny) if delta_of(tiny).b <= delta.a else between(ZERO, INFINITY)
+
+
+def _invert_composed(composed: Composed, delta: float, upper: bool) -> float:
+    """An ε with δ(ε) ≤ δ certified (upper), or one with δ(ε) > δ certified (lower)."""
+    low, high = 0.0, max(0.0, float(composed.losses[-1]))
+    if composed.delta(0.0, upper) <= delta:
+        return 0.0
+    if composed.delta(high, upper) > delta:
+        return math.inf if upper else high
+    low, high = falling_root(lambda e: math.log(max(composed.delta(e, upper), 1e-300) / delta), low, high, 1e-10)
+    return high if upper else low

@@ -1,0 +1,96 @@
+"""What is known of a mechanism's privacy loss: curves of real pairs below, curves for all pairs above."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
+from dpassay.core.theorems import Theorem
+from dpassay.errors import DpassayError
+from dpassay.exact.profile_bounds import Curve, PairCurve
+from dpassay.pipeline.distributions import Noise
+from dpassay.pipeline.regions import Pair, Region
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Two values that neighbours can have just before the noise, and the loss between them."""
+
+    pair: Pair
+    curve: Curve
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Bounds on the loss of one mechanism between its neighbours.
+
+    `pure_from_tails` is a lower bound on ε at δ = 0 alone, for outputs of which only far-out events
+    survive what comes after the noise.
+    """
+
+    candidates: tuple[Candidate, ...]
+    uppers: tuple[Curve, ...]
+    theorems: tuple[Theorem, ...] = ()
+    pure_from_tails: Number | None = None
+    pair: Pair | None = None
+    noise: Noise | None = None
+    region: Region | None = None
+    mu: Number = ZERO
+
+    @property
+    def lower_pure(self) -> Number:
+        """The best lower bound on ε at δ = 0."""
+        tails = () if self.pure_from_tails is None else (self.pure_from_tails,)
+        return maximum(ZERO, *tails, *(c.curve.pure for c in self.candidates))
+
+    @property
+    def pure(self) -> Number:
+        """ε at δ = 0, within bounds."""
+        return _joined(self.lower_pure, minimum(INFINITY, *(curve.pure for curve in self.uppers)))
+
+    def delta(self, epsilon: Number) -> Number:
+        """δ at an ε, within bounds."""
+        lower = maximum(ZERO, *(c.curve.delta(epsilon) for c in self.candidates))
+        return _joined(lower, minimum(ONE, *(curve.delta(epsilon) for curve in self.uppers)))
+
+    def epsilon(self, delta: Number) -> Number:
+        """ε at a δ > 0, within bounds."""
+        lower = maximum(ZERO, *(c.curve.epsilon(delta) for c in self.candidates))
+        return _joined(lower, minimum(INFINITY, *(curve.epsilon(delta) for curve in self.uppers)))
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """An upper bound on ε at a δ > 0, quickly."""
+        return minimum(INFINITY, *(curve.epsilon_above(delta) for curve in self.uppers))
+
+    @property
+    def least_delta(self) -> float:
+        """δ that no finite ε goes below: the probability of an output that the other input cannot give."""
+        losses = [loss for c in self.candidates if isinstance(c.curve, PairCurve) for loss in c.curve.losses]
+        return max((down(loss.infinite) for loss in losses), default=0.0)
+
+    def worst_pure(self) -> Candidate | None:
+        """The pair with the largest loss at δ = 0."""
+        return max(self.candidates, key=lambda c: c.curve.pure.a, default=None)
+
+    def worst_at(self, epsilon: Number) -> Candidate | None:
+        """The pair with the largest δ at an ε."""
+        return max(self.candidates, key=lambda c: c.curve.delta(epsilon).a, default=None)
+
+    def upper_at(self, epsilon: Number) -> Curve:
+        """The curve that gives the least upper bound on δ at an ε."""
+        return min(self.uppers, key=lambda curve: curve.delta(epsilon).b)
+
+    def upper_pure(self) -> Curve:
+        """The curve that gives the least upper bound at δ = 0."""
+        return min(self.uppers, key=lambda curve: curve.pure.b)
+
+
+def _joined(lower: Number, upper: Number) -> Number:
+    """From a lower bound's lower end to an upper bound's upper end."""
+    if lower.a <= upper.b:
+        return between(lower, upper)
+    if lower.a <= (upper * (1 + TIE)).b:
+        return between(upper, upper)
+    raise DpassayError(
+        f"a lower bound, {lower.a}, exceeds an upper bound, {upper.b}: please report this defect of dpassay"
+    )

@@ -1,0 +1,260 @@
+"""Privacy curves: δ as a function of ε, and back. Each bounds, or is, the loss of some pair of neighbours.
+
+A `Loss` is the curve of one pair. The others here bound all pairs at once, by a theorem.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, number
+from dpassay.core.theorems import Theorem
+from dpassay.exact.privacy_loss import Loss
+
+
+class Curve(Protocol):
+    """A bound on the privacy loss, as a certified function."""
+
+    @property
+    def theorem(self) -> Theorem:
+        """What it rests on."""
+
+    @property
+    def pure(self) -> Number:
+        """ε at δ = 0."""
+
+    def delta(self, epsilon: Number) -> Number:
+        """δ(ε)."""
+
+    def epsilon(self, delta: Number) -> Number:
+        """ε(δ), at δ > 0."""
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """An upper bound on ε(δ), quickly."""
+
+
+@dataclass(frozen=True)
+class PairCurve:
+    """The exact curve of one pair of neighbours: the loss one way, and the other way if it differs."""
+
+    losses: tuple[Loss, ...]
+    theorem: Theorem
+
+    @property
+    def pure(self) -> Number:
+        """The larger of the two ways."""
+        return maximum(*(loss.pure for loss in self.losses))
+
+    def delta(self, epsilon: Number) -> Number:
+        """The larger of the two ways."""
+        return maximum(*(loss.delta_number(epsilon) for loss in self.losses))
+
+    def epsilon(self, delta: Number) -> Number:
+        """The larger of the two ways."""
+        return maximum(*(loss.epsilon_number(delta) for loss in self.losses))
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """The larger of the two ways."""
+        return maximum(*(loss.epsilon_above(delta) for loss in self.losses))
+
+
+@dataclass(frozen=True)
+class WorstOf:
+    """The pointwise largest of some curves: exact if one of them is the worst at each ε."""
+
+    curves: tuple[Curve, ...]
+    theorem: Theorem
+
+    @property
+    def pure(self) -> Number:
+        """The largest."""
+        return maximum(*(curve.pure for curve in self.curves))
+
+    def delta(self, epsilon: Number) -> Number:
+        """The largest."""
+        return maximum(*(curve.delta(epsilon) for curve in self.curves))
+
+    def epsilon(self, delta: Number) -> Number:
+        """The largest."""
+        return maximum(*(curve.epsilon(delta) for curve in self.curves))
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """The largest."""
+        return maximum(*(curve.epsilon_above(delta) for curve in self.curves))
+
+
+@dataclass(frozen=True)
+class PureCurve:
+    """What ε₀-DP implies at δ > 0; randomized response attains it. docs/proofs/pure-to-approximate.md.
+
+    >>> float(PureCurve(number(1), Theorem.LAPLACE).delta(ZERO).mid)  # (e − 1)/(e + 1)
+    0.46211715726...
+    """
+
+    pure: Number
+    theorem: Theorem  # what ε₀-DP itself rests on
+
+    def delta(self, epsilon: Number) -> Number:
+        """(e^ε₀ − e^ε)/(e^ε₀ + 1)."""
+        if self.pure.b == INFINITY:
+            return ONE
+        gap = maximum(ZERO, 1 - iv.exp(epsilon - self.pure))
+        return gap / (1 + iv.exp(-self.pure))
+
+    def epsilon(self, delta: Number) -> Number:
+        """ln(e^ε₀ (1 − δ) − δ)."""
+        if self.pure.b == INFINITY:
+            return INFINITY
+        inside = (1 - delta) - delta * iv.exp(-self.pure)
+        return maximum(ZERO, self.pure + iv.log(inside)) if inside.a > 0 else ZERO
+
+    epsilon_above = epsilon
+
+
+@dataclass(frozen=True)
+class RenyiCurve:
+    """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/renyi.md.
+
+    >>> curve = RenyiCurve(number(1), 2.0, 32)
+    >>> 4.40 < middle(curve.epsilon(number("1e-6"))) < 5.66
+    True
+    """
+
+    norm: Number
+    p: float
+    dim: int
+    theorem: Theorem = Theorem.RENYI
+
+    @property
+    def pure(self) -> Number:
+        """The l1 norm of the diagonal shift."""
+        return self._shift * self.dim
+
+    @property
+    def _shift(self) -> Number:
+        """Each coordinate of the diagonal shift."""
+        power = ZERO if self.p == math.inf else 1 / number(self.p)
+        return self.norm / iv.mpf(self.dim) ** power
+
+    def divergence(self, order: Number) -> Number:
+        """n times the Rényi divergence of one coordinate."""
+        a, o = self._shift, order
+        # ln(o/(2o−1) e^((o−1)a) + (o−1)/(2o−1) e^(−oa)), with the first exponential taken out
+        inner = o / (2 * o - 1) + (o - 1) / (2 * o - 1) * iv.exp(-(2 * o - 1) * a)
+        return self.dim * ((o - 1) * a + iv.log(inner)) / (o - 1)
+
+    def log_delta(self, epsilon: Number, order: Number) -> Number:
+        """ln of the bound on δ(ε) that one order gives."""
+        return (order - 1) * (self.divergence(order) - epsilon) + _conversion(order)
+
+    def _epsilon(self, delta: Number, order: Number) -> Number:
+        return self.divergence(order) + (_conversion(order) - iv.log(delta)) / (order - 1)
+
+    def best_order(self, epsilon: Number) -> Number:
+        """The order that gives nearly the least δ(ε)."""
+        claimed = middle(epsilon)
+        return _least(lambda less: less * (self._near(less) - claimed) + _near_conversion(less))
+
+    def best_order_for(self, delta: Number) -> Number:
+        """The order that gives nearly the least ε(δ)."""
+        log_delta = middle(iv.log(delta))
+        return _least(lambda less: self._near(less) + (_near_conversion(less) - log_delta) / less)
+
+    def _near(self, less: float) -> float:
+        """The divergence of order 1 + less in doubles, to search with."""
+        a, o = middle(self._shift), 1 + less
+        inner = o / (2 * o - 1) + less / (2 * o - 1) * math.exp(-(2 * o - 1) * a)
+        return self.dim * (a + math.log(inner) / less)
+
+    def delta(self, epsilon: Number) -> Number:
+        """The least bound over orders."""
+        return minimum(ONE, iv.exp(self.log_delta(epsilon, self.best_order(epsilon))))
+
+    def epsilon(self, delta: Number) -> Number:
+        """The least bound over orders."""
+        return maximum(ZERO, minimum(self.pure, self._epsilon(delta, self.best_order_for(delta))))
+
+    epsilon_above = epsilon
+
+
+def _conversion(order: Number) -> Number:
+    """ln of the largest (1 − e^−x) e^(−(order − 1)x)."""
+    return -iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
+
+
+def _near_conversion(less: float) -> float:
+    return -math.log1p(less) + less * math.log(less / (1 + less))
+
+
+def _least(value: Callable[[float], float]) -> Number:
+    """Search orders 1 + e^t for the least value; any order gives a valid bound, so doubles will do."""
+
+    def at(t: float) -> float:
+        return value(math.exp(t))
+
+    centre = min((-12 + 0.5 * i for i in range(61)), key=at)
+    low, high = centre - 0.5, centre + 0.5
+    for _ in range(25):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if at(left) < at(right) else (left, high)
+    return number(1 + math.exp((low + high) / 2))
+
+
+@dataclass(frozen=True)
+class DropoutCurve:
+    """A curve behind word dropout with probability mu, one word apart. docs/proofs/dropout.md.
+
+    >>> amplified = DropoutCurve(PureCurve(number("38.4"), Theorem.LAPLACE), number("0.5"))
+    >>> round(float(amplified.pure.mid), 4)
+    37.7069
+    """
+
+    curve: Curve
+    mu: Number
+
+    @property
+    def theorem(self) -> Theorem:
+        """What the curve behind the dropout rests on."""
+        return self.curve.theorem
+
+    @property
+    def pure(self) -> Number:
+        """ln((1 − μ) e^ε + μ)."""
+        return self._after(self.curve.pure)
+
+    def delta(self, epsilon: Number) -> Number:
+        """(1 − μ) δ(ε₀), where ε₀ is the loss before dropout that becomes ε."""
+        return (1 - self.mu) * self.curve.delta(before_dropout(epsilon, self.mu))
+
+    def epsilon(self, delta: Number) -> Number:
+        """The loss after dropout of ε₀(δ/(1 − μ))."""
+        scaled = delta / (1 - self.mu)
+        return ZERO if scaled.b >= 1 else self._after(self.curve.epsilon(scaled))
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """The same, quickly."""
+        scaled = delta / (1 - self.mu)
+        return ZERO if scaled.b >= 1 else self._after(self.curve.epsilon_above(scaled))
+
+    def _after(self, epsilon: Number) -> Number:
+        if epsilon == INFINITY:
+            return INFINITY
+        return between_ends(epsilon, lambda e: e + iv.log((1 - self.mu) + self.mu * iv.exp(-e)))
+
+
+def before_dropout(epsilon: Number, mu: Number) -> Number:
+    """The loss before word dropout that becomes ε behind it: e^ε₀ = (e^ε − μ)/(1 − μ).
+
+    >>> round(float(before_dropout(number("37.70685281944"), number("0.5")).mid), 6)
+    38.4
+    """
+    return epsilon if mu == 0 else maximum(ZERO, epsilon + iv.log((1 - mu * iv.exp(-epsilon)) / (1 - mu)))
+
+
+def between_ends(value: Number, rising: Callable[[Number], Number]) -> Number:
+    """Apply a rising function to both ends, which is tighter than interval arithmetic."""
+    high = INFINITY if value.b == INFINITY else rising(iv.mpf(value.b))
+    return between(rising(iv.mpf(value.a)), high)

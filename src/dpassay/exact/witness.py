@@ -1,0 +1,207 @@
+"""Counterexamples that anyone can replay: two values before the noise, and an event on the output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpassay.core.guarantee import Guarantee
+from dpassay.core.normal import normal_tail
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
+from dpassay.core.theorems import Theorem
+from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.profile import Candidate, Profile
+from dpassay.exact.profile_bounds import DropoutCurve, PairCurve, before_dropout
+from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.regions import Block, Pair
+from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip
+from dpassay.pipeline.stages.vector import Stage
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Two values that neighbours can have just before the noise, and what tells them apart.
+
+    `log_p` and `log_q` are the logarithms of the event's probability for the first and the second value.
+    Where no single event is named the event is empty and only the pair's loss speaks.
+    """
+
+    pair: Pair
+    event: str = ""
+    log_p: Number = ZERO
+    log_q: Number = ZERO
+    mu: Number = ZERO
+
+    @property
+    def ratio(self) -> Number:
+        """The loss that the event shows: ln P − ln Q."""
+        return INFINITY if self.log_q == -INFINITY else self.log_p - self.log_q
+
+    def excess(self, epsilon: Number) -> Number:
+        """P − e^ε Q, which (ε, δ)-DP keeps at δ or below."""
+        p = iv.exp(self.log_p)
+        return p if self.log_q == -INFINITY else p - iv.exp(self.log_q + epsilon)
+
+    def behind_dropout(self, mu: Number) -> Witness:
+        """The same where the word is dropped with probability mu, and then the second value comes."""
+        if mu == 0 or not self.event:
+            return self
+        log_p = iv.log(1 - mu) + self.log_p
+        if not self.log_q == -INFINITY:
+            log_p = log_add(log_p, iv.log(mu) + self.log_q)
+        return Witness(self.pair, self.event, log_p, self.log_q, mu)
+
+
+def find_witness(pipeline: Pipeline, profile: Profile, promise: Guarantee) -> Witness | None:
+    """The strongest counterexample for a guarantee, with an event that breaks it where one is known."""
+    epsilon, delta = promise.exact_epsilon, promise.exact_delta
+    candidate = profile.worst_pure() if delta == 0 else profile.worst_at(epsilon)
+    if candidate is None:
+        return None if profile.pair is None else Witness(profile.pair)
+    curve = candidate.curve.curve if isinstance(candidate.curve, DropoutCurve) else candidate.curve
+    inner = Candidate(candidate.pair, curve)
+    stages = [pipeline.stages[i] for i in pipeline.noise_positions]
+    if len(stages) > 1 and not isinstance(profile.noise, Gaussian):
+        return Witness(candidate.pair)  # of a sum of other noises no event is known
+    stage = Additive(profile.noise) if len(stages) > 1 and profile.noise else stages[0] if stages else None
+    found = _named(pipeline, stage, inner, epsilon, delta, profile.mu).behind_dropout(profile.mu)
+    breaks = found.ratio.a > epsilon.b if delta == 0 else found.excess(epsilon).a > delta.b
+    return found if breaks else Witness(found.pair)
+
+
+def _named(
+    pipeline: Pipeline, stage: Stage | None, candidate: Candidate, epsilon: Number, delta: Number, mu: Number
+) -> Witness:
+    """The pair with an event that shows the most; the event is empty where none is known."""
+    if stage is None:
+        return Witness(candidate.pair, "the output that the first value gives", ZERO, -INFINITY)
+    if isinstance(stage, Additive):
+        found = _additive(stage, candidate, epsilon, delta, mu)
+        # Such an event speaks of values that were not rounded.
+        rounded = any(after.name == "round" for after in pipeline.stages[pipeline.noise_positions[-1] + 1 :])
+        return Witness(found.pair) if rounded else found
+    if isinstance(stage, Choose):
+        return _choose(stage, candidate)
+    assert isinstance(candidate.curve, PairCurve)
+    if delta == 0 or (isinstance(stage, Flip) and stage.size):
+        return _bits(stage, candidate)
+    losses = candidate.curve.losses
+    worst = max(losses, key=lambda loss: loss.delta_number(before_dropout(epsilon, mu)).a)
+    pair = candidate.pair if worst is losses[0] else _swapped(candidate.pair)
+    return _loss_above(worst, pair, before_dropout(epsilon, mu))
+
+
+def _swapped(pair: Pair) -> Pair:
+    return Pair(tuple(Block(b.y, b.x, b.count, b.positions) for b in pair.blocks))
+
+
+def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Number, mu: Number) -> Witness:
+    noise, pair, curve = stage.noise, candidate.pair, candidate.curve
+    assert isinstance(curve, PairCurve)
+    if curve.theorem == Theorem.UNBOUNDED:
+        return _far_apart(stage, pair, before_dropout(epsilon, mu), delta / (1 - mu))
+    if curve.theorem == Theorem.POST_PROCESSING:
+        return Witness(pair, "")
+    if isinstance(noise, Laplace) and delta == 0:
+        # docs/proofs/laplace.md: each differing coordinate is at or beyond the first value, away from the second.
+        count = sum(block.count for block in pair.blocks if not block.same)
+        log_p = -count * iv.log(iv.mpf(2))
+        event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
+        return Witness(pair, event, log_p, log_p - pair.distance(1) / noise.scale)
+    if isinstance(noise, Gaussian):
+        mean = pair.distance(2) / noise.sigma
+        # At δ = 0 any claim fails far enough out.
+        threshold = before_dropout(epsilon, mu) + (1 if delta == 0 else 0)
+        event = "the log-likelihood ratio of the first value to the second exceeds the claimed epsilon"
+        ends = (threshold / mean - mean / 2, threshold / mean + mean / 2)
+        return Witness(pair, event, *(_log_normal_tail(z) for z in ends))
+    if isinstance(noise, Laplace):
+        return _loss_above(curve.losses[0], pair, before_dropout(epsilon, mu))
+    if isinstance(noise, Mixture) and noise.one_sided:
+        worst = max(curve.losses, key=lambda loss: loss.infinite.a)
+        if worst.infinite.a <= 0:
+            return Witness(pair)
+        ordered = pair if worst is curve.losses[0] else _swapped(pair)
+        return Witness(ordered, "an output that the second value cannot give", iv.log(worst.infinite), -INFINITY)
+    if isinstance(noise, OneSided):
+        lower = pair if sum(float(b.gap.mid) * b.count for b in pair.blocks) > 0 else _swapped(pair)
+        rise = sum((maximum(ZERO, b.gap) * b.count for b in lower.blocks), ZERO)
+        event = "some coordinate lies below the second value, which the second value cannot give"
+        return Witness(lower, event, iv.log(1 - iv.exp(-rise / noise.scale)), -INFINITY)
+    return Witness(pair)
+
+
+def _loss_above(loss: Loss, pair: Pair, epsilon: Number) -> Witness:
+    """The event that the loss exceeds ε: P is its tail, and P − e^ε Q is δ(ε)."""
+    tail = loss.tail(iv.mpf(epsilon.mid))
+    p = between(number(tail.lower), number(tail.upper))
+    q = minimum(ONE, maximum(ZERO, (p - loss.delta_number(epsilon)) * iv.exp(-epsilon)))
+    if p.a <= 0 or q.a <= 0:
+        return Witness(pair)
+    event = "the log-likelihood ratio of the first value to the second exceeds the claimed epsilon"
+    return Witness(pair, event, iv.log(p), iv.log(q))
+
+
+def _far_apart(stage: Additive, pair: Pair, epsilon: Number, delta: Number) -> Witness:
+    """Two values so far apart that the sign of the first coordinate gives them away."""
+    noise = stage.noise
+    scale = noise.scale if hasattr(noise, "scale") else getattr(noise, "sigma", ONE)
+    # P > 1 − (1 − δ)/4 and e^ε Q < (1 − δ)/4: their difference is above δ.
+    size = scale * (epsilon + 2 + iv.log(4 / (1 - delta))) + 1  # and 1 more, should they be rounded
+    first = pair.blocks[0]
+    far = Pair((Block(size, -size, first.count), *pair.blocks[1:]))
+    event = "the first coordinate is above 0"
+    if isinstance(noise, Laplace):
+        tail = iv.exp(-size / noise.scale) / 2
+        return Witness(far, event, iv.log(1 - tail), iv.log(tail))
+    if isinstance(noise, Gaussian):
+        log_tail = _log_normal_tail(size / noise.sigma)
+        return Witness(far, event, iv.log(1 - iv.exp(log_tail)), log_tail)
+    return Witness(far)
+
+
+def _log_normal_tail(z: Number) -> Number:
+    """ln P(N(0,1) > z)."""
+    return iv.log(normal_tail(z)) if z.mid > 0 else iv.log(1 - normal_tail(-z))
+
+
+def _bits(stage: object, candidate: Candidate) -> Witness:
+    pair, curve = candidate.pair, candidate.curve
+    if isinstance(stage, Flip) and stage.size:
+        keep, other = stage.keep, (1 - stage.keep) / (stage.size - 1)
+        if keep.mid < other.mid:
+            return Witness(pair, "the second category is put out", *_logs(other, keep))
+        return Witness(pair, "the first category is put out", *_logs(keep, other))
+    assert isinstance(stage, BitNoise)
+    assert isinstance(curve, PairCurve)
+    there, back = curve.losses[0], curve.losses[-1]
+    if back.pure.a > there.pure.a:
+        pair = _swapped(pair.by_parity())
+    log_p = log_q = ZERO
+    for block in pair.by_parity().blocks:
+        chance = stage.even if block.positions == "even" else stage.odd
+        p, q = (chance if bit == 1 else stage.zero for bit in (block.x, block.y))
+        ones, zeros = _logs(p, q), _logs(1 - p, 1 - q)
+        better = ones if _gap(ones) >= _gap(zeros) else zeros
+        log_p, log_q = log_p + better[0] * block.count, log_q + better[1] * block.count
+    return Witness(pair, "each bit takes the value that speaks most for the first string", log_p, log_q)
+
+
+def _logs(p: Number, q: Number) -> tuple[Number, Number]:
+    return (iv.log(p) if p.a > 0 else -INFINITY, iv.log(q) if q.a > 0 else -INFINITY)
+
+
+def _gap(logs: tuple[Number, Number]) -> float:
+    if logs[0] == -INFINITY:
+        return float("-inf")
+    return float("inf") if logs[1] == -INFINITY else float((logs[0] - logs[1]).mid)
+
+
+def _choose(stage: Choose, candidate: Candidate) -> Witness:
+    curve = candidate.curve
+    assert isinstance(curve, PairCurve)
+    if curve.theorem == Theorem.UNBOUNDED:
+        return Witness(candidate.pair)
+    part, _ = curve.losses[0].parts[0]
+    loss, chance = part.atoms[0]  # type: ignore[attr-defined]
+    return Witness(candidate.pair, "the first output is chosen", iv.log(chance), iv.log(chance) - loss)

@@ -1,0 +1,308 @@
+"""Exact distributions of an output: noise on coordinates, bits, finite pmfs, mixtures with atoms.
+
+A `Noise` is a distribution on the line, centred at 0; `Shifted` adds it independently to each
+coordinate of a vector. `BitLaw` and `Pmf` are the discrete laws. Each can be sampled and gives the
+log-likelihood of outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.core.numbers import ZERO, Number, middle, number
+from dpassay.errors import InputError
+from dpassay.pipeline.regions import check_positive
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@runtime_checkable
+class Law(Protocol):
+    """The exact distribution of the output for one input."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw n outputs, one a row."""
+
+    def log_likelihood(self, outputs: Array) -> Array:
+        """Log density (or log probability) of each row; −inf where it cannot occur."""
+
+
+@runtime_checkable
+class Noise(Protocol):
+    """A distribution on the line, centred at 0."""
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draw independent values."""
+
+    def log_density(self, t: Array) -> Array:
+        """Log of the density at each point, without the atom at 0."""
+
+    def cdf(self, t: Array) -> Array:
+        """P(noise ≤ t)."""
+
+    def survival(self, t: Array) -> Array:
+        """P(noise > t), precise in the upper tail."""
+
+    @property
+    def atom(self) -> float:
+        """The probability of exactly 0."""
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Density e^(−|t|/scale) / (2·scale).
+
+    >>> float(Laplace(2).cdf(np.array(0.0)))
+    0.5
+    """
+
+    scale: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_positive(self.scale, "Laplace scale"))
+
+    @property
+    def atom(self) -> float:
+        """No atom."""
+        return 0.0
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draw independent values."""
+        return rng.laplace(scale=middle(self.scale), size=shape)
+
+    def log_density(self, t: Array) -> Array:
+        """Log density."""
+        b = middle(self.scale)
+        return np.asarray(-np.abs(t) / b - math.log(2 * b))
+
+    def cdf(self, t: Array) -> Array:
+        """Distribution function."""
+        tail = np.exp(-np.abs(t) / middle(self.scale)) / 2
+        return np.where(t < 0, tail, 1 - tail)
+
+    def survival(self, t: Array) -> Array:
+        """Upper tail, by symmetry."""
+        return self.cdf(-t)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """The normal distribution with standard deviation sigma.
+
+    >>> float(Gaussian(1).cdf(np.array(0.0)))
+    0.5
+    """
+
+    sigma: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_positive(self.sigma, "sigma"))
+
+    @property
+    def atom(self) -> float:
+        """No atom."""
+        return 0.0
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draw independent values."""
+        return rng.normal(scale=middle(self.sigma), size=shape)
+
+    def log_density(self, t: Array) -> Array:
+        """Log density."""
+        s = middle(self.sigma)
+        return np.asarray(-0.5 * (t / s) ** 2 - math.log(s) - 0.5 * math.log(2 * math.pi))
+
+    def cdf(self, t: Array) -> Array:
+        """Distribution function."""
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(t / middle(self.sigma)))
+
+    def survival(self, t: Array) -> Array:
+        """Upper tail, by symmetry."""
+        return self.cdf(-t)
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """The exponential distribution: density e^(−t/scale)/scale for t ≥ 0, nothing below.
+
+    >>> float(OneSided(1).cdf(np.array(-0.5)))
+    0.0
+    """
+
+    scale: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_positive(self.scale, "exponential scale"))
+
+    @property
+    def atom(self) -> float:
+        """No atom."""
+        return 0.0
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draw independent values."""
+        return rng.exponential(scale=middle(self.scale), size=shape)
+
+    def log_density(self, t: Array) -> Array:
+        """Log density; −inf below 0."""
+        b = middle(self.scale)
+        return np.where(t < 0, -np.inf, -np.maximum(t, 0) / b - math.log(b))
+
+    def cdf(self, t: Array) -> Array:
+        """Distribution function."""
+        return np.where(t < 0, 0.0, -np.expm1(-np.maximum(t, 0) / middle(self.scale)))
+
+    def survival(self, t: Array) -> Array:
+        """Upper tail."""
+        return np.asarray(np.exp(-np.maximum(t, 0) / middle(self.scale)))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """No noise at all with probability `atom_weight`, NaN with probability `lost`, else one of several noises.
+
+    >>> half = Mixture(0.5, ((0.5, OneSided(1)),))
+    >>> half.atom
+    0.5
+    """
+
+    atom_weight: Number
+    parts: tuple[tuple[Number, Noise], ...]
+    lost: Number = ZERO
+
+    def __post_init__(self) -> None:
+        weights = [number(self.atom_weight), *(number(w) for w, _ in self.parts), number(self.lost)]
+        if any(w.a < 0 for w in weights) or 1 not in sum(weights):
+            raise InputError(f"weights must be 0 or more and sum to 1, got {[middle(w) for w in weights]}")
+        if any(isinstance(noise, Mixture) for _, noise in self.parts):
+            raise InputError("a mixture's parts may not be mixtures; list all parts side by side")
+        if weights[-1].b > 0 and not self.one_sided:
+            raise InputError("values may be lost beside exponential noise or none, not beside other noises")
+        object.__setattr__(self, "atom_weight", weights[0])
+        object.__setattr__(self, "lost", weights[-1])
+        parts = tuple((w, noise) for w, (_, noise) in zip(weights[1:-1], self.parts, strict=True) if not w == 0)
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def atom(self) -> float:
+        """The probability of exactly 0."""
+        return middle(self.atom_weight)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether it is one exponential noise at most, besides none and lost."""
+        return len(self.parts) <= 1 and all(isinstance(noise, OneSided) for _, noise in self.parts)
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draw independent values."""
+        weights = np.array([self.atom, *(middle(w) for w, _ in self.parts), middle(self.lost)])
+        which = rng.choice(len(weights), size=shape, p=weights / weights.sum())
+        values = np.where(which == len(weights) - 1, np.nan, 0.0)
+        for i, (_, noise) in enumerate(self.parts, start=1):
+            chosen = which == i
+            values[chosen] = noise.draw((int(chosen.sum()),), rng)
+        return values
+
+    def log_density(self, t: Array) -> Array:
+        """Log density of the part without the atom."""
+        each = [math.log(middle(w)) + noise.log_density(np.asarray(t, dtype=float)) for w, noise in self.parts]
+        return np.asarray(np.logaddexp.reduce(each)) if each else np.full(np.shape(t), -np.inf)
+
+    def cdf(self, t: Array) -> Array:
+        """Distribution function of what is not lost."""
+        smooth = sum((middle(w) * noise.cdf(t) for w, noise in self.parts), np.zeros(np.shape(t)))
+        return np.asarray(smooth + self.atom * (np.asarray(t) >= 0))
+
+    def survival(self, t: Array) -> Array:
+        """Upper tail."""
+        smooth = sum((middle(w) * noise.survival(t) for w, noise in self.parts), np.zeros(np.shape(t)))
+        return np.asarray(smooth + self.atom * (np.asarray(t) < 0))
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Independent noise added to each coordinate of a vector.
+
+    >>> law = Shifted(Laplace(1), np.zeros(3))
+    >>> law.sample(5, np.random.default_rng(0)).shape
+    (5, 3)
+    """
+
+    noise: Noise
+    centre: Array
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw n outputs."""
+        return self.centre + self.noise.draw((n, len(self.centre)), rng)
+
+    def log_likelihood(self, outputs: Array) -> Array:
+        """Sum of the coordinates' log densities; a coordinate that hits the atom counts its log probability."""
+        t = np.asarray(outputs) - self.centre
+        losing = isinstance(self.noise, Mixture) and bool(self.noise.lost.b > 0)
+        each = self.noise.log_density(np.where(np.isnan(t), 0.0, t) if losing else t)
+        if self.noise.atom:
+            each = np.where(t == 0, math.log(self.noise.atom), each)
+        if isinstance(self.noise, Mixture) and losing:
+            each = np.where(np.isnan(t), math.log(middle(self.noise.lost)), each)
+        return np.asarray(each.sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class BitLaw:
+    """Independent bits, the ith being 1 with its own probability.
+
+    >>> BitLaw(np.array([0.9, 0.1])).log_likelihood(np.array([[1, 0]])).round(3).tolist()
+    [-0.211]
+    """
+
+    one: Array
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw n bit strings."""
+        return (rng.random((n, len(self.one))) < self.one).astype(float)
+
+    def log_likelihood(self, outputs: Array) -> Array:
+        """Log probability of each string."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(np.asarray(outputs) == 1, np.log(self.one), np.log1p(-self.one))
+        each = np.where(np.isin(outputs, (0, 1)), each, -np.inf)
+        return np.asarray(each.sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class Pmf:
+    """One of finitely many outcomes, 0 to k−1.
+
+    >>> Pmf(np.array([0.25, 0.75])).log_likelihood(np.array([[1.0]])).round(3).tolist()
+    [-0.288]
+    """
+
+    probabilities: Array
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw n outcomes, one a row."""
+        weights = self.probabilities / self.probabilities.sum()
+        return rng.choice(len(weights), size=(n, 1), p=weights).astype(float)
+
+    def log_likelihood(self, outputs: Array) -> Array:
+        """Log probability of each outcome."""
+        named = np.asarray(outputs, dtype=float)[..., 0]
+        known = np.isin(named, np.arange(len(self.probabilities)))
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.probabilities)[np.where(known, named, 0).astype(int)]
+        return np.where(known, logs, -np.inf)
+
+
+def as_vector(x: Any) -> Array:
+    """Read an input as one vector of doubles."""
+    vector = np.atleast_1d(np.asarray(x, dtype=float))
+    if vector.ndim != 1:
+        raise InputError(f"expected one vector, got an array of shape {vector.shape}")
+    return vector

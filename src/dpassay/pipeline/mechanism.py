@@ -1,0 +1,67 @@
+"""What can be run: anything that draws n outputs for an input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from dpassay.errors import InputError
+from dpassay.pipeline.distributions import Law
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Anything that can be run.
+
+    >>> class Coin:
+    ...     def sample(self, x, n, rng):
+    ...         return rng.integers(0, 2, size=n)
+    >>> isinstance(Coin(), Mechanism)
+    True
+    """
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
+        """Draw a batch of n outputs for the input x."""
+
+
+@runtime_checkable
+class HasLaw(Protocol):
+    """A mechanism whose exact output distribution is known."""
+
+    def law(self, x: Any) -> Law:
+        """The distribution of the output for the input x."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An output that is no value: the mechanism raised an exception in this run.
+
+    That it happens for one input and not for another is evidence like any other output.
+
+    >>> Failure("ValueError") == Failure("ValueError", "empty text")
+    True
+    """
+
+    kind: str
+    said: str = field(default="", compare=False)
+
+
+class Redrawn(list[Any]):
+    """Outputs that were drawn one by one because the batch of them had failed.
+
+    Whether this happens depends on what the first attempt gave, so these are not n plain runs: rare failures come out
+    rarer than they are, and not by the same factor for two inputs. A test must not count them as they are. It may count
+    all n as wrong guesses, and go on with `draw_singly`. A guesser may learn from them freely.
+
+    >>> isinstance(Redrawn([1, 2]), list)
+    True
+    """
+
+
+def check_number(given: int, asked: int, remedy: str) -> None:
+    """Whether a mechanism gave as many outputs as it was asked for."""
+    if given != asked:
+        some, were = "output" if given == 1 else "outputs", "was" if asked == 1 else "were"
+        raise InputError(f"the mechanism gave {given} {some} where {asked} {were} asked for: {remedy}")

@@ -1,0 +1,149 @@
+"""A mechanism made of stages: text ─► encode ─► bound ─► noise ─► decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+from dpassay.pipeline.distributions import Law, as_vector
+from dpassay.pipeline.regions import Everything, check_dimension
+from dpassay.pipeline.stages.noise import NOISES, Additive, Flip
+from dpassay.pipeline.stages.vector import (
+    Bloom,
+    Category,
+    Clip,
+    Dropout,
+    Encode,
+    Function,
+    Hash,
+    MinMaxScale,
+    Normalise,
+    OneHotEncode,
+    PersonRows,
+    Query,
+    Reach,
+    Round,
+    Squash,
+    Stage,
+)
+
+MAX_STAGES = 100
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages in the order in which a value passes them. It is a mechanism: it can be run.
+
+    >>> from dpassay.pipeline.distributions import Laplace
+    >>> from dpassay.pipeline.stages.noise import Additive
+    >>> from dpassay.pipeline.stages.vector import Clip
+    >>> adept = Pipeline((Clip("l2", 1), Additive(Laplace(2))), dim=32)
+    >>> print(adept)
+    clip(l2, 1) | laplace(2)
+    >>> adept.sample(np.ones(32), 5, np.random.default_rng(0)).shape
+    (5, 32)
+    """
+
+    stages: tuple[Stage, ...]
+    dim: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+        stages = list(self.stages)
+        if not 1 <= len(stages) <= MAX_STAGES:
+            raise InputError(f"a pipeline needs 1 to {MAX_STAGES} stages, got {len(stages)}")
+        before = self._incoming
+        for i, stage in enumerate(stages):
+            if isinstance(stage, Query | PersonRows) and i:
+                raise InputError(f"{stage.name} must be the first stage: it says how neighbours differ")
+            if isinstance(stage, Dropout) and any(not isinstance(s, Dropout) for s in stages[:i]):
+                raise InputError("dropout works on words: it must come before all stages that give vectors")
+            if isinstance(stage, Flip):
+                stage.reach(before)
+                stages[i] = stage = stage.for_region(before.region)
+            before = _passed(stage, before)
+        object.__setattr__(self, "stages", tuple(stages))
+
+    @property
+    def _incoming(self) -> Reach:
+        """Anything; one value where the first stage takes no more, and the dimension is that of a later function."""
+        first, *rest = self.stages
+        named = isinstance(first, Category | OneHotEncode | Hash | Bloom)
+        return Reach(Everything(1 if named and any(isinstance(s, Encode | Function) for s in rest) else self.dim))
+
+    def reaches(self) -> list[Reach]:
+        """What can come into each stage, and last what can come out of the pipeline."""
+        reaches = [self._incoming]
+        for stage in self.stages:
+            reaches.append(_passed(stage, reaches[-1]))
+        return reaches
+
+    @property
+    def noise_positions(self) -> list[int]:
+        """Where the random stages are; word dropout is not one of them."""
+        return [i for i, stage in enumerate(self.stages) if isinstance(stage, NOISES)]
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What the stages suggest: a query's data sets, texts that differ in one word, or any two inputs."""
+        if isinstance(self.stages[0], Query):
+            return Neighbours("query")
+        if isinstance(self.stages[0], PersonRows):
+            return Neighbours("replace-record")
+        return Neighbours("word" if isinstance(self.stages[0], Dropout) else "any")
+
+    @property
+    def told_by_its_text(self) -> bool:
+        """Whether its text says all of it: no function, and no kind of stage, is one's own."""
+        own = [stage for stage in self.stages if not type(stage).__module__.startswith("dpassay.")]
+        return type(self) is Pipeline and not own and not any(getattr(s, "function", None) for s in self.stages)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Pass a batch of inputs through all stages."""
+        return run(self.stages, batch, rng)
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
+        """Draw n outputs for one input: a vector, or a text if the pipeline can encode one."""
+        if isinstance(x, str):
+            return self.run([x] * n, rng)
+        return self.run(np.tile(as_vector(x), (n, 1)), rng)
+
+    def law(self, x: Any) -> Law:
+        """The exact law of the output, where the noise is one stage and nothing changes the output behind it."""
+        stages = list(self.stages)
+        while len(stages) > 1 and isinstance(stages[-1], Function) and stages[-1].function is None:
+            stages.pop()  # a decoder without a function passes its input on
+        if self.noise_positions != [len(stages) - 1] or isinstance(stages[0], Dropout):
+            raise InputError("the law is known only for a pipeline whose one random stage is its last")
+        last = stages.pop()
+        assert isinstance(last, NOISES)
+        batch = [x] if isinstance(x, str) else as_vector(x)[None, :]
+        return last.law(run(stages, batch, np.random.default_rng(0))[0])
+
+    def __str__(self) -> str:
+        return " | ".join(str(stage) for stage in self.stages)
+
+
+# Stages that still reach every direction when all that is known is that inputs can be far away.
+_SCALING = (Additive, Round, Encode, Function, Clip, Normalise, MinMaxScale, Squash)
+
+
+def _passed(stage: Stage, before: Reach) -> Reach:
+    """What comes out of a stage. Behind noise only what swamps it is surely reached, and only by one more bound."""
+    after = stage.reach(before)
+    if not before.far and not isinstance(stage, NOISES):
+        return after
+    swamped = before.exact and isinstance(before.region, Everything) and isinstance(stage, _SCALING)
+    return replace(after, exact=after.exact and swamped, far=True)
+
+
+def run(stages: Sequence[Stage], batch: Any, rng: np.random.Generator) -> Any:
+    """Pass a batch through some stages."""
+    for stage in stages:
+        batch = stage.run(batch, rng)
+    return batch

@@ -1,0 +1,249 @@
+"""Regions of points rather than volumes: bits, one-hot vectors, categories, lists; and min-max images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, middle, number
+from dpassay.errors import InputError
+from dpassay.pipeline.pair import Array, Block, Pair, check_dimension
+
+
+class Measured:
+    """A region whose diameter is the distance of its farthest pair."""
+
+    def farthest(self, q: float) -> Pair:
+        """Two points that are as far apart as any."""
+        raise NotImplementedError
+
+    def diameter(self, q: float) -> Number:
+        """The lq distance of the farthest pair."""
+        return self.farthest(q).distance(q)
+
+
+@dataclass(frozen=True)
+class MinMax(Measured):
+    """What min-max normalisation puts out: [0, 1] in each coordinate, with a 0 and a 1 among them.
+
+    A constant vector has no range: it becomes all zeros. In one dimension nothing else can happen.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(MinMax(dim=768).diameter(1)), middle(MinMax(dim=1).diameter(1))
+    (768.0, 0.0)
+    """
+
+    dim: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+
+    def farthest(self, q: float) -> Pair:
+        """(1, 0, …, 0) and (0, 1, …, 1)."""
+        if self.dim == 1:
+            return Pair((Block(ZERO, ZERO, 1),))
+        return Pair((Block(ONE, ZERO, 1), Block(ZERO, ONE, self.dim - 1)))
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether the least coordinate is 0 and the largest 1, or all are 0."""
+        low, high = float(np.min(value)), float(np.max(value))
+        return abs(low) <= slack and (abs(high - 1) <= slack or abs(high) <= slack)
+
+
+@dataclass(frozen=True)
+class Bits(Measured):
+    """All strings of `dim` bits.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(Bits(10).diameter(1))
+    10.0
+    """
+
+    dim: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+
+    def farthest(self, q: float) -> Pair:
+        """All ones and all zeros."""
+        return Pair((Block(ONE, ZERO, self.dim),))
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether each coordinate is 0 or 1."""
+        return bool(np.all((value == 0) | (value == 1)))
+
+
+@dataclass(frozen=True)
+class OneHot(Measured):
+    """The k vectors with a single 1.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(OneHot(5).diameter(1))
+    2.0
+    """
+
+    dim: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+
+    def farthest(self, q: float) -> Pair:
+        """Any two different ones."""
+        if self.dim == 1:
+            return Pair((Block(ONE, ONE, 1),))
+        rest = (Block(ZERO, ZERO, self.dim - 2),) if self.dim > 2 else ()
+        return Pair((Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest))
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether one coordinate is 1 and the others are 0."""
+        return bool(np.all((value == 0) | (value == 1)) and np.sum(value) == 1)
+
+
+@dataclass(frozen=True)
+class Sparse(Measured):
+    """Strings of `dim` bits with at least one and at most `ones` ones, such as Bloom filters.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(Sparse(32, 2).diameter(1))
+    4.0
+    """
+
+    dim: int
+    ones: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+        object.__setattr__(self, "ones", check_dimension(self.ones))
+        if self.ones > self.dim:
+            raise InputError(f"of {self.dim} bits at most {self.dim} can be ones, got {self.ones}")
+
+    def farthest(self, q: float) -> Pair:
+        """As many ones as leave room for another one, and as many as possible in other places."""
+        if self.dim == 1:
+            return Pair((Block(ONE, ONE, 1),))
+        ones = min(self.ones, self.dim - 1)
+        others = min(self.ones, self.dim - ones)
+        rest = Block(ZERO, ZERO, self.dim - ones - others)
+        blocks = (Block(ONE, ZERO, ones), Block(ZERO, ONE, others), rest)
+        return Pair(tuple(block for block in blocks if block.count))
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether each coordinate is 0 or 1, and some but not too many are 1."""
+        return bool(np.all((value == 0) | (value == 1)) and 1 <= np.sum(value) <= self.ones)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Vectors with one coordinate a person, each between two limits or without any; two neighbours differ in one.
+
+    >>> Rows(3).farthest(1).first.tolist(), Rows(3, (2, 5)).farthest(1).first.tolist()
+    ([1.0, 0.0, 0.0], [5.0, 2.0, 2.0])
+    """
+
+    dim: int
+    limits: tuple[Number, Number] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_dimension(self.dim))
+        if self.limits is not None:
+            low, high = (number(limit) for limit in self.limits)
+            if low.a > high.b or abs(low).b == INFINITY or abs(high).b == INFINITY:
+                raise InputError("rows need finite limits, the lower one first")
+            object.__setattr__(self, "limits", (low, high))
+
+    def farthest(self, q: float) -> Pair:
+        """One coordinate differs; without limits there is always a farther pair."""
+        low, high = self.limits or (ZERO, ONE)
+        rest = (Block(low, low, self.dim - 1),) if self.dim > 1 else ()
+        return Pair((Block(high, low, 1), *rest))
+
+    def diameter(self, q: float) -> Number:
+        """How far one coordinate can move, in every norm."""
+        return INFINITY if self.limits is None else self.limits[1] - self.limits[0]
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Every finite vector between the limits."""
+        low, high = (-np.inf, np.inf) if self.limits is None else map(middle, self.limits)
+        inside = (value >= low - slack * (1 + abs(low))) & (value <= high + slack * (1 + abs(high)))
+        return bool(np.isfinite(value).all() and inside.all())
+
+
+@dataclass(frozen=True)
+class Categories(Measured):
+    """The numbers 0, …, k−1 as names of k categories; distances between names mean nothing.
+
+    >>> Categories(3).contains(np.array([2.0]))
+    True
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_dimension(self.size))
+
+    @property
+    def dim(self) -> int:
+        """A category is one value."""
+        return 1
+
+    def farthest(self, q: float) -> Pair:
+        """The first and the last name."""
+        return Pair((Block(iv.mpf(self.size - 1), ZERO, 1),))
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether it is one of the names."""
+        return bool(value.shape == (1,) and value[0] in range(self.size))
+
+
+@dataclass(frozen=True)
+class Finite(Measured):
+    """A list of vectors. The farthest pair is found by exact comparison of all pairs.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(Finite([[0, 0], [3, 4]]).diameter(2))
+    5.0
+    """
+
+    points: Sequence[Sequence[float]]
+
+    def __post_init__(self) -> None:
+        points = tuple(tuple(float(v) for v in point) for point in self.points)
+        if not points or len({len(p) for p in points}) != 1 or not points[0]:
+            raise InputError("a finite set needs at least one vector, all of one dimension")
+        if not np.isfinite(np.array(points)).all():
+            raise InputError("a finite set needs finite coordinates")
+        if len(points) > 2000:
+            raise InputError(f"a finite set may have at most 2000 vectors, got {len(points)}; use a Box or a Ball")
+        object.__setattr__(self, "points", points)
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates its vectors have."""
+        return len(self.points[0])
+
+    def farthest(self, q: float) -> Pair:
+        """The pair that exact arithmetic finds farthest among those that doubles cannot tell apart."""
+        points = np.array(self.points)
+        gaps = [np.linalg.norm(points[i:] - points[i], ord=q, axis=1) for i in range(len(points))]
+        blur = 1e-14 * self.dim * float(np.abs(points).max())  # of a difference of doubles
+        limit = max(float(row.max()) for row in gaps) * (1 - 1e-12) - blur
+        close = [(i, i + int(k)) for i, row in enumerate(gaps) for k in np.flatnonzero(row >= limit)]
+        # Pairs with the same coordinates, in whatever order, are equally far apart.
+        kinds = {tuple(sorted(zip(self.points[i], self.points[j], strict=True))): (i, j) for i, j in close}
+        i, j = max(kinds.values(), key=lambda ij: _exact_power(self.points[ij[0]], self.points[ij[1]], q))
+        return Pair.of(self.points[i], self.points[j])
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether it is one of the vectors."""
+        return bool(np.isclose(np.array(self.points), value, rtol=slack, atol=slack).all(axis=1).any())
+
+
+def _exact_power(first: Sequence[float], second: Sequence[float], q: float) -> Fraction | float:
+    """The qth power of the lq distance, exactly where q is whole."""
+    gaps = [abs(Fraction(repr(a)) - Fraction(repr(b))) for a, b in zip(first, second, strict=True)]
+    if q == float("inf"):
+        return max(gaps)
+    return sum((gap ** int(q) for gap in gaps), Fraction(0)) if q == int(q) else float(sum(float(g) ** q for g in gaps))

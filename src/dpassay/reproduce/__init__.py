@@ -1,0 +1,54 @@
+"""Every figure and table of the documents, made again: name, where it is from, and what makes it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpassay.errors import InputError
+from dpassay.reproduce import adept, budgets, dptext, lecture, sanity
+from dpassay.reproduce.result import Options, Result
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One figure or table: what is shown, where it was published, and the function that makes it."""
+
+    name: str
+    shows: str
+    source: str
+    make: Callable[[Options], Result]
+
+
+EMNLP, ACL, LAI, LECTURE = "Habernal 2021", "Habernal 2022", "Lai et al. 2022", "lecture"
+FIGURES: dict[str, Reproduction] = {
+    figure.name: figure
+    for figure in (
+        Reproduction("adept-violations", "pairs beyond ADePT's bound", f"{EMNLP}, Figure 1", adept.violations),
+        Reproduction("adept-sensitivity", "the balls and the worst pair", f"{EMNLP}, sections 4-5", adept.sensitivity),
+        Reproduction("inverse-cdf", "right and wrong inverse", f"{ACL}, Figure 1", dptext.inverse_cdf),
+        Reproduction("sampled-laplace", "what each reading draws", f"{ACL}, Figure 3", dptext.sampled_laplace),
+        Reproduction("sanity-check", "the vote, sampled and exact", f"{ACL}, Figure 2", sanity.sanity_check),
+        Reproduction("dpnr-budgets", "claimed and true budgets", f"{LAI}, appendix", budgets.dpnr_budgets),
+        Reproduction("binary-encoding", "per-bit losses, OME over λ", f"{LAI}, appendix", budgets.binary_encoding),
+        Reproduction("likelihood-ratio", "two densities and their ratio", LECTURE, lecture.likelihood_ratio),
+        Reproduction("loss-variable", "atoms, density, tail and δ", LECTURE, lecture.loss_variable),
+        Reproduction("delta-extremes", "the chance that somebody leaks", LECTURE, lecture.delta_extremes),
+        Reproduction("gaussian", "classic against exact σ", LECTURE, lecture.gaussian_noise),
+        Reproduction("bayes", "prior against posterior", f"{EMNLP}, section 2; {ACL}, section 2", lecture.bayes),
+    )
+}
+
+
+def find_figure(name: str) -> Reproduction:
+    """A figure by its name.
+
+    >>> find_figure("bayes").shows
+    'prior against posterior'
+    """
+    if name in FIGURES:
+        return FIGURES[name]
+    near = difflib.get_close_matches(name, FIGURES, n=1, cutoff=0.3)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    raise InputError(f"unknown figure {name[:60]!r}{hint} Known: {', '.join(FIGURES)}, or all")

@@ -1,0 +1,125 @@
+"""DPText: the right and the wrong inverse distribution function, and what each reading draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.audit.experiment import stream
+from dpassay.reproduce.result import COLOURS, DASHES, Options, Result
+
+DRAWS = 1_000_000
+EDGES = np.linspace(-6, 6, 121)
+READINGS = {
+    "laplace": "right inverse, u from (0, 1)",
+    "shifted": "right inverse, v from (-1/2, 1/2)",
+    "zero": "DPText, NaN as zero",
+    "resampled": "DPText, NaN drawn again",
+    "kept": "DPText, NaN left in",
+}
+
+
+def right_inverse(u: NDArray[Any]) -> NDArray[Any]:
+    """Laplace's inverse distribution function, scale 1, for u from (0, 1).
+
+    >>> right_inverse(np.array([0.25, 0.5])).round(4).tolist()
+    [-0.6931, -0.0]
+    """
+    return wrong_inverse(u - 0.5)
+
+
+def wrong_inverse(v: NDArray[Any]) -> NDArray[Any]:
+    """The same formula for v from (-1/2, 1/2): NaN beyond, which is where DPText draws half of its v from."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(-np.sign(v) * np.log(1 - 2 * np.abs(v)))
+
+
+def inverse_cdf(options: Options) -> Result:
+    """Figure 1 of Habernal, ACL 2022."""
+    points = np.linspace(0.0025, 0.9975, 399)
+    rows = [{"u": float(u), "right": float(right_inverse(u)), "wrong": float(wrong_inverse(u))} for u in points]
+    return Result(
+        rows=rows,
+        draw=lambda figure: _draw_inverse(figure, points),
+        caption="The inverse distribution function of Laplace noise of scale 1 at u from (0, 1), and DPText's "
+        "formula at the "
+        "same u. For u of 1/2 and above the second has no real value (shaded).",
+        published="Habernal, ACL 2022, Figure 1 and Eq. 4, 7 and 9.",
+        found=("DPText's formula gives numbers from 0 up for half of all u, and nothing for the other half.",),
+        size=(5.6, 3.4),
+    )
+
+
+def _draw_inverse(figure: Any, points: NDArray[Any]) -> None:
+    axis = figure.subplots()
+    axis.axvspan(0.5, 1, color="0.9", label="no real value")
+    axis.plot(points, right_inverse(points), color=COLOURS[0], label="right")
+    axis.plot(points, wrong_inverse(points), color=COLOURS[1], linestyle=DASHES[1], label="DPText")
+    axis.set_xlabel("u, uniform on (0, 1)")
+    axis.set_ylabel("noise, in units of b")
+    axis.legend()
+
+
+def draws(reading: str, size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Noise of scale 1 as each reading draws it."""
+    if reading == "laplace":
+        return right_inverse(rng.random(size))
+    if reading == "shifted":
+        return wrong_inverse(rng.random(size) - 0.5)
+    noise = wrong_inverse(rng.random(size))
+    if reading == "resampled":
+        while (missing := np.isnan(noise)).any():
+            noise[missing] = wrong_inverse(rng.random(int(missing.sum())))
+    return np.nan_to_num(noise, nan=0.0) if reading == "zero" else noise
+
+
+def sampled_laplace(options: Options) -> Result:
+    """Figure 3 of the same paper."""
+    runs = options.runs or DRAWS
+    rows, notes = [], []
+    for k, (reading, title) in enumerate(READINGS.items()):
+        noise = draws(reading, runs, stream(options.seed, 2, k))
+        counts, _ = np.histogram(noise, EDGES)
+        for low, high, count in zip(EDGES[:-1], EDGES[1:], counts.tolist(), strict=True):
+            middle = (low + high) / 2
+            law = np.exp(-np.abs(middle)) / 2
+            rows.append(
+                {
+                    **{"reading": reading, "from": float(low), "to": float(high), "count": count, "draws": runs},
+                    **{"density": count / runs / (high - low), "laplace": float(law)},
+                }
+            )
+        shares = [np.mean(noise < 0), np.mean(noise == 0), np.mean(np.isnan(noise))]
+        notes.append(f"{title}: {shares[0]:.1%} below 0, {shares[1]:.1%} exactly 0, {shares[2]:.1%} NaN.")
+        options.progress((k + 1) / len(READINGS))
+    return Result(
+        rows=rows,
+        draw=lambda figure: _draw_sampled(figure, rows),
+        caption=f"{runs:,} draws of noise of scale 1 for each reading, as a density, against Laplace's (line).",
+        published="Habernal, ACL 2022, Figure 3.",
+        found=notes,
+        size=(7.2, 4.6),
+    )
+
+
+def _draw_sampled(figure: Any, rows: list[dict[str, Any]]) -> None:
+    axes = figure.subplots(2, 3).ravel()
+    line = np.linspace(-6, 6, 400)
+    for axis, (reading, title) in zip(axes, READINGS.items(), strict=False):
+        chosen = [row for row in rows if row["reading"] == reading]
+        heights = np.minimum([row["density"] for row in chosen], 1.0)
+        colour = COLOURS[0] if reading in ("laplace", "shifted") else COLOURS[1]
+        axis.stairs(heights, EDGES, fill=True, color=colour, alpha=0.5)
+        axis.plot(line, np.exp(-np.abs(line)) / 2, color="black", linewidth=0.8)
+        axis.set_title(title, fontsize=9)
+        axis.set_ylim(0, 1.05)
+        cut = max(row["density"] for row in chosen)
+        if cut > 1:
+            axis.annotate(f"to {cut:.1f}", (0.2, 0.97), fontsize=8)
+    axes[5].set_axis_off()
+    for axis in axes[2:5]:
+        axis.set_xlabel("noise / b")
+    for axis in axes[::3]:
+        axis.set_ylabel("density")

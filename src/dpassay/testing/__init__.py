@@ -1,0 +1,1 @@
+"""Guarantees as tests: `assert_dp` and the pytest plugin."""

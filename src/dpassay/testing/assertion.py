@@ -1,0 +1,174 @@
+"""An audit as an assertion: `assert_dp` passes unless the claim is refuted.
+
+Outside pytest each call stands alone. Inside, the plugin gives each test a budget, from which its calls take their
+error probability and their random streams. This file needs neither pytest nor, until an audit begins, numpy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_DOWN, Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpassay.evidence.verdict import Verdict
+
+RUNS = 20_000
+ALPHA = 1e-4
+SEED = 0
+WAYS = frozenset({"pairs", "inputs", "region", "text", "candidates"})  # what to tell apart: one of them at a time
+
+
+class NotPrivate(AssertionError):
+    """A claim that an audit refuted; the `verdict` holds the evidence."""
+
+    def __init__(self, message: str, verdict: Verdict) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+
+
+class AuditWarning(UserWarning):
+    """Something about an audit that its passing does not show."""
+
+
+def two_digits(alpha: float) -> float:
+    """An error probability rounded down to two digits, so that it can be read and typed again.
+
+    >>> two_digits(1e-4 / 3), two_digits(3.3e-05)
+    (3.3e-05, 3.3e-05)
+    """
+    exact = Decimal(repr(alpha))
+    return float(exact.quantize(Decimal((0, (1,), exact.adjusted() - 1)), ROUND_DOWN))
+
+
+def merged(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of which the inner ones win. Another way to say what to tell apart replaces the outer way.
+
+    >>> merged({"epsilon": 1, "inputs": [0, 1]}, {"pairs": [(0, 2)]})
+    {'epsilon': 1, 'pairs': [(0, 2)]}
+    """
+    hidden = WAYS if WAYS & inner.keys() else frozenset()
+    return {**{key: value for key, value in outer.items() if key not in hidden}, **inner}
+
+
+@dataclass
+class Budget:
+    """What one test may spend, what its mark says, and what its audits have found so far.
+
+    Its k-th audit gets 6/(π²k²) of its error probability: these shares add up to 1 however many there are. Its random
+    stream is named by the seed, the test's place and k, so no other test changes it.
+
+    >>> budget = Budget(alpha=1e-4, seed=0, runs=1000, place="test_a.py::test_b", replay="pytest test_a.py::test_b")
+    >>> [budget.next()["alpha"] for _ in range(3)]
+    [6e-05, 1.5e-05, 6.7e-06]
+    """
+
+    alpha: float
+    seed: int
+    runs: int
+    place: str
+    replay: str
+    defaults: dict[str, Any] = field(default_factory=dict)
+    calls: int = 0
+    found: list[tuple[bool, float]] = field(default_factory=list)  # refuted or not, and an alpha of the call's own
+
+    def next(self) -> dict[str, Any]:
+        """What the next audit gets."""
+        self.calls += 1
+        name = f"{self.seed} {self.place} {self.calls}".encode("utf-8", "surrogatepass")
+        stream = int.from_bytes(hashlib.sha256(name).digest()[:6], "big")
+        return {"alpha": two_digits(self.alpha * 6 / (math.pi * self.calls) ** 2), "seed": stream, "runs": self.runs}
+
+
+RUNNING: list[Budget] = []  # of the test that runs now, last; a test may run pytest itself
+
+
+def assert_dp(
+    mechanism: Any,
+    pairs: Any = None,
+    *,
+    epsilon: Any = None,
+    delta: Any = None,
+    inputs: Any = None,
+    region: Any = None,
+    text: str | None = None,
+    candidates: Any = None,
+    dim: int | None = None,
+    runs: int | None = None,
+    seed: int | None = None,
+    alpha: float | None = None,
+    **more: Any,
+) -> Verdict:
+    """Audit a mechanism and raise an AssertionError if its claim is refuted; else return the verdict.
+
+    It takes what `dpassay.audit` takes; the last bits of floats are looked at only with `bits=True`. That nothing was
+    refuted is no proof. In a pytest session the error probability is the test's share of `--dp-alpha`, see
+    docs/pytest.md; elsewhere it is 0.0001 for each call.
+
+    >>> def noisy(x, n, rng):
+    ...     return x + rng.laplace(scale=1, size=n)
+    >>> assert_dp(noisy, [(0.0, 1.0)], epsilon=1.1).word
+    'open'
+    >>> assert_dp(noisy, [(0.0, 3.0)], epsilon=1.1)
+    Traceback (most recent call last):
+    ...
+    dpassay.testing.assertion.NotPrivate: the claim of 1.1-DP for ...noisy is refuted
+    ...
+    """
+    __tracebackhide__ = True
+    from dpassay.audit.runner import audit
+
+    given = {"pairs": pairs, "epsilon": epsilon, "delta": delta, "inputs": inputs, "region": region, "text": text}
+    given |= {"candidates": candidates, "dim": dim, "runs": runs, "seed": seed, "alpha": alpha}
+    asked = {**{key: value for key, value in given.items() if value is not None}, **more}
+    budget = RUNNING[-1] if RUNNING else None
+    own = None
+    if budget is None:
+        asked = {"alpha": ALPHA, "seed": SEED, "runs": RUNS, "bits": False, **asked}
+    else:
+        asked = merged(budget.defaults, asked)
+        own = asked.get("alpha")
+        asked = {**budget.next(), "bits": False, **asked}
+    verdict = audit(mechanism, **asked)
+    if verdict.word != "refuted" and verdict.interrupted:
+        raise KeyboardInterrupt
+    if budget is not None:
+        budget.found.append((verdict.word == "refuted", 0.0 if own is None else float(own)))
+    if verdict.word == "refuted":
+        again = f"call assert_dp again with seed={asked['seed']}, runs={asked['runs']} and alpha={asked['alpha']!r}"
+        raise NotPrivate(_failure(verdict, budget.replay if budget is not None else again), verdict)
+    for warning in (*verdict.warnings, *_cannot_fail(verdict, asked)):
+        warnings.warn(warning, AuditWarning, stacklevel=2)
+    return verdict
+
+
+def _failure(verdict: Verdict, replay: str) -> str:
+    """What a refuted claim prints: the evidence, and last the line that shows it again."""
+    from dpassay.audit.sampled import play_words
+    from dpassay.evidence.played import Played
+
+    rows = [("reason", verdict.reason)]
+    if isinstance(verdict.witness, Played):
+        rows += play_words(verdict.witness)
+    rows.append(("alpha", f"{verdict.alpha:g}, the probability that this audit refutes a right mechanism"))
+    rows += [("warning", warning) for warning in verdict.warnings]
+    if not getattr(verdict.mechanism, "replays", True):
+        rows.append(("note", "the mechanism's randomness is its own: a replay draws other outputs"))
+    rows.append(("replay", replay))
+    lines = [f"  {label:<8} {' '.join(words.splitlines())}" for label, words in rows]
+    return "\n".join([f"the claim of {verdict.guarantee} for {verdict.subject} is refuted", *lines])
+
+
+def _cannot_fail(verdict: Verdict, asked: dict[str, Any]) -> list[str]:
+    """A warning if no outcome of these runs could have refuted the claim."""
+    from dpassay.audit.sampled import out_of_reach
+
+    of_game = dict(verdict.ledger)["the guessing game"]
+    candidates = asked.get("candidates")
+    many = 2 if candidates is None else len(candidates)
+    out = out_of_reach(verdict.guarantee.epsilon, asked["runs"], of_game, many)
+    return [f"this assertion cannot fail: {verdict.guarantee} for {verdict.subject} is {out}"] if out else []

@@ -1,0 +1,217 @@
+"""Published systems as they run: a trained model, the claim that it belongs to, and how to attack it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpassay.api import check, with_samples
+from dpassay.audit.options import Progress
+from dpassay.audit.runner import audit
+from dpassay.claims.claim import Claim
+from dpassay.errors import InputError
+from dpassay.evidence.verdict import Verdict
+from dpassay.text.folder import system_of
+
+MOST_CANDIDATES = 100
+MOST_COMPARED = 200
+# Which mechanism, reading or variant of a model each claim is about.
+REWRITERS = {
+    "adept": "adept-as-published",
+    "adept-l1": "l1",
+    "adept-sqrt-n": "sqrt-n",
+    "adept-gaussian": "gaussian",
+}
+READINGS = {"dptext-zero": "zero", "dptext-resampled": "resampled", "dptext-nan": "nan", "dptext-corrected": "right"}
+EMBEDDINGS = ("dpnr", "dpnr-element", "dpnr-dropout", "dpnr-scaled", "dpnr-corrected", "dpnr-dropout-fixed")
+SETTABLE = {"epsilon", "delta", "e", "mu"}  # what a claim about a model may be given; all else the model fixes
+SENTENCES = ("book a flight to rome", "book a flight to boston")
+
+
+@dataclass(frozen=True)
+class Running:
+    """A system that can be run, and what an audit of it takes: inputs, and perhaps a guesser that knows the model."""
+
+    subject: Any
+    parameters: dict[str, Any]  # of the claim, as the model has them
+    inputs: dict[str, Any] = field(default_factory=dict)
+    guesser: Callable[[list[Any]], Any] | None = None
+
+
+def check_model(
+    claim: Claim,
+    folder: str | Path,
+    *,
+    texts: Sequence[str] | None = None,
+    runs: int = 0,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Verdict:
+    """Judge a claim for a trained model: exactly with the model's own parameters and, with `runs`, from its outputs.
+
+    `texts` are what its inputs are chosen from; by default the shipped corpus.
+    """
+    system = opened(claim, Path(folder), changes)
+    asked = claim(**{**system.parameters, **changes})
+    exact = check(asked)
+    if not runs:
+        return exact
+    system = attacked(system, texts, seed, progress, draws=max(1000, 2 * runs))
+    promise = exact.guarantee
+    sampled = audit(
+        system.subject,
+        epsilon=promise.exact_epsilon,
+        delta=promise.exact_delta,
+        neighbours=exact.neighbours,
+        runs=runs,
+        seed=seed,
+        guesser=system.guesser,
+        progress=progress,
+        **system.inputs,
+    )
+    return with_samples(exact, sampled)
+
+
+def opened(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
+    """The system of a claim from a model's folder; `changes` are what the user gives: epsilon, delta."""
+    name, kind = claim.name, system_of(folder)
+    wanted = next((s for s, names in CLAIMS.items() if name in names), None)
+    if wanted is None:
+        known = ", ".join(name for names in CLAIMS.values() for name in names)
+        raise InputError(f"{name} is no claim about a system that can be trained; there are {known}")
+    if wanted != kind:
+        raise InputError(f"{name} is a claim about {wanted}; {folder} is a model of {kind}")
+    system = OPENERS[kind](claim, folder, changes)
+    for given in changes.keys() - SETTABLE:
+        if str(changes[given]) != str(system.parameters.get(given)):
+            what = f"{given}, {system.parameters[given]}" if given in system.parameters else f"{given}, or runs without"
+            raise InputError(f"{folder} has its own {what}: leave {given} out, or train another model")
+    return system
+
+
+def rewriter(folder: Path, mechanism: str, epsilon: Any, delta: Any) -> Any:
+    """A trained autoencoder with a mechanism."""
+    from dpassay.text.adept import load
+    from dpassay.text.release import Release
+    from dpassay.text.rewriting import Rewriter
+
+    model = load(folder)
+    return Rewriter(model, Release(mechanism, epsilon, delta or 0.0, dim=model.about.latent, clip=model.about.clip))
+
+
+def _adept(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
+    promise = claim(**{k: v for k, v in changes.items() if k in ("epsilon", "delta")}).guarantee
+    subject = rewriter(folder, REWRITERS[claim.name], promise.epsilon, promise.delta)
+    return Running(subject, {"dim": subject.dim, "C": repr(subject.release.clip)})
+
+
+def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
+    from dpassay.text.dptext import load
+
+    subject = load(folder)
+    if READINGS[claim.name] != subject.reading:
+        right = next(name for name, reading in READINGS.items() if reading == subject.reading)
+        raise InputError(f"{folder} has the noise of {right}; check that, or train with --reading")
+    if "epsilon" in changes:
+        raise InputError(f"{folder} has its own epsilon, {subject.epsilon:g}: leave --epsilon out, or train another")
+    return Running(subject, {"dim": subject.dim, "epsilon": repr(subject.epsilon)})
+
+
+def _dpnr(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
+    from dataclasses import replace
+
+    from dpassay.text.dpnr import load
+
+    subject, _ = load(folder)
+    dropout, noise = "dropout" in claim.name, "e" if "e" in claim.parameters else "epsilon"
+    epsilon = changes.get(noise, subject.epsilon)
+    subject = replace(subject, epsilon=epsilon, mu=changes.get("mu", subject.mu) if dropout else 0, scale=None)
+    parameters = {"dim": subject.dim, noise: repr(subject.epsilon), **({"mu": repr(subject.mu)} if dropout else {})}
+    return Running(subject.scaled() if claim.name == "dpnr-scaled" else subject, parameters)
+
+
+CLAIMS = {"adept": tuple(REWRITERS), "dptext": tuple(READINGS), "dpnr": EMBEDDINGS}
+OPENERS = {"adept": _adept, "dptext": _dptext, "dpnr": _dpnr}
+
+
+def attacked(
+    system: Running,
+    texts: Sequence[str] | None,
+    seed: int,
+    progress: Progress | None,
+    draws: int | None = None,
+) -> Running:
+    """The same system with inputs to tell apart and the best guesser that is known for it."""
+    from dataclasses import replace
+
+    subject = system.subject
+    if hasattr(subject, "release") and hasattr(subject, "model"):
+        from dpassay.text.reconstruction import DRAWS, far_apart, learn
+
+        candidates = far_apart(subject, _texts(texts), MOST_CANDIDATES)
+        draws = None if draws is None else min(draws, DRAWS * len(candidates))
+        guesser = learn(subject, candidates, draws, seed, progress)
+        return replace(system, inputs={"candidates": candidates}, guesser=guesser)
+    if hasattr(subject, "encoder") and hasattr(subject, "mu"):
+        from dpassay.text.dpnr import guesser as dropped
+
+        pair = SENTENCES if texts is None else _pair(_texts(texts))
+        return replace(system, inputs={"pairs": [pair]}, guesser=dropped(subject, *pair) if subject.mu else None)
+    return replace(system, inputs={"pairs": [_farthest(subject, list(dict.fromkeys(_texts(texts)))[:MOST_COMPARED])]})
+
+
+def _texts(texts: Sequence[str] | None) -> list[str]:
+    if texts is not None:
+        if odd := [text for text in texts if not isinstance(text, str)]:
+            raise InputError(f"a text system takes texts, got {odd[0]!r}"[:200])
+        return list(texts)
+    from dpassay.text.flights import flights
+
+    return [utterance.text for utterance in flights(1000)]
+
+
+def _farthest(subject: Any, texts: list[str]) -> tuple[str, str]:
+    """The two texts whose vectors are farthest from each other in l1."""
+    import numpy as np
+
+    if len(texts) < 2:
+        raise InputError(f"it takes 2 different texts or more to tell apart, got {len(texts)}")
+    vectors = subject.encoder.encode(texts)
+    gaps = np.abs(vectors[:, None] - vectors).sum(axis=2)
+    first, second = divmod(int(gaps.argmax()), len(texts))
+    return texts[first], texts[second]
+
+
+def _pair(texts: Sequence[str]) -> tuple[str, str]:
+    """The first two texts that differ in one word."""
+    from dpassay.audit.inputs import why_not_neighbours
+    from dpassay.core.neighbours import Neighbours
+
+    some = list(dict.fromkeys(texts))[:200]
+    for i, first in enumerate(some):
+        for second in some[:i]:
+            if not why_not_neighbours(second, first, Neighbours("word"), None):
+                return second, first
+    raise InputError("no two of the texts differ in one word only; give some that do")
+
+
+def of_audit(file: Path, folder: Path) -> tuple[Any, Callable[[list[Any]], Any] | None]:
+    """The rewriter and the guesser of a saved audit, made again from the model; nothing in the file is run."""
+    from dpassay.audit.checkpoint import load
+    from dpassay.text.reconstruction import learn
+
+    journal = load(file)
+    asked, record = journal.asked.subject, journal.witness or journal.main
+    if asked.get("kind") != "model" or record is None or journal.main is None:
+        raise InputError(f"{file} is no audit of a model; leave --model out")
+    try:
+        subject = rewriter(folder, *(asked[name] for name in ("mechanism", "epsilon", "delta")))
+    except KeyError as missing:
+        raise InputError(f"{file} is damaged: it does not say which {missing} the model was audited with") from None
+    if len(record.inputs) == 2 and not any(e.rule.guesser.get("kind") == "Own" for e in record.epochs):
+        return subject, None
+    # Also a smaller pair was told apart by what was learnt for the first one.
+    return subject, learn(subject, [str(text) for text in journal.main.inputs], seed=journal.asked.seed)

@@ -1,0 +1,225 @@
+"""Audits on other processes and machines: the same counts, and clear words where something cannot travel."""
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpassay
+from dpassay import audit
+from dpassay.audit import distributed as sharing_module
+from dpassay.audit.decision_rule import Aim
+from dpassay.audit.distributed import Subject, made, named, packed, played, sharing
+from dpassay.audit.experiment import Epoch, Game, Table
+from dpassay.audit.remote import Endpoint, Program
+from dpassay.audit.sequential import anytime, here
+from dpassay.audit.targets import Adapted, as_mechanism, load_python
+from dpassay.compute import executors as crews
+from dpassay.errors import InputError, MechanismError
+from dpassay.evidence.schema import record
+from dpassay.pipeline.parser import parse
+
+MODULE = '''
+import numpy as np
+
+def noisy(x, n, rng):
+    return x + rng.laplace(scale=0.52, size=n)
+
+class Breaks:
+    """Breaks off at batches of some sizes, which come by chance."""
+    def sample(self, x, n, rng):
+        from dpassay.errors import MechanismError
+        if n > 20 and n % 7 == 3:
+            raise MechanismError("the program died")
+        return x + rng.laplace(scale=0.52, size=n)
+
+breaks = Breaks()
+
+_rng = np.random.default_rng(0)
+
+def seeded(x):
+    return x + _rng.laplace(scale=0.52)
+
+def wrapped(function):
+    import functools
+    return functools.wraps(function)(lambda x, n, rng: x + rng.laplace(size=n))
+
+other = wrapped(noisy)
+
+class Words:
+    def noisy(self, x):
+        return x
+'''
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "shared_subjects.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "shared_subjects"
+    sys.modules.pop("shared_subjects", None)
+    sharing_module._SOURCES.pop("shared_subjects", None)
+    made.cache_clear()
+
+
+def counts(game):
+    return [(e.tally, e.sizes) for e in game.epochs], game.runs
+
+
+def finish(table, player, budget=30_000):
+    game = Game(kept=[[], []])
+    for _ in anytime(table, game, budget, 0.001, player):
+        pass
+    return game
+
+
+@pytest.fixture
+def threads():
+    with contextlib.closing(crews.Threads(3)) as crew:
+        yield crew
+
+
+def test_a_crew_plays_the_same_game(module, threads):
+    table = Table(load_python(f"{module}:noisy"), (0.0, 1.0), Aim(1.9), 5)
+    assert counts(finish(table, sharing(threads))) == counts(finish(table, here))
+
+
+def test_a_pipeline_whose_law_is_known(threads):
+    table = Table(parse("laplace(2)", dim=4), (np.zeros(4), np.ones(4)), Aim(1.99), 5)
+    alone, shared = finish(table, here, 200_000), finish(table, sharing(threads), 200_000)
+    assert counts(alone) == counts(shared)
+    assert all(sum(map(len, side)) >= 1000 for side in shared.kept)  # the first runs were made here, to be compared
+
+
+def test_a_mechanism_that_breaks_off_does_so_at_its_place(module, threads):
+    table = Table(load_python(f"{module}:breaks"), (0.0, 1.0), Aim(1.9), 5)
+    found = []
+    for player in (here, sharing(threads)):
+        game = Game(kept=[[], []])
+        with pytest.raises(MechanismError, match="the program died"):
+            for _ in anytime(table, game, 10**5, 1e-12, player):
+                pass
+        found.append(counts(game))
+    assert found[0] == found[1]
+    assert found[0][0][-1][1][-1] == (0, 1)
+
+
+def test_two_processes_and_a_saved_audit(module, tmp_path):
+    options = {"epsilon": 1.9, "runs": 60_000, "seed": 3, "shrink": False}
+    mechanism = load_python(f"{module}:noisy")
+    alone = audit(mechanism, [(0.0, 1.0)], **options, save="alone.json")
+    shared = audit(mechanism, [(0.0, 1.0)], **options, save="shared.json", workers=2)
+    assert record(alone) == record(shared)
+    assert (tmp_path / "alone.json").read_text() == (tmp_path / "shared.json").read_text()
+
+
+def test_a_dask_worker_that_is_killed_changes_no_count(module):
+    distributed = pytest.importorskip("distributed")
+    options = {"epsilon": 1.0, "dim": 16, "runs": 700_000, "seed": 3, "device": "numpy"}
+    subject, pair = "laplace(16)", [(np.zeros(16), np.ones(16))]
+    alone = audit(subject, pair, **options)
+    quiet = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **quiet) as cluster:
+        first = next(iter(cluster.workers.values())).pid
+        victims = [first]
+
+        def progress(done, total, note):
+            if victims and done > 50_000:
+                os.kill(victims.pop(), signal.SIGKILL)
+
+        shared = audit(subject, pair, **options, cluster=cluster.scheduler_address, progress=progress)
+    assert victims == []
+    assert record(alone) == record(shared)
+    assert alone.runs == 700_000
+
+
+def test_programs_on_two_workers():
+    example = Path(__file__).parents[3] / "docs" / "examples" / "noisy_count.py"
+    with Program(f"{sys.executable} {example}") as program:
+        pair = [("one two three", "one two three four")]
+        verdict = audit(program, pair, epsilon=3, runs=3000, workers=2, neighbours="any", bits=False)
+    assert verdict.runs == 3000  # neither is taken for the other, though both are sent seeds
+
+
+def test_names_of_mechanisms(module):
+    assert named(parse("clip(l2, 1) | laplace(2)", dim=3)) == Subject("pipeline", "clip(l2, 1) | laplace(2)", 3.0)
+    source = hashlib.sha256(MODULE.encode()).hexdigest()
+    assert named(load_python(f"{module}:noisy")) == Subject("python", "shared_subjects:noisy", source=source)
+    assert named(Program("prog -x", 7.0)) == Subject("command", "prog -x", 7.0)
+    assert named(Endpoint("http://127.0.0.1:1/")) == Subject("url", "http://127.0.0.1:1/", 30.0)
+    noisy = as_mechanism(sys.modules[module].noisy)
+    assert named(noisy) == Subject("python", "shared_subjects:noisy", source=source)
+    for subject in (named(parse("laplace(2)", dim=3)), named(Program("prog", 7.0)), named(noisy)):
+        assert named(made(subject)) == subject
+
+
+def test_what_cannot_travel_is_refused_before_anything_runs():
+    asked = []
+
+    def mine(x, n, rng):
+        asked.append(n)
+        return x + rng.laplace(size=n)
+
+    with pytest.raises(InputError, match=r"cannot travel to workers: .*mine; they can run a pipeline, a function"):
+        audit(mine, [(0.0, 1.0)], epsilon=1, workers=2)
+    with pytest.raises(InputError, match="a guesser of your own cannot travel"):
+        audit("laplace(1)", [([0.0], [1.0])], epsilon=1, dim=1, workers=2, guesser=lambda outputs: [0] * len(outputs))
+    with pytest.raises(InputError, match="workers must be a whole number"):
+        audit("laplace(1)", [([0.0], [1.0])], epsilon=1, dim=1, workers=0)
+    with pytest.raises(InputError, match="give workers or a cluster, not both"):
+        audit("laplace(1)", [([0.0], [1.0])], epsilon=1, dim=1, workers=1, cluster="tcp://127.0.0.1:1")
+    assert asked == []
+
+
+def test_a_name_must_lead_to_the_very_function(module):
+    load_python(f"{module}:noisy")
+    there = sys.modules[module]
+    for function in (there.other, there.Words().noisy):
+        with pytest.raises(InputError, match="cannot travel"):
+            named(as_mechanism(function))
+
+
+def test_an_encoder_of_this_process_stays_here():
+    with pytest.raises(InputError, match="cannot travel"):
+        named(dpassay.claims.find("dpnr").runnable)
+
+
+def test_a_worker_with_other_code_refuses(module):
+    table = Table(load_python(f"{module}:noisy"), (0.0, 1.0), Aim(1.9), 5)
+    game = finish(table, here, 2000)
+    parcel = packed(table, game.epochs[0], ())
+    assert len(parcel.subject.source) == 64
+    assert packed(replace(table, device="numpy"), game.epochs[0], ()).device == "numpy"
+    assert played(parcel).counts == ()
+    with pytest.raises(
+        InputError, match=r"a worker on .* says: there is another version of shared_subjects here: install the same"
+    ):
+        played(replace(parcel, subject=replace(parcel.subject, source="0" * 64)))
+    with pytest.raises(InputError, match=r"a worker has dpassay .*, not 0\.0\.7: install the same"):
+        crews._told(abs, "0.0.7", -1)
+
+
+def test_workers_that_draw_the_same_are_found_out(module):
+    with pytest.raises(MechanismError, match="two workers drew the same outputs"):
+        audit(load_python(f"{module}:seeded"), [(0.0, 1.0)], epsilon=1.9, runs=20_000, workers=2, alpha=1e-9)
+
+
+def test_parcels_are_plain_data(module):
+    import pickle
+
+    table = Table(load_python(f"{module}:noisy"), (0.0, 1.0), Aim(1.9), 5)
+    game = finish(table, here, 2000)
+    parcel = packed(table, game.epochs[0], ())
+    assert b"noisy" in pickle.dumps(parcel)
+    assert json.loads(json.dumps(parcel.rule.guesser)) == parcel.rule.guesser
+    assert isinstance(game.epochs[0], Epoch)
+    with pytest.raises(InputError):
+        named(Adapted(lambda x: x, 1))

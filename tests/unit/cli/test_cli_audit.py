@@ -1,0 +1,270 @@
+"""The audit command as a person meets it: exit codes, messages, files."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+PROGRAM = f"{sys.executable} {EXAMPLES / 'noisy_count.py'}"
+TEXTS = '["one two three", "one two three four"]'  # counts that are 1 apart
+
+SUBJECTS = '''
+import numpy as np
+
+def noisy(x, n, rng):
+    """epsilon is 2 for inputs that are 1 apart."""
+    return x + rng.laplace(scale=0.5, size=n)
+
+def shout(text):
+    return text.upper()
+
+def wrong(x, n):
+    return x
+
+def three(x, n, rng):
+    return [1, 2, 3]
+'''
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "subjects.py").write_text(SUBJECTS)
+
+    def command(*words, code=None):
+        environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+        found = subprocess.run(
+            [sys.executable, "-m", "dpassay", *words],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=tmp_path,
+            timeout=120,
+            check=False,
+        )
+        assert "Traceback" not in found.stderr
+        if code is not None:
+            assert found.returncode == code, found.stdout + found.stderr
+        return found
+
+    return command
+
+
+NOISY = ("audit", "--python", "subjects:noisy", "--pair", "[0.0, 1.0]")
+
+
+def test_a_refuted_claim_exits_with_1_and_shows_its_witness(run):
+    said = run(*NOISY, "--epsilon", "1", code=1).stdout
+    assert "REFUTED" in said
+    assert "1-DP for subjects:noisy" in said
+    assert "right of" in said
+    assert "probability at most 0.001 in all" in said
+
+
+def test_an_open_claim_exits_with_0_or_3_where_a_decision_was_asked_for(run):
+    assert "proves nothing" in run(*NOISY, "--epsilon", "3", "--runs", "2000", code=0).stdout
+    run(*NOISY, "--epsilon", "3", "--runs", "2000", "--require-decision", code=3)
+    far = run(*NOISY, "--epsilon", "30", "--runs", "2000", "--require-decision", code=3)
+    assert "undetectable with 2,000 runs" in " ".join(far.stdout.replace("│", " ").split())
+
+
+def test_json_alone_on_stdout(run):
+    data = json.loads(run(*NOISY, "--epsilon", "1", "--json", code=1).stdout)
+    assert data["verdict"] == "refuted"
+    assert data["alpha"] == 0.001
+    assert data["witness"]["inputs"] == [0.0, 1.0]
+    assert data["claim"]["name"] == "subjects:noisy"
+
+
+def test_saved_verified_tampered(run, tmp_path):
+    run(*NOISY, "--epsilon", "1", "--save", "a.json", code=1)
+    refused = run("verify", "a.json", code=2)
+    assert "must not start by itself; give it again: --python subjects:noisy" in refused.stderr
+    good = run("verify", "a.json", "--python", "subjects:noisy", "--fresh-seed", "5", code=0).stdout
+    assert "with the recorded seed 0: " in good
+    assert "with the fresh seed 5: " in good
+    data = json.loads((tmp_path / "a.json").read_text())
+    data["main"]["epochs"][0]["right"] += 1
+    (tmp_path / "a.json").write_text(json.dumps(data))
+    bad = run("verify", "a.json", "--python", "subjects:noisy", "--json", code=1)
+    assert "are recorded" in json.loads(bad.stdout)["failures"][0]
+    other = run("verify", "a.json", "--python", "subjects:shout", code=2)
+    assert "the audit was of" in other.stderr
+
+
+def test_a_pipelines_audit_is_verified_without_more(run):
+    run("audit", "adept", "--dim", "4", "--epsilon", "1", "--save", "b.json", code=1)
+    assert "refute the claim again" in run("verify", "b.json", "--fresh-seed", "1", code=0).stdout
+
+
+def test_a_program_and_going_on_after_it_died(run, tmp_path):
+    asked = ("--pair", TEXTS, "--epsilon", "0.3", "--save", "c.json", "--runs", "6000", "--no-shrink")
+    dying = tmp_path / "dying.py"
+    dying.write_text(
+        "import sys, json, random\n"
+        "for number, line in enumerate(sys.stdin):\n"
+        "    asked = json.loads(line)\n"
+        "    if number > 40 and '--die' in open('mood').read():\n"
+        "        print('out of memory', file=sys.stderr, flush=True); sys.exit(9)\n"
+        "    rng = random.Random(asked['seed'])\n"
+        "    count = len(asked['input'].split())\n"
+        "    noise = [rng.expovariate(0.4) - rng.expovariate(0.4) for _ in range(asked['n'])]\n"
+        "    print(json.dumps({'outputs': [count + z for z in noise]}), flush=True)\n"
+    )
+    command = ("audit", "--command", f"{sys.executable} dying.py", *asked)
+    (tmp_path / "mood").write_text("--die")
+    died = run(*command, code=4)
+    assert "exit code 9" in died.stderr
+    assert "out of memory" in died.stderr
+    assert "They are kept in c.json; --resume goes on from them." in died.stderr
+    (tmp_path / "mood").write_text("well")
+    resumed = json.loads(run(*command, "--resume", "--json").stdout)
+    assert resumed["verdict"] in ("refuted", "open")
+    assert resumed["runs"] > 0
+    assert "of these runs come from c.json" in resumed["warnings"][0]
+
+
+def test_a_program_that_hangs_exits_with_4(run, tmp_path):
+    (tmp_path / "hang.py").write_text("import time; time.sleep(60)")
+    command = ("audit", "--command", f"{sys.executable} hang.py", "--pair", "[0, 1]", "--epsilon", "1")
+    assert "no answer within 0.5 s" in run(*command, "--time-limit", "0.5", code=4).stderr
+
+
+def test_the_example_program(run):
+    said = run("audit", "--command", PROGRAM, "--pair", TEXTS, "--epsilon", "0.2", "--runs", "20000")
+    assert said.returncode in (0, 1), said.stderr
+
+
+def test_texts_from_a_file_and_words(run, tmp_path):
+    (tmp_path / "texts.txt").write_text("book a flight\n\ncancel it\nwhere is my bag\n")
+    run("audit", "--python", "subjects:shout", "--inputs", "texts.txt", "--epsilon", "1", code=1)
+    run("audit", "--python", "subjects:shout", "--text", "book a flight", "--epsilon", "1", code=1)
+    found = run("audit", "--python", "subjects:shout", "--candidates", "texts.txt", "--epsilon", "1", code=1)
+    assert "which of 3 inputs" in found.stdout
+    (tmp_path / "pairs.jsonl").write_text("0\n1\n")
+    run("audit", "--python", "subjects:noisy", "--inputs", "pairs.jsonl", "--epsilon", "1", code=1)
+
+
+def test_the_planner(run):
+    plan = json.loads(run("audit", "--plan", "--epsilon", "1", "--runs", "1000000", "--json", code=0).stdout)
+    # docs/proofs/guessing-game.md: the most that 10^6 runs can show at 0.001
+    assert plan["most"] == pytest.approx(11.8828623701686, abs=1e-6)
+    # ln 1000 / KL(σ(2) ‖ σ(1)): what the best bet on every run needs
+    assert plan["needed"][2]["runs"] == 103
+    said = run("audit", "--plan", "--epsilon", "20", "--runs", "1000", code=0).stdout
+    assert "undetectable with 1,000 runs" in said
+    # nearly nothing to tell: ln 1000 · 8 / (true − claimed)², the Gaussian limit
+    tiny = json.loads(run("audit", "--plan", "--epsilon", "1e-6", "--json", code=0).stdout)["needed"][2]["runs"]
+    assert tiny == pytest.approx(8 * math.log(1000) / 1e-12, rel=1e-3)
+    assert "10^" in run("audit", "--plan", "--epsilon", "700", code=0).stdout
+
+
+LONG = ("audit", "--pipeline", "laplace(4)", "--dim", "4", "--pair", "[[0, 0, 0, 0], [1, 1, 1, 1]]", "--epsilon", "1")
+
+
+def begun(tmp_path, *words):
+    """A long audit that keeps its counts, some time after it has begun, and what it had counted by then."""
+    environment = {**os.environ, "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "dpassay", *LONG, "--runs", "1000000000000", "--save", "long.json", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline:
+        time.sleep(0.05)
+        if (tmp_path / "long.json").exists():
+            counted = json.loads((tmp_path / "long.json").read_text())["runs"]
+            if counted > 300_000:
+                return process, counted
+    process.kill()
+    raise AssertionError(process.communicate())
+
+
+def epochs(path):
+    found = json.loads(path.read_text())["main"]["epochs"]
+    return [{key: value for key, value in epoch.items() if key != "length"} for epoch in found]
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "two processes"])
+def test_a_killed_audit_goes_on_to_the_same_counts(run, tmp_path, workers):
+    process, counted = begun(tmp_path, *workers)
+    process.kill()
+    process.communicate()
+    kept = json.loads((tmp_path / "long.json").read_text())
+    assert kept["verdict"] == "unfinished"
+    assert kept["runs"] >= counted
+    runs = str(kept["runs"] + 200_000)
+    resumed = run(*LONG, "--runs", runs, "--save", "long.json", "--resume", "--json", code=0)
+    assert json.loads(resumed.stdout)["runs"] == int(runs)
+    run(*LONG, "--runs", runs, "--save", "whole.json", code=0)
+    assert epochs(tmp_path / "long.json") == epochs(tmp_path / "whole.json")
+
+
+def test_an_interrupted_audit_gives_its_partial_verdict_and_says_how_to_go_on(tmp_path):
+    process, counted = begun(tmp_path, "--workers", "2")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    said = " ".join(out.decode().replace("│", " ").split())
+    assert "the audit was interrupted after" in said
+    assert "--resume goes on" in said
+    assert b"Traceback" not in err
+    kept = json.loads((tmp_path / "long.json").read_text())
+    assert kept["verdict"] == "unfinished"
+    assert kept["runs"] >= counted
+
+
+def test_workers_and_devices_change_no_count(run):
+    words = (*LONG, "--runs", "150000", "--json")
+    alone = run(*words, code=0)
+    assert run(*words, "--workers", "2", code=0).stdout == alone.stdout
+    assert run(*words, "--device", "numpy", code=0).stdout == alone.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--python", "subjects:noisy", "--pair", "[1, 1]", "--epsilon", "1"), "are the same"),
+        (("--python", "subjects:noisy", "--pair", "[1]", "--epsilon", "1"), "two inputs as JSON"),
+        (("--python", "subjects:noisy", "--pair", "x", "--epsilon", "1"), "two inputs as JSON"),
+        (("--python", "subjects:noisy", "--epsilon", "1"), "say what to tell apart"),
+        ((*NOISY[1:], "--epsilon", "1", "--alpha", "0"), "alpha is an error probability"),
+        ((*NOISY[1:], "--epsilon", "1", "--alpha", "2"), "alpha is an error probability"),
+        ((*NOISY[1:], "--epsilon", "1", "--runs", "-1"), "runs must be"),
+        ((*NOISY[1:],), "say which epsilon"),
+        ((*NOISY[1:], "--epsilon", "0"), "epsilon must be positive"),
+        ((*NOISY[1:], "--epsilon", "1", "--save", "nowhere/a.json"), "cannot write"),
+        ((*NOISY[1:], "--epsilon", "1", "--resume"), "--resume needs --save"),
+        ((*NOISY[1:], "--epsilon", "1", "--resume", "--save", "missing.json"), "cannot be read"),
+        (("--python", "subjects:nothing", "--pair", "[0, 1]", "--epsilon", "1"), "has no 'nothing'"),
+        (("--python", "subjects", "--pair", "[0, 1]", "--epsilon", "1"), "package.module:name"),
+        (("--python", "subjects:wrong", "--pair", "[0, 1]", "--epsilon", "1"), "f(x, n, rng)"),
+        (("--python", "subjects:three", "--pair", "[0, 1]", "--epsilon", "1"), "gave 3 outputs"),
+        (("--command", "no-such-program", "--pair", "[0, 1]", "--epsilon", "1"), "cannot be started"),
+        (("--url", "ftp://x/", "--pair", "[0, 1]", "--epsilon", "1"), "http"),
+        ((*NOISY[1:], "--epsilon", "1", "--workers", "0"), "workers must be a whole number from 1"),
+        ((*NOISY[1:], "--epsilon", "1", "--workers", "2", "--cluster", "tcp://127.0.0.1:1"), "not both"),
+        ((*NOISY[1:], "--epsilon", "1", "--device", "abacus"), "unknown device 'abacus'; there are cpu, cuda, numpy"),
+        (("adept", "--python", "subjects:noisy", "--epsilon", "1"), "say what to audit, once"),
+        (("--python", "subjects:shout", "--inputs", "subjects.txt", "--epsilon", "1"), "subjects.txt"),
+        (("--python", "subjects:shout", "--inputs", "empty.txt", "--epsilon", "1"), "has no inputs"),
+        (("--python", "subjects:shout", "--inputs", "bad.jsonl", "--epsilon", "1"), "line 1, is not JSON"),
+    ],
+)
+def test_bad_input_exits_with_2_and_a_sentence(run, tmp_path, words, said):
+    (tmp_path / "empty.txt").write_text("\n \n")
+    (tmp_path / "bad.jsonl").write_text("{\n")
+    found = run("audit", *words, code=2)
+    assert said in found.stderr
+    assert found.stdout == ""
+
+
+def test_check_with_runs_beside_the_exact_answer(run):
+    found = run("check", "adept", "--dim", "4", "--runs", "5000", "--json", code=1)
+    data = json.loads(found.stdout)
+    assert data["epsilon"]["upper"] == pytest.approx(2.0)  # √4 times the claim
+    assert data["runs"] > 0
+    assert data["alpha"] == 0.001

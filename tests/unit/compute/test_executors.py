@@ -1,0 +1,216 @@
+"""Crews: whoever does the work, results come in order, and a worker that dies costs its items only."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import crew_deeds
+import pytest
+
+from dpassay.compute import executors as crew
+from dpassay.errors import InputError, MechanismError
+
+SQUARES = [number**2 for number in range(14)]
+QUIET = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
+NO_DASK = "a cluster needs the extra: pip install 'dpassay[cluster]'"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[object]:
+    """Two worker processes of Dask's own, on this machine; an item is given up after its second worker has died."""
+    distributed = pytest.importorskip("distributed", reason=NO_DASK)
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **QUIET) as started,
+    ):
+        yield started
+
+
+@pytest.fixture(params=["here", "threads", "processes", "cluster"])
+def workers(request: pytest.FixtureRequest) -> Iterator[crew.Crew]:
+    kind = request.param
+    made: crew.Crew
+    if kind == "cluster":
+        made = crew.gathered(cluster=request.getfixturevalue("cluster").scheduler_address)
+    else:
+        made = crew.gathered(workers=2 if kind == "processes" else None, threads=2 if kind == "threads" else 1)
+    yield made
+    made.close()
+
+
+def test_results_come_in_order_and_items_are_asked_for_only_some_time_ahead(workers):
+    asked = []
+    results = workers.map(crew_deeds.slow_square, (asked.append(number) or number for number in range(14)))
+    got = []
+    for result in results:
+        got.append(result)
+        most = 1 if isinstance(workers, crew.Here) else crew.AHEAD * 2
+        assert len(asked) < len(got) + most
+    assert got == SQUARES
+    assert list(workers.map(abs, [])) == []
+    assert "2" in workers.describe() or isinstance(workers, crew.Here)
+
+
+def test_what_goes_wrong_does_so_at_its_place(workers):
+    def broken() -> Iterator[float]:
+        yield from (1.0, 2.0)
+        raise InputError("the third cannot be read")
+
+    for items, error in (((1.0, 2.0, 0.0, 4.0), ZeroDivisionError), (broken(), InputError)):
+        results = workers.map(crew_deeds.reciprocal, items)
+        assert [next(results), next(results)] == [1, 0.5]
+        with pytest.raises(error):
+            next(results)
+    assert list(workers.map(crew_deeds.reciprocal, [4.0])) == [0.25]  # and the crew goes on
+    kind = crew_deeds.Untold if isinstance(workers, crew.Here | crew.Threads) else MechanismError
+    with pytest.raises(kind, match="so it is"):
+        list(workers.map(crew_deeds.fail_untold, [1]))
+
+
+def test_who_stops_early_leaves_nothing_under_way(workers):
+    results = workers.map(crew_deeds.slow_square, range(1000))
+    assert next(results) == 0
+    results.close()
+    began = time.monotonic()
+    assert list(workers.map(crew_deeds.slow_square, [5])) == [25]
+    assert time.monotonic() - began < 3
+
+
+def test_a_process_that_dies_costs_its_items_only(tmp_path):
+    made = crew.Processes(2)
+    marks = {2: str(tmp_path / "first"), 9: str(tmp_path / "second")}
+    assert list(made.map(crew_deeds.die_once, [(n, marks.get(n, "")) for n in range(14)])) == SQUARES
+    assert len(list(tmp_path.iterdir())) == 2
+    made.close()
+
+
+def test_work_that_ends_every_process_is_given_up():
+    made = crew.Processes(2)
+    results = made.map(crew_deeds.die_at_three, range(9))
+    assert [next(results) for _ in range(3)] == [0, 1, 4]
+    with pytest.raises(MechanismError, match="3 workers died at the same piece of work"):
+        next(results)
+    made.close()
+
+
+def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
+    made = crew.Cluster(cluster.scheduler_address)
+    victim = next(iter(made.client.run(os.getpid).values()))
+    got = []
+    for result in made.map(crew_deeds.slow_square, range(14)):
+        got.append(result)
+        if len(got) == 3:
+            os.kill(victim, signal.SIGKILL)
+    assert got == SQUARES == list(crew.Here().map(crew_deeds.slow_square, range(14)))
+    with pytest.raises(MechanismError, match="workers died at the same piece of work"):
+        list(made.map(crew_deeds.die_at_three, range(3, 4)))
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
+        ("nowhere", "missing port number"),
+        ("http://127.0.0.1:1", "unknown address scheme"),
+        ("", "address is empty"),
+    ],
+)
+def test_a_scheduler_that_is_not_there_is_said(address, said, monkeypatch):
+    pytest.importorskip("distributed", reason=NO_DASK)
+    monkeypatch.setattr(crew, "CONNECT", 0.3)
+    with pytest.raises(InputError, match=said):
+        crew.Cluster(address)
+
+
+def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_for(monkeypatch, capfd):
+    distributed = pytest.importorskip("distributed", reason=NO_DASK)
+    monkeypatch.setattr(crew, "DESERTED", 0.2)
+    monkeypatch.setattr(crew, "COUNTED", 0.1)
+    monkeypatch.setattr(crew, "CONNECT", 0.5)
+    options = {"threads_per_worker": 1, "processes": False, "protocol": "tcp://", **QUIET}
+    with distributed.LocalCluster(n_workers=0, **options) as few, pytest.raises(InputError, match="has no workers"):
+        crew.Cluster(few.scheduler_address)
+    with distributed.LocalCluster(n_workers=1, **options) as few:
+        made = crew.Cluster(few.scheduler_address)
+        results = made.map(crew_deeds.slow_square, range(1000))
+        assert next(results) == 0
+        few.scale(0)
+        with pytest.raises(MechanismError, match=r"all workers of the cluster at .* have left"):
+            list(results)
+        results = made.map(crew_deeds.slow_square, range(1000))
+    with pytest.raises(MechanismError, match=r"the Dask scheduler at .* is gone"):
+        next(results)
+    made.close()
+    # Nothing of Dask's own.
+    said = capfd.readouterr().err.splitlines()
+    assert said == [crew.WAITING.format(made.address, 0.2)]
+
+
+def test_without_dask_the_pip_line_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'dpassay\[cluster\]'"):
+        crew.gathered(cluster="tcp://127.0.0.1:1")
+
+
+def test_workers_and_a_cluster_exclude_each_other():
+    with pytest.raises(InputError, match="not both"):
+        crew.gathered(workers=2, cluster="tcp://127.0.0.1:1")
+    for odd in (0, True, crew.MOST_WORKERS + 1, 1.5):
+        with pytest.raises(InputError, match="workers must be a whole number"):
+            crew.gathered(workers=odd)  # type: ignore[arg-type]
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import crew_deeds
+from dpassay.compute import crew
+if __name__ == "__main__":
+    made = crew.Processes(2)
+    try:
+        list(made.map(crew_deeds.sleep_long, [sys.argv[2]] * 9))
+    except KeyboardInterrupt:
+        made.close()
+        sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_no_process_outlives_the_one_that_started_it(tmp_path, number, code):
+    notes, script = tmp_path / "notes", tmp_path / "script.py"
+    notes.mkdir()
+    script.write_text(SCRIPT)
+    line = [sys.executable, str(script), str(Path(__file__).parent), str(notes)]
+    running = subprocess.Popen(line, stderr=subprocess.PIPE, start_new_session=True)
+    assert within(20, lambda: len(list(notes.iterdir())) == 2)
+    if number == signal.SIGINT:  # as a terminal does it: to all of them
+        os.killpg(running.pid, number)
+    else:
+        running.kill()
+    _, err = running.communicate(timeout=10)
+    assert running.returncode == code
+    assert err == b"" or number == signal.SIGKILL
+    assert within(10, lambda: not any(alive(int(path.name)) for path in notes.iterdir()))
+
+
+def within(seconds: float, done) -> bool:
+    began = time.monotonic()
+    while not done() and time.monotonic() - began < seconds:
+        time.sleep(0.02)
+    return bool(done())
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"

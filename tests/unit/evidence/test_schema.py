@@ -1,0 +1,102 @@
+"""Verdicts as data: pure JSON, valid against the schema, all keys of DESIGN, infinities as "inf"."""
+
+import json
+import math
+from pathlib import Path
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+
+from dpassay.api import check
+from dpassay.claims.registry import REGISTRY
+from dpassay.evidence.schema import VerdictRecord, record
+
+SCHEMA = VerdictRecord.model_json_schema(mode="serialization", by_alias=True)
+PUBLISHED = Path(__file__).parents[3] / "docs" / "verdict.schema.json"
+CASES = [
+    ("clip(l1, 1) | laplace(2)", {"epsilon": 1, "dim": 4}),
+    ("clip(l2, 1) | laplace(2)", {"epsilon": 1, "dim": 4}),
+    ("clip(l2, 1) | laplace(2)", {"epsilon": "4.5", "delta": "1e-6", "dim": 32}),
+    ("query(l2, 1) | gaussian(0.3)", {"epsilon": 1, "delta": "1e-6"}),
+    ("encode | laplace(1)", {"epsilon": 1, "dim": 4}),
+    ("encode", {"epsilon": 1, "dim": 4}),
+    ("category(3) | flip(1)", {"epsilon": 1}),
+    ("binary(1, 1) | bits(0.9, 0.2, 0.1)", {"epsilon": 1, "dim": 3}),
+]
+
+
+def strict(text: str) -> object:
+    """JSON proper: no NaN, no Infinity."""
+
+    def refuse(constant: str) -> object:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize(("text", "claim"), CASES)
+def test_valid(text: str, claim: dict[str, object]) -> None:
+    data = check(text, **claim).to_dict()
+    again = strict(json.dumps(data))
+    assert again == data
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(again, SCHEMA)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_published_claim_is_valid(name: str) -> None:
+    jsonschema.validate(strict(json.dumps(check(REGISTRY[name]).to_dict())), SCHEMA)
+
+
+def test_the_published_schema_is_this_one() -> None:
+    assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == SCHEMA
+    for text, claim in CASES:
+        jsonschema.validate(check(text, **claim).to_dict(), json.loads(PUBLISHED.read_text(encoding="utf-8")))
+
+
+def test_all_keys_of_the_design() -> None:
+    data = check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1).to_dict()
+    assert data["schema"] == "dpassay/verdict/1"
+    assert data["verdict"] == "refuted"
+    assert {"name", "source", "parameters", "neighbours"} <= set(data["claim"])
+    assert {"claimed", "lower", "upper", "delta"} <= set(data["epsilon"])
+    keys = {"lower_evidence", "upper_evidence", "witness", "reason", "alpha", "runs", "seed"}
+    assert keys <= set(data)
+    assert data["epsilon"]["claimed"] == 1
+    assert data["epsilon"]["lower"] <= math.sqrt(32) <= data["epsilon"]["upper"]
+    assert data["claim"]["parameters"] == {"C": "1", "dim": "32"}
+    assert data["claim"]["neighbours"] == "any"
+    assert (data["alpha"], data["runs"], data["seed"]) == (None, 0, None)
+    (block,) = data["witness"]["blocks"]
+    assert (block["count"], block["positions"]) == (32, "all")
+    assert block["x"] == -block["y"] == pytest.approx(1 / math.sqrt(32), rel=1e-15)
+    low, high = data["witness"]["log_p"]
+    assert low <= -32 * math.log(2) <= high
+
+
+def test_infinities() -> None:
+    data = check("encode | laplace(1)", epsilon=1, dim=2).to_dict()
+    assert data["epsilon"]["lower"] == data["epsilon"]["upper"] == "inf"
+    assert {row["epsilon"] for row in data["holds"]} == {"inf"}
+    silent = check("encode", epsilon=1, dim=2).to_dict()
+    assert silent["witness"]["log_q"] == ["-inf", "-inf"]
+    gaussian = check("clip(l2, 1) | gaussian(1)", epsilon=1, dim=2).to_dict()
+    assert gaussian["holds"][0] == {"delta": 0.0, "epsilon": "inf"}
+
+
+def test_what_is_not_in_the_schema_is_refused() -> None:
+    data = check("clip(l1, 1) | laplace(2)", epsilon=1, dim=4).to_dict()
+    for change in ({"verdict": "maybe"}, {"extra": 1}, {"reason": None}, {"schema": "dpassay/verdict/2"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**data, **change}, SCHEMA)
+        with pytest.raises(ValidationError):
+            VerdictRecord.model_validate({**data, **change})
+
+
+def test_can_be_read_back() -> None:
+    for text, claim in CASES:
+        verdict = check(text, **claim)
+        read = VerdictRecord.model_validate_json(record(verdict).model_dump_json())
+        assert read == record(verdict)
+        assert read.verdict == verdict.word

@@ -1,0 +1,76 @@
+"""The one sentence: true, plain, and never at odds with the verdict."""
+
+import re
+
+import pytest
+
+from dpassay.api import check
+from dpassay.claims.registry import REGISTRY
+
+CASES = [
+    ("clip(l2, 1) | laplace(2)", 32, {"epsilon": 1}, ["l1", "11.3137", "5.65685", "5.657 times", "claimed 1"]),
+    ("query(l2, 1) | laplace(0.5)", 4, {"epsilon": 1}, ["neighbours' answers", "2 apart in l1"]),
+    (
+        "query(l2, 1) | gaussian(0.48448)",
+        1,
+        {"epsilon": 10, "delta": "1e-5"},
+        ["1 apart in l2", "2265", "claimed 1e-05"],
+    ),
+    ("encode | laplace(1)", 8, {"epsilon": 1}, ["Nothing bounds", "infinite"]),
+    ("encode", 8, {"epsilon": 1}, ["Nothing is random", "infinite"]),
+    ("binary(1, 1) | flip(0.9)", 4, {"epsilon": 1}, ["12 bits"]),
+    ("category(3) | flip(0.9)", None, {"epsilon": 1}, ["category"]),
+    ("query(linf, 2) | exponential(1)", 4, {"epsilon": 1}, ["scores", "differ by 2"]),
+    ("clip(l2, 1) | onesided(1)", 4, {"epsilon": 1}, ["never negative", "infinite"]),
+    ("dropout(0.5) | encode | minmax | laplace(1)", 8, {"epsilon": 1}, ["dropout"]),
+    ("clip(l1, 1) | laplace(1) | laplace(0.5)", 8, {"epsilon": 1}, ["noises", "at least 2"]),
+    ("category(2) | flip(0.51)", None, {"epsilon": 0}, ["not 0"]),
+    ("clip(l1, 1) | laplace(2)", 4, {"epsilon": 1}, ["1-DP holds", "at most 1."]),
+    ("clip(l1, 1) | laplace(20)", 4, {"epsilon": "0.1"}, ["0.1-DP holds", "at most 0.1."]),
+    ("query(l1, 1) | laplace(1)", None, {"epsilon": "0.5", "delta": "0.3"}, ["holds", "0.2212"]),
+    ("clip(l2, 1) | laplace(2)", 32, {"epsilon": "4.5", "delta": "1e-6"}, ["proves nothing", "so does the claimed"]),
+]
+
+
+@pytest.mark.parametrize(("text", "dim", "claim", "words"), CASES)
+def test_says_why(text: str, dim: int | None, claim: dict[str, object], words: list[str]) -> None:
+    reason = check(text, dim=dim, **claim).reason
+    for word in words:
+        assert word in reason.replace("2.2654e-05", "0.000022654"), reason
+
+
+@pytest.mark.parametrize(("text", "dim", "claim", "_"), CASES)
+def test_is_one_plain_sentence(text: str, dim: int | None, claim: dict[str, object], _: object) -> None:
+    reason = check(text, dim=dim, **claim).reason
+    assert reason[0].isupper() or reason[0].isdigit() or reason[0] == "("
+    assert reason.endswith(".")
+    assert "\n" not in reason
+    assert not re.search(r"\. [A-Z]", reason)
+    assert "mpi(" not in reason
+    assert "nan" not in reason.lower()
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.2", "0.3", "0.7", "1.1", "38.4", "0.123456789"])
+def test_a_tie_is_not_told_as_more_than_the_claim(epsilon: str) -> None:
+    reason = check("query(l1, 1) | laplace(1/eps)", epsilon=epsilon).reason
+    stated = float(re.search(r"at most ([0-9.e+-]*[0-9])", reason)[1])
+    assert stated <= float(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.3", "1", "9.99"])
+def test_a_refuted_claim_is_told_less_than_the_truth(epsilon: str) -> None:
+    verdict = check("query(l1, 1) | laplace(0.1)", epsilon=epsilon)
+    stated = float(re.search(r"at least ([0-9.e+-]*[0-9])", verdict.reason)[1])
+    assert float(epsilon) < stated <= 10
+
+
+def test_dropout_without_noise_is_random() -> None:
+    # A word is dropped with probability ½: the output gives it away only if it is not.
+    assert "Nothing is random" not in check("dropout(0.5) | encode", epsilon=1, dim=2).reason
+
+
+@pytest.mark.parametrize("claim", REGISTRY.values(), ids=lambda c: c.name)
+def test_of_every_published_claim(claim: object) -> None:
+    reason = check(claim).reason
+    assert reason.endswith(".")
+    assert len(reason) < 250

@@ -1,0 +1,262 @@
+"""Composition on a lattice against exact convolutions in fractions and mpmath."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from dpassay.core.numbers import number
+from dpassay.errors import InputError
+from dpassay.exact.loss_components import AtomLoss, Cells, GaussianLoss, LaplaceLoss
+from dpassay.exact.pld_grid import Lattice, compose, cumulant, lattices, place, tilt_for_delta, tilt_for_epsilon
+from oracles import laplace_sum_delta, laplace_sum_tail, read
+
+quick = settings(derandomize=True, deadline=None, max_examples=40)
+STEP = 1 / 8
+
+
+def dyadic(weights):
+    """Masses that doubles hold exactly, and that sum to 1."""
+    total = 1 << 20
+    parts = [w * total // sum(weights) for w in weights]
+    parts[0] += total - sum(parts)
+    return np.array(parts) / total
+
+
+def convolution(mass, count):
+    """The exact masses of a sum of independent copies."""
+    exact, one = [Fraction(1)], [Fraction(m) for m in mass.tolist()]
+    for _ in range(count):
+        result = [Fraction(0)] * (len(exact) + len(one) - 1)
+        for i, a in enumerate(exact):
+            for j, b in enumerate(one):
+                result[i + j] += a * b
+        exact = result
+    return exact
+
+
+weight_lists = st.lists(st.integers(0, 1000), min_size=2, max_size=12).filter(lambda w: w[0] > 0 and w[-1] > 0)
+
+
+@quick
+@given(weight_lists, st.integers(1, 6), st.integers(-20, 20))
+def test_composed_masses_are_within_the_stated_error(weights, count, start):
+    mass = dyadic(weights)
+    composed = compose([(Lattice(start, mass), count)], STEP, 0.0)
+    exact = convolution(mass, count)
+    assert len(composed.mass) == len(exact)
+    assert all(
+        abs(Fraction(got) - want) <= Fraction(composed.error)
+        for got, want in zip(composed.mass.tolist(), exact, strict=True)
+    )
+    assert composed.losses.tolist() == [(start * count + i) * STEP for i in range(len(exact))]
+    assert composed.error < 1e-12
+
+
+@quick
+@given(weight_lists, weight_lists, st.integers(1, 3), st.integers(1, 3))
+def test_composing_two_kinds_is_their_convolution(first, second, n, m):
+    one, other = dyadic(first), dyadic(second)
+    composed = compose([(Lattice(0, one), n), (Lattice(-3, other), m)], STEP, 0.0)
+    exact_one, exact_other = convolution(one, n), convolution(other, m)
+    exact = [Fraction(0)] * (len(exact_one) + len(exact_other) - 1)
+    for i, a in enumerate(exact_one):
+        for j, b in enumerate(exact_other):
+            exact[i + j] += a * b
+    assert all(
+        abs(Fraction(got) - want) <= Fraction(composed.error)
+        for got, want in zip(composed.mass.tolist(), exact, strict=True)
+    )
+
+
+@quick
+@given(weight_lists, st.integers(1, 6), st.integers(-8, 4), st.floats(0, 5), st.floats(0, 3))
+def test_tilted_composition_brackets_delta_and_tail(weights, count, start, tilt, epsilon):
+    mass = dyadic(weights)
+    composed = compose([(Lattice(start, mass), count)], STEP, tilt)
+    losses = [(start * count + i) * Fraction(1, 8) for i in range(len(composed.mass))]
+    with mp.workdps(50):
+        e, exact = mpf(epsilon), [read(m) for m in convolution(mass, count)]
+        above = [(m, read(x)) for m, x in zip(exact, losses, strict=True) if read(x) > e]
+        delta = sum((m * -mp.expm1(e - x) for m, x in above), mpf(0))
+        tail = sum((m for m, _ in above), mpf(0))
+        assert composed.delta(epsilon, upper=False) <= delta <= composed.delta(epsilon, upper=True)
+        assert composed.tail(epsilon, upper=False) <= tail <= composed.tail(epsilon, upper=True)
+
+
+def test_a_tilt_keeps_small_probabilities_precise():
+    # All 40 copies take the larger loss with probability 2^−80: far below the FFT's rounding without a tilt.
+    lattice = Lattice(0, np.array([0.75, 0.25]))
+    tilt = tilt_for_epsilon([(lattice, 40)], 1.0, 39.5)
+    composed = compose([(lattice, 40)], 1.0, tilt)
+    with mp.workdps(40):
+        truth = mpf(2) ** -80 * -mp.expm1(mpf("-0.5"))
+        low, high = composed.delta(39.5, upper=False), composed.delta(39.5, upper=True)
+        assert low <= truth <= high
+        assert high - low <= mpf(10) ** -6 * truth
+
+
+@pytest.mark.parametrize("infinite", [1e-3, 1e-10, 1e-17, 1e-30, 0.9])
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_probability_of_infinity_is_kept_however_small(infinite, count):
+    lattice = Lattice(0, np.array([1 - infinite]), infinite=infinite)
+    composed = compose([(lattice, count)], STEP, 0.0)
+    with mp.workdps(60):
+        truth = 1 - (1 - mpf(infinite)) ** count
+        assert composed.delta(5.0, upper=False) <= truth <= composed.delta(5.0, upper=True)
+        assert composed.tail(5.0, upper=False) <= truth <= composed.tail(5.0, upper=True)
+        assert composed.delta(5.0, upper=False) >= truth * (1 - mpf(10) ** -9)
+
+
+def test_a_composition_that_is_too_large_is_refused():
+    with pytest.raises(InputError, match="lattice points"):
+        compose([(Lattice(0, np.full(1001, 1 / 1001)), 100_000)], STEP, 0.0)
+
+
+# ── Placing cells ───────────────────────────────────────────────────────────────────────────────
+
+
+def atoms(losses, masses):
+    losses, masses = np.array(losses), np.array(masses)
+    return Cells(masses, losses, losses, losses)
+
+
+def delta_of(lattice, step, epsilon):
+    """δ(ε) of a placed part, in mpmath."""
+    total = mpf(lattice.infinite)
+    for i, mass in enumerate(lattice.mass.tolist()):
+        loss = mpf(lattice.start + i) * mpf(step) + mpf(lattice.shift)
+        if loss > epsilon:
+            total += mpf(mass) * -mp.expm1(epsilon - loss)
+    return total
+
+
+@quick
+@given(
+    st.lists(st.tuples(st.floats(-3, 3), st.integers(1, 100)), min_size=1, max_size=6),
+    st.floats(0.01, 0.5),
+    st.floats(-3, 3),
+)
+def test_placing_atoms_brackets_delta(pairs, step, epsilon):
+    masses = [w / sum(w for _, w in pairs) for _, w in pairs]
+    cells = atoms([x for x, _ in pairs], masses)
+    with mp.workdps(40):
+        truth = sum(
+            (mpf(m) * max(mpf(0), -mp.expm1(mpf(epsilon) - mpf(x))) for (x, _), m in zip(pairs, masses, strict=True)),
+            mpf(0),
+        )
+        room = mpf(10) ** -15  # of adding up masses in doubles
+        assert delta_of(place(cells, step, "delta-down"), step, epsilon) <= truth * (1 + room)
+        assert delta_of(place(cells, step, "delta-up"), step, epsilon) >= truth * (1 - room)
+        assert delta_of(place(cells, step, "loss-down"), step, epsilon) <= truth * (1 + room)
+        assert delta_of(place(cells, step, "loss-up"), step, epsilon) >= truth * (1 - room)
+
+
+@quick
+@given(st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
+def test_a_light_atom_is_not_moved_up(step, heavy, light):
+    # A mass too light to set the lattice's shift is the only one above ε.
+    losses, masses = [heavy * step, 2 + light * step], [1 - 1e-12, 1e-12]
+    lattice = place(atoms(losses, masses), step, "delta-down")
+    with mp.workdps(40):
+        epsilon = mpf(2) - mpf(step)
+        truth = mpf(masses[1]) * -mp.expm1(epsilon - mpf(losses[1]))
+        assert delta_of(lattice, step, epsilon) <= truth * (1 + mpf(10) ** -15)
+        top = mpf(lattice.start + len(lattice.mass) - 1) * mpf(step) + mpf(lattice.shift)
+        assert top <= losses[1]
+
+
+@quick
+@given(st.lists(st.tuples(st.floats(-3, 3), st.integers(1, 100)), min_size=1, max_size=6), st.floats(0.01, 0.5))
+def test_spreading_keeps_p_and_loses_little_of_q(pairs, step):
+    masses = np.array([w / sum(w for _, w in pairs) for _, w in pairs])
+    losses = np.array([x for x, _ in pairs])
+    lattice = place(atoms(losses, masses), step, "delta-up")
+    points = (lattice.start + np.arange(len(lattice.mass))) * step + lattice.shift
+    assert math.isclose(lattice.mass.sum(), 1, rel_tol=1e-14)
+    kept, had = (lattice.mass * np.exp(-points)).sum(), (masses * np.exp(-losses)).sum()
+    assert kept <= had * (1 + 1e-12)
+    assert kept >= had * (1 - 1e-7)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [LaplaceLoss(number(1)), LaplaceLoss(number("0.37")), GaussianLoss(number("0.8"))],
+    ids=["laplace", "laplace off the lattice", "gaussian"],
+)
+@pytest.mark.parametrize("step", [0.25, 0.1, 0.01])
+def test_one_placed_part_brackets_its_closed_form(part, step):
+    with mp.workdps(40):
+        for epsilon in ("0", "0.2", "0.3501", "0.9"):
+            e = read(epsilon)
+            truth = part.delta(number(epsilon))
+            low = delta_of(lattices([(part, 1)], step, "delta-down")[0][0], step, e)
+            high = delta_of(lattices([(part, 1)], step, "delta-up")[0][0], step, e)
+            assert low <= mp.make_mpf(truth._mpi_[0]) * (1 + mpf(10) ** -14)
+            assert mp.make_mpf(truth._mpi_[1]) * (1 - mpf(10) ** -14) <= high
+
+
+@pytest.mark.parametrize(("shift", "count"), [("1", 2), ("0.37", 5), ("0.1", 40)])
+@pytest.mark.parametrize("divisor", [3, 16, 64.5])
+def test_composed_laplace_brackets_at_every_step(shift, count, divisor):
+    # The bracket must hold for coarse lattices and for those that the shift is no multiple of.
+    parts, step = [(LaplaceLoss(number(shift)), count)], float(shift) / divisor
+    with mp.workdps(40):
+        for share in ("0.1", "0.5", "0.9"):
+            epsilon = read(shift) * count * read(share)
+            e = float(epsilon)
+            truth, tail = (f([(shift, count)], mpf(e)) for f in (laplace_sum_delta, laplace_sum_tail))
+            for side, upper in (("delta-down", False), ("delta-up", True)):
+                placed = lattices(parts, step, side)
+                value = compose(placed, step, tilt_for_epsilon(placed, step, e)).delta(e, upper)
+                assert (value >= truth) if upper else (value <= truth)
+            for side, upper in (("loss-down", False), ("loss-up", True)):
+                placed = lattices(parts, step, side)
+                value = compose(placed, step, 0.0).tail(e, upper)
+                assert (value >= tail * (1 - 1e-13)) if upper else (value <= tail * (1 + 1e-13))
+
+
+# ── Tilts ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@quick
+@given(weight_lists, st.integers(1, 5), st.floats(0, 10))
+def test_the_cumulant_and_its_slope(weights, count, tilt):
+    mass = dyadic(weights)
+    value, slope = cumulant([(Lattice(-2, mass), count)], STEP, tilt)
+    with mp.workdps(40):
+        terms = [(mpf(m), mpf(i - 2) / 8) for i, m in enumerate(mass.tolist())]
+        moment = sum(m * mp.exp(tilt * x) for m, x in terms)
+        first = sum(m * x * mp.exp(tilt * x) for m, x in terms)
+        assert abs(value - count * mp.log(moment)) < 1e-12 * (1 + abs(value))
+        assert abs(slope - count * first / moment) < 1e-12 * (1 + abs(slope))
+
+
+def test_the_tilt_moves_the_mean_to_epsilon():
+    parts = [(Lattice(-4, dyadic([1, 2, 3, 4, 5, 4, 3, 2, 1])), 7)]
+    for epsilon in (0.5, 1.0, 2.5):
+        tilt = tilt_for_epsilon(parts, STEP, epsilon)
+        assert math.isclose(cumulant(parts, STEP, tilt)[1], epsilon, rel_tol=1e-6)
+    assert tilt_for_epsilon(parts, STEP, -1.0) == 0.0
+
+
+def test_the_tilt_for_delta_minimises_the_chernoff_bound():
+    parts = [(Lattice(-4, dyadic([1, 2, 3, 4, 5, 4, 3, 2, 1])), 30)]
+    tilt = tilt_for_delta(parts, STEP, 1e-6)
+
+    def bound(theta):
+        return (cumulant(parts, STEP, theta)[0] - math.log(1e-6)) / theta
+
+    assert bound(tilt) <= min(bound(tilt * 1.01), bound(tilt * 0.99))
+
+
+def test_parts_with_infinite_losses_carry_them():
+    part = AtomLoss(((number(0), number("0.75")),), number("0.25"))
+    ((lattice, count),) = lattices([(part, 2)], STEP, "delta-up")
+    assert count == 2
+    assert lattice.infinite == 0.25
+    assert lattice.mass.sum() == 0.75

@@ -1,0 +1,193 @@
+"""The page: the verdict first, all text escaped, nothing fetched, and it opens in a real browser."""
+
+import html
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dpassay import Claim, audit, check
+from dpassay.claims.registry import REGISTRY
+from dpassay.core.files import write_whole
+from dpassay.report import svg
+from dpassay.report.page import document, figures_page, gallery_page, headline, verdict_page
+from dpassay.reproduce import FIGURES
+from dpassay.reproduce.result import Options, read_back, save
+
+EVIL = Claim(
+    "<script>alert(1)</script>",
+    "clip(l2, 1) | laplace(2/eps)",
+    epsilon=1,
+    dim=4,
+    source='"><img src=x onerror=alert(2)> \x1b[31m',
+    title="<b>bold</b>",
+    why="a & b <i>c</i>.",
+)
+
+
+def text_of(page: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+KINDS = [
+    *("adept", "adept-l1", "dptext-nan", "dpnr-dropout", "dpnr-training", "ome", "rappor", "exponential", "copy"),
+    *("gaussian-large-eps", "leak-everything", "leak-rows", "coin-flip", "post-processing", "composition"),
+]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_claim_has_a_page(name: str) -> None:
+    verdict = check(REGISTRY[name])
+    page = verdict_page(verdict, f"dpassay check {name} --html x.html")
+    assert len(page) < 100_000
+    assert page.index(html.escape(headline(verdict))) < page.index(verdict.word.upper())
+    for words in (verdict.reason, f"dpassay check {name}", *verdict.warnings):
+        assert " ".join(words.split()) in " ".join(text_of(page).split()), words
+    assert_alone(page)
+
+
+def assert_alone(page: str) -> None:
+    """Nothing is run and nothing is fetched."""
+    assert "<script" not in page
+    assert not re.search(r"""\son\w+\s*=""", re.sub(r">[^<]*<", "><", page))
+    assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?(?!data:)\w""", re.sub(r">[^<]*<", "><", page))
+    assert "@import" not in page
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("adept", {}, ["No:", "at most 1", "5.65", "5.66 times"]),
+        ("copy", {}, ["No:", "no limit"]),
+        ("laplace", {}, ["Yes:", "at most 1."]),
+        ("ome", {}, ["No:", "53,013 times"]),
+        ("adept", {"epsilon": "4.5", "delta": "1e-6", "dim": 1}, ["Yes:", "up to a probability of 1e-06"]),
+        ("leak-rows", {}, ["Yes:", "at most 0 up to a probability of 1e-06"]),
+    ],
+)
+def test_the_first_sentence(name: str, changes: dict[str, object], words: list[str]) -> None:
+    said = headline(check(REGISTRY[name], **changes))
+    for word in words:
+        assert word in said, said
+
+
+def test_an_open_verdict_says_that_it_proves_nothing() -> None:
+    verdict = check("clip(l2, 1) | laplace(2)", epsilon="4.5", delta="1e-6", dim=32)
+    assert headline(verdict).endswith("This proves nothing.")
+    assert_alone(verdict_page(verdict, "x"))
+
+
+def test_text_from_users_is_text() -> None:
+    verdict = check(EVIL)
+    for page in (verdict_page(verdict, "dpassay check '<script>'"), gallery_page([(EVIL, verdict)], "<script>")):
+        assert_alone(page)
+        assert "<script>alert(1)</script>" in text_of(page)
+        assert "\x1b" not in page
+    assert "<b>bold</b>" in text_of(gallery_page([(EVIL, verdict)], "x"))
+
+
+def test_an_audit_states_its_error() -> None:
+    verdict = audit(REGISTRY["dpnr"](dim=8, epsilon=1), runs=2000)
+    page = text_of(verdict_page(verdict, "x"))
+    assert "probability 0.001 at most" in page
+    assert "seed" in page
+    assert "right of" in page
+
+
+def test_the_gallery() -> None:
+    verdicts = [(claim, check(claim)) for claim in list(REGISTRY.values())[:6]]
+    page = gallery_page(verdicts, "dpassay gallery")
+    assert page.count("<details>") >= 6
+    assert "6 claims, 2 of them refuted." in page
+    assert_alone(page)
+
+
+def test_figures_from_files(tmp_path: Path) -> None:
+    save(FIGURES["bayes"].make(Options()), "bayes", tmp_path, {})
+    page = figures_page([read_back("bayes", tmp_path)], "dpassay reproduce bayes")
+    assert "data:image/svg+xml;base64," in page
+    assert_alone(page)
+    data = json.loads((tmp_path / "bayes.json").read_text())
+    assert html.escape(data["caption"]) in page
+
+
+def test_a_page_is_written_whole(tmp_path: Path) -> None:
+    write_whole(tmp_path / "x.html", document("<t>", "body"))
+    assert [path.name for path in tmp_path.iterdir()] == ["x.html"]
+    assert "<title>&lt;t&gt;</title>" in (tmp_path / "x.html").read_text()
+
+
+def test_the_axis() -> None:
+    point = svg.axis(1.0, 5.656, 5.657, "refuted")
+    assert "true 5.656" in point
+    assert "claimed 1" in point
+    assert "true ∞" in svg.axis(1.0, float("inf"), float("inf"), "refuted")
+    assert "true ≥ 2" in svg.axis(1.0, 2.0, float("inf"), "refuted")
+    assert "true 1 to 3" in svg.axis(2.0, 1.0, 3.0, "open")
+    for drawn in (point, svg.axis(0.0, 0.0, 0.0, "proven"), svg.axis(1e-9, 1e9, 1e9, "refuted")):
+        assert not re.search(r"nan|inf", drawn)
+        places = [float(x) for x in re.findall(r'x\d?="([-\d.]+)"', drawn)]
+        assert all(0 <= x <= svg.WIDTH for x in places)
+
+
+# ── In a browser ────────────────────────────────────────────────────────────────────────────────
+
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():  # type: ignore[no-untyped-def]
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no browser: install Debian's package chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_in_a_browser(browser, tmp_path: Path, scheme: str) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "page.html"
+    write_whole(file, verdict_page(check(EVIL), "dpassay check mine.toml"))
+    page = browser.new_page(viewport={"width": 900, "height": 1200}, color_scheme=scheme)
+    asked, said = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("dialog", lambda dialog: said.append("an alert was shown"))
+    page.goto(file.as_uri())
+    assert asked == [file.as_uri()]  # the page itself, and nothing else
+    assert said == []
+    assert page.inner_text("h1") == headline(check(EVIL))
+    assert "<script>alert(1)</script>" in page.inner_text("h1")
+    folded = page.locator("details", has_text="What does hold")
+    assert not folded.locator("table").is_visible()
+    folded.locator("summary").click()
+    assert folded.locator("table").is_visible()
+    folded.locator("summary").click()
+    assert not folded.locator("table").is_visible()
+    assert page.locator("svg").first.bounding_box()["width"] > 400
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 21, 21)")
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 900  # nothing sticks out to the right
+    assert len(page.screenshot(full_page=True)) > 20_000
+    assert len(page.pdf()) > 10_000
+    page.close()
+
+
+def test_the_gallery_in_a_narrow_window(browser, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "gallery.html"
+    write_whole(file, gallery_page([(claim, check(claim)) for claim in list(REGISTRY.values())[:4]], "dpassay gallery"))
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.goto(file.as_uri())
+    page.locator("summary", has_text="ADePT").first.click()
+    assert page.locator("svg").first.is_visible() or page.locator("details[open] svg").first.is_visible()
+    page.close()

@@ -1,0 +1,206 @@
+"""From a claim to a verdict: what FACTS says of each, ties, edges, and intervals that agree with the verdict."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpassay.api import check
+from dpassay.claims.claim import Claim
+from dpassay.core.interval import outward
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.theorems import Theorem
+from dpassay.errors import InputError
+from dpassay.evidence.verdict import Open, Proven, Refuted
+from dpassay.pipeline.parser import parse
+
+ADEPT = "encode | clip(l2, C) | laplace(2*C/eps) | decode"
+CLASSIC = "query(l2, 1) | gaussian(sqrt(2*ln(1.25/delta))/eps)"
+OME = "encode | binary(4, 5) | bits(L/(1+L), 1/(1+L^3), 1/(1+L*exp(eps/(dim*10))))"
+MOUE = "encode | binary(4, 5) | bits(1/(1+L), 1/(1+L), 1/(1+L*exp(eps/(dim*10))))"
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "word", "low", "high"),
+    [
+        (ADEPT, {"epsilon": 1, "dim": 2, "C": 1}, Refuted, math.sqrt(2), math.sqrt(2)),
+        (ADEPT, {"epsilon": 1, "dim": 32, "C": 1}, Refuted, math.sqrt(32), math.sqrt(32)),
+        (ADEPT, {"epsilon": "0.5", "dim": 1024, "C": 7}, Refuted, 16, 16),
+        (ADEPT, {"epsilon": 1, "dim": 1, "C": 1}, Proven, 1, 1),
+        ("clip(l1, C) | laplace(2*C/eps)", {"epsilon": 1, "dim": 32, "C": 1}, Proven, 1, 1),
+        ("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", {"epsilon": 1, "dim": 32, "C": 1}, Proven, 1, 1),
+        ("encode | minmax | laplace(1/eps)", {"epsilon": "0.05", "dim": 768}, Refuted, 38.4, 38.4),
+        ("dropout(0.5) | encode | minmax | laplace(20)", {"epsilon": 1, "dim": 768}, Refuted, 37.70685, 37.70686),
+        (OME, {"epsilon": 1, "dim": 768, "L": 100}, Refuted, 53013.355, 53013.365),
+        (OME, {"epsilon": 1, "dim": 768, "L": 1}, Proven, 0.5, 0.5001),
+        (MOUE, {"epsilon": 1, "dim": 768, "L": 100}, Proven, 0.9, 1),
+        ("category(2) | flip(exp(eps)/(1+exp(eps)))", {"epsilon": "0.7"}, Proven, 0.7, 0.7),
+        ("query(linf, 1) | exponential(eps/2)", {"epsilon": 3, "dim": 5}, Proven, 3, 3),
+        ("query(linf, 1) | exponential(eps)", {"epsilon": 3, "dim": 5}, Refuted, 6, 6),
+        ("encode | laplace(1/eps)", {"epsilon": 1, "dim": 8}, Refuted, math.inf, math.inf),
+        ("encode", {"epsilon": 1, "dim": 8}, Refuted, math.inf, math.inf),
+        ("clip(l2, 1) | gaussian(5)", {"epsilon": 1, "dim": 8}, Refuted, math.inf, math.inf),
+        (CLASSIC, {"epsilon": "0.5", "delta": "1e-5"}, Proven, 0.3, 0.5),
+        (CLASSIC, {"epsilon": 8, "delta": "1e-5"}, Proven, 7.5, 8),
+        (CLASSIC, {"epsilon": 10, "delta": "1e-5"}, Refuted, 10.39, 10.4),
+        (ADEPT, {"epsilon": 1, "delta": "1e-6", "dim": 32, "C": 1}, Refuted, 4.395, math.sqrt(32)),
+        (ADEPT, {"epsilon": 1, "delta": "0.1168", "dim": 32, "C": 1}, Refuted, 1, math.sqrt(32)),
+    ],
+)
+def test_verdicts_of_facts(text: str, claim: dict[str, object], word: type, low: float, high: float) -> None:
+    verdict = check(text, **claim)
+    assert type(verdict) is word
+    assert verdict.epsilon.lower >= low * (1 - 1e-14)
+    assert verdict.epsilon.upper <= high * (1 + 1e-14)
+
+
+def test_the_classic_formula_is_judged_exactly_and_warned_of() -> None:
+    eight, ten, half = (check(CLASSIC, epsilon=e, delta="1e-5") for e in (8, 10, "0.5"))
+    assert eight.delta.upper == pytest.approx(7.97e-6, rel=1e-3)
+    assert ten.delta.lower == pytest.approx(2.265e-5, rel=1e-3)
+    assert any("0 < epsilon < 1" in w for w in eight.warnings)
+    assert any("0 < epsilon < 1" in w for w in ten.warnings)
+    assert half.warnings == ()
+    # Noise that is not the classic formula's needs no warning.
+    assert check("query(l2, 1) | gaussian(0.5)", epsilon=10, delta="1e-5").warnings == ()
+
+
+def test_other_warnings() -> None:
+    assert any("pure DP" in w for w in check("clip(l2, 1) | gaussian(5)", epsilon=1, dim=2).warnings)
+    assert any(
+        "delta is large" in w for w in check("clip(l1, 1) | laplace(5)", epsilon=1, delta="0.01", dim=2).warnings
+    )
+    assert check("clip(l1, 1) | laplace(5)", epsilon=1, delta="1e-6", dim=2).warnings == ()
+
+
+def test_open_says_that_it_proves_nothing() -> None:
+    verdict = check("clip(l2, 1) | laplace(2)", epsilon="4.5", delta="1e-6", dim=32)
+    assert isinstance(verdict, Open)
+    assert "proves nothing" in verdict.reason
+    assert verdict.epsilon.lower <= 4.5 <= verdict.epsilon.upper
+    assert verdict.delta.lower <= 1e-6 <= verdict.delta.upper
+    assert verdict.repairs == ()
+    assert verdict.holds == ()
+
+
+# ── Ties and strictness ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.7", "1", "38.4", "1e-5", "123456.789"])
+def test_a_tie_goes_to_the_claim(epsilon: str) -> None:
+    assert check("query(l1, 3) | laplace(3/eps)", epsilon=epsilon).word == "proven"
+    assert check("query(l2, 1) | laplace(sqrt(dim)/eps)", epsilon=epsilon, dim=3).word == "proven"
+
+
+@pytest.mark.parametrize("less", ["1e-12", "1e-20", "1e-28"])
+def test_hardly_too_little_noise_is_too_little(less: str) -> None:
+    assert check(f"query(l1, 1) | laplace((1 - {less})/eps)", epsilon="0.7").word == "refuted"
+    assert check(f"query(l1, 1) | laplace((1 + {less})/eps)", epsilon="0.7").word == "proven"
+
+
+@settings(max_examples=30, derandomize=True, deadline=None)
+@given(
+    st.sampled_from(["clip(l1, 1)", "clip(l2, 1)", "clip(linf, 1)", "minmax", "normalise", "squash(tanh)"]),
+    st.sampled_from(["laplace", "gaussian"]),
+    st.floats(0.05, 50),
+    st.floats(0.05, 50),
+    st.sampled_from(["0", "1e-9", "1e-3"]),
+    st.integers(1, 6),
+)
+def test_the_interval_agrees_with_the_word(
+    bound: str, noise: str, scale: float, epsilon: float, delta: str, dim: int
+) -> None:
+    verdict = check(f"{bound} | {noise}({scale!r})", epsilon=epsilon, delta=delta, dim=dim)
+    low, high = verdict.epsilon.lower, verdict.epsilon.upper
+    assert low <= high
+    if verdict.word == "proven":
+        assert high <= epsilon * (1 + 1e-15)
+    elif verdict.word == "refuted":
+        assert low >= epsilon * (1 - 1e-15)
+        assert verdict.witness is not None
+    else:
+        assert low <= epsilon <= high
+    if delta != "0":
+        inside = verdict.delta
+        assert 0 <= inside.lower <= inside.upper <= 1
+        assert {"proven": inside.upper <= float(delta), "refuted": inside.lower > float(delta)}.get(verdict.word, True)
+    else:
+        assert verdict.delta is None
+
+
+# ── What holds instead ──────────────────────────────────────────────────────────────────────────
+
+
+def test_what_holds() -> None:
+    verdict = check(ADEPT, epsilon=1, delta="1e-5", dim=32, C=1)
+    deltas = [delta for delta, _ in verdict.holds]
+    assert deltas == [0, 1e-9, 1e-6, 1e-5, 1e-3]
+    held = [interval.upper for _, interval in verdict.holds]
+    assert held[0] == pytest.approx(math.sqrt(32), rel=1e-14)
+    assert held == sorted(held, reverse=True)
+    for delta, interval in verdict.holds:
+        claim = {"epsilon": outward(interval.upper, 1, 6), "delta": repr(delta)}  # as it is shown
+        assert check("clip(l2, 1) | laplace(2)", dim=32, **claim).word == "proven", delta
+
+
+def test_theorems_and_sources_are_named() -> None:
+    proven = check("clip(l1, 1) | laplace(2)", epsilon=1, dim=4)
+    assert {Theorem.LAPLACE, Theorem.DIAMETERS, Theorem.ROUNDING} <= set(proven.theorems)
+    assert proven.epsilon.upper_from in ("docs/proofs/laplace.md", "docs/proofs/worst-shift.md")
+    renyi = check("clip(l2, 1) | laplace(2)", epsilon=5, delta="1e-6", dim=32)
+    assert {Theorem.RENYI, Theorem.HOCKEY_STICK} <= set(renyi.theorems)
+    dropped = check("dropout(0.5) | encode | minmax | laplace(20)", epsilon=40, dim=768)
+    assert Theorem.DROPOUT in dropped.theorems
+    assert check("clip(l1, 1) | laplace(1) | laplace(2)", epsilon=1, dim=2).theorems[0] is Theorem.TWO_NOISES
+
+
+# ── Ways to ask ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_claim_a_pipeline_and_a_text_say_the_same() -> None:
+    claim = Claim("mine", ADEPT, epsilon=1, dim=32, parameters={"C": 1})
+    verdicts = [check(claim), check(claim.mechanism, epsilon=1), check(ADEPT, epsilon=1, dim=32, C=1)]
+    assert {(v.word, v.epsilon.lower, v.epsilon.upper) for v in verdicts} == {
+        ("refuted", verdicts[0].epsilon.lower, verdicts[0].epsilon.upper)
+    }
+    assert check(claim, epsilon=6).word == "refuted"  # the noise shrinks with the claim
+    assert check(claim, dim=1).word == "proven"
+
+
+def test_neighbours_can_be_given() -> None:
+    for neighbours in ("add-remove-record", Neighbours("add-remove-record")):
+        assert check("clip(l1, 1) | laplace(1)", epsilon=1, dim=3, neighbours=neighbours).word == "proven"
+    assert check("clip(l1, 1) | laplace(1)", epsilon=1, dim=3, neighbours="replace-record").word == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: check("clip(l1, 1) | laplace(1)", dim=2), "epsilon"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1), "--dim"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=-1, dim=2), "epsilon"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=math.nan, dim=2), "NaN|number"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=math.inf, dim=2), "epsilon"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, delta=1, dim=2), "delta"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, delta=-0.1, dim=2), "delta"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, dim=2, neighbours="nobody"), "neighbours"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, dim=2, C=1), "never used"),
+        (lambda: check(parse("clip(l1, 1) | laplace(1)", 2), epsilon=1, dim=3), "dimension"),
+        (lambda: check(parse("clip(l1, 1) | laplace(1)", 2), epsilon=1, C=3), "parameters"),
+        (lambda: check(parse("clip(l1, 1) | laplace(1)", 2)), "epsilon"),
+        (lambda: check(Claim("x", ADEPT, 1, dim=2, parameters={"C": 1}), D=3), "no parameter D"),
+        (lambda: check(Claim("x", ADEPT, 1, dim=2, parameters={"C": 1}), self=3), "no parameter self"),
+    ],
+)
+def test_refused(call, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_zero_epsilon() -> None:
+    assert check("category(2) | flip(1/2)", epsilon=0).word == "proven"
+    assert check("category(2) | flip(0.51)", epsilon=0).word == "refuted"
+    assert check("minmax | laplace(1)", epsilon=0, dim=1).word == "proven"
+    assert check("query(l1, 1) | laplace(1)", epsilon=0, delta="0.4").word == "proven"  # 1 − e^(−1/2) = 0.3935
+    assert check("query(l1, 1) | laplace(1)", epsilon=0, delta="0.39").word == "refuted"
