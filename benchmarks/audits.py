@@ -25,7 +25,7 @@ from scipy.stats import binom  # noqa: E402
 
 import dpassay  # noqa: E402
 from dpassay.audit.inference import p_value  # noqa: E402
-from dpassay.evidence.played import Played  # noqa: E402
+from dpassay.evidence.played import SampledWitness  # noqa: E402
 
 DIM = 32
 SNIPER_ALPHA = 0.1  # DP-Sniper's bounds hold at 90%
@@ -56,8 +56,8 @@ class Timed:
 def medians() -> None:
     print(f"{'Laplace, true ε 2, α 0.05: runs in all':42s} {'median':>8s} {'bar':>8s} {'s':>6s}")
     for name, mechanism, claimed, bar in (
-        ("law known, claimed 1", quality.Known(0.5), 1.0, 100),
-        ("law known, claimed 1.9", quality.Known(0.5), 1.9, 15_000),
+        ("distribution known, claimed 1", quality.Known(0.5), 1.0, 100),
+        ("distribution known, claimed 1.9", quality.Known(0.5), 1.9, 15_000),
         ("learnt, claimed 1", quality.Noisy(0.5), 1.0, 1_500),
         ("learnt, claimed 1.9", quality.Noisy(0.5), 1.9, 100_000),
     ):
@@ -98,7 +98,7 @@ def classics(runs: int, only: list[str], seeds: int) -> dict[str, Any]:
                 classic, runs, 1e-9, SNIPER_ALPHA, seed
             )  # no claim: the bound is not cut off at it
             bounds.append(verdict.epsilon.lower)
-            if classic.right and isinstance(verdict.witness, Played):
+            if classic.right and isinstance(verdict.witness, SampledWitness):
                 chances.append(p_value(verdict.witness.right, verdict.witness.wrong, classic.true_epsilon))
         row = {
             "truth": classic.true_epsilon if math.isfinite(classic.true_epsilon) else "inf",

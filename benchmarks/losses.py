@@ -10,7 +10,7 @@ from typing import Any
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from dpassay.core.numbers import number
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 
 DELTA = 1e-6
@@ -31,7 +31,9 @@ def main() -> None:
     names = f"{'n':>6s} {'shift':>9s} {'ours':>24s} {'width':>8s} {'s':>7s}"
     print(f"{names} {'dp-accounting':>14s} {'s':>7s} {'faster':>7s}")
     for n, shift in ((32, 32**-0.5), (256, 1 / 16), (1024, 1 / 32), (1024, 1.0), (4096, 1 / 64)):
-        took, epsilon = timed(lambda n=n, shift=shift: Loss.of_shifts(Laplace(1), [(number(shift), n)]).epsilon(DELTA))
+        took, epsilon = timed(
+            lambda n=n, shift=shift: PrivacyLoss.of_shifts(Laplace(1), [(number(shift), n)]).epsilon(DELTA)
+        )
         other, value = timed(lambda n=n, shift=shift: theirs(n, shift))
         width = epsilon.width / epsilon.upper
         print(

@@ -52,13 +52,13 @@ def straightforward(shape: str, pairs: int, dim: int, control: bool = False) -> 
 def ours(shape: str, pairs: int, dim: int) -> tuple[int, int]:
     """In pieces, two at a time."""
     size = max(1, pairs // PIECES // RUNS) * RUNS
-    stream, crew = key(0, 0, dim, SHAPES.index(shape)), Threads(THREADS)
+    stream, executor = key(0, 0, dim, SHAPES.index(shape)), Threads(THREADS)
 
     def piece(start: int) -> tuple[int, int]:
         return count_beyond(stream, start, min(size, pairs - start), dim, shape, CLIP)
 
-    counts = list(crew.map(piece, range(0, pairs, size)))
-    crew.close()
+    counts = list(executor.map(piece, range(0, pairs, size)))
+    executor.close()
     return sum(beyond for beyond, _ in counts), sum(control for _, control in counts)
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 import pairs
 from dpassay.audit.attacks import Likelihood
-from dpassay.audit.decision_rule import Aim, Rule
+from dpassay.audit.decision_rule import DecisionRule, Hypothesis
 from dpassay.audit.distributed import packed, played
-from dpassay.audit.experiment import Epoch, Table
-from dpassay.audit.inference import Tally
+from dpassay.audit.experiment import Epoch, Experiment
+from dpassay.audit.inference import Counts
 from dpassay.audit.sequential import KERNELS_FROM, Task
-from dpassay.compute.executors import Crew, Processes, Threads, cores
+from dpassay.compute.executors import Executor, Processes, Threads, cores
 from dpassay.compute.majority_vote import Ballot, ones, rounding
 from dpassay.pipeline.parser import parse
 from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS
@@ -113,23 +113,23 @@ def sanity() -> list[Row]:
 def parcels(dim: int, runs: int, size: int, before: int) -> list[object]:
     """An audit's tasks as they travel: by kernels, or by numpy where they come before all kernels."""
     pipeline = parse(f"clamp(0, 1) | laplace({dim})", dim=dim)
-    table = Table(pipeline, (np.zeros(dim), np.ones(dim)), Aim(1.0), 5)
-    rule = Rule(Likelihood(tuple(table.laws() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)
-    epoch = Epoch(rule, Tally(), 0, 10**15)
+    table = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(1.0), 5)
+    rule = DecisionRule(Likelihood(tuple(table.distributions() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)
+    epoch = Epoch(rule, Counts(), 0, 10**15)
     tasks = [Task(0, i, min(size, runs - start), before) for i, start in enumerate(range(0, runs, size))]
     each = max(1, len(tasks) // 16)
     return [packed(table, epoch, tuple(tasks[i : i + each])) for i in range(0, len(tasks), each)]
 
 
-def seconds_of(crew: Crew, work: list[object], times: int = 2) -> float:
-    return least(lambda: list(crew.map(played, work)), times)  # type: ignore[arg-type]
+def seconds_of(executor: Executor, work: list[object], times: int = 2) -> float:
+    return least(lambda: list(executor.map(played, work)), times)  # type: ignore[arg-type]
 
 
 def audits() -> list[Row]:
     dim, runs, few = 128, 10**7, 200_000
     with closing(Processes(2)) as two, closing(Processes(1)) as one:
-        for crew in (two, one):  # start them, and load the kernels
-            list(crew.map(played, parcels(dim, 64_000, 1000, KERNELS_FROM)))  # type: ignore[arg-type]
+        for executor in (two, one):  # start them, and load the kernels
+            list(executor.map(played, parcels(dim, 64_000, 1000, KERNELS_FROM)))  # type: ignore[arg-type]
         fast = seconds_of(two, parcels(dim, runs, 1 << 16, KERNELS_FROM)) / runs
         slow = seconds_of(two, parcels(dim, few, 1 << 13, 0)) / few
         alone = seconds_of(one, parcels(dim, runs, 1 << 16, KERNELS_FROM)) / runs
@@ -159,10 +159,10 @@ def exact() -> list[Row]:
 def growth() -> dict[str, tuple[list[float], list[float], str]]:
     """Seconds over runs, over dimensions and over workers, for the sanity check by kernels on all cores."""
 
-    def took(crew: Crew, runs: int, dim: int, parts: int) -> float:
+    def took(executor: Executor, runs: int, dim: int, parts: int) -> float:
         each = runs // parts // 16 * 16
         work = [Ballot("laplace", 1.0, dim, 0, 0, 0, part * each, each) for part in range(parts)]
-        return least(lambda: list(crew.map(ones, work)), 3)
+        return least(lambda: list(executor.map(ones, work)), 3)
 
     found: dict[str, tuple[list[float], list[float], str]] = {}
     with closing(Threads(cores())) as all_cores:
@@ -174,15 +174,15 @@ def growth() -> dict[str, tuple[list[float], list[float], str]]:
     many = [1 << i for i in range(cores().bit_length())]
     times = []
     for number in many:
-        with closing(Processes(number)) as crew:
-            took(crew, 10_000, 8, 2 * number)
-            times.append(took(crew, 10**7, 64, 16))
+        with closing(Processes(number)) as executor:
+            took(executor, 10_000, 8, 2 * number)
+            times.append(took(executor, 10**7, 64, 16))
     found["workers"] = ([*map(float, many)], times, "10⁷ runs × 64")
     return found
 
 
 def slope(x: list[float], y: list[float]) -> float:
-    """The exponent of a power law through the upper half of the points, where start-up no longer counts."""
+    """The exponent of a power distribution through the upper half of the points, where start-up no longer counts."""
     half = max(2, len(x) // 2 + 1)
     return float(np.polyfit(np.log(x[-half:]), np.log(y[-half:]), 1)[0])
 

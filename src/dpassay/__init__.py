@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.certificate import certify, save
     from dpassay.evidence.verdict import Open, Proven, Refuted, Verdict
     from dpassay.evidence.verifier import verify
-    from dpassay.exact.privacy_loss import Loss
+    from dpassay.exact.privacy_loss import PrivacyLoss
     from dpassay.pipeline.mechanism import Mechanism
     from dpassay.pipeline.parser import parse
     from dpassay.pipeline.pipeline import Pipeline
@@ -36,7 +36,7 @@ _HOMES = {
     "ExpressionError": "errors",
     "InputError": "errors",
     "Interval": "core.interval",
-    "Loss": "exact.privacy_loss",
+    "PrivacyLoss": "exact.privacy_loss",
     "Mechanism": "pipeline.mechanism",
     "MechanismError": "errors",
     "Neighbours": "core.neighbours",
@@ -63,12 +63,12 @@ __all__ = [
     "ExpressionError",
     "InputError",
     "Interval",
-    "Loss",
     "Mechanism",
     "MechanismError",
     "Neighbours",
     "Open",
     "Pipeline",
+    "PrivacyLoss",
     "Proven",
     "PureDP",
     "Refuted",

@@ -23,13 +23,13 @@ from dpassay.evidence.verdict import Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
 from dpassay.exact.explanation import explain
-from dpassay.exact.privacy_loss import Loss
-from dpassay.exact.profile import Profile
-from dpassay.exact.profile_bounds import Curve, DropoutCurve, PureCurve
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.profile_bounds import DropoutBound, ProfileBound, PureBound
 from dpassay.exact.repair import find_repairs
 from dpassay.exact.witness import find_witness
 from dpassay.pipeline.distributions import Gaussian
-from dpassay.pipeline.mechanism import HasLaw
+from dpassay.pipeline.mechanism import HasDistribution
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.noise import Additive
 
@@ -56,7 +56,8 @@ def check(
 
     The mechanism is a pipeline, its text (with the parameters that the text names), or a `Claim`: these are analysed
     exactly, and with `runs` also run. `people` is how many rows the data have: delta must be far below one over it.
-    Anything else that can be run is judged by the exact loss of the `pairs` where it knows its law, and by its outputs.
+    Anything else that can be run is judged by its outputs and, where it knows their distribution, by the
+    exact loss of the `pairs`.
 
     >>> print(check("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", epsilon=1, dim=32, C=1))
     PROVEN: ...
@@ -75,10 +76,10 @@ def check(
         return exact
     from dpassay.audit.runner import audit
 
-    promise = exact.guarantee
+    guarantee = exact.guarantee
     if not isinstance(subject, Pipeline):
         return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))
-    options = {"epsilon": promise.exact_epsilon, "delta": promise.exact_delta, "neighbours": relation}
+    options = {"epsilon": guarantee.exact_epsilon, "delta": guarantee.exact_delta, "neighbours": relation}
     return with_samples(exact, audit(pipeline, pairs, runs=runs, seed=seed, **options))
 
 
@@ -102,10 +103,12 @@ def _read(
     return claim, claim.mechanism
 
 
-def _judge(claim: Claim, pipeline: Pipeline, promise: Guarantee, neighbours: Neighbours, profile: Profile) -> Verdict:
-    pure = isinstance(promise, PureDP)
-    kind, value, epsilon = _decide(profile, promise)
-    lower, upper = _sources(profile, promise)
+def _judge(
+    claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours: Neighbours, profile: PrivacyProfile
+) -> Verdict:
+    pure = isinstance(guarantee, PureDP)
+    kind, value, epsilon = _decide(profile, guarantee)
+    lower, upper = _sources(profile, guarantee)
     refuted = kind is Refuted
     return kind(
         name=claim.name,
@@ -114,31 +117,31 @@ def _judge(claim: Claim, pipeline: Pipeline, promise: Guarantee, neighbours: Nei
         text=claim.pipeline,
         parameters={**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})},
         neighbours=neighbours,
-        guarantee=promise,
+        guarantee=guarantee,
         epsilon=Interval.around(epsilon, lower, upper),
         delta=None if pure else Interval.around(value, lower, upper),
-        reason=explain(kind.word, pipeline, profile, promise, value),
-        witness=find_witness(pipeline, profile, promise) if refuted else None,
-        holds=_holding(profile, promise) if refuted else (),
-        repairs=find_repairs(pipeline, neighbours, promise) if refuted else (),
-        warnings=(*_warnings(pipeline, promise, profile), *_caveats(claim, promise, neighbours)),
-        theorems=_theorems(profile, promise),
+        reason=explain(kind.word, pipeline, profile, guarantee, value),
+        witness=find_witness(pipeline, profile, guarantee) if refuted else None,
+        holds=_holding(profile, guarantee) if refuted else (),
+        repairs=find_repairs(pipeline, neighbours, guarantee) if refuted else (),
+        warnings=(*_warnings(pipeline, guarantee, profile), *_caveats(claim, guarantee, neighbours)),
+        theorems=_theorems(profile, guarantee),
         least_delta=profile.least_delta,
         expected=claim.expected,
     )
 
 
-def _decide(profile: Profile, promise: Guarantee) -> tuple[type[Verdict], Number, Number]:
+def _decide(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[type[Verdict], Number, Number]:
     """The kind of verdict; the true value that decided it, ε or at δ > 0 the true δ; and the true ε."""
-    pure = isinstance(promise, PureDP)
-    value = profile.pure if pure else profile.delta(promise.exact_epsilon)
-    limit = promise.exact_epsilon if pure else promise.exact_delta
+    pure = isinstance(guarantee, PureDP)
+    value = profile.pure if pure else profile.delta(guarantee.exact_epsilon)
+    limit = guarantee.exact_epsilon if pure else guarantee.exact_delta
     kind: type[Verdict] = Open
     if value.b <= (limit * (1 + TIE)).b:
         kind = Proven
     elif value.a > (limit * (1 + TIE)).b:
         kind = Refuted
-    return kind, value, _agreeing(profile.pure if pure else profile.epsilon(promise.exact_delta), promise, kind)
+    return kind, value, _agreeing(profile.pure if pure else profile.epsilon(guarantee.exact_delta), guarantee, kind)
 
 
 def glance(claim: Claim) -> tuple[str, Interval, float]:
@@ -148,15 +151,15 @@ def glance(claim: Claim) -> tuple[str, Interval, float]:
     >>> word, str(epsilon), floor
     ('refuted', '2', 0.0)
     """
-    pipeline, promise = claim.mechanism, claim.guarantee
+    pipeline, guarantee = claim.mechanism, claim.guarantee
     profile = analyse(pipeline, claim.neighbours or pipeline.neighbours)
-    kind, _, epsilon = _decide(profile, promise)
-    return kind.word, Interval.around(epsilon, *_sources(profile, promise)), profile.least_delta
+    kind, _, epsilon = _decide(profile, guarantee)
+    return kind.word, Interval.around(epsilon, *_sources(profile, guarantee)), profile.least_delta
 
 
-def _agreeing(epsilon: Number, promise: Guarantee, kind: type[Verdict]) -> Number:
+def _agreeing(epsilon: Number, guarantee: Guarantee, kind: type[Verdict]) -> Number:
     """Cut ε to what the decision says (it may rest on δ, or be a tie): both are one statement."""
-    claimed = promise.exact_epsilon
+    claimed = guarantee.exact_epsilon
     if kind is Proven and epsilon.b > claimed.b:
         return iv.mpf([min(epsilon.a, claimed.a), claimed.b])
     if kind is Refuted and epsilon.a < claimed.a:
@@ -164,51 +167,51 @@ def _agreeing(epsilon: Number, promise: Guarantee, kind: type[Verdict]) -> Numbe
     return epsilon
 
 
-def _chosen(profile: Profile, promise: Guarantee) -> tuple[Curve | None, Curve]:
+def _chosen(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[ProfileBound | None, ProfileBound]:
     """The curves that give the lower and the upper bound."""
-    if isinstance(promise, PureDP):
+    if isinstance(guarantee, PureDP):
         best, upper = profile.worst_pure(), profile.upper_pure()
     else:
-        best, upper = profile.worst_at(promise.exact_epsilon), profile.upper_at(promise.exact_epsilon)
+        best, upper = profile.worst_at(guarantee.exact_epsilon), profile.upper_at(guarantee.exact_epsilon)
     return (None if best is None else best.curve), upper
 
 
-def _sources(profile: Profile, promise: Guarantee) -> tuple[str, str]:
-    lower, upper = _chosen(profile, promise)
+def _sources(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[str, str]:
+    lower, upper = _chosen(profile, guarantee)
     if lower is None:
-        known = profile.pure_from_tails is not None and isinstance(promise, PureDP)
+        known = profile.pure_from_tails is not None and isinstance(guarantee, PureDP)
         return ("far-out outputs of a pair of neighbours" if known else "nothing"), upper.theorem.page
     return f"the exact loss of a pair of neighbours, {lower.theorem.page}", upper.theorem.page
 
 
-def _theorems(profile: Profile, promise: Guarantee) -> tuple[Theorem, ...]:
-    lower, upper = _chosen(profile, promise)
+def _theorems(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[Theorem, ...]:
+    lower, upper = _chosen(profile, guarantee)
     used = [*profile.theorems, upper.theorem, *([] if lower is None else [lower.theorem])]
-    if not isinstance(promise, PureDP):
-        behind = upper.curve if isinstance(upper, DropoutCurve) else upper
-        used += [Theorem.PURE_TO_APPROXIMATE] if isinstance(behind, PureCurve) else []
+    if not isinstance(guarantee, PureDP):
+        behind = upper.curve if isinstance(upper, DropoutBound) else upper
+        used += [Theorem.PURE_TO_APPROXIMATE] if isinstance(behind, PureBound) else []
         used.append(Theorem.HOCKEY_STICK)
     return tuple(dict.fromkeys([*used, Theorem.ROUNDING]))
 
 
-def _holding(profile: Profile, promise: Guarantee) -> tuple[tuple[float, Interval], ...]:
+def _holding(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[tuple[float, Interval], ...]:
     """The guarantees that do hold: at δ = 0, at some usual δ, and at the claimed one."""
     rows = [(0.0, Interval.around(profile.pure))]
-    deltas = dict.fromkeys([*(number(d) for d in DELTAS), promise.exact_delta])
+    deltas = dict.fromkeys([*(number(d) for d in DELTAS), guarantee.exact_delta])
     for delta in sorted(deltas, key=lambda d: d.mid):
         if delta.a > 0:
             rows.append((middle(delta), Interval.around(iv.mpf([0, profile.epsilon_above(delta).b]))))
     return tuple(rows)
 
 
-def _warnings(pipeline: Pipeline, promise: Guarantee, profile: Profile) -> tuple[str, ...]:
+def _warnings(pipeline: Pipeline, guarantee: Guarantee, profile: PrivacyProfile) -> tuple[str, ...]:
     found = []
     noises = [pipeline.stages[i] for i in pipeline.noise_positions]
     if len(noises) == 1 and isinstance(noises[0], Additive) and isinstance(noises[0].noise, Gaussian):
-        if isinstance(promise, PureDP):
+        if isinstance(guarantee, PureDP):
             found.append("Gaussian noise gives no pure DP at any epsilon: claim a delta above 0.")
-        elif promise.exact_epsilon.a >= 1 and profile.region is not None:
-            classic = classic_gaussian_sigma(promise, profile.region.diameter(2))
+        elif guarantee.exact_epsilon.a >= 1 and profile.region is not None:
+            classic = classic_gaussian_sigma(guarantee, profile.region.diameter(2))
             if abs(noises[0].noise.sigma / classic - 1).a < iv.mpf("1e-9"):
                 found.append(
                     "The classic Gaussian formula is proved for 0 < epsilon < 1 only; "
@@ -217,16 +220,16 @@ def _warnings(pipeline: Pipeline, promise: Guarantee, profile: Profile) -> tuple
     return tuple(found)
 
 
-def _caveats(claim: Claim, promise: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
+def _caveats(claim: Claim, guarantee: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
     """What the claim itself must be read with: its delta, its neighbours, and what its authors did besides."""
     found = []
-    if claim.people and promise.delta * claim.people > MUCH:
-        somebody = -math.expm1(claim.people * math.log1p(-promise.delta))
+    if claim.people and guarantee.delta * claim.people > MUCH:
+        somebody = -math.expm1(claim.people * math.log1p(-guarantee.delta))
         found.append(
             f"delta is not far below one over the number of people, 1/{claim.people:,}: a mechanism that publishes "
             f"each person's row with this probability publishes somebody's with probability {somebody:.3g}."
         )
-    elif not claim.people and promise.exact_delta.a > number("1e-3").b:
+    elif not claim.people and guarantee.exact_delta.a > number("1e-3").b:
         found.append("delta is large: it should be far below one over the number of people in the data.")
     if neighbours.kind == "word":
         found.append("This epsilon is for two texts that differ in one word, not for any two texts.")
@@ -268,32 +271,31 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
 def check_mechanism(
     subject: Any, pairs: Sequence[tuple[Any, Any]] | None, runs: int, seed: int, options: dict[str, Any]
 ) -> Verdict:
-    """Judge something that can only be run, or that knows its law for each input: lower bounds only."""
+    """Judge something that can only be run, or that knows its distribution for each input: lower bounds only."""
     from dpassay.audit.runner import RUNS, audit
 
     sampled = audit(subject, pairs, runs=runs or RUNS, seed=seed, **options)
     mechanism = as_mechanism(subject)
-    if pairs is None or not isinstance(mechanism, HasLaw):
+    if pairs is None or not isinstance(mechanism, HasDistribution):
         return sampled
-    promise = sampled.guarantee
+    guarantee = sampled.guarantee
     best: Interval | None = None
     for x, y in pairs:
         for first, second in ((x, y), (y, x)):
             try:
-                loss = Loss.between(mechanism.law(first), mechanism.law(second))
+                loss = PrivacyLoss.between(mechanism.distribution(first), mechanism.distribution(second))
             except (InputError, NotImplementedError):
                 continue
-            found = loss.epsilon(promise.exact_delta) if promise.delta else Interval.around(loss.pure)
+            found = loss.epsilon(guarantee.exact_delta) if guarantee.delta else Interval.around(loss.pure)
             if best is None or found.lower > best.lower:
                 best = found
     if best is None or best.lower <= sampled.epsilon.lower:
         return sampled
     epsilon = Interval(best.lower, sampled.epsilon.upper, "the exact loss of a pair of inputs", "nothing")
-    limit = down(number(promise.exact_epsilon) * (1 + TIE))
+    limit = down(number(guarantee.exact_epsilon) * (1 + TIE))
     if best.lower > limit and not isinstance(sampled, Refuted):
-        reason = (
-            f"The declared law loses an epsilon of at least {outward(best.lower, -1, 6)} between two of the inputs."
-        )
+        least = outward(best.lower, -1, 6)
+        reason = f"The declared distribution loses an epsilon of at least {least} between two of the inputs."
         merged = replace(sampled, epsilon=epsilon, reason=reason)
         return Refuted(**{f.name: getattr(merged, f.name) for f in fields(merged)})
     return replace(sampled, epsilon=epsilon)

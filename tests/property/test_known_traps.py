@@ -10,7 +10,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import down, number, up
 from dpassay.exact.analysis import analyse
 from dpassay.exact.loss_components import GaussianLoss, LaplaceLoss
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided, Shifted
 from dpassay.pipeline.parser import parse
 
@@ -76,39 +76,39 @@ def test_adding_a_record_compares_with_nothing_not_with_another_record() -> None
 
 
 def test_floats_are_read_as_decimals_on_both_sides() -> None:
-    laws = [Shifted(Laplace(1), np.array([x])) for x in (1.0, 1.1)]
-    assert down(Loss.between(*laws).pure) <= 0.1
+    distributions = [Shifted(Laplace(1), np.array([x])) for x in (1.0, 1.1)]
+    assert down(PrivacyLoss.between(*distributions).pure) <= 0.1
 
 
 def test_a_mixture_with_a_one_sided_part_can_exceed_its_laplace_part() -> None:
     # On (0, 1) the ratio of the densities reaches 3e.
     noise = Mixture(0, ((0.5, Laplace(1)), (0.5, OneSided(1))))
-    loss = Loss.of_shifts(noise, [(number(1), 1)])
+    loss = PrivacyLoss.of_shifts(noise, [(number(1), 1)])
     assert down(loss.pure) <= 1 + math.log(3) <= up(loss.pure)
 
 
 @pytest.mark.parametrize(("noise", "shift"), [(Laplace(1), 2000), (Gaussian(1), 100)])
 def test_masses_too_small_for_doubles_are_not_forgotten(noise: Laplace | Gaussian, shift: int) -> None:
-    loss = Loss.of_shifts(Mixture(0, ((1, noise),)), [(number(shift), 1)])
+    loss = PrivacyLoss.of_shifts(Mixture(0, ((1, noise),)), [(number(shift), 1)])
     assert loss.delta(1).upper > 0.999
 
 
 def test_a_part_that_never_occurs_hides_nothing() -> None:
-    loss = Loss.of_shifts(Mixture(0, ((1, OneSided(1)), (0, Laplace(1)))), [(number(1), 1)])
+    loss = PrivacyLoss.of_shifts(Mixture(0, ((1, OneSided(1)), (0, Laplace(1)))), [(number(1), 1)])
     assert 1 - math.exp(-1) in loss.delta(1)
 
 
 @pytest.mark.parametrize(("shift", "epsilon"), [("1", "1"), ("1.3", "1.2999999999")])
 def test_a_lone_laplace_mixture_is_laplace(shift: str, epsilon: str) -> None:
-    loss = Loss.of_shifts(Mixture(0, ((1, Laplace(1)),)), [(number(shift), 1)])
+    loss = PrivacyLoss.of_shifts(Mixture(0, ((1, Laplace(1)),)), [(number(shift), 1)])
     truth = -math.expm1((float(epsilon) - float(shift)) / 2)
     assert loss.delta(epsilon).lower <= truth + 1e-20
 
 
 def test_a_large_gaussian_beside_a_laplace() -> None:
     # The Laplace part adds at most 0.1: δ lies between the Gaussian's at 720 and at 719.9.
-    loss = Loss(((GaussianLoss(number(30)), 1), (LaplaceLoss(number("0.1")), 1)))
-    alone = Loss(((GaussianLoss(number(30)), 1),))
+    loss = PrivacyLoss(((GaussianLoss(number(30)), 1), (LaplaceLoss(number("0.1")), 1)))
+    alone = PrivacyLoss(((GaussianLoss(number(30)), 1),))
     assert loss.delta(720).lower <= alone.delta("719.9").upper
     assert loss.delta(720).upper >= alone.delta("720.1").lower
 
@@ -126,5 +126,5 @@ def test_a_rounded_witness_still_tells_the_inputs_apart() -> None:
 
 
 def test_a_huge_shift_does_not_overflow() -> None:
-    loss = Loss(((LaplaceLoss(number(5000)), 2),))
+    loss = PrivacyLoss(((LaplaceLoss(number(5000)), 2),))
     assert loss.delta(4000).lower > 0.99

@@ -29,7 +29,7 @@ from dpassay.audit.attacks import (
 from dpassay.audit.decision_rule import coarse, leaders, learnt
 from dpassay.audit.features import FEATURES, HASHED, LABELS, feature_count
 from dpassay.audit.outputs import join, part, read
-from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
+from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure
 
 CHECKS = settings(
@@ -189,7 +189,7 @@ GUESSERS = {
     "gaussian of three": Likelihood(tuple(Shifted(Gaussian(1.3), x) for x in (X, Y, X + Y))),
     "one-sided": Likelihood((Shifted(OneSided(1), X[:1]), Shifted(OneSided(1), Y[:1]))),
     "mixture": Likelihood((Shifted(MIXED, X), Shifted(MIXED, Y))),
-    "bits": Likelihood((BitLaw(np.array([0.1, 0.9, 0.5])), BitLaw(np.array([0.9, 0.0, 0.5])))),
+    "bits": Likelihood((BitDistribution(np.array([0.1, 0.9, 0.5])), BitDistribution(np.array([0.9, 0.0, 0.5])))),
     "pmf": Likelihood((Pmf(np.array([0.25, 0.75])), Pmf(np.array([1.0, 0.0])))),
 }
 

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from dpassay.core.numbers import down, up
 from dpassay.pipeline.regions import (
-    Apart,
     Ball,
     Bits,
-    Both,
     Box,
     Finite,
+    Intersection,
     MinMax,
     OneHot,
     Repeated,
     Rows,
+    SensitivityBall,
     Sparse,
     Sphere,
 )
@@ -86,7 +86,7 @@ def test_balls(p, radius, dim, q, seed):
 @given(powers, radii, dimensions, queries, seeds)
 def test_neighbours_answers(p, distance, dim, q, seed):
     rng = np.random.default_rng(seed)
-    region = Apart(p, distance, dim)
+    region = SensitivityBall(p, distance, dim)
     gaps = in_ball(rng, p, distance, dim)
     assert np.linalg.norm(gaps, ord=q, axis=1).max() <= up(region.diameter(q)) * (1 + ROUNDING)
     pair = region.farthest(q)
@@ -197,7 +197,7 @@ def test_finite_sets_against_all_pairs(size, dim, q, seed):
 @given(powers, powers, radii, radii, dimensions, queries, seeds)
 def test_the_intersection_of_two_balls_is_bracketed(p, other, radius, second, dim, q, seed):
     rng = np.random.default_rng(seed)
-    both = Both(Ball(p, radius, dim), Ball(other, second, dim))
+    both = Intersection(Ball(p, radius, dim), Ball(other, second, dim))
     vectors = directions(rng, dim)
     first, last = (np.linalg.norm(vectors, ord=power, axis=1, keepdims=True) for power in (p, other))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -21,7 +21,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ZERO, down, maximum, minimum, number, up
 from dpassay.errors import InputError
 from dpassay.exact.analysis import analyse
-from dpassay.exact.profile import Profile
+from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline, run
@@ -41,23 +41,23 @@ def tries(examples: int) -> settings:
 # ── What the profile says ───────────────────────────────────────────────────────────────────────
 
 
-def lower_pure(profile: Profile) -> float:
+def lower_pure(profile: PrivacyProfile) -> float:
     return down(profile.lower_pure)
 
 
-def upper_pure(profile: Profile) -> float:
+def upper_pure(profile: PrivacyProfile) -> float:
     return up(minimum(INFINITY, *(curve.pure for curve in profile.uppers)))
 
 
-def lower_delta(profile: Profile, epsilon: str) -> float:
+def lower_delta(profile: PrivacyProfile, epsilon: str) -> float:
     return down(maximum(ZERO, *(c.curve.delta(number(epsilon)) for c in profile.candidates)))
 
 
-def upper_delta(profile: Profile, epsilon: str) -> float:
+def upper_delta(profile: PrivacyProfile, epsilon: str) -> float:
     return min(1.0, *(up(curve.delta(number(epsilon))) for curve in profile.uppers))
 
 
-def read(text: str, dim: int, neighbours: str | None = None) -> tuple[Pipeline, Profile]:
+def read(text: str, dim: int, neighbours: str | None = None) -> tuple[Pipeline, PrivacyProfile]:
     """Parse and analyse; what is refused is no example."""
     try:
         pipeline = parse(text, dim)
@@ -358,8 +358,8 @@ def outputs(pipeline: Pipeline, inputs: np.ndarray) -> np.ndarray:
         elif isinstance(stage, BitNoise):
             assume(values.shape[1] <= 8)
             strings = np.array(list(itertools.product([0.0, 1.0], repeat=values.shape[1])))
-            law = np.array([bit_pmf(stage.law(v).one) for v in values])
-            values, weights = strings, weights @ law
+            distribution = np.array([bit_pmf(stage.distribution(v).one) for v in values])
+            values, weights = strings, weights @ distribution
         else:
             values = np.asarray(stage.run(values, rng), dtype=float)
         # Scaling to a norm leaves a rounding error in the last digits.
@@ -381,10 +381,10 @@ def suprema(pipeline: Pipeline, epsilons: tuple[str, ...]) -> tuple[float, list[
     else:
         inputs = np.array([0.0, 1e-3, -1e-3, 0.3, -0.3, 0.75, -0.75, 1, -1, 3, -3, 5, -5, 300, -300])
         pairs = list(itertools.combinations(range(len(inputs)), 2))
-    laws = outputs(pipeline, inputs)
+    distributions = outputs(pipeline, inputs)
     both = [*pairs, *((j, i) for i, j in pairs)]
-    pure = max(pmf_pure(laws[i], laws[j]) for i, j in both)
-    return pure, [max(hockey_stick(laws[i], laws[j], float(e)) for i, j in both) for e in epsilons]
+    pure = max(pmf_pure(distributions[i], distributions[j]) for i, j in both)
+    return pure, [max(hockey_stick(distributions[i], distributions[j], float(e)) for i, j in both) for e in epsilons]
 
 
 AFTER = st.one_of(

@@ -13,7 +13,7 @@ from classics import Classic, Laplace, NoisyMax, SparseVector
 
 from dpassay.audit.inference import accuracy_bound
 from dpassay.audit.inputs import region_pairs
-from dpassay.pipeline.regions import Apart
+from dpassay.pipeline.regions import SensitivityBall
 
 
 def limit(classic: Classic, runs: int, alpha: float) -> float | None:
@@ -26,7 +26,7 @@ def limit(classic: Classic, runs: int, alpha: float) -> float | None:
             p, q = (laplace_cdf(np.linspace(-10, 10, 401) - x, scale) ** classic.dim for x in (0, 1))
             return max(best_bound(np.array([a, 1 - a]), np.array([b, 1 - b]), runs, alpha) for a, b in zip(p, q))  # noqa: B905
         case SparseVector(stop=1, gives="mark") as mechanism:
-            pairs = region_pairs(Apart(math.inf, 1, classic.dim))
+            pairs = region_pairs(SensitivityBall(math.inf, 1, classic.dim))
             return max(best_bound(*(first_top(mechanism, x) for x in pair), runs, alpha) for pair in pairs)
     return None
 
@@ -37,8 +37,12 @@ def best_bound(p: np.ndarray, q: np.ndarray, runs: int, alpha: float) -> float:
     Where the expected counts are no whole numbers they are rounded in its favour.
     """
     order = np.argsort(np.log(p) - np.log(q))
-    low = [np.concatenate([[0.0], np.cumsum(law[order])]) for law in (p, q)]  # the second input is named up to here
-    high = [np.concatenate([[0.0], np.cumsum(law[order[::-1]])]) for law in (p, q)]  # the first one so far from the top
+    low = [
+        np.concatenate([[0.0], np.cumsum(distribution[order])]) for distribution in (p, q)
+    ]  # the second input is named up to here
+    high = [
+        np.concatenate([[0.0], np.cumsum(distribution[order[::-1]])]) for distribution in (p, q)
+    ]  # the first one so far from the top
     found = 0.0
     for i in range(len(order) + 1):
         for j in range(len(order) + 1 - i):

@@ -17,7 +17,7 @@ from scipy.stats import beta, binom, norm
 import dpassay
 from dpassay.pipeline.distributions import Laplace as LaplaceLaw
 from dpassay.pipeline.distributions import Shifted
-from dpassay.pipeline.regions import Apart
+from dpassay.pipeline.regions import SensitivityBall
 from statistics_helper import FALSE_ALARMS, require
 
 BY_NAME = {classic.name: classic for classic in CLASSICS}
@@ -27,7 +27,7 @@ AUDITS, RUNS = 2000, 240  # the benchmark makes longer ones
 
 @dataclass(frozen=True)
 class Noisy:
-    """Laplace noise, the law unknown."""
+    """Laplace noise, the distribution unknown."""
 
     scale: float
 
@@ -38,9 +38,9 @@ class Noisy:
 
 @dataclass(frozen=True)
 class Known(Noisy):
-    """Laplace noise, the law known."""
+    """Laplace noise, the distribution known."""
 
-    def law(self, x):
+    def distribution(self, x):
         return Shifted(LaplaceLaw(self.scale), np.atleast_1d(np.asarray(x, dtype=float)))
 
 
@@ -91,7 +91,7 @@ GAUSSIAN_DELTA = norm.cdf(0.5 - 1) - math.e * norm.cdf(-0.5 - 1)
 
 # Each at its exact guarantee, with the pair on which it is reached.
 RIGHT = {
-    "laplace, law known": (Known(1.0), (0.0, 1.0), 1.0, 0.0),
+    "laplace, distribution known": (Known(1.0), (0.0, 1.0), 1.0, 0.0),
     "laplace": (Noisy(1.0), (0.0, 1.0), 1.0, 0.0),
     "laplace, diagonal": (Noisy(1.0), (np.zeros(3), np.ones(3)), 3.0, 0.0),
     "randomized response": (Response(1.0, 2), (0, 1), 1.0, 0.0),
@@ -130,7 +130,7 @@ def audited(classic: Classic, runs, epsilon=None, alpha=ALPHA, seed=0):
         pairs = [(x, y) for i, y in enumerate(values) for x in values[:i] if y[0] - x[0] <= classic.step]
         given = {"pairs": pairs}
     else:
-        given = {"region": Apart({"l1": 1, "linf": math.inf}[classic.norm], 1, classic.dim)}
+        given = {"region": SensitivityBall({"l1": 1, "linf": math.inf}[classic.norm], 1, classic.dim)}
     epsilon = classic.claimed if epsilon is None else epsilon
     return dpassay.audit(
         classic.mechanism, epsilon=epsilon, alpha=alpha, runs=runs, fixed=True, shrink=False, seed=seed, **given

@@ -1,4 +1,4 @@
-"""Whether the classic algorithms are what they are called: their laws by formula, and their ε by the exact ratio."""
+"""Whether the classic algorithms are what they are called: distributions by formula, ε by the exact ratio."""
 
 import itertools
 import math
@@ -83,15 +83,18 @@ def test_laplace():
 def test_histograms():
     name, counts = "classic histograms", [0, 1, 2, 3, 4]
     samples = {scale: draw(name, f"noisy histogram {k}", counts) for k, scale in ((1, 10), (2, 0.1))}
-    laws = {(scale, i): stats.laplace(loc=i, scale=scale).cdf for scale in samples for i in counts}
-    require(name, smallest(cdf_p_value(samples[scale][:, i], law) for (scale, i), law in laws.items()))
+    distributions = {(scale, i): stats.laplace(loc=i, scale=scale).cdf for scale in samples for i in counts}
+    require(
+        name,
+        smallest(cdf_p_value(samples[scale][:, i], distribution) for (scale, i), distribution in distributions.items()),
+    )
 
 
 def test_truncated_geometric():
     name, alpha = "classic geometric", math.exp(-EPSILON)
-    law = np.array([alpha ** abs(k - 2) * (1 if k in (0, 5) else 1 - alpha) / (1 + alpha) for k in range(6)])
+    distribution = np.array([alpha ** abs(k - 2) * (1 if k in (0, 5) else 1 - alpha) / (1 + alpha) for k in range(6)])
     counts = np.bincount(draw(name, "truncated geometric", [2]).astype(int), minlength=6)
-    require(name, counts_p_value(counts, law))
+    require(name, counts_p_value(counts, distribution))
 
 
 def test_prefix_sum():
@@ -152,8 +155,10 @@ def test_sparse_vector_outcomes():
         tops = np.nan_to_num(answers) != 0
         place = np.where(tops.any(axis=1), tops.argmax(axis=1), 10)
         assert (np.isnan(answers) == (np.arange(10) > place[:, None])).all()
-        law = [outcome_probability(mechanism, x, [0] * i + [1]) for i in range(10)]
-        p_values.append(counts_p_value(np.bincount(place, minlength=11), np.array([*law, 1 - sum(law)])))
+        distribution = [outcome_probability(mechanism, x, [0] * i + [1]) for i in range(10)]
+        p_values.append(
+            counts_p_value(np.bincount(place, minlength=11), np.array([*distribution, 1 - sum(distribution)]))
+        )
     require(name, smallest(p_values))
 
 
@@ -174,8 +179,8 @@ def test_sparse_vector_3_gives_the_value_it_compared():
     answers = draw(name, "sparse vector 3", [x])[:, 0]
     p_values = []
     for v in (-30.0, -10.0, 0.0, 5.0, 20.0):
-        law = integral(lambda t, v=v: (t <= v) * noise.pdf(t - x) * below(t - 1, 20), {1.0, x, v}, 2000.0)
-        p_values.append(frequency_p_value(int(((answers != 0) & (answers <= v)).sum()), RUNS, law))
+        distribution = integral(lambda t, v=v: (t <= v) * noise.pdf(t - x) * below(t - 1, 20), {1.0, x, v}, 2000.0)
+        p_values.append(frequency_p_value(int(((answers != 0) & (answers <= v)).sum()), RUNS, distribution))
     require(name, smallest(p_values))
 
 
@@ -185,22 +190,22 @@ def test_sparse_vector_5_cannot_give_what_it_gives_for_a_neighbour():
     inverted = [((side[:, 0::2] == 0) & (side[:, 1::2] == 1)).any(axis=1) for side in (x, y)]
     assert not inverted[1].any()
     rho = stats.laplace(loc=1, scale=20)
-    law = sum(rho.cdf(low + 1.875) - rho.cdf(low) for low in (-4, -2, 0, 2, 4))
-    require(name, frequency_p_value(int(inverted[0].sum()), RUNS, law))
+    distribution = sum(rho.cdf(low + 1.875) - rho.cdf(low) for low in (-4, -2, 0, 2, 4))
+    require(name, frequency_p_value(int(inverted[0].sum()), RUNS, distribution))
 
 
 def test_sparse_vector_6_never_stops():
     name, x = "classic sparse vector 6", [4.0, -2.0, 1.0]
     mechanism = BY_NAME["sparse vector 6"].mechanism
     answers = mechanism.sample(np.array(x), RUNS, generator(name))
-    law = np.array([outcome_probability(mechanism, x, marks) for marks in itertools.product((0, 1), repeat=3)])
-    assert math.isclose(law.sum(), 1, rel_tol=1e-9)
+    distribution = np.array([outcome_probability(mechanism, x, marks) for marks in itertools.product((0, 1), repeat=3)])
+    assert math.isclose(distribution.sum(), 1, rel_tol=1e-9)
     counts = np.bincount((answers @ [4, 2, 1]).astype(int), minlength=8)
-    require(name, counts_p_value(counts, law / law.sum()))
+    require(name, counts_p_value(counts, distribution / distribution.sum()))
 
 
 def test_numerical_sparse_vector():
-    # The first round's law, and the value's noise, which is new: Laplace of scale 180 whatever the comparison was.
+    # The first round's distribution, and the value's noise, which is new: Laplace of scale 180 in any case.
     name, x = "classic numerical sparse vector", [0.0, 5.0, 1.0]
     mechanism = BY_NAME["numerical sparse vector"].mechanism
     assert (mechanism.threshold_scale, mechanism.query_scale, mechanism.release_scale) == pytest.approx((45, 90, 180))

@@ -1,13 +1,13 @@
 """Every claim of the registry by a second route: run in a small dimension. The wrong ones are refuted, no right one is.
 
-And what they are run with draws from the law that the exact route speaks of.
+And what they are run with draws from the distribution that the exact route speaks of.
 """
 
 import numpy as np
 import pytest
 
 from dpassay.claims.registry import REGISTRY
-from dpassay.pipeline.distributions import BitLaw, Mixture, Pmf, Shifted
+from dpassay.pipeline.distributions import BitDistribution, Mixture, Pmf, Shifted
 from dpassay.report.claim_report import try_out
 from statistics_helper import (
     FALSE_ALARMS,
@@ -34,7 +34,7 @@ def test_both_routes_agree(claim):
     assert both.sampled.epsilon.lower <= both.exact.epsilon.upper
 
 
-# ── Samplers against laws ───────────────────────────────────────────────────────────────────────
+# ── Samplers against distributions ───────────────────────────────────────────────────────────────────────
 
 
 def inputs(claim, pipeline):
@@ -44,31 +44,35 @@ def inputs(claim, pipeline):
     return np.zeros(pipeline.dim), np.ones(pipeline.dim)
 
 
-def law_p_value(outputs, law):
-    """p-value of outputs against a law, coordinate by coordinate."""
-    if isinstance(law, Pmf):
-        return counts_p_value(np.bincount(outputs[:, 0].astype(int), minlength=len(law.probabilities)), normed(law))
-    if isinstance(law, BitLaw):
-        return frequencies_p_value(outputs.sum(axis=0), len(outputs), law.one)
-    assert isinstance(law, Shifted)
-    p_values = [coordinate_p_value(outputs[:, i] - law.centre[i], law.noise) for i in range(outputs.shape[1])]
+def law_p_value(outputs, distribution):
+    """p-value of outputs against a distribution, coordinate by coordinate."""
+    if isinstance(distribution, Pmf):
+        return counts_p_value(
+            np.bincount(outputs[:, 0].astype(int), minlength=len(distribution.probabilities)), normed(distribution)
+        )
+    if isinstance(distribution, BitDistribution):
+        return frequencies_p_value(outputs.sum(axis=0), len(outputs), distribution.one)
+    assert isinstance(distribution, Shifted)
+    p_values = [
+        coordinate_p_value(outputs[:, i] - distribution.centre[i], distribution.noise) for i in range(outputs.shape[1])
+    ]
     return min(1.0, len(p_values) * min(p_values))
 
 
-def normed(law):
-    return law.probabilities / law.probabilities.sum()
+def normed(distribution):
+    return distribution.probabilities / distribution.probabilities.sum()
 
 
-def coordinate_p_value(noise, law):
-    lost = float(law.lost.mid) if isinstance(law, Mixture) else 0.0
+def coordinate_p_value(noise, distribution):
+    lost = float(distribution.lost.mid) if isinstance(distribution, Mixture) else 0.0
     there = noise[~np.isnan(noise)]
     missing = frequency_p_value(len(noise) - len(there), len(noise), lost)
 
     def upto(t):
-        return law.cdf(np.where(np.abs(t) < 1e-12, 0.0, t)) / (1 - lost)  # x + 0 − x is 0 up to rounding
+        return distribution.cdf(np.where(np.abs(t) < 1e-12, 0.0, t)) / (1 - lost)  # x + 0 − x is 0 up to rounding
 
     def below(t):
-        return upto(t) - law.atom / (1 - lost) * (np.abs(t) < 1e-12)
+        return upto(t) - distribution.atom / (1 - lost) * (np.abs(t) < 1e-12)
 
     return min(1.0, 2 * min(missing, cdf_p_value(np.round(there, 12), upto, below)))
 
@@ -84,7 +88,7 @@ def rounded_p_value(outputs, scale):
 
 
 def dropped_p_value(claim, pipeline, outputs):
-    """A word kept or dropped: a mixture of the laws of the two texts' vectors."""
+    """A word kept or dropped: a mixture of the distributions of the two texts' vectors."""
     mu, vector = float(claim.parameters["mu"]), np.eye(pipeline.dim)[0]
     scale = float(pipeline.stages[-1].noise.scale.mid)
 
@@ -113,7 +117,9 @@ def test_samplers_draw_from_their_laws(claim):
     elif "round" in claim.pipeline:
         p_value = rounded_p_value(outputs[:, 0], 1.0)
     else:
-        p_value = law_p_value(outputs, pipeline.law(first))
-        if claim.name not in ("coin-flip", "exponential"):  # for these two, both inputs have the same law
-            assert law_p_value(outputs, pipeline.law(second)) < 1e-7  # so the test can tell one law from another
+        p_value = law_p_value(outputs, pipeline.distribution(first))
+        if claim.name not in ("coin-flip", "exponential"):  # for these two, both inputs have the same distribution
+            assert (
+                law_p_value(outputs, pipeline.distribution(second)) < 1e-7
+            )  # so the test can tell one distribution from another
     require(name, len(REGISTRY) * p_value)

@@ -1,4 +1,4 @@
-"""Whether samplers draw from the laws they state. Each test's false-alarm probability is in statistics_helper."""
+"""Whether samplers draw from their stated distributions; false-alarm probabilities are in statistics_helper."""
 
 import itertools
 import math
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpassay.exact.privacy_loss import Loss
-from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip, leak, one_sided
 from dpassay.pipeline.stages.vector import Binary, Bloom, Category, Clamp, Clip, Dropout, Hash, PersonRows, Repeat
@@ -120,7 +120,7 @@ def test_one_sided_noise_that_may_be_lost():
     name = "one-sided noise that may be lost"
     pipeline = Pipeline((Clamp(0, 1), one_sided(2, "0.3", "0.2")), dim=1)
     sample = pipeline.sample([9.0], RUNS, generator(name))[:, 0]
-    kept = sample[~np.isnan(sample)] - 1  # given how many are kept, each is drawn from the law of what is
+    kept = sample[~np.isnan(sample)] - 1  # given how many are kept, each is drawn from the distribution of what is
     smooth = stats.expon(scale=2).cdf
     require(
         name,
@@ -149,14 +149,14 @@ ONE = np.array([0.9, 0.01, 0.5])
 
 
 def test_bit_law():
-    name = "bit law"
-    sample = BitLaw(ONE).sample(RUNS, generator(name))
+    name = "bit distribution"
+    sample = BitDistribution(ONE).sample(RUNS, generator(name))
     require(name, frequencies_p_value(sample.sum(axis=0), RUNS, ONE))
 
 
 def test_bit_law_is_independent():
-    name = "bit law independence"
-    sample = BitLaw(ONE).sample(RUNS, generator(name))
+    name = "bit distribution independence"
+    sample = BitDistribution(ONE).sample(RUNS, generator(name))
     table = [math.prod(p if b else 1 - p for p, b in zip(ONE, row, strict=True)) for row in strings(3)]
     require(name, counts_p_value(np.bincount(bits_as_number(sample), minlength=8), np.array(table)))
 
@@ -217,15 +217,17 @@ def test_dropout():
     require(name, counts_p_value(counts, np.array(list(table.values()))))
 
 
-# ── Pipelines draw what their law says ──────────────────────────────────────────────────────────
+# ── Pipelines draw what their distribution says ──────────────────────────────────────────────────────────
 
 
 def test_pipeline_with_laplace():
     name = "pipeline laplace"
     pipeline = Pipeline((Clip("l2", 1), Additive(Laplace("0.5"))), dim=2)
     sample = pipeline.sample([3.0, 4.0], RUNS, generator(name))
-    law = pipeline.law([3.0, 4.0])
-    p_values = [cdf_p_value(sample[:, i], lambda t, i=i: law.noise.cdf(t - law.centre[i])) for i in range(2)]
+    distribution = pipeline.distribution([3.0, 4.0])
+    p_values = [
+        cdf_p_value(sample[:, i], lambda t, i=i: distribution.noise.cdf(t - distribution.centre[i])) for i in range(2)
+    ]
     require(name, min(1.0, 2 * min(p_values)))
 
 
@@ -234,7 +236,7 @@ def test_pipeline_with_bits():
     pipeline = Pipeline((Binary(1, 1), BitNoise("0.8", "0.6", "0.3")), dim=1)
     sample = pipeline.sample([-1.5], RUNS, generator(name))
     rows = np.array(strings(3), dtype=float)
-    probabilities = np.exp(pipeline.law([-1.5]).log_likelihood(rows))
+    probabilities = np.exp(pipeline.distribution([-1.5]).log_likelihood(rows))
     require(name, counts_p_value(np.bincount(bits_as_number(sample), minlength=8), probabilities))
 
 
@@ -242,7 +244,7 @@ def test_pipeline_with_categories():
     name = "pipeline categories"
     pipeline = Pipeline((Category(3), Flip("0.5")), dim=1)
     sample = pipeline.sample([1], RUNS, generator(name))
-    probabilities = np.exp(pipeline.law([1]).log_likelihood(np.arange(3.0)[:, None]))
+    probabilities = np.exp(pipeline.distribution([1]).log_likelihood(np.arange(3.0)[:, None]))
     require(name, counts_p_value(np.bincount(sample[:, 0].astype(int), minlength=3), probabilities))
 
 
@@ -296,7 +298,7 @@ def test_the_tail_of_the_laplace_loss():
     first, second = Shifted(Laplace(1), np.zeros(5)), Shifted(Laplace(1), np.full(5, 0.4))
     sample = first.sample(RUNS, generator(name))
     losses = first.log_likelihood(sample) - second.log_likelihood(sample)
-    tail = Loss.between(first, second).tail(0.5)
+    tail = PrivacyLoss.between(first, second).tail(0.5)
     successes = int((losses > 0.5).sum())
     low, high = frequency_p_value(successes, RUNS, tail.lower), frequency_p_value(successes, RUNS, tail.upper)
     require(name, 1.0 if tail.lower * RUNS <= successes <= tail.upper * RUNS else max(low, high))
@@ -304,10 +306,10 @@ def test_the_tail_of_the_laplace_loss():
 
 def test_the_tail_of_the_loss_of_bits():
     name = "loss of bits"
-    first, second = BitLaw(np.full(8, 0.7)), BitLaw(np.full(8, 0.4))
+    first, second = BitDistribution(np.full(8, 0.7)), BitDistribution(np.full(8, 0.4))
     sample = first.sample(RUNS, generator(name))
     losses = first.log_likelihood(sample) - second.log_likelihood(sample)
-    tail = Loss.between(first, second).tail(1)
+    tail = PrivacyLoss.between(first, second).tail(1)
     successes = int((losses > 1).sum())
     low, high = frequency_p_value(successes, RUNS, tail.lower), frequency_p_value(successes, RUNS, tail.upper)
     require(name, 1.0 if tail.lower * RUNS <= successes <= tail.upper * RUNS else max(low, high))

@@ -17,7 +17,7 @@ class Noisy:
     def sample(self, x, n, rng):
         return x + rng.laplace(scale=0.5, size=(n, 1))
 
-    def law(self, x):
+    def distribution(self, x):
         return Shifted(Laplace(0.5), np.array([float(x)]))
 
 
@@ -68,9 +68,9 @@ def test_a_mechanism_with_a_law_is_judged_by_its_exact_loss():
 def test_a_finite_law():
     class Response:
         def sample(self, x, n, rng):
-            return self.law(x).sample(n, rng)
+            return self.distribution(x).sample(n, rng)
 
-        def law(self, x):
+        def distribution(self, x):
             return Pmf(np.array([0.75, 0.25]) if x == 0 else np.array([0.25, 0.75]))
 
     assert check(Response(), [(0, 1)], epsilon=1, runs=2_000).epsilon.lower == pytest.approx(math.log(3))

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dpassay.audit.features import FEATURES, LABELS, binned, ngrams
 from dpassay.audit.outputs import Array, Outputs
-from dpassay.compute.likelihood_ratio import Telling
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Law
+from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.drawing import told_by_words
 
 Scores = NDArray[np.float64]
@@ -26,7 +26,7 @@ MOST_KEYS = 4096  # categories that are told apart
 ONE_SIDED = 2.5  # log-odds from which an oddity counts as one side's own
 
 
-class Guesser(Protocol):
+class Distinguisher(Protocol):
     """Scores outputs. One column for two inputs, M columns for M of them."""
 
     def scores(self, outputs: Outputs) -> Scores:
@@ -40,23 +40,23 @@ class Guesser(Protocol):
 class Likelihood:
     """The exact log-likelihoods: no guesser is better."""
 
-    laws: tuple[Law, ...]
+    distributions: tuple[Distribution, ...]
 
     @cached_property
     def width(self) -> int:
-        """How many coordinates the laws' outputs have, whatever a batch has."""
-        return int(self.laws[0].sample(1, np.random.default_rng(0)).shape[1])
+        """How many coordinates the distributions' outputs have, whatever a batch has."""
+        return int(self.distributions[0].sample(1, np.random.default_rng(0)).shape[1])
 
     @cached_property
-    def told(self) -> tuple[Telling, Telling] | None:
-        """The same for kernels: what single words say, where the laws are of a kind that kernels can draw."""
-        return told_by_words(self.laws)
+    def told(self) -> tuple[LikelihoodRatioTable, LikelihoodRatioTable] | None:
+        """The same for kernels: what single words say, where the distributions are of a kind that kernels can draw."""
+        return told_by_words(self.distributions)
 
     def scores(self, outputs: Outputs) -> Scores:
         """Log-likelihood ratio, or all log-likelihoods."""
         rows = outputs.matrix(self.width)
         with np.errstate(invalid="ignore", over="ignore"):
-            logs = [law.log_likelihood(rows) for law in self.laws]
+            logs = [distribution.log_likelihood(rows) for distribution in self.distributions]
             return np.asarray(logs[1] - logs[0]) if len(logs) == 2 else np.stack(logs, axis=1)
 
     def describe(self) -> str:
@@ -65,7 +65,7 @@ class Likelihood:
 
 
 @dataclass(frozen=True)
-class Own:
+class CustomDistinguisher:
     """A guesser that the user brings: a function from a list of outputs to scores, each for its output alone."""
 
     function: Callable[[list[Any]], Any]
@@ -264,7 +264,7 @@ class Nearest:
 class Guarded:
     """A guesser that first looks for outputs which only one input ever gave."""
 
-    base: Guesser
+    base: Distinguisher
     oddities: Counted
 
     def scores(self, outputs: Outputs) -> Scores:

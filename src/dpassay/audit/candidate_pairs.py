@@ -104,7 +104,7 @@ def region_of(text: str, dim: int | None) -> Region:
     >>> region_of("clip(l2, 1)", 4).dim
     4
     """
-    return parse(text, dim, {}).reaches()[-1].region
+    return parse(text, dim, {}).output_regions()[-1].region
 
 
 def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
@@ -117,10 +117,10 @@ def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
     dim, place = pipeline.dim, np.arange(pipeline.dim)
     found: list[InputPair] = []
     if relation.kind == "query":  # how far apart answers are is known where they come in, not behind other stages
-        found = region_pairs(pipeline.reaches()[1].region)
+        found = region_pairs(pipeline.output_regions()[1].region)
     else:
         for position in pipeline.noise_positions[:1]:
-            region = pipeline.reaches()[position].region
+            region = pipeline.output_regions()[position].region
             if region.dim == dim and math.isfinite(float(region.diameter(1).b)):
                 found += region_pairs(region)
     if relation.kind == "add-remove-record":  # a record's vector against none

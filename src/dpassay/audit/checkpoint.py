@@ -20,23 +20,23 @@ from dpassay.audit.attacks import (
     NEARER_STEPS,
     Boosted,
     Counted,
+    Distinguisher,
     Guarded,
-    Guesser,
     Likelihood,
     Linear,
     Nearest,
     Ngrams,
     Statistic,
 )
-from dpassay.audit.decision_rule import Rule
+from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.experiment import MOST_ROWS, Epoch, Game
 from dpassay.audit.features import FEATURES, HASHED, LABELS, feature_count
-from dpassay.audit.inference import Tally
+from dpassay.audit.inference import Counts
 from dpassay.audit.outputs import Array
 from dpassay.core.files import write_whole
 from dpassay.core.json import plain
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Law
+from dpassay.pipeline.distributions import Distribution
 
 SCHEMA = "dpassay/audit/2"
 LARGEST_FILE = 200_000_000  # bytes
@@ -201,7 +201,7 @@ def game_record(game: Game, inputs: Sequence[Any], number: int, alpha: float) ->
     )
 
 
-def rule_record(rule: Rule) -> RuleRecord:
+def rule_record(rule: DecisionRule) -> RuleRecord:
     """A rule as data, for a file or for another process."""
     return RuleRecord(
         guesser=guesser_data(rule.guesser),
@@ -209,18 +209,20 @@ def rule_record(rule: Rule) -> RuleRecord:
         high=rule.high,
         right=rule.right,
         wrong=rule.wrong,
-        promise=rule.promise,
+        promise=rule.expected_power,
         grain=rule.grain,
         candidates=rule.candidates,
     )
 
 
-def rule_of(record: RuleRecord, laws: Sequence[Law] | None, own: Guesser | None = None) -> Rule:
-    """A rule from its data; the laws are the mechanism's own."""
-    r, guesser = record, guesser_of(record.guesser, laws, own)
+def rule_of(
+    record: RuleRecord, distributions: Sequence[Distribution] | None, own: Distinguisher | None = None
+) -> DecisionRule:
+    """A rule from its data; the distributions are the mechanism's own."""
+    r, guesser = record, guesser_of(record.guesser, distributions, own)
     if _columns(guesser) not in (None, r.candidates):
         raise InputError(f"the file has a guesser that is for {_columns(guesser)} inputs, not for {r.candidates}")
-    return Rule(guesser, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
+    return DecisionRule(guesser, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
 
 
 def _epoch_record(epoch: Epoch) -> EpochRecord:
@@ -241,17 +243,17 @@ def _epoch_record(epoch: Epoch) -> EpochRecord:
     )
 
 
-def game_of(record: GameRecord, laws: Sequence[Law] | None, own: Guesser | None = None) -> Game:
-    """A game from its data; the laws are the mechanism's own."""
+def game_of(record: GameRecord, distributions: Sequence[Distribution] | None, own: Distinguisher | None = None) -> Game:
+    """A game from its data; the distributions are the mechanism's own."""
     epochs = []
     for e in record.epochs:
-        rule = rule_of(e.rule, laws, own)
-        tally = Tally(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
+        rule = rule_of(e.rule, distributions, own)
+        tally = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
         epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
     return Game(epochs, record.runs, record.lost)
 
 
-def guesser_data(guesser: Guesser) -> dict[str, Any]:
+def guesser_data(guesser: Distinguisher) -> dict[str, Any]:
     """A guesser as data."""
     kind = type(guesser).__name__
     match guesser:
@@ -277,15 +279,19 @@ def guesser_data(guesser: Guesser) -> dict[str, Any]:
     return {"kind": kind}
 
 
-def guesser_of(data: dict[str, Any], laws: Sequence[Law] | None, own: Guesser | None = None) -> Guesser:
+def guesser_of(
+    data: dict[str, Any], distributions: Sequence[Distribution] | None, own: Distinguisher | None = None
+) -> Distinguisher:
     """A guesser from its data. What does not fit together is an InputError."""
     try:
-        return _guesser(data, laws, own)
+        return _guesser(data, distributions, own)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"the file has a guesser that cannot be read: {type(error).__name__}: {error}") from None
 
 
-def _guesser(data: dict[str, Any], laws: Sequence[Law] | None, own: Guesser | None) -> Guesser:
+def _guesser(
+    data: dict[str, Any], distributions: Sequence[Distribution] | None, own: Distinguisher | None
+) -> Distinguisher:
     kind = data["kind"]
     if kind == "Statistic":
         return _statistic(data)
@@ -304,15 +310,15 @@ def _guesser(data: dict[str, Any], laws: Sequence[Law] | None, own: Guesser | No
         _require(len(rows) >= 2 and len({len(x) for x in rows}) == 1, "inputs of one length")
         return Nearest(rows)
     if kind == "Guarded":
-        base, oddities = _guesser(data["base"], laws, own), _guesser(data["oddities"], laws, own)
+        base, oddities = _guesser(data["base"], distributions, own), _guesser(data["oddities"], distributions, own)
         _require(isinstance(oddities, Counted) and _columns(oddities) == 2, "oddities that are counted for two inputs")
         _require(_columns(base) in (None, 2), "a guesser for two inputs")
         return Guarded(base, oddities)  # type: ignore[arg-type]
-    if kind == "Likelihood" and laws is not None:
-        return Likelihood(tuple(laws))
+    if kind == "Likelihood" and distributions is not None:
+        return Likelihood(tuple(distributions))
     if kind == "Own" and own is not None:
         return own
-    needed = {"Likelihood": "a mechanism that knows its law", "Own": "the guesser that was used then"}
+    needed = {"Likelihood": "a mechanism that knows its distribution", "Own": "the guesser that was used then"}
     raise ValueError(f"{kind} needs {needed.get(kind, 'a newer version')}")
 
 
@@ -327,11 +333,11 @@ def _array(data: Any, dimensions: int) -> Array:
     return array
 
 
-def _columns(guesser: Guesser) -> int | None:
+def _columns(guesser: Distinguisher) -> int | None:
     """How many inputs a guesser tells apart; None where only its function knows."""
     match guesser:
-        case Likelihood(laws):
-            return len(laws)
+        case Likelihood(distributions):
+            return len(distributions)
         case Counted(_, _, logs) | Ngrams(logs):
             return len(logs)
         case Nearest(inputs):

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.attacks import Counted, Guesser, Likelihood, Scores
+from dpassay.audit.attacks import Counted, Distinguisher, Likelihood, Scores
 from dpassay.audit.fitting import Bits, learnt
-from dpassay.audit.inference import Tally, log_limits
+from dpassay.audit.inference import Counts, log_limits
 from dpassay.audit.outputs import Array, Outputs
-from dpassay.pipeline.distributions import Law
+from dpassay.pipeline.distributions import Distribution
 
 # Standard errors that are taken off what looks best, since the best of thousands is lucky too; few where a smooth
 # curve through all scores says the same, which counts like so many guesses.
@@ -34,7 +34,7 @@ EASY = 0.97  # a dearer guesser must promise some hundredths more
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Hypothesis:
     """What a rule is chosen for: to refute this claim soon, or (`runs` given) the highest bound after so many runs."""
 
     epsilon: float
@@ -46,7 +46,7 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Rule:
+class DecisionRule:
     """A guesser with thresholds: it names the first input up to `low`, the second from `high`, else abstains.
 
     With more than two inputs it names the one with the highest score where that leads by at least `high`.
@@ -55,12 +55,12 @@ class Rule:
     `right` and `wrong` are what it got on the runs it was chosen on.
     """
 
-    guesser: Guesser
+    guesser: Distinguisher
     low: float
     high: float
     right: int
     wrong: int
-    promise: float
+    expected_power: float
     grain: float
     candidates: int = 2
 
@@ -88,13 +88,13 @@ class Rule:
         A threshold on a number could always be moved a little.
         """
         named = self.candidates == 2 and isinstance(self.guesser, Counted)
-        return named and self.promise >= SURE * math.log((self.right + 1) / (self.wrong + 1)) > 0
+        return named and self.expected_power >= SURE * math.log((self.right + 1) / (self.wrong + 1)) > 0
 
-    def tally(self, trust: float) -> Tally:
+    def tally(self, trust: float) -> Counts:
         """An empty tally that expects what was seen, taken as seriously as `trust` says."""
         sides = 2 if self.candidates > 2 else int(self.low > -math.inf) + int(self.high < math.inf)
         assert sides, "a rule names somebody"
-        return Tally(0, 0, 0, 0.5 + trust * self.right, 0.5 + trust * self.wrong, sides)
+        return Counts(0, 0, 0, 0.5 + trust * self.right, 0.5 + trust * self.wrong, sides)
 
     def describe(self) -> str:
         """The event in words."""
@@ -112,7 +112,7 @@ class Rule:
 
 
 def coarse(scores: Scores, grain: float) -> Scores:
-    """Scores in whole grains, all finite: a threshold at infinity is one that no score reaches."""
+    """Scores in whole grains, all finite: a threshold at infinity is one that no score regions."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(np.clip(np.rint(scores / grain), -FAR, FAR))
 
@@ -141,58 +141,60 @@ def learn(
     runs: Sequence[Outputs],
     calibration: Sequence[Outputs],
     inputs: Sequence[Any],
-    aim: Aim,
-    laws: Sequence[Law] | None = None,
-    own: Guesser | None = None,
+    aim: Hypothesis,
+    distributions: Sequence[Distribution] | None = None,
+    own: Distinguisher | None = None,
     bits: Bits = "no",
-) -> Rule | None:
+) -> DecisionRule | None:
     """The rule that promises most; None if nothing could be learnt."""
     if own is not None:
-        found: Iterable[Guesser] = [own]
-    elif laws is not None:
-        found = [Likelihood(tuple(laws))]
+        found: Iterable[Distinguisher] = [own]
+    elif distributions is not None:
+        found = [Likelihood(tuple(distributions))]
     else:
         found = learnt(runs, tuple(inputs), bits)
     return best_rule(((guesser, [guesser.scores(o) for o in calibration]) for guesser in found), aim)
 
 
-def best_rule(scored: Iterable[tuple[Guesser, Sequence[Scores]]], aim: Aim) -> Rule | None:
+def best_rule(scored: Iterable[tuple[Distinguisher, Sequence[Scores]]], aim: Hypothesis) -> DecisionRule | None:
     """Of guessers with their scores on other runs, cheap ones first, the rule that promises most."""
-    best: Rule | None = None
+    best: DecisionRule | None = None
     for guesser, scores in scored:
         rule = with_thresholds(guesser, scores, aim)
         best = rule if rule is not None and _clearly_better(rule, best) else best
     return best
 
 
-def _clearly_better(rule: Rule, best: Rule | None) -> bool:
+def _clearly_better(rule: DecisionRule, best: DecisionRule | None) -> bool:
     """Whether a rule promises enough more than the best so far, which is cheaper."""
-    return best is None or best.promise < rule.promise - (1 - EASY) * abs(rule.promise)
+    return best is None or best.expected_power < rule.expected_power - (1 - EASY) * abs(rule.expected_power)
 
 
-def best_of_many(guessers: Iterable[Guesser], batches: Iterator[Sequence[Outputs]], aim: Aim) -> Rule | None:
+def best_of_many(
+    guessers: Iterable[Distinguisher], batches: Iterator[Sequence[Outputs]], aim: Hypothesis
+) -> DecisionRule | None:
     """The same where calibration runs come in batches: all guessers are tried on the first, the best few on all."""
     first = next(batches)
-    tried: list[tuple[float, int, Guesser, list[list[Scores]]]] = []
+    tried: list[tuple[float, int, Distinguisher, list[list[Scores]]]] = []
     for place, guesser in enumerate(guessers):
         scores = [guesser.scores(outputs) for outputs in first]
         rule = with_thresholds(guesser, scores, aim)
         if rule is not None:
-            tried.append((-rule.promise, place, guesser, [[s] for s in scores]))
+            tried.append((-rule.expected_power, place, guesser, [[s] for s in scores]))
             tried = sorted(tried, key=lambda entry: entry[:2])[:FINALISTS]
     tried.sort(key=lambda entry: entry[1])
     for batch in batches:
         for _, _, guesser, sides in tried:
             for side, outputs in zip(sides, batch, strict=True):
                 side.append(guesser.scores(outputs))
-    best: Rule | None = None
+    best: DecisionRule | None = None
     for _, _, guesser, sides in tried:
         for rule in _cross_judged(guesser, [np.concatenate(side) for side in sides], aim):
             best = rule if _clearly_better(rule, best) else best
     return best
 
 
-def _cross_judged(guesser: Guesser, scores: Sequence[Scores], aim: Aim) -> Iterator[Rule]:
+def _cross_judged(guesser: Distinguisher, scores: Sequence[Scores], aim: Hypothesis) -> Iterator[DecisionRule]:
     """Rules from all of these scores; each promises what rules from one half of them get on the other, on average."""
     halves = [[side[start::2] for side in scores] for start in (0, 1)]
     whole, *parts = (_thresholds(guesser, some, aim.candidates) for some in (scores, *halves))
@@ -200,10 +202,10 @@ def _cross_judged(guesser: Guesser, scores: Sequence[Scores], aim: Aim) -> Itera
         daring = replace(aim, spreads=spreads)
         rule, found = whole(daring), [chosen for part in parts if (chosen := part(daring)) is not None]
         if rule is not None and len(found) == 2:
-            yield replace(rule, promise=sum(map(_judged, found, reversed(halves), (aim, aim))) / 2)
+            yield replace(rule, expected_power=sum(map(_judged, found, reversed(halves), (aim, aim))) / 2)
 
 
-def _judged(rule: Rule, scores: Sequence[Scores], aim: Aim) -> float:
+def _judged(rule: DecisionRule, scores: Sequence[Scores], aim: Hypothesis) -> float:
     """What a rule promises by scores that it was not chosen on."""
     counts = [rule.count_scores(side_scores, side) for side, side_scores in enumerate(scores)]
     right, wrong = (np.array(sum(count[i] for count in counts)) for i in (0, 1))
@@ -213,15 +215,17 @@ def _judged(rule: Rule, scores: Sequence[Scores], aim: Aim) -> float:
         ends = int(rule.low > -math.inf), int(rule.high == math.inf) + len(cuts) - 1
         grid = _worth(right, wrong, [coarse(s, rule.grain) for s in scores], cuts)
         worth = float(grid if isinstance(grid, float) else grid[ends])
-    return float(_promise(right, wrong, sum(map(len, scores)), aim, None, CAUTION_SMOOTH, worth))
+    return float(_expected_power(right, wrong, sum(map(len, scores)), aim, None, CAUTION_SMOOTH, worth))
 
 
-def with_thresholds(guesser: Guesser, exact: Sequence[Scores], aim: Aim) -> Rule | None:
+def with_thresholds(guesser: Distinguisher, exact: Sequence[Scores], aim: Hypothesis) -> DecisionRule | None:
     """The thresholds that promise most on runs that got these scores."""
     return _thresholds(guesser, exact, aim.candidates)(aim)
 
 
-def _thresholds(guesser: Guesser, exact: Sequence[Scores], candidates: int) -> Callable[[Aim], Rule | None]:
+def _thresholds(
+    guesser: Distinguisher, exact: Sequence[Scores], candidates: int
+) -> Callable[[Hypothesis], DecisionRule | None]:
     """From an aim to the thresholds that promise most for it; what all aims need is counted once."""
     grain = grain_of(exact)
     scores = [coarse(s, grain) for s in exact]
@@ -246,16 +250,18 @@ def _thresholds(guesser: Guesser, exact: Sequence[Scores], candidates: int) -> C
     worth = _worth(right, wrong, scores, cuts)
     scored = 2 * len(pooled) > total  # a curve through the scores of a few runs says nothing of the others
 
-    def best(aim: Aim) -> Rule | None:
+    def best(aim: Hypothesis) -> DecisionRule | None:
         smooth = None
         if aim.runs and len(cuts) > 2 and aim.spreads and scored:
             smooth = _smooth(cuts, below, above, (len(first), len(second)), aim.spreads)
-        promise = _promise(right, wrong, total, aim, smooth, worth=worth)
-        promise = np.where(low[:, None] < high[None, :], promise, -np.inf)
-        i, j = np.unravel_index(int(promise.argmax()), promise.shape)
+        power = _expected_power(right, wrong, total, aim, smooth, worth=worth)
+        power = np.where(low[:, None] < high[None, :], power, -np.inf)
+        i, j = np.unravel_index(int(power.argmax()), power.shape)
         counts = int(right[i, j]), int(wrong[i, j])
         return (
-            Rule(guesser, float(low[i]), float(high[j]), *counts, float(promise[i, j]), grain) if any(counts) else None
+            DecisionRule(guesser, float(low[i]), float(high[j]), *counts, float(power[i, j]), grain)
+            if any(counts)
+            else None
         )
 
     return best
@@ -292,7 +298,7 @@ def _place(scores: Scores, cuts: Array) -> NDArray[Any]:
     return np.asarray(2 * below + (np.append(cuts, np.nan)[below] == scores))
 
 
-def _with_lead(guesser: Guesser, scores: Sequence[Scores], grain: float, aim: Aim) -> Rule | None:
+def _with_lead(guesser: Distinguisher, scores: Sequence[Scores], grain: float, aim: Hypothesis) -> DecisionRule | None:
     correct, leads = [], []
     for side, matrix in enumerate(scores):
         best, lead = leaders(matrix)
@@ -306,10 +312,10 @@ def _with_lead(guesser: Guesser, scores: Sequence[Scores], grain: float, aim: Ai
         levels = np.array([-np.inf])
     right = np.array([np.count_nonzero(hit & (lead >= level)) for level in levels])
     guessed = np.array([np.count_nonzero(lead >= level) for level in levels])
-    promise = _promise(right, guessed - right, len(hit), aim)
-    k = int(promise.argmax())
+    power = _expected_power(right, guessed - right, len(hit), aim)
+    k = int(power.argmax())
     counts = int(right[k]), int(guessed[k] - right[k])
-    return Rule(guesser, -math.inf, float(levels[k]), *counts, float(promise[k]), grain, aim.candidates)
+    return DecisionRule(guesser, -math.inf, float(levels[k]), *counts, float(power[k]), grain, aim.candidates)
 
 
 def _smooth(
@@ -342,7 +348,7 @@ def _smooth(
     doubt = CAUTION_SMOOTH / math.sqrt(float(curvature[1, 1]) + 0.1)
     line[1] = math.copysign(max(0.0, abs(line[1]) - doubt), line[1])
     second = count / (1 + np.exp(-np.clip(line @ design, -30, 30)))
-    # The cut itself belongs to the cell below it, so what is above is counted without it: close enough for a promise.
+    # The cut itself belongs to the cell below it, so what is above is counted without it: close enough for a power.
     low = np.concatenate([[0.0], np.cumsum((count - second)[:-1])])
     high = np.concatenate([np.cumsum(second[::-1])[::-1][:-1], [0.0]])
     guesses = np.concatenate([[0.0], np.cumsum(count[:-1])])[:, None] + np.concatenate(
@@ -351,11 +357,11 @@ def _smooth(
     return np.asarray((low[:, None] + high) / np.maximum(guesses, 1e-9))
 
 
-def _promise(
+def _expected_power(
     right: NDArray[Any],
     wrong: NDArray[Any],
     total: int,
-    aim: Aim,
+    aim: Hypothesis,
     smooth: Array | None = None,
     caution: float = CAUTION,
     worth: Array | float = 1.0,

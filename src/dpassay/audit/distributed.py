@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.checkpoint import RuleRecord, rule_of, rule_record
-from dpassay.audit.decision_rule import Aim
-from dpassay.audit.experiment import KEPT, Epoch, Table
-from dpassay.audit.inference import Tally
+from dpassay.audit.decision_rule import Hypothesis
+from dpassay.audit.experiment import KEPT, Epoch, Experiment
+from dpassay.audit.inference import Counts
 from dpassay.audit.outputs import Outputs
 from dpassay.audit.remote import Endpoint, Program
-from dpassay.audit.sequential import Counts, Player, Task, here, play
+from dpassay.audit.sequential import GuessCounts, Player, Task, here, play
 from dpassay.audit.targets import Adapted, Loaded, describe, draw, load_python
-from dpassay.compute.batching import Pace
-from dpassay.compute.executors import Crew
+from dpassay.compute.batching import BatchSizer
+from dpassay.compute.executors import Executor
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Mechanism
 from dpassay.pipeline.parser import parse
@@ -61,12 +61,12 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class WorkBatch:
     """Tasks of one epoch, with all that it takes to play them."""
 
     subject: Subject
     inputs: tuple[Any, ...]
-    aim: Aim
+    aim: Hypothesis
     seed: int
     number: int
     device: str
@@ -82,23 +82,23 @@ class Answer:
     `first` is a digest of what a mechanism of one's own gave first in this process.
     """
 
-    counts: tuple[Counts, ...]
+    counts: tuple[GuessCounts, ...]
     seconds: float
     worker: str
     first: str = ""
     broke: str = ""
 
 
-def sharing(crew: Crew) -> Player:
-    """A player that hands tasks to a crew. The first ones are played here: they are compared with the law."""
+def sharing(executor: Executor) -> Player:
+    """A player that hands tasks to an executor. The first ones run here, to be compared with the distribution."""
 
     def player(
-        table: Table, epoch: Epoch, tasks: Iterator[Task], kept: list[list[Outputs]]
-    ) -> Iterator[tuple[Task, Counts | MechanismError]]:
-        known = table.laws() is not None
+        table: Experiment, epoch: Epoch, tasks: Iterator[Task], kept: list[list[Outputs]]
+    ) -> Iterator[tuple[Task, GuessCounts | MechanismError]]:
+        known = table.distributions() is not None
         for task in tasks:
             if not known or task.before >= 4 * KEPT:
-                yield from _handed_out(crew, table, epoch, chain([task], tasks))
+                yield from _handed_out(executor, table, epoch, chain([task], tasks))
                 return
             yield from here(table, epoch, iter([task]), kept)
 
@@ -106,18 +106,18 @@ def sharing(crew: Crew) -> Player:
 
 
 def _handed_out(
-    crew: Crew, table: Table, epoch: Epoch, tasks: Iterator[Task]
-) -> Iterator[tuple[Task, Counts | MechanismError]]:
-    pace = Pace(MOST_TASKS)
+    executor: Executor, table: Experiment, epoch: Epoch, tasks: Iterator[Task]
+) -> Iterator[tuple[Task, GuessCounts | MechanismError]]:
+    pace = BatchSizer(MOST_TASKS)
     under_way: list[tuple[Task, ...]] = []
 
-    def parcels() -> Iterator[Parcel]:
+    def parcels() -> Iterator[WorkBatch]:
         while some := tuple(islice(tasks, pace.number)):
             under_way.append(some)
             yield packed(table, epoch, some)
 
     drew: dict[str, str] = {}  # what was drawn first, and by whom
-    answers = crew.map(played, parcels())
+    answers = executor.map(played, parcels())
     with closing(answers):  # type: ignore[type-var]
         for answer in answers:
             sent = under_way.pop(0)
@@ -130,9 +130,9 @@ def _handed_out(
                 return
 
 
-def packed(table: Table, epoch: Epoch, tasks: tuple[Task, ...]) -> Parcel:
+def packed(table: Experiment, epoch: Epoch, tasks: tuple[Task, ...]) -> WorkBatch:
     """Tasks as they travel."""
-    return Parcel(
+    return WorkBatch(
         subject=named(table.mechanism),
         inputs=table.inputs,
         aim=table.aim,
@@ -145,9 +145,9 @@ def packed(table: Table, epoch: Epoch, tasks: tuple[Task, ...]) -> Parcel:
     )
 
 
-def played(parcel: Parcel) -> Answer:
+def played(parcel: WorkBatch) -> Answer:
     """Play a parcel's tasks: what a worker does."""
-    counts: list[Counts] = []
+    counts: list[GuessCounts] = []
     who = f"{gethostname()} {os.getpid()}"
     with _PLAYING:
         begun = time.perf_counter()
@@ -155,11 +155,11 @@ def played(parcel: Parcel) -> Answer:
             mechanism = made(parcel.subject)
         except InputError as error:
             raise InputError(f"a worker on {gethostname()}, in {os.getcwd()}, says: {error}") from None
-        table = Table(mechanism, parcel.inputs, parcel.aim, parcel.seed, parcel.number, device=parcel.device)
+        table = Experiment(mechanism, parcel.inputs, parcel.aim, parcel.seed, parcel.number, device=parcel.device)
         if parcel.subject not in _FIRST:
             _FIRST[parcel.subject] = "" if isinstance(mechanism, Pipeline) else digest(mechanism, table.inputs[0])
         first = _FIRST[parcel.subject]
-        epoch = Epoch(rule_of(parcel.rule, table.laws()), Tally(), 0, 0, parcel.singly)
+        epoch = Epoch(rule_of(parcel.rule, table.distributions()), Counts(), 0, 0, parcel.singly)
         for task in parcel.tasks:
             try:
                 counts.append(play(table, epoch, task, []))

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.attacks import Guesser
-from dpassay.audit.decision_rule import Aim, Rule, best_of_many, learn
+from dpassay.audit.attacks import Distinguisher
+from dpassay.audit.decision_rule import DecisionRule, Hypothesis, best_of_many, learn
 from dpassay.audit.fitting import Bits, learnt
-from dpassay.audit.inference import Tally, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
+from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, one_at_a_time
 from dpassay.errors import InputError, MechanismError
-from dpassay.pipeline.distributions import Law
-from dpassay.pipeline.mechanism import Failure, HasLaw, Mechanism, Redrawn
+from dpassay.pipeline.distributions import Distribution
+from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn
 
 LEARN, PLAY, COMPARE = range(3)  # what a random stream is for
 FIRST_EPOCH = 256  # runs that the first rule is learnt from
@@ -27,9 +27,9 @@ GROWTH = 4
 PLAYED = 3  # an epoch plays so many times the runs it was learnt from
 CELLS = 1 << 20  # numbers that are held at a time
 MOST_ROWS = 1 << 16
-KEPT = 1000  # outputs of each input that are kept to compare the sampler with its law
+KEPT = 1000  # outputs of each input that are kept to compare the sampler with its distribution
 TRUST, TRUST_IN_LAW = 0.5, 1.0
-LAW_DRAWS = 60_000
+DISTRIBUTION_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
@@ -48,24 +48,24 @@ def stream(seed: int, *place: int) -> np.random.Generator:
 
 
 @dataclass(frozen=True)
-class Table:
+class Experiment:
     """Where a game is played: the mechanism, the inputs to tell apart, what is claimed, and who may guess."""
 
     mechanism: Mechanism
     inputs: tuple[Any, ...]
-    aim: Aim
+    aim: Hypothesis
     seed: int
     number: int = 0  # games on the same seed are told apart by it
-    own: Guesser | None = None
+    own: Distinguisher | None = None
     bits: Bits = "no"
     device: str = "cpu"  # where kernels make their numbers
 
-    def laws(self) -> list[Law] | None:
-        """The exact laws of all inputs, where the mechanism knows them."""
-        if not isinstance(self.mechanism, HasLaw):
+    def distributions(self) -> list[Distribution] | None:
+        """The exact distributions of all inputs, where the mechanism knows them."""
+        if not isinstance(self.mechanism, HasDistribution):
             return None
         try:
-            return [self.mechanism.law(x) for x in self.inputs]
+            return [self.mechanism.distribution(x) for x in self.inputs]
         except (InputError, NotImplementedError):
             return None
 
@@ -82,8 +82,8 @@ class Table:
 class Epoch:
     """A rule and what it has won."""
 
-    rule: Rule
-    tally: Tally
+    rule: DecisionRule
+    tally: Counts
     learnt_from: int
     length: int
     singly: bool = False  # runs are made one at a time, in the order of the coins
@@ -109,7 +109,7 @@ class Epoch:
 
 @dataclass
 class Game:
-    """The state of a game: its epochs, how many runs it has taken, and some outputs to compare with the law."""
+    """The state of a game: its epochs, how many runs it took, and some outputs to compare with the distribution."""
 
     epochs: list[Epoch] = field(default_factory=list)
     runs: int = 0
@@ -118,16 +118,16 @@ class Game:
     kept: list[list[Outputs]] = field(default_factory=list)
 
     @property
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[Counts]:
         """The counts of all epochs."""
         return [epoch.tally for epoch in self.epochs]
 
     @property
-    def rule(self) -> Rule | None:
+    def rule(self) -> DecisionRule | None:
         """The latest rule."""
         return self.epochs[-1].rule if self.epochs else None
 
-    def best(self, aim: Aim) -> Epoch:
+    def best(self, aim: Hypothesis) -> Epoch:
         """The epoch that says most against the claim."""
         return max(self.epochs, key=lambda e: e.tally.log_evidence(aim.epsilon, aim.delta, aim.candidates))
 
@@ -165,7 +165,7 @@ def drawn(
 
 
 def labelled(
-    table: Table, runs: int, rngs: Sequence[np.random.Generator], cells: int = LEARNT_CELLS
+    table: Experiment, runs: int, rngs: Sequence[np.random.Generator], cells: int = LEARNT_CELLS
 ) -> tuple[list[Outputs], bool]:
     """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
     seen, failed = drawn(table.mechanism, table.inputs, runs, rngs, cells)
@@ -187,38 +187,38 @@ def rows_at_a_time(outputs: Outputs) -> int:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingResult:
     """What was learnt: a rule (if any), how many runs it cost, and whether runs must be made one at a time."""
 
-    rule: Rule | None
+    rule: DecisionRule | None
     cost: int
     singly: bool = False
     rows: int = 64
 
 
-def learn_rule(table: Table, runs: int, place: int, fitted: float = 0.5) -> Lesson:
-    """Learn a rule for this table. Where the law is known it costs no runs."""
-    laws = table.laws() if table.own is None else None
+def learn_rule(table: Experiment, runs: int, place: int, fitted: float = 0.5) -> TrainingResult:
+    """Learn a rule for this table. Where the distribution is known it costs no runs."""
+    distributions = table.distributions() if table.own is None else None
     rngs = table.alike(place)
-    if laws is not None:
-        each = max(200, min(LAW_DRAWS, 256 * runs) // len(laws))
-        drawn = [read(law.sample(each, rng)) for law, rng in zip(laws, rngs, strict=True)]
-        rule, rows = learn(drawn, drawn, table.inputs, table.aim, laws), min(map(rows_at_a_time, drawn))
-        return Lesson(rule, 0, one_at_a_time(table.mechanism), rows)
+    if distributions is not None:
+        each = max(200, min(DISTRIBUTION_DRAWS, 256 * runs) // len(distributions))
+        drawn = [read(distribution.sample(each, rng)) for distribution, rng in zip(distributions, rngs, strict=True)]
+        rule, rows = learn(drawn, drawn, table.inputs, table.aim, distributions), min(map(rows_at_a_time, drawn))
+        return TrainingResult(rule, 0, one_at_a_time(table.mechanism), rows)
     seen, failed = labelled(table, runs, rngs)
     cut = max(1, int(fitted * len(seen[0])))
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
     rule = learn(fit, calibrate, table.inputs, table.aim, None, table.own, table.bits)
     singly = failed or one_at_a_time(table.mechanism)
-    return Lesson(rule, sum(len(o) for o in seen), singly, min(map(rows_at_a_time, seen)))
+    return TrainingResult(rule, sum(len(o) for o in seen), singly, min(map(rows_at_a_time, seen)))
 
 
-def learn_well(table: Table, budget: int, lost: int = 0) -> Lesson:
+def learn_well(table: Experiment, budget: int, lost: int = 0) -> TrainingResult:
     """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth."""
     if budget < FEWEST_RUNS:
-        return Lesson(None, 0)
-    if table.own is not None or table.laws() is not None:
-        return learn_rule(table, max(32, min(budget // 10, LAW_DRAWS)), LESSONS * lost)
+        return TrainingResult(None, 0)
+    if table.own is not None or table.distributions() is not None:
+        return learn_rule(table, max(32, min(budget // 10, DISTRIBUTION_DRAWS)), LESSONS * lost)
     first = learn_rule(table, max(2, budget // 80), LESSONS * lost)
     if first.rule is not None and first.rule.sure and first.cost >= SURE_FROM:
         return first
@@ -236,10 +236,10 @@ def learn_well(table: Table, budget: int, lost: int = 0) -> Lesson:
             yield batch
 
     rule = best_of_many(learnt(seen, table.inputs, table.bits), calibration(), table.aim)
-    return Lesson(rule or first.rule, cost, failed, first.rows)
+    return TrainingResult(rule or first.rule, cost, failed, first.rows)
 
 
-def bound(game: Game, aim: Aim, alpha: float, exact: bool) -> float:
+def bound(game: Game, aim: Hypothesis, alpha: float, exact: bool) -> float:
     """The lower bound on ε that a game has earned."""
     if not game.epochs:
         return 0.0
@@ -258,7 +258,7 @@ def _as_if_finished(game: Game) -> tuple[int, int]:
     return right, wrong + max(0, sum(epoch.length for epoch in game.epochs) - runs)
 
 
-def rejected(game: Game, aim: Aim, alpha: float, exact: bool) -> bool:
+def rejected(game: Game, aim: Hypothesis, alpha: float, exact: bool) -> bool:
     """Whether the game refutes the claim at this error probability."""
     if not game.epochs:
         return False
@@ -268,26 +268,26 @@ def rejected(game: Game, aim: Aim, alpha: float, exact: bool) -> bool:
     return log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= evidence_needed(alpha)
 
 
-def against_law(kept: Sequence[Outputs], law: Law, rng: np.random.Generator) -> float:
-    """p-value of the guess that outputs were not drawn from their declared law.
+def against_distribution(kept: Sequence[Outputs], distribution: Distribution, rng: np.random.Generator) -> float:
+    """p-value of the guess that outputs were not drawn from their declared distribution.
 
-    The same game at ε = 0: the one input is the mechanism, the other its law. A rule learnt on half of the outputs is
-    tested on the other half.
+    The same game at ε = 0: the one input is the mechanism, the other its distribution. A rule learnt on half of the
+    outputs is tested on the other half.
     """
     seen = join(list(kept))
     half = len(seen) // 2
     if half < 8:
         return 1.0
     learning, testing = part(seen, 0, half), part(seen, half)
-    drawn = read(law.sample(8 * half, rng))
+    drawn = read(distribution.sample(8 * half, rng))
     third = len(drawn) // 2
-    rule = learn([learning, part(drawn, 0, third)], [learning, part(drawn, third)], ((), ()), Aim(0.0))
+    rule = learn([learning, part(drawn, 0, third)], [learning, part(drawn, third)], ((), ()), Hypothesis(0.0))
     if rule is None:
         return 1.0
-    from_law = read(law.sample(len(testing), rng))
+    from_distribution = read(distribution.sample(len(testing), rng))
     coins = rng.random(len(testing)) < 0.5
     right = wrong = 0
-    for side, outputs in ((0, _chosen(testing, coins)), (1, _chosen(from_law, ~coins))):
+    for side, outputs in ((0, _chosen(testing, coins)), (1, _chosen(from_distribution, ~coins))):
         hits, misses = rule.count(outputs, side)
         right, wrong = right + hits, wrong + misses
     return p_value(right, wrong, 0.0)

@@ -21,8 +21,8 @@ from dpassay.audit.attacks import (
     ONE_SIDED,
     Boosted,
     Counted,
+    Distinguisher,
     Guarded,
-    Guesser,
     Linear,
     Nearest,
     Ngrams,
@@ -45,7 +45,7 @@ QUANTILES = np.concatenate([_TAIL, np.linspace(0.05, 0.95, 25), 1 - _TAIL[::-1]]
 BINS = len(QUANTILES) + 2  # one more, and one for NaN
 
 
-def learnt(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no") -> Iterator[Guesser]:
+def learnt(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no") -> Iterator[Distinguisher]:
     """All guessers that suit these outputs (one batch for each input), cheap ones first.
 
     `bits`: whether bit patterns of floats are looked at, beside all else or alone.
@@ -62,7 +62,7 @@ def learnt(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no") 
         yield oddities
 
 
-def _plain(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: bool) -> Iterator[Guesser]:
+def _plain(seen: Sequence[Outputs], inputs: tuple[Any, ...], bits: bool) -> Iterator[Distinguisher]:
     widths = {outputs.width for outputs in seen}
     plain = len(widths) == 1 and None not in widths
     width = _width(seen)

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpassay.audit.experiment import FEWEST_RUNS, LEARN, Game, rejected
 from dpassay.audit.inference import runs_to_reach
-from dpassay.audit.options import Request
+from dpassay.audit.options import AuditOptions
 from dpassay.audit.outputs import read
 from dpassay.audit.sequential import anytime
 from dpassay.audit.targets import draw
@@ -23,13 +23,13 @@ MOST, PART = 4_000, 0.04  # its runs at most, and which part of all runs
 SHOWN = 8  # outputs of each input that show whether a mechanism gives fractions
 
 
-def wanted(request: Request, inputs: tuple[Any, ...], alpha: float, left: int) -> tuple[int, int]:
+def wanted(request: AuditOptions, inputs: tuple[Any, ...], alpha: float, left: int) -> tuple[int, int]:
     """How many runs to leave for the look, and how many it took to find out.
 
     None where there are no fractions, or where so few could not refute the claim.
     """
     runs, probe = min(MOST, int(PART * request.runs), left), SHOWN * len(inputs)
-    if not alpha or runs < max(FEWEST_RUNS + probe, runs_to_reach(request.promise.epsilon, alpha)):
+    if not alpha or runs < max(FEWEST_RUNS + probe, runs_to_reach(request.guarantee.epsilon, alpha)):
         return 0, 0
     rng = request.table(inputs, GAME).stream(LEARN)
     try:
@@ -40,7 +40,7 @@ def wanted(request: Request, inputs: tuple[Any, ...], alpha: float, left: int) -
 
 
 def look(
-    request: Request, inputs: tuple[Any, ...], runs: int, alpha: float, tell: Callable[[int], None]
+    request: AuditOptions, inputs: tuple[Any, ...], runs: int, alpha: float, tell: Callable[[int], None]
 ) -> tuple[int, str]:
     """How many runs were made, and the warning; empty if the bits did not refute the claim."""
     aim, game = replace(request.aim, runs=0), Game(kept=[[], []])
@@ -54,7 +54,8 @@ def look(
     right, wrong, _ = game.totals()
     return game.runs, (
         f"The last bits of its numbers tell these inputs apart: {right:,} of {right + wrong:,} guesses were right, "
-        f"better than {request.promise} allows but with probability {alpha:.2g}. Noise added in floating point leaves "
-        "such traces; the verdict judges the formula without them. What leaves the house needs a sampler made for it. "
+        f"better than {request.guarantee} allows but with probability {alpha:.2g}. Noise added in floating point "
+        "leaves such traces; the verdict judges the formula without them. Released outputs need a sampler "
+        "made for it. "
         "With --bits (bits=True) they count, with --no-bits nobody looks."
     )

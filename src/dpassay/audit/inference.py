@@ -44,10 +44,10 @@ def proportion_interval(successes: int, runs: int, alpha: float) -> tuple[float,
 
 
 @dataclass
-class Ledger:
+class AlphaBudget:
     """Where the error probability is spent. What all entries take together never exceeds the total.
 
-    >>> ledger = Ledger(0.001)
+    >>> ledger = AlphaBudget(0.001)
     >>> ledger.take("the game", 0.5), ledger.left
     (0.0005, 0.0005)
     """
@@ -128,7 +128,7 @@ def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: 
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Counts:
     """Counts of one epoch of the game, and what was expected of its guesser before it began.
 
     `sides` is the number of inputs that the guesser ever names: only where δ > 0 does it matter.
@@ -141,9 +141,9 @@ class Tally:
     expected_wrong: float = 0.5
     sides: int = 2
 
-    def __add__(self, other: tuple[int, int, int]) -> Tally:
+    def __add__(self, other: tuple[int, int, int]) -> Counts:
         right, wrong, runs = other
-        return Tally(
+        return Counts(
             self.right + right,
             self.wrong + wrong,
             self.runs + runs,
@@ -198,7 +198,7 @@ class Tally:
         return grid[usable], weights[usable]
 
 
-def _beta_mixture(tally: Tally, log_p: float, log_not: float) -> float:
+def _beta_mixture(tally: Counts, log_p: float, log_not: float) -> float:
     """ln of: prior mass below p, kept; plus the prior above p, each accuracy betting its own likelihood ratio."""
     a, b = tally.expected_right, tally.expected_wrong
     right, wrong = a + tally.right, b + tally.wrong
@@ -214,7 +214,7 @@ def _beta_mixture(tally: Tally, log_p: float, log_not: float) -> float:
 
 
 def log_evidence(
-    epochs: list[Tally], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
+    epochs: list[Counts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
 ) -> float:
     """Evidence of several epochs: each starts with what the ones before have won."""
     return sum(tally.log_evidence(epsilon, delta, candidates, falling) for tally in epochs)
@@ -225,17 +225,17 @@ def evidence_needed(alpha: float) -> float:
     return -math.log(alpha) + LOG_SLACK
 
 
-def anytime_bound(epochs: list[Tally], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
+def anytime_bound(epochs: list[Counts], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
     """The least ε that the evidence does not reject: a lower bound that holds at every stopping time.
 
-    >>> round(anytime_bound([Tally(900, 100, 1000)], 0.001), 3)
+    >>> round(anytime_bound([Counts(900, 100, 1000)], 0.001), 3)
     1.741
     """
     needed = evidence_needed(alpha)
     return _last_rejected(lambda epsilon: log_evidence(epochs, epsilon, delta, candidates, True) >= needed, 50.0)
 
 
-def anytime_delta(epochs: list[Tally], alpha: float, epsilon: float) -> float:
+def anytime_delta(epochs: list[Counts], alpha: float, epsilon: float) -> float:
     """The least δ at this ε that the evidence does not reject."""
     needed = evidence_needed(alpha)
     return min(1.0, _last_rejected(lambda delta: log_evidence(epochs, epsilon, max(delta, 1e-18)) >= needed, 1.0))

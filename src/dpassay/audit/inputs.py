@@ -16,7 +16,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import middle
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Apart, Box, Region
+from dpassay.pipeline.regions import Box, Region, SensitivityBall
 from dpassay.pipeline.stages.vector import PersonRows, Query
 
 InputPair = tuple[Any, Any]
@@ -62,8 +62,8 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
         return "" if differing == 1 else f"they differ in {differing} words, and neighbours differ in one"
     if relation.kind == "query" and pipeline is not None and isinstance(pipeline.stages[0], Query):
         one, other = as_row(x), as_row(y)
-        region = pipeline.reaches()[1].region
-        if one is not None and other is not None and len(one) == len(other) and isinstance(region, Apart):
+        region = pipeline.output_regions()[1].region
+        if one is not None and other is not None and len(one) == len(other) and isinstance(region, SensitivityBall):
             apart, allowed = float(np.linalg.norm(one - other, ord=region.p)), middle(region.distance)
             if apart > allowed * (1 + 1e-9):
                 return f"they are {apart:.6g} apart, and neighbours' answers are at most {allowed:.6g} apart"
@@ -173,7 +173,7 @@ def region_pairs(region: Region) -> list[InputPair]:
     >>> [float(np.abs(x - y).sum()) for x, y in region_pairs(Ball(2, 1, dim=4))][:2]
     [4.0, 2.0]
     """
-    if isinstance(region, Apart):
+    if isinstance(region, SensitivityBall):
         return _distinct(_apart(region))
     found = [(pair.first, pair.second) for q in (1, 2, math.inf) for pair in [region.farthest(q)]]
     found += [(x, np.where(np.arange(len(x)) == 0, y, x)) for x, y in list(found)]
@@ -184,7 +184,7 @@ def region_pairs(region: Region) -> list[InputPair]:
     return _distinct((x, y) for x, y in found if region.contains(x) and region.contains(y))
 
 
-def _apart(region: Apart) -> Iterator[InputPair]:
+def _apart(region: SensitivityBall) -> Iterator[InputPair]:
     """Query answers: where they start (all low, or high where they fall) and in which pattern they move."""
     dim, distance = region.dim, middle(region.distance)
     place = np.arange(dim)

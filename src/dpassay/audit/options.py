@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit import checkpoint as files
-from dpassay.audit.attacks import Guesser
-from dpassay.audit.decision_rule import Aim
-from dpassay.audit.experiment import Table
-from dpassay.audit.inference import Ledger
+from dpassay.audit.attacks import Distinguisher
+from dpassay.audit.decision_rule import Hypothesis
+from dpassay.audit.experiment import Experiment
+from dpassay.audit.inference import AlphaBudget
 from dpassay.audit.targets import describe
 from dpassay.claims.claim import Claim
-from dpassay.core.guarantee import Guarantee, guarantee
+from dpassay.core.guarantee import Guarantee, make_guarantee
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -46,11 +46,11 @@ def read_claim(subject: Any, epsilon: Any, delta: Any, dim: int | None, paramete
     return None
 
 
-def read_promise(epsilon: Any, delta: Any) -> Guarantee:
+def read_guarantee(epsilon: Any, delta: Any) -> Guarantee:
     """The guarantee that is claimed."""
     if epsilon is None:
         raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
-    return guarantee(epsilon, 0 if delta is None else delta)
+    return make_guarantee(epsilon, 0 if delta is None else delta)
 
 
 def read_relation(given: Neighbours | str | None, claim: Claim | None, mechanism: Any, text: str | None) -> Neighbours:
@@ -82,23 +82,23 @@ def name_of(mechanism: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class AuditOptions:
     """What an audit was asked to do."""
 
     mechanism: Mechanism
     name: str
     source: str
-    promise: Guarantee
+    guarantee: Guarantee
     neighbours: Neighbours
     offered: list[tuple[Any, ...]]
     many: bool
-    ledger: Ledger
+    ledger: AlphaBudget
     runs: int
     fixed: bool
     search_runs: int
     shrink: bool
     seed: int
-    own: Guesser | None
+    own: Distinguisher | None
     bits: bool | None  # whether the last bits of floats count; None: they do not, but a few runs look at them
     region: Region | None
     save: Path | None
@@ -106,14 +106,14 @@ class Request:
     device: str = "cpu"
 
     @property
-    def aim(self) -> Aim:
+    def aim(self) -> Hypothesis:
         """What rules are chosen for."""
-        epsilon, delta = self.promise.epsilon, self.promise.delta
-        return Aim(epsilon, delta, len(self.offered[0]), self.runs if self.fixed else 0, self.ledger.total)
+        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
+        return Hypothesis(epsilon, delta, len(self.offered[0]), self.runs if self.fixed else 0, self.ledger.total)
 
-    def table(self, inputs: tuple[Any, ...], number: int, aim: Aim | None = None) -> Table:
+    def table(self, inputs: tuple[Any, ...], number: int, aim: Hypothesis | None = None) -> Experiment:
         """The table at which some inputs are told apart."""
-        return Table(
+        return Experiment(
             self.mechanism,
             inputs,
             aim or self.aim,
@@ -133,8 +133,8 @@ class Request:
             version=__version__,
             subject=describe(self.mechanism),
             inputs=hashlib.sha256(offered.encode("utf-8", "surrogatepass")).hexdigest(),
-            epsilon=self.promise.epsilon,
-            delta=self.promise.delta,
+            epsilon=self.guarantee.epsilon,
+            delta=self.guarantee.delta,
             alpha=self.ledger.total,
             neighbours=self.neighbours.kind,
             seed=self.seed,

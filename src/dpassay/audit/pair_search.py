@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.decision_rule import FAR_SPREADS, Aim, learn
+from dpassay.audit.decision_rule import FAR_SPREADS, Hypothesis, learn
 from dpassay.audit.experiment import (
     FIRST_EPOCH,
     LEARN,
     LEARNT_CELLS,
     UNKNOWN_WIDTH,
-    Table,
+    Experiment,
     check_alive,
     drawn,
     learn_rule,
@@ -44,13 +44,17 @@ Inputs = tuple[Any, ...]
 
 
 def search(
-    table: Callable[[Inputs, int, Aim], Table], offered: Sequence[Inputs], aim: Aim, budget: int, fixed: bool
+    table: Callable[[Inputs, int, Hypothesis], Experiment],
+    offered: Sequence[Inputs],
+    aim: Hypothesis,
+    budget: int,
+    fixed: bool,
 ) -> Iterator[tuple[int, Inputs | None]]:
     """After every step how many runs it took, and the pair, once it is found."""
     # With many runs to come, what a pair may come to shows far out, where there are few yet; else by what was counted.
     aim = replace(aim, spreads=FAR_SPREADS if fixed else 0.0)
     first = table(offered[0], SEARCH, aim)
-    lawful = first.own is None and first.laws() is not None
+    lawful = first.own is None and first.distributions() is not None
     pool = _Pool(first, offered, budget)
     alive = pool.distinct()
     alive = [alive[i] for i in _thinned(len(alive), MOST_WITH_LAWS if lawful else budget // (2 * FEWEST_EACH))]
@@ -75,7 +79,7 @@ def search(
                 halves = list(zip(*(pool.halves(i) for i in pool.places[k]), strict=True))
                 ways = (halves, halves[::-1]) if stage == stages - 1 else (halves,)
                 rules = [learn(fit, calibrate, at.inputs, aim, None, at.own, at.bits) for fit, calibrate in ways]
-            promises.append(sum(-1e300 if rule is None else rule.promise for rule in rules) / len(rules))
+            promises.append(sum(-1e300 if rule is None else rule.expected_power for rule in rules) / len(rules))
             yield 0, None
         best = max(promises)
         if stage == stages - 1:  # of pairs that promise nearly the same the first is the simplest
@@ -93,7 +97,7 @@ def _thinned(number: int, most: int) -> list[int]:
 class _Pool:
     """The outputs of each input so far."""
 
-    def __init__(self, table: Table, offered: Sequence[Inputs], budget: int) -> None:
+    def __init__(self, table: Experiment, offered: Sequence[Inputs], budget: int) -> None:
         self.left = budget  # runs that may still be made
         names: dict[Any, int] = {}
         self.table = table

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.attacks import Own
+from dpassay.audit.attacks import CustomDistinguisher
 from dpassay.audit.checkpoint import GameRecord, Journal, game_of, load
-from dpassay.audit.decision_rule import Aim
-from dpassay.audit.experiment import TRUST, TRUST_IN_LAW, Epoch, Game, Table, rejected
-from dpassay.audit.inference import Tally
+from dpassay.audit.decision_rule import Hypothesis
+from dpassay.audit.experiment import TRUST, TRUST_IN_LAW, Epoch, Experiment, Game, rejected
+from dpassay.audit.inference import Counts
 from dpassay.audit.sequential import anytime, play, tasks_of
 from dpassay.audit.targets import as_mechanism, describe
 from dpassay.errors import InputError
@@ -58,7 +58,7 @@ def replay(
     if record is None or not record.epochs:
         raise InputError(f"{path} has no game to play again: the audit ended before one was played")
     table = _table(journal, record, subject)
-    game = game_of(record, table.laws(), None if guesser is None else Own(guesser))
+    game = game_of(record, table.distributions(), None if guesser is None else CustomDistinguisher(guesser))
     established: list[str] = []
     failures: list[str] = []
     _recorded(journal, record, table, game, established, failures)
@@ -92,12 +92,12 @@ def _subject(journal: Journal, mechanism: Any) -> Mechanism:
     return found
 
 
-def _table(journal: Journal, record: GameRecord, subject: Mechanism) -> Table:
+def _table(journal: Journal, record: GameRecord, subject: Mechanism) -> Experiment:
     asked = journal.asked
     fixed = record is journal.main and asked.fixed
-    aim = Aim(asked.epsilon, asked.delta, len(record.inputs), asked.fixed if fixed else 0, asked.alpha)
+    aim = Hypothesis(asked.epsilon, asked.delta, len(record.inputs), asked.fixed if fixed else 0, asked.alpha)
     inputs = tuple(np.array(x, dtype=float) if _vector(x) else x for x in record.inputs)
-    return Table(subject, inputs, aim, asked.seed, record.number, bits="also" if asked.bits else "no")
+    return Experiment(subject, inputs, aim, asked.seed, record.number, bits="also" if asked.bits else "no")
 
 
 def _vector(x: Any) -> bool:
@@ -105,7 +105,7 @@ def _vector(x: Any) -> bool:
 
 
 def _recorded(
-    journal: Journal, record: GameRecord, table: Table, game: Game, established: list[str], failures: list[str]
+    journal: Journal, record: GameRecord, table: Experiment, game: Game, established: list[str], failures: list[str]
 ) -> None:
     right, wrong, runs = game.totals()
     if not getattr(table.mechanism, "replays", True):
@@ -133,12 +133,12 @@ def _recorded(
 
 
 def _fresh(
-    record: GameRecord, table: Table, recorded: Game, seed: int, established: list[str], failures: list[str]
+    record: GameRecord, table: Experiment, recorded: Game, seed: int, established: list[str], failures: list[str]
 ) -> None:
     """The last rule once more, on runs that nobody has seen."""
     last = recorded.epochs[-1]
     again = replace(table, seed=seed)
-    tally: Tally = last.rule.tally(TRUST if last.learnt_from else TRUST_IN_LAW)
+    tally: Counts = last.rule.tally(TRUST if last.learnt_from else TRUST_IN_LAW)
     game = Game([Epoch(last.rule, tally, 0, 10**15, last.singly, rows=last.rows)])
     aim = table.aim
     for _ in anytime(again, game, max(2000, LONGER * recorded.totals()[2]), record.alpha):

@@ -18,12 +18,21 @@ import numpy as np
 
 from dpassay.audit import checkpoint as files
 from dpassay.audit import float_artifacts as lastbits
-from dpassay.audit.attacks import Own
+from dpassay.audit.attacks import CustomDistinguisher
 from dpassay.audit.candidate_pairs import region_of, what_to_tell_apart
-from dpassay.audit.experiment import COMPARE, Game, against_law, bound, rejected, stream
-from dpassay.audit.inference import Ledger, anytime_delta
+from dpassay.audit.experiment import COMPARE, Game, against_distribution, bound, rejected, stream
+from dpassay.audit.inference import AlphaBudget, anytime_delta
 from dpassay.audit.inputs import InputPair, same, size, smaller, why_not_neighbours
-from dpassay.audit.options import MOST_RUNS, Progress, Request, name_of, read_claim, read_promise, read_relation, whole
+from dpassay.audit.options import (
+    MOST_RUNS,
+    AuditOptions,
+    Progress,
+    name_of,
+    read_claim,
+    read_guarantee,
+    read_relation,
+    whole,
+)
 from dpassay.audit.pair_search import search
 from dpassay.audit.sampled import judged
 from dpassay.audit.sequential import Player, anytime, here
@@ -35,14 +44,14 @@ from dpassay.core.interval import Interval
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError, MechanismError
-from dpassay.evidence.played import Played
+from dpassay.evidence.played import SampledWitness
 from dpassay.evidence.verdict import Verdict
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Region
 
 RUNS = 100_000
 ALPHA = 0.001
-LAW_SHARE, SHRINK_SHARE, BITS_SHARE = 0.1, 0.1, 0.01
+DISTRIBUTION_SHARE, SHRINK_SHARE, BITS_SHARE = 0.1, 0.1, 0.01
 SHRINK = 1_000_000  # numbers of games: the main one is 0, the search has those from 1 on
 MOST_SHRINKS = 24
 SEARCHED = 0.15  # of the runs, at most, where there are several pairs
@@ -99,28 +108,28 @@ def audit(
     """
     claim = read_claim(subject, epsilon, delta, dim, parameters)
     mechanism = claim.runnable if isinstance(claim, Claim) else as_mechanism(subject)
-    promise = claim.guarantee if isinstance(claim, Claim) else read_promise(epsilon, delta)
+    guarantee = claim.guarantee if isinstance(claim, Claim) else read_guarantee(epsilon, delta)
     relation = read_relation(neighbours, claim, mechanism, text)
     region = region_of(region, dim) if isinstance(region, str) else region
     ways = {"pairs": pairs, "inputs": inputs, "region": region, "text": text, "candidates": candidates}
     if isinstance(claim, Claim) and not any(value is not None for value in ways.values()):
         ways["pairs"] = claim.trial.pairs
     offered = what_to_tell_apart(mechanism, relation, ways)
-    request = Request(
+    request = AuditOptions(
         mechanism=mechanism,
         name=claim.name if isinstance(claim, Claim) else name_of(mechanism),
         source=claim.source if isinstance(claim, Claim) else "",
-        promise=promise,
+        guarantee=guarantee,
         neighbours=relation,
         offered=offered,
         many=candidates is not None and len(offered[0]) > 2,
-        ledger=Ledger(alpha),
+        ledger=AlphaBudget(alpha),
         runs=whole(runs, "runs", 1, MOST_RUNS),
         fixed=fixed,
         search_runs=int(SEARCHED * runs) if search_runs is None else min(runs, whole(search_runs, "search_runs", 0)),
         shrink=shrink,
         seed=whole(seed, "seed", 0),
-        own=None if guesser is None else Own(guesser),
+        own=None if guesser is None else CustomDistinguisher(guesser),
         bits=bits,
         region=region,
         save=None if save is None else Path(save),
@@ -136,8 +145,8 @@ def audit(
     from dpassay.compute.executors import gathered
 
     named(mechanism)  # what cannot travel is refused before anything is run
-    with closing(gathered(workers, cluster)) as crew:
-        return _Audit(request, resume, sharing(crew), crew.describe, notes).verdict()
+    with closing(gathered(workers, cluster)) as executor:
+        return _Audit(request, resume, sharing(executor), executor.describe, notes).verdict()
 
 
 class _Audit:
@@ -145,7 +154,7 @@ class _Audit:
 
     def __init__(
         self,
-        request: Request,
+        request: AuditOptions,
         resume: bool,
         player: Player,
         who: Callable[[], str] | None = None,
@@ -159,9 +168,11 @@ class _Audit:
         self.stopped = False
         self.warnings = [note for note in notes if note]
         self.saved, self.cost = time.monotonic(), 0.0  # when it was saved last, and how long that took
-        game, law, bits = self._shares()
+        game, distribution, bits = self._shares()
         self.alpha = request.ledger.take("the guessing game", game)
-        self.law_alpha = request.ledger.take("the sampler against its law", law) if law else 0.0
+        self.distribution_alpha = (
+            request.ledger.take("the sampler against its distribution", distribution) if distribution else 0.0
+        )
         self.bits_alpha = request.ledger.take("the last bits of floats", bits) if bits else 0.0
         self.look, self.told_by_bits = 0, ""  # runs that are left for them, and what they told
         if resume:
@@ -170,18 +181,18 @@ class _Audit:
             raise InputError(f"{request.save} is there already: go on with it by resume, or save to another file")
 
     def _shares(self) -> tuple[float, float, float]:
-        """Of the error probability: for the game, for the sampler against its law, for the last bits of floats."""
+        """Shares of the error probability: the game, the sampler against its distribution, the last bits of floats."""
         request = self.request
-        known = request.table(request.offered[0], 0).laws() is not None
-        law = LAW_SHARE if known and request.own is None else 0.0
+        known = request.table(request.offered[0], 0).distributions() is not None
+        distribution = DISTRIBUTION_SHARE if known and request.own is None else 0.0
         if request.bits and known:
             raise InputError(
-                "bits=True (--bits) is for mechanisms whose law is unknown: where there is a law, it is what is judged"
+                "bits=True (--bits) is for mechanisms whose distribution is unknown: where it is known, it is judged"
             )
         looks = request.bits is None and request.own is None and not (request.many or request.fixed or known)
         bits = BITS_SHARE if looks else 0.0
         can_shrink = request.shrink and not request.many and any(True for o in request.offered for _ in smaller(o))
-        return 1.0 - law - bits - (SHRINK_SHARE if can_shrink else 0.0), law, bits
+        return 1.0 - distribution - bits - (SHRINK_SHARE if can_shrink else 0.0), distribution, bits
 
     def verdict(self) -> Verdict:
         """Do all of it; an interruption keeps what there is."""
@@ -199,7 +210,7 @@ class _Audit:
         except MechanismError as error:
             self._save("unfinished")
             raise MechanismError(f"{error}\n{self._kept()}") from None
-        if self.law_alpha and not self.stopped:
+        if self.distribution_alpha and not self.stopped:
             self._compare_with_law()
         result = self._judge()
         self._save("unfinished" if self.stopped else result.word)
@@ -318,26 +329,28 @@ class _Audit:
         self.warnings += [self.told_by_bits] if self.told_by_bits else []
 
     def _compare_with_law(self) -> None:
-        """Whether the outputs that were drawn follow the declared law."""
+        """Whether the outputs that were drawn follow the declared distribution."""
         request = self.request
         assert self.inputs is not None
-        laws = request.table(self.inputs, 0).laws() or []
-        for i, (law, batches) in enumerate(zip(laws, self.game.kept, strict=False)):
-            chance = against_law(batches, law, stream(request.seed, COMPARE, i)) if batches else 1.0
-            if chance <= self.law_alpha / len(laws):
+        distributions = request.table(self.inputs, 0).distributions() or []
+        for i, (distribution, batches) in enumerate(zip(distributions, self.game.kept, strict=False)):
+            chance = against_distribution(batches, distribution, stream(request.seed, COMPARE, i)) if batches else 1.0
+            if chance <= self.distribution_alpha / len(distributions):
                 self.warnings.append(
-                    f"The sampler does not draw from the declared law for input {i + 1} "
-                    f"(by chance with probability at most {chance:.2g}): what was proved of the law says nothing of it."
+                    f"The sampler does not draw from the declared distribution for input {i + 1} "
+                    f"(by chance with probability at most {chance:.2g}): what was proved of that says nothing of it."
                 )
 
     def _judge(self) -> Verdict:
         request, game = self.request, self.game
         # At δ > 0 there are two bounds, on ε and on δ, and each may be wrong: each gets a half.
-        alpha = self.alpha / 2 if request.promise.delta and not request.many else self.alpha
+        alpha = self.alpha / 2 if request.guarantee.delta and not request.many else self.alpha
         lower = bound(game, request.aim, alpha, request.fixed)
         delta = None
-        if request.promise.delta:
-            floor = anytime_delta(game.tallies, alpha, request.promise.epsilon) if len(request.offered[0]) == 2 else 0.0
+        if request.guarantee.delta:
+            floor = (
+                anytime_delta(game.tallies, alpha, request.guarantee.epsilon) if len(request.offered[0]) == 2 else 0.0
+            )
             delta = Interval(min(floor, 1.0), 1.0, "the guessing game", "nothing")
         played = self._played()
         return judged(
@@ -354,13 +367,13 @@ class _Audit:
             warnings=tuple(self.warnings),
         )
 
-    def _played(self) -> Played | None:
+    def _played(self) -> SampledWitness | None:
         game, inputs, number, alpha = self.witness or (self.game, self.inputs, 0, self.alpha)
         if inputs is None or game.rule is None:
             return None
         best = game.best(self.request.aim)
         counts = best.tally.right, best.tally.wrong, best.tally.runs
-        return Played(inputs, best.rule.describe(), *counts, alpha, self.request.seed, number)
+        return SampledWitness(inputs, best.rule.describe(), *counts, alpha, self.request.seed, number)
 
     def _save(self, word: Any) -> None:
         request = self.request
@@ -392,11 +405,11 @@ class _Audit:
             self.inputs = next((o for o in request.offered if [plain(x) for x in o] == found.main.inputs), None)
             if self.inputs is None:
                 raise InputError(f"{request.save} is damaged: its inputs are not among those that were offered")
-            laws = request.table(self.inputs, 0).laws()
+            distributions = request.table(self.inputs, 0).distributions()
             kept = self.game.kept
-            self.game = files.game_of(found.main, laws, request.own)
+            self.game = files.game_of(found.main, distributions, request.own)
             self.game.kept = kept
-        self.law_alpha = 0.0  # the outputs that were to be compared with the law are gone
+        self.distribution_alpha = 0.0  # the outputs that were to be compared with the distribution are gone
         self.bits_alpha = 0.0  # and one look at the bits is all that is paid for
         self.told_by_bits = found.bits
         self.warnings += [found.bits] if found.bits else []

@@ -7,11 +7,11 @@ from typing import Any
 
 from dpassay.audit.experiment import Game
 from dpassay.audit.inference import log_limits, most_certifiable, runs_to_reach
-from dpassay.audit.options import Request
+from dpassay.audit.options import AuditOptions
 from dpassay.audit.targets import describe
 from dpassay.core.interval import Interval, outward
 from dpassay.core.theorems import Theorem
-from dpassay.evidence.played import Played
+from dpassay.evidence.played import SampledWitness
 from dpassay.evidence.verdict import Open, Refuted, Verdict
 
 SHRUNK = " The pair below is the smallest that was found to refute it too, with an event and counts of its own."
@@ -19,32 +19,32 @@ SHRUNK = " The pair below is the smallest that was found to refute it too, with 
 
 def judged(
     *,
-    request: Request,
+    request: AuditOptions,
     game: Game,
     refuted: bool,
     lower: float,
     delta: Interval | None,
     alpha: float,
     spent: int,
-    played: Played | None,
+    played: SampledWitness | None,
     stopped: bool,
     shrunk: bool,
     warnings: tuple[str, ...],
 ) -> Verdict:
     """Refuted where the game rejects the claim, else Open: samples prove no claim."""
-    promise = request.promise
+    guarantee = request.guarantee
     kind: type[Verdict] = Refuted if refuted else Open
-    if refuted and lower < promise.epsilon:
-        lower = promise.epsilon  # the claim itself is rejected: both are one statement
+    if refuted and lower < guarantee.epsilon:
+        lower = guarantee.epsilon  # the claim itself is rejected: both are one statement
     elif not refuted:
-        lower = min(lower, promise.epsilon)
+        lower = min(lower, guarantee.epsilon)
     source = f"a guessing game with {spent:,} runs, wrong with probability at most {request.ledger.total:g}"
     if delta is not None:
-        low = max(delta.lower, promise.delta) if refuted else min(delta.lower, promise.delta)
+        low = max(delta.lower, guarantee.delta) if refuted else min(delta.lower, guarantee.delta)
         delta = Interval(low, 1.0, source, "nothing")
     subject = describe(request.mechanism)
     theorems = [Theorem.GUESSING_GAME, *([Theorem.CANDIDATES] if request.many else [])]
-    if promise.delta and not request.many:
+    if guarantee.delta and not request.many:
         theorems.append(Theorem.BETTING)
     elif not request.fixed:
         theorems.append(Theorem.ANYTIME)
@@ -55,7 +55,7 @@ def judged(
         text=subject.get("pipeline", request.name),
         parameters={},
         neighbours=request.neighbours,
-        guarantee=promise,
+        guarantee=guarantee,
         epsilon=Interval(lower, math.inf, source, "nothing: samples give no upper bound"),
         delta=delta,
         reason=_reason(request, game, refuted, lower, alpha, spent, stopped) + (SHRUNK if shrunk else ""),
@@ -83,32 +83,34 @@ def _merged(entries: list[tuple[str, float]]) -> list[tuple[str, float]]:
     return list(total.items())
 
 
-def _reason(request: Request, game: Game, refuted: bool, lower: float, alpha: float, spent: int, stopped: bool) -> str:
-    promise = request.promise
+def _reason(
+    request: AuditOptions, game: Game, refuted: bool, lower: float, alpha: float, spent: int, stopped: bool
+) -> str:
+    guarantee = request.guarantee
     if refuted:
         tally = game.best(request.aim).tally
         right, wrong = tally.right, tally.wrong
         whom = "which of two inputs" if not request.many else f"which of {len(request.offered[0])} inputs"
-        allowed = math.exp(log_limits(promise.epsilon, len(request.offered[0]), promise.delta)[0])
+        allowed = math.exp(log_limits(guarantee.epsilon, len(request.offered[0]), guarantee.delta)[0])
         seen = f"Guessing {whom} an output came from was right {right:,} times of {right + wrong:,}"
-        if promise.delta and not request.many:
-            return f"{seen}; {promise} allows so much only with probability {alpha:.3g} or less."
+        if guarantee.delta and not request.many:
+            return f"{seen}; {guarantee} allows so much only with probability {alpha:.3g} or less."
         rules = sum(epoch.tally.runs > 0 for epoch in game.epochs)
         chance = "so many by chance only" if rules == 1 else f"what all {rules} rules got together comes by chance only"
         return (
-            f"{seen}, {right / max(1, right + wrong):.1%}; {promise} allows {allowed:.1%}, and {chance} with "
-            f"probability {alpha:.3g} or less. So epsilon is {_more(lower, promise.epsilon)}."
+            f"{seen}, {right / max(1, right + wrong):.1%}; {guarantee} allows {allowed:.1%}, and {chance} with "
+            f"probability {alpha:.3g} or less. So epsilon is {_more(lower, guarantee.epsilon)}."
         )
     if stopped:
         how = "--resume goes on" if request.save is not None else "with --save FILE it could go on later"
         return f"Open, which proves nothing: the audit was interrupted after {spent:,} runs; {how}."
-    out = out_of_reach(promise.epsilon, request.runs, alpha, len(request.offered[0]))
+    out = out_of_reach(guarantee.epsilon, request.runs, alpha, len(request.offered[0]))
     if out:
         return f"Open, which proves nothing: {out}"
     if game.wasted and not game.epochs:
         return f"Open, which proves nothing: nothing could be learnt from {spent:,} runs of such outputs."
     least = f"epsilon is at least {outward(lower, -1, 5)}" if lower > 0 else "no more is known of epsilon"
-    return f"Open, which proves nothing: {spent:,} runs did not refute {promise}; {least}."
+    return f"Open, which proves nothing: {spent:,} runs did not refute {guarantee}; {least}."
 
 
 def out_of_reach(epsilon: float, runs: int, alpha: float, candidates: int) -> str:
@@ -126,7 +128,7 @@ def out_of_reach(epsilon: float, runs: int, alpha: float, candidates: int) -> st
     )
 
 
-def play_words(played: Played) -> list[tuple[str, Any]]:
+def play_words(played: SampledWitness) -> list[tuple[str, Any]]:
     """The rows that describe a game: the inputs, the event, the counts."""
     from dpassay.audit.inputs import shown
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.attacks import Likelihood
-from dpassay.audit.decision_rule import Rule
+from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.experiment import (
     FEWEST_RUNS,
     FIRST_EPOCH,
@@ -29,9 +29,9 @@ from dpassay.audit.experiment import (
     TRUST,
     TRUST_IN_LAW,
     Epoch,
+    Experiment,
     Game,
-    Lesson,
-    Table,
+    TrainingResult,
     learn_rule,
     learn_well,
 )
@@ -39,14 +39,14 @@ from dpassay.audit.inference import evidence_needed, log_evidence
 from dpassay.audit.outputs import Outputs, part, read
 from dpassay.audit.targets import draw, draw_singly
 from dpassay.compute.devices import numbers
-from dpassay.compute.likelihood_ratio import Telling
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import key
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Redrawn
 from dpassay.pipeline.pipeline import Pipeline
 
-Counts: TypeAlias = tuple[int, int, int]  # right and wrong guesses, and runs
-KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose law is known
+GuessCounts: TypeAlias = tuple[int, int, int]  # right and wrong guesses, and runs
+KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose distribution is known
 LOG_STEP = 33 * math.log(2)
 HARMLESS = 0.01  # standard errors that the 32 bits of a coordinate's word may come to; docs/scale.md
 
@@ -62,13 +62,13 @@ class Task:
 
 
 Player: TypeAlias = Callable[
-    [Table, Epoch, Iterator[Task], list[list[Outputs]]], Iterator[tuple[Task, Counts | MechanismError]]
+    [Experiment, Epoch, Iterator[Task], list[list[Outputs]]], Iterator[tuple[Task, GuessCounts | MechanismError]]
 ]
 
 
 def here(
-    table: Table, epoch: Epoch, tasks: Iterator[Task], kept: list[list[Outputs]]
-) -> Iterator[tuple[Task, Counts | MechanismError]]:
+    table: Experiment, epoch: Epoch, tasks: Iterator[Task], kept: list[list[Outputs]]
+) -> Iterator[tuple[Task, GuessCounts | MechanismError]]:
     """Play tasks in this process, one after the other."""
     for task in tasks:
         try:
@@ -78,7 +78,7 @@ def here(
             return
 
 
-def play(table: Table, epoch: Epoch, task: Task, kept: list[list[Outputs]]) -> Counts:
+def play(table: Experiment, epoch: Epoch, task: Task, kept: list[list[Outputs]]) -> GuessCounts:
     """One task: so many coins, runs and guesses. Right and wrong guesses, and runs.
 
     A batch that failed was drawn again, and what is drawn again after a failure has other odds than what is drawn
@@ -102,11 +102,13 @@ def play(table: Table, epoch: Epoch, task: Task, kept: list[list[Outputs]]) -> C
     return right, wrong, task.size
 
 
-def for_kernels(table: Table, rule: Rule, before: int) -> tuple[Telling, Telling] | None:
-    """What kernels need to play a task of a pipeline whose law is known; None where the mechanism itself is run.
+def for_kernels(
+    table: Experiment, rule: DecisionRule, before: int
+) -> tuple[LikelihoodRatioTable, LikelihoodRatioTable] | None:
+    """What kernels need for a task of a pipeline whose distribution is known; None where the mechanism itself is run.
 
-    The first runs are always the mechanism's own: they are compared with its law. So are those that come after so
-    many that 32 bits might begin to tell: each coordinate's word moves a probability by at most 2^-33.
+    The first runs are always the mechanism's own: they are compared with its distribution. So are those that come
+    after so many that 32 bits might begin to tell: each coordinate's word moves a probability by at most 2^-33.
     """
     mechanism, guesser = table.mechanism, rule.guesser
     if before < KERNELS_FROM or not isinstance(mechanism, Pipeline) or not isinstance(guesser, Likelihood):
@@ -117,7 +119,13 @@ def for_kernels(table: Table, rule: Rule, before: int) -> tuple[Telling, Telling
     return told
 
 
-def _by_kernel(table: Table, rule: Rule, told: tuple[Telling, Telling], task: Task, rng: np.random.Generator) -> Counts:
+def _by_kernel(
+    table: Experiment,
+    rule: DecisionRule,
+    told: tuple[LikelihoodRatioTable, LikelihoodRatioTable],
+    task: Task,
+    rng: np.random.Generator,
+) -> GuessCounts:
     """Nothing but the number of heads counts, and of each run nothing but the guess."""
     second = int(rng.binomial(task.size, 0.5))
     right = wrong = 0
@@ -128,7 +136,9 @@ def _by_kernel(table: Table, rule: Rule, told: tuple[Telling, Telling], task: Ta
     return right, wrong, task.size
 
 
-def _batches(table: Table, coins: NDArray[Any], singly: bool, rng: np.random.Generator) -> Iterator[tuple[int, Any]]:
+def _batches(
+    table: Experiment, coins: NDArray[Any], singly: bool, rng: np.random.Generator
+) -> Iterator[tuple[int, Any]]:
     """The outputs of each input. Runs that are made one at a time are made in the order of the coins.
 
     Else something that changes from run to run but not with the input (a clock, a counter, a warm-up) would tell the
@@ -146,7 +156,7 @@ def _batches(table: Table, coins: NDArray[Any], singly: bool, rng: np.random.Gen
             yield side, draw(table.mechanism, table.inputs[side], int(counts[side]), rng)
 
 
-def anytime(table: Table, game: Game, budget: int, alpha: float, player: Player = here) -> Iterator[Game]:
+def anytime(table: Experiment, game: Game, budget: int, alpha: float, player: Player = here) -> Iterator[Game]:
     """Play until the claim is refuted or the runs are spent; a look after every task."""
     needed = evidence_needed(alpha)
     while game.runs < budget:
@@ -163,7 +173,7 @@ def anytime(table: Table, game: Game, budget: int, alpha: float, player: Player 
             return
 
 
-def fixed(table: Table, game: Game, budget: int, player: Player = here) -> Iterator[Game]:
+def fixed(table: Experiment, game: Game, budget: int, player: Player = here) -> Iterator[Game]:
     """Learn once, then play all the runs that are left; look once, at the end."""
     if not game.epochs:
         with _counting_losses(game):
@@ -174,7 +184,7 @@ def fixed(table: Table, game: Game, budget: int, player: Player = here) -> Itera
     yield from _played(table, game, upcoming(table, game, budget, growing=False), player)
 
 
-def upcoming(table: Table, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
+def upcoming(table: Experiment, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
     """The tasks of the current epoch from here to its end. Growing ones are an eighth of all that was played before."""
     epoch, place = game.epochs[-1], len(game.epochs) - 1
     number, before = epoch.tasks, sum(e.finished for e in game.epochs)
@@ -197,7 +207,7 @@ def tasks_of(game: Game, place: int) -> Iterator[Task]:
             number, before = number + 1, before + size
 
 
-def _played(table: Table, game: Game, tasks: Iterator[Task], player: Player) -> Iterator[Game]:
+def _played(table: Experiment, game: Game, tasks: Iterator[Task], player: Player) -> Iterator[Game]:
     """Count tasks in order.
 
     A task in which the mechanism broke off is not played again with the same coins: outputs that do not break it off
@@ -217,7 +227,7 @@ def _played(table: Table, game: Game, tasks: Iterator[Task], player: Player) -> 
             yield game
 
 
-def _begin_epoch(table: Table, game: Game, budget: int) -> None:
+def _begin_epoch(table: Experiment, game: Game, budget: int) -> None:
     number = len(game.epochs)
     size = FIRST_EPOCH * GROWTH ** (number + (table.bits == "only"))  # bits alone say little at first
     left = budget - game.runs
@@ -241,7 +251,7 @@ def _counting_losses(game: Game) -> Iterator[None]:
         raise
 
 
-def _add_epoch(game: Game, lesson: Lesson, length: int) -> None:
+def _add_epoch(game: Game, lesson: TrainingResult, length: int) -> None:
     game.runs += lesson.cost
     if lesson.rule is None:
         game.wasted = True

@@ -17,11 +17,11 @@ from weakref import WeakSet
 import numpy as np
 
 from dpassay.errors import DpassayError, InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, HasLaw, Mechanism, Redrawn, check_number
+from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn, check_number
 from dpassay.pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from dpassay.pipeline.distributions import Law
+    from dpassay.pipeline.distributions import Distribution
 
 CALLS = {1: ("x",), 2: ("x", "rng"), 3: ("x", "n", "rng")}
 ALLOWED = "an object with sample(x, n, rng), or a function f(x, n, rng), f(x, rng) or f(x)"
@@ -82,17 +82,17 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedLaw(Loaded):
-    """The same for a mechanism that knows its law.
+class LoadedDistribution(Loaded):
+    """The same for a mechanism that knows its distribution.
 
     >>> from dpassay.pipeline.parser import parse
-    >>> isinstance(LoadedLaw("mine:laplace", parse("laplace(1)", dim=1)), HasLaw)
+    >>> isinstance(LoadedDistribution("mine:laplace", parse("laplace(1)", dim=1)), HasDistribution)
     True
     """
 
-    def law(self, x: Any) -> Law:
+    def distribution(self, x: Any) -> Distribution:
         """The distribution of the output for the input x."""
-        return cast(HasLaw, self.mechanism).law(x)
+        return cast(HasDistribution, self.mechanism).distribution(x)
 
 
 def as_mechanism(thing: Any) -> Mechanism:
@@ -203,7 +203,7 @@ def load_python(path: str) -> Loaded:
             raise InputError(f"{owner} has no {part!r}; " + (f"close names: {close}" if close else "check the name"))
         found = getattr(found, part)
     mechanism = as_mechanism(found)
-    return LoadedLaw(path, mechanism) if isinstance(mechanism, HasLaw) else Loaded(path, mechanism)
+    return LoadedDistribution(path, mechanism) if isinstance(mechanism, HasDistribution) else Loaded(path, mechanism)
 
 
 def describe(thing: Any) -> dict[str, str]:

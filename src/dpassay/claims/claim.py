@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from dpassay.core.guarantee import Guarantee, guarantee
+from dpassay.core.guarantee import Guarantee, make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.parser import evaluate, parse
@@ -100,7 +100,7 @@ class Claim:
     def guarantee(self) -> Guarantee:
         """What is promised."""
         epsilon = self.value(self.epsilon)
-        return guarantee(epsilon, self.value(self.delta, eps=epsilon))
+        return make_guarantee(epsilon, self.value(self.delta, eps=epsilon))
 
     def value(self, formula: Any, **more: Any) -> Any:
         """The value of a formula of the parameters and `dim`; what is no formula stays as it is."""
@@ -111,10 +111,12 @@ class Claim:
     @property
     def mechanism(self) -> Pipeline:
         """The pipeline that the text stands for."""
-        promise = self.guarantee
+        guarantee = self.guarantee
         elsewhere = names(f"{self.epsilon} {self.delta}") - names(self.pipeline)  # used by the guarantee alone
         values = {name: value for name, value in self.parameters.items() if name not in elsewhere}
-        return parse(self.pipeline, self.dim, {**values, "eps": promise.exact_epsilon, "delta": promise.exact_delta})
+        return parse(
+            self.pipeline, self.dim, {**values, "eps": guarantee.exact_epsilon, "delta": guarantee.exact_delta}
+        )
 
     @property
     def runnable(self) -> Pipeline:

@@ -227,8 +227,8 @@ def _of_model(
             raise InputError(f"{claim.name} says which mechanism it is about: leave --mechanism out")
         system = opened(claim, folder, given)
         asked = claim(**{**system.parameters, **given})
-        promise = asked.guarantee
-        options = {"epsilon": promise.exact_epsilon, "delta": promise.exact_delta}
+        guarantee = asked.guarantee
+        options = {"epsilon": guarantee.exact_epsilon, "delta": guarantee.exact_delta}
         ways = {**ways, "neighbours": ways["neighbours"] or asked.neighbours}
     elif release is None or options["epsilon"] is None:
         raise InputError("say what is claimed for the model: a claim's name, or --mechanism with --epsilon")
@@ -280,7 +280,7 @@ def _plan(
 ) -> None:
     """How many runs it takes at least, and what the given ones can show at most."""
     from dpassay.audit.inference import check_alpha, most_certifiable, runs_needed
-    from dpassay.core.guarantee import guarantee
+    from dpassay.core.guarantee import make_guarantee
 
     check_alpha(alpha)
     if runs < 1:
@@ -288,8 +288,10 @@ def _plan(
     changes = {name: value for name, value in options.items() if value is not None}
     if claim is None and "epsilon" not in changes:
         raise InputError("say which epsilon is claimed: --epsilon 1")
-    promise = guarantee(options["epsilon"], options["delta"] or 0) if claim is None else claim(**changes).guarantee
-    claimed, many = promise.epsilon, 2 if candidates is None else len(read_inputs(candidates))
+    guarantee = (
+        make_guarantee(options["epsilon"], options["delta"] or 0) if claim is None else claim(**changes).guarantee
+    )
+    claimed, many = guarantee.epsilon, 2 if candidates is None else len(read_inputs(candidates))
     most = most_certifiable(runs, alpha, many)
     rows = [(factor, factor * claimed, runs_needed(claimed, factor * claimed, alpha, many)) for factor in (1.1, 1.5, 2)]
     if as_json:
@@ -304,7 +306,7 @@ def _plan(
     print(f"{runs:,} runs can show an epsilon of {most:.4g} at most, and that only if every guess is right.")
     if most <= claimed:
         print(f"So epsilon {claimed:g} is undetectable with {runs:,} runs.")
-    if promise.delta:
+    if guarantee.delta:
         print("With a delta above 0 it takes more.")
 
 

@@ -17,7 +17,7 @@ from dpassay.errors import InputError
 
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
-    from dpassay.compute.executors import Crew
+    from dpassay.compute.executors import Executor
     from dpassay.evidence.verdict import Verdict
     from dpassay.pipeline.mechanism import Mechanism
 
@@ -161,13 +161,13 @@ def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[di
 
 def check_claimed(epsilon: Any, delta: Any, claim: Claim | None = None) -> None:
     """Refuse an ε of 0 at δ = 0: a claim that only a mechanism without output keeps is surely a slip."""
-    from dpassay.core.guarantee import guarantee
+    from dpassay.core.guarantee import make_guarantee
 
     if epsilon is None:
         return
-    promise = guarantee(epsilon, delta or 0)
+    guarantee = make_guarantee(epsilon, delta or 0)
     own = claim is not None and (claim.guarantee.delta > 0 or claim.guarantee.epsilon == 0)
-    if promise.exact_epsilon == 0 and promise.exact_delta == 0 and not own:
+    if guarantee.exact_epsilon == 0 and guarantee.exact_delta == 0 and not own:
         raise InputError(f"epsilon must be positive, got {epsilon}")
 
 
@@ -220,18 +220,18 @@ def usable_device(device: str, cluster: str | None = None) -> str:
 
 
 @contextmanager
-def crew_of(workers: int | None, cluster: str | None) -> Iterator[Crew | None]:
+def executor_of(workers: int | None, cluster: str | None) -> Iterator[Executor | None]:
     """The workers that were asked for; None where none were."""
     if workers is None and cluster is None:
         yield None
         return
     from dpassay.compute.executors import gathered
 
-    crew = gathered(workers, cluster)
+    executor = gathered(workers, cluster)
     try:
-        yield crew
+        yield executor
     finally:
-        crew.close()
+        executor.close()
 
 
 def close(mechanism: Any) -> None:

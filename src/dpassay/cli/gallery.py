@@ -32,7 +32,7 @@ from dpassay.errors import InputError, harmless
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
     from dpassay.evidence.verdict import Verdict
-    from dpassay.report.claim_report import Tried
+    from dpassay.report.claim_report import TrialResult
 
 Only = Annotated[
     list[str] | None, typer.Option(help="Only these claims; names, or patterns such as 'adept*'; may be given often.")
@@ -95,7 +95,7 @@ def gallery(
     check_writable(figure, html)
     left_out = "" if delta is None else "is left out at this delta"
     verdicts, stopped = _each(chosen, "checking", lambda claim: check(claim, delta=delta), left_out)
-    tried: list[tuple[Claim, Tried]] = []
+    tried: list[tuple[Claim, TrialResult]] = []
     if sample and not stopped:
         share = alpha / len(chosen)  # one error probability for all of them
         tried, stopped = _each(chosen, "running", lambda claim: _try(claim, seed, share), "was not run")
@@ -136,7 +136,7 @@ def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Pat
 
 
 def _alarm(
-    verdicts: list[tuple[Claim, Verdict]], tried: list[tuple[Claim, Tried]], compared: bool, published: bool
+    verdicts: list[tuple[Claim, Verdict]], tried: list[tuple[Claim, TrialResult]], compared: bool, published: bool
 ) -> None:
     """End with 1 if something is not as it should be: the gallery is also a test of the tool."""
     surprising = [c.name for c, v in verdicts if compared and c.expected and v.word != c.expected]
@@ -193,7 +193,7 @@ def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: 
     return found, False
 
 
-def _try(claim: Claim, seed: int, alpha: float) -> Tried:
+def _try(claim: Claim, seed: int, alpha: float) -> TrialResult:
     from dpassay.report.claim_report import try_out
 
     tried = try_out(claim, seed=seed, alpha=alpha)
@@ -202,7 +202,7 @@ def _try(claim: Claim, seed: int, alpha: float) -> Tried:
     return tried
 
 
-def _as_data(verdicts: list[tuple[Claim, Verdict]], tried: dict[str, Tried] | None) -> list[Any]:
+def _as_data(verdicts: list[tuple[Claim, Verdict]], tried: dict[str, TrialResult] | None) -> list[Any]:
     if tried is None:
         return [verdict.to_dict() for _, verdict in verdicts]
     return [
@@ -211,7 +211,7 @@ def _as_data(verdicts: list[tuple[Claim, Verdict]], tried: dict[str, Tried] | No
     ]
 
 
-def _both(tried: Tried) -> dict[str, Any]:
+def _both(tried: TrialResult) -> dict[str, Any]:
     return {"exact": tried.exact.to_dict(), "sampled": tried.sampled.to_dict(), "agreement": tried.agreement}
 
 
@@ -232,7 +232,7 @@ def show(
       dpassay show ome --set L=10
       dpassay show mine.toml
     """
-    from dpassay.report.claim_report import Story
+    from dpassay.report.claim_report import ClaimReport
     from dpassay.report.show import listing, render
 
     if name is None:
@@ -247,7 +247,7 @@ def show(
     options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     check_claimed(options["epsilon"], options["delta"], claim)
     changes = {key: value for key, value in options.items() if value is not None}
-    story = Story(claim(**changes, **values), published=claim)
+    story = ClaimReport(claim(**changes, **values), published=claim)
     with working("looking"):
         told = story.to_dict() if as_json else render(story)
     if as_json:

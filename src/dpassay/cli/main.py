@@ -312,11 +312,11 @@ def calibrate_laplace(
     Example:
       dpassay calibrate laplace --epsilon 0.5 --sensitivity 2
     """
-    from dpassay.core.guarantee import guarantee
+    from dpassay.core.guarantee import make_guarantee
     from dpassay.exact.calibrate import laplace
 
     scale = laplace(epsilon, delta, sensitivity)
-    _calibrated("laplace", scale, f"{guarantee(epsilon, delta)} at l1 sensitivity {sensitivity}", as_json)
+    _calibrated("laplace", scale, f"{make_guarantee(epsilon, delta)} at l1 sensitivity {sensitivity}", as_json)
 
 
 @calibrate_app.command("gaussian")
@@ -332,11 +332,11 @@ def calibrate_gaussian(
     Example:
       dpassay calibrate gaussian --epsilon 10 --delta 1e-5
     """
-    from dpassay.core.guarantee import guarantee
+    from dpassay.core.guarantee import make_guarantee
     from dpassay.exact.calibrate import gaussian
 
     sigma = gaussian(epsilon, delta, sensitivity)
-    _calibrated("gaussian", sigma, f"{guarantee(epsilon, delta)} at l2 sensitivity {sensitivity}", as_json)
+    _calibrated("gaussian", sigma, f"{make_guarantee(epsilon, delta)} at l2 sensitivity {sensitivity}", as_json)
 
 
 @calibrate_app.command("flip")

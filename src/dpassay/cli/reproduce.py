@@ -15,7 +15,7 @@ from dpassay.cli.common import (
     Page,
     check_writable,
     command_line,
-    crew_of,
+    executor_of,
     print_json,
     print_rich,
     progress_bar,
@@ -77,9 +77,9 @@ def reproduce(
     device = usable_device(device, cluster)
     options = {"runs": runs, "seed": seed, "device": device}
     try:
-        with crew_of(workers, cluster) as crew:
+        with executor_of(workers, cluster) as executor:
             for figure in chosen:
-                made[figure.name] = _make(figure, out, {**options, "crew": crew}, resume, as_json)
+                made[figure.name] = _make(figure, out, {**options, "executor": executor}, resume, as_json)
     except KeyboardInterrupt:
         begun = [figure.name for figure in chosen if (out / f"{figure.name}.partial.json").exists()]
         kept = f", and a part of {begun[0]}" if begun else ""

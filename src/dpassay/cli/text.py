@@ -260,12 +260,12 @@ def rewrite(
     done = _behind(out, statement, stated) if resume and out is not None else 0
     if workers is not None or cluster is not None:
         work = _at_workers(order, device, stated["model"]["sha256"], several=workers != 1)
-    with closing(gathered(workers, cluster)) as crew:
+    with closing(gathered(workers, cluster)) as executor:
         if out is None and statement is None:
             print(f"guarantee: {stated['guarantee']}, per utterance, between any two utterances", file=sys.stderr)
         if statement is not None and not resume:
             write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
-        _rewrite_lines(partial(crew.map, work), source, out, done)
+        _rewrite_lines(partial(executor.map, work), source, out, done)
 
 
 def _at_workers(order: Order, device: str, sha256: str, several: bool) -> Callable[[list[str]], list[str]]:

@@ -35,7 +35,7 @@ Mechanisms = Annotated[
 Epsilons = Annotated[
     list[str] | None, typer.Option("--epsilon", "-e", help="Repeatable. Default: 1, 10, 100 and 1000.")
 ]
-Delta = Annotated[float, typer.Option("--delta", "-d", help="For Gaussian noise; the others promise pure DP.")]
+Delta = Annotated[float, typer.Option("--delta", "-d", help="For Gaussian noise; the others guarantee pure DP.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 Limit = Annotated[
     int | None, typer.Option(help="Learn from so many utterances at most, and test on so many. Default: all.")

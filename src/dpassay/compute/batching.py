@@ -10,10 +10,10 @@ Item = TypeVar("Item")
 SECONDS = 1.0  # that a parcel of tasks should take
 
 
-class Pace:
+class BatchSizer:
     """How many tasks go into a parcel: as many as keep a worker busy for about a second, by what the last ones took.
 
-    >>> pace = Pace()
+    >>> pace = BatchSizer()
     >>> pace.took(1, 0.01)
     >>> pace.number
     4

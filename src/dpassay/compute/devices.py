@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Protocol, cast
 
 from dpassay.compute.draws import Span
-from dpassay.compute.likelihood_ratio import Telling
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import Key
 from dpassay.errors import InputError
 
@@ -23,7 +23,7 @@ class Numbers(Protocol):
         """See `plain.count_votes`."""
 
     def count_guesses(
-        self, key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
+        self, key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
     ) -> tuple[int, int]:
         """See `plain.count_guesses`."""
 

@@ -1,8 +1,8 @@
 """Where work runs: this process, its threads, local processes, or a Dask cluster. Results come back in order.
 
-A crew is given a function that can be imported and items that are plain data. It works some items ahead and hands back
-results in the order of the items, so what is made of them does not depend on who did what when. A worker that dies
-costs its items only: they are done again by another.
+An executor is given a function that can be imported and items that are plain data. It works some items ahead and
+returns results in the order of the items, so what is made of them does not depend on who did what when. A worker that
+dies costs its items only: they are done again by another.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WAITING = "no workers are left at {}: waiting {:g} seconds for one; Ctrl-C keeps
 LEFT = "all workers of the cluster at {0} have left: start some by 'dask worker {0}', and try again"
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Who does the work."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -57,10 +57,10 @@ class Crew(Protocol):
         """Send them home."""
 
 
-class Here:
+class InProcess:
     """This process, one item after the other.
 
-    >>> list(Here().map(abs, [-1, 2]))
+    >>> list(InProcess().map(abs, [-1, 2]))
     [1, 2]
     """
 
@@ -99,7 +99,7 @@ class _Ahead:
         return future.done() and not future.cancelled() and future.exception() is None
 
     def renew(self) -> None:
-        """Make the crew whole again after a loss."""
+        """Make the executor whole again after a loss."""
 
     def drop(self, futures: list[Any]) -> None:
         """Nobody waits for these any more."""
@@ -363,8 +363,8 @@ def _set_levels(levels: dict[str, int]) -> None:
         logging.getLogger(name).setLevel(level)
 
 
-def gathered(workers: int | None = None, cluster: str | None = None, threads: int = 1) -> Crew:
-    """The crew that was asked for: local processes, a cluster, or else this process, with threads for kernels.
+def gathered(workers: int | None = None, cluster: str | None = None, threads: int = 1) -> Executor:
+    """The executor that was asked for: local processes, a cluster, or else this process, with threads for kernels.
 
     >>> gathered().describe()
     'this process'
@@ -381,7 +381,7 @@ def gathered(workers: int | None = None, cluster: str | None = None, threads: in
         if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
             raise InputError(f"workers must be a whole number from 1 to {MOST_WORKERS}, got {workers}")
         return Processes(workers)
-    return Here() if threads == 1 else Threads(threads)
+    return InProcess() if threads == 1 else Threads(threads)
 
 
 def cores() -> int:

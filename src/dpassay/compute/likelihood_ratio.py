@@ -24,7 +24,7 @@ LEAST_CHANCE = 2.0**-16  # of a bit, where it is not 0: likewise
 
 
 @dataclass(frozen=True)
-class Telling:
+class LikelihoodRatioTable:
     """The ratio of each coordinate as a function of its word, for outputs of one of the two inputs.
 
     `cuts` has the three words of each coordinate at which the next range begins, `values` the constant of each of the
@@ -61,7 +61,7 @@ class Telling:
 
 def of_noise(
     noise: Noise, first: Sequence[float] | Array, second: Sequence[float] | Array, side: int
-) -> Telling | None:
+) -> LikelihoodRatioTable | None:
     """The ratios for noise added to two inputs, of which the given one is the true one.
 
     Coordinates in which the inputs agree say nothing and are left out. None where 32 bits are too few.
@@ -71,10 +71,10 @@ def of_noise(
     if not len(steps) or not np.abs(steps).max() <= LARGEST_STEP or (noise.kept < 1 and noise.kind != EXPONENTIAL):
         return None
     make = {LAPLACE: _laplace, GAUSSIAN: _gaussian, EXPONENTIAL: _exponential}[noise.kind]
-    return Telling(noise.kind, *make(noise, steps, side))
+    return LikelihoodRatioTable(noise.kind, *make(noise, steps, side))
 
 
-def of_bits(first: Array, second: Array, side: int) -> Telling | None:
+def of_bits(first: Array, second: Array, side: int) -> LikelihoodRatioTable | None:
     """The same for bits that are 1 with these probabilities."""
     chances = np.stack([first, second])
     usual = (chances == 0) | (chances == 1) | (np.abs(chances - 0.5) <= 0.5 - LEAST_CHANCE)
@@ -84,7 +84,7 @@ def of_bits(first: Array, second: Array, side: int) -> Telling | None:
     p, q = chances[:, differ]
     one, zero = _log_ratio(q, p), _log_ratio(1 - q, 1 - p)
     cuts = _columns(np.rint((p, q)[side] * ALL), ALL, ALL).astype(np.int64)
-    return Telling("bits", cuts, _columns(one, zero, zero, zero), np.zeros(len(p)))
+    return LikelihoodRatioTable("bits", cuts, _columns(one, zero, zero, zero), np.zeros(len(p)))
 
 
 Rows = tuple[NDArray[np.int64], Array, Array]  # cuts, values and slope

@@ -17,7 +17,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from dpassay.compute.draws import ALL, GAUSSIAN, Span
-from dpassay.compute.likelihood_ratio import Telling
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.normal_quantile import BEYOND, CENTRE, NEAR, SPLIT
 from dpassay.compute.normal_quantile import FAR as FURTHER
 from dpassay.compute.numpy_kernels import FAR
@@ -293,7 +293,7 @@ def _guesses(
 
 
 def count_guesses(
-    key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
+    key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
 ) -> tuple[int, int]:
     """As `plain.count_guesses`."""
     check_start(start)

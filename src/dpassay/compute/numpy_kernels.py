@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpassay.compute.draws import Span
-from dpassay.compute.likelihood_ratio import Telling
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import RUNS, Key, words
 
 CELLS = 1 << 18  # words that are held at a time
@@ -30,7 +30,7 @@ def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
 
 
 def count_guesses(
-    key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
+    key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
 ) -> tuple[int, int]:
     """In how many runs the ratios' sum, in whole grains, is at most `low`, and in how many at least `high`."""
     below = above = 0

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from dpassay.compute.draws import ALL, GAUSSIAN, Span
-from dpassay.compute.likelihood_ratio import Telling
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.normal_quantile import BEYOND, CENTRE, NEAR
 from dpassay.compute.normal_quantile import FAR as FURTHER
 from dpassay.compute.normal_quantile import SPLIT as EDGE
@@ -197,7 +197,7 @@ def _guesses(asked, limits, rows, ratios, found, normal: tl.constexpr, threads: 
 
 
 def count_guesses(
-    key: Key, start: int, runs: int, telling: Telling, low: float, high: float, grain: float
+    key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
 ) -> tuple[int, int]:
     """As `plain.count_guesses`; products and sums are not fused, so that they round alike."""
     check_start(start)

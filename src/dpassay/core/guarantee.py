@@ -93,10 +93,10 @@ class ApproxDP:
 Guarantee = PureDP | ApproxDP
 
 
-def guarantee(epsilon: Any, delta: Any = 0) -> Guarantee:
+def make_guarantee(epsilon: Any, delta: Any = 0) -> Guarantee:
     """Make the guarantee that (ε, δ) stands for.
 
-    >>> print(guarantee(0.5), guarantee(0.5, 1e-5))
+    >>> print(make_guarantee(0.5), make_guarantee(0.5, 1e-5))
     0.5-DP (0.5, 1e-05)-DP
     """
     return PureDP(epsilon) if _read(delta, _DELTA) == ZERO else ApproxDP(epsilon, delta)

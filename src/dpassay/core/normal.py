@@ -45,9 +45,9 @@ def _delta_at(epsilon: Number, mu: Number) -> Number:
     return normal_tail(epsilon / mu - mu / 2) - iv.exp(epsilon) * normal_tail(epsilon / mu + mu / 2)
 
 
-def gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
+def gaussian_sigma(guarantee: Guarantee, sensitivity: Number) -> Number:
     """The deviation as a certified number."""
-    epsilon, delta = promise.exact_epsilon, promise.exact_delta
+    epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     if delta == 0:
         raise InputError("no Gaussian noise gives pure DP: give a delta above 0, or use laplace")
     target = middle(iv.log(delta))

@@ -22,20 +22,20 @@ from dpassay.exact.witness import Witness
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
-    Apart,
     Ball,
     Bits,
-    Both,
     Box,
     Categories,
     Everything,
     Finite,
+    Intersection,
     MinMax,
     OneHot,
     Pair,
     Region,
     Repeated,
     Rows,
+    SensitivityBall,
     Sparse,
     Sphere,
 )
@@ -125,14 +125,14 @@ def _pair(value: Number) -> list[str]:
 
 
 def _stages(verdict: Verdict) -> list[dict[str, Any]]:
-    reaches = verdict.mechanism.reaches()
+    regions = verdict.mechanism.output_regions()
     return [
         {
             "step": "stage",
             "index": i,
             **stage_data(stage),
-            "region": region_data(reaches[i + 1].region),
-            "exact": reaches[i + 1].exact,
+            "region": region_data(regions[i + 1].region),
+            "exact": regions[i + 1].exact,
         }
         for i, stage in enumerate(verdict.mechanism.stages)
     ]
@@ -189,14 +189,14 @@ def region_data(region: Region) -> dict[str, Any]:
     """A region's kind and numbers."""
     if isinstance(region, Ball):
         return {"kind": "ball", "p": _power(region.p), "radius": _pair(region.radius), "dim": region.dim}
-    if isinstance(region, Apart):
+    if isinstance(region, SensitivityBall):
         return {"kind": "apart", "p": _power(region.p), "distance": _pair(region.distance), "dim": region.dim}
     if isinstance(region, Sphere):
         return {"kind": "sphere", "radius": _pair(region.radius), "dim": region.dim}
     if isinstance(region, Box):
         sides = [{"low": _pair(low), "high": _pair(high), "count": n} for low, high, n in region.sides]
         return {"kind": "box", "sides": sides, "dim": region.dim}
-    if isinstance(region, Both):
+    if isinstance(region, Intersection):
         return {"kind": "both", "first": region_data(region.first), "second": region_data(region.second)}
     if isinstance(region, Finite):
         return {"kind": "finite", "points": [list(map(repr, point)) for point in region.points], "dim": region.dim}

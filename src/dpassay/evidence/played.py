@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Played:
+class SampledWitness:
     """What a game showed, to be played again: the inputs, the event, the counts, and the error probability.
 
     `number` and `seed` name the random streams. Of several inputs `right` counts how often the true one was named.

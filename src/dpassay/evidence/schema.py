@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSche
 
 from dpassay.core.json import plain
 from dpassay.core.numbers import Number, down, middle, up
-from dpassay.evidence.played import Played
+from dpassay.evidence.played import SampledWitness
 from dpassay.pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class WitnessRecord(_Record):
     log_q: list[Real] = Field(description="bounds on the event's log-probability for the second value")
 
 
-class PlayedRecord(_Record):
+class SampledWitnessRecord(_Record):
     """Inputs that were told apart by their outputs, and how often that went right: the guessing game."""
 
     inputs: list[Any]
@@ -122,7 +122,7 @@ class VerdictRecord(_Record):
     least_delta: Real = Field(description="the delta that no finite epsilon goes below")
     lower_evidence: str
     upper_evidence: str
-    witness: WitnessRecord | PlayedRecord | None
+    witness: WitnessRecord | SampledWitnessRecord | None
     reason: str
     holds: list[HoldsRecord]
     repairs: list[RepairRecord]
@@ -137,7 +137,7 @@ class VerdictRecord(_Record):
 
 def record(verdict: Verdict) -> VerdictRecord:
     """Turn a verdict into data."""
-    promise = verdict.guarantee
+    guarantee = verdict.guarantee
     interval, delta = verdict.epsilon, verdict.delta
     return VerdictRecord(
         verdict=verdict.word,
@@ -150,8 +150,10 @@ def record(verdict: Verdict) -> VerdictRecord:
             parameters={key: _parameter(value) for key, value in verdict.parameters.items()},
             neighbours=verdict.neighbours.kind,
         ),
-        epsilon=EpsilonRecord(claimed=promise.epsilon, lower=interval.lower, upper=interval.upper, delta=promise.delta),
-        delta=None if delta is None else DeltaRecord(claimed=promise.delta, lower=delta.lower, upper=delta.upper),
+        epsilon=EpsilonRecord(
+            claimed=guarantee.epsilon, lower=interval.lower, upper=interval.upper, delta=guarantee.delta
+        ),
+        delta=None if delta is None else DeltaRecord(claimed=guarantee.delta, lower=delta.lower, upper=delta.upper),
         least_delta=verdict.least_delta,
         lower_evidence=interval.lower_from,
         upper_evidence=interval.upper_from,
@@ -169,12 +171,12 @@ def record(verdict: Verdict) -> VerdictRecord:
     )
 
 
-def _witness(verdict: Verdict) -> WitnessRecord | PlayedRecord | None:
+def _witness(verdict: Verdict) -> WitnessRecord | SampledWitnessRecord | None:
     if verdict.witness is None:
         return None
-    if isinstance(verdict.witness, Played):
+    if isinstance(verdict.witness, SampledWitness):
         played = asdict(verdict.witness)
-        return PlayedRecord(**{**played, "inputs": [plain(x) for x in verdict.witness.inputs]})
+        return SampledWitnessRecord(**{**played, "inputs": [plain(x) for x in verdict.witness.inputs]})
     blocks = [
         BlockRecord(x=middle(b.x), y=middle(b.y), count=b.count, positions=b.positions)
         for b in verdict.witness.pair.blocks

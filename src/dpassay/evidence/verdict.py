@@ -10,7 +10,7 @@ from dpassay.core.guarantee import Guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
-from dpassay.evidence.played import Played
+from dpassay.evidence.played import SampledWitness
 from dpassay.exact.repair import Repair
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline
@@ -41,7 +41,7 @@ class Verdict:
     epsilon: Interval
     delta: Interval | None
     reason: str
-    witness: Witness | Played | None = None
+    witness: Witness | SampledWitness | None = None
     holds: tuple[tuple[float, Interval], ...] = ()
     repairs: tuple[Repair, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 The region just before the noise gives pairs of neighbours, the noise gives each pair's exact loss, and
 a theorem bounds all pairs at once. What comes after the noise is post-processing. The result is a
-`Profile`: curves of real pairs (from below) and curves that hold for all pairs (from above).
+`PrivacyProfile`: curves of real pairs (from below) and curves that hold for all pairs (from above).
 """
 
 from __future__ import annotations
@@ -21,12 +21,24 @@ from dpassay.errors import InputError
 from dpassay.exact.discrete import discrete_profile
 from dpassay.exact.dominating_pairs import most_differing, worst_pairs
 from dpassay.exact.loss_components import AtomLoss
-from dpassay.exact.privacy_loss import Loss
-from dpassay.exact.profile import Candidate, Profile
-from dpassay.exact.profile_bounds import Curve, DropoutCurve, PairCurve, PureCurve, RenyiCurve, WorstOf
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import DropoutBound, LargestBound, PairBound, ProfileBound, PureBound, RenyiBound
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
-from dpassay.pipeline.regions import Apart, Ball, Block, Both, Box, Everything, Pair, Region, Repeated, Rows, Sphere
+from dpassay.pipeline.regions import (
+    Ball,
+    Block,
+    Box,
+    Everything,
+    Intersection,
+    Pair,
+    Region,
+    Repeated,
+    Rows,
+    SensitivityBall,
+    Sphere,
+)
 from dpassay.pipeline.stages.noise import NOISES, Additive, NoiseStage, loses
 from dpassay.pipeline.stages.vector import (
     Binary,
@@ -36,16 +48,16 @@ from dpassay.pipeline.stages.vector import (
     Hash,
     Keeps,
     OneHotEncode,
+    OutputRegion,
     PersonRows,
     Query,
-    Reach,
     Squash,
 )
 
 INF = float("inf")
 
 
-def analyse(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
+def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     """Bound the loss of a pipeline between neighbours.
 
     >>> from dpassay.pipeline.parser import parse
@@ -80,7 +92,7 @@ def _check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
         )
 
 
-def _several(pipeline: Pipeline, profiles: list[Profile], neighbours: Neighbours) -> Profile:
+def _several(pipeline: Pipeline, profiles: list[PrivacyProfile], neighbours: Neighbours) -> PrivacyProfile:
     """Noise after noise is post-processing, so every stage's upper bound holds."""
     positions = pipeline.noise_positions
     stages = [pipeline.stages[i] for i in positions]
@@ -90,16 +102,16 @@ def _several(pipeline: Pipeline, profiles: list[Profile], neighbours: Neighbours
         return _sum_of_noises(pipeline, noises, neighbours)
     # What unbounded inputs make of a first noise is as if there had been none.
     last = profiles[-1]
-    swamped = pipeline.reaches()[positions[-1]].exact
+    swamped = pipeline.output_regions()[positions[-1]].exact
     uppers = tuple(curve for profile in profiles for curve in profile.uppers)
     return replace(last, uppers=uppers, candidates=last.candidates if swamped else (), theorems=(Theorem.TWO_NOISES,))
 
 
-def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbours) -> Profile:
+def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbours) -> PrivacyProfile:
     """Noises added one after another: each bounds the sum; in the far tails the widest Laplace decides."""
     first, last = pipeline.noise_positions[0], pipeline.noise_positions[-1]
 
-    def alone(noise: Noise) -> Profile:
+    def alone(noise: Noise) -> PrivacyProfile:
         stages = (*pipeline.stages[:first], Additive(noise), *pipeline.stages[last + 1 :])
         return _at_noise(Pipeline(stages, pipeline.dim), first, neighbours)
 
@@ -109,7 +121,7 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
         return replace(joined, theorems=(*joined.theorems, Theorem.TWO_NOISES))
     each = [alone(noise) for noise in noises]
     uppers = tuple(curve for profile in each for curve in profile.uppers)
-    profile = Profile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
+    profile = PrivacyProfile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
     known = _keeps(pipeline, last) in ("all", "tails") and all(isinstance(n, Gaussian | Laplace) for n in noises)
     if any(loses(noise) for noise in noises):
         return profile
@@ -121,7 +133,7 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
     return replace(profile, pure_from_tails=minimum(*(p.lower_pure for p in each)), pair=pairs[0] if pairs else None)
 
 
-def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Profile) -> Profile:
+def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile) -> PrivacyProfile:
     """Word dropout helps neighbours that differ in one word; between any two texts it is no help."""
     kept = ONE
     for stage in pipeline.stages:
@@ -130,29 +142,29 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Profile
     if neighbours.kind != "word" or kept == ONE:
         return profile
     mu = 1 - kept
-    candidates = tuple(replace(c, curve=DropoutCurve(c.curve, mu)) for c in profile.candidates)
-    uppers = tuple(DropoutCurve(curve, mu) for curve in profile.uppers)
+    candidates = tuple(replace(c, curve=DropoutBound(c.curve, mu)) for c in profile.candidates)
+    uppers = tuple(DropoutBound(curve, mu) for curve in profile.uppers)
     tails = profile.pure_from_tails
     if tails is not None:
-        tails = DropoutCurve(PureCurve(tails, Theorem.LAPLACE), mu).pure
+        tails = DropoutBound(PureBound(tails, Theorem.LAPLACE), mu).pure
     theorems = (*profile.theorems, Theorem.DROPOUT)
     return replace(profile, candidates=candidates, uppers=uppers, pure_from_tails=tails, mu=mu, theorems=theorems)
 
 
-def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> Profile:
+def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     """A deterministic mechanism gives its input away, unless all inputs give the same output."""
-    reach = pipeline.reaches()[-1]
+    reach = pipeline.output_regions()[-1]
     if neighbours.kind == "add-remove-record":
         _against_nothing(reach)  # all that is asked is whether it can be said what no record gives
     pairs = [reach.region.farthest(1)] if reach.exact else _pushed(pipeline, len(pipeline.stages))
     different = [pair for pair in pairs if pair.distance(1).a > 0]
-    loss = Loss(((AtomLoss((), ONE), 1),))
-    curve = PairCurve((loss,), Theorem.NO_NOISE)
+    loss = PrivacyLoss(((AtomLoss((), ONE), 1),))
+    curve = PairBound((loss,), Theorem.NO_NOISE)
     if different:
-        return Profile((Candidate(different[0], curve),), (curve,), theorems=(Theorem.NO_NOISE,))
-    constant = PureCurve(ZERO, Theorem.NO_NOISE)
+        return PrivacyProfile((Candidate(different[0], curve),), (curve,), theorems=(Theorem.NO_NOISE,))
+    constant = PureBound(ZERO, Theorem.NO_NOISE)
     known = reach.region.diameter(INF) == 0
-    return Profile((), (constant if known else curve,), theorems=(Theorem.NO_NOISE,))
+    return PrivacyProfile((), (constant if known else curve,), theorems=(Theorem.NO_NOISE,))
 
 
 def _keeps(pipeline: Pipeline, position: int) -> Keeps:
@@ -173,9 +185,9 @@ def _keeps(pipeline: Pipeline, position: int) -> Keeps:
     return "signs" if "signs" in kept else "tails" if "tails" in kept else "all"
 
 
-def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Profile:
+def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> PrivacyProfile:
     """The bounds that one noise stage gives."""
-    stage, reach = pipeline.stages[position], reach_at(pipeline, position, neighbours)
+    stage, reach = pipeline.stages[position], region_at(pipeline, position, neighbours)
     known = reach.exact or neighbours.kind == "add-remove-record"
     pushed = [] if known else _pushed(pipeline, position)
     if isinstance(stage, Additive):
@@ -186,9 +198,9 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Prof
     return profile if whole else replace(profile, candidates=(), pure_from_tails=None, pair=None)
 
 
-def reach_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Reach:
+def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:
     """What two neighbours can bring to a noise stage."""
-    reach = pipeline.reaches()[position]
+    reach = pipeline.output_regions()[position]
     if neighbours.kind != "add-remove-record":
         return reach
     if position == pipeline.noise_positions[0]:
@@ -197,15 +209,15 @@ def reach_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Reach
     return replace(reach, exact=False)
 
 
-def _against_nothing(reach: Reach) -> Reach:
+def _against_nothing(reach: OutputRegion) -> OutputRegion:
     """A record added or removed: its vector against the zero vector."""
     region = reach.region
-    if isinstance(region, Everything | Apart):
+    if isinstance(region, Everything | SensitivityBall):
         return reach
     if isinstance(region, Ball):
-        return Reach(Apart(region.p, region.radius, region.dim), reach.exact)
+        return OutputRegion(SensitivityBall(region.p, region.radius, region.dim), reach.exact)
     if isinstance(region, Sphere):
-        return Reach(Apart(2, region.radius, region.dim), reach.exact)
+        return OutputRegion(SensitivityBall(2, region.radius, region.dim), reach.exact)
     raise InputError(
         f"add-remove-record is understood for clipped or normalised vectors, not for {type(region).__name__}; "
         "state the sensitivity with query(norm, distance) instead"
@@ -214,14 +226,14 @@ def _against_nothing(reach: Reach) -> Reach:
 
 def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
     """Pairs that surely can come in: the last exact region's farthest ones, run through the stages after it."""
-    reaches = pipeline.reaches()
-    start = max(i for i in range(position + 1) if reaches[i].exact)
-    region, rng = reaches[start].region, np.random.default_rng(0)
+    regions = pipeline.output_regions()
+    start = max(i for i in range(position + 1) if regions[i].exact)
+    region, rng = regions[start].region, np.random.default_rng(0)
     between = pipeline.stages[start:position]
     if any(isinstance(stage, (*NOISES, Hash, Bloom, Category, OneHotEncode)) for stage in between):
         return []  # noise is there, or a function of which it is not known where, or whether, it takes these values
     if any(isinstance(stage, Binary) for stage in between) and any(
-        isinstance(r.region, Repeated) for r in reaches[start:position]
+        isinstance(r.region, Repeated) for r in regions[start:position]
     ):
         return []  # copies stand together in a pair, and places in a bit string have a parity
     sources = [region.farthest(q) for q in (1.0, 2.0, INF)]
@@ -252,7 +264,7 @@ def _whole(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(np.all(x == np.rint(x)) and np.all(y == np.rint(y)))
 
 
-def _additive(noise: Noise, reach: Reach, pushed: list[Pair], keeps: Keeps) -> Profile:
+def _additive(noise: Noise, reach: OutputRegion, pushed: list[Pair], keeps: Keeps) -> PrivacyProfile:
     """Noise on the coordinates of a vector."""
     region = reach.region
     if region.diameter(INF) == INFINITY:
@@ -267,7 +279,7 @@ def _additive(noise: Noise, reach: Reach, pushed: list[Pair], keeps: Keeps) -> P
     uppers = tuple(_uppers(noise, region))
     if exact and curves:
         uppers = (_worst_of(noise, [curve for _, curve in curves]), *uppers)
-    profile = Profile((), uppers, theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
+    profile = PrivacyProfile((), uppers, theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
     if keeps == "all":
         return replace(profile, candidates=tuple(Candidate(pair, curve) for pair, curve in curves))
     profile = replace(profile, theorems=(Theorem.DIAMETERS, Theorem.POST_PROCESSING))
@@ -279,7 +291,7 @@ def _additive(noise: Noise, reach: Reach, pushed: list[Pair], keeps: Keeps) -> P
     return profile
 
 
-def _unbounded(noise: Noise, region: Region, known: bool) -> Profile:
+def _unbounded(noise: Noise, region: Region, known: bool) -> PrivacyProfile:
     """Noise on values that nothing bounds hides nothing, but for the coordinates that are lost."""
     lost = noise.lost if isinstance(noise, Mixture) and loses(noise) else ZERO
     pair, theorem, count = region.farthest(1), Theorem.UNBOUNDED, 1
@@ -290,34 +302,34 @@ def _unbounded(noise: Noise, region: Region, known: bool) -> Profile:
         rest = (Block(ZERO, ZERO, region.dim - count),) if count < region.dim else ()
         pair = Pair((Block(ZERO, size, count), *rest))
     part = AtomLoss(((ZERO, lost),) if lost.b > 0 else (), 1 - lost)
-    curve = PairCurve((Loss(((part, count),)),), theorem)
+    curve = PairBound((PrivacyLoss(((part, count),)),), theorem)
     candidates = (Candidate(pair, curve),) if known else ()
-    return Profile(candidates, (curve,), theorems=(theorem,), noise=noise)
+    return PrivacyProfile(candidates, (curve,), theorems=(theorem,), noise=noise)
 
 
-def additive_uppers(noise: Noise, region: Region) -> list[Curve]:
+def additive_uppers(noise: Noise, region: Region) -> list[ProfileBound]:
     """All curves that bound additive noise on a region from above."""
     pairs, exact = worst_pairs(noise, region)
     uppers = list(_uppers(noise, region))
     return [_worst_of(noise, [_pair_curve(noise, pair) for pair in pairs]), *uppers] if exact else uppers
 
 
-def _worst_of(noise: Noise, curves: list[PairCurve]) -> WorstOf:
+def _worst_of(noise: Noise, curves: list[PairBound]) -> LargestBound:
     theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
-    return WorstOf(tuple(curves), theorem)
+    return LargestBound(tuple(curves), theorem)
 
 
-def _pair_curve(noise: Noise, pair: Pair) -> PairCurve:
+def _pair_curve(noise: Noise, pair: Pair) -> PairBound:
     shifts = [(b.gap, b.count) for b in pair.blocks]
     theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
-    there = Loss.of_shifts(noise, shifts)
+    there = PrivacyLoss.of_shifts(noise, shifts)
     source = theorem.get(type(noise), Theorem.MIXTURE)
     if isinstance(noise, Laplace | Gaussian):  # symmetric: both ways are alike
-        return PairCurve((there,), source)
-    return PairCurve((there, Loss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
+        return PairBound((there,), source)
+    return PairBound((there, PrivacyLoss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
 
 
-def _sign_curve(noise: Laplace | Gaussian, pair: Pair) -> PairCurve:
+def _sign_curve(noise: Laplace | Gaussian, pair: Pair) -> PairBound:
     """The loss of the signs alone, one bit a coordinate: what scaling after the noise cannot hide."""
     losses = []
     for one, other in (("x", "y"), ("y", "x")):
@@ -325,8 +337,8 @@ def _sign_curve(noise: Laplace | Gaussian, pair: Pair) -> PairCurve:
         for block in (b for b in pair.blocks if not b.same):
             p, q = (_sign_chances(noise, getattr(block, side)) for side in (one, other))
             parts.append((AtomLoss.between(p, q), block.count))
-        losses.append(Loss(tuple(part for part in parts if part[1])))
-    return PairCurve(tuple(losses), Theorem.POST_PROCESSING)
+        losses.append(PrivacyLoss(tuple(part for part in parts if part[1])))
+    return PairBound(tuple(losses), Theorem.POST_PROCESSING)
 
 
 def _sign_chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]:
@@ -337,7 +349,7 @@ def _sign_chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Nu
     return (1 - tail, tail) if centre.mid > 0 else (tail, 1 - tail)
 
 
-def _uppers(noise: Noise, region: Region) -> Iterable[Curve]:
+def _uppers(noise: Noise, region: Region) -> Iterable[ProfileBound]:
     """Curves that hold for every pair of the region."""
     if isinstance(noise, Gaussian):
         yield _pair_curve(noise, Pair((Block(region.diameter(2), ZERO, 1),)))
@@ -346,23 +358,23 @@ def _uppers(noise: Noise, region: Region) -> Iterable[Curve]:
     if isinstance(noise, OneSided):
         yield _pair_curve(noise, Pair((Block(ZERO, reach, 1),)))
     elif isinstance(noise, Laplace):
-        yield PureCurve(reach / noise.scale, Theorem.LAPLACE)
+        yield PureBound(reach / noise.scale, Theorem.LAPLACE)
         yield from _renyi(noise, region)
     elif isinstance(noise, Mixture):
-        yield PureCurve(_mixture_pure(noise, reach), Theorem.MIXTURE)
+        yield PureBound(_mixture_pure(noise, reach), Theorem.MIXTURE)
         if noise.one_sided:
             yield _overlap(noise, region)
 
 
-def _overlap(noise: Mixture, region: Region) -> PairCurve:
-    """What any two laws have in common if every coordinate differs by the most: docs/proofs/mixture.md, point 6."""
+def _overlap(noise: Mixture, region: Region) -> PairBound:
+    """What two distributions share if every coordinate differs by the most: docs/proofs/mixture.md, point 6."""
     alike = noise.lost
     for weight, part in noise.parts:
         assert isinstance(part, OneSided)
         alike += weight * iv.exp(-region.diameter(INF) / part.scale)
     count = most_differing(region)
     parts = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
-    return PairCurve((Loss(parts),), Theorem.MIXTURE)
+    return PairBound((PrivacyLoss(parts),), Theorem.MIXTURE)
 
 
 def _mixture_pure(noise: Mixture, distance: Number) -> Number:
@@ -372,14 +384,14 @@ def _mixture_pure(noise: Mixture, distance: Number) -> Number:
     return maximum(ZERO, *(distance / scale for scale in scales))
 
 
-def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiCurve]:
-    if isinstance(region, Both):
+def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiBound]:
+    if isinstance(region, Intersection):
         yield from _renyi(noise, region.first)
         yield from _renyi(noise, region.second)
         return
     base = region.region if isinstance(region, Repeated) else region
-    p = getattr(base, "p", 2.0) if isinstance(base, Ball | Apart | Sphere | Rows) else INF
+    p = getattr(base, "p", 2.0) if isinstance(base, Ball | SensitivityBall | Sphere | Rows) else INF
     p = p if p >= 2 else 2.0  # a smaller p bounds the l2 norm too
     shift = region.diameter(p)
     if not math.isinf(float(shift.b)):
-        yield RenyiCurve(shift / noise.scale, p, region.dim)
+        yield RenyiBound(shift / noise.scale, p, region.dim)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpassay.core.guarantee import Guarantee, guarantee
+from dpassay.core.guarantee import Guarantee, make_guarantee
 from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import Number, double_above, double_below, iv, log_add
 from dpassay.errors import InputError
@@ -24,13 +24,13 @@ def laplace(epsilon: Any, delta: Any = 0, sensitivity: Any = 1) -> float:
     >>> laplace(0.5)
     2.0
     """
-    promise = _noisy(guarantee(epsilon, delta))
-    return _usable(laplace_scale(promise, check_positive(sensitivity, "sensitivity")))
+    guarantee = _noisy(make_guarantee(epsilon, delta))
+    return _usable(laplace_scale(guarantee, check_positive(sensitivity, "sensitivity")))
 
 
-def laplace_scale(promise: Guarantee, sensitivity: Number) -> Number:
+def laplace_scale(guarantee: Guarantee, sensitivity: Number) -> Number:
     """The scale as a certified number."""
-    return sensitivity / (promise.exact_epsilon - 2 * iv.log(1 - promise.exact_delta))
+    return sensitivity / (guarantee.exact_epsilon - 2 * iv.log(1 - guarantee.exact_delta))
 
 
 def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
@@ -39,13 +39,13 @@ def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
     >>> round(gaussian(10, 1e-5), 5)
     0.49989
     """
-    promise = guarantee(epsilon, delta)
-    return _usable(gaussian_sigma(promise, check_positive(sensitivity, "sensitivity")))
+    guarantee = make_guarantee(epsilon, delta)
+    return _usable(gaussian_sigma(guarantee, check_positive(sensitivity, "sensitivity")))
 
 
-def classic_gaussian_sigma(promise: Guarantee, sensitivity: Number) -> Number:
+def classic_gaussian_sigma(guarantee: Guarantee, sensitivity: Number) -> Number:
     """The classic formula, sqrt(2 ln(1.25/δ)) Δ/ε, which is proved for 0 < ε < 1 only."""
-    return iv.sqrt(2 * iv.log(iv.mpf("1.25") / promise.exact_delta)) * sensitivity / promise.exact_epsilon
+    return iv.sqrt(2 * iv.log(iv.mpf("1.25") / guarantee.exact_delta)) * sensitivity / guarantee.exact_epsilon
 
 
 def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
@@ -54,10 +54,10 @@ def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
     >>> flip(1.0986122886681098)
     0.75
     """
-    promise = guarantee(epsilon)
+    guarantee = make_guarantee(epsilon)
     if check_dimension(bits, "bits") > 1 and check_dimension(categories, "categories") != 2:
         raise InputError("give a number of bits or a number of categories, not both")
-    return double_below(flip_keep(promise.exact_epsilon / bits, categories))
+    return double_below(flip_keep(guarantee.exact_epsilon / bits, categories))
 
 
 def flip_keep(epsilon: Number, categories: int = 2) -> Number:
@@ -74,10 +74,10 @@ def _usable(scale: Number) -> float:
     return double
 
 
-def _noisy(promise: Guarantee) -> Guarantee:
-    if promise.exact_epsilon == 0 and promise.exact_delta == 0:
+def _noisy(guarantee: Guarantee) -> Guarantee:
+    if guarantee.exact_epsilon == 0 and guarantee.exact_delta == 0:
         raise InputError("epsilon 0 with delta 0 would need infinite noise: give a positive epsilon")
-    return promise
+    return guarantee
 
 
 __all__ = ["flip", "gaussian", "laplace"]

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpassay.core.guarantee import Guarantee, PureDP, guarantee
+from dpassay.core.guarantee import Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
 from dpassay.exact.loss_components import AtomLoss
-from dpassay.exact.privacy_loss import Loss
-from dpassay.exact.profile_bounds import PairCurve, WorstOf
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile_bounds import LargestBound, PairBound
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 
@@ -27,43 +27,43 @@ BASIC, OPTIMAL, GROUP = Theorem.COMPOSITION, Theorem.OPTIMAL_COMPOSITION, Theore
 def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Add up ε and δ.
 
-    >>> print(basic([PureDP(1), guarantee(0.5, 1e-6)]))
+    >>> print(basic([PureDP(1), make_guarantee(0.5, 1e-6)]))
     (1.5, 1e-06)-DP
     """
     epsilon = sum((g.exact_epsilon for g in guarantees), ZERO)
     delta = sum((g.exact_delta for g in guarantees), ZERO)
     if delta.b >= 1:
         raise InputError("the deltas add up to 1 or more: nothing is promised any more")
-    return guarantee(epsilon, delta)
+    return make_guarantee(epsilon, delta)
 
 
-def group(promise: Guarantee, size: int) -> Guarantee:
+def group(guarantee: Guarantee, size: int) -> Guarantee:
     """What a guarantee for one person says of a group: (kε, k e^((k−1)ε) δ).
 
-    >>> print(group(guarantee(0.5, 1e-6), 3))
+    >>> print(group(make_guarantee(0.5, 1e-6), 3))
     (1.5, 8.154845485e-06)-DP
     """
     if size < 1:
         raise InputError(f"a group has at least one member, got {size}")
-    epsilon = promise.exact_epsilon
-    delta = promise.exact_delta * size * iv.exp(epsilon * (size - 1))
+    epsilon = guarantee.exact_epsilon
+    delta = guarantee.exact_delta * size * iv.exp(epsilon * (size - 1))
     if delta.b >= 1:
         raise InputError(f"for a group of {size} delta would be 1 or more: nothing is promised any more")
-    return guarantee(epsilon * size, delta)
+    return make_guarantee(epsilon * size, delta)
 
 
-def dominating(promise: Guarantee) -> Loss:
+def dominating(guarantee: Guarantee) -> PrivacyLoss:
     """The worst loss that a guarantee allows: randomized response, and a leak with probability δ.
 
     >>> print(dominating(PureDP(1)).times(2).epsilon(1e-6))
     [1.99999..., 1.99999...]
     """
-    epsilon, delta = promise.exact_epsilon, promise.exact_delta
+    epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     keep = (1 - delta) / (1 + iv.exp(-epsilon))
     atoms = ((epsilon, keep), (-epsilon, (1 - delta) - keep))
     if epsilon == 0:
         atoms = ((ZERO, 1 - delta),)  # type: ignore[assignment]
-    return Loss(((AtomLoss(atoms, delta), 1),))
+    return PrivacyLoss(((AtomLoss(atoms, delta), 1),))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Answer:
     1
     """
 
-    loss: Loss
+    loss: PrivacyLoss
     count: int = 1
     exact: bool = True
 
@@ -86,13 +86,13 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
     [4.886554117, 4.886554118]
     """
     profile = analyse(pipeline, neighbours or pipeline.neighbours)
-    attained = [repr(c.curve.losses) for c in profile.candidates if isinstance(c.curve, PairCurve)]
+    attained = [repr(c.curve.losses) for c in profile.candidates if isinstance(c.curve, PairBound)]
     for curve in sorted(profile.uppers, key=lambda upper: upper.pure.b):
-        single = curve.curves[0] if isinstance(curve, WorstOf) and len(curve.curves) == 1 else curve
-        if isinstance(single, PairCurve) and len(single.losses) == 1:
+        single = curve.curves[0] if isinstance(curve, LargestBound) and len(curve.curves) == 1 else curve
+        if isinstance(single, PairBound) and len(single.losses) == 1:
             return Answer(single.losses[0], count, repr(single.losses) in attained)
     if profile.pure.b == INFINITY:
-        return Answer(Loss(((AtomLoss((), ONE), 1),)), count, exact=profile.pure.a == INFINITY)
+        return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, exact=profile.pure.a == INFINITY)
     return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False)
 
 
@@ -137,4 +137,4 @@ def read_answer(text: str, dim: int | None = None) -> Answer:
                 raise
             raise ExpressionError("a composed pipeline takes numbers, not names", error.text, error.position) from None
     epsilon, _, delta = body.partition(",")
-    return Answer(dominating(guarantee(epsilon.strip(), delta.strip() or 0)), int(last))
+    return Answer(dominating(make_guarantee(epsilon.strip(), delta.strip() or 0)), int(last))

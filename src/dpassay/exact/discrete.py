@@ -12,17 +12,28 @@ from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maxim
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.loss_components import AtomLoss
-from dpassay.exact.privacy_loss import Loss
-from dpassay.exact.profile import Candidate, Profile
-from dpassay.exact.profile_bounds import Curve, PairCurve, PureCurve, WorstOf
-from dpassay.pipeline.regions import Apart, Ball, Block, Box, Categories, OneHot, Pair, Region, Repeated, Sparse
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import LargestBound, PairBound, ProfileBound, PureBound
+from dpassay.pipeline.regions import (
+    Ball,
+    Block,
+    Box,
+    Categories,
+    OneHot,
+    Pair,
+    Region,
+    Repeated,
+    SensitivityBall,
+    Sparse,
+)
 from dpassay.pipeline.stages.noise import BitNoise, Choose, Flip, NoiseStage
-from dpassay.pipeline.stages.vector import Reach
+from dpassay.pipeline.stages.vector import OutputRegion
 
 _RESPONSE = Theorem.RANDOMIZED_RESPONSE
 
 
-def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Profile:
+def discrete_profile(stage: NoiseStage, reach: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
     """Bound the loss of a noise stage with finitely many outputs."""
     region = reach.region
     if isinstance(stage, Choose):
@@ -34,7 +45,7 @@ def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Pro
     if not isinstance(stage, BitNoise):
         raise InputError(f"no exact loss is known for the stage {stage.name}")
     if region.diameter(1) == 0:  # a single string
-        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
+        return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))
     pairs = _one_hot_pairs(region) if isinstance(region, OneHot) else _bit_pairs(stage, region)
     pairs = pairs[:1] if _symmetric(stage) else pairs
     curves = [(pair, bit_curve(stage, pair)) for pair in pairs]
@@ -42,10 +53,10 @@ def discrete_profile(stage: NoiseStage, reach: Reach, pushed: list[Pair]) -> Pro
     if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
         shown = [(region.farthest(1), bit_curve(stage, region.farthest(1)))] if reach.exact else shown
     candidates = tuple(Candidate(pair, curve) for pair, curve in shown if curve.losses[0].parts)
-    worst: Curve = WorstOf(tuple(curve for _, curve in curves), _RESPONSE)
+    worst: ProfileBound = LargestBound(tuple(curve for _, curve in curves), _RESPONSE)
     if isinstance(region, OneHot) or _symmetric(stage):
-        return Profile(candidates, (worst,), (_RESPONSE,))
-    return Profile(candidates, (PureCurve(worst.pure, _RESPONSE), _dominating(stage, region.dim)), (_RESPONSE,))
+        return PrivacyProfile(candidates, (worst,), (_RESPONSE,))
+    return PrivacyProfile(candidates, (PureBound(worst.pure, _RESPONSE), _dominating(stage, region.dim)), (_RESPONSE,))
 
 
 def _symmetric(stage: BitNoise) -> bool:
@@ -58,7 +69,7 @@ def _bit(one: Number, other: Number) -> AtomLoss:
     return AtomLoss.between((one, 1 - one), (other, 1 - other))
 
 
-def bit_curve(stage: BitNoise, pair: Pair) -> PairCurve:
+def bit_curve(stage: BitNoise, pair: Pair) -> PairBound:
     """The loss between two bit strings, both ways."""
     losses = []
     blocks = pair.by_parity().blocks
@@ -71,8 +82,8 @@ def bit_curve(stage: BitNoise, pair: Pair) -> PairCurve:
                 p, q = stage.even, stage.zero  # which string has the 1 does not matter
             if not p == q:
                 parts.append((_bit(p, q), block.count))
-        losses.append(Loss(tuple(parts)))
-    return PairCurve(tuple(losses[:1] if _symmetric(stage) else losses), _RESPONSE)
+        losses.append(PrivacyLoss(tuple(parts)))
+    return PairBound(tuple(losses[:1] if _symmetric(stage) else losses), _RESPONSE)
 
 
 def _bit_pairs(stage: BitNoise, region: Region) -> list[Pair]:
@@ -101,14 +112,14 @@ def _one_hot_pairs(region: OneHot) -> list[Pair]:
     return pairs or [region.farthest(1)]
 
 
-def _dominating(stage: BitNoise, dim: int) -> PairCurve:
+def _dominating(stage: BitNoise, dim: int) -> PairBound:
     """Each bit replaced by a pair that is at least as far apart as either way of it, at every ε."""
     parts = tuple(
         (_envelope(chance, stage.zero), count)
         for chance, count in ((stage.even, dim - dim // 2), (stage.odd, dim // 2))
         if count
     )
-    return PairCurve((Loss(parts),), _RESPONSE)
+    return PairBound((PrivacyLoss(parts),), _RESPONSE)
 
 
 def _envelope(p: Number, q: Number) -> AtomLoss:
@@ -142,21 +153,21 @@ def _crossing(first: tuple[Number, Number], second: tuple[Number, Number]) -> Nu
     return (first[0] - second[0]) / (first[1] - second[1])
 
 
-def _categories(stage: Flip, region: Categories, exact: bool) -> Profile:
+def _categories(stage: Flip, region: Categories, exact: bool) -> PrivacyProfile:
     """k-ary randomized response: all pairs are alike."""
     k = region.size
     if k == 1:
-        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
+        return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))
     keep, other = stage.keep, (1 - stage.keep) / (k - 1)
     rest = other * (k - 2)
     if keep == other:
-        return Profile((), (PureCurve(ZERO, _RESPONSE),), (_RESPONSE,))
-    curve = PairCurve((Loss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
+        return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))
+    curve = PairBound((PrivacyLoss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
     candidates = (Candidate(Pair((Block(ZERO, ONE, 1),)), curve),) if exact else ()
-    return Profile(candidates, (curve,), (_RESPONSE,))
+    return PrivacyProfile(candidates, (curve,), (_RESPONSE,))
 
 
-def choose_curve(stage: Choose, pair: Pair) -> PairCurve:
+def choose_curve(stage: Choose, pair: Pair) -> PairBound:
     """The loss of the exponential mechanism between two score vectors, both ways."""
     losses = []
     for first, second in (("x", "y"), ("y", "x")):
@@ -166,8 +177,8 @@ def choose_curve(stage: Choose, pair: Pair) -> PairCurve:
         for x, y, block in zip(*scores, pair.blocks, strict=True):
             chance = iv.exp(x - totals[0]) * block.count
             atoms.append(((ZERO if block.same else x - y) - totals[0] + totals[1], chance))
-        losses.append(Loss(((AtomLoss(tuple(atoms)), 1),)))
-    return PairCurve(tuple(losses), Theorem.EXPONENTIAL)
+        losses.append(PrivacyLoss(((AtomLoss(tuple(atoms)), 1),)))
+    return PairBound(tuple(losses), Theorem.EXPONENTIAL)
 
 
 def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
@@ -178,23 +189,23 @@ def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
     return total
 
 
-def _choose(stage: Choose, reach: Reach, pushed: list[Pair]) -> Profile:
+def _choose(stage: Choose, reach: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
     """Scores in a region: 2·rate·Δ∞ always holds; on a cube the worst pair is known exactly."""
     region, theorem = reach.region, Theorem.EXPONENTIAL
     if region.dim == 1 or (isinstance(region, Repeated) and region.region.dim == 1):  # all scores are equal
-        return Profile((), (PureCurve(ZERO, theorem),), (theorem,))
-    general = PureCurve(2 * stage.rate * region.diameter(float("inf")), theorem)
+        return PrivacyProfile((), (PureBound(ZERO, theorem),), (theorem,))
+    general = PureBound(2 * stage.rate * region.diameter(float("inf")), theorem)
     if region.diameter(float("inf")) == INFINITY:
-        infinite = PairCurve((Loss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
+        infinite = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
         known = (Candidate(region.farthest(1), infinite),) if reach.exact else ()
-        return Profile(known, (general,), (Theorem.UNBOUNDED,))
+        return PrivacyProfile(known, (general,), (Theorem.UNBOUNDED,))
     pairs = _score_pairs(region, stage) if reach.exact else pushed
     candidates = tuple(Candidate(pair, choose_curve(stage, pair)) for pair in pairs)
     if reach.exact and _cube(region) is not None:
-        exact = PureCurve(maximum(*(c.curve.pure for c in candidates)), theorem)
-        return Profile(candidates, (general, exact), (theorem,))
-    tails = general.pure if reach.exact and isinstance(region, Apart) and region.p == float("inf") else None
-    return Profile(candidates, (general,), (theorem,), pure_from_tails=tails, pair=pairs[0] if pairs else None)
+        exact = PureBound(maximum(*(c.curve.pure for c in candidates)), theorem)
+        return PrivacyProfile(candidates, (general, exact), (theorem,))
+    tails = general.pure if reach.exact and isinstance(region, SensitivityBall) and region.p == float("inf") else None
+    return PrivacyProfile(candidates, (general,), (theorem,), pure_from_tails=tails, pair=pairs[0] if pairs else None)
 
 
 def _cube(region: Region) -> tuple[Number, Number] | None:
@@ -211,7 +222,7 @@ def _score_pairs(region: Region, stage: Choose) -> list[Pair]:
     if cube is not None:
         low, high = cube
         return [Pair((Block(high, low, 1), Block(low, high, region.dim - 1)))]
-    if isinstance(region, Apart) and region.p == float("inf"):
+    if isinstance(region, SensitivityBall) and region.p == float("inf"):
         half = region.distance / 2
         return [
             # Far behind the others, the first output gains the most; level with them, most often.

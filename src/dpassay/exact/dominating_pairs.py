@@ -5,19 +5,19 @@ from __future__ import annotations
 from dpassay.core.numbers import middle
 from dpassay.pipeline.distributions import Gaussian, Laplace, Noise, OneSided
 from dpassay.pipeline.regions import (
-    Apart,
     Ball,
     Bits,
     Block,
-    Both,
     Box,
     Finite,
+    Intersection,
     MinMax,
     OneHot,
     Pair,
     Region,
     Repeated,
     Rows,
+    SensitivityBall,
     Sparse,
     Sphere,
 )
@@ -38,14 +38,14 @@ def worst_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
             return [pairs[0], *(_shortened(pair) for pair in pairs)], False
         return pairs, known and isinstance(noise, Gaussian | Laplace)
     if isinstance(noise, Gaussian):
-        return [region.farthest(2)], not isinstance(region, Both)
+        return [region.farthest(2)], not isinstance(region, Intersection)
     if not isinstance(noise, Laplace):
         return [region.farthest(1)], isinstance(noise, OneSided) and not isinstance(
-            region, MinMax | OneHot | Finite | Both
+            region, MinMax | OneHot | Finite | Intersection
         )
     if isinstance(region, Finite):
         return _finite_pairs(region)
-    ball = region.ball if isinstance(region, Apart) else region
+    ball = region.ball if isinstance(region, SensitivityBall) else region
     if isinstance(ball, Ball | Sphere) and ball.dim > 1 and getattr(ball, "p", 2) not in (1, INF):
         spread = Ball(getattr(ball, "p", 2), ball.radius, ball.dim)
         counts = {ball.dim} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}

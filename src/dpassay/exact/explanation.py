@@ -8,34 +8,34 @@ from dpassay.core.guarantee import Guarantee, PureDP
 from dpassay.core.interval import outward
 from dpassay.core.numbers import INFINITY, Number, down, middle, up
 from dpassay.core.theorems import Theorem
-from dpassay.exact.profile import Profile
+from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Apart, Categories, OneHot, Region, Rows, Sparse
+from dpassay.pipeline.regions import Categories, OneHot, Region, Rows, SensitivityBall, Sparse
 from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose
 
 
-def explain(word: str, pipeline: Pipeline, profile: Profile, promise: Guarantee, value: Number) -> str:
+def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Number) -> str:
     """The sentence for a verdict; `value` encloses the true ε (pure claims) or the true δ at the claimed ε."""
     if word == "proven":
-        return f"{promise} holds: {_bound(promise, value)}."
+        return f"{guarantee} holds: {_bound(guarantee, value)}."
     if word == "open":
-        return f"Open, which proves nothing: {_between(promise, value)}."
+        return f"Open, which proves nothing: {_between(guarantee, value)}."
     because = _because(pipeline, profile)
-    if isinstance(promise, PureDP):
-        return f"{because}; the true epsilon is {_times(value, promise)}{_floor(profile.least_delta)}."
+    if isinstance(guarantee, PureDP):
+        return f"{because}; the true epsilon is {_times(value, guarantee)}{_floor(profile.least_delta)}."
     return (
-        f"{because}; at epsilon {middle(promise.exact_epsilon):.6g} the true delta is "
-        f"at least {outward(down(value), -1, 5)}, above the claimed {middle(promise.exact_delta):.6g}."
+        f"{because}; at epsilon {middle(guarantee.exact_epsilon):.6g} the true delta is "
+        f"at least {outward(down(value), -1, 5)}, above the claimed {middle(guarantee.exact_delta):.6g}."
     )
 
 
-def _bound(promise: Guarantee, value: Number) -> str:
+def _bound(guarantee: Guarantee, value: Number) -> str:
     # A tie beyond 30 digits goes to the claim.
-    if isinstance(promise, PureDP):
-        return f"the true epsilon is at most {_at_most(up(value), promise.epsilon)}"
-    most = _at_most(up(value), promise.delta)
-    return f"at epsilon {promise.epsilon:.6g} the true delta is at most {most}"
+    if isinstance(guarantee, PureDP):
+        return f"the true epsilon is at most {_at_most(up(value), guarantee.epsilon)}"
+    most = _at_most(up(value), guarantee.delta)
+    return f"at epsilon {guarantee.epsilon:.6g} the true delta is at most {most}"
 
 
 def _at_most(value: float, claimed: float) -> str:
@@ -43,23 +43,23 @@ def _at_most(value: float, claimed: float) -> str:
     return rounded if float(rounded) < claimed else f"{claimed:.15g}"
 
 
-def _between(promise: Guarantee, value: Number) -> str:
+def _between(guarantee: Guarantee, value: Number) -> str:
     low, high = _plain(down(value), -1), _plain(up(value), 1)
-    if isinstance(promise, PureDP):
-        return f"the true epsilon lies between {low} and {high}, and so does the claimed {promise.epsilon:.6g}"
-    where = f"at epsilon {promise.epsilon:.6g} the true delta lies between {low} and {high}"
-    return f"{where}, and so does the claimed {promise.delta:.6g}"
+    if isinstance(guarantee, PureDP):
+        return f"the true epsilon lies between {low} and {high}, and so does the claimed {guarantee.epsilon:.6g}"
+    where = f"at epsilon {guarantee.epsilon:.6g} the true delta lies between {low} and {high}"
+    return f"{where}, and so does the claimed {guarantee.delta:.6g}"
 
 
-def _times(value: Number, promise: Guarantee) -> str:
+def _times(value: Number, guarantee: Guarantee) -> str:
     low = down(value)
     if math.isinf(low):
         return "infinite, whatever was claimed"
-    if promise.epsilon == 0:
+    if guarantee.epsilon == 0:
         return f"at least {outward(low, -1, 6)}, not 0"
-    ratio = low / promise.epsilon
+    ratio = low / guarantee.epsilon
     factor = f"{ratio:,.4g} times" if ratio >= 1.0005 else "more than"
-    return f"at least {outward(low, -1, 6)}, {factor} the claimed {promise.epsilon:.6g}"
+    return f"at least {outward(low, -1, 6)}, {factor} the claimed {guarantee.epsilon:.6g}"
 
 
 def _floor(delta: float) -> str:
@@ -70,7 +70,7 @@ def _plain(value: float, direction: int) -> str:
     return outward(value, direction, 6)
 
 
-def _because(pipeline: Pipeline, profile: Profile) -> str:
+def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
     if Theorem.NO_NOISE in profile.theorems:
         if profile.mu.b > 0:
             return "Nothing but the dropped words is random, so the output gives the other words away"
@@ -80,7 +80,7 @@ def _because(pipeline: Pipeline, profile: Profile) -> str:
     if Theorem.TWO_NOISES in profile.theorems:
         return "Even the strongest of the noises is too weak for the distance between two neighbours"
     position = pipeline.noise_positions[-1]
-    stage, region = pipeline.stages[position], pipeline.reaches()[position].region
+    stage, region = pipeline.stages[position], pipeline.output_regions()[position].region
     dropped = " (word dropout hides little of it)" if profile.mu.b > 0 else ""
     if isinstance(stage, Additive) and not (isinstance(region, Categories) or region.diameter(1) == INFINITY):
         return f"{_distance(stage, region, profile)}{dropped}"
@@ -99,9 +99,9 @@ def _differing(region: Region) -> str:
     return f"All of the {region.dim}"
 
 
-def _distance(stage: Additive, region: object, profile: Profile) -> str:
+def _distance(stage: Additive, region: object, profile: PrivacyProfile) -> str:
     assert profile.region is not None
-    who = {Apart: "two neighbours' answers", Rows: "two neighbours"}.get(type(region), "two vectors")
+    who = {SensitivityBall: "two neighbours' answers", Rows: "two neighbours"}.get(type(region), "two vectors")
     if isinstance(stage.noise, Gaussian):
         return f"Before Gaussian noise {who} can be {middle(profile.region.diameter(2)):.6g} apart in l2"
     if isinstance(stage.noise, Laplace):

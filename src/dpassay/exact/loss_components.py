@@ -27,7 +27,7 @@ class Cells:
     high: Array
 
 
-class Part(Protocol):
+class LossComponent(Protocol):
     """The loss of one coordinate."""
 
     @property
@@ -152,7 +152,7 @@ class GaussianLoss:
         return gaussian_delta(epsilon, self.mu)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """Cells of the normal law of the loss, mean μ²/2 and deviation μ."""
+        """Cells of the normal distribution of the loss, mean μ²/2 and deviation μ."""
         from scipy.special import ndtr
 
         mu = up(self.mu) if upper else down(self.mu)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpassay.core.numbers import ZERO, Number, down, exactly, iv, middle, up
 from dpassay.errors import InputError
-from dpassay.exact.loss_components import Cells, Part, high_share
+from dpassay.exact.loss_components import Cells, LossComponent, high_share
 from dpassay.pipeline.regions import Array
 
 MAX_POINTS = 1 << 23
@@ -32,7 +32,7 @@ Side = Literal["delta-up", "delta-down", "loss-up", "loss-down"]
 
 
 @dataclass(frozen=True)
-class Lattice:
+class LossGrid:
     """Masses at the losses (start + i)·step + shift, and at infinity."""
 
     start: int
@@ -41,7 +41,7 @@ class Lattice:
     infinite: float = 0.0
 
 
-def place(cells: Cells, step: float, side: Side, infinite: float = 0.0) -> Lattice:
+def place(cells: Cells, step: float, side: Side, infinite: float = 0.0) -> LossGrid:
     """Put cells on the lattice, erring towards one side."""
     largest = float(np.abs(cells.centre[np.isfinite(cells.centre)]).max(initial=0.0))
     blur = 4 * _U * (1 + largest / step)  # how far a double that should be a lattice point may be from one, in steps
@@ -63,14 +63,14 @@ def place(cells: Cells, step: float, side: Side, infinite: float = 0.0) -> Latti
     return _gather(index - (residue < shift), cells.mass, shift, infinite)
 
 
-def _gather(index: Array, mass: Array, shift: float, infinite: float) -> Lattice:
+def _gather(index: Array, mass: Array, shift: float, infinite: float) -> LossGrid:
     finite = np.isfinite(index)
     infinite += float(mass[~finite].sum())
     whole: NDArray[np.int64] = index[finite].astype(np.int64)
     start = int(whole.min()) if len(whole) else 0
     gathered: Array = np.bincount(whole - start, weights=mass[finite]).astype(float)
     used = np.flatnonzero(gathered)
-    return Lattice(start + int(used[0]), gathered[used[0] : used[-1] + 1], shift, infinite)
+    return LossGrid(start + int(used[0]), gathered[used[0] : used[-1] + 1], shift, infinite)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Composed:
         return total * (1 - relative) + self.infinite * (1 - 1e-12)
 
 
-def cumulant(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> tuple[float, float]:
+def cumulant(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> tuple[float, float]:
     """Log of E[e^(tilt·loss)] of the composition, and its derivative."""
     total = slope = 0.0
     for lattice, count in parts:
@@ -140,7 +140,7 @@ def cumulant(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> 
     return total, slope
 
 
-def tilt_for_delta(parts: Sequence[tuple[Lattice, int]], step: float, delta: float) -> float:
+def tilt_for_delta(parts: Sequence[tuple[LossGrid, int]], step: float, delta: float) -> float:
     """The tilt whose Chernoff bound (K(θ) − ln δ)/θ is least: it points at ε(δ).
 
     A bounded loss reaches its top with some probability; towards it tilting has no more to give.
@@ -155,7 +155,7 @@ def tilt_for_delta(parts: Sequence[tuple[Lattice, int]], step: float, delta: flo
     return low
 
 
-def tilt_for_epsilon(parts: Sequence[tuple[Lattice, int]], step: float, epsilon: float) -> float:
+def tilt_for_epsilon(parts: Sequence[tuple[LossGrid, int]], step: float, epsilon: float) -> float:
     """The tilt that moves the composition's mean to ε, or 0 if it lies beyond already."""
     if cumulant(parts, step, 0.0)[1] >= epsilon:
         return 0.0
@@ -166,7 +166,7 @@ def tilt_for_epsilon(parts: Sequence[tuple[Lattice, int]], step: float, epsilon:
     return low
 
 
-def compose(parts: Sequence[tuple[Lattice, int]], step: float, tilt: float) -> Composed:
+def compose(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> Composed:
     """The distribution of the sum of independent losses, each part taken `count` times."""
     support = 1 + sum(count * (len(lattice.mass) - 1) for lattice, count in parts)
     length = 1 << max(3, (support - 1).bit_length())
@@ -232,7 +232,7 @@ def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128
     return result
 
 
-def lattices(parts: Sequence[tuple[Part, int]], step: float, side: Side) -> list[tuple[Lattice, int]]:
+def lattices(parts: Sequence[tuple[LossComponent, int]], step: float, side: Side) -> list[tuple[LossGrid, int]]:
     """Every part on the same lattice, erring towards one side."""
     upper = side in ("delta-up", "loss-up")
     stride = 2 if side == "delta-down" else 1

@@ -1,4 +1,4 @@
-"""The privacy-loss distribution between two laws: δ(ε), ε(δ), tail, mean, composition.
+"""The privacy-loss distribution between two distributions: δ(ε), ε(δ), tail, mean, composition.
 
 L = ln(P(t)/Q(t)) with t drawn from P. Every answer is an interval that contains the truth. Closed
 forms are used where they exist (one coordinate, Gaussians, equal bits); all else goes through the
@@ -22,10 +22,20 @@ from dpassay.core.roots import falling_root
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.binomial import TwoAtomPower, two_atom_power
-from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, Part, minimum_one
+from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent, minimum_one
 from dpassay.exact.mixture import MixtureLoss
 from dpassay.exact.pld_grid import Composed, Side, compose, lattices, tilt_for_delta, tilt_for_epsilon
-from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Law, Mixture, Noise, OneSided, Pmf, Shifted
+from dpassay.pipeline.distributions import (
+    BitDistribution,
+    Distribution,
+    Gaussian,
+    Laplace,
+    Mixture,
+    Noise,
+    OneSided,
+    Pmf,
+    Shifted,
+)
 from dpassay.pipeline.regions import Array
 
 MOST_ATOMS = 1024
@@ -33,7 +43,7 @@ COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # lattice points, 
 CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths at which refining stops
 
 
-def coordinate_loss(noise: Noise, shift: Number) -> Part:
+def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
     """The loss of one coordinate: noise around 0 against the same noise around `shift`.
 
     >>> coordinate_loss(Laplace(2), number(1)).pure == number("0.5")
@@ -69,53 +79,58 @@ def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:
 
 
 @dataclass(frozen=True)
-class Loss:
+class PrivacyLoss:
     """A sum of independent losses, each part with how often it occurs.
 
-    >>> loss = Loss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
+    >>> loss = PrivacyLoss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
     >>> print(loss.mean(), loss.delta(0.5))
     [0.3678794411, 0.3678794412] [0.2211992169, 0.2211992170]
     >>> print(loss.times(100).epsilon(1e-6))
     [71.545..., 71.546...]
     """
 
-    parts: tuple[tuple[Part, int], ...]
+    parts: tuple[tuple[LossComponent, int], ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", _merged(self.parts))
 
     @classmethod
-    def between(cls, first: Law, second: Law) -> Loss:
-        """The loss of the first law against the second; both must be of one kind and size."""
-        sizes = {len(getattr(law, name)) for law in (first, second) for name in _SIZES if hasattr(law, name)}
+    def between(cls, first: Distribution, second: Distribution) -> PrivacyLoss:
+        """The loss of the first distribution against the second; both must be of one kind and size."""
+        sizes = {
+            len(getattr(distribution, name))
+            for distribution in (first, second)
+            for name in _SIZES
+            if hasattr(distribution, name)
+        }
         if len(sizes) > 1:
             raise InputError(
-                f"two laws can be compared only if they are of one kind and dimension, got {sorted(sizes)}"
+                f"two distributions can be compared only if they are of one kind and dimension, got {sorted(sizes)}"
             )
         if isinstance(first, Shifted) and isinstance(second, Shifted) and first.noise == second.noise:
             pairs, counts = np.unique(np.stack([first.centre, second.centre], axis=1), axis=0, return_counts=True)
             gaps = [(number(y) - number(x) if x != y else ZERO) for x, y in pairs.tolist()]
             return cls.of_shifts(first.noise, zip(gaps, counts.tolist(), strict=True))
-        if isinstance(first, BitLaw) and isinstance(second, BitLaw):
+        if isinstance(first, BitDistribution) and isinstance(second, BitDistribution):
             pairs, counts = np.unique(np.stack([first.one, second.one], axis=1), axis=0, return_counts=True)
             return cls(tuple((_bit(*pair), int(n)) for pair, n in zip(pairs.tolist(), counts, strict=True)))
         if isinstance(first, Pmf) and isinstance(second, Pmf):
-            p, q = (tuple(number(v) for v in law.probabilities.tolist()) for law in (first, second))
+            p, q = (tuple(number(v) for v in distribution.probabilities.tolist()) for distribution in (first, second))
             return cls(((AtomLoss.between(p, q), 1),))
-        raise InputError("two laws can be compared only if they are of one kind and have the same noise")
+        raise InputError("two distributions can be compared only if they are of one kind and have the same noise")
 
     @classmethod
-    def of_shifts(cls, noise: Noise, shifts: Iterable[tuple[Number, int]]) -> Loss:
+    def of_shifts(cls, noise: Noise, shifts: Iterable[tuple[Number, int]]) -> PrivacyLoss:
         """Independent noise on coordinates that differ by the given shifts, each so many times."""
         return cls(tuple((coordinate_loss(noise, gap), n) for gap, n in shifts if n and not gap == 0))
 
-    def compose(self, *others: Loss) -> Loss:
+    def compose(self, *others: PrivacyLoss) -> PrivacyLoss:
         """The loss when all these mechanisms answer about the same two inputs."""
-        return Loss(tuple(part for loss in (self, *others) for part in loss.parts))
+        return PrivacyLoss(tuple(part for loss in (self, *others) for part in loss.parts))
 
-    def times(self, count: int) -> Loss:
+    def times(self, count: int) -> PrivacyLoss:
         """The loss of `count` independent answers."""
-        return Loss(tuple((part, n * count) for part, n in self.parts))
+        return PrivacyLoss(tuple((part, n * count) for part, n in self.parts))
 
     @property
     def pure(self) -> Number:
@@ -193,11 +208,11 @@ class Loss:
         return iv.mpf(min(bound.b, self.pure.b))
 
     def delta(self, epsilon: Any) -> Interval:
-        """δ(ε): the least δ for which the first law is (ε, δ)-close to the second."""
+        """δ(ε): the least δ for which the first distribution is (ε, δ)-close to the second."""
         return Interval.around(self.delta_number(_at_least_zero(epsilon)), self.source)
 
     def epsilon(self, delta: Any) -> Interval:
-        """ε(δ): the least ε for which the first law is (ε, δ)-close to the second."""
+        """ε(δ): the least ε for which the first distribution is (ε, δ)-close to the second."""
         return Interval.around(self.epsilon_number(_probability(delta)), self.source)
 
     def tail(self, epsilon: Any) -> Interval:
@@ -229,7 +244,7 @@ class Loss:
         return composed.losses, np.maximum(0.0, composed.mass)
 
     @cached_property
-    def _closed(self) -> Part | TwoAtomPower | None:
+    def _closed(self) -> LossComponent | TwoAtomPower | None:
         """A form that needs no lattice, where there is one."""
         if len(self.parts) != 1:
             return None
@@ -272,7 +287,7 @@ class Loss:
         return compose(lattices(self.parts, step, side), step, tilt)
 
 
-_SIZES = ("centre", "one", "probabilities")  # what tells a law's dimension
+_SIZES = ("centre", "one", "probabilities")  # what tells a distribution's dimension
 
 
 def _refined(bounds: Callable[[int], Number], close: Number) -> Number:
@@ -284,10 +299,10 @@ def _refined(bounds: Callable[[int], Number], close: Number) -> Number:
     return value
 
 
-def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
+def _merged(parts: Iterable[tuple[LossComponent, int]]) -> tuple[tuple[LossComponent, int], ...]:
     """Join what has a closed form together: Gaussians, equal parts, powers of single atoms."""
     square = ZERO
-    others: dict[str, tuple[Part, int]] = {}
+    others: dict[str, tuple[LossComponent, int]] = {}
     for part, count in parts:
         if count < 1:
             raise InputError(f"a part must occur at least once, got {count}")
@@ -296,7 +311,7 @@ def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
             continue
         key = repr(part)
         others[key] = (part, count + (others[key][1] if key in others else 0))
-    merged: list[tuple[Part, int]] = []
+    merged: list[tuple[LossComponent, int]] = []
     product: AtomLoss | None = None
     for part, count in others.values():
         power = part.power(count) if isinstance(part, AtomLoss) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import DpassayError
-from dpassay.exact.profile_bounds import Curve, PairCurve
+from dpassay.exact.profile_bounds import PairBound, ProfileBound
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.regions import Pair, Region
 
@@ -17,11 +17,11 @@ class Candidate:
     """Two values that neighbours can have just before the noise, and the loss between them."""
 
     pair: Pair
-    curve: Curve
+    curve: ProfileBound
 
 
 @dataclass(frozen=True)
-class Profile:
+class PrivacyProfile:
     """Bounds on the loss of one mechanism between its neighbours.
 
     `pure_from_tails` is a lower bound on ε at δ = 0 alone, for outputs of which only far-out events
@@ -29,7 +29,7 @@ class Profile:
     """
 
     candidates: tuple[Candidate, ...]
-    uppers: tuple[Curve, ...]
+    uppers: tuple[ProfileBound, ...]
     theorems: tuple[Theorem, ...] = ()
     pure_from_tails: Number | None = None
     pair: Pair | None = None
@@ -65,7 +65,7 @@ class Profile:
     @property
     def least_delta(self) -> float:
         """δ that no finite ε goes below: the probability of an output that the other input cannot give."""
-        losses = [loss for c in self.candidates if isinstance(c.curve, PairCurve) for loss in c.curve.losses]
+        losses = [loss for c in self.candidates if isinstance(c.curve, PairBound) for loss in c.curve.losses]
         return max((down(loss.infinite) for loss in losses), default=0.0)
 
     def worst_pure(self) -> Candidate | None:
@@ -76,11 +76,11 @@ class Profile:
         """The pair with the largest δ at an ε."""
         return max(self.candidates, key=lambda c: c.curve.delta(epsilon).a, default=None)
 
-    def upper_at(self, epsilon: Number) -> Curve:
+    def upper_at(self, epsilon: Number) -> ProfileBound:
         """The curve that gives the least upper bound on δ at an ε."""
         return min(self.uppers, key=lambda curve: curve.delta(epsilon).b)
 
-    def upper_pure(self) -> Curve:
+    def upper_pure(self) -> ProfileBound:
         """The curve that gives the least upper bound at δ = 0."""
         return min(self.uppers, key=lambda curve: curve.pure.b)
 

@@ -1,6 +1,6 @@
 """Privacy curves: δ as a function of ε, and back. Each bounds, or is, the loss of some pair of neighbours.
 
-A `Loss` is the curve of one pair. The others here bound all pairs at once, by a theorem.
+A `PrivacyLoss` is the curve of one pair. The others here bound all pairs at once, by a theorem.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Protocol
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 
 
-class Curve(Protocol):
+class ProfileBound(Protocol):
     """A bound on the privacy loss, as a certified function."""
 
     @property
@@ -37,10 +37,10 @@ class Curve(Protocol):
 
 
 @dataclass(frozen=True)
-class PairCurve:
+class PairBound:
     """The exact curve of one pair of neighbours: the loss one way, and the other way if it differs."""
 
-    losses: tuple[Loss, ...]
+    losses: tuple[PrivacyLoss, ...]
     theorem: Theorem
 
     @property
@@ -62,10 +62,10 @@ class PairCurve:
 
 
 @dataclass(frozen=True)
-class WorstOf:
+class LargestBound:
     """The pointwise largest of some curves: exact if one of them is the worst at each ε."""
 
-    curves: tuple[Curve, ...]
+    curves: tuple[ProfileBound, ...]
     theorem: Theorem
 
     @property
@@ -87,10 +87,10 @@ class WorstOf:
 
 
 @dataclass(frozen=True)
-class PureCurve:
+class PureBound:
     """What ε₀-DP implies at δ > 0; randomized response attains it. docs/proofs/pure-to-approximate.md.
 
-    >>> float(PureCurve(number(1), Theorem.LAPLACE).delta(ZERO).mid)  # (e − 1)/(e + 1)
+    >>> float(PureBound(number(1), Theorem.LAPLACE).delta(ZERO).mid)  # (e − 1)/(e + 1)
     0.46211715726...
     """
 
@@ -115,10 +115,10 @@ class PureCurve:
 
 
 @dataclass(frozen=True)
-class RenyiCurve:
+class RenyiBound:
     """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/renyi.md.
 
-    >>> curve = RenyiCurve(number(1), 2.0, 32)
+    >>> curve = RenyiBound(number(1), 2.0, 32)
     >>> 4.40 < middle(curve.epsilon(number("1e-6"))) < 5.66
     True
     """
@@ -204,15 +204,15 @@ def _least(value: Callable[[float], float]) -> Number:
 
 
 @dataclass(frozen=True)
-class DropoutCurve:
+class DropoutBound:
     """A curve behind word dropout with probability mu, one word apart. docs/proofs/dropout.md.
 
-    >>> amplified = DropoutCurve(PureCurve(number("38.4"), Theorem.LAPLACE), number("0.5"))
+    >>> amplified = DropoutBound(PureBound(number("38.4"), Theorem.LAPLACE), number("0.5"))
     >>> round(float(amplified.pure.mid), 4)
     37.7069
     """
 
-    curve: Curve
+    curve: ProfileBound
     mu: Number
 
     @property

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, guarantee
+from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, ONE, TIE, Number, double_above, double_below, iv, middle, number, up
 from dpassay.core.roots import falling_root
 from dpassay.exact import calibrate
-from dpassay.exact.analysis import additive_uppers, analyse, reach_at
+from dpassay.exact.analysis import additive_uppers, analyse, region_at
 from dpassay.exact.dominating_pairs import worst_is_known
 from dpassay.exact.profile_bounds import before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Apart, Categories, Region
+from dpassay.pipeline.regions import Categories, Region, SensitivityBall
 from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip
 from dpassay.pipeline.stages.vector import Clip, Dropout, Stage
 
@@ -33,7 +33,7 @@ class Repair:
     deviation: float | None = None
 
 
-def find_repairs(pipeline: Pipeline, neighbours: Neighbours, promise: Guarantee) -> tuple[Repair, ...]:
+def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarantee) -> tuple[Repair, ...]:
     """Repairs in order: the same noise made large enough, then what suits the region better.
 
     >>> from dpassay.pipeline.parser import parse
@@ -45,17 +45,17 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, promise: Guarantee)
     if len(positions) != 1:
         return (Repair("Use one noise stage, after the stage that bounds the value."),) if not positions else ()
     position = positions[0]
-    reach, stage = reach_at(pipeline, position, neighbours), pipeline.stages[position]
-    if promise.exact_epsilon == 0 and promise.exact_delta == 0:
+    reach, stage = region_at(pipeline, position, neighbours), pipeline.stages[position]
+    if guarantee.exact_epsilon == 0 and guarantee.exact_delta == 0:
         return (Repair("Nothing that depends on its input is 0-DP: claim a positive epsilon."),)
     if reach.region.diameter(1) == INFINITY:
         advice = "Bound the vector before the noise, for example with clip(l1, C) and then laplace(2*C/eps)."
         return (Repair(advice),)
-    inner = _before_dropout(pipeline, neighbours, promise)
+    inner = _before_dropout(pipeline, neighbours, guarantee)
     if isinstance(stage, Additive):
-        proposals = _additive(pipeline, position, reach.region, inner, promise)
+        proposals = _additive(pipeline, position, reach.region, inner, guarantee)
     else:
-        proposals = _discrete(pipeline, position, inner, promise)
+        proposals = _discrete(pipeline, position, inner, guarantee)
     return tuple(repair for repair in proposals if repair.mechanism is None or _holds(repair, neighbours))
 
 
@@ -70,16 +70,16 @@ def _holds(repair: Repair, neighbours: Neighbours) -> bool:
     return any(curve.delta(epsilon).b <= (delta * (1 + TIE)).b for curve in uppers)
 
 
-def _before_dropout(pipeline: Pipeline, neighbours: Neighbours, promise: Guarantee) -> Guarantee:
+def _before_dropout(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarantee) -> Guarantee:
     """The guarantee that must hold before word dropout so that the promised one holds behind it."""
     kept = ONE
     for stage in pipeline.stages:
         if isinstance(stage, Dropout) and neighbours.kind == "word":
             kept *= 1 - stage.mu
     if kept == ONE:
-        return promise
-    epsilon = before_dropout(promise.exact_epsilon, 1 - kept)
-    return guarantee(epsilon, promise.exact_delta / kept)
+        return guarantee
+    epsilon = before_dropout(guarantee.exact_epsilon, 1 - kept)
+    return make_guarantee(epsilon, guarantee.exact_delta / kept)
 
 
 def _replaced(pipeline: Pipeline, position: int, noise: Stage, before: Stage | None = None) -> Pipeline:
@@ -91,7 +91,9 @@ def _replaced(pipeline: Pipeline, position: int, noise: Stage, before: Stage | N
     return Pipeline(tuple(stages), pipeline.dim)
 
 
-def _additive(pipeline: Pipeline, position: int, region: Region, inner: Guarantee, promise: Guarantee) -> list[Repair]:
+def _additive(
+    pipeline: Pipeline, position: int, region: Region, inner: Guarantee, guarantee: Guarantee
+) -> list[Repair]:
     """Laplace and Gaussian noise for the region, the kind that was used first."""
     stage = pipeline.stages[position]
     assert isinstance(stage, Additive)
@@ -102,53 +104,53 @@ def _additive(pipeline: Pipeline, position: int, region: Region, inner: Guarante
         Repair(
             _least(Laplace(scale), region, inner),
             _replaced(pipeline, position, Additive(Laplace(scale))),
-            promise,
+            guarantee,
             math.sqrt(2) * middle(scale),
         )
     ]
     last = pipeline.stages[position - 1] if position else None
     if isinstance(last, Clip) and last.norm != "l1" and region.dim > 1:
-        apart = last.radius if isinstance(region, Apart) else 2 * last.radius
+        apart = last.radius if isinstance(region, SensitivityBall) else 2 * last.radius
         sharper = number(double_above(calibrate.laplace_scale(inner, apart)))
         clipped = _replaced(pipeline, position, Additive(Laplace(sharper)), Clip("l1", last.radius))
         advice = "Clipping in l1 instead needs less Laplace noise, but shortens vectors more."
-        laplace.append(Repair(advice, clipped, promise, math.sqrt(2) * middle(sharper)))
-    gaussian = [_gaussian(pipeline, position, region, inner, promise)]
-    first = isinstance(stage.noise, Gaussian) and not isinstance(promise, PureDP)
+        laplace.append(Repair(advice, clipped, guarantee, math.sqrt(2) * middle(sharper)))
+    gaussian = [_gaussian(pipeline, position, region, inner, guarantee)]
+    first = isinstance(stage.noise, Gaussian) and not isinstance(guarantee, PureDP)
     return gaussian + laplace if first else laplace + gaussian
 
 
-def _least(noise: Laplace, region: Region, promise: Guarantee) -> str:
+def _least(noise: Laplace, region: Region, guarantee: Guarantee) -> str:
     """At δ > 0 the worst pair is not known for every region; then the proof may ask for more than the truth."""
-    if isinstance(promise, PureDP) or worst_is_known(noise, region):
+    if isinstance(guarantee, PureDP) or worst_is_known(noise, region):
         return "The least Laplace noise that keeps the claim."
     return "The least Laplace noise for which the claim can be proved; somewhat less may do."
 
 
-def _gaussian(pipeline: Pipeline, position: int, region: Region, inner: Guarantee, promise: Guarantee) -> Repair:
+def _gaussian(pipeline: Pipeline, position: int, region: Region, inner: Guarantee, guarantee: Guarantee) -> Repair:
     advice = "The least Gaussian noise that keeps the claim."
-    if isinstance(promise, PureDP):
+    if isinstance(guarantee, PureDP):
         advice = f"Gaussian noise, if delta = {USUAL_DELTA} is acceptable."
-        promise = ApproxDP(promise.exact_epsilon, USUAL_DELTA)
+        guarantee = ApproxDP(guarantee.exact_epsilon, USUAL_DELTA)
         inner = ApproxDP(inner.exact_epsilon, USUAL_DELTA)
     sigma = number(double_above(gaussian_sigma(inner, iv.mpf(region.diameter(2).b))))
-    return Repair(advice, _replaced(pipeline, position, Additive(Gaussian(sigma))), promise, middle(sigma))
+    return Repair(advice, _replaced(pipeline, position, Additive(Gaussian(sigma))), guarantee, middle(sigma))
 
 
-def _laplace_scale(region: Region, promise: Guarantee) -> Number:
+def _laplace_scale(region: Region, guarantee: Guarantee) -> Number:
     """The least Laplace scale that the theorems at hand prove for a region."""
     distance = iv.mpf(region.diameter(1).b)
-    if promise.exact_delta == 0:
-        return number(double_above(distance / promise.exact_epsilon))
+    if guarantee.exact_delta == 0:
+        return number(double_above(distance / guarantee.exact_epsilon))
 
     def excess(log_scale: float) -> float:
         curves = additive_uppers(Laplace(number(math.exp(log_scale))), region)
-        delta = min(up(curve.delta(promise.exact_epsilon)) for curve in curves)
-        return math.log(max(delta, 1e-300)) - middle(iv.log(promise.exact_delta))
+        delta = min(up(curve.delta(guarantee.exact_epsilon)) for curve in curves)
+        return math.log(max(delta, 1e-300)) - middle(iv.log(guarantee.exact_delta))
 
     # One coordinate alone needs this much; all of them together never more than at δ = 0.
-    one = middle(calibrate.laplace_scale(promise, iv.mpf(region.diameter(float("inf")).a)))
-    low, high = math.log(one) - 1e-6, math.log(middle(calibrate.laplace_scale(promise, distance))) + 1e-6
+    one = middle(calibrate.laplace_scale(guarantee, iv.mpf(region.diameter(float("inf")).a)))
+    low, high = math.log(one) - 1e-6, math.log(middle(calibrate.laplace_scale(guarantee, distance))) + 1e-6
     if excess(low) <= 0:
         return number(math.exp(low))
     while excess(high) > 0:
@@ -158,9 +160,9 @@ def _laplace_scale(region: Region, promise: Guarantee) -> Number:
     return number(math.exp(high - shift))
 
 
-def _discrete(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guarantee) -> list[Repair]:
+def _discrete(pipeline: Pipeline, position: int, inner: Guarantee, guarantee: Guarantee) -> list[Repair]:
     """Randomized response with the right probability, or a slower exponential mechanism."""
-    region, stage, epsilon = pipeline.reaches()[position].region, pipeline.stages[position], inner.exact_epsilon
+    region, stage, epsilon = pipeline.output_regions()[position].region, pipeline.stages[position], inner.exact_epsilon
     if epsilon.a <= 0:
         return []
     noise: Stage
@@ -175,4 +177,4 @@ def _discrete(pipeline: Pipeline, position: int, inner: Guarantee, promise: Guar
     advice = "The least noise of this kind that keeps the claim." if exact else "Enough noise of this kind."
     if isinstance(stage, BitNoise):
         advice = "Symmetric flips that keep the claim."
-    return [Repair(advice, _replaced(pipeline, position, noise), promise)]
+    return [Repair(advice, _replaced(pipeline, position, noise), guarantee)]

@@ -8,9 +8,9 @@ from dpassay.core.guarantee import Guarantee
 from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
 from dpassay.core.theorems import Theorem
-from dpassay.exact.privacy_loss import Loss
-from dpassay.exact.profile import Candidate, Profile
-from dpassay.exact.profile_bounds import DropoutCurve, PairCurve, before_dropout
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import DropoutBound, PairBound, before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
@@ -52,13 +52,13 @@ class Witness:
         return Witness(self.pair, self.event, log_p, self.log_q, mu)
 
 
-def find_witness(pipeline: Pipeline, profile: Profile, promise: Guarantee) -> Witness | None:
+def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee) -> Witness | None:
     """The strongest counterexample for a guarantee, with an event that breaks it where one is known."""
-    epsilon, delta = promise.exact_epsilon, promise.exact_delta
+    epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     candidate = profile.worst_pure() if delta == 0 else profile.worst_at(epsilon)
     if candidate is None:
         return None if profile.pair is None else Witness(profile.pair)
-    curve = candidate.curve.curve if isinstance(candidate.curve, DropoutCurve) else candidate.curve
+    curve = candidate.curve.curve if isinstance(candidate.curve, DropoutBound) else candidate.curve
     inner = Candidate(candidate.pair, curve)
     stages = [pipeline.stages[i] for i in pipeline.noise_positions]
     if len(stages) > 1 and not isinstance(profile.noise, Gaussian):
@@ -82,7 +82,7 @@ def _named(
         return Witness(found.pair) if rounded else found
     if isinstance(stage, Choose):
         return _choose(stage, candidate)
-    assert isinstance(candidate.curve, PairCurve)
+    assert isinstance(candidate.curve, PairBound)
     if delta == 0 or (isinstance(stage, Flip) and stage.size):
         return _bits(stage, candidate)
     losses = candidate.curve.losses
@@ -97,7 +97,7 @@ def _swapped(pair: Pair) -> Pair:
 
 def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Number, mu: Number) -> Witness:
     noise, pair, curve = stage.noise, candidate.pair, candidate.curve
-    assert isinstance(curve, PairCurve)
+    assert isinstance(curve, PairBound)
     if curve.theorem == Theorem.UNBOUNDED:
         return _far_apart(stage, pair, before_dropout(epsilon, mu), delta / (1 - mu))
     if curve.theorem == Theorem.POST_PROCESSING:
@@ -131,7 +131,7 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
     return Witness(pair)
 
 
-def _loss_above(loss: Loss, pair: Pair, epsilon: Number) -> Witness:
+def _loss_above(loss: PrivacyLoss, pair: Pair, epsilon: Number) -> Witness:
     """The event that the loss exceeds ε: P is its tail, and P − e^ε Q is δ(ε)."""
     tail = loss.tail(iv.mpf(epsilon.mid))
     p = between(number(tail.lower), number(tail.upper))
@@ -173,7 +173,7 @@ def _bits(stage: object, candidate: Candidate) -> Witness:
             return Witness(pair, "the second category is put out", *_logs(other, keep))
         return Witness(pair, "the first category is put out", *_logs(keep, other))
     assert isinstance(stage, BitNoise)
-    assert isinstance(curve, PairCurve)
+    assert isinstance(curve, PairBound)
     there, back = curve.losses[0], curve.losses[-1]
     if back.pure.a > there.pure.a:
         pair = _swapped(pair.by_parity())
@@ -199,7 +199,7 @@ def _gap(logs: tuple[Number, Number]) -> float:
 
 def _choose(stage: Choose, candidate: Candidate) -> Witness:
     curve = candidate.curve
-    assert isinstance(curve, PairCurve)
+    assert isinstance(curve, PairBound)
     if curve.theorem == Theorem.UNBOUNDED:
         return Witness(candidate.pair)
     part, _ = curve.losses[0].parts[0]

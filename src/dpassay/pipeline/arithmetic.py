@@ -6,7 +6,7 @@ import operator
 import re
 from typing import Any
 
-from dpassay.core.guarantee import guarantee
+from dpassay.core.guarantee import make_guarantee
 from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, Number, iv, middle, number
 from dpassay.errors import InputError
@@ -72,7 +72,7 @@ def apply(name: str, *values: Number) -> Number:
     if name == "least_sigma":
         if len(values) != 3:
             raise InputError(f"least_sigma takes epsilon, delta and the l2 distance, got {len(values)} numbers")
-        return gaussian_sigma(guarantee(*values[:2]), check_positive(values[2], "l2 distance"))
+        return gaussian_sigma(make_guarantee(*values[:2]), check_positive(values[2], "l2 distance"))
     if len(values) != 1:
         raise InputError(f"{name} takes one number, got {len(values)}")
     if name == "exp" and not abs(value).b <= MAX_LOG:

@@ -1,7 +1,7 @@
 """Exact distributions of an output: noise on coordinates, bits, finite pmfs, mixtures with atoms.
 
 A `Noise` is a distribution on the line, centred at 0; `Shifted` adds it independently to each
-coordinate of a vector. `BitLaw` and `Pmf` are the discrete laws. Each can be sampled and gives the
+coordinate of a vector. `BitDistribution` and `Pmf` are the discrete distributions. Each can be sampled and gives the
 log-likelihood of outputs.
 """
 
@@ -22,7 +22,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 @runtime_checkable
-class Law(Protocol):
+class Distribution(Protocol):
     """The exact distribution of the output for one input."""
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -230,8 +230,8 @@ class Mixture:
 class Shifted:
     """Independent noise added to each coordinate of a vector.
 
-    >>> law = Shifted(Laplace(1), np.zeros(3))
-    >>> law.sample(5, np.random.default_rng(0)).shape
+    >>> distribution = Shifted(Laplace(1), np.zeros(3))
+    >>> distribution.sample(5, np.random.default_rng(0)).shape
     (5, 3)
     """
 
@@ -255,10 +255,10 @@ class Shifted:
 
 
 @dataclass(frozen=True)
-class BitLaw:
+class BitDistribution:
     """Independent bits, the ith being 1 with its own probability.
 
-    >>> BitLaw(np.array([0.9, 0.1])).log_likelihood(np.array([[1, 0]])).round(3).tolist()
+    >>> BitDistribution(np.array([0.9, 0.1])).log_likelihood(np.array([[1, 0]])).round(3).tolist()
     [-0.211]
     """
 

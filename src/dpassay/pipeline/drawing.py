@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpassay.compute.draws import EXPONENTIAL, GAUSSIAN, LAPLACE, Noise
-from dpassay.compute.likelihood_ratio import Telling, of_bits, of_noise
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
 from dpassay.core.numbers import middle
-from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Law, Mixture, OneSided, Shifted
+from dpassay.pipeline.distributions import BitDistribution, Distribution, Gaussian, Laplace, Mixture, OneSided, Shifted
 
 
 def noise_by_words(noise: object) -> Noise | None:
@@ -31,23 +31,23 @@ def noise_by_words(noise: object) -> Noise | None:
     return None
 
 
-def told_by_words(laws: Sequence[Law]) -> tuple[Telling, Telling] | None:
-    """What each word of an output says about which of two laws it came from, if it came from the first, or the second.
+def told_by_words(distributions: Sequence[Distribution]) -> tuple[LikelihoodRatioTable, LikelihoodRatioTable] | None:
+    """What each word of an output says about which of two distributions it came from: the first, or the second.
 
     >>> import numpy as np
     >>> first, second = told_by_words([Shifted(Laplace(1), np.array([x])) for x in (0.0, 1.0)])
     >>> first.values.tolist(), second.values.tolist()
     ([[-1.0, -1.0, 1.0, 1.0]], [[-1.0, 1.0, 1.0, 1.0]])
     """
-    if any(type(law) not in (Shifted, BitLaw) for law in laws):
+    if any(type(distribution) not in (Shifted, BitDistribution) for distribution in distributions):
         return None
-    match list(laws):
+    match list(distributions):
         case [Shifted(noise, first), Shifted(other, second)] if len(first) == len(second):
             drawn = noise_by_words(noise)
             if drawn is None or drawn != noise_by_words(other):
                 return None
             sides = [of_noise(drawn, first, second, side) for side in (0, 1)]
-        case [BitLaw(first), BitLaw(second)] if len(first) == len(second):
+        case [BitDistribution(first), BitDistribution(second)] if len(first) == len(second):
             sides = [of_bits(first, second, side) for side in (0, 1)]
         case _:
             return None

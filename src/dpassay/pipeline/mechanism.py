@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Law
+from dpassay.pipeline.distributions import Distribution
 
 
 @runtime_checkable
@@ -27,10 +27,10 @@ class Mechanism(Protocol):
 
 
 @runtime_checkable
-class HasLaw(Protocol):
+class HasDistribution(Protocol):
     """A mechanism whose exact output distribution is known."""
 
-    def law(self, x: Any) -> Law:
+    def distribution(self, x: Any) -> Distribution:
         """The distribution of the output for the input x."""
 
 

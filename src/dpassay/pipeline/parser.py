@@ -354,7 +354,7 @@ def _assemble(text: str, calls: list[_Call], dim: int) -> Pipeline:
 
 def _needs_dimension(pipeline: Pipeline) -> bool:
     """Whether a pipeline, read in dimension 1, may lose another amount in another dimension; yes if in doubt."""
-    first, positions, reaches = pipeline.stages[0], pipeline.noise_positions, pipeline.reaches()
+    first, positions, outputs = pipeline.stages[0], pipeline.noise_positions, pipeline.output_regions()
     if isinstance(first, stages.Category | stages.OneHotEncode | stages.Hash | stages.Bloom):
         before = pipeline.stages[: max(pipeline.noise_positions, default=0)]
         return any(isinstance(stage, stages.Encode | stages.Function) for stage in before)
@@ -363,7 +363,7 @@ def _needs_dimension(pipeline: Pipeline) -> bool:
     # Laplace noise measures shifts in l1, Gaussian in l2. The lq diameter of an lp ball is free of the dimension
     # if p ≤ q. Noise after noise may be counted as if it had come first, so every noise must suit every region.
     noises = [getattr(pipeline.stages[i], "noise", None) for i in positions]
-    regions = [getattr(reaches[i].region, "region", reaches[i].region) for i in positions]  # repeated or not
+    regions = [getattr(outputs[i].region, "region", outputs[i].region) for i in positions]  # repeated or not
     q = min((1 if isinstance(n, Laplace) else 2 if isinstance(n, Gaussian) else 0 for n in noises), default=0)
     p = max((1 if isinstance(r, Everything) else getattr(r, "p", float("inf")) for r in regions), default=float("inf"))
     return bool(p > q)

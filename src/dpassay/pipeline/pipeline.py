@@ -10,7 +10,7 @@ import numpy as np
 
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Law, as_vector
+from dpassay.pipeline.distributions import Distribution, as_vector
 from dpassay.pipeline.regions import Everything, check_dimension
 from dpassay.pipeline.stages.noise import NOISES, Additive, Flip
 from dpassay.pipeline.stages.vector import (
@@ -24,9 +24,9 @@ from dpassay.pipeline.stages.vector import (
     MinMaxScale,
     Normalise,
     OneHotEncode,
+    OutputRegion,
     PersonRows,
     Query,
-    Reach,
     Round,
     Squash,
     Stage,
@@ -64,24 +64,26 @@ class Pipeline:
             if isinstance(stage, Dropout) and any(not isinstance(s, Dropout) for s in stages[:i]):
                 raise InputError("dropout works on words: it must come before all stages that give vectors")
             if isinstance(stage, Flip):
-                stage.reach(before)
+                stage.output_region(before)
                 stages[i] = stage = stage.for_region(before.region)
             before = _passed(stage, before)
         object.__setattr__(self, "stages", tuple(stages))
 
     @property
-    def _incoming(self) -> Reach:
+    def _incoming(self) -> OutputRegion:
         """Anything; one value where the first stage takes no more, and the dimension is that of a later function."""
         first, *rest = self.stages
         named = isinstance(first, Category | OneHotEncode | Hash | Bloom)
-        return Reach(Everything(1 if named and any(isinstance(s, Encode | Function) for s in rest) else self.dim))
+        return OutputRegion(
+            Everything(1 if named and any(isinstance(s, Encode | Function) for s in rest) else self.dim)
+        )
 
-    def reaches(self) -> list[Reach]:
+    def output_regions(self) -> list[OutputRegion]:
         """What can come into each stage, and last what can come out of the pipeline."""
-        reaches = [self._incoming]
+        regions = [self._incoming]
         for stage in self.stages:
-            reaches.append(_passed(stage, reaches[-1]))
-        return reaches
+            regions.append(_passed(stage, regions[-1]))
+        return regions
 
     @property
     def noise_positions(self) -> list[int]:
@@ -113,17 +115,17 @@ class Pipeline:
             return self.run([x] * n, rng)
         return self.run(np.tile(as_vector(x), (n, 1)), rng)
 
-    def law(self, x: Any) -> Law:
-        """The exact law of the output, where the noise is one stage and nothing changes the output behind it."""
+    def distribution(self, x: Any) -> Distribution:
+        """The exact distribution of the output, where the noise is the last stage that changes it."""
         stages = list(self.stages)
         while len(stages) > 1 and isinstance(stages[-1], Function) and stages[-1].function is None:
             stages.pop()  # a decoder without a function passes its input on
         if self.noise_positions != [len(stages) - 1] or isinstance(stages[0], Dropout):
-            raise InputError("the law is known only for a pipeline whose one random stage is its last")
+            raise InputError("the distribution is known only for a pipeline whose one random stage is its last")
         last = stages.pop()
         assert isinstance(last, NOISES)
         batch = [x] if isinstance(x, str) else as_vector(x)[None, :]
-        return last.law(run(stages, batch, np.random.default_rng(0))[0])
+        return last.distribution(run(stages, batch, np.random.default_rng(0))[0])
 
     def __str__(self) -> str:
         return " | ".join(str(stage) for stage in self.stages)
@@ -133,9 +135,9 @@ class Pipeline:
 _SCALING = (Additive, Round, Encode, Function, Clip, Normalise, MinMaxScale, Squash)
 
 
-def _passed(stage: Stage, before: Reach) -> Reach:
+def _passed(stage: Stage, before: OutputRegion) -> OutputRegion:
     """What comes out of a stage. Behind noise only what swamps it is surely reached, and only by one more bound."""
-    after = stage.reach(before)
+    after = stage.output_region(before)
     if not before.far and not isinstance(stage, NOISES):
         return after
     swamped = before.exact and isinstance(before.region, Everything) and isinstance(stage, _SCALING)

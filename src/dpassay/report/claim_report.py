@@ -48,10 +48,10 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class Story:
+class ClaimReport:
     """All there is to tell of one claim.
 
-    >>> story = Story(REGISTRY["adept"])
+    >>> story = ClaimReport(REGISTRY["adept"])
     >>> story.verdict.word, [f"{cell.epsilon.lower:.3f}" for cell in story.cells if cell.changes["epsilon"] == 1]
     ('refuted', ['1.414', '5.657', '32.000'])
     """
@@ -185,7 +185,7 @@ def _alike(remedy: Claim, claim: Claim) -> Claim:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """A claim judged in both ways in a small dimension: exactly, and by running it. They must not contradict."""
 
     exact: Verdict
@@ -207,7 +207,7 @@ class Tried:
         return "NO" if self.contradictory else "not seen" if self.missed else "yes"
 
 
-def try_out(claim: Claim, runs: int | None = None, seed: int = 0, alpha: float = 0.001) -> Tried:
+def try_out(claim: Claim, runs: int | None = None, seed: int = 0, alpha: float = 0.001) -> TrialResult:
     """Judge a claim exactly and by running it, with the changes, pairs and encoder of its trial.
 
     >>> tried = try_out(REGISTRY["adept"], runs=2000)
@@ -216,4 +216,4 @@ def try_out(claim: Claim, runs: int | None = None, seed: int = 0, alpha: float =
     """
     small = claim(**(claim.trial.changes or ({"dim": SMALL} if (claim.dim or 0) > SMALL else {})))
     sampled = audit(small, runs=runs or claim.trial.runs, seed=seed, alpha=alpha, shrink=False)
-    return Tried(check(small), sampled)
+    return TrialResult(check(small), sampled)

@@ -15,7 +15,7 @@ from dpassay.claims.claim import Claim
 from dpassay.core.interval import Interval, outward
 from dpassay.errors import InputError, harmless
 from dpassay.evidence.verdict import Verdict
-from dpassay.report.claim_report import Tried
+from dpassay.report.claim_report import TrialResult
 from dpassay.report.terminal import COLOURS, SIGNS
 
 Verdicts = Sequence[tuple[Claim, Verdict]]
@@ -37,9 +37,9 @@ def short(interval: Interval) -> str:
 
 def claimed(verdict: Verdict) -> str:
     """The claimed guarantee in few letters."""
-    promise = verdict.guarantee
-    delta = re.sub(r"e([+-])0*", r"e\1", f"{promise.delta:.3g}")  # 1e-6, not 1e-06
-    return f"{promise.epsilon:.5g}" if not promise.delta else f"{promise.epsilon:.5g}, δ {delta}"
+    guarantee = verdict.guarantee
+    delta = re.sub(r"e([+-])0*", r"e\1", f"{guarantee.delta:.3g}")  # 1e-6, not 1e-06
+    return f"{guarantee.epsilon:.5g}" if not guarantee.delta else f"{guarantee.epsilon:.5g}, δ {delta}"
 
 
 def true(epsilon: Interval, least_delta: float) -> str:
@@ -84,7 +84,7 @@ def summary(verdicts: Verdicts) -> str:
     return line
 
 
-def tried_table(tried: Sequence[tuple[Claim, Tried]]) -> Table:
+def tried_table(tried: Sequence[tuple[Claim, TrialResult]]) -> Table:
     """Exact and sampled verdicts side by side."""
     rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("claim, in small", "claimed ε", "true ε", "exact", "sampled ε ≥", "runs", "agree"):

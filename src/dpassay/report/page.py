@@ -20,11 +20,11 @@ from dpassay.audit.sampled import play_words
 from dpassay.core.interval import outward
 from dpassay.core.numbers import middle, number
 from dpassay.errors import harmless
-from dpassay.evidence.played import Played
+from dpassay.evidence.played import SampledWitness
 from dpassay.evidence.verdict import Verdict
 from dpassay.exact.analysis import analyse
-from dpassay.exact.privacy_loss import Loss
-from dpassay.exact.profile_bounds import DropoutCurve, PairCurve, before_dropout
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile_bounds import DropoutBound, PairBound, before_dropout
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report import svg
@@ -164,7 +164,7 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    if isinstance(verdict.witness, Played):
+    if isinstance(verdict.witness, SampledWitness):
         yield from play_words(verdict.witness)
     elif isinstance(verdict.witness, Witness):
         yield "two values", describe_pair(verdict.witness.pair)
@@ -194,11 +194,11 @@ def _curves(verdict: Verdict) -> Iterator[str]:
         finite = float(np.sum(masses * np.maximum(0.0, -np.expm1(np.minimum(inner - losses, 0.0)))))
         return (1 - middle(mu)) * min(1.0, finite + infinite)
 
-    promise = verdict.guarantee
-    marks = [(promise.epsilon, max(promise.delta, 1e-15), "claimed")]
-    true_at = verdict.epsilon.lower if promise.delta else None
+    guarantee = verdict.guarantee
+    marks = [(guarantee.epsilon, max(guarantee.delta, 1e-15), "claimed")]
+    true_at = verdict.epsilon.lower if guarantee.delta else None
     if true_at is not None and math.isfinite(true_at):
-        marks.append((true_at, promise.delta, "true"))
+        marks.append((true_at, guarantee.delta, "true"))
     yield "<details open><summary>δ at every ε, for the worst pair that is known</summary>"
     yield svg.curve(epsilons, [delta(epsilon) for epsilon in epsilons], marks, ("ε", "δ(ε)")) + "</details>"
     if len(losses) > 1:
@@ -218,15 +218,15 @@ def _fewer(losses: NDArray[Any], masses: NDArray[Any]) -> tuple[list[float], lis
     return ((edges[:-1] + edges[1:]) / 2).tolist(), joined.tolist()
 
 
-def _worst_loss(verdict: Verdict) -> tuple[Loss, Any] | None:
+def _worst_loss(verdict: Verdict) -> tuple[PrivacyLoss, Any] | None:
     if not isinstance(verdict.mechanism, Pipeline):
         return None
     profile = analyse(verdict.mechanism, verdict.neighbours)
-    promise = verdict.guarantee
-    candidate = profile.worst_at(promise.exact_epsilon) if promise.delta else profile.worst_pure()
+    guarantee = verdict.guarantee
+    candidate = profile.worst_at(guarantee.exact_epsilon) if guarantee.delta else profile.worst_pure()
     curve = None if candidate is None else candidate.curve
-    inner = curve.curve if isinstance(curve, DropoutCurve) else curve
-    if not isinstance(inner, PairCurve) or middle(inner.losses[0].infinite) >= 1 or not inner.losses[0].parts:
+    inner = curve.curve if isinstance(curve, DropoutBound) else curve
+    if not isinstance(inner, PairBound) or middle(inner.losses[0].infinite) >= 1 or not inner.losses[0].parts:
         return None
     return max(inner.losses, key=lambda loss: loss.infinite.a), profile.mu
 

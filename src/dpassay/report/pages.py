@@ -8,7 +8,7 @@ from pathlib import Path
 from dpassay.claims.claim import System
 from dpassay.claims.registry import SYSTEMS
 from dpassay.exact.witness import Witness
-from dpassay.report.claim_report import Story
+from dpassay.report.claim_report import ClaimReport
 from dpassay.report.gallery import markdown
 from dpassay.report.show import grid, remedies
 from dpassay.report.terminal import describe_pair, event_words
@@ -26,12 +26,12 @@ def write_pages(folder: Path) -> int:
 
 def all_pages() -> dict[str, str]:
     """Every page by its file name."""
-    stories = {name: [Story(claim) for claim in system.claims] for name, system in SYSTEMS.items()}
+    stories = {name: [ClaimReport(claim) for claim in system.claims] for name, system in SYSTEMS.items()}
     pages = {f"{name}.md": "\n\n".join(_page(SYSTEMS[name], told)) + "\n" for name, told in stories.items()}
     return {"README.md": "\n\n".join(_index(stories)) + "\n", **pages}
 
 
-def _index(stories: dict[str, list[Story]]) -> Iterator[str]:
+def _index(stories: dict[str, list[ClaimReport]]) -> Iterator[str]:
     yield "# Published claims"
     yield NOTE
     yield "What each system claims and what is true. `dpassay gallery` prints the same, `dpassay show NAME` tells more."
@@ -40,7 +40,7 @@ def _index(stories: dict[str, list[Story]]) -> Iterator[str]:
         yield markdown([(story.claim, story.verdict) for story in told])
 
 
-def _page(system: System, stories: Sequence[Story]) -> Iterator[str]:
+def _page(system: System, stories: Sequence[ClaimReport]) -> Iterator[str]:
     yield f"# {system.title}"
     yield NOTE
     yield system.what
@@ -50,7 +50,7 @@ def _page(system: System, stories: Sequence[Story]) -> Iterator[str]:
         yield from _chapter(story)
 
 
-def _chapter(story: Story) -> Iterator[str]:
+def _chapter(story: ClaimReport) -> Iterator[str]:
     claim, verdict = story.claim, story.verdict
     yield f"## {claim.title}"
     yield f"Claimed: {verdict.guarantee} between {verdict.neighbours}. Source: {claim.source}."
@@ -73,7 +73,7 @@ def _chapter(story: Story) -> Iterator[str]:
     yield f"To check it: `dpassay check {claim.name}`. Rests on {_proofs(story)}."
 
 
-def _proofs(story: Story) -> str:
+def _proofs(story: ClaimReport) -> str:
     pages = [theorem.value for theorem in story.verdict.theorems]
     return ", ".join(f"[{page}](../proofs/{page}.md)" for page in pages)
 

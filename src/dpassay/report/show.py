@@ -12,16 +12,16 @@ from rich.text import Text
 
 from dpassay.claims.registry import SYSTEMS
 from dpassay.errors import harmless
-from dpassay.report.claim_report import Cell, Story
+from dpassay.report.claim_report import Cell, ClaimReport
 from dpassay.report.gallery import true
 from dpassay.report.terminal import SIGNS
 
 
-def grid(story: Story) -> list[list[str]]:
+def grid(story: ClaimReport) -> list[list[str]]:
     """The true ε at other parameters, a header row first; empty where the claim has no grid.
 
     >>> from dpassay.claims import find
-    >>> grid(Story(find("adept")))[:2]
+    >>> grid(ClaimReport(find("adept")))[:2]
     [['epsilon', 'dim 2', 'dim 32', 'dim 1024'], ['0.1', '0.14142 ✗', '0.56569 ✗', '3.2 ✗']]
     """
     names = list(story.claim.grid)
@@ -40,7 +40,7 @@ def _shown(cell: Cell) -> str:
     return f"{true(cell.epsilon, cell.least_delta)} {SIGNS[cell.word]}"
 
 
-def remedies(story: Story) -> list[list[str]]:
+def remedies(story: ClaimReport) -> list[list[str]]:
     """The remedies with what they keep and what they cost, a header row first; empty where there are none."""
     if not story.remedies:
         return []
@@ -52,7 +52,7 @@ def remedies(story: Story) -> list[list[str]]:
     return rows
 
 
-def render(story: Story) -> Any:
+def render(story: ClaimReport) -> Any:
     """The story, section by section."""
     claim, system = story.claim, story.system
     parts: list[Any] = [Text(harmless(claim.title or claim.name), style="bold"), Text(harmless(claim.source), "dim")]

@@ -13,7 +13,7 @@ from rich.text import Text
 from dpassay.core.interval import outward
 from dpassay.core.numbers import down, middle, up
 from dpassay.errors import harmless
-from dpassay.evidence.played import Played
+from dpassay.evidence.played import SampledWitness
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
@@ -36,7 +36,7 @@ def render(verdict: Verdict) -> Any:
     rows.add_row("true epsilon", Text(f"{verdict.epsilon}{at}", style=colour))
     if verdict.delta is not None:
         rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {verdict.guarantee.epsilon:.6g}"))
-    if isinstance(verdict.witness, Played):
+    if isinstance(verdict.witness, SampledWitness):
         from dpassay.audit.sampled import play_words
 
         for label, words in play_words(verdict.witness):

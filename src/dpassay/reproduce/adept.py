@@ -109,9 +109,9 @@ def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
 
     work = sum(pairs * n for n, _ in left)
     done, counts = 0, [0, 0]
-    with options.at_work() as crew:
+    with options.at_work() as executor:
         bundles = bundled(tasks(), lambda task: 2 * task.pairs * task.dim, draws_of(options.device))
-        found_by_all = chain.from_iterable(crew.map(all_beyond_bound, bundles))
+        found_by_all = chain.from_iterable(executor.map(all_beyond_bound, bundles))
         for task, found in zip(tasks(), found_by_all, strict=True):
             counts = [a + b for a, b in zip(counts, found, strict=True)]
             done += task.pairs * task.dim

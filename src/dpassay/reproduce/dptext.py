@@ -84,11 +84,11 @@ def sampled_laplace(options: Options) -> Result:
         counts, _ = np.histogram(noise, EDGES)
         for low, high, count in zip(EDGES[:-1], EDGES[1:], counts.tolist(), strict=True):
             middle = (low + high) / 2
-            law = np.exp(-np.abs(middle)) / 2
+            distribution = np.exp(-np.abs(middle)) / 2
             rows.append(
                 {
                     **{"reading": reading, "from": float(low), "to": float(high), "count": count, "draws": runs},
-                    **{"density": count / runs / (high - low), "laplace": float(law)},
+                    **{"density": count / runs / (high - low), "laplace": float(distribution)},
                 }
             )
         shares = [np.mean(noise < 0), np.mean(noise == 0), np.mean(np.isnan(noise))]

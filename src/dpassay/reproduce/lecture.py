@@ -9,11 +9,11 @@ import numpy as np
 
 from dpassay.api import glance
 from dpassay.claims.registry import REGISTRY
-from dpassay.core.guarantee import guarantee
+from dpassay.core.guarantee import make_guarantee
 from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import middle, number
 from dpassay.exact.calibrate import classic_gaussian_sigma
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.reproduce.result import COLOURS, DASHES, Options, Result
 
@@ -56,8 +56,8 @@ def likelihood_ratio(options: Options) -> Result:
 
 def loss_variable(options: Options) -> Result:
     """The privacy loss as a random variable: atoms and density; its tail beside the exact δ."""
-    loss = Loss.of_shifts(Laplace(1), [(number(1), 1)])
-    gaussian = Loss.of_shifts(Gaussian(1), [(number(1), 1)])
+    loss = PrivacyLoss.of_shifts(Laplace(1), [(number(1), 1)])
+    gaussian = PrivacyLoss.of_shifts(Gaussian(1), [(number(1), 1)])
     rows = []
     for epsilon in np.linspace(0, 2.5, 51):
         row: dict[str, Any] = {"epsilon": float(epsilon)}
@@ -143,12 +143,12 @@ def gaussian_noise(options: Options) -> Result:
     delta = "1e-5"
     rows = []
     for epsilon in np.geomspace(0.1, 100, 61):
-        promise = guarantee(float(epsilon), delta)
-        classic, exact = (middle(f(promise, number(1))) for f in (classic_gaussian_sigma, gaussian_sigma))
+        guarantee = make_guarantee(float(epsilon), delta)
+        classic, exact = (middle(f(guarantee, number(1))) for f in (classic_gaussian_sigma, gaussian_sigma))
         rows.append({"epsilon": float(epsilon), "delta": float(delta), "classic": classic, "exact": exact})
         options.progress(len(rows) / 61)
     crossing = _crossing(delta)
-    ten = guarantee(10, delta)
+    ten = make_guarantee(10, delta)
     at10 = middle(classic_gaussian_sigma(ten, number(1))), middle(gaussian_sigma(ten, number(1)))
 
     def draw(figure: Any) -> None:
@@ -184,8 +184,8 @@ def _crossing(delta: str) -> float:
     low, high = 1.0, 100.0
     while high / low > 1 + 1e-6:
         middle_epsilon = math.sqrt(low * high)
-        promise = guarantee(middle_epsilon, delta)
-        enough = middle(classic_gaussian_sigma(promise, number(1))) >= middle(gaussian_sigma(promise, number(1)))
+        guarantee = make_guarantee(middle_epsilon, delta)
+        enough = middle(classic_gaussian_sigma(guarantee, number(1))) >= middle(gaussian_sigma(guarantee, number(1)))
         low, high = (middle_epsilon, high) if enough else (low, middle_epsilon)
     return low
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.compute.devices import has_numba
-from dpassay.compute.executors import Crew, cores, gathered
+from dpassay.compute.executors import Executor, cores, gathered
 from dpassay.core.files import write_whole
 
 SCHEMA, PARTIAL = "dpassay/reproduction/1", "dpassay/partial/1"
@@ -72,18 +72,18 @@ class Options:
     seed: int = 0
     progress: Callable[[float], None] = field(default=lambda share: None, compare=False)
     device: str = "cpu"
-    crew: Crew | None = None
+    executor: Executor | None = None
     partial: Path | None = None  # where a long one keeps what it has, to go on after an interruption
 
     @contextmanager
-    def at_work(self) -> Iterator[Crew]:
-        """The crew that was given, or else this process, with a thread for each core where there are kernels."""
-        if self.crew is not None:
-            yield self.crew
+    def at_work(self) -> Iterator[Executor]:
+        """The executor that was given, or else this process, with a thread for each core where there are kernels."""
+        if self.executor is not None:
+            yield self.executor
             return
-        crew = gathered(threads=cores() if self.device == "cpu" and has_numba() else 1)
-        with closing(crew):
-            yield crew
+        executor = gathered(threads=cores() if self.device == "cpu" and has_numba() else 1)
+        with closing(executor):
+            yield executor
 
 
 class Partial:

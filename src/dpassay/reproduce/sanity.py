@@ -12,7 +12,7 @@ import numpy as np
 from dpassay.compute.batching import bundled
 from dpassay.compute.majority_vote import Ballot, all_ones, ballots, draws_of
 from dpassay.core.numbers import number
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS, published
 from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Partial, Result
@@ -88,9 +88,9 @@ def sampled_votes(cells: Sequence[tuple[str, float, int]], options: Options) -> 
 
     work = sum(2 * runs * n for *_, n in left)
     done, votes = 0, [0, 0]
-    with options.at_work() as crew:
+    with options.at_work() as executor:
         bundles = bundled(tasks(), lambda ballot: ballot.runs * ballot.dim, draws_of(options.device))
-        results = chain.from_iterable(crew.map(all_ones, bundles))
+        results = chain.from_iterable(executor.map(all_ones, bundles))
         for ballot, found in zip(tasks(), results, strict=True):
             votes[ballot.x] += found
             done += ballot.runs * ballot.dim
@@ -177,7 +177,7 @@ def _spread(rows: list[dict[str, Any]], wide: bool, runs: int) -> float:
     return sum(squares) / len(squares)
 
 
-def _most_telling(loss: Loss) -> float:
+def _most_telling(loss: PrivacyLoss) -> float:
     """ln of how much likelier the first input makes the outputs of largest loss, about as few of them as `SHARE`."""
     losses, masses = loss.density(4000)
     beyond = np.cumsum(masses[::-1])[::-1]
@@ -190,7 +190,7 @@ def _findings(rows: list[dict[str, Any]]) -> list[str]:
     at = {(r["mechanism"], r["epsilon"], r["dim"]): r for r in rows}
     adept, laplace, halved = at["adept", 1.0, 128], at["laplace", 1.0, 128], at["halved", 1.0, 1]
     narrow, wide, fewer = _spread(rows, False, THEIR_RUNS), _spread(rows, True, THEIR_RUNS), _spread(rows, True, 10**6)
-    telling = _most_telling(Loss.of_shifts(Laplace(128), [(number(1), 128)]))
+    telling = _most_telling(PrivacyLoss.of_shifts(Laplace(128), [(number(1), 128)]))
     return [
         f"The published infinity of ADePT at n = 128, ε = 1 means only that no mistake was seen: the exact loss of "
         f"the vote "

@@ -149,10 +149,10 @@ def assert_dp(
 def _failure(verdict: Verdict, replay: str) -> str:
     """What a refuted claim prints: the evidence, and last the line that shows it again."""
     from dpassay.audit.sampled import play_words
-    from dpassay.evidence.played import Played
+    from dpassay.evidence.played import SampledWitness
 
     rows = [("reason", verdict.reason)]
-    if isinstance(verdict.witness, Played):
+    if isinstance(verdict.witness, SampledWitness):
         rows += play_words(verdict.witness)
     rows.append(("alpha", f"{verdict.alpha:g}, the probability that this audit refutes a right mechanism"))
     rows += [("warning", warning) for warning in verdict.warnings]

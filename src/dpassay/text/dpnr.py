@@ -20,7 +20,7 @@ from pydantic import Field
 
 from dpassay.core.numbers import middle
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Laplace, Law
+from dpassay.pipeline.distributions import Distribution, Laplace
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import check_positive
 from dpassay.pipeline.stages.noise import Additive
@@ -40,7 +40,7 @@ Progress = Callable[[int, int, str], None]
 class Dpnr:
     """The system: each word goes with probability `mu`, and each element gets Laplace noise of scale 1/ε, or `scale`.
 
-    It is a mechanism. Without dropout its exact law is known.
+    It is a mechanism. Without dropout its exact distribution is known.
 
     >>> class Letters:
     ...     name, dim = "letters", 3
@@ -49,7 +49,7 @@ class Dpnr:
     >>> system = Dpnr(Letters(), epsilon=0.05, mu=0)
     >>> print(system.pipeline)
     encode | minmax | laplace(20)
-    >>> system.sample("a cab", 5, np.random.default_rng(0)).shape, system.law("a cab").centre.tolist()
+    >>> system.sample("a cab", 5, np.random.default_rng(0)).shape, system.distribution("a cab").centre.tolist()
     ((5, 3), [1.0, 0.0, 0.0])
     >>> print(system.scaled().pipeline)
     encode | minmax | laplace(60)
@@ -86,9 +86,9 @@ class Dpnr:
         """Draw n noisy vectors of a text, one a row, each after a dropout of its own."""
         return np.asarray(self.pipeline.sample(_checked(x), n, rng))
 
-    def law(self, x: str) -> Law:
-        """The exact law of the noisy vector; with dropout it is a mixture over all subsets of words, and not given."""
-        return self.pipeline.law(_checked(x))
+    def distribution(self, x: str) -> Distribution:
+        """The exact distribution of the noisy vector. With dropout, a mixture over subsets of words, there is none."""
+        return self.pipeline.distribution(_checked(x))
 
     def release(self, texts: Sequence[str], rng: np.random.Generator) -> NDArray[np.float64]:
         """One noisy vector of each text."""
@@ -98,8 +98,8 @@ class Dpnr:
 def guesser(system: Dpnr, first: str, second: str, draws: int = 256) -> Callable[[Sequence[Any]], NDArray[np.float64]]:
     """What tells two texts apart for an audit, from knowing the system: how much likelier the second made an output.
 
-    Dropout makes the law a mixture over subsets of words. Some subsets are drawn here, the same for both texts; their
-    vectors are known, and so is the noise. So nothing of the vectors has to be learnt from noisy outputs.
+    Dropout makes the distribution a mixture over subsets of words. Some subsets are drawn here, the same for both
+    texts; their vectors are known, and so is the noise. So nothing of the vectors has to be learnt from noisy outputs.
 
     >>> class Letters:
     ...     name, dim = "letters", 3
@@ -120,7 +120,9 @@ def guesser(system: Dpnr, first: str, second: str, draws: int = 256) -> Callable
         rows = np.asarray(outputs, dtype=float)
         sides = []
         for vectors, counts in kinds:
-            each = [noise.law(v).log_likelihood(rows) + math.log(c) for v, c in zip(vectors, counts, strict=True)]
+            each = [
+                noise.distribution(v).log_likelihood(rows) + math.log(c) for v, c in zip(vectors, counts, strict=True)
+            ]
             sides.append(np.logaddexp.reduce(each))
         return np.asarray(sides[1] - sides[0])
 

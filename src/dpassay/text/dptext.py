@@ -23,7 +23,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from dpassay.core.numbers import middle
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Laplace, Law
+from dpassay.pipeline.distributions import Distribution, Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import check_positive
 from dpassay.pipeline.stages.noise import Additive, one_sided
@@ -132,7 +132,7 @@ class Reader(Remembering):
 class Dptext:
     """The system: the vector of a text, each coordinate in [0, 1], gets noise of scale n/ε in one reading.
 
-    It is a mechanism, its law is known, and its pipeline is that of the registry's claim.
+    It is a mechanism, its distribution is known, and its pipeline is that of the registry's claim.
 
     >>> class Letters:
     ...     name, dim = "letters", 2
@@ -145,14 +145,14 @@ class Dptext:
     encode | clamp(0, 1) | onesided(0.5, 0, 0.5)
     encode | clamp(0, 1) | laplace(0.5)
     >>> system = Dptext(Letters(), epsilon=4)
-    >>> system.sample("abba", 5, np.random.default_rng(0)).shape, system.law("abba").centre.tolist()
+    >>> system.sample("abba", 5, np.random.default_rng(0)).shape, system.distribution("abba").centre.tolist()
     ((5, 2), [0.5, 0.5])
     """
 
     encoder: Encoder
     epsilon: float
     reading: Reading = "zero"
-    learnt: bool = False  # whether ε was learnt from the texts, and so is no promise at all
+    learnt: bool = False  # whether ε was learnt from the texts, and so is no guarantee at all
     pipeline: Pipeline = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -172,9 +172,9 @@ class Dptext:
         """Draw n noisy vectors of a text, one a row. With the reading `nan`, coordinates that are lost are NaN."""
         return np.asarray(self.pipeline.sample(_checked(x), n, rng))
 
-    def law(self, x: str) -> Law:
-        """The exact law of the noisy vector."""
-        return self.pipeline.law(_checked(x))
+    def distribution(self, x: str) -> Distribution:
+        """The exact distribution of the noisy vector."""
+        return self.pipeline.distribution(_checked(x))
 
     def release(self, texts: Sequence[str], rng: np.random.Generator) -> Floats:
         """One noisy vector of each text."""

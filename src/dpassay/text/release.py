@@ -77,7 +77,7 @@ MECHANISMS = tuple(RECIPES)
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A mechanism with its promise: clip each latent vector, add noise, hand it on to a decoder.
+    """A mechanism with its guarantee: clip each latent vector, add noise, hand it on to a decoder.
 
     >>> private = Release("l1", epsilon=2, dim=3, clip=1)
     >>> private.scale()
@@ -237,7 +237,7 @@ class IntegerNoise:
 
 @lru_cache(maxsize=256)
 def integer_noise(release: Release) -> IntegerNoise:
-    """The noise on whole numbers that keeps the promise by OpenDP's own map, built once for each release."""
+    """The noise on whole numbers that keeps the guarantee by OpenDP's own map, built once for each release."""
     recipe, radius = release.recipe, LEAST_RADIUS
     while radius < MOST_RADIUS and release.scale() / release.clip * radius < LEAST_SCALE:
         radius *= 2

@@ -60,11 +60,11 @@ def check_model(
     if not runs:
         return exact
     system = attacked(system, texts, seed, progress, draws=max(1000, 2 * runs))
-    promise = exact.guarantee
+    guarantee = exact.guarantee
     sampled = audit(
         system.subject,
-        epsilon=promise.exact_epsilon,
-        delta=promise.exact_delta,
+        epsilon=guarantee.exact_epsilon,
+        delta=guarantee.exact_delta,
         neighbours=exact.neighbours,
         runs=runs,
         seed=seed,
@@ -103,8 +103,8 @@ def rewriter(folder: Path, mechanism: str, epsilon: Any, delta: Any) -> Any:
 
 
 def _adept(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
-    promise = claim(**{k: v for k, v in changes.items() if k in ("epsilon", "delta")}).guarantee
-    subject = rewriter(folder, REWRITERS[claim.name], promise.epsilon, promise.delta)
+    guarantee = claim(**{k: v for k, v in changes.items() if k in ("epsilon", "delta")}).guarantee
+    subject = rewriter(folder, REWRITERS[claim.name], guarantee.epsilon, guarantee.delta)
     return Running(subject, {"dim": subject.dim, "C": repr(subject.release.clip)})
 
 

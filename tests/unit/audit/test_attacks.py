@@ -12,18 +12,18 @@ from dpassay.audit.attacks import (
     ONE_SIDED,
     Boosted,
     Counted,
+    CustomDistinguisher,
     Guarded,
     Likelihood,
     Linear,
     Nearest,
     Ngrams,
-    Own,
     Statistic,
 )
 from dpassay.audit.features import HASHED
 from dpassay.audit.outputs import read
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import BitLaw, Laplace, Pmf, Shifted
+from dpassay.pipeline.distributions import BitDistribution, Laplace, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure
 
 NAN, INF = math.nan, math.inf
@@ -108,7 +108,7 @@ def test_likelihood_by_formula():
     pmf = Likelihood(tuple(Pmf(np.array(p)) for p in ([0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0])))
     logs = np.log([0.5, 0.25]), [-INF, math.log(0.5)], [0, -INF]
     assert same(pmf.scores(read([0, 1])), np.stack(logs, axis=1))
-    bits = Likelihood((BitLaw(np.array([0.25, 0.5])), BitLaw(np.array([0.75, 0.5]))))
+    bits = Likelihood((BitDistribution(np.array([0.25, 0.5])), BitDistribution(np.array([0.75, 0.5]))))
     assert bits.scores(read([[1, 0], [0, 1]])) == pytest.approx([math.log(3), -math.log(3)])
     assert np.isnan(bits.scores(read([[2, 0], [0.5, 1]]))).all()  # impossible on both sides
 
@@ -126,8 +126,8 @@ def test_the_guesser_that_a_user_brings():
     def longest(outputs):
         return [len(o) for o in outputs]
 
-    assert same(Own(longest).scores(read(["a", "bcd"])), [1, 3])
-    assert Own(longest).describe() == "the guesser longest"
+    assert same(CustomDistinguisher(longest).scores(read(["a", "bcd"])), [1, 3])
+    assert CustomDistinguisher(longest).describe() == "the guesser longest"
 
 
 def test_a_guesser_that_looks_at_the_batch_is_refused():
@@ -136,8 +136,8 @@ def test_a_guesser_that_looks_at_the_batch_is_refused():
         return [sum(outputs) / len(outputs)] * len(outputs)
 
     with pytest.raises(InputError, match=r"the guesser mean scores an output 2\.0 among 3 and 3\.0 alone"):
-        Own(mean).scores(read([1.0, 2.0, 3.0]))
-    assert Own(mean).scores(read([3.0])).tolist() == [3.0]
+        CustomDistinguisher(mean).scores(read([1.0, 2.0, 3.0]))
+    assert CustomDistinguisher(mean).scores(read([3.0])).tolist() == [3.0]
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def test_a_guesser_that_looks_at_the_batch_is_refused():
 )
 def test_a_guesser_that_gives_no_scores_is_refused(function):
     with pytest.raises(InputError, match="must give"):
-        Own(function).scores(read([1.0, 2.0, 3.0]))
+        CustomDistinguisher(function).scores(read([1.0, 2.0, 3.0]))
 
 
 def test_a_guesser_may_abstain_and_give_a_score_for_each_input():
-    assert same(Own(lambda outputs: [NAN] * len(outputs)).scores(read([1, 2])), [NAN, NAN])
-    assert Own(lambda outputs: np.zeros((len(outputs), 3))).scores(read([1, 2])).shape == (2, 3)
-    assert Own(lambda outputs: []).scores(read([])).shape == (0,)
+    assert same(CustomDistinguisher(lambda outputs: [NAN] * len(outputs)).scores(read([1, 2])), [NAN, NAN])
+    assert CustomDistinguisher(lambda outputs: np.zeros((len(outputs), 3))).scores(read([1, 2])).shape == (2, 3)
+    assert CustomDistinguisher(lambda outputs: []).scores(read([])).shape == (0,)
 
 
 # ── Boosted tables ──────────────────────────────────────────────────────────────────────────────

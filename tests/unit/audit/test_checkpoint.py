@@ -8,7 +8,17 @@ import zlib
 import numpy as np
 import pytest
 
-from dpassay.audit.attacks import Boosted, Counted, Guarded, Likelihood, Linear, Nearest, Ngrams, Own, Statistic
+from dpassay.audit.attacks import (
+    Boosted,
+    Counted,
+    CustomDistinguisher,
+    Guarded,
+    Likelihood,
+    Linear,
+    Nearest,
+    Ngrams,
+    Statistic,
+)
 from dpassay.audit.checkpoint import (
     LARGEST_FILE,
     Asked,
@@ -20,10 +30,10 @@ from dpassay.audit.checkpoint import (
     load,
     save,
 )
-from dpassay.audit.decision_rule import Aim, Rule, learnt
-from dpassay.audit.experiment import MOST_ROWS, Epoch, Game, Table
+from dpassay.audit.decision_rule import DecisionRule, Hypothesis, learnt
+from dpassay.audit.experiment import MOST_ROWS, Epoch, Experiment, Game
 from dpassay.audit.features import HASHED
-from dpassay.audit.inference import Tally, anytime_bound, log_evidence
+from dpassay.audit.inference import Counts, anytime_bound, log_evidence
 from dpassay.audit.outputs import read
 from dpassay.audit.sequential import anytime
 from dpassay.audit.targets import as_mechanism
@@ -94,14 +104,14 @@ def columns(guesser):
 
 
 def rule(guesser, low=-math.inf, high=0.5, grain=1e-9):
-    return Rule(guesser, low, high, 5, 1, 0.1, grain, columns(guesser))
+    return DecisionRule(guesser, low, high, 5, 1, 0.1, grain, columns(guesser))
 
 
 def game(guesser=None, **changes):
     guesser = GUESSERS["linear"] if guesser is None else guesser
     epochs = [
-        Epoch(rule(guesser), Tally(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
-        Epoch(rule(guesser, -1 / 3, math.inf), Tally(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
+        Epoch(rule(guesser), Counts(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
+        Epoch(rule(guesser, -1 / 3, math.inf), Counts(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
     ]
     return Game(epochs, 30, **changes)
 
@@ -178,7 +188,7 @@ def test_guessers_that_were_learnt_come_back_bit_for_bit():
 
 
 def test_a_game_goes_on_from_a_file_as_if_nothing_had_happened(tmp_path):
-    table = Table(as_mechanism(lambda x, n, rng: x + rng.laplace(size=n)), (0.0, 1.0), Aim(1.0), 3)
+    table = Experiment(as_mechanism(lambda x, n, rng: x + rng.laplace(size=n)), (0.0, 1.0), Hypothesis(1.0), 3)
 
     def steps(of):
         return anytime(table, of, 3000, 0.001)
@@ -236,12 +246,12 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
 
 
 def test_a_guesser_that_the_file_cannot_hold():
-    own = Own(len)
+    own = CustomDistinguisher(len)
     data = guesser_data(own)
     assert guesser_of(data, None, own) is own
     with pytest.raises(InputError, match="the guesser that was used then"):
         guesser_of(data, None)
-    with pytest.raises(InputError, match="a mechanism that knows its law"):
+    with pytest.raises(InputError, match="a mechanism that knows its distribution"):
         guesser_of(guesser_data(Likelihood(LAWS)), None)
 
 

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from dpassay.audit.attacks import Statistic
-from dpassay.audit.decision_rule import Aim, Rule, _worth, coarse, grain_of, leaders, learn, with_thresholds
+from dpassay.audit.decision_rule import (
+    DecisionRule,
+    Hypothesis,
+    _worth,
+    coarse,
+    grain_of,
+    leaders,
+    learn,
+    with_thresholds,
+)
 from dpassay.audit.fitting import _apart, _shrunk
 from dpassay.audit.inference import log_limits
 from dpassay.audit.outputs import read
@@ -15,7 +24,7 @@ VALUE = Statistic("coordinate 0", 1)
 
 
 def rule(low, high, **more):
-    return Rule(VALUE, low, high, 3, 1, 0.0, 1.0, **more)
+    return DecisionRule(VALUE, low, high, 3, 1, 0.0, 1.0, **more)
 
 
 def test_a_rule_names_the_first_input_below_and_the_second_above():
@@ -38,7 +47,7 @@ def test_with_many_inputs_the_highest_score_is_named_where_it_leads_by_enough():
     best, lead = leaders(scores)
     assert best[[0, 1, 3]].tolist() == [0, 0, 2]
     assert lead.tolist() == [2.0, pytest.approx(0.1), -math.inf, 5.0]
-    many = Rule(Told(scores), -math.inf, 1.0, 0, 0, 0.0, 1.0, candidates=3)
+    many = DecisionRule(Told(scores), -math.inf, 1.0, 0, 0, 0.0, 1.0, candidates=3)
     assert many.count(read([1, 2, 3, 4]), 0) == (1, 1)
     assert many.count(read([1, 2, 3, 4]), 2) == (1, 1)
 
@@ -73,17 +82,17 @@ def test_the_thresholds_that_promise_most_are_found():
     """Below 0 only the first input, above 1 only the second, between them no difference."""
     rng = np.random.default_rng(3)
     first, second = rng.uniform(-1, 1, 4000), rng.uniform(0, 2, 4000)
-    found = with_thresholds(VALUE, [first, second], Aim(1.0))
+    found = with_thresholds(VALUE, [first, second], Hypothesis(1.0))
     assert found.low * found.grain == pytest.approx(0, abs=0.15)
     assert found.high * found.grain == pytest.approx(1, abs=0.15)
     assert found.wrong <= 0.02 * found.right
     # Half of the runs are guessed, nearly all right: the growth of the best bet, -ln p, on each of them.
-    assert found.promise == pytest.approx(-log_limits(1.0)[0] / 2, rel=0.2)
+    assert found.expected_power == pytest.approx(-log_limits(1.0)[0] / 2, rel=0.2)
 
 
 def test_where_nothing_is_known_no_rule_is_made():
     nothing = np.full(50, np.nan)
-    assert with_thresholds(VALUE, [nothing, nothing], Aim(1.0)) is None
+    assert with_thresholds(VALUE, [nothing, nothing], Hypothesis(1.0)) is None
 
 
 def test_the_better_of_several_guessers_is_learnt():
@@ -93,7 +102,7 @@ def test_the_better_of_several_guessers_is_learnt():
     def outputs(shift):
         return read(np.column_stack([rng.normal(size=2000), rng.normal(size=2000) + shift]))
 
-    found = learn([outputs(0), outputs(4)], [outputs(0), outputs(4)], (0, 1), Aim(1.0))
+    found = learn([outputs(0), outputs(4)], [outputs(0), outputs(4)], (0, 1), Hypothesis(1.0))
     right, wrong = (found.count(outputs(4), 1)[i] for i in (0, 1))
     assert right > 1700
     assert wrong < 20
@@ -102,9 +111,11 @@ def test_the_better_of_several_guessers_is_learnt():
 def test_the_guessers_see_no_float_bits_unless_told():
     rng = np.random.default_rng(5)
     runs = [read(x + rng.laplace(size=4000)) for x in (0.0, 0.0, 1.0, 1.0)]
-    blind = learn(runs[::2], runs[1::2], (0.0, 1.0), Aim(1.0))
-    seeing = learn(runs[::2], runs[1::2], (0.0, 1.0), Aim(1.0), bits="also")
-    assert seeing.promise > 10 * max(blind.promise, 1e-4)  # at its own ε the mechanism promises nothing else
+    blind = learn(runs[::2], runs[1::2], (0.0, 1.0), Hypothesis(1.0))
+    seeing = learn(runs[::2], runs[1::2], (0.0, 1.0), Hypothesis(1.0), bits="also")
+    assert seeing.expected_power > 10 * max(
+        blind.expected_power, 1e-4
+    )  # at its own ε the mechanism promises nothing else
 
 
 # ── Runs that go together ───────────────────────────────────────────────────────────────────────

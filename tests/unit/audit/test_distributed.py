@@ -15,9 +15,9 @@ import pytest
 import dpassay
 from dpassay import audit
 from dpassay.audit import distributed as sharing_module
-from dpassay.audit.decision_rule import Aim
+from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distributed import Subject, made, named, packed, played, sharing
-from dpassay.audit.experiment import Epoch, Game, Table
+from dpassay.audit.experiment import Epoch, Experiment, Game
 from dpassay.audit.remote import Endpoint, Program
 from dpassay.audit.sequential import anytime, here
 from dpassay.audit.targets import Adapted, as_mechanism, load_python
@@ -83,24 +83,24 @@ def finish(table, player, budget=30_000):
 
 @pytest.fixture
 def threads():
-    with contextlib.closing(crews.Threads(3)) as crew:
-        yield crew
+    with contextlib.closing(crews.Threads(3)) as executor:
+        yield executor
 
 
 def test_a_crew_plays_the_same_game(module, threads):
-    table = Table(load_python(f"{module}:noisy"), (0.0, 1.0), Aim(1.9), 5)
+    table = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
     assert counts(finish(table, sharing(threads))) == counts(finish(table, here))
 
 
 def test_a_pipeline_whose_law_is_known(threads):
-    table = Table(parse("laplace(2)", dim=4), (np.zeros(4), np.ones(4)), Aim(1.99), 5)
+    table = Experiment(parse("laplace(2)", dim=4), (np.zeros(4), np.ones(4)), Hypothesis(1.99), 5)
     alone, shared = finish(table, here, 200_000), finish(table, sharing(threads), 200_000)
     assert counts(alone) == counts(shared)
     assert all(sum(map(len, side)) >= 1000 for side in shared.kept)  # the first runs were made here, to be compared
 
 
 def test_a_mechanism_that_breaks_off_does_so_at_its_place(module, threads):
-    table = Table(load_python(f"{module}:breaks"), (0.0, 1.0), Aim(1.9), 5)
+    table = Experiment(load_python(f"{module}:breaks"), (0.0, 1.0), Hypothesis(1.9), 5)
     found = []
     for player in (here, sharing(threads)):
         game = Game(kept=[[], []])
@@ -193,7 +193,7 @@ def test_an_encoder_of_this_process_stays_here():
 
 
 def test_a_worker_with_other_code_refuses(module):
-    table = Table(load_python(f"{module}:noisy"), (0.0, 1.0), Aim(1.9), 5)
+    table = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
     game = finish(table, here, 2000)
     parcel = packed(table, game.epochs[0], ())
     assert len(parcel.subject.source) == 64
@@ -215,7 +215,7 @@ def test_workers_that_draw_the_same_are_found_out(module):
 def test_parcels_are_plain_data(module):
     import pickle
 
-    table = Table(load_python(f"{module}:noisy"), (0.0, 1.0), Aim(1.9), 5)
+    table = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
     game = finish(table, here, 2000)
     parcel = packed(table, game.epochs[0], ())
     assert b"noisy" in pickle.dumps(parcel)

@@ -1,4 +1,4 @@
-"""The game: coins, tasks and counts; when it stops; and the comparison of a sampler with its law."""
+"""The game: coins, tasks and counts; when it stops; and the comparison of a sampler with its distribution."""
 
 import itertools
 import math
@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpassay.audit.attacks import Own, Statistic
-from dpassay.audit.decision_rule import Aim, Rule
+from dpassay.audit.attacks import CustomDistinguisher, Statistic
+from dpassay.audit.decision_rule import DecisionRule, Hypothesis
 from dpassay.audit.experiment import (
     CELLS,
     KEPT,
     MOST_ROWS,
     PLAY,
     Epoch,
+    Experiment,
     Game,
-    Table,
-    against_law,
+    against_distribution,
     bound,
     labelled,
     learn_rule,
@@ -25,7 +25,7 @@ from dpassay.audit.experiment import (
     rows_at_a_time,
     stream,
 )
-from dpassay.audit.inference import Tally, accuracy_bound, anytime_bound, log_evidence, p_value
+from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, log_evidence, p_value
 from dpassay.audit.outputs import read
 from dpassay.audit.pair_search import search
 from dpassay.audit.sequential import Task, anytime, fixed, tasks_of
@@ -38,7 +38,7 @@ from statistics_helper import FALSE_ALARMS, counts_p_value, generator, require
 
 NOISY = as_mechanism(lambda x, n, rng: x + rng.laplace(scale=0.5, size=n))
 EXACT = as_mechanism(lambda x, n, rng: np.full(n, float(x)))  # tells its input
-HALF = Rule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)  # the first up to 1/4, the second from 3/4
+HALF = DecisionRule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)  # the first up to 1/4, the second from 3/4
 
 
 class Recorded:
@@ -53,11 +53,11 @@ class Recorded:
 
 
 def table(mechanism, aim=None, inputs=(0.0, 1.0), **options):
-    return Table(mechanism, inputs, aim or Aim(1.0, 0.0, len(inputs)), 5, **options)
+    return Experiment(mechanism, inputs, aim or Hypothesis(1.0, 0.0, len(inputs)), 5, **options)
 
 
 def epoch(rule=HALF, **options):
-    return Epoch(rule, Tally(), 0, 10**9, **options)
+    return Epoch(rule, Counts(), 0, 10**9, **options)
 
 
 class Noises:
@@ -83,7 +83,7 @@ def test_all_inputs_of_a_search_get_the_same_random_numbers():
     mechanism = Noises()
     pairs = [(0.0, 1.0), (0.0, 2.0), (1.0, 2.0)]
     steps = search(
-        lambda inputs, number, aim: table(mechanism, aim, inputs, number=number), pairs, Aim(1.0), 900, False
+        lambda inputs, number, aim: table(mechanism, aim, inputs, number=number), pairs, Hypothesis(1.0), 900, False
     )
     cost, _ = next(steps)
     noise = np.concatenate(mechanism.drawn).reshape(3, -1)  # one input after the other
@@ -131,13 +131,13 @@ def test_a_task_is_the_same_wherever_and_whenever_it_is_played():
 def test_tasks_are_numbered_in_each_epoch():
     seen = []
 
-    class Spy(Table):
+    class Spy(Experiment):
         def stream(self, *place):
             seen.append(place)
             return super().stream(*place)
 
     game = Game([epoch(rows=20)])
-    spy = Spy(NOISY, (0.0, 1.0), Aim(1.0), 5)
+    spy = Spy(NOISY, (0.0, 1.0), Hypothesis(1.0), 5)
     finish(fixed(spy, game, 50))
     game.epochs.append(epoch(rows=30))
     finish(fixed(spy, game, 80))
@@ -154,7 +154,7 @@ def test_tasks_are_numbered_in_each_epoch():
 def test_the_same_seed_gives_the_same_counts(way):
     def counts(seed):
         game = Game(kept=[[], []])
-        where = Table(NOISY, (0.0, 1.0), Aim(1.9, 0.0, 2, 2000 if way == "fixed" else 0), seed)
+        where = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.9, 0.0, 2, 2000 if way == "fixed" else 0), seed)
         finish(fixed(where, game, 2000) if way == "fixed" else anytime(where, game, 2000, 0.001))
         return game.tallies, [e.sizes for e in game.epochs], game.runs
 
@@ -169,8 +169,8 @@ def test_the_same_seed_gives_the_same_counts(way):
 def test_all_runs_are_made_and_counted(count):
     mechanism = Recorded(EXACT.sample)
     inputs = tuple(float(i) for i in range(count))
-    named = Rule(
-        Own(lambda outputs: [[-abs(float(np.ravel(o)[0]) - i) for i in inputs] for o in outputs]),
+    named = DecisionRule(
+        CustomDistinguisher(lambda outputs: [[-abs(float(np.ravel(o)[0]) - i) for i in inputs] for o in outputs]),
         -math.inf,
         0.0,
         1,
@@ -196,7 +196,7 @@ def test_the_coin_is_fair():
     seen = []
     for task in range(2500):
         mechanism.asked.clear()
-        play(Table(mechanism, (0.0, 1.0), Aim(1.0), seed), epoch(), 3, (0, task), [])
+        play(Experiment(mechanism, (0.0, 1.0), Hypothesis(1.0), seed), epoch(), 3, (0, task), [])
         seen.append(sum(n for x, n in mechanism.asked if x == 1))
     require(name, counts_p_value(np.bincount(seen, minlength=4), np.array([1, 3, 3, 1]) / 8))
 
@@ -205,9 +205,11 @@ def test_the_coin_of_three_is_fair():
     name = "coins of three"
     seed = int(generator(name).integers(2**32))
     mechanism = Recorded(EXACT.sample)
-    always = Rule(Own(lambda outputs: np.zeros((len(outputs), 3))), -math.inf, -math.inf, 1, 0, 0.0, 1.0, 3)
+    always = DecisionRule(
+        CustomDistinguisher(lambda outputs: np.zeros((len(outputs), 3))), -math.inf, -math.inf, 1, 0, 0.0, 1.0, 3
+    )
     for task in range(2500):
-        play(Table(mechanism, (0.0, 1.0, 2.0), Aim(1.0, 0.0, 3), seed), epoch(always), 1, (0, task), [])
+        play(Experiment(mechanism, (0.0, 1.0, 2.0), Hypothesis(1.0, 0.0, 3), seed), epoch(always), 1, (0, task), [])
     counts = np.bincount([int(x) for x, _ in mechanism.asked], minlength=3)
     require(name, counts_p_value(counts, np.full(3, 1 / 3)))
 
@@ -245,7 +247,7 @@ def test_a_batch_that_was_drawn_again_counts_as_wrong():
     sides = np.bincount(stream(5, 0, PLAY, 0, 0).integers(0, 2, 50)).tolist()
     kept = [[], []]
     assert play(table(mechanism), epoch(), 50, (0, 0), kept) == (sides[0], sides[1], 50)
-    assert kept[1] == []  # nor is it compared with a law
+    assert kept[1] == []  # nor is it compared with a distribution
     # One at a time nothing is drawn again, and each guess counts as what it is.
     assert play(table(mechanism), epoch(singly=True), 50, (0, 0), []) == (50, 0, 50)
 
@@ -281,7 +283,7 @@ def test_a_mechanism_that_always_fails_is_no_evidence():
 @pytest.mark.parametrize("score", [-math.inf, math.inf])
 def test_a_rule_names_no_more_sides_than_it_says(score):
     # With δ > 0 the price of a bet is δ·sides/2: a side that is named and not paid for makes the bet unfair.
-    one_sided = Rule(
+    one_sided = DecisionRule(
         Statistic("coordinate 0", 1), *((-math.inf, 1.0) if score < 0 else (1.0, math.inf)), 5, 1, 0.1, 1.0
     )
     assert one_sided.tally(1.0).sides == 1
@@ -312,7 +314,9 @@ def test_texts_are_held_in_moderate_numbers():
 
 def most_cells(way, width, runs=3000):
     mechanism = Recorded(lambda x, n, rng: x + rng.laplace(size=(n, width)))
-    where = Table(mechanism, (np.zeros(width), np.full(width, 0.1)), Aim(1e3, 0.0, 2, runs if way == "fixed" else 0), 1)
+    where = Experiment(
+        mechanism, (np.zeros(width), np.full(width, 0.1)), Hypothesis(1e3, 0.0, 2, runs if way == "fixed" else 0), 1
+    )
     game = Game(kept=[[], []])
     finish(fixed(where, game, runs) if way == "fixed" else anytime(where, game, runs, 0.001))
     assert game.runs == runs
@@ -345,33 +349,33 @@ def test_an_anytime_game_stops_as_soon_as_the_evidence_passes():
 def test_an_anytime_game_that_finds_nothing_spends_its_runs_and_no_more():
     mechanism = Recorded(NOISY.sample)
     game = Game(kept=[[], []])
-    finish(anytime(table(mechanism, Aim(30.0)), game, 5000, 0.001))
+    finish(anytime(table(mechanism, Hypothesis(30.0)), game, 5000, 0.001))
     assert game.runs == 5000 == sum(n for _, n in mechanism.asked)
     assert game.runs == sum(e.learnt_from + e.tally.runs for e in game.epochs)
     assert all(e.tally.runs == e.finished for e in game.epochs)
     assert len(game.epochs) > 1
-    assert not rejected(game, Aim(30.0), 0.001, False)
+    assert not rejected(game, Hypothesis(30.0), 0.001, False)
 
 
 def test_learning_and_playing_never_share_runs():
     # Learning and playing draw from streams of their own: no output that was learnt from is guessed.
     seen = {"learn": set(), "play": set()}
 
-    class Spy(Table):
+    class Spy(Experiment):
         def stream(self, *place):
             rng = super().stream(*place)
             seen["play" if place[0] == PLAY else "learn"].add(place)
             return rng
 
     game = Game(kept=[[], []])
-    finish(anytime(Spy(NOISY, (0.0, 1.0), Aim(30.0), 5), game, 5000, 0.001))
+    finish(anytime(Spy(NOISY, (0.0, 1.0), Hypothesis(30.0), 5), game, 5000, 0.001))
     assert len(seen["learn"]) == len(game.epochs)
     assert len(seen["play"]) == sum(e.tasks for e in game.epochs)
 
 
 def test_a_fixed_game_plays_all_its_runs():
     mechanism = Recorded(EXACT.sample)
-    aim = Aim(0.5, 0.0, 2, 9000)
+    aim = Hypothesis(0.5, 0.0, 2, 9000)
     game = Game(kept=[[], []])
     finish(fixed(table(mechanism, aim), game, 9000))
     assert game.runs == 9000 == sum(n for _, n in mechanism.asked)  # although it was plain from the first
@@ -383,29 +387,31 @@ def test_a_fixed_game_plays_all_its_runs():
 
 
 def test_with_a_delta_a_pair_is_tested_by_betting_even_if_the_runs_are_fixed():
-    game = Game([Epoch(HALF, Tally(500, 0, 1000, 9.5, 1.5), 0, 1000)], 1000)
-    aim = Aim(1.0, 0.1, 2, 1000)
+    game = Game([Epoch(HALF, Counts(500, 0, 1000, 9.5, 1.5), 0, 1000)], 1000)
+    aim = Hypothesis(1.0, 0.1, 2, 1000)
     assert bound(game, aim, 0.01, True) == anytime_bound(game.tallies, 0.01, 0.1)
     assert rejected(game, aim, 0.01, True)
-    assert not rejected(game, Aim(1.0, 0.6, 2, 1000), 0.01, True)  # P(right) is at most δ = 0.6: nothing is shown
-    many = Aim(1.0, 0.1, 5, 1000)
+    assert not rejected(
+        game, Hypothesis(1.0, 0.6, 2, 1000), 0.01, True
+    )  # P(right) is at most δ = 0.6: nothing is shown
+    many = Hypothesis(1.0, 0.1, 5, 1000)
     assert bound(game, many, 0.01, True) == accuracy_bound(500, 0, 0.01, 5, 0.1)
 
 
 def test_no_game_no_bound():
-    assert bound(Game(), Aim(1.0), 0.05, False) == bound(Game(), Aim(1.0), 0.05, True) == 0
-    assert not rejected(Game(), Aim(0.0), 0.05, True)
+    assert bound(Game(), Hypothesis(1.0), 0.05, False) == bound(Game(), Hypothesis(1.0), 0.05, True) == 0
+    assert not rejected(Game(), Hypothesis(0.0), 0.05, True)
     assert Game().rule is None
     assert Game().totals() == (0, 0, 0)
 
 
 def test_the_best_epoch():
-    epochs = [Epoch(HALF, Tally(c, w, 100), 0, 100) for c, w in ((50, 50), (99, 1), (60, 40))]
-    assert Game(epochs).best(Aim(1.0)) is epochs[1]
+    epochs = [Epoch(HALF, Counts(c, w, 100), 0, 100) for c, w in ((50, 50), (99, 1), (60, 40))]
+    assert Game(epochs).best(Hypothesis(1.0)) is epochs[1]
 
 
 def test_a_fixed_game_that_was_interrupted_goes_on_with_the_same_tasks():
-    aim = Aim(1.0, 0.0, 2, 200_000)
+    aim = Hypothesis(1.0, 0.0, 2, 200_000)
     whole = Game(kept=[[], []])
     finish(fixed(table(NOISY, aim), whole, 200_000))
     broken = Game(kept=[[], []])
@@ -416,23 +422,23 @@ def test_a_fixed_game_that_was_interrupted_goes_on_with_the_same_tasks():
     assert again.tallies == whole.tallies
 
 
-# ── A known law ─────────────────────────────────────────────────────────────────────────────────
+# ── A known distribution ─────────────────────────────────────────────────────────────────────────────────
 
 
 class Declared:
     """Laplace noise of scale 1, as it says."""
 
-    def law(self, x):
+    def distribution(self, x):
         return Shifted(Laplace(1), np.array([float(x)]))
 
     def sample(self, x, n, rng):
-        return self.law(x).sample(n, rng)
+        return self.distribution(x).sample(n, rng)
 
 
 def test_where_the_law_is_known_learning_costs_no_runs():
     mechanism = Recorded(Declared().sample)
-    mechanism.law = Declared().law
-    where = table(mechanism, Aim(0.5))
+    mechanism.distribution = Declared().distribution
+    where = table(mechanism, Hypothesis(0.5))
     lesson = learn_rule(where, 100, 0)
     assert lesson.cost == 0
     assert mechanism.asked == []
@@ -443,14 +449,14 @@ def test_where_the_law_is_known_learning_costs_no_runs():
 
 
 def test_a_sampler_of_positive_numbers_only_is_caught():
-    # Half of what the law gives is negative and names itself: who calls the rest the sampler's is right 3 times of 4.
+    # Half of the distribution is negative and names itself: who calls the rest the sampler's is right 3 times of 4.
     # Of the 500 outputs that are tested so few are right that p > 1e-6 with the probability below, less than allowed.
     name = "positive draws"
     enough = next(c for c in range(500) if binom.sf(c - 1, 500, 0.5) <= 1e-6)
     assert binom.cdf(enough - 1, 500, 0.75) < FALSE_ALARMS[name]
-    law = Shifted(Laplace(1), np.zeros(1))
+    distribution = Shifted(Laplace(1), np.zeros(1))
     rng = generator(name)
-    assert against_law([read(np.abs(law.sample(1000, rng)))], law, rng) <= 1e-6
+    assert against_distribution([read(np.abs(distribution.sample(1000, rng)))], distribution, rng) <= 1e-6
 
 
 @pytest.mark.parametrize(
@@ -463,9 +469,9 @@ def test_a_sampler_of_positive_numbers_only_is_caught():
     ],
 )
 def test_too_few_outputs_say_nothing(batches):
-    law = Shifted(Laplace(1), np.zeros(1))
+    distribution = Shifted(Laplace(1), np.zeros(1))
     if batches:
-        assert against_law(batches, law, stream(1)) == 1
+        assert against_distribution(batches, distribution, stream(1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -483,8 +489,8 @@ def test_too_few_outputs_say_nothing(batches):
     ids=["scale", "rounded", "gaussian", "constant", "one None", "text", "wide", "nan"],
 )
 def test_other_wrong_samplers(wrong, request):
-    law = Shifted(Laplace(1), np.zeros(1))
-    p = against_law([read(wrong(np.random.default_rng(0)))], law, stream(1))
+    distribution = Shifted(Laplace(1), np.zeros(1))
+    p = against_distribution([read(wrong(np.random.default_rng(0)))], distribution, stream(1))
     assert 0 <= p <= 1
     if request.node.callspec.id not in ("one None", "scale"):  # one of 1,000 is too little to be sure
         assert p <= 1e-6
@@ -496,21 +502,23 @@ def test_a_right_sampler_is_seldom_accused():
     rng = generator(name)
     low = 0
     for noise, dim in ((Laplace(1), 1), (Gaussian(2), 3)):
-        law = Shifted(noise, np.zeros(dim))
-        low += sum(against_law([read(law.sample(100, rng))], law, rng) <= 0.1 for _ in range(100))
+        distribution = Shifted(noise, np.zeros(dim))
+        low += sum(
+            against_distribution([read(distribution.sample(100, rng))], distribution, rng) <= 0.1 for _ in range(100)
+        )
     require(name, float(binom.sf(low - 1, 200, 0.1)))
 
 
 def test_the_coin_between_a_sampler_and_its_law_is_fair(monkeypatch):
-    # Whoever always calls the sampler (or always the law) is right as often as the coin says so.
-    name = "coins against the law"
-    law, rng = Shifted(Laplace(1), np.zeros(1)), generator(name)
+    # Whoever always calls the sampler (or always the distribution) is right as often as the coin says so.
+    name = "coins against the distribution"
+    distribution, rng = Shifted(Laplace(1), np.zeros(1)), generator(name)
     p_values, tested = [], []
     monkeypatch.setattr("dpassay.audit.experiment.p_value", lambda *counts: tested.append(counts) or p_value(*counts))
     for low, high in ((1e300, math.inf), (-math.inf, -1e300)):
-        always = Rule(Statistic("coordinate 0", 1), low, high, 1, 0, 0.0, 1.0)
+        always = DecisionRule(Statistic("coordinate 0", 1), low, high, 1, 0, 0.0, 1.0)
         monkeypatch.setattr("dpassay.audit.experiment.learn", lambda *_, always=always: always)
-        p_values.append(against_law([read(law.sample(20_000, rng))], law, rng))
+        p_values.append(against_distribution([read(distribution.sample(20_000, rng))], distribution, rng))
     assert [right + wrong for right, wrong, _ in tested] == [10_000, 10_000]  # each coin is guessed once
     require(name, min(1.0, 2 * min(p_values)))
 
@@ -519,8 +527,8 @@ def test_guesses_of_a_right_mechanism_are_right_as_often_as_allowed():
     # Laplace noise of scale 1 and the inputs 0 and 1 is exactly 1-DP; the rule is fixed. Right among the guesses: at
     # most 1/(1 + e^−1), and attained beyond both inputs.
     name = "right guesses"
-    rule = Rule(Statistic("coordinate 0", 1), 0.0, 1e9, 9, 1, 0.1, 1e-9)  # thresholds count in grains: 0 and 1
-    where = Table(Declared(), (0.0, 1.0), Aim(1.0), int(generator(name).integers(2**32)))
+    rule = DecisionRule(Statistic("coordinate 0", 1), 0.0, 1e9, 9, 1, 0.1, 1e-9)  # thresholds count in grains: 0 and 1
+    where = Experiment(Declared(), (0.0, 1.0), Hypothesis(1.0), int(generator(name).integers(2**32)))
     right, wrong, _ = play(where, epoch(rule), 200_000, (0, 0), [])
     p = 1 / (1 + math.exp(-1))
     tails = binom.cdf(right, right + wrong, p), binom.sf(right - 1, right + wrong, p)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from dpassay.audit.inference import (
-    Ledger,
-    Tally,
+    AlphaBudget,
+    Counts,
     accuracy_bound,
     anytime_bound,
     anytime_delta,
@@ -52,7 +52,7 @@ def test_what_is_no_error_probability(alpha):
     with pytest.raises(InputError, match="strictly between 0 and 1"):
         check_alpha(alpha)
     with pytest.raises(InputError, match="strictly between 0 and 1"):
-        Ledger(alpha)
+        AlphaBudget(alpha)
 
 
 @pytest.mark.parametrize("alpha", [0.001, 1e-300, 0.999999, np.float64(0.05)])
@@ -64,7 +64,7 @@ def test_what_is_an_error_probability(alpha):
 @given(st.floats(1e-9, 0.5), st.lists(st.floats(0, 0.7), max_size=12))
 @settings(derandomize=True, max_examples=200)
 def test_a_ledger_never_gives_more_than_it_has(total, shares):
-    ledger = Ledger(total)
+    ledger = AlphaBudget(total)
     for share in shares:
         before = ledger.left
         if share * total > before + 1e-9 * total:
@@ -77,7 +77,7 @@ def test_a_ledger_never_gives_more_than_it_has(total, shares):
 
 
 def test_shares_that_fill_a_ledger_fit():
-    ledger = Ledger(0.001)
+    ledger = AlphaBudget(0.001)
     for share in (0.1, 0.2, 0.3, 0.4):
         ledger.take("a test", share)
     assert ledger.left == 0
@@ -231,7 +231,7 @@ def test_evidence_has_a_mean_of_at_most_one(prior, epsilon, candidates, falling)
             mean = expectation(
                 6,
                 (named * right, named * (1 - right), 1 - named),
-                lambda c, w: Tally(c, w, 6, *prior).log_evidence(epsilon, 0.0, candidates, falling),
+                lambda c, w: Counts(c, w, 6, *prior).log_evidence(epsilon, 0.0, candidates, falling),
             )
             assert mean <= 1 + ROUNDING
             if worse == 1 and not falling:
@@ -255,14 +255,14 @@ def test_bets_have_a_mean_of_at_most_one(prior, sides, epsilon, delta):
     found = corners(epsilon, delta, sides)
     mixed = [tuple((a + b) / 2 for a, b in zip(x, y, strict=True)) for x, y in product(found, found)]
     for chances in mixed:
-        mean = expectation(6, chances, lambda c, w: Tally(c, w, 6, *prior, sides).log_evidence(epsilon, delta))
+        mean = expectation(6, chances, lambda c, w: Counts(c, w, 6, *prior, sides).log_evidence(epsilon, delta))
         assert mean <= 1 + ROUNDING
 
 
 def test_bets_on_more_than_is_allowed_win():
     # Twice the δ that is claimed, and nothing ever wrong: the mean passes 1, or the test above could not fail.
     chances = (mpf("0.4"), mpf(0), mpf("0.6"))
-    assert expectation(80, chances, lambda c, w: Tally(c, w, 80).log_evidence(1.0, 0.2)) > 1
+    assert expectation(80, chances, lambda c, w: Counts(c, w, 80).log_evidence(1.0, 0.2)) > 1
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1])
@@ -277,7 +277,7 @@ def test_evidence_ever_passes_with_probability_alpha_at_most(alpha, delta):
         for (right, wrong), chance in alive.items():
             for now, factor in (((right + 1, wrong), p), ((right, wrong + 1), 1 - p)):
                 reached[now] = reached.get(now, 0.0) + chance * factor
-        evidence = {(c, w): Tally(c, w, c + w, *prior).log_evidence(epsilon, delta) for c, w in reached}
+        evidence = {(c, w): Counts(c, w, c + w, *prior).log_evidence(epsilon, delta) for c, w in reached}
         stopped = {now for now in reached if evidence[now] >= -math.log(alpha)}
         passed += math.fsum(reached[now] for now in stopped)
         alive = {now: chance for now, chance in reached.items() if now not in stopped}
@@ -320,7 +320,7 @@ def moved(right, wrong, epsilon, a, b):
     ],
 )
 def test_evidence_of_the_page(right, wrong, a, expected):
-    found = math.exp(Tally(right, wrong, right + wrong, a, a).log_evidence(1.0))
+    found = math.exp(Counts(right, wrong, right + wrong, a, a).log_evidence(1.0))
     assert found == pytest.approx(expected, rel=1e-12)
     assert found == pytest.approx(float(moved(right, wrong, 1, a, a)), rel=1e-12)
 
@@ -329,28 +329,28 @@ def test_evidence_of_the_page(right, wrong, a, expected):
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 6.0])
 def test_evidence_by_formula(right, wrong, prior, epsilon):
-    found = Tally(right, wrong, right + wrong, *prior).log_evidence(epsilon)
+    found = Counts(right, wrong, right + wrong, *prior).log_evidence(epsilon)
     assert found == pytest.approx(float(mp.log(moved(right, wrong, epsilon, *prior))), rel=1e-10, abs=1e-10)
 
 
 @pytest.mark.parametrize("epsilon", [50.0, 700.0, 1e5])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_no_evidence_against_what_is_beyond_reach(epsilon, delta):
-    for tally in (Tally(), Tally(1000, 0, 1000), Tally(1000, 1, 2000), Tally(0, 1000, 1000)):
+    for tally in (Counts(), Counts(1000, 0, 1000), Counts(1000, 1, 2000), Counts(0, 1000, 1000)):
         for falling in (False, True):
             assert tally.log_evidence(epsilon, delta, 2, falling) <= 1e-9
 
 
 def test_nothing_played_nothing_won():
-    assert Tally().log_evidence(1.0) == 0
-    assert Tally(0, 0, 500).log_evidence(1.0) == 0  # with δ = 0 abstaining costs nothing
+    assert Counts().log_evidence(1.0) == 0
+    assert Counts(0, 0, 500).log_evidence(1.0) == 0  # with δ = 0 abstaining costs nothing
     assert log_evidence([], 1.0) == 0
-    assert Tally(0, 0, 500).log_evidence(1.0, 0.1) < 0  # with δ it does
+    assert Counts(0, 0, 500).log_evidence(1.0, 0.1) < 0  # with δ it does
 
 
 def test_a_bet_by_formula():
     # The mixture is read off the code's stakes and weights: the rest is the formula of betting.md, point 2.
-    tally = Tally(50, 5, 100, 6.0, 1.5, 1)
+    tally = Counts(50, 5, 100, 6.0, 1.5, 1)
     stakes, weights = tally._stakes(1.0, 0.02)
     assert weights.sum() <= 1
     cost, odds = 0.01, math.e
@@ -372,7 +372,7 @@ def test_a_bet_by_formula():
 )
 @settings(derandomize=True, max_examples=120, deadline=None)
 def test_evidence_falls_in_epsilon_and_in_delta(right, wrong, rest, prior, sides, delta, candidates):
-    tally = Tally(right, wrong, right + wrong + rest, *prior, sides)
+    tally = Counts(right, wrong, right + wrong + rest, *prior, sides)
     values = [tally.log_evidence(e, delta, candidates, True) for e in np.linspace(0, 12, 49).tolist()]
     assert all(later <= earlier + 1e-9 for earlier, later in pairwise(values))
     if candidates == 2:
@@ -386,7 +386,7 @@ def test_evidence_falls_in_epsilon_and_in_delta(right, wrong, rest, prior, sides
 
 def test_without_falling_several_epochs_may_reject_more_than_a_half_line():
     # The page's counterexample; so the test above is not about nothing.
-    epochs = [Tally(10, 40, 50, 180, 20), Tally(70, 0, 70, 1, 1)]
+    epochs = [Counts(10, 40, 50, 180, 20), Counts(70, 0, 70, 1, 1)]
     expected = {
         1: 297.111648930875,
         2: 0.332162788174845,
@@ -411,8 +411,8 @@ def just_below(value):
 
 
 def test_anytime_bounds_of_the_pages():
-    assert anytime_bound([Tally(90, 10, 100, 1, 1)], 0.05) == just_below(1.22112378273932)
-    assert anytime_bound([Tally(900, 100, 1000)], 0.001) == just_below(1.74082714129457)
+    assert anytime_bound([Counts(90, 10, 100, 1, 1)], 0.05) == just_below(1.22112378273932)
+    assert anytime_bound([Counts(900, 100, 1000)], 0.001) == just_below(1.74082714129457)
 
 
 @given(
@@ -422,7 +422,7 @@ def test_anytime_bounds_of_the_pages():
 )
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_an_anytime_bound_is_the_end_of_what_is_rejected(counts, delta, alpha):
-    epochs = [Tally(c, w, c + w + m, 4.5, 1.0) for c, w, m in counts]
+    epochs = [Counts(c, w, c + w + m, 4.5, 1.0) for c, w, m in counts]
     bound = anytime_bound(epochs, alpha, delta)
     needed = -math.log(alpha)
     for share in (0.0, 0.5, 0.99, 1.0):
@@ -441,12 +441,12 @@ def test_an_anytime_bound_is_the_end_of_what_is_rejected(counts, delta, alpha):
 
 
 def test_anytime_bounds_without_evidence():
-    assert anytime_bound([], 0.05) == anytime_bound([Tally(5, 5, 10)], 0.05) == 0
-    assert anytime_delta([], 0.05, 1.0) == anytime_delta([Tally(5, 5, 10)], 0.05, 1.0) == 0
+    assert anytime_bound([], 0.05) == anytime_bound([Counts(5, 5, 10)], 0.05) == 0
+    assert anytime_delta([], 0.05, 1.0) == anytime_delta([Counts(5, 5, 10)], 0.05, 1.0) == 0
 
 
 def test_many_candidates_certify_more():
-    two, many = (anytime_bound([Tally(100, 0, 100)], 0.001, 0.0, m) for m in (2, 50))
+    two, many = (anytime_bound([Counts(100, 0, 100)], 0.001, 0.0, m) for m in (2, 50))
     assert many == pytest.approx(two + math.log(49), abs=1.0)
     assert many > two + 3
 
@@ -513,5 +513,5 @@ def test_runs_needed_in_fractions():
 
 
 def test_adding_counts_keeps_what_was_expected():
-    tally, counts = Tally(1, 2, 4, 9.5, 3.5, 1), (10, 20, 40)
-    assert tally + counts == Tally(11, 22, 44, 9.5, 3.5, 1)
+    tally, counts = Counts(1, 2, 4, 9.5, 3.5, 1), (10, 20, 40)
+    assert tally + counts == Counts(11, 22, 44, 9.5, 3.5, 1)

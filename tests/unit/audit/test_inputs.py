@@ -27,16 +27,16 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.regions import (
-    Apart,
     Ball,
     Bits,
-    Both,
     Box,
     Categories,
     Everything,
     Finite,
+    Intersection,
     MinMax,
     OneHot,
+    SensitivityBall,
     Sphere,
 )
 
@@ -211,8 +211,8 @@ REGIONS = [
     Box.cube(0, 1, 4),
     Box.cube(-5, 2, 1),
     Box(((0, 1, 2), (-1, 5, 3), (2, 2, 1))),
-    Both(Ball(2, 1, 4), Ball(math.inf, 0.4, 4)),
-    Both(Ball(1, 1, 9), Ball(2, 0.5, 9)),
+    Intersection(Ball(2, 1, 4), Ball(math.inf, 0.4, 4)),
+    Intersection(Ball(1, 1, 9), Ball(2, 0.5, 9)),
     Everything(1),
     Everything(6),
     Bits(1),
@@ -244,7 +244,7 @@ def test_pairs_lie_in_their_region(region):
 @pytest.mark.parametrize("distance", [1, 0.1, 3, 1e-3, 1e6])
 @pytest.mark.parametrize("dim", [1, 2, 5, 20])
 def test_neighbouring_answers_are_no_farther_apart_than_allowed(p, distance, dim):
-    found = region_pairs(Apart(p, distance, dim))
+    found = region_pairs(SensitivityBall(p, distance, dim))
     gaps = [float(np.linalg.norm(x - y, ord=p)) for x, y in found]
     rounding = 4 * np.finfo(float).eps * dim * (1 + distance)  # of sums near 1
     assert max(gaps) <= distance + rounding
@@ -255,7 +255,7 @@ def test_neighbouring_answers_are_no_farther_apart_than_allowed(p, distance, dim
 
 def test_very_near_answers_too_are_no_farther_apart_than_allowed():
     for distance in (1.2e-16, 1e-15, 1e-10):
-        for x, y in region_pairs(Apart(math.inf, distance, 2)):
+        for x, y in region_pairs(SensitivityBall(math.inf, distance, 2)):
             assert np.abs(x - y).max() <= distance * (1 + 1e-12)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from dpassay import InputError, MechanismError, Open, Refuted, audit, claims
 from dpassay.audit.inference import accuracy_bound, p_value
-from dpassay.evidence.played import Played
+from dpassay.evidence.played import SampledWitness
 from dpassay.pipeline.distributions import Laplace, Shifted
-from dpassay.pipeline.regions import Apart, Ball
+from dpassay.pipeline.regions import Ball, SensitivityBall
 
 
 def laplace(x, n, rng):
@@ -23,19 +23,19 @@ class KnownLaplace:
     def sample(self, x, n, rng):
         return x + rng.laplace(scale=0.5, size=(n, np.size(x)))
 
-    def law(self, x):
+    def distribution(self, x):
         return Shifted(Laplace(0.5), np.atleast_1d(np.asarray(x, dtype=float)))
 
 
 PAIR = [(0.0, 1.0)]
 
 
-def played(verdict) -> Played:
-    assert isinstance(verdict.witness, Played)
+def played(verdict) -> SampledWitness:
+    assert isinstance(verdict.witness, SampledWitness)
     return verdict.witness
 
 
-@pytest.mark.parametrize("mechanism", [laplace, KnownLaplace()], ids=["learnt", "law"])
+@pytest.mark.parametrize("mechanism", [laplace, KnownLaplace()], ids=["learnt", "distribution"])
 def test_a_wrong_claim_is_refuted_and_a_right_one_is_not(mechanism):
     wrong, right = (audit(mechanism, PAIR, epsilon=e, runs=20_000) for e in (1, 2.2))
     assert isinstance(wrong, Refuted)
@@ -67,7 +67,7 @@ def test_alpha_is_spent_once_and_stated():
     assert math.fsum(alpha for _, alpha in verdict.ledger) <= 0.01 * (1 + 1e-9)
     assert {what for what, _ in verdict.ledger} >= {
         "the guessing game",
-        "the sampler against its law",
+        "the sampler against its distribution",
         "a smaller pair",
     }
 
@@ -148,7 +148,7 @@ def test_the_last_bits_of_floats_count_only_when_asked():
 
 
 def test_bits_of_a_known_law_are_refused():
-    with pytest.raises(InputError, match="law is unknown"):
+    with pytest.raises(InputError, match="distribution is unknown"):
         audit(KnownLaplace(), PAIR, epsilon=2.5, bits=True)
 
 
@@ -211,7 +211,7 @@ def test_pairs_are_searched_in_a_list_and_in_a_region():
     def tail(x, n, rng):
         return np.asarray(x)[-1] + rng.laplace(scale=0.3, size=n)
 
-    for region in (Apart(math.inf, 1, 5), Apart(1, 1, 5), Ball(math.inf, 1, 5)):
+    for region in (SensitivityBall(math.inf, 1, 5), SensitivityBall(1, 1, 5), Ball(math.inf, 1, 5)):
         assert isinstance(audit(tail, region=region, epsilon=1, runs=50_000), Refuted)
     assert isinstance(audit(tail, region="query(linf, 1)", dim=5, epsilon=1, runs=50_000), Refuted)
 
@@ -227,7 +227,7 @@ def test_a_sampler_that_is_not_its_law_is_caught_within_1000_draws():
             return x + np.abs(rng.laplace(scale=0.5, size=(n, np.size(x))))
 
     verdict = audit(OnlyPositive(), PAIR, epsilon=50, runs=1_000)
-    assert any("does not draw from the declared law" in warning for warning in verdict.warnings)
+    assert any("does not draw from the declared distribution" in warning for warning in verdict.warnings)
     assert verdict.runs <= 1_000
     assert not audit(KnownLaplace(), PAIR, epsilon=50, runs=1_000).warnings
 

@@ -1,4 +1,4 @@
-"""Tasks: known before they are played, the same whoever plays them, and drawn by kernels where a law is known."""
+"""Tasks: known beforehand, the same whoever runs them, and drawn by kernels where a distribution is known."""
 
 import itertools
 import math
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dpassay.audit.attacks import Likelihood, Statistic
-from dpassay.audit.decision_rule import Aim, Rule
-from dpassay.audit.experiment import MOST_ROWS, Epoch, Game, Table
-from dpassay.audit.inference import Tally
+from dpassay.audit.decision_rule import DecisionRule, Hypothesis
+from dpassay.audit.experiment import MOST_ROWS, Epoch, Experiment, Game
+from dpassay.audit.inference import Counts
 from dpassay.audit.sequential import KERNELS_FROM, Task, anytime, fixed, for_kernels, here, play, tasks_of, upcoming
 from dpassay.audit.targets import as_mechanism
 from dpassay.compute.philox import key
@@ -23,12 +23,14 @@ from dpassay.pipeline.stages.vector import Clamp, Encode
 NOISE = parse("laplace(2)", dim=4)
 INPUTS = (np.zeros(4), np.ones(4))
 NOISY = as_mechanism(lambda x, n, rng: x + rng.laplace(scale=0.5, size=n))
-HALF = Rule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)
+HALF = DecisionRule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)
 
 
 def known(mechanism=NOISE, inputs=INPUTS, **options):
-    table = Table(mechanism, inputs, Aim(1.0), 5, **options)
-    return table, Epoch(Rule(Likelihood(tuple(table.laws())), -1.0, 1.0, 9, 1, 0.1, 1e-6), Tally(), 0, 10**9)
+    table = Experiment(mechanism, inputs, Hypothesis(1.0), 5, **options)
+    return table, Epoch(
+        DecisionRule(Likelihood(tuple(table.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6), Counts(), 0, 10**9
+    )
 
 
 def known_rule(mechanism, inputs=INPUTS):
@@ -63,7 +65,7 @@ def test_players_may_work_ahead_and_counts_come_in_order():
         return ((task, counts[task]) for task in known)
 
     first, second = Game(kept=[[], []]), Game(kept=[[], []])
-    table = Table(NOISY, (0.0, 1.0), Aim(1.95), 5)
+    table = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.95), 5)
     for _ in anytime(table, first, 20_000, 0.001):
         pass
     for _ in anytime(table, second, 20_000, 0.001, ahead):
@@ -81,7 +83,7 @@ def test_who_stops_early_ends_the_player():
         finally:
             closed.append(True)
 
-    table = Table(as_mechanism(lambda x, n, rng: np.full(n, float(x))), (0.0, 1.0), Aim(1.0), 5)
+    table = Experiment(as_mechanism(lambda x, n, rng: np.full(n, float(x))), (0.0, 1.0), Hypothesis(1.0), 5)
     game = Game(kept=[[], []])
     for _ in anytime(table, game, 10**6, 0.001, player):
         pass
@@ -95,8 +97,8 @@ def test_a_task_that_breaks_off_ends_the_game_at_its_place(delta):
         for task in tasks:
             yield task, MechanismError("gone") if task.number == 2 else (task.size, 0, task.size)
 
-    game = Game([Epoch(HALF, Tally(), 0, 10**9, rows=10)])
-    table = Table(NOISY, (0.0, 1.0), Aim(1.0, delta), 5)
+    game = Game([Epoch(HALF, Counts(), 0, 10**9, rows=10)])
+    table = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.0, delta), 5)
     with pytest.raises(MechanismError, match="gone"):
         list(fixed(table, game, 100, player))
     lost = 10 if delta else 0
@@ -111,9 +113,9 @@ def test_kernels_draw_the_later_runs_of_a_pipeline_and_of_nothing_else():
     assert for_kernels(table, epoch.rule, KERNELS_FROM) is not None
 
     class Same:
-        """The same law, but with a sampler of its own, which is what is audited."""
+        """The same distribution, but with a sampler of its own, which is what is audited."""
 
-        law, sample = staticmethod(NOISE.law), staticmethod(NOISE.sample)
+        distribution, sample = staticmethod(NOISE.distribution), staticmethod(NOISE.sample)
 
     other, its_epoch = known(Same())
     assert for_kernels(other, its_epoch.rule, 10**9) is None
@@ -142,8 +144,8 @@ def test_kernels_stop_where_their_bits_might_tell():
     # dim · e^ε · 2^-33 · √runs is to stay below a hundredth of a standard error
     for dim, epsilon in ((1, 1.0), (4, 1.0), (4, 5.0)):
         pipeline = parse("laplace(2)", dim=dim)
-        table = Table(pipeline, (np.zeros(dim), np.ones(dim)), Aim(epsilon), 5)
-        rule = Rule(Likelihood(tuple(table.laws())), -1.0, 1.0, 9, 1, 0.1, 1e-6)
+        table = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(epsilon), 5)
+        rule = DecisionRule(Likelihood(tuple(table.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6)
         most = (0.01 * 2**33 / dim / math.exp(epsilon)) ** 2
         assert for_kernels(table, rule, int(most * 0.99)) is not None
         assert for_kernels(table, rule, int(most * 1.01)) is None
@@ -178,14 +180,14 @@ def test_every_task_and_side_has_a_stream_of_its_own(monkeypatch):
 def test_kernel_tasks_are_as_large_as_any():
     wide = parse("laplace(200)", dim=400)
     table, epoch = known(wide, (np.zeros(400), np.ones(400)))
-    epoch = Epoch(epoch.rule, Tally(), 0, 10**9, rows=2600)
+    epoch = Epoch(epoch.rule, Counts(), 0, 10**9, rows=2600)
     sizes = [task.size for task in upcoming(table, Game([epoch]), 500_000, growing=False)]
     assert set(sizes[:6]) == {2600}
     assert MOST_ROWS in sizes
 
 
 def test_many_tasks_take_little_room():
-    epoch = Epoch(HALF, Tally(), 0, 10**9)
+    epoch = Epoch(HALF, Counts(), 0, 10**9)
     for size in [16, 18] + [100] * 5000 + [0] + [100] * 3:
         epoch = epoch.after(size)
     assert epoch.sizes == ((16, 1), (18, 1), (100, 5000), (0, 1), (100, 3))

@@ -8,7 +8,7 @@ import pytest
 from dpassay.audit.remote import Endpoint
 from dpassay.audit.targets import as_mechanism, describe, draw, draw_singly, load_python
 from dpassay.errors import InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, HasLaw, Mechanism, Redrawn
+from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn
 from dpassay.pipeline.parser import parse
 
 
@@ -286,7 +286,7 @@ def test_a_module_of_the_current_directory_comes_first(folder):
     assert draw(loaded, "a", 2, generator()) == ["a!", "a!"]
     assert loaded.describe() == describe(loaded) == {"kind": "python", "path": "colorsys:rewrite"}
     assert loaded.replays
-    assert not isinstance(loaded, HasLaw)
+    assert not isinstance(loaded, HasDistribution)
     assert not load_python("colorsys:Nest.one").replays
     assert sys.path.count(str(folder)) == 1
 
@@ -294,8 +294,8 @@ def test_a_module_of_the_current_directory_comes_first(folder):
 def test_a_law_is_passed_through(folder):
     (folder / "with_law.py").write_text("from dpassay import parse\nnoise = parse('laplace(1)', dim=2)\n")
     loaded = load_python("with_law:noise")
-    assert isinstance(loaded, HasLaw)
-    assert loaded.law(np.array([1.0, 2.0])).centre.tolist() == [1.0, 2.0]
+    assert isinstance(loaded, HasDistribution)
+    assert loaded.distribution(np.array([1.0, 2.0])).centre.tolist() == [1.0, 2.0]
     assert draw(loaded, np.zeros(2), 3, generator()).shape == (3, 2)
     assert describe(loaded) == {"kind": "python", "path": "with_law:noise"}
 

@@ -499,9 +499,9 @@ def test_the_gallery_with_samples(here, monkeypatch: pytest.MonkeyPatch) -> None
     assert data["small"]["sampled"]["alpha"] <= 0.001
     jsonschema.validate(data["small"]["sampled"], SCHEMA)
 
-    from dpassay.report.claim_report import Tried
+    from dpassay.report.claim_report import TrialResult
 
-    monkeypatch.setattr(Tried, "contradictory", property(lambda self: True))
+    monkeypatch.setattr(TrialResult, "contradictory", property(lambda self: True))
     code, _, err = here("gallery", "--only", "sue", "--sample")
     assert code == 1
     assert "exact and sampled verdicts differ: sue" in err

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import crew_deeds
+import executor_tasks
 import pytest
 
 from dpassay.compute import executors as crew
@@ -33,9 +33,9 @@ def cluster() -> Iterator[object]:
 
 
 @pytest.fixture(params=["here", "threads", "processes", "cluster"])
-def workers(request: pytest.FixtureRequest) -> Iterator[crew.Crew]:
+def workers(request: pytest.FixtureRequest) -> Iterator[crew.Executor]:
     kind = request.param
-    made: crew.Crew
+    made: crew.Executor
     if kind == "cluster":
         made = crew.gathered(cluster=request.getfixturevalue("cluster").scheduler_address)
     else:
@@ -46,15 +46,15 @@ def workers(request: pytest.FixtureRequest) -> Iterator[crew.Crew]:
 
 def test_results_come_in_order_and_items_are_asked_for_only_some_time_ahead(workers):
     asked = []
-    results = workers.map(crew_deeds.slow_square, (asked.append(number) or number for number in range(14)))
+    results = workers.map(executor_tasks.slow_square, (asked.append(number) or number for number in range(14)))
     got = []
     for result in results:
         got.append(result)
-        most = 1 if isinstance(workers, crew.Here) else crew.AHEAD * 2
+        most = 1 if isinstance(workers, crew.InProcess) else crew.AHEAD * 2
         assert len(asked) < len(got) + most
     assert got == SQUARES
     assert list(workers.map(abs, [])) == []
-    assert "2" in workers.describe() or isinstance(workers, crew.Here)
+    assert "2" in workers.describe() or isinstance(workers, crew.InProcess)
 
 
 def test_what_goes_wrong_does_so_at_its_place(workers):
@@ -63,36 +63,36 @@ def test_what_goes_wrong_does_so_at_its_place(workers):
         raise InputError("the third cannot be read")
 
     for items, error in (((1.0, 2.0, 0.0, 4.0), ZeroDivisionError), (broken(), InputError)):
-        results = workers.map(crew_deeds.reciprocal, items)
+        results = workers.map(executor_tasks.reciprocal, items)
         assert [next(results), next(results)] == [1, 0.5]
         with pytest.raises(error):
             next(results)
-    assert list(workers.map(crew_deeds.reciprocal, [4.0])) == [0.25]  # and the crew goes on
-    kind = crew_deeds.Untold if isinstance(workers, crew.Here | crew.Threads) else MechanismError
+    assert list(workers.map(executor_tasks.reciprocal, [4.0])) == [0.25]  # and the crew goes on
+    kind = executor_tasks.Untold if isinstance(workers, crew.InProcess | crew.Threads) else MechanismError
     with pytest.raises(kind, match="so it is"):
-        list(workers.map(crew_deeds.fail_untold, [1]))
+        list(workers.map(executor_tasks.fail_untold, [1]))
 
 
 def test_who_stops_early_leaves_nothing_under_way(workers):
-    results = workers.map(crew_deeds.slow_square, range(1000))
+    results = workers.map(executor_tasks.slow_square, range(1000))
     assert next(results) == 0
     results.close()
     began = time.monotonic()
-    assert list(workers.map(crew_deeds.slow_square, [5])) == [25]
+    assert list(workers.map(executor_tasks.slow_square, [5])) == [25]
     assert time.monotonic() - began < 3
 
 
 def test_a_process_that_dies_costs_its_items_only(tmp_path):
     made = crew.Processes(2)
     marks = {2: str(tmp_path / "first"), 9: str(tmp_path / "second")}
-    assert list(made.map(crew_deeds.die_once, [(n, marks.get(n, "")) for n in range(14)])) == SQUARES
+    assert list(made.map(executor_tasks.die_once, [(n, marks.get(n, "")) for n in range(14)])) == SQUARES
     assert len(list(tmp_path.iterdir())) == 2
     made.close()
 
 
 def test_work_that_ends_every_process_is_given_up():
     made = crew.Processes(2)
-    results = made.map(crew_deeds.die_at_three, range(9))
+    results = made.map(executor_tasks.die_at_three, range(9))
     assert [next(results) for _ in range(3)] == [0, 1, 4]
     with pytest.raises(MechanismError, match="3 workers died at the same piece of work"):
         next(results)
@@ -103,13 +103,13 @@ def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
     made = crew.Cluster(cluster.scheduler_address)
     victim = next(iter(made.client.run(os.getpid).values()))
     got = []
-    for result in made.map(crew_deeds.slow_square, range(14)):
+    for result in made.map(executor_tasks.slow_square, range(14)):
         got.append(result)
         if len(got) == 3:
             os.kill(victim, signal.SIGKILL)
-    assert got == SQUARES == list(crew.Here().map(crew_deeds.slow_square, range(14)))
+    assert got == SQUARES == list(crew.InProcess().map(executor_tasks.slow_square, range(14)))
     with pytest.raises(MechanismError, match="workers died at the same piece of work"):
-        list(made.map(crew_deeds.die_at_three, range(3, 4)))
+        list(made.map(executor_tasks.die_at_three, range(3, 4)))
     made.close()
 
 
@@ -139,12 +139,12 @@ def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_fo
         crew.Cluster(few.scheduler_address)
     with distributed.LocalCluster(n_workers=1, **options) as few:
         made = crew.Cluster(few.scheduler_address)
-        results = made.map(crew_deeds.slow_square, range(1000))
+        results = made.map(executor_tasks.slow_square, range(1000))
         assert next(results) == 0
         few.scale(0)
         with pytest.raises(MechanismError, match=r"all workers of the cluster at .* have left"):
             list(results)
-        results = made.map(crew_deeds.slow_square, range(1000))
+        results = made.map(executor_tasks.slow_square, range(1000))
     with pytest.raises(MechanismError, match=r"the Dask scheduler at .* is gone"):
         next(results)
     made.close()
@@ -170,12 +170,12 @@ def test_workers_and_a_cluster_exclude_each_other():
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import crew_deeds
+import executor_tasks
 from dpassay.compute import crew
 if __name__ == "__main__":
     made = crew.Processes(2)
     try:
-        list(made.map(crew_deeds.sleep_long, [sys.argv[2]] * 9))
+        list(made.map(executor_tasks.sleep_long, [sys.argv[2]] * 9))
     except KeyboardInterrupt:
         made.close()
         sys.exit(130)

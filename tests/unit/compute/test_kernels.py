@@ -8,7 +8,7 @@ from dpassay.compute import devices
 from dpassay.compute import numba_kernels as fused
 from dpassay.compute import numpy_kernels as plain
 from dpassay.compute.draws import Noise, Span
-from dpassay.compute.likelihood_ratio import Telling, of_bits, of_noise
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
 from dpassay.compute.philox import key, words
 
 KEY = (123, 0xF0000456)  # the second word's highest bit is set
@@ -101,7 +101,9 @@ def test_the_ends_of_ranges_to_the_last_word(run, interpreted):
             sum(span.low <= w < span.low + span.width for w in drawn) for span in spans
         ]
         for cut in (word, word + 1):  # a bit is 1 below its cut: three grains for 1, minus three for 0
-            bits = Telling("bits", np.array([[cut, 1 << 32, 1 << 32]]), np.array([[3.0, -3.0, 0.0, 0.0]]), np.zeros(1))
+            bits = LikelihoodRatioTable(
+                "bits", np.array([[cut, 1 << 32, 1 << 32]]), np.array([[3.0, -3.0, 0.0, 0.0]]), np.zeros(1)
+            )
             ones = sum(w < cut for w in drawn)
             assert numbers.count_guesses(KEY, 0, 16, bits, -3.0, 3.0, 1.0) == (16 - ones, ones)
             assert numbers.count_guesses(KEY, 0, 16, bits, -4.0, 4.0, 1.0) == (0, 0)

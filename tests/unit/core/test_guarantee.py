@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpassay.core.guarantee import ApproxDP, PureDP, guarantee
+from dpassay.core.guarantee import ApproxDP, PureDP, make_guarantee
 from dpassay.errors import InputError
 from oracles import ends
 
@@ -36,7 +36,7 @@ def test_pure_has_delta_zero():
 
 @pytest.mark.parametrize("epsilon", [-1, "-1e-30", float("inf"), float("-inf"), float("nan"), "nan", None, "one"])
 def test_a_bad_epsilon_is_refused(epsilon):
-    for make in (PureDP, lambda e: ApproxDP(e, 0.1), guarantee):
+    for make in (PureDP, lambda e: ApproxDP(e, 0.1), make_guarantee):
         with pytest.raises(InputError, match=r"epsilon must be|expected a number"):
             make(epsilon)
 
@@ -50,13 +50,13 @@ def test_a_bad_delta_is_refused(delta):
 @pytest.mark.parametrize("delta", [-0.1, 1, 2, float("nan")])
 def test_guarantee_refuses_a_bad_delta_too(delta):
     with pytest.raises(InputError):
-        guarantee(1, delta)
+        make_guarantee(1, delta)
 
 
 def test_guarantee_picks_the_kind():
-    assert isinstance(guarantee(1), PureDP)
-    assert isinstance(guarantee(1, 0.0), PureDP)
-    assert isinstance(guarantee(1, "1e-400"), ApproxDP)
+    assert isinstance(make_guarantee(1), PureDP)
+    assert isinstance(make_guarantee(1, 0.0), PureDP)
+    assert isinstance(make_guarantee(1, "1e-400"), ApproxDP)
 
 
 def test_printed_forms():

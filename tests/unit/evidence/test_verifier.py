@@ -528,8 +528,7 @@ def test_the_verifier_stands_alone():
     code = """
 import sys
 import dpassay.evidence.verifier
-made = "enclosure region pair sets reach stages symbols noise law pipeline parts mixture binomial lattice loss curves"
-made += " exact discrete profile repair witness checking certificate expression claim verdict composition calibrate"
+made = "api claims core exact pipeline evidence.certificate evidence.schema evidence.verdict"
 print([name for name in made.split() if f"dpassay.{name}" in sys.modules])
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -840,7 +839,7 @@ def _nothing(*_):
 
 
 def _as_if_first(pipeline, position, neighbours):
-    reach = pipeline.reaches()[position]
+    reach = pipeline.output_regions()[position]
     return exact._against_nothing(reach) if neighbours.kind == "add-remove-record" else reach
 
 
@@ -853,7 +852,7 @@ def _with_an_empty_filter(region, q):
 MISTAKEN = [
     (
         exact,
-        "reach_at",
+        "region_at",
         _as_if_first,
         "encode | laplace(1) | clip(l1, 1) | laplace(1)",
         {"epsilon": 1, "neighbours": "add-remove-record"},

@@ -12,16 +12,16 @@ from dpassay.core.numbers import INFINITY, ZERO, down, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.analysis import additive_uppers, analyse
-from dpassay.exact.privacy_loss import Loss
-from dpassay.exact.profile import Profile
-from dpassay.exact.profile_bounds import DropoutCurve
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.profile_bounds import DropoutBound
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.regions import Ball, Box
 from oracles import laplace_sum_delta
 
 
-def profile(text: str, dim: int | None = None, neighbours: str | None = None, **values: object) -> Profile:
+def profile(text: str, dim: int | None = None, neighbours: str | None = None, **values: object) -> PrivacyProfile:
     pipeline = parse(text, dim, values)
     return analyse(pipeline, Neighbours(neighbours) if neighbours else pipeline.neighbours)
 
@@ -40,8 +40,8 @@ def test_adept_loses_the_root_of_n(n: int) -> None:
 def test_the_published_counterexample() -> None:
     # n = 2: ±(2C/3, 2C/3) lies in the ball, and loses 4ε/3.
     assert Ball(2, 1, 2).contains(np.full(2, 2 / 3))
-    laws = [Shifted(Laplace(2), np.full(2, sign * 2 / 3)) for sign in (1, -1)]
-    assert float(Loss.between(*laws).pure.mid) == pytest.approx(4 / 3, rel=1e-15)
+    distributions = [Shifted(Laplace(2), np.full(2, sign * 2 / 3)) for sign in (1, -1)]
+    assert float(PrivacyLoss.between(*distributions).pure.mid) == pytest.approx(4 / 3, rel=1e-15)
 
 
 def test_adept_with_delta() -> None:
@@ -66,7 +66,7 @@ def test_dpnr() -> None:
     dropped = profile("dropout(0.5) | encode | minmax | laplace(1/eps)", 768, eps="0.05")
     assert down(dropped.pure) == pytest.approx(37.70685, abs=5e-6)
     assert up(dropped.pure) == pytest.approx(math.log(0.5 * math.exp(38.4) + 0.5), rel=1e-14)
-    assert isinstance(dropped.uppers[0], DropoutCurve)
+    assert isinstance(dropped.uppers[0], DropoutBound)
     # Between any two texts dropout is no help.
     assert up(profile("dropout(0.5) | encode | minmax | laplace(20)", 768, "any").pure) == pytest.approx(38.4)
     # Two dropouts keep a word with probability 0.25.
@@ -158,7 +158,7 @@ def test_every_upper_curve_bounds_the_pairs() -> None:
 def test_named_pairs_can_occur(text: str, dim: int | None) -> None:
     pipeline = parse(text, dim)
     found = analyse(pipeline, Neighbours())
-    region = pipeline.reaches()[pipeline.noise_positions[-1]].region
+    region = pipeline.output_regions()[pipeline.noise_positions[-1]].region
     assert found.candidates
     for candidate in found.candidates:
         assert region.contains(candidate.pair.first)

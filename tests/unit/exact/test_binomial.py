@@ -12,7 +12,7 @@ from dpassay.core.interval import Interval
 from dpassay.core.numbers import ZERO, number
 from dpassay.exact.binomial import TwoAtomPower, two_atom_power
 from dpassay.exact.loss_components import AtomLoss
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from oracles import bits_delta, encloses, many_bits_delta, read, relative_width
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
@@ -24,7 +24,7 @@ def bit(p, q):
 
 
 def bits(n, p, q):
-    return Loss(((bit(p, q), n),))
+    return PrivacyLoss(((bit(p, q), n),))
 
 
 def narrow(interval):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from dpassay.api import check
-from dpassay.core.guarantee import guarantee
+from dpassay.core.guarantee import make_guarantee
 from dpassay.core.numbers import number, up
 from dpassay.errors import InputError
 from dpassay.exact.calibrate import classic_gaussian_sigma, flip, gaussian, laplace
@@ -48,7 +48,7 @@ def test_gaussian_at_extreme_deltas(delta: str, epsilon: str) -> None:
 
 def test_facts_of_the_classic_formula() -> None:
     # FACTS §1: at δ = 1e-5 and ε = 10 the classic formula gives 0.48448, and 0.49989 is needed; at 8 it is enough.
-    ten, eight = guarantee(10, "1e-5"), guarantee(8, "1e-5")
+    ten, eight = make_guarantee(10, "1e-5"), make_guarantee(8, "1e-5")
     assert up(classic_gaussian_sigma(ten, number(1))) == pytest.approx(0.48448, abs=5e-6)
     assert gaussian(10, "1e-5") == pytest.approx(0.49989, abs=5e-6)
     assert up(classic_gaussian_sigma(eight, number(1))) > gaussian(8, "1e-5")

@@ -7,7 +7,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from mpmath import mp, mpf
 
-from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, guarantee
+from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
 from dpassay.core.numbers import number
 from dpassay.errors import InputError
 from dpassay.exact.composition import (
@@ -20,11 +20,11 @@ from dpassay.exact.composition import (
     mechanism_answer,
     read_answer,
 )
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.parser import parse
 
 
-def compose(answers: list[tuple[Loss, int]]) -> Loss:
+def compose(answers: list[tuple[PrivacyLoss, int]]) -> PrivacyLoss:
     first, *others = (loss.times(count) for loss, count in answers)
     return first.compose(*others)
 
@@ -93,7 +93,7 @@ def test_equal_pure_guarantees(k: int, epsilon: str, share: str) -> None:
 @pytest.mark.parametrize(("k", "delta"), [(3, "1e-3"), (40, "1e-9")])
 def test_equal_approximate_guarantees(k: int, delta: str) -> None:
     for at in ("0.2", "1", "2.5"):
-        encloses(dominating(guarantee("0.2", delta)).times(k).delta(at), kairouz(k, "0.2", at, delta))
+        encloses(dominating(make_guarantee("0.2", delta)).times(k).delta(at), kairouz(k, "0.2", at, delta))
 
 
 def by_subsets(guarantees: list[Guarantee], at: object) -> mpf:
@@ -115,7 +115,7 @@ MIXED = [
     [PureDP("0.3"), PureDP("1.1")],
     [PureDP("0.1"), ApproxDP("0.7", "1e-5"), ApproxDP("0.7", "1e-3"), PureDP(2)],
     [ApproxDP(0, "1e-4"), ApproxDP("0.5", "1e-6"), PureDP("0.5")],
-    [guarantee(repr(0.05 * i), "1e-7" if i % 2 else 0) for i in range(1, 11)],
+    [make_guarantee(repr(0.05 * i), "1e-7" if i % 2 else 0) for i in range(1, 11)],
 ]
 
 

@@ -35,7 +35,7 @@ def pmf_pure(p: list[Fraction], q: list[Fraction]) -> float:
 
 
 def worst(pmfs: list[list[Fraction]], epsilon: str) -> tuple[float, float]:
-    """Pure ε and δ(ε) over all ordered pairs of laws."""
+    """Pure ε and δ(ε) over all ordered pairs of distributions."""
     pairs = list(itertools.permutations(pmfs, 2)) or [(pmfs[0], pmfs[0])]
     with mp.workdps(40):
         delta = max(finite_delta(p, q, epsilon) for p, q in pairs)
@@ -95,9 +95,9 @@ def test_scores_in_a_region(bound: str, k: int) -> None:
     rng = np.random.default_rng(5)
     raw = np.concatenate([np.array(list(itertools.product([-30.0, 0.0, 30.0], repeat=k))), rng.normal(size=(20, k))])
     scores = pipeline.stages[1].run(raw, rng)
-    laws = [softmax(row, 3) for row in scores]
+    distributions = [softmax(row, 3) for row in scores]
     pure, deltas = up(profile.pure), [(e, up(profile.delta(number(e)))) for e in (0.0, 0.5)]
-    for p, q in itertools.permutations(laws, 2):
+    for p, q in itertools.permutations(distributions, 2):
         assert np.log(p / q).max() <= pure * (1 + 1e-12)
         for epsilon, delta in deltas:
             assert np.maximum(0, p - math.exp(epsilon) * q).sum() <= delta + 1e-15

@@ -8,9 +8,9 @@ import pytest
 
 from dpassay.core.numbers import down, number, up
 from dpassay.exact.dominating_pairs import MOST_COORDINATES, most_differing, worst_is_known, worst_pairs
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace, Noise, OneSided
-from dpassay.pipeline.regions import Ball, Bits, Both, Box, MinMax, OneHot, Pair, Region, Repeated, Rows, Sparse
+from dpassay.pipeline.regions import Ball, Bits, Box, Intersection, MinMax, OneHot, Pair, Region, Repeated, Rows, Sparse
 
 
 def test_where_the_worst_pair_is_known() -> None:
@@ -19,7 +19,7 @@ def test_where_the_worst_pair_is_known() -> None:
     assert not worst_is_known(Laplace(1), Ball(2, 1, 5))
     assert worst_is_known(Laplace(1), Ball(2, 1, 1))
     assert worst_is_known(Gaussian(1), Ball(2, 1, 5))
-    assert not worst_is_known(Gaussian(1), Both(Ball(2, 1, 5), Ball(math.inf, 0.5, 5)))
+    assert not worst_is_known(Gaussian(1), Intersection(Ball(2, 1, 5), Ball(math.inf, 0.5, 5)))
 
 
 def test_repeating_keeps_what_is_known() -> None:
@@ -34,7 +34,7 @@ def test_repeating_keeps_what_is_known() -> None:
 
 def curve(noise: Noise, first: np.ndarray, second: np.ndarray, epsilon: str) -> float:
     pair = Pair.of(first, second)
-    losses = [Loss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in pair.blocks]) for s in (1, -1)]
+    losses = [PrivacyLoss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in pair.blocks]) for s in (1, -1)]
     return max(down(loss.delta_number(number(epsilon))) for loss in losses)
 
 
@@ -67,7 +67,7 @@ def test_no_other_pair_is_worse(region: Region, points: list[np.ndarray], noise:
     # Independent coordinates: pairs whose differences are the same in another order have the same loss.
     pairs = {tuple(sorted(a - b)): (a, b) for a, b in itertools.combinations(points, 2)}
     for epsilon in ("0", "0.3", "1.2"):
-        losses = [Loss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in worst.blocks]) for s in (1, -1)]
+        losses = [PrivacyLoss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in worst.blocks]) for s in (1, -1)]
         most = max(up(loss.delta_number(number(epsilon))) for loss in losses)
         for one, other in pairs.values():
             # Lattices know δ to four digits.

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from dpassay.core.interval import Interval
 from dpassay.core.numbers import INFINITY, number
 from dpassay.exact.mixture import MixtureLoss
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from oracles import encloses, hockey_stick, holds, read
 
@@ -70,7 +70,7 @@ def test_tail_by_quadrature(name):
         d = read(shift)
         # Not at an ε that Laplace noise has with positive probability: there the tail jumps.
         truth = read(atom) + hockey_stick(density, lambda t: density(t - d), "0.23", [0, d], width, tail=True)
-        interval = Loss(((MixtureLoss(ours, number(shift)), 1),)).tail("0.23")
+        interval = PrivacyLoss(((MixtureLoss(ours, number(shift)), 1),)).tail("0.23")
         assert encloses(interval, truth, digits=12), (truth, interval)
 
 
@@ -172,7 +172,7 @@ def test_the_largest_loss_where_one_part_vanishes_under_q():
     with mp.workdps(20):
         density = mixture(0, (Fraction(99, 100), OneSided, "1"), (Fraction(1, 100), Laplace, "1"))[1]
         at_three = hockey_stick(density, lambda t: density(t - 1), 3, [0, 1], mpf(1))
-        loss = Loss(((part, 1),))
+        loss = PrivacyLoss(((part, 1),))
         assert loss.epsilon(float(at_three) * 0.999).upper >= 3
         # Two such answers lose at least as much as one.
         assert loss.times(2).delta(3).upper >= at_three
@@ -207,7 +207,7 @@ def test_cells_cover_the_mass():
 def test_composition_with_an_atom(count):
     # The atom alone gives δ ≥ 1 − (1 − w)^n at every ε; nothing gives more than 1 − ((1 − w)(1 − δ₁))^n.
     noise = Mixture(Fraction(1, 10), ((Fraction(9, 10), Laplace(1)),))
-    loss = Loss(((MixtureLoss(noise, number("0.5")), count),))
+    loss = PrivacyLoss(((MixtureLoss(noise, number("0.5")), count),))
     with mp.workdps(40):
         interval = loss.delta(number("0.5") * count)
         assert encloses(interval, 1 - mpf("0.9") ** count, digits=12)
@@ -229,7 +229,7 @@ def test_two_mixtures_by_nested_quadrature():
         return sum(np.maximum(0, a * p - math.exp(0.5) * b * q).sum() for a, b in zip(p, q, strict=True)) * step**2
 
     coarse, fine = grid(0.02), grid(0.01)
-    interval = Loss(((part, 2),)).delta("0.5")
+    interval = PrivacyLoss(((part, 2),)).delta("0.5")
     error = 2 * abs(coarse - fine)
     assert error < 2e-4
     assert interval.lower <= fine + error

@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 from dpassay.core.numbers import number
 from dpassay.errors import InputError
 from dpassay.exact.loss_components import AtomLoss, Cells, GaussianLoss, LaplaceLoss
-from dpassay.exact.pld_grid import Lattice, compose, cumulant, lattices, place, tilt_for_delta, tilt_for_epsilon
+from dpassay.exact.pld_grid import LossGrid, compose, cumulant, lattices, place, tilt_for_delta, tilt_for_epsilon
 from oracles import laplace_sum_delta, laplace_sum_tail, read
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
@@ -46,7 +46,7 @@ weight_lists = st.lists(st.integers(0, 1000), min_size=2, max_size=12).filter(la
 @given(weight_lists, st.integers(1, 6), st.integers(-20, 20))
 def test_composed_masses_are_within_the_stated_error(weights, count, start):
     mass = dyadic(weights)
-    composed = compose([(Lattice(start, mass), count)], STEP, 0.0)
+    composed = compose([(LossGrid(start, mass), count)], STEP, 0.0)
     exact = convolution(mass, count)
     assert len(composed.mass) == len(exact)
     assert all(
@@ -61,7 +61,7 @@ def test_composed_masses_are_within_the_stated_error(weights, count, start):
 @given(weight_lists, weight_lists, st.integers(1, 3), st.integers(1, 3))
 def test_composing_two_kinds_is_their_convolution(first, second, n, m):
     one, other = dyadic(first), dyadic(second)
-    composed = compose([(Lattice(0, one), n), (Lattice(-3, other), m)], STEP, 0.0)
+    composed = compose([(LossGrid(0, one), n), (LossGrid(-3, other), m)], STEP, 0.0)
     exact_one, exact_other = convolution(one, n), convolution(other, m)
     exact = [Fraction(0)] * (len(exact_one) + len(exact_other) - 1)
     for i, a in enumerate(exact_one):
@@ -77,7 +77,7 @@ def test_composing_two_kinds_is_their_convolution(first, second, n, m):
 @given(weight_lists, st.integers(1, 6), st.integers(-8, 4), st.floats(0, 5), st.floats(0, 3))
 def test_tilted_composition_brackets_delta_and_tail(weights, count, start, tilt, epsilon):
     mass = dyadic(weights)
-    composed = compose([(Lattice(start, mass), count)], STEP, tilt)
+    composed = compose([(LossGrid(start, mass), count)], STEP, tilt)
     losses = [(start * count + i) * Fraction(1, 8) for i in range(len(composed.mass))]
     with mp.workdps(50):
         e, exact = mpf(epsilon), [read(m) for m in convolution(mass, count)]
@@ -90,7 +90,7 @@ def test_tilted_composition_brackets_delta_and_tail(weights, count, start, tilt,
 
 def test_a_tilt_keeps_small_probabilities_precise():
     # All 40 copies take the larger loss with probability 2^−80: far below the FFT's rounding without a tilt.
-    lattice = Lattice(0, np.array([0.75, 0.25]))
+    lattice = LossGrid(0, np.array([0.75, 0.25]))
     tilt = tilt_for_epsilon([(lattice, 40)], 1.0, 39.5)
     composed = compose([(lattice, 40)], 1.0, tilt)
     with mp.workdps(40):
@@ -103,7 +103,7 @@ def test_a_tilt_keeps_small_probabilities_precise():
 @pytest.mark.parametrize("infinite", [1e-3, 1e-10, 1e-17, 1e-30, 0.9])
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_probability_of_infinity_is_kept_however_small(infinite, count):
-    lattice = Lattice(0, np.array([1 - infinite]), infinite=infinite)
+    lattice = LossGrid(0, np.array([1 - infinite]), infinite=infinite)
     composed = compose([(lattice, count)], STEP, 0.0)
     with mp.workdps(60):
         truth = 1 - (1 - mpf(infinite)) ** count
@@ -114,7 +114,7 @@ def test_the_probability_of_infinity_is_kept_however_small(infinite, count):
 
 def test_a_composition_that_is_too_large_is_refused():
     with pytest.raises(InputError, match="lattice points"):
-        compose([(Lattice(0, np.full(1001, 1 / 1001)), 100_000)], STEP, 0.0)
+        compose([(LossGrid(0, np.full(1001, 1 / 1001)), 100_000)], STEP, 0.0)
 
 
 # ── Placing cells ───────────────────────────────────────────────────────────────────────────────
@@ -227,7 +227,7 @@ def test_composed_laplace_brackets_at_every_step(shift, count, divisor):
 @given(weight_lists, st.integers(1, 5), st.floats(0, 10))
 def test_the_cumulant_and_its_slope(weights, count, tilt):
     mass = dyadic(weights)
-    value, slope = cumulant([(Lattice(-2, mass), count)], STEP, tilt)
+    value, slope = cumulant([(LossGrid(-2, mass), count)], STEP, tilt)
     with mp.workdps(40):
         terms = [(mpf(m), mpf(i - 2) / 8) for i, m in enumerate(mass.tolist())]
         moment = sum(m * mp.exp(tilt * x) for m, x in terms)
@@ -237,7 +237,7 @@ def test_the_cumulant_and_its_slope(weights, count, tilt):
 
 
 def test_the_tilt_moves_the_mean_to_epsilon():
-    parts = [(Lattice(-4, dyadic([1, 2, 3, 4, 5, 4, 3, 2, 1])), 7)]
+    parts = [(LossGrid(-4, dyadic([1, 2, 3, 4, 5, 4, 3, 2, 1])), 7)]
     for epsilon in (0.5, 1.0, 2.5):
         tilt = tilt_for_epsilon(parts, STEP, epsilon)
         assert math.isclose(cumulant(parts, STEP, tilt)[1], epsilon, rel_tol=1e-6)
@@ -245,7 +245,7 @@ def test_the_tilt_moves_the_mean_to_epsilon():
 
 
 def test_the_tilt_for_delta_minimises_the_chernoff_bound():
-    parts = [(Lattice(-4, dyadic([1, 2, 3, 4, 5, 4, 3, 2, 1])), 30)]
+    parts = [(LossGrid(-4, dyadic([1, 2, 3, 4, 5, 4, 3, 2, 1])), 30)]
     tilt = tilt_for_delta(parts, STEP, 1e-6)
 
     def bound(theta):

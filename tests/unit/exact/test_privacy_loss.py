@@ -16,8 +16,8 @@ from dpassay.core.interval import Interval
 from dpassay.core.numbers import INFINITY, ZERO, number
 from dpassay.errors import InputError
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
-from dpassay.exact.privacy_loss import Loss, coordinate_loss
-from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
+from dpassay.exact.privacy_loss import PrivacyLoss, coordinate_loss
+from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from oracles import (
     encloses,
     finite_delta,
@@ -35,16 +35,16 @@ DELTAS = ["1e-12", "1e-9", "1e-6", "1e-3", "0.1"]
 
 
 def laplace(shift, count=1):
-    return Loss(((LaplaceLoss(number(shift)), count),))
+    return PrivacyLoss(((LaplaceLoss(number(shift)), count),))
 
 
 def gaussian(mu, count=1):
-    return Loss(((GaussianLoss(number(mu)), count),))
+    return PrivacyLoss(((GaussianLoss(number(mu)), count),))
 
 
 def bits(p, q, count=1):
     one, other = number(p), number(q)
-    return Loss(((AtomLoss.between((one, 1 - one), (other, 1 - other)), count),))
+    return PrivacyLoss(((AtomLoss.between((one, 1 - one), (other, 1 - other)), count),))
 
 
 def brackets(interval, delta_of, delta, digits=25):
@@ -79,7 +79,7 @@ def test_one_laplace_coordinate(shift):
 
 
 def test_the_counting_query():
-    loss = Loss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
+    loss = PrivacyLoss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
     with mp.workdps(50):
         assert mp.nstr(mp.exp(-1), 5) == "0.36788"  # FACTS §1
         assert encloses(loss.mean(), mp.exp(-1))
@@ -87,8 +87,8 @@ def test_the_counting_query():
 
 def test_direction_and_place_do_not_matter_for_symmetric_noise():
     for noise in (Laplace(2), Gaussian(2)):
-        forwards = Loss.between(Shifted(noise, np.array([1.0, 5.0])), Shifted(noise, np.array([2.0, 3.0])))
-        backwards = Loss.between(Shifted(noise, np.array([2.0, 3.0])), Shifted(noise, np.array([1.0, 5.0])))
+        forwards = PrivacyLoss.between(Shifted(noise, np.array([1.0, 5.0])), Shifted(noise, np.array([2.0, 3.0])))
+        backwards = PrivacyLoss.between(Shifted(noise, np.array([2.0, 3.0])), Shifted(noise, np.array([1.0, 5.0])))
         assert forwards.delta(0.5) == backwards.delta(0.5)
 
 
@@ -129,13 +129,13 @@ def test_the_classic_formula_beyond_its_theorem():
             sigma = mp.sqrt(2 * mp.log(mpf("1.25e5"))) / epsilon
             truth = gaussian_delta(1 / sigma, epsilon)
             assert mp.nstr(truth, len(digits) - 4) == digits
-            law = [Shifted(Gaussian(mp.nstr(sigma, 45)), np.array([x])) for x in (0.0, 1.0)]
-            assert encloses(Loss.between(*law).delta(epsilon), truth)
+            distribution = [Shifted(Gaussian(mp.nstr(sigma, 45)), np.array([x])) for x in (0.0, 1.0)]
+            assert encloses(PrivacyLoss.between(*distribution).delta(epsilon), truth)
         needed = mp.findroot(
             lambda s: gaussian_delta(1 / s, 10) - mpf("1e-5"), (mpf("0.48"), mpf("0.52")), solver="anderson"
         )
         assert mp.nstr(needed, 5) == "0.49989"
-    below, above = (Loss.of_shifts(Gaussian(s), [(number(1), 1)]).delta(10) for s in ("0.49988", "0.49990"))
+    below, above = (PrivacyLoss.of_shifts(Gaussian(s), [(number(1), 1)]).delta(10) for s in ("0.49988", "0.49990"))
     assert below.lower > 1e-5
     assert above.upper < 1e-5
 
@@ -335,8 +335,8 @@ def test_the_tail_of_one_laplace_coordinate(shift):
 @pytest.mark.parametrize("scale", ["0.5", "1", "32"])
 def test_dptext_at_every_epsilon(count, scale):
     # FACTS §3: resampled 1 − e^(−n/b); replaced by 0: 1 − (e^(−1/b)/2)^n. Zeros against ones.
-    resampled = Loss.of_shifts(OneSided(scale), [(number(1), count)])
-    replaced = Loss.of_shifts(Mixture("0.5", (("0.5", OneSided(scale)),)), [(number(1), count)])
+    resampled = PrivacyLoss.of_shifts(OneSided(scale), [(number(1), count)])
+    replaced = PrivacyLoss.of_shifts(Mixture("0.5", (("0.5", OneSided(scale)),)), [(number(1), count)])
     with mp.workdps(50):
         b = read(scale)
         for epsilon in ("0", "1", "30", "1e5"):
@@ -355,7 +355,7 @@ def test_dptext_figures():
 
 
 def test_one_sided_noise_backwards_is_pure():
-    loss = Loss.of_shifts(OneSided(2), [(number(-1), 3)])
+    loss = PrivacyLoss.of_shifts(OneSided(2), [(number(-1), 3)])
     with mp.workdps(50):
         assert encloses(Interval.around(loss.pure), mpf(3) / 2)
         assert encloses(loss.delta(1), 1 - mp.exp(mpf(-1) / 2))
@@ -365,13 +365,13 @@ def test_one_sided_noise_backwards_is_pure():
 @pytest.mark.parametrize("delta", ["0.64", "0.7", "0.999"])
 def test_epsilon_where_an_infinite_loss_is_allowed_for(delta):
     # P has 1 − 1/e at infinity and the rest at −1: with that much δ allowed, ε = 0.
-    interval = Loss.of_shifts(OneSided(1), [(number(1), 1)]).epsilon(delta)
+    interval = PrivacyLoss.of_shifts(OneSided(1), [(number(1), 1)]).epsilon(delta)
     assert interval.lower == 0
     assert interval.upper <= 1e-12
 
 
 def test_epsilon_where_an_infinite_loss_is_not_allowed_for():
-    loss = Loss.of_shifts(OneSided(1), [(number(1), 1)])
+    loss = PrivacyLoss.of_shifts(OneSided(1), [(number(1), 1)])
     assert loss.epsilon("0.6").lower == math.inf
     assert loss.epsilon("0").lower == math.inf
 
@@ -400,7 +400,7 @@ def test_epsilon_of_bits_with_an_infinite_loss(count):
 
 
 def test_a_pmf_with_an_impossible_outcome():
-    loss = Loss.between(Pmf(np.array([0.5, 0.4, 0.1])), Pmf(np.array([0.6, 0.4, 0.0])))
+    loss = PrivacyLoss.between(Pmf(np.array([0.5, 0.4, 0.1])), Pmf(np.array([0.6, 0.4, 0.0])))
     assert loss.epsilon("0.05").lower == math.inf
     assert loss.epsilon("0.2").upper <= 1e-12
     with mp.workdps(50):
@@ -436,7 +436,7 @@ def test_a_rare_infinite_loss_beside_other_noise(infinite):
     [[("1", 1), ("0.5", 1)], [("2", 1), ("0.01", 4)], [("0.1", 2), ("0.2", 2), ("0.4", 1)]],
 )
 def test_laplace_coordinates_with_different_shifts(groups):
-    loss = Loss(tuple((LaplaceLoss(number(a)), n) for a, n in groups))
+    loss = PrivacyLoss(tuple((LaplaceLoss(number(a)), n) for a, n in groups))
     with mp.workdps(50):
         most = sum(read(a) * n for a, n in groups)
         for share in ("0", "0.6"):
@@ -573,27 +573,29 @@ def test_equal_parts_are_one_part_taken_so_many_times():
 
 
 def test_a_law_against_itself_loses_nothing():
-    law = Shifted(Laplace(1), np.arange(4.0))
-    loss = Loss.between(law, law)
+    distribution = Shifted(Laplace(1), np.arange(4.0))
+    loss = PrivacyLoss.between(distribution, distribution)
     assert loss.parts == ()
     assert loss.delta(0).upper == 0
     assert loss.epsilon(0).upper == 0
     assert loss.mean().upper == 0
     assert loss.tail(0).upper == 0
     assert loss.pure == 0
-    equal = Loss.between(BitLaw(np.full(5, 0.3)), BitLaw(np.full(5, 0.3)))
+    equal = PrivacyLoss.between(BitDistribution(np.full(5, 0.3)), BitDistribution(np.full(5, 0.3)))
     assert equal.delta(0).upper <= 1e-40
     assert equal.epsilon("1e-6").upper <= 1e-40
 
 
 def test_losses_between_laws():
-    shifted = Loss.between(
+    shifted = PrivacyLoss.between(
         Shifted(Laplace(2), np.array([0.1, 0.3, 5.0])), Shifted(Laplace(2), np.array([0.3, 0.1, 5.0]))
     )
     with mp.workdps(50):
         # Each of the two coordinates moves by 0.2, as decimals.
         assert encloses(shifted.delta("0.1"), laplace_sum_delta([("0.1", 2)], "0.1"))
-    flipped = Loss.between(BitLaw(np.array([0.9, 0.1, 0.5])), BitLaw(np.array([0.1, 0.9, 0.5])))
+    flipped = PrivacyLoss.between(
+        BitDistribution(np.array([0.9, 0.1, 0.5])), BitDistribution(np.array([0.1, 0.9, 0.5]))
+    )
     with mp.workdps(50):
         assert encloses(Interval.around(flipped.pure), 2 * mp.log(9))
 
@@ -611,7 +613,7 @@ def test_pmfs_against_their_definition(first, second, epsilon):
     p, q = ([Fraction(w, 64) for w in ws] for ws in (first, second))
     p[0] += 1 - sum(p)
     q[0] += 1 - sum(q)
-    loss = Loss.between(*(Pmf(np.array([float(x) for x in table])) for table in (p, q)))
+    loss = PrivacyLoss.between(*(Pmf(np.array([float(x) for x in table])) for table in (p, q)))
     with mp.workdps(60):
         truth = finite_delta(p, q, epsilon)
         interval = loss.delta(epsilon)
@@ -620,20 +622,24 @@ def test_pmfs_against_their_definition(first, second, epsilon):
 
 
 def test_laws_of_different_kinds_are_not_compared():
-    laplace_law, bit_law = Shifted(Laplace(1), np.zeros(2)), BitLaw(np.full(2, 0.5))
+    laplace_law, bit_law = Shifted(Laplace(1), np.zeros(2)), BitDistribution(np.full(2, 0.5))
     for other in (bit_law, Shifted(Laplace(2), np.zeros(2)), Shifted(Gaussian(1), np.zeros(2)), Pmf(np.array([1.0]))):
         with pytest.raises(InputError, match="one kind"):
-            Loss.between(laplace_law, other)
+            PrivacyLoss.between(laplace_law, other)
 
 
 @pytest.mark.parametrize(
     "make",
-    [lambda n: Shifted(Laplace(1), np.zeros(n)), lambda n: BitLaw(np.full(n, 0.5)), lambda n: Pmf(np.full(n, 1 / n))],
+    [
+        lambda n: Shifted(Laplace(1), np.zeros(n)),
+        lambda n: BitDistribution(np.full(n, 0.5)),
+        lambda n: Pmf(np.full(n, 1 / n)),
+    ],
 )
 @pytest.mark.parametrize("sizes", [(3, 2), (1, 3)])
 def test_laws_of_different_dimension_are_not_compared(make, sizes):
     with pytest.raises(InputError):
-        Loss.between(make(sizes[0]), make(sizes[1]))
+        PrivacyLoss.between(make(sizes[0]), make(sizes[1]))
 
 
 def test_a_noise_without_known_loss_is_refused():
@@ -666,7 +672,7 @@ def test_a_part_that_does_not_occur_is_refused(count):
 def test_pure_losses_of_a_hundred_thousand_coordinates():
     with mp.workdps(50):
         assert encloses(Interval.around(laplace("10", 100_000).pure), mpf(10) ** 6)
-        loss = Loss.between(Shifted(Laplace(1), np.zeros(100_000)), Shifted(Laplace(1), np.full(100_000, 0.1)))
+        loss = PrivacyLoss.between(Shifted(Laplace(1), np.zeros(100_000)), Shifted(Laplace(1), np.full(100_000, 0.1)))
         assert encloses(Interval.around(loss.pure), mpf(10) ** 4)
         assert encloses(loss.mean(), 100_000 * (mpf("0.1") - 1 + mp.exp(mpf("-0.1"))))
 
@@ -757,7 +763,7 @@ WEIGHTS = [("1", "0", "0"), ("0.5", "0.5", "0"), ("0.5", "0", "0.5"), ("0", "0.2
 
 
 def one_sided_outcomes(weights, gap):
-    """The four kinds of outcomes: P's atom, below Q's start, where both are, lost. Exact masses under both laws."""
+    """The four kinds of outcomes: P's atom, below Q's start, where both are, lost; with exact masses."""
     w, atom, lost = (read(weight) for weight in weights)
     shared = w * mp.exp(-abs(gap))
     if gap > 0:  # Q starts later: its density is e^gap times P's from there on
@@ -772,7 +778,7 @@ def one_sided_outcomes(weights, gap):
 def test_one_sided_mixtures_against_all_outcomes(weights, gap, count, epsilon):
     w, atom, lost = weights
     noise = Mixture(atom, ((w, OneSided(2)),), lost)
-    loss = Loss.of_shifts(noise, [(2 * number(gap), count)])
+    loss = PrivacyLoss.of_shifts(noise, [(2 * number(gap), count)])
     with mp.workdps(40):
         outcomes = one_sided_outcomes(weights, read(gap))
         total = mpf(0)
@@ -792,14 +798,14 @@ def test_dptext_in_three_readings():
         ("0", "0.5", 0.316060279414279),
     ):
         rest = 1 - number(zero) - number(lost)
-        loss = Loss.of_shifts(Mixture(zero, ((rest, OneSided(1)),), lost), [(number(1), 1)])
+        loss = PrivacyLoss.of_shifts(Mixture(zero, ((rest, OneSided(1)),), lost), [(number(1), 1)])
         for epsilon in (0, 1, 50):
             assert loss.delta(epsilon).lower == pytest.approx(delta, rel=1e-14)
 
 
 def test_epsilon_where_an_infinite_loss_ties_with_delta():
     """A value shown with probability δ: at this very δ ε is 0, below it ∞, and 50 digits cannot tell which."""
-    loss = Loss.of_shifts(Mixture("1e-6", (), 1 - number("1e-6")), [(number(1), 1)])
+    loss = PrivacyLoss.of_shifts(Mixture("1e-6", (), 1 - number("1e-6")), [(number(1), 1)])
     tied = loss.epsilon("1e-6")
     assert (tied.lower, tied.upper) == (0.0, math.inf)
     assert loss.epsilon("0.9e-6").lower == math.inf

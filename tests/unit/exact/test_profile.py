@@ -5,23 +5,23 @@ import pytest
 from dpassay.core.numbers import INFINITY, ZERO, down, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import DpassayError
-from dpassay.exact.privacy_loss import Loss
-from dpassay.exact.profile import Candidate, Profile
-from dpassay.exact.profile_bounds import PairCurve, PureCurve
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import PairBound, PureBound
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.regions import Block, Pair
 
 
 def candidate(gap: str) -> Candidate:
-    loss = Loss.of_shifts(Laplace(1), [(number(gap), 1)])
-    return Candidate(Pair((Block(number(gap), ZERO, 1),)), PairCurve((loss,), Theorem.LAPLACE))
+    loss = PrivacyLoss.of_shifts(Laplace(1), [(number(gap), 1)])
+    return Candidate(Pair((Block(number(gap), ZERO, 1),)), PairBound((loss,), Theorem.LAPLACE))
 
 
-def above(pure: str) -> PureCurve:
-    return PureCurve(number(pure), Theorem.LAPLACE)
+def above(pure: str) -> PureBound:
+    return PureBound(number(pure), Theorem.LAPLACE)
 
 
-PROFILE = Profile((candidate("1"), candidate("2")), (above("3"), above("2.5")), pure_from_tails=number("2.25"))
+PROFILE = PrivacyProfile((candidate("1"), candidate("2")), (above("3"), above("2.5")), pure_from_tails=number("2.25"))
 
 
 def test_each_side_takes_its_best_curve() -> None:
@@ -46,18 +46,18 @@ def test_epsilon_and_delta_are_two_sides_of_one_curve() -> None:
 
 
 def test_nothing_known() -> None:
-    nothing = Profile((), (above("1"),))
+    nothing = PrivacyProfile((), (above("1"),))
     assert nothing.worst_pure() is None
     assert nothing.worst_at(ZERO) is None
     assert (down(nothing.pure), up(nothing.pure)) == (0, 1)
     assert down(nothing.delta(ZERO)) == 0
-    assert Profile((), (above("1"), PureCurve(INFINITY, Theorem.UNBOUNDED))).pure.b == 1
+    assert PrivacyProfile((), (above("1"), PureBound(INFINITY, Theorem.UNBOUNDED))).pure.b == 1
 
 
 @pytest.mark.parametrize(
     "ask", [lambda p: p.pure, lambda p: p.delta(number("0.5")), lambda p: p.epsilon(number("0.1"))]
 )
 def test_a_contradiction_is_never_smoothed_over(ask) -> None:  # type: ignore[no-untyped-def]
-    wrong = Profile((candidate("2"),), (above("1"),))
+    wrong = PrivacyProfile((candidate("2"),), (above("1"),))
     with pytest.raises(DpassayError, match="report this"):
         ask(wrong)

@@ -9,13 +9,13 @@ from mpmath import mp, mpf
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, down, iv, number, up
 from dpassay.core.theorems import Theorem
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile_bounds import (
-    DropoutCurve,
-    PairCurve,
-    PureCurve,
-    RenyiCurve,
-    WorstOf,
+    DropoutBound,
+    LargestBound,
+    PairBound,
+    PureBound,
+    RenyiBound,
     before_dropout,
     between_ends,
 )
@@ -29,8 +29,8 @@ def fifty_digits():  # type: ignore[no-untyped-def]
         yield
 
 
-def laplace_pair(*gaps: str) -> PairCurve:
-    return PairCurve((Loss.of_shifts(Laplace(1), [(number(g), 1) for g in gaps]),), Theorem.LAPLACE)
+def laplace_pair(*gaps: str) -> PairBound:
+    return PairBound((PrivacyLoss.of_shifts(Laplace(1), [(number(g), 1) for g in gaps]),), Theorem.LAPLACE)
 
 
 # ── What pure DP implies ────────────────────────────────────────────────────────────────────────
@@ -39,7 +39,7 @@ def laplace_pair(*gaps: str) -> PairCurve:
 @pytest.mark.parametrize("pure", ["0.01", "1", "7.5", "700"])
 @pytest.mark.parametrize("share", ["0", "0.1", "0.5", "0.99"])
 def test_pure_curve(pure: str, share: str) -> None:
-    curve = PureCurve(number(pure), Theorem.LAPLACE)
+    curve = PureBound(number(pure), Theorem.LAPLACE)
     most = mpf(pure)
     epsilon = most * mpf(share)
     truth = (mp.exp(most) - mp.exp(epsilon)) / (mp.exp(most) + 1)
@@ -52,19 +52,19 @@ def test_pure_curve(pure: str, share: str) -> None:
 
 def test_randomized_response_attains_the_pure_curve() -> None:
     # Keep a bit with probability 3/4: δ(0) is the total variation, 3/4 − 1/4.
-    curve = PureCurve(iv.log(iv.mpf(3)), Theorem.RANDOMIZED_RESPONSE)
+    curve = PureBound(iv.log(iv.mpf(3)), Theorem.RANDOMIZED_RESPONSE)
     assert holds(curve.delta(ZERO), mpf(1) / 2)
 
 
 def test_pure_curve_beyond_its_ends() -> None:
-    curve = PureCurve(ONE, Theorem.LAPLACE)
+    curve = PureBound(ONE, Theorem.LAPLACE)
     assert curve.delta(number(1)).b < 1e-40
     assert curve.delta(number(5)) == 0
     assert curve.epsilon(number("0.5")) == 0  # δ(0) is 0.462
-    assert PureCurve(INFINITY, Theorem.LAPLACE).delta(number(10**6)) == 1
-    assert PureCurve(INFINITY, Theorem.LAPLACE).epsilon(number("0.1")) == INFINITY
+    assert PureBound(INFINITY, Theorem.LAPLACE).delta(number(10**6)) == 1
+    assert PureBound(INFINITY, Theorem.LAPLACE).epsilon(number("0.1")) == INFINITY
     # e^ε₀ overflows a double at 709; the curve does not.
-    assert up(PureCurve(number(10**6), Theorem.LAPLACE).delta(number(999_999))) == pytest.approx(1 - math.exp(-1))
+    assert up(PureBound(number(10**6), Theorem.LAPLACE).delta(number(999_999))) == pytest.approx(1 - math.exp(-1))
 
 
 # ── Rényi ───────────────────────────────────────────────────────────────────────────────────────
@@ -79,17 +79,17 @@ def test_divergence_is_that_of_the_integral(order: str, shift: str) -> None:
         return mp.exp(-o * abs(t) - (1 - o) * abs(t - a)) / 2
 
     truth = mp.log(mp.quad(density, [-mp.inf, 0, a, mp.inf])) / (o - 1)
-    curve = RenyiCurve(number(shift), 2.0, 1)
+    curve = RenyiBound(number(shift), 2.0, 1)
     assert abs(mpf(up(curve.divergence(number(order)))) - truth) < 1e-14 * truth
     # n coordinates share an l2 norm: each is shifted by a/√n, and the divergences add up.
-    four = RenyiCurve(2 * number(shift), 2.0, 4)
+    four = RenyiBound(2 * number(shift), 2.0, 4)
     assert up(four.divergence(number(order))) == pytest.approx(4 * float(truth), rel=1e-14)
 
 
 @pytest.mark.parametrize(("p", "dim"), [(2.0, 32), (2.0, 1), (3.0, 8), (math.inf, 6)])
 def test_renyi_pure_is_the_diagonals(p: float, dim: int) -> None:
     truth = 1.5 * dim ** (1 - (0 if p == math.inf else 1 / p))
-    assert up(RenyiCurve(number("1.5"), p, dim).pure) == pytest.approx(truth, rel=1e-14)
+    assert up(RenyiBound(number("1.5"), p, dim).pure) == pytest.approx(truth, rel=1e-14)
 
 
 def merged_delta(gaps: np.ndarray, epsilon: float) -> float:
@@ -107,7 +107,7 @@ def merged_delta(gaps: np.ndarray, epsilon: float) -> float:
 @pytest.mark.parametrize("size", [0.3, 2.0, 8.0])
 def test_no_shift_in_the_ball_beats_the_renyi_bound(p: float, size: float) -> None:
     rng = np.random.default_rng(11)
-    curve = RenyiCurve(number(size), p, 3)
+    curve = RenyiBound(number(size), p, 3)
     shifts = np.abs(np.concatenate([np.eye(3), np.ones((1, 3)), rng.normal(size=(12, 3))]))
     shifts *= size / np.linalg.norm(shifts, ord=p, axis=1, keepdims=True)
     for epsilon, shift in itertools.product((0.0, 0.2 * size, 0.8 * size), shifts):
@@ -115,7 +115,7 @@ def test_no_shift_in_the_ball_beats_the_renyi_bound(p: float, size: float) -> No
 
 
 def test_every_order_bounds_and_the_best_is_found() -> None:
-    curve = RenyiCurve(number(1), 2.0, 32)
+    curve = RenyiBound(number(1), 2.0, 32)
     epsilon = number(4)
     at_best = up(curve.log_delta(epsilon, curve.best_order(epsilon)))
     others = [up(curve.log_delta(epsilon, number(1 + 0.01 * 1.1**i))) for i in range(100)]
@@ -132,7 +132,7 @@ def test_every_order_bounds_and_the_best_is_found() -> None:
 
 
 def test_renyi_is_capped_by_what_always_holds() -> None:
-    curve = RenyiCurve(number(1), 2.0, 4)
+    curve = RenyiBound(number(1), 2.0, 4)
     assert up(curve.delta(ZERO)) <= 1
     assert up(curve.epsilon(number("1e-300"))) <= 2.0000000001
     assert curve.epsilon(number("0.999")) == 0
@@ -144,7 +144,7 @@ def test_renyi_is_capped_by_what_always_holds() -> None:
 @pytest.mark.parametrize("mu", ["0.1", "0.5", "0.999"])
 @pytest.mark.parametrize("pure", ["0.5", "38.4", "5000"])
 def test_dropout_of_a_pure_loss(mu: str, pure: str) -> None:
-    after = DropoutCurve(PureCurve(number(pure), Theorem.LAPLACE), number(mu)).pure
+    after = DropoutBound(PureBound(number(pure), Theorem.LAPLACE), number(mu)).pure
     truth = mp.log((1 - mpf(mu)) * mp.exp(mpf(pure)) + mpf(mu))
     assert holds(after, truth)
     assert holds(before_dropout(after, number(mu)), mpf(pure), digits=35)
@@ -152,7 +152,7 @@ def test_dropout_of_a_pure_loss(mu: str, pure: str) -> None:
 
 def test_dropout_at_a_delta() -> None:
     mu, gap = mpf("0.3"), mpf(2)
-    curve = DropoutCurve(laplace_pair("2"), number("0.3"))
+    curve = DropoutBound(laplace_pair("2"), number("0.3"))
     for epsilon in ("0.1", "0.7", "1.5"):
         inner = mp.log((mp.exp(mpf(epsilon)) - mu) / (1 - mu))
         truth = (1 - mu) * (1 - mp.exp((inner - gap) / 2))
@@ -166,7 +166,7 @@ def test_dropout_at_a_delta() -> None:
 
 
 def test_dropout_cannot_hide_what_is_infinite() -> None:
-    curve = DropoutCurve(PureCurve(INFINITY, Theorem.UNBOUNDED), number("0.9"))
+    curve = DropoutBound(PureBound(INFINITY, Theorem.UNBOUNDED), number("0.9"))
     assert curve.pure == INFINITY
     assert up(curve.delta(number(3))) == pytest.approx(0.1, rel=1e-15)
 
@@ -181,7 +181,7 @@ def test_no_dropout_changes_nothing() -> None:
 
 def test_a_pair_takes_the_worse_way() -> None:
     weak, strong = (laplace_pair(gap).losses[0] for gap in ("1", "2"))
-    both = PairCurve((weak, strong), Theorem.LAPLACE)
+    both = PairBound((weak, strong), Theorem.LAPLACE)
     assert up(both.pure) == 2
     assert holds(both.delta(ONE), 1 - mp.exp(mpf(-1) / 2))
     for found in (both.epsilon(number("0.1")), both.epsilon_above(number("0.1"))):
@@ -190,7 +190,7 @@ def test_a_pair_takes_the_worse_way() -> None:
 
 def test_the_worst_of_some_curves() -> None:
     # Which of the two is worse depends on ε: (1) has the larger loss, (0.6, 0.3) none above 0.9.
-    worst = WorstOf((laplace_pair("0.3", "0.6"), laplace_pair("1")), Theorem.WORST_SHIFT)
+    worst = LargestBound((laplace_pair("0.3", "0.6"), laplace_pair("1")), Theorem.WORST_SHIFT)
     assert up(worst.pure) == 1
     for epsilon in ("0", "0.5", "0.95"):
         single = 1 - mp.exp((mpf(epsilon) - 1) / 2)

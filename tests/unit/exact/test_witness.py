@@ -12,7 +12,7 @@ from dpassay.core.numbers import INFINITY, iv, number
 from dpassay.evidence.verdict import Verdict
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.parser import parse
-from dpassay.pipeline.regions import Apart, Block, Pair
+from dpassay.pipeline.regions import Block, Pair, SensitivityBall
 
 
 @pytest.fixture(autouse=True)
@@ -59,11 +59,11 @@ def inside(text: str, dim: int | None, witness: Witness) -> None:
     """Both values can come to the noise."""
     pipeline = parse(text, dim, {"eps": 1, "delta": "1e-5"})
     positions = pipeline.noise_positions
-    region = pipeline.reaches()[positions[-1] if positions else -1].region
+    region = pipeline.output_regions()[positions[-1] if positions else -1].region
     assert region.contains(witness.pair.first)
     assert region.contains(witness.pair.second)
     assert len(witness.pair.first) == region.dim
-    if isinstance(region, Apart):
+    if isinstance(region, SensitivityBall):
         gap = np.linalg.norm(witness.pair.first - witness.pair.second, ord=region.p)
         assert gap <= float(region.distance.mid) * (1 + 1e-12)
 

@@ -8,10 +8,10 @@ from scipy import stats
 
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import (
-    BitLaw,
+    BitDistribution,
+    Distribution,
     Gaussian,
     Laplace,
-    Law,
     Mixture,
     Noise,
     OneSided,
@@ -99,16 +99,16 @@ def test_a_bad_scale_is_refused(make, scale):
 def test_shifted_is_a_product():
     rng = np.random.default_rng(0)
     centre, outputs = rng.normal(size=4), rng.normal(size=(20, 4))
-    law = Shifted(Laplace(2), centre)
+    distribution = Shifted(Laplace(2), centre)
     np.testing.assert_allclose(
-        law.log_likelihood(outputs), stats.laplace(loc=centre, scale=2).logpdf(outputs).sum(axis=1), rtol=1e-12
+        distribution.log_likelihood(outputs), stats.laplace(loc=centre, scale=2).logpdf(outputs).sum(axis=1), rtol=1e-12
     )
-    assert isinstance(law, Law)
+    assert isinstance(distribution, Distribution)
 
 
 def test_an_output_at_the_atom_counts_the_atom():
     noise = Mixture("0.25", (("0.75", OneSided(1)),))
-    law = Shifted(noise, np.array([0.0, 1.0]))
+    distribution = Shifted(noise, np.array([0.0, 1.0]))
     rows = np.array([[0.0, 1.0], [0.0, 1.5], [0.5, 1.0], [0.5, 0.5]])
     with np.errstate(divide="ignore"):
         expected = [
@@ -117,7 +117,7 @@ def test_an_output_at_the_atom_counts_the_atom():
             math.log(0.25) + math.log(0.75) - 0.5,
             -math.inf,
         ]
-    np.testing.assert_allclose(law.log_likelihood(rows), expected, rtol=1e-13)
+    np.testing.assert_allclose(distribution.log_likelihood(rows), expected, rtol=1e-13)
 
 
 def test_below_one_sided_noise_nothing_occurs():
@@ -128,13 +128,13 @@ def test_bit_law_is_a_product_of_bernoullis():
     one = np.array([0.9, 0.1, 0.5, 1.0, 0.0])
     rows = np.array([[1, 0, 1, 1, 0], [0, 1, 0, 1, 0], [1, 0, 1, 0, 0], [1, 0, 1, 1, 1]], dtype=float)
     truth = stats.bernoulli(one).logpmf(rows).sum(axis=1)
-    np.testing.assert_allclose(BitLaw(one).log_likelihood(rows), truth, rtol=1e-13)
+    np.testing.assert_allclose(BitDistribution(one).log_likelihood(rows), truth, rtol=1e-13)
 
 
 def test_bit_law_sums_to_one():
     one = np.array([0.3, 0.8, 0.05])
     rows = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)], dtype=float)
-    assert np.exp(BitLaw(one).log_likelihood(rows)).sum() == pytest.approx(1, rel=1e-14)
+    assert np.exp(BitDistribution(one).log_likelihood(rows)).sum() == pytest.approx(1, rel=1e-14)
 
 
 def test_pmf_likelihood():
@@ -150,19 +150,19 @@ def test_an_outcome_that_cannot_occur_has_likelihood_zero(outcome):
 
 @pytest.mark.parametrize("value", [0.5, 2.0, -1.0])
 def test_what_is_no_bit_has_likelihood_zero(value):
-    assert BitLaw(np.array([0.5, 0.5])).log_likelihood(np.array([[1.0, value]])).tolist() == [-math.inf]
+    assert BitDistribution(np.array([0.5, 0.5])).log_likelihood(np.array([[1.0, value]])).tolist() == [-math.inf]
 
 
 def test_samples_have_one_output_a_row():
     rng = np.random.default_rng(0)
     assert Shifted(Laplace(1), np.zeros(3)).sample(5, rng).shape == (5, 3)
-    assert BitLaw(np.full(4, 0.5)).sample(5, rng).shape == (5, 4)
+    assert BitDistribution(np.full(4, 0.5)).sample(5, rng).shape == (5, 4)
     assert Pmf(np.full(4, 0.25)).sample(5, rng).shape == (5, 1)
 
 
 def test_the_same_seed_gives_the_same_sample():
-    for law in (Shifted(MIXED, np.zeros(3)), BitLaw(np.full(4, 0.5)), Pmf(np.full(4, 0.25))):
-        one, other = (law.sample(50, np.random.default_rng(3)) for _ in range(2))
+    for distribution in (Shifted(MIXED, np.zeros(3)), BitDistribution(np.full(4, 0.5)), Pmf(np.full(4, 0.25))):
+        one, other = (distribution.sample(50, np.random.default_rng(3)) for _ in range(2))
         np.testing.assert_array_equal(one, other)
 
 
@@ -184,11 +184,11 @@ def test_what_is_lost_is_missing_from_the_distribution():
 
 
 def test_the_likelihood_of_a_lost_coordinate():
-    law = Shifted(LOSING, np.array([1.0, 1.0]))
+    distribution = Shifted(LOSING, np.array([1.0, 1.0]))
     outputs = np.array([[1.0, math.nan], [3.0, math.nan], [math.nan, math.nan], [0.5, math.nan]])
     density = 0.5 * math.exp(-1) / 2  # two above the value, the scale is 2
     expected = [math.log(0.2 * 0.3), math.log(density * 0.3), math.log(0.09), -math.inf]
-    np.testing.assert_allclose(law.log_likelihood(outputs), expected, rtol=1e-13)
+    np.testing.assert_allclose(distribution.log_likelihood(outputs), expected, rtol=1e-13)
 
 
 def test_values_are_lost_beside_one_sided_noise_only():

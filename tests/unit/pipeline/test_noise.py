@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
+from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.regions import Ball, Bits, Categories, Everything, OneHot
 from dpassay.pipeline.stages.noise import NOISES, Additive, BitNoise, Choose, Flip, NoiseStage, leak, one_sided
-from dpassay.pipeline.stages.vector import Reach
+from dpassay.pipeline.stages.vector import OutputRegion
 
 STAGES = [Additive(Laplace(1)), BitNoise("0.9", "0.8", "0.1"), Flip("0.75"), Choose(2)]
 
@@ -20,41 +20,41 @@ def test_each_is_a_noise_stage(stage):
 
 
 def test_additive_noise_is_centred_at_the_value():
-    law = Additive(Gaussian(2)).law(np.array([1.0, -3.0]))
-    assert isinstance(law, Shifted)
-    assert law.centre.tolist() == [1.0, -3.0]
-    assert law.noise == Gaussian(2)
+    distribution = Additive(Gaussian(2)).distribution(np.array([1.0, -3.0]))
+    assert isinstance(distribution, Shifted)
+    assert distribution.centre.tolist() == [1.0, -3.0]
+    assert distribution.noise == Gaussian(2)
 
 
 def test_additive_noise_reaches_everything_exactly_only_from_everything():
-    assert Additive(Laplace(1)).reach(Reach(Everything(3))) == Reach(Everything(3), exact=True)
-    assert Additive(Laplace(1)).reach(Reach(Ball(2, 1, 3))) == Reach(Everything(3), exact=False)
-    assert not Additive(Laplace(1)).reach(Reach(Everything(3), exact=False)).exact
+    assert Additive(Laplace(1)).output_region(OutputRegion(Everything(3))) == OutputRegion(Everything(3), exact=True)
+    assert Additive(Laplace(1)).output_region(OutputRegion(Ball(2, 1, 3))) == OutputRegion(Everything(3), exact=False)
+    assert not Additive(Laplace(1)).output_region(OutputRegion(Everything(3), exact=False)).exact
 
 
 def test_bit_noise_by_position():
-    law = BitNoise("0.9", "0.8", "0.1").law(np.array([1.0, 1.0, 0.0, 0.0, 1.0]))
-    assert isinstance(law, BitLaw)
-    np.testing.assert_allclose(law.one, [0.9, 0.8, 0.1, 0.1, 0.9], rtol=1e-15)
+    distribution = BitNoise("0.9", "0.8", "0.1").distribution(np.array([1.0, 1.0, 0.0, 0.0, 1.0]))
+    assert isinstance(distribution, BitDistribution)
+    np.testing.assert_allclose(distribution.one, [0.9, 0.8, 0.1, 0.1, 0.9], rtol=1e-15)
 
 
 def test_flipping_a_bit_is_symmetric():
-    law = Flip("0.75").law(np.array([1.0, 0.0]))
-    np.testing.assert_allclose(law.one, [0.75, 0.25], rtol=1e-15)
+    distribution = Flip("0.75").distribution(np.array([1.0, 0.0]))
+    np.testing.assert_allclose(distribution.one, [0.75, 0.25], rtol=1e-15)
 
 
 @pytest.mark.parametrize("size", [2, 3, 10])
 def test_flipping_a_category(size):
-    law = Flip("0.6", size).law(np.array([1.0]))
-    assert isinstance(law, Pmf)
+    distribution = Flip("0.6", size).distribution(np.array([1.0]))
+    assert isinstance(distribution, Pmf)
     expected = np.full(size, 0.4 / (size - 1))
     expected[1] = 0.6
-    np.testing.assert_allclose(law.probabilities, expected, rtol=1e-15)
-    assert law.probabilities.sum() == pytest.approx(1, rel=1e-15)
+    np.testing.assert_allclose(distribution.probabilities, expected, rtol=1e-15)
+    assert distribution.probabilities.sum() == pytest.approx(1, rel=1e-15)
 
 
 def test_one_category_cannot_be_flipped():
-    assert Flip("0.6", 1).law(np.array([0.0])).probabilities.tolist() == [1.0]
+    assert Flip("0.6", 1).distribution(np.array([0.0])).probabilities.tolist() == [1.0]
     assert not Flip("0.6", 1).run(np.zeros((50, 1)), np.random.default_rng(0)).any()
 
 
@@ -74,22 +74,22 @@ def test_flip_is_told_what_it_works_on():
     for region in (Bits(3), OneHot(3)):
         told = Flip("0.75").for_region(region)
         assert isinstance(told, BitNoise)
-        np.testing.assert_allclose(told.law(np.array([1.0, 0.0])).one, [0.75, 0.25], rtol=1e-15)
+        np.testing.assert_allclose(told.distribution(np.array([1.0, 0.0])).one, [0.75, 0.25], rtol=1e-15)
 
 
 def test_the_exponential_mechanism_by_formula():
     scores = np.array([0.0, 1.0, 3.0, -2.0])
     expected = np.exp(0.7 * scores) / np.exp(0.7 * scores).sum()
-    np.testing.assert_allclose(Choose("0.7").law(scores).probabilities, expected, rtol=1e-14)
+    np.testing.assert_allclose(Choose("0.7").distribution(scores).probabilities, expected, rtol=1e-14)
 
 
 def test_the_exponential_mechanism_does_not_overflow():
-    probabilities = Choose(1000).law(np.array([1e5, 1e5, 0.0])).probabilities
+    probabilities = Choose(1000).distribution(np.array([1e5, 1e5, 0.0])).probabilities
     assert probabilities.tolist() == [0.5, 0.5, 0.0]
 
 
 def test_the_exponential_mechanism_depends_on_differences_only():
-    one, other = (Choose(2).law(np.array([0.0, 1.0, 2.0]) + shift).probabilities for shift in (0.0, 64.0))
+    one, other = (Choose(2).distribution(np.array([0.0, 1.0, 2.0]) + shift).probabilities for shift in (0.0, 64.0))
     np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
@@ -109,21 +109,21 @@ def test_a_bad_rate_is_refused(rate):
 @pytest.mark.parametrize("stage", [BitNoise("0.9", "0.9", "0.1"), Flip("0.9")], ids=str)
 def test_noise_on_bits_needs_bits(stage):
     with pytest.raises(InputError, match=r"binary\(m, n\)"):
-        stage.reach(Reach(Everything(3)))
-    assert stage.reach(Reach(Bits(3))).region == Bits(3)
-    assert stage.reach(Reach(OneHot(3))).region == Bits(3)
+        stage.output_region(OutputRegion(Everything(3)))
+    assert stage.output_region(OutputRegion(Bits(3))).region == Bits(3)
+    assert stage.output_region(OutputRegion(OneHot(3))).region == Bits(3)
 
 
 def test_noise_on_a_categorys_name_is_refused():
     with pytest.raises(InputError, match="onehot"):
-        Additive(Laplace(1)).reach(Reach(Categories(3)))
+        Additive(Laplace(1)).output_region(OutputRegion(Categories(3)))
     with pytest.raises(InputError, match="scores"):
-        Choose(1).reach(Reach(Categories(3)))
+        Choose(1).output_region(OutputRegion(Categories(3)))
 
 
 def test_what_comes_out_after_noise():
-    assert Choose(1).reach(Reach(Everything(5))).region == Categories(5)
-    assert Flip("0.9").reach(Reach(Categories(5))).region == Categories(5)
+    assert Choose(1).output_region(OutputRegion(Everything(5))).region == Categories(5)
+    assert Flip("0.9").output_region(OutputRegion(Categories(5))).region == Categories(5)
 
 
 def test_outputs_lie_in_the_stated_region():
@@ -179,12 +179,12 @@ def test_a_leak_shows_a_value_or_nothing():
 
 def test_lost_values_are_not_swamped():
     """NaN stays NaN however large the value was; what cannot be lost can be swamped."""
-    assert Additive(OneSided(1)).reach(Reach(Everything(2))).exact
-    assert one_sided(1, "0.5").reach(Reach(Everything(2))).exact
-    assert not one_sided(1, 0, "0.5").reach(Reach(Everything(2))).exact
+    assert Additive(OneSided(1)).output_region(OutputRegion(Everything(2))).exact
+    assert one_sided(1, "0.5").output_region(OutputRegion(Everything(2))).exact
+    assert not one_sided(1, 0, "0.5").output_region(OutputRegion(Everything(2))).exact
 
 
 def test_a_category_may_be_shown_or_not_but_not_moved():
-    assert leak("0.5").reach(Reach(Categories(3))).region == Everything(1)
+    assert leak("0.5").output_region(OutputRegion(Categories(3))).region == Everything(1)
     with pytest.raises(InputError, match="onehot"):
-        one_sided(1, "0.5").reach(Reach(Categories(3)))
+        one_sided(1, "0.5").output_region(OutputRegion(Categories(3)))

@@ -21,8 +21,8 @@ from dpassay.pipeline.stages.vector import (
     MinMaxScale,
     Normalise,
     OneHotEncode,
+    OutputRegion,
     Query,
-    Reach,
     Round,
 )
 
@@ -31,10 +31,10 @@ ADEPT = Pipeline((Encode(32), Clip("l2", 1), Additive(Laplace(2)), Function()), 
 
 
 def test_a_pipeline_walks_its_regions():
-    reaches = ADEPT.reaches()
-    assert [reach.region for reach in reaches[:3]] == [Everything(32), Everything(32), Ball(2, 1, 32)]
-    assert len(reaches) == 5
-    assert all(reach.exact for reach in reaches[:3])
+    regions = ADEPT.output_regions()
+    assert [reach.region for reach in regions[:3]] == [Everything(32), Everything(32), Ball(2, 1, 32)]
+    assert len(regions) == 5
+    assert all(reach.exact for reach in regions[:3])
 
 
 def test_where_the_noise_is():
@@ -46,28 +46,28 @@ def test_where_the_noise_is():
 
 def test_the_law_is_that_of_the_noise_at_the_bounded_value():
     pipeline = Pipeline((Clip("l2", 1), Additive(Laplace(2))), dim=2)
-    law = pipeline.law([3.0, 4.0])
-    assert isinstance(law, Shifted)
-    np.testing.assert_allclose(law.centre, [0.6, 0.8], rtol=1e-14)
-    assert law.noise == Laplace(2)
+    distribution = pipeline.distribution([3.0, 4.0])
+    assert isinstance(distribution, Shifted)
+    np.testing.assert_allclose(distribution.centre, [0.6, 0.8], rtol=1e-14)
+    assert distribution.noise == Laplace(2)
 
 
 def test_the_law_of_bits():
     pipeline = Pipeline((Binary(1, 1), Flip("0.75")), dim=1)
-    np.testing.assert_allclose(pipeline.law([-1.5]).one, [0.75, 0.75, 0.75], rtol=1e-15)
-    np.testing.assert_allclose(pipeline.law([0.5]).one, [0.25, 0.25, 0.75], rtol=1e-15)
+    np.testing.assert_allclose(pipeline.distribution([-1.5]).one, [0.75, 0.75, 0.75], rtol=1e-15)
+    np.testing.assert_allclose(pipeline.distribution([0.5]).one, [0.25, 0.25, 0.75], rtol=1e-15)
 
 
 def test_the_law_of_categories():
-    law = Pipeline((Category(4), Flip("0.7")), dim=1).law([2])
-    assert isinstance(law, Pmf)
-    np.testing.assert_allclose(law.probabilities, [0.1, 0.1, 0.7, 0.1], rtol=1e-14)
+    distribution = Pipeline((Category(4), Flip("0.7")), dim=1).distribution([2])
+    assert isinstance(distribution, Pmf)
+    np.testing.assert_allclose(distribution.probabilities, [0.1, 0.1, 0.7, 0.1], rtol=1e-14)
 
 
 def test_flip_on_one_hot_vectors_flips_bits():
     pipeline = Pipeline((OneHotEncode(3), Flip("0.75")), dim=1)
     assert isinstance(pipeline.stages[-1], BitNoise)
-    np.testing.assert_allclose(pipeline.law([1]).one, [0.25, 0.75, 0.25], rtol=1e-15)
+    np.testing.assert_allclose(pipeline.distribution([1]).one, [0.25, 0.75, 0.25], rtol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_flip_on_one_hot_vectors_flips_bits():
     ids=str,
 )
 def test_no_law_where_it_is_not_known(pipeline):
-    with pytest.raises(InputError, match="law is known only"):
-        pipeline.law(np.zeros(pipeline.dim))
+    with pytest.raises(InputError, match="distribution is known only"):
+        pipeline.distribution(np.zeros(pipeline.dim))
 
 
 def test_sampling_a_vector_and_a_text():
@@ -139,8 +139,8 @@ def test_noise_for_vectors_is_refused_on_a_category(noise, words):
 
 def test_one_value_may_become_a_vector():
     # The dimension is the encoder's; a one-hot vector of the pipeline's own dimension may also come in as it is.
-    assert Pipeline((Category(3), Encode(7), Clip("l2", 1)), dim=7).reaches()[0].region == Everything(1)
-    assert Pipeline((OneHotEncode(3), Flip("0.75")), dim=3).reaches()[1] == Reach(OneHot(3))
+    assert Pipeline((Category(3), Encode(7), Clip("l2", 1)), dim=7).output_regions()[0].region == Everything(1)
+    assert Pipeline((OneHotEncode(3), Flip("0.75")), dim=3).output_regions()[1] == OutputRegion(OneHot(3))
     with pytest.raises(InputError, match="takes one number"):
         Pipeline((Category(3), Encode(2)), dim=2).sample([0.0, 1.0], 1, RNG)
 
@@ -152,12 +152,12 @@ def test_a_bad_dimension_is_refused(dim):
 
 
 def test_bits_multiply_the_dimension():
-    reaches = Pipeline((Binary(4, 5), Flip("0.9")), dim=768).reaches()
-    assert reaches[1].region == Bits(7680)  # FACTS §6: r = 768, l = 10
+    regions = Pipeline((Binary(4, 5), Flip("0.9")), dim=768).output_regions()
+    assert regions[1].region == Bits(7680)  # FACTS §6: r = 768, l = 10
 
 
 def test_the_exponential_mechanism_puts_out_a_category():
-    assert Pipeline((Clip("linf", 1), Choose(1)), dim=5).reaches()[-1].region == Categories(5)
+    assert Pipeline((Clip("linf", 1), Choose(1)), dim=5).output_regions()[-1].region == Categories(5)
 
 
 def test_a_pipeline_prints_as_it_is_written():

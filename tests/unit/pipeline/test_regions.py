@@ -9,20 +9,20 @@ from mpmath import mp, mpf
 from dpassay.core.numbers import INFINITY, number
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
-    Apart,
     Ball,
     Bits,
     Block,
-    Both,
     Box,
     Categories,
     Everything,
     Finite,
+    Intersection,
     MinMax,
     OneHot,
     Pair,
     Repeated,
     Rows,
+    SensitivityBall,
     Sparse,
     Sphere,
 )
@@ -82,7 +82,7 @@ def test_other_diameters_are_their_formulas(n, q):
         precise(MinMax(n).diameter(q), mpf(n) ** power if n > 1 else mpf(0))
         precise(OneHot(n).diameter(q), mpf(2) ** power if n > 1 else mpf(0))
         for p in NORMS:
-            precise(Apart(p, "0.3", n).diameter(q), mpf(3) / 10 * mpf(n) ** max(mpf(0), power - inverse(p)))
+            precise(SensitivityBall(p, "0.3", n).diameter(q), mpf(3) / 10 * mpf(n) ** max(mpf(0), power - inverse(p)))
 
 
 @pytest.mark.parametrize("q", [1, 2, 3])
@@ -208,7 +208,7 @@ def test_finite_with_a_norm_that_is_no_whole_number():
 
 
 def test_both_where_one_ball_lies_in_the_other():
-    both = Both(Ball(2, 1, 4), Ball(INF, "0.4", 4))
+    both = Intersection(Ball(2, 1, 4), Ball(INF, "0.4", 4))
     # (0.4, …) has l2 norm 0.8: the cube lies inside, and its l1 diameter is 4 · 0.8.
     low, high = ends(both.diameter(1))
     assert low <= Fraction(32, 10) <= high
@@ -218,14 +218,14 @@ def test_both_where_one_ball_lies_in_the_other():
 @pytest.mark.parametrize("n", [2, 5, 100])
 def test_both_brackets_a_known_diameter(n):
     # In l∞ the intersection's farthest pair is along an axis: twice the smaller radius.
-    both = Both(Ball(1, 2, n), Ball(2, "1.25", n))
+    both = Intersection(Ball(1, 2, n), Ball(2, "1.25", n))
     low, high = ends(both.diameter(INF))
     assert low <= Fraction(5, 2) <= high
 
 
 @pytest.mark.parametrize("q", NORMS)
 def test_both_names_a_pair_inside(q):
-    both = Both(Ball(1, 2, 50), Ball(INF, "0.3", 50))
+    both = Intersection(Ball(1, 2, 50), Ball(INF, "0.3", 50))
     pair = both.farthest(q)
     assert both.contains(pair.first)
     assert both.contains(pair.second)
@@ -234,7 +234,7 @@ def test_both_names_a_pair_inside(q):
 
 def test_both_refuses_balls_of_different_dimension():
     with pytest.raises(InputError):
-        Both(Ball(2, 1, 3), Ball(1, 1, 4))
+        Intersection(Ball(2, 1, 3), Ball(1, 1, 4))
 
 
 # ── Pairs ───────────────────────────────────────────────────────────────────────────────────────
@@ -277,7 +277,7 @@ DIMENSIONS = [0, -1, 1e9, 2.5, math.nan, INF, "3", None]
         OneHot,
         Categories,
         Everything,
-        lambda n: Apart(2, 1, n),
+        lambda n: SensitivityBall(2, 1, n),
     ],
     ids=["ball", "sphere", "box", "minmax", "bits", "onehot", "categories", "everything", "apart"],
 )
@@ -294,7 +294,7 @@ def test_a_good_dimension_becomes_a_whole_number(dim):
 @pytest.mark.parametrize("radius", [0, -1, "-1", math.nan, "nan", INF, "inf", None, "wide"])
 @pytest.mark.parametrize(
     "make",
-    [lambda r: Ball(2, r, 3), lambda r: Sphere(r, 3), lambda r: Apart(2, r, 3)],
+    [lambda r: Ball(2, r, 3), lambda r: Sphere(r, 3), lambda r: SensitivityBall(2, r, 3)],
     ids=["ball", "sphere", "apart"],
 )
 def test_a_bad_radius_is_refused(make, radius):
@@ -303,7 +303,7 @@ def test_a_bad_radius_is_refused(make, radius):
 
 
 @pytest.mark.parametrize("p", [0.999, 0, -1, math.nan])
-@pytest.mark.parametrize("make", [lambda p: Ball(p, 1, 3), lambda p: Apart(p, 1, 3)], ids=["ball", "apart"])
+@pytest.mark.parametrize("make", [lambda p: Ball(p, 1, 3), lambda p: SensitivityBall(p, 1, 3)], ids=["ball", "apart"])
 def test_a_bad_norm_is_refused(make, p):
     with pytest.raises(InputError, match="a norm needs p from 1 to infinity"):
         make(p)
@@ -349,9 +349,9 @@ def test_a_bad_finite_set_is_refused(points):
         (Rows(2, (0, 1)), [1.0, 0.0], [1.0, -0.1]),
         (Repeated(Ball(1, 1, 2), 2), [0.5, -0.5, 0.5, -0.5], [0.5, 0.5, 0.5, -0.5]),
         (Repeated(Ball(1, 1, 2), 2), [1.0, 0.0, 1.0, 0.0], [1.0, 0.1, 1.0, 0.1]),
-        (Both(Ball(2, 1, 2), Ball(1, "1.2", 2)), [0.6, 0.6], [0.7, 0.7]),
+        (Intersection(Ball(2, 1, 2), Ball(1, "1.2", 2)), [0.6, 0.6], [0.7, 0.7]),
         (Everything(2), [1e300, 0.0], [INF, 0.0]),
-        (Apart(2, 1, 2), [1e300, 0.0], [math.nan, 0.0]),
+        (SensitivityBall(2, 1, 2), [1e300, 0.0], [math.nan, 0.0]),
     ],
 )
 def test_membership(region, inside, outside):

@@ -11,18 +11,18 @@ from mpmath import mp, mpf
 from dpassay.core.numbers import up
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
-    Apart,
     Ball,
     Bits,
-    Both,
     Box,
     Categories,
     Everything,
     Finite,
+    Intersection,
     MinMax,
     OneHot,
     Repeated,
     Rows,
+    SensitivityBall,
     Sparse,
     Sphere,
 )
@@ -39,9 +39,9 @@ from dpassay.pipeline.stages.vector import (
     MinMaxScale,
     Normalise,
     OneHotEncode,
+    OutputRegion,
     PersonRows,
     Query,
-    Reach,
     Repeat,
     Round,
     Squash,
@@ -91,7 +91,7 @@ def outputs_lie_in(region, outputs):
 @given(st.sampled_from(VECTOR_STAGES), vectors)
 def test_a_stage_puts_out_what_it_says(stage, rows):
     batch = np.array(rows)
-    reach = stage.reach(Reach(Everything(batch.shape[1])))
+    reach = stage.output_region(OutputRegion(Everything(batch.shape[1])))
     outputs_lie_in(reach.region, stage.run(batch, RNG))
     assert reach.region.dim == batch.shape[1]
 
@@ -100,9 +100,9 @@ def test_a_stage_puts_out_what_it_says(stage, rows):
 @given(st.lists(st.sampled_from(VECTOR_STAGES), min_size=2, max_size=4), vectors)
 def test_a_chain_of_stages_puts_out_what_it_says(stages, rows):
     batch = np.array(rows)
-    reach = Reach(Everything(batch.shape[1]))
+    reach = OutputRegion(Everything(batch.shape[1]))
     for stage in stages:
-        reach, batch = stage.reach(reach), stage.run(batch, RNG)
+        reach, batch = stage.output_region(reach), stage.run(batch, RNG)
     outputs_lie_in(reach.region, batch)
     for one, other in itertools.combinations(batch, 2):
         for q in (1, 2, INF):
@@ -124,18 +124,18 @@ def test_neighbours_answers_stay_as_close_as_a_chain_says(norm, distance, stages
     gap = rng.normal(size=(60, dim)) * (rng.random((60, dim)) < 0.6)
     size = np.linalg.norm(gap, ord=p, axis=1, keepdims=True)
     second = first + distance * gap / np.where(size == 0, 1.0, size)
-    reach = Query(norm, distance).reach(Reach(Everything(dim)))
+    reach = Query(norm, distance).output_region(OutputRegion(Everything(dim)))
     for stage in stages:
-        reach, first, second = stage.reach(reach), stage.run(first, RNG), stage.run(second, RNG)
+        reach, first, second = stage.output_region(reach), stage.run(first, RNG), stage.run(second, RNG)
     for q in (1, 2, INF):
         assert np.linalg.norm(first - second, ord=q, axis=1).max() <= up(reach.region.diameter(q)) * (1 + 1e-9)
 
 
 def test_rounding_after_clipping_a_query_does_not_hide_the_step():
     # 0.45 and 0.55 are neighbours, and rounding takes them to 0 and 1.
-    reach = Reach(Everything(1))
+    reach = OutputRegion(Everything(1))
     for stage in (Query("l1", "0.1"), Clip("l1", 1), Round()):
-        reach = stage.reach(reach)
+        reach = stage.output_region(reach)
     outputs = Round().run(Clip("l1", 1).run(np.array([[0.45], [0.55]]), RNG), RNG)
     assert outputs.tolist() == [[0.0], [1.0]]
     assert up(reach.region.diameter(1)) >= 1
@@ -152,7 +152,7 @@ REGIONS = [
     Bits(3),
     OneHot(3),
     Finite([[0, 0, 0], [1, -2, 3], [0.5, 0.5, 0.5]]),
-    Both(Ball(2, 1, 3), Ball(INF, "0.6", 3)),
+    Intersection(Ball(2, 1, 3), Ball(INF, "0.6", 3)),
 ]
 
 
@@ -182,7 +182,7 @@ def points_of(region, rng):
 def test_a_stage_keeps_its_word_on_every_region(stage, region):
     points = points_of(region, np.random.default_rng(1))
     assert all(region.contains(point) for point in points)
-    outputs_lie_in(stage.reach(Reach(region)).region, stage.run(points, RNG))
+    outputs_lie_in(stage.output_region(OutputRegion(region)).region, stage.run(points, RNG))
 
 
 # ── Where a reach is exact, its farthest pair really comes out ──────────────────────────────────
@@ -192,7 +192,7 @@ def test_a_stage_keeps_its_word_on_every_region(stage, region):
 @pytest.mark.parametrize("q", [1, 2, INF])
 @pytest.mark.parametrize("stage", [s for s in VECTOR_STAGES if s.name in ("clip", "normalise", "minmax")], ids=str)
 def test_the_farthest_pair_is_a_fixed_point(stage, q, dim):
-    reach = stage.reach(Reach(Everything(dim)))
+    reach = stage.output_region(OutputRegion(Everything(dim)))
     assert reach.exact
     pair = reach.region.farthest(q)
     for vector in (pair.first, pair.second):
@@ -201,7 +201,7 @@ def test_the_farthest_pair_is_a_fixed_point(stage, q, dim):
 
 @pytest.mark.parametrize("kind", ["tanh", "sigmoid"])
 def test_a_squashed_pair_comes_as_near_to_the_corners_as_one_likes(kind):
-    reach = Squash(kind).reach(Reach(Everything(3)))
+    reach = Squash(kind).output_region(OutputRegion(Everything(3)))
     assert reach.exact
     pair = reach.region.farthest(1)
     np.testing.assert_array_equal(Squash(kind).run(np.full((1, 3), 800.0), RNG)[0], pair.first)
@@ -211,7 +211,7 @@ def test_a_squashed_pair_comes_as_near_to_the_corners_as_one_likes(kind):
 @pytest.mark.parametrize("integer", [0, 2])
 def test_all_bit_strings_come_out(integer):
     stage = Binary(integer, 1)
-    reach = stage.reach(Reach(Everything(1)))
+    reach = stage.output_region(OutputRegion(Everything(1)))
     assert reach.exact
     grid = np.arange(2 ** (integer + 1)) / 2
     outputs = stage.run(np.concatenate([grid, -grid])[:, None], RNG)
@@ -233,17 +233,17 @@ def test_all_bit_strings_come_out(integer):
         (Squash("tanh"), Ball(2, 1, 2)),  # the corners of the stated box cannot come out
         (Squash("tanh"), Finite([[1, 0], [2, 0]])),
         (Binary(2, 2), Box.cube(0, 1, 2)),
-        (Binary(2, 2), Apart(1, 1, 2)),
+        (Binary(2, 2), SensitivityBall(1, 1, 2)),
         (Round(), Ball(2, 3, 2)),
-        (Round(), Apart(1, 1, 2)),
-        (Clip("l1", 1), Apart(1, 1, 2)),
+        (Round(), SensitivityBall(1, 1, 2)),
+        (Clip("l1", 1), SensitivityBall(1, 1, 2)),
         (Clamp(0, 1), Ball(2, 2, 2)),  # the corner (1, 1) comes out, but not of every ball: (1, 1) needs radius √2
-        (Clamp(0, 1), Apart(1, 3, 2)),
+        (Clamp(0, 1), SensitivityBall(1, 3, 2)),
     ],
     ids=lambda value: str(value) if not hasattr(value, "diameter") else type(value).__name__,
 )
 def test_an_outer_bound_does_not_call_itself_exact(stage, region):
-    reach = stage.reach(Reach(region))
+    reach = stage.output_region(OutputRegion(region))
     pair = reach.region.farthest(1)
     outputs = stage.run(points_of_plane(region), RNG)
     found = any(np.allclose(pair.first, row) for row in outputs) and any(
@@ -267,7 +267,7 @@ def points_of_plane(region):
 @pytest.mark.parametrize("stage", [s for s in VECTOR_STAGES if s.name != "round"], ids=str)
 def test_what_was_not_exact_does_not_become_so(stage):
     for region in (Everything(3), Ball(2, "0.1", 3), Box.cube(-9, 9, 3)):
-        assert not stage.reach(Reach(region, exact=False)).exact
+        assert not stage.output_region(OutputRegion(region, exact=False)).exact
 
 
 # ── Clip ────────────────────────────────────────────────────────────────────────────────────────
@@ -290,29 +290,29 @@ def test_the_zero_vector_is_not_clipped():
 
 
 def test_clipping_a_ball_again():
-    assert Clip("l2", 3).reach(Reach(Ball(2, 1, 4))).region == Ball(2, 1, 4)
-    assert Clip("l2", 1).reach(Reach(Ball(2, 3, 4))).region == Ball(2, 1, 4)
+    assert Clip("l2", 3).output_region(OutputRegion(Ball(2, 1, 4))).region == Ball(2, 1, 4)
+    assert Clip("l2", 1).output_region(OutputRegion(Ball(2, 3, 4))).region == Ball(2, 1, 4)
     # The l1 ball lies in the l2 ball, and the l2 ball of radius 1/2 in the l1 ball of radius 1 (√4 · 1/2 = 1).
-    assert Clip("l2", 1).reach(Reach(Ball(1, 1, 4))).region == Ball(1, 1, 4)
-    assert Clip("l1", 1).reach(Reach(Ball(2, "0.5", 4))).region == Ball(2, "0.5", 4)
-    assert isinstance(Clip("l1", 1).reach(Reach(Ball(2, "0.9", 4))).region, Both)
+    assert Clip("l2", 1).output_region(OutputRegion(Ball(1, 1, 4))).region == Ball(1, 1, 4)
+    assert Clip("l1", 1).output_region(OutputRegion(Ball(2, "0.5", 4))).region == Ball(2, "0.5", 4)
+    assert isinstance(Clip("l1", 1).output_region(OutputRegion(Ball(2, "0.9", 4))).region, Intersection)
 
 
 def test_clipping_a_finite_set_leaves_its_ball():
-    reach = Clip("l2", 1).reach(Reach(Finite([[3, 4], [0.1, 0]])))
+    reach = Clip("l2", 1).output_region(OutputRegion(Finite([[3, 4], [0.1, 0]])))
     assert not reach.exact  # clipped points are known to doubles only
     assert reach.region == Ball(2, 1, 2)
-    inside = Reach(Finite([[0.3, 0.4], [0.1, 0]]))
-    assert Clip("l2", 1).reach(inside) == inside
+    inside = OutputRegion(Finite([[0.3, 0.4], [0.1, 0]]))
+    assert Clip("l2", 1).output_region(inside) == inside
 
 
 def test_l2_clipping_does_not_increase_a_querys_distance():
-    reach = Clip("l2", 1).reach(Reach(Apart(2, "0.3", 5)))
+    reach = Clip("l2", 1).output_region(OutputRegion(SensitivityBall(2, "0.3", 5)))
     assert reach.exact
     with mp.workdps(60):
         assert holds(reach.region.diameter(2), mpf(3) / 10)
     # Where neighbours are farther apart than the ball is wide, the ball is all that remains.
-    reach = Clip("l2", 1).reach(Reach(Apart(2, 3, 5)))
+    reach = Clip("l2", 1).output_region(OutputRegion(SensitivityBall(2, 3, 5)))
     assert reach.region.diameter(2) == 2
 
 
@@ -359,7 +359,7 @@ def test_constant_vectors_become_zero():
 
 def test_min_max_in_one_dimension_is_zero():
     assert not MinMaxScale().run(np.random.default_rng(4).normal(size=(9, 1)), RNG).any()
-    assert MinMaxScale().reach(Reach(Everything(1))).region.diameter(1) == 0
+    assert MinMaxScale().output_region(OutputRegion(Everything(1))).region.diameter(1) == 0
 
 
 def test_min_max_scaling_keeps_order_and_ratios():
@@ -368,7 +368,7 @@ def test_min_max_scaling_keeps_order_and_ratios():
 
 
 def test_dpnr_reaches_every_corner():
-    reach = MinMaxScale().reach(Reach(Everything(768)))
+    reach = MinMaxScale().output_region(OutputRegion(Everything(768)))
     assert reach.exact
     assert reach.region.diameter(1) == 768  # FACTS §5: Δ₁ = k
 
@@ -390,15 +390,15 @@ def test_squashing_a_cube_gives_exactly_its_image(radius):
             Ball(INF, radius, 2),
             Box.cube(-radius if isinstance(radius, Fraction) else f"-{radius}", radius, 2),
         ):
-            reach = Squash("tanh").reach(Reach(before))
+            reach = Squash("tanh").output_region(OutputRegion(before))
             assert reach.exact
             assert holds(reach.region.diameter(INF), 2 * mp.tanh(limit))
-            reach = Squash("sigmoid").reach(Reach(before))
+            reach = Squash("sigmoid").output_region(OutputRegion(before))
             assert holds(reach.region.diameter(INF), mp.tanh(limit / 2))
 
 
 def test_squashing_a_box_far_out():
-    region = Squash("sigmoid").reach(Reach(Box.cube(500, 1000, 2))).region
+    region = Squash("sigmoid").output_region(OutputRegion(Box.cube(500, 1000, 2))).region
     with mp.workdps(500):
         truth = 1 / (1 + mp.exp(mpf(-1000))) - 1 / (1 + mp.exp(mpf(-500)))
         assert holds(region.diameter(INF), truth)
@@ -415,7 +415,7 @@ def test_rounding_is_to_the_nearest_whole_number():
 
 def test_rounding_leaves_bits_and_categories():
     for region in (Bits(3), OneHot(3), Categories(4)):
-        assert Round().reach(Reach(region)).region == region
+        assert Round().output_region(OutputRegion(region)).region == region
 
 
 # ── Binary ──────────────────────────────────────────────────────────────────────────────────────
@@ -456,7 +456,7 @@ def test_small_negative_numbers_keep_their_sign():
 def test_binary_on_a_batch_gives_one_string_a_row():
     outputs = Binary(2, 2).run(np.zeros((7, 3)), RNG)
     assert outputs.shape == (7, 15)
-    assert Binary(2, 2).reach(Reach(Everything(3))).region == Bits(15)
+    assert Binary(2, 2).output_region(OutputRegion(Everything(3))).region == Bits(15)
 
 
 @pytest.mark.parametrize("bits", [-1, 31, 2.5, math.nan, INF, None, "two"])
@@ -474,8 +474,8 @@ def test_categories_and_one_hot_vectors():
     assert Category(5).run(batch, RNG) is batch
     np.testing.assert_array_equal(OneHotEncode(5).run(batch, RNG), np.eye(5))
     np.testing.assert_array_equal(OneHotEncode(5).run(np.eye(5), RNG), np.eye(5))
-    outputs_lie_in(OneHotEncode(5).reach(Reach(Everything(1))).region, OneHotEncode(5).run(batch, RNG))
-    outputs_lie_in(Category(5).reach(Reach(Everything(1))).region, batch)
+    outputs_lie_in(OneHotEncode(5).output_region(OutputRegion(Everything(1))).region, OneHotEncode(5).run(batch, RNG))
+    outputs_lie_in(Category(5).output_region(OutputRegion(Everything(1))).region, batch)
     assert OneHotEncode(1).run(np.zeros((2, 1)), RNG).tolist() == [[1.0], [1.0]]
 
 
@@ -500,7 +500,7 @@ def test_a_bad_number_of_categories_is_refused(size):
 
 
 def test_a_query_says_how_far_apart_answers_are():
-    assert Query("l1", "0.5").reach(Reach(Everything(4))).region == Apart(1, "0.5", 4)
+    assert Query("l1", "0.5").output_region(OutputRegion(Everything(4))).region == SensitivityBall(1, "0.5", 4)
     batch = np.ones((2, 4))
     assert Query("l1", "0.5").run(batch, RNG) is batch
     with pytest.raises(InputError, match="sensitivity must be positive"):
@@ -533,7 +533,7 @@ def test_dropout_refuses_vectors():
 
 
 def test_encode_is_a_name_until_it_has_a_function():
-    assert Encode(3).reach(Reach(Everything(3))) == Reach(Everything(3))
+    assert Encode(3).output_region(OutputRegion(Everything(3))) == OutputRegion(Everything(3))
     assert Encode(2, lambda texts: [[len(t), 0] for t in texts]).run(["a", "bc"], RNG).tolist() == [[1, 0], [2, 0]]
     with pytest.raises(InputError, match="give it a function"):
         Encode(2).run(["text"], RNG)
@@ -542,7 +542,7 @@ def test_encode_is_a_name_until_it_has_a_function():
 
 
 def test_a_function_may_put_out_anything():
-    assert Function().reach(Reach(Ball(2, 1, 3))).region == Everything(3)
+    assert Function().output_region(OutputRegion(Ball(2, 1, 3))).region == Everything(3)
     assert Function(lambda b: b + 1).run(np.zeros((1, 1)), RNG).tolist() == [[1.0]]
     batch = np.zeros((1, 1))
     assert Function().run(batch, RNG) is batch
@@ -625,11 +625,11 @@ def test_clamping_moves_to_the_nearest_value():
 
 
 def test_clamping_regions():
-    assert Clamp(0, 1).reach(Reach(Everything(3))) == Reach(Box.cube(0, 1, 3))
-    assert Clamp(-2, 2).reach(Reach(Ball(2, 1, 3))) == Reach(Ball(2, 1, 3))  # nothing moves
-    assert not Clamp(0, 2).reach(Reach(Ball(2, 1, 3))).exact
-    answers = Clamp(0, 1).reach(Reach(Apart(1, 1, 3)))
-    assert (answers.region, answers.exact) == (Apart(1, 1, 3), False)  # not farther apart, perhaps nearer
+    assert Clamp(0, 1).output_region(OutputRegion(Everything(3))) == OutputRegion(Box.cube(0, 1, 3))
+    assert Clamp(-2, 2).output_region(OutputRegion(Ball(2, 1, 3))) == OutputRegion(Ball(2, 1, 3))  # nothing moves
+    assert not Clamp(0, 2).output_region(OutputRegion(Ball(2, 1, 3))).exact
+    answers = Clamp(0, 1).output_region(OutputRegion(SensitivityBall(1, 1, 3)))
+    assert (answers.region, answers.exact) == (SensitivityBall(1, 1, 3), False)  # not farther apart, perhaps nearer
 
 
 ROW_STAGES = [Clamp(0, 1), Clamp(-3, 5), Squash("tanh"), Squash("sigmoid"), Round(), Clip("l1", 1), MinMaxScale()]
@@ -642,9 +642,9 @@ def test_rows_stay_as_close_as_a_chain_says(stages, dim, seed):
     first = rng.normal(size=(60, dim)) * rng.choice([0.3, 2.0, 20.0])
     second = first.copy()
     second[np.arange(60), rng.integers(0, dim, 60)] = rng.normal(size=60) * 20
-    reach = PersonRows().reach(Reach(Everything(dim)))
+    reach = PersonRows().output_region(OutputRegion(Everything(dim)))
     for stage in stages:
-        reach, first, second = stage.reach(reach), stage.run(first, RNG), stage.run(second, RNG)
+        reach, first, second = stage.output_region(reach), stage.run(first, RNG), stage.run(second, RNG)
     for q in (1, 2, INF):
         assert np.linalg.norm(first - second, ord=q, axis=1).max() <= up(reach.region.diameter(q)) * (1 + 1e-9)
     if isinstance(reach.region, Rows):
@@ -654,27 +654,33 @@ def test_rows_stay_as_close_as_a_chain_says(stages, dim, seed):
 
 def test_rows_are_not_vectors_around_zero():
     """Rows from 0 to 1 are 1 apart, and so is no pair ±1/2 of theirs: squashed, they are tanh 1 apart, not 2 tanh ½."""
-    clamped = Clamp(0, 1).reach(PersonRows().reach(Reach(Everything(3))))
-    assert clamped == Reach(Rows(3, (0, 1)))
-    squashed = Squash("tanh").reach(clamped)
+    clamped = Clamp(0, 1).output_region(PersonRows().output_region(OutputRegion(Everything(3))))
+    assert clamped == OutputRegion(Rows(3, (0, 1)))
+    squashed = Squash("tanh").output_region(clamped)
     assert squashed.exact
     with mp.workdps(60):
         assert holds(squashed.region.diameter(1), mp.tanh(1))
     for stage in (Normalise(), MinMaxScale(), Clip("l1", "0.3"), Clip("l2", "0.3"), Round(), Binary(1, 1)):
-        assert not stage.reach(clamped).exact
-    assert Squash("sigmoid").reach(PersonRows().reach(Reach(Everything(2)))).region == Rows(2, (0, 1))
-    assert Clamp("0.5", 3).reach(clamped).region == Rows(3, ("0.5", 1))
+        assert not stage.output_region(clamped).exact
+    assert Squash("sigmoid").output_region(PersonRows().output_region(OutputRegion(Everything(2)))).region == Rows(
+        2, (0, 1)
+    )
+    assert Clamp("0.5", 3).output_region(clamped).region == Rows(3, ("0.5", 1))
 
 
 def test_repeating():
     assert Repeat(3).run(np.array([[1.0, 2.0], [5.0, 6.0]]), RNG).tolist() == [[1, 2] * 3, [5, 6] * 3]
-    assert Repeat(3).reach(Reach(Ball(2, 1, 2))) == Reach(Repeated(Ball(2, 1, 2), 3))
-    assert Repeat(4).reach(Repeat(3).reach(Reach(Ball(2, 1, 2)))) == Reach(Repeated(Ball(2, 1, 2), 12))
-    assert not Repeat(2).reach(Reach(Everything(2), exact=False)).exact
+    assert Repeat(3).output_region(OutputRegion(Ball(2, 1, 2))) == OutputRegion(Repeated(Ball(2, 1, 2), 3))
+    assert Repeat(4).output_region(Repeat(3).output_region(OutputRegion(Ball(2, 1, 2)))) == OutputRegion(
+        Repeated(Ball(2, 1, 2), 12)
+    )
+    assert not Repeat(2).output_region(OutputRegion(Everything(2), exact=False)).exact
     for stage in (Squash("tanh"), Normalise(), MinMaxScale(), Clip("l2", "0.1")):
-        assert not stage.reach(Repeat(2).reach(Reach(Everything(2)))).exact  # copies cannot differ
+        assert not stage.output_region(
+            Repeat(2).output_region(OutputRegion(Everything(2)))
+        ).exact  # copies cannot differ
     with pytest.raises(InputError, match="cannot be repeated"):
-        Repeat(2).reach(Reach(Categories(3)))
+        Repeat(2).output_region(OutputRegion(Categories(3)))
     for times in (0, 1.5, -1):
         with pytest.raises(InputError, match="times must be a whole number"):
             Repeat(times)
@@ -687,7 +693,7 @@ def test_hashes_stay_in_range_and_depend_on_the_value_alone(size, hashes):
     assert named.shape == (2000, 1)
     assert set(named.ravel()) == set(range(size))  # each is reached; the worst of 64 is missed with probability 1e-12
     bits = Bloom(size, hashes).run(values, RNG)
-    region = Bloom(size, hashes).reach(Reach(Everything(1))).region
+    region = Bloom(size, hashes).output_region(OutputRegion(Everything(1))).region
     assert region == Sparse(size, hashes)
     outputs_lie_in(region, bits)
     assert (bits.sum(axis=1) >= 1).all()
@@ -711,9 +717,9 @@ def test_hashes_against_an_independent_writing():
 
 
 def test_of_few_values_it_is_not_known_where_they_are_hashed_to():
-    assert Hash(4).reach(Reach(Everything(1))) == Reach(Categories(4))
-    assert not Hash(4).reach(Reach(Categories(9))).exact
-    assert not Bloom(8, 2).reach(Reach(Categories(9))).exact
+    assert Hash(4).output_region(OutputRegion(Everything(1))) == OutputRegion(Categories(4))
+    assert not Hash(4).output_region(OutputRegion(Categories(9))).exact
+    assert not Bloom(8, 2).output_region(OutputRegion(Categories(9))).exact
 
 
 @pytest.mark.parametrize("row", [[0.5], [-1.0], [math.nan], [math.inf], [1.0, 2.0]])
@@ -726,25 +732,25 @@ def test_what_is_no_name_is_not_hashed(stage, row):
 @pytest.mark.parametrize(
     ("stage", "before", "exact"),
     [
-        (Category(3), Reach(Everything(1)), True),
-        (Category(3), Reach(Categories(3)), True),
-        (Category(3), Reach(Categories(2)), False),
-        (Category(3), Reach(Ball(1, 1, 1)), False),
-        (OneHotEncode(3), Reach(Everything(3)), True),
-        (OneHotEncode(3), Reach(OneHot(3)), True),
-        (OneHotEncode(3), Reach(Categories(3)), True),
-        (OneHotEncode(3), Reach(Categories(4)), False),
-        (OneHotEncode(3), Reach(Ball(1, 1, 3)), False),
+        (Category(3), OutputRegion(Everything(1)), True),
+        (Category(3), OutputRegion(Categories(3)), True),
+        (Category(3), OutputRegion(Categories(2)), False),
+        (Category(3), OutputRegion(Ball(1, 1, 1)), False),
+        (OneHotEncode(3), OutputRegion(Everything(3)), True),
+        (OneHotEncode(3), OutputRegion(OneHot(3)), True),
+        (OneHotEncode(3), OutputRegion(Categories(3)), True),
+        (OneHotEncode(3), OutputRegion(Categories(4)), False),
+        (OneHotEncode(3), OutputRegion(Ball(1, 1, 3)), False),
     ],
     ids=str,
 )
 def test_all_names_come_of_all_values_only(stage, before, exact):
-    assert stage.reach(before).exact is exact
+    assert stage.output_region(before).exact is exact
 
 
 @pytest.mark.parametrize("region", [MinMax(3), Bits(3), OneHot(3), Sparse(3, 2)], ids=str)
 def test_clamping_leaves_what_lies_between_the_limits(region):
-    assert Clamp(0, 1).reach(Reach(region)) == Reach(region)
-    assert Clamp("-0.5", 7).reach(Reach(region)) == Reach(region)
-    assert Clamp(0, "0.9").reach(Reach(region)) == Reach(Box.cube(0, "0.9", 3), exact=False)
-    assert not Clamp("0.1", 1).reach(Reach(region)).exact
+    assert Clamp(0, 1).output_region(OutputRegion(region)) == OutputRegion(region)
+    assert Clamp("-0.5", 7).output_region(OutputRegion(region)) == OutputRegion(region)
+    assert Clamp(0, "0.9").output_region(OutputRegion(region)) == OutputRegion(Box.cube(0, "0.9", 3), exact=False)
+    assert not Clamp("0.1", 1).output_region(OutputRegion(region)).exact

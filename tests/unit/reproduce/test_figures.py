@@ -13,7 +13,7 @@ from dpassay.compute.majority_vote import ballots
 from dpassay.compute.philox import key
 from dpassay.core.numbers import number
 from dpassay.errors import InputError
-from dpassay.exact.privacy_loss import Loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.reproduce import FIGURES, adept, dptext, find_figure, sanity
 from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS, published
@@ -228,14 +228,16 @@ def test_the_five_findings(results: dict) -> None:
 
 def test_the_most_telling_outputs() -> None:
     # One coordinate of Laplace noise: beyond the first value the loss is 1, and that is half of all outputs.
-    loss = Loss.of_shifts(Laplace(1), [(number(1), 1)])
+    loss = PrivacyLoss.of_shifts(Laplace(1), [(number(1), 1)])
     assert sanity._most_telling(loss) == pytest.approx(1, abs=1e-3)
     # 128 of scale 128 are nearly normal: mean μ²/2 and deviation μ = √128/128 · √(1 + …); by simulation of the tail.
     noise = np.random.default_rng(0).laplace(scale=128, size=(200_000, 128))
     losses = ((np.abs(noise - 1) - np.abs(noise)) / 128).sum(axis=1)
     cut = np.quantile(losses, 1 - 1e-3)
     telling = -math.log(np.mean(np.exp(-losses[losses > cut])))
-    assert sanity._most_telling(Loss.of_shifts(Laplace(128), [(number(1), 128)])) > telling  # rarer outputs tell more
+    assert (
+        sanity._most_telling(PrivacyLoss.of_shifts(Laplace(128), [(number(1), 128)])) > telling
+    )  # rarer outputs tell more
 
 
 def test_the_losses_of_votes() -> None:

@@ -46,11 +46,11 @@ def claimed(epsilon: float, mu: float) -> float:
 
 def test_noise_of_the_published_scale_around_the_normalised_vector():
     system = Dpnr(letters(), epsilon=0.05, mu=0)
-    law = system.law("aaa b cc")
-    assert isinstance(law, Shifted)
-    assert isinstance(law.noise, Laplace)
-    assert law.centre.tolist() == [1, 1 / 3, 2 / 3, 0]
-    assert middle(law.noise.scale) == 20
+    distribution = system.distribution("aaa b cc")
+    assert isinstance(distribution, Shifted)
+    assert isinstance(distribution.noise, Laplace)
+    assert distribution.centre.tolist() == [1, 1 / 3, 2 / 3, 0]
+    assert middle(distribution.noise.scale) == 20
     drawn = system.sample("aaa b cc", 3, np.random.default_rng(5))
     noise = np.random.default_rng(5).laplace(scale=20, size=(3, 4))
     assert drawn == pytest.approx(noise + np.array([1, 1 / 3, 2 / 3, 0]))
@@ -75,9 +75,9 @@ def test_the_exact_check_knows_its_pipeline():
 def test_a_vector_without_range_becomes_zeros():
     system = Dpnr(letters(), epsilon=1, mu=0)
     for text in ("", "xyz", "abcd"):
-        law = system.law(text)
-        assert isinstance(law, Shifted)
-        assert law.centre.tolist() == [0, 0, 0, 0]
+        distribution = system.distribution(text)
+        assert isinstance(distribution, Shifted)
+        assert distribution.centre.tolist() == [0, 0, 0, 0]
 
 
 def test_each_subset_of_words_is_encoded_once_and_none_other():
@@ -95,8 +95,8 @@ def test_each_subset_of_words_is_encoded_once_and_none_other():
 
 
 def test_with_dropout_the_law_is_not_given():
-    with pytest.raises(InputError, match="law is known only"):
-        Dpnr(letters(), epsilon=1).law("a b")
+    with pytest.raises(InputError, match="distribution is known only"):
+        Dpnr(letters(), epsilon=1).distribution("a b")
 
 
 def test_the_same_generator_gives_the_same():
@@ -122,7 +122,7 @@ def test_parameters_that_are_refused(options, said):
 
 def test_only_texts_are_taken():
     system = Dpnr(letters(), epsilon=1)
-    for attempt in (lambda: system.sample(np.zeros(4), 1, np.random.default_rng(0)), lambda: system.law(3)):
+    for attempt in (lambda: system.sample(np.zeros(4), 1, np.random.default_rng(0)), lambda: system.distribution(3)):
         with pytest.raises(InputError, match="takes a text"):
             attempt()
 
@@ -150,7 +150,7 @@ def test_the_claim_is_refuted_from_real_sentences_by_the_exact_law(minilm):
     verdict = audit(system, [PAIR], epsilon=0.05, neighbours="word", alpha=0.001, runs=25_000, shrink=False)
     assert isinstance(verdict, Refuted)
     assert 0.05 < verdict.epsilon.lower <= 0.05 * 384
-    assert verdict.warnings == ()  # the sampler follows the law it declares
+    assert verdict.warnings == ()  # the sampler follows the distribution it declares
 
 
 def test_the_claim_with_dropout_is_refuted_by_knowing_the_system(minilm):

@@ -40,7 +40,7 @@ def letters() -> Remembering:
 
 
 def test_the_published_formula_and_what_its_readings_draw():
-    """Each number is the one that the law has at the same quantile; for v above ½ the logarithm has no value."""
+    """Each number is the quantile of the distribution; for v above ½ the logarithm has no value."""
     v = torch.arange(1, 100, dtype=torch.float64) / 100
     low = v < 0.5
     noise = {reading: standard_noise(v[v != 0.5], reading).numpy() for reading in READINGS}
@@ -82,9 +82,9 @@ def test_noise_around_the_vector_of_the_text():
         assert {r: bool((abs(drawn[r]) < 1e-6).any()) for r in READINGS} == {r: r == "zero" for r in READINGS}
     assert {r: bool(np.isnan(drawn[r]).any()) for r in READINGS} == {r: r == "nan" for r in READINGS}
     assert (drawn["right"] < 0).any()
-    law = Dptext(letters(), 2, "right").law(text)
-    assert law.centre == pytest.approx(vector)
-    assert law.noise.log_density(np.array(0.0)) == pytest.approx(-math.log(2 * 3 / 2))  # b = n/ε = 3/2
+    distribution = Dptext(letters(), 2, "right").distribution(text)
+    assert distribution.centre == pytest.approx(vector)
+    assert distribution.noise.log_density(np.array(0.0)) == pytest.approx(-math.log(2 * 3 / 2))  # b = n/ε = 3/2
 
 
 def test_vectors_lie_between_0_and_1_in_training_and_after(trained):
@@ -114,7 +114,7 @@ def test_the_learnt_epsilon_is_refuted_from_noisy_vectors_of_two_utterances(trai
     assert system.epsilon == report["epsilon"] != dptext.START
     verdict = audit(system, [PAIR], epsilon=system.epsilon, alpha=0.001, runs=20_000, shrink=False)
     assert isinstance(verdict, Refuted)
-    assert verdict.warnings == ()  # the sampler follows the law it declares
+    assert verdict.warnings == ()  # the sampler follows the distribution it declares
 
 
 def test_right_noise_is_not_refuted(trained):
@@ -223,7 +223,7 @@ def test_utterances_that_are_refused():
 
 def test_only_texts_are_taken():
     system = Dptext(letters(), epsilon=1)
-    for attempt in (lambda: system.sample(np.zeros(3), 1, np.random.default_rng(0)), lambda: system.law(3)):
+    for attempt in (lambda: system.sample(np.zeros(3), 1, np.random.default_rng(0)), lambda: system.distribution(3)):
         with pytest.raises(InputError, match="takes a text"):
             attempt()
 

@@ -1,4 +1,4 @@
-"""Releases: clipping against exact fractions, OpenDP's noise against its stated laws, and the promises."""
+"""Releases: clipping against exact fractions, OpenDP's noise against its stated distributions, and the promises."""
 
 import importlib
 import json
@@ -155,7 +155,7 @@ def test_gaussian_noise_keeps_its_delta_by_the_exact_discrete_law(epsilon: float
 
     best = minimize_scalar(log_delta, bounds=(-10, 15), method="bounded", options={"xatol": 1e-9})
     assert best.fun == pytest.approx(math.log(delta), rel=1e-6)
-    # And the exact δ of the farthest pair along a coordinate, of the discrete law itself, is smaller.
+    # And the exact δ of the farthest pair along a coordinate, of the discrete distribution itself, is smaller.
     reach = np.arange(-12 * noise.scale, 12 * noise.scale + 1, dtype=float)
     total = np.exp(-(reach**2) / (2 * noise.scale**2)).sum()
     first, second = (np.exp(-((reach - at) ** 2) / (2 * noise.scale**2)) / total for at in (0, noise.distance))
@@ -206,8 +206,8 @@ def test_noise_for_audits_follows_the_continuous_law() -> None:
         asked = made(mechanism, 2, dim=8, clip=0.5)
         latents = rng.normal(size=(25_000, 8))  # a scale 5% off is seen, as tests/statistical says
         added = asked.sample(latents, rng) - asked.bounded(latents)
-        law = (norm if mechanism == "gaussian" else laplace)(scale=asked.scale())
-        p_values.append(cdf_p_value(added.ravel(), law.cdf))
+        distribution = (norm if mechanism == "gaussian" else laplace)(scale=asked.scale())
+        p_values.append(cdf_p_value(added.ravel(), distribution.cdf))
     require(name, len(p_values) * min(p_values))
 
 
@@ -227,9 +227,9 @@ def test_a_second_release_uses_the_same_measurement_and_fresh_noise() -> None:
 def test_the_statement_is_json_and_says_what_was_drawn(mechanism: str) -> None:
     asked, noise = drawn(mechanism, clip=2.0)
     stated = json.loads(json.dumps(asked.statement()))
-    law = "Gaussian" if mechanism == "gaussian" else "Laplace"
+    distribution = "Gaussian" if mechanism == "gaussian" else "Laplace"
     assert stated["drawn"]["sampler"].startswith("OpenDP 0.")
-    assert stated["drawn"]["sampler"].endswith(f"discrete {law}")
+    assert stated["drawn"]["sampler"].endswith(f"discrete {distribution}")
     assert stated["drawn"]["grid_step"] == 2.0 / noise.radius
     assert stated["drawn"]["scale"] == noise.scale * 2.0 / noise.radius
     assert stated["neighbours"] == "any two utterances (local DP)"

@@ -2,25 +2,34 @@
 
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_positive
 from dpassay.pipeline.regions.discrete import Bits, Categories, Finite, MinMax, OneHot, Rows, Sparse
-from dpassay.pipeline.regions.vector import Apart, Ball, Both, Box, Everything, Region, Repeated, Sphere
+from dpassay.pipeline.regions.vector import (
+    Ball,
+    Box,
+    Everything,
+    Intersection,
+    Region,
+    Repeated,
+    SensitivityBall,
+    Sphere,
+)
 
 __all__ = [
-    "Apart",
     "Array",
     "Ball",
     "Bits",
     "Block",
-    "Both",
     "Box",
     "Categories",
     "Everything",
     "Finite",
+    "Intersection",
     "MinMax",
     "OneHot",
     "Pair",
     "Region",
     "Repeated",
     "Rows",
+    "SensitivityBall",
     "Sparse",
     "Sphere",
     "check_dimension",

@@ -147,12 +147,12 @@ class Box(Measured):
 
 
 @dataclass(frozen=True)
-class Apart(Measured):
+class SensitivityBall(Measured):
     """Any vector; two neighbours' vectors are at most `distance` apart in lp (a query's answers).
 
     Up to a common shift, such a pair lies in the lp ball of half that radius.
 
-    >>> middle(Apart(2, 1, dim=4).diameter(1))
+    >>> middle(SensitivityBall(2, 1, dim=4).diameter(1))
     2.0
     """
 
@@ -180,10 +180,10 @@ class Apart(Measured):
 
 
 @dataclass(frozen=True)
-class Both:
+class Intersection:
     """The vectors that lie in two lp balls at once. Its diameter is known within bounds.
 
-    >>> both = Both(Ball(2, 1, 4), Ball(float("inf"), 0.4, 4))
+    >>> both = Intersection(Ball(2, 1, 4), Ball(float("inf"), 0.4, 4))
     >>> round(middle(both.diameter(1)), 9)
     3.2
     """

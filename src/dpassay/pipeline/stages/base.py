@@ -12,9 +12,9 @@ from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
     Ball,
     Bits,
-    Both,
     Box,
     Finite,
+    Intersection,
     MinMax,
     OneHot,
     Region,
@@ -33,7 +33,7 @@ Keeps = Literal["all", "tails", "signs", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class OutputRegion:
     """The values a stage can put out, and whether any two of them can come from two neighbours.
 
     Where `exact` is false the region is only an outer bound: it serves for upper bounds alone. Where `far` is
@@ -52,7 +52,7 @@ class Stage(Protocol):
     name: ClassVar[str]
     keeps: ClassVar[Keeps]
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """What can come out, given what comes in."""
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -75,7 +75,7 @@ def largest_norm(region: Region, p: float) -> float:
     """The largest lp norm in a region, from above."""
     if isinstance(region, Ball):
         return up(region.diameter(p) / 2)
-    if isinstance(region, Both):
+    if isinstance(region, Intersection):
         return min(largest_norm(region.first, p), largest_norm(region.second, p))
     if isinstance(region, Sphere):
         return up(region.diameter(p) / 2)

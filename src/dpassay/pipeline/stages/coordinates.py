@@ -10,7 +10,6 @@ import numpy as np
 from dpassay.core.numbers import Number, down, exactly, iv, maximum, middle, minimum, number, up
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
-    Apart,
     Ball,
     Bits,
     Box,
@@ -21,10 +20,11 @@ from dpassay.pipeline.regions import (
     OneHot,
     Repeated,
     Rows,
+    SensitivityBall,
     Sparse,
     check_dimension,
 )
-from dpassay.pipeline.stages.base import INF, Keeps, Reach, largest_norm, written
+from dpassay.pipeline.stages.base import INF, Keeps, OutputRegion, largest_norm, written
 
 
 @dataclass(frozen=True)
@@ -48,24 +48,28 @@ class Squash:
             return 1 - 2 / (iv.exp(2 * value) + 1)
         return 1 / (1 + iv.exp(-value))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """The open box between the two limits, or its part that bounded inputs give."""
         region = before.region
         whole = Box.cube(-1 if self.kind == "tanh" else 0, 1, region.dim)
         if isinstance(region, Everything):
-            return Reach(whole, before.exact)
+            return OutputRegion(whole, before.exact)
         if isinstance(region, Box):
             sides = tuple((self._exact(low), self._exact(high), n) for low, high, n in region.sides)
-            return Reach(Box(sides), before.exact)
+            return OutputRegion(Box(sides), before.exact)
         if isinstance(region, Rows):
             low, high = whole.sides[0][:2] if region.limits is None else map(self._exact, region.limits)
-            return Reach(Rows(region.dim, (low, high)), before.exact)
+            return OutputRegion(Rows(region.dim, (low, high)), before.exact)
         if isinstance(region, Ball) and region.p == INF:
-            return Reach(Box.cube(self._exact(-region.radius), self._exact(region.radius), region.dim), before.exact)
+            return OutputRegion(
+                Box.cube(self._exact(-region.radius), self._exact(region.radius), region.dim), before.exact
+            )
         limit = largest_norm(region, INF)
         if limit == INF:
-            return Reach(whole, exact=False)
-        return Reach(Box.cube(self._exact(-exactly(limit)), self._exact(exactly(limit)), region.dim), exact=False)
+            return OutputRegion(whole, exact=False)
+        return OutputRegion(
+            Box.cube(self._exact(-exactly(limit)), self._exact(exactly(limit)), region.dim), exact=False
+        )
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Squash each coordinate."""
@@ -99,20 +103,20 @@ class Clamp:
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """The box. Rows stay rows, and no two answers to a query move apart, though they may come closer."""
         region = before.region
         if isinstance(region, Rows):
             limits = region.limits or (self.low, self.high)
             low, high = (maximum(self.low, minimum(self.high, limit)) for limit in limits)
-            return Reach(Rows(region.dim, (low, high)), before.exact)
-        if isinstance(region, Apart):
-            return Reach(region, exact=False)
+            return OutputRegion(Rows(region.dim, (low, high)), before.exact)
+        if isinstance(region, SensitivityBall):
+            return OutputRegion(region, exact=False)
         if -(limit := largest_norm(region, INF)) >= up(self.low) and limit <= down(self.high):
             return before
         if isinstance(region, MinMax | Bits | OneHot | Sparse) and up(self.low) <= 0 and down(self.high) >= 1:
             return before
-        return Reach(Box.cube(self.low, self.high, region.dim), before.exact and isinstance(region, Everything))
+        return OutputRegion(Box.cube(self.low, self.high, region.dim), before.exact and isinstance(region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Move each coordinate."""
@@ -137,14 +141,14 @@ class Repeat:
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", check_dimension(self.times, "repeat: times"))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """The region, repeated."""
         region = before.region
         if isinstance(region, Categories):
             raise InputError("a category's name cannot be repeated: put onehot(k) before it")
         if isinstance(region, Repeated):
-            return Reach(Repeated(region.region, region.times * self.times), before.exact)
-        return Reach(Repeated(region, self.times), before.exact)
+            return OutputRegion(Repeated(region.region, region.times * self.times), before.exact)
+        return OutputRegion(Repeated(region, self.times), before.exact)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Copy each row."""
@@ -165,25 +169,25 @@ class Round:
     name: ClassVar[str] = "round"
     keeps: ClassVar[Keeps] = "tails"
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """Rounded values; as an outer bound a box half a unit wider, or everything."""
         region = before.region
         if isinstance(region, Bits | OneHot | Categories | Sparse):
             return before
         if isinstance(region, Finite):
-            return Reach(Finite(np.rint(np.array(region.points)).tolist()), before.exact)
+            return OutputRegion(Finite(np.rint(np.array(region.points)).tolist()), before.exact)
         if isinstance(region, Rows):
             return self._reach_of_rows(region, before.exact)
         limit = largest_norm(region, INF)
         if limit == INF:
-            return Reach(Everything(region.dim), before.exact and isinstance(region, Everything), far=True)
-        return Reach(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
+            return OutputRegion(Everything(region.dim), before.exact and isinstance(region, Everything), far=True)
+        return OutputRegion(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
 
-    def _reach_of_rows(self, region: Rows, exact: bool) -> Reach:
+    def _reach_of_rows(self, region: Rows, exact: bool) -> OutputRegion:
         if region.limits is None:
-            return Reach(region, exact, far=True)
+            return OutputRegion(region, exact, far=True)
         ends = np.ceil(down(region.limits[0]) - 0.5), np.floor(up(region.limits[1]) + 0.5)
-        return Reach(Rows(region.dim, ends), exact=False)
+        return OutputRegion(Rows(region.dim, ends), exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Round."""

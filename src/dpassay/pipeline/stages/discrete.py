@@ -10,10 +10,10 @@ import numpy as np
 from dpassay.core.numbers import Number, middle, number
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import Bits, Categories, Everything, OneHot, Region, Sparse, check_dimension
-from dpassay.pipeline.stages.base import Keeps, Reach, Stage, written
+from dpassay.pipeline.stages.base import Keeps, OutputRegion, Stage, written
 
 
-def _check_single(stage: Stage, before: Reach) -> None:
+def _check_single(stage: Stage, before: OutputRegion) -> None:
     """Refuse a vector where a single value is needed."""
     if before.region.dim != 1:
         raise InputError(
@@ -31,7 +31,7 @@ def _all_names(region: Region, size: int) -> bool:
 class Category:
     """The input is one of k categories, written 0 to k−1.
 
-    >>> Category(3).reach(Reach(Everything(1))).region
+    >>> Category(3).output_region(OutputRegion(Everything(1))).region
     Categories(size=3)
     """
 
@@ -42,10 +42,10 @@ class Category:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", check_dimension(self.size))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """The categories; of fewer values, and of other names, it is not known which of them can come."""
         _check_single(self, before)
-        return Reach(Categories(self.size), before.exact and _all_names(before.region, self.size))
+        return OutputRegion(Categories(self.size), before.exact and _all_names(before.region, self.size))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Check the names; they pass as they are."""
@@ -75,12 +75,12 @@ class OneHotEncode:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", check_dimension(self.size))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """The k vectors, of which all can come if all categories, or all of these vectors, can come in."""
         if before.region.dim != self.size:
             _check_single(self, before)
         whole = _all_names(before.region, self.size) or before.region == OneHot(self.size)
-        return Reach(OneHot(self.size), before.exact and whole)
+        return OutputRegion(OneHot(self.size), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Look each category up; a vector that is one-hot already passes as it is."""
@@ -130,10 +130,10 @@ class Hash:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", check_dimension(self.size))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """The categories. There are more values than that, so each is reached; of a few values that is not known."""
         _check_single(self, before)
-        return Reach(Categories(self.size), before.exact and isinstance(before.region, Everything))
+        return OutputRegion(Categories(self.size), before.exact and isinstance(before.region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Hash each value."""
@@ -159,12 +159,12 @@ class Bloom:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", check_dimension(self.size, "bloom: size"))
         object.__setattr__(self, "hashes", check_dimension(self.hashes, "bloom: hashes"))
-        self.reach(Reach(Everything(1)))
+        self.output_region(OutputRegion(Everything(1)))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """Strings with few ones, and at least one; two values among very many set different bits."""
         _check_single(self, before)
-        return Reach(Sparse(self.size, self.hashes), before.exact and isinstance(before.region, Everything))
+        return OutputRegion(Sparse(self.size, self.hashes), before.exact and isinstance(before.region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Set the bits."""
@@ -203,11 +203,11 @@ class Binary:
         """Bits for each coordinate."""
         return 1 + self.integer + self.fraction
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """All bit strings, if the coordinates are not bounded more tightly than the bits are."""
         region = before.region
         unbounded = isinstance(region, Everything)
-        return Reach(Bits(region.dim * self.length), before.exact and unbounded)
+        return OutputRegion(Bits(region.dim * self.length), before.exact and unbounded)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Write each row as one bit string."""
@@ -245,7 +245,7 @@ class Dropout:
             raise InputError(f"dropout needs a probability from 0 up to, not including, 1, got {middle(mu):g}")
         object.__setattr__(self, "mu", mu)
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """Texts are not bounded."""
         return before
 

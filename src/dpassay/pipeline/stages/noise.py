@@ -1,4 +1,4 @@
-"""The random parts of a mechanism. Each knows the law of its output for a given value."""
+"""The random parts of a mechanism. Each knows the distribution of its output for a given value."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ import numpy as np
 
 from dpassay.core.numbers import ONE, ZERO, Number, maximum, middle, minimum, number
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import BitLaw, Gaussian, Laplace, Law, Mixture, Noise, OneSided, Pmf, Shifted
+from dpassay.pipeline.distributions import (
+    BitDistribution,
+    Distribution,
+    Gaussian,
+    Laplace,
+    Mixture,
+    Noise,
+    OneSided,
+    Pmf,
+    Shifted,
+)
 from dpassay.pipeline.regions import Array, Bits, Categories, Everything, OneHot, Region, Sparse, check_positive
-from dpassay.pipeline.stages.vector import Keeps, Reach, written
+from dpassay.pipeline.stages.vector import Keeps, OutputRegion, written
 
 
 @runtime_checkable
@@ -21,13 +31,13 @@ class NoiseStage(Protocol):
     name: ClassVar[str]
     keeps: ClassVar[Keeps]
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """What can come out, given what comes in."""
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Randomize a batch."""
 
-    def law(self, value: Array) -> Law:
+    def distribution(self, value: Array) -> Distribution:
         """The distribution of the output for one value."""
 
 
@@ -48,7 +58,7 @@ def _needs(stage: str, region: Region, allowed: tuple[type, ...], hint: str) -> 
 class Additive:
     """The same noise added independently to each coordinate.
 
-    >>> Additive(Laplace(2)).law(np.zeros(2)).noise.atom
+    >>> Additive(Laplace(2)).distribution(np.zeros(2)).noise.atom
     0.0
     """
 
@@ -56,18 +66,18 @@ class Additive:
     keeps: ClassVar[Keeps] = "all"
     noise: Noise
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """Anything. Noise on unbounded values can be swamped by them, so those stay what they were."""
         if isinstance(before.region, Categories) and not (isinstance(self.noise, Mixture) and not self.noise.parts):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
         swamped = isinstance(before.region, Everything) and not loses(self.noise)
-        return Reach(Everything(before.region.dim), before.exact and swamped)
+        return OutputRegion(Everything(before.region.dim), before.exact and swamped)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Add fresh noise."""
         return np.asarray(batch, dtype=float) + self.noise.draw(np.shape(batch), rng)
 
-    def law(self, value: Array) -> Law:
+    def distribution(self, value: Array) -> Distribution:
         """The noise, shifted to the value."""
         return Shifted(self.noise, value)
 
@@ -123,7 +133,7 @@ class BitNoise:
 
     `even` and `odd` are P(1 → 1) at positions 0, 2, … and 1, 3, …; `zero` is P(0 → 1).
 
-    >>> BitNoise("0.9", "0.9", "0.1").law(np.array([1.0, 0.0])).one.tolist()
+    >>> BitNoise("0.9", "0.9", "0.1").distribution(np.array([1.0, 0.0])).one.tolist()
     [0.9, 0.1]
     """
 
@@ -137,14 +147,14 @@ class BitNoise:
         for field in ("even", "odd", "zero"):
             object.__setattr__(self, field, _probability(getattr(self, field), f"bits: {field}"))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """All bit strings."""
         _needs("bits", before.region, (Bits, OneHot, Sparse), "put binary(m, n), onehot(k) or bloom(k, h) before it")
-        return Reach(Bits(before.region.dim), exact=False)
+        return OutputRegion(Bits(before.region.dim), exact=False)
 
-    def law(self, value: Array) -> Law:
+    def distribution(self, value: Array) -> Distribution:
         """Independent bits."""
-        return BitLaw(self._ones(value))
+        return BitDistribution(self._ones(value))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Redraw each bit."""
@@ -163,7 +173,7 @@ class BitNoise:
 class Flip:
     """Keep each bit with probability `keep`, else flip it; keep a category, else name another at random.
 
-    >>> Flip("0.75").law(np.array([1.0])).one.tolist()
+    >>> Flip("0.75").distribution(np.array([1.0])).one.tolist()
     [0.75]
     """
 
@@ -180,22 +190,22 @@ class Flip:
         """The same on bits."""
         return BitNoise(self.keep, self.keep, 1 - self.keep)
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """All bit strings, or all categories."""
         hint = "put binary(m, n), onehot(k), bloom(k, h), category(k) or hash(k) before it"
         _needs("flip", before.region, (Bits, OneHot, Sparse, Categories), hint)
         if isinstance(before.region, Categories):
-            return Reach(before.region, exact=False)
-        return Reach(Bits(before.region.dim), exact=False)
+            return OutputRegion(before.region, exact=False)
+        return OutputRegion(Bits(before.region.dim), exact=False)
 
     def for_region(self, region: Region) -> Flip | BitNoise:
         """The same stage, told whether it works on bits or on how many categories."""
         return Flip(self.keep, region.size) if isinstance(region, Categories) else self.on_bits
 
-    def law(self, value: Array) -> Law:
+    def distribution(self, value: Array) -> Distribution:
         """Bits, or the pmf over categories."""
         if not self.size:
-            return self.on_bits.law(value)
+            return self.on_bits.distribution(value)
         other = (1 - middle(self.keep)) / max(1, self.size - 1)
         probabilities = np.full(self.size, other)
         probabilities[int(value[0])] = middle(self.keep) if self.size > 1 else 1.0
@@ -218,7 +228,7 @@ class Flip:
 class Choose:
     """The exponential mechanism: the value is a vector of scores, output j has probability ∝ e^(rate·score_j).
 
-    >>> Choose(1).law(np.array([0.0, 0.0])).probabilities.tolist()
+    >>> Choose(1).distribution(np.array([0.0, 0.0])).probabilities.tolist()
     [0.5, 0.5]
     """
 
@@ -229,13 +239,13 @@ class Choose:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", check_positive(self.rate, "exponential: rate"))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """One of as many outputs as there are scores."""
         if isinstance(before.region, Categories):
             raise InputError("exponential needs a vector of scores, not a category")
-        return Reach(Categories(before.region.dim), exact=False)
+        return OutputRegion(Categories(before.region.dim), exact=False)
 
-    def law(self, value: Array) -> Law:
+    def distribution(self, value: Array) -> Distribution:
         """The pmf over outputs."""
         weights = np.exp(middle(self.rate) * (value - np.max(value)))
         return Pmf(weights / weights.sum())

@@ -14,19 +14,19 @@ import numpy as np
 from dpassay.core.numbers import Number, down, iv, middle, minimum, up
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
-    Apart,
     Array,
     Ball,
-    Both,
     Box,
     Everything,
+    Intersection,
     MinMax,
     Region,
     Rows,
+    SensitivityBall,
     Sphere,
     check_positive,
 )
-from dpassay.pipeline.stages.base import INF, NORMS, Keeps, Reach, Stage, largest_norm, norm_power, written
+from dpassay.pipeline.stages.base import INF, NORMS, Keeps, OutputRegion, Stage, largest_norm, norm_power, written
 from dpassay.pipeline.stages.coordinates import Clamp, Repeat, Round, Squash
 from dpassay.pipeline.stages.discrete import Binary, Bloom, Category, Dropout, Hash, OneHotEncode
 
@@ -45,9 +45,9 @@ __all__ = [
     "MinMaxScale",
     "Normalise",
     "OneHotEncode",
+    "OutputRegion",
     "PersonRows",
     "Query",
-    "Reach",
     "Repeat",
     "Round",
     "Squash",
@@ -64,25 +64,25 @@ def _in_units(batch: Array, p: float) -> tuple[Array, Array, Array]:
     return unit, top, np.asarray(np.linalg.norm(unit, ord=p, axis=-1, keepdims=True))
 
 
-def _of_any_function(before: Reach, dim: int) -> Reach:
+def _of_any_function(before: OutputRegion, dim: int) -> OutputRegion:
     """Everything, for the worst function; but of a constant every function makes a constant."""
     if before.region.diameter(INF) == 0:
-        return Reach(Box.cube(0, 0, dim), before.exact)
-    return Reach(Everything(dim), before.exact)
+        return OutputRegion(Box.cube(0, 0, dim), before.exact)
+    return OutputRegion(Everything(dim), before.exact)
 
 
 def _surrounds_zero(region: Region) -> bool:
     """Whether every direction, scaled down, lies in the region and two such points can be neighbours."""
     if isinstance(region, Box):
         return all(down(low) < 0 < up(high) and up(low) < 0 < down(high) for low, high, _ in region.sides)
-    return isinstance(region, Everything | Ball | Both | Apart)
+    return isinstance(region, Everything | Ball | Intersection | SensitivityBall)
 
 
 @dataclass(frozen=True)
 class Encode:
     """An opaque encoder to vectors of the pipeline's dimension: nothing is known of what it puts out.
 
-    >>> Encode(4).reach(Reach(Everything(4))).region
+    >>> Encode(4).output_region(OutputRegion(Everything(4))).region
     Everything(dim=4)
     """
 
@@ -91,7 +91,7 @@ class Encode:
     dim: int
     function: Callable[[Any], Array] | None = None
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """Anything: the encoder may be any function."""
         return _of_any_function(before, self.dim)
 
@@ -124,36 +124,38 @@ class Clip:
         norm_power(self.norm)
         object.__setattr__(self, "radius", check_positive(self.radius, "clipping constant"))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """The ball, cut down to what could come in."""
         region, p = before.region, NORMS[self.norm]
         ball = Ball(p, self.radius, region.dim)
         if isinstance(region, Everything):
-            return Reach(ball, before.exact)
-        if isinstance(region, Apart):
+            return OutputRegion(ball, before.exact)
+        if isinstance(region, SensitivityBall):
             return self._reach_of_query(region, ball, before.exact)
         if largest_norm(region, p) <= down(self.radius):
             return before
         if isinstance(region, Ball):
             if region.p == p:
-                return Reach(Ball(p, minimum(region.radius, self.radius), region.dim), before.exact)
+                return OutputRegion(Ball(p, minimum(region.radius, self.radius), region.dim), before.exact)
             inside = largest_norm(ball, region.p) <= down(region.radius)
-            return Reach(ball if inside else Both(region, ball), before.exact)
+            return OutputRegion(ball if inside else Intersection(region, ball), before.exact)
         if isinstance(region, Box) and all(
             up(low) <= -up(self.radius) and down(high) >= up(self.radius) for low, high, _ in region.sides
         ):
-            return Reach(ball, before.exact)
-        return Reach(ball, exact=False)
+            return OutputRegion(ball, before.exact)
+        return OutputRegion(ball, exact=False)
 
-    def _reach_of_query(self, region: Apart, ball: Ball, exact: bool) -> Reach:
+    def _reach_of_query(self, region: SensitivityBall, ball: Ball, exact: bool) -> OutputRegion:
         """l2 clipping never increases an l2 distance; in any norm clipping at most doubles a distance."""
         if self.norm == "l2" and region.p == 2:
             if down(region.distance) > up(2 * self.radius):
-                return Reach(ball, exact)
-            return Reach(region, exact)
+                return OutputRegion(ball, exact)
+            return OutputRegion(region, exact)
         if region.p == ball.p:
-            return Reach(Apart(ball.p, 2 * minimum(region.distance, self.radius), region.dim), exact=False)
-        return Reach(ball, exact=False)
+            return OutputRegion(
+                SensitivityBall(ball.p, 2 * minimum(region.distance, self.radius), region.dim), exact=False
+            )
+        return OutputRegion(ball, exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Scale each row."""
@@ -182,10 +184,10 @@ class Normalise:
         if self.norm != "l2":
             raise InputError(f"normalise knows l2 only, got {self.norm!r}; use clip for other norms")
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """The sphere (and the zero vector, which is never farther from anything)."""
         whole = _surrounds_zero(before.region) or isinstance(before.region, Sphere)
-        return Reach(Sphere(iv.mpf(1), before.region.dim), before.exact and whole)
+        return OutputRegion(Sphere(iv.mpf(1), before.region.dim), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Scale each row."""
@@ -209,12 +211,12 @@ class MinMaxScale:
     name: ClassVar[str] = "minmax"
     keeps: ClassVar[Keeps] = "nothing"
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """All vectors with a 0, a 1 and the rest between."""
         region = before.region
         cube = isinstance(region, Box) and len(region.sides) == 1 and region.sides[0][0].b < region.sides[0][1].a
         whole = _surrounds_zero(region) or cube or isinstance(region, Sphere | MinMax)
-        return Reach(MinMax(region.dim), before.exact and whole)
+        return OutputRegion(MinMax(region.dim), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Scale each row."""
@@ -230,7 +232,7 @@ class MinMaxScale:
 class Query:
     """The answer to a query; on neighbouring data sets the answers are at most `distance` apart.
 
-    >>> middle(Query("l2", 1).reach(Reach(Everything(4))).region.diameter(2))
+    >>> middle(Query("l2", 1).output_region(OutputRegion(Everything(4))).region.diameter(2))
     1.0
     """
 
@@ -243,9 +245,9 @@ class Query:
         norm_power(self.norm)
         object.__setattr__(self, "distance", check_positive(self.distance, "sensitivity"))
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """Any vector, with a bound on neighbours' distance."""
-        return Reach(Apart(NORMS[self.norm], self.distance, before.region.dim))
+        return OutputRegion(SensitivityBall(NORMS[self.norm], self.distance, before.region.dim))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Pass the answers on."""
@@ -259,16 +261,16 @@ class Query:
 class PersonRows:
     """A data set with one coordinate a person; on neighbouring data sets one of them differs, by anything.
 
-    >>> PersonRows().reach(Reach(Everything(4))).region
+    >>> PersonRows().output_region(OutputRegion(Everything(4))).region
     Rows(dim=4, limits=None)
     """
 
     name: ClassVar[str] = "rows"
     keeps: ClassVar[Keeps] = "nothing"
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """Any vector."""
-        return Reach(Rows(before.region.dim))
+        return OutputRegion(Rows(before.region.dim))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Pass the rows on."""
@@ -293,7 +295,7 @@ class Function:
     function: Callable[[Any], Any] | None = None
     dim: int | None = None  # of what it puts out; as many coordinates as come in if not given
 
-    def reach(self, before: Reach) -> Reach:
+    def output_region(self, before: OutputRegion) -> OutputRegion:
         """Anything."""
         return _of_any_function(before, self.dim or before.region.dim)
 
