@@ -270,6 +270,41 @@ def test_every_changed_leaf_is_noticed(certificate):
             assert "changed after it was written" in caught.value.failures[0]
 
 
+# The true epsilons are sqrt(32) = 5.66, 768, and 47 at delta 1e-5: none of these claims holds.
+@pytest.mark.parametrize(
+    ("pipeline", "dim", "delta"),
+    [
+        ("clip(l2, 1) | laplace(2)", 32, 0),
+        ("squash(tanh) | laplace(2)", 768, 0),
+        ("clip(linf, 1) | gaussian(10)", 1024, "1e-5"),
+    ],
+)
+@pytest.mark.parametrize("sides", [[("-1", "1", 1)], [], [("1", "-1", None)]])
+def test_a_box_whose_sides_do_not_fill_it_bounds_nothing(pipeline, dim, delta, sides):
+    certificate = certify(check(pipeline, epsilon=1, delta=delta, dim=dim))
+    steps = [step for step in certificate["steps"] if step["step"] in ("claim", "stage", "bounds", "decision")]
+    region = {
+        "kind": "box",
+        "dim": dim,
+        "sides": [{"low": [low] * 2, "high": [high] * 2, "count": count or dim} for low, high, count in sides],
+    }
+    steps[1] |= {"region": region, "exact": False}
+    steps[-1]["verdict"] = certificate["verdict"] = "proven"
+    for step in steps:
+        if step["step"] == "bounds":
+            step |= {"lower": "0.0", "upper": str(delta) if step["quantity"] == "delta" else "1.0"}
+    with pytest.raises((CertificateError, InputError), match=r"counts of a box's sides|low must not be above high"):
+        verify(resigned(certificate | {"steps": steps}))
+
+
+@pytest.mark.parametrize("name", ["2", "pi", "exp", "l2", "eps", "delta", "2*C", "", " C"])
+def test_a_parameter_redefines_nothing_that_the_text_says(name):
+    certificate = certify(check("clip(l2, 1) | laplace(2000)", epsilon=1, dim=32))
+    certificate["steps"][0] |= {"pipeline": "clip(l2, 1) | laplace(2)", "parameters": {name: ["2000", "2000"]}}
+    with pytest.raises(InputError, match="a parameter may not be called"):
+        verify(resigned(certificate))
+
+
 # What a certificate says besides mathematics, and what stays true though less sharp: a wider guarantee
 # that holds, more noise in a repair, a weaker promise for it.
 BESIDES = {"name", "source", "theorems", "written_by"}

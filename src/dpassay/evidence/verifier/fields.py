@@ -5,6 +5,7 @@ Whatever does not fit is refused with an InputError that names the step and the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,10 @@ from dpassay.evidence.verifier.forms import LARGEST, Reader, read_region, read_s
 from dpassay.evidence.verifier.numbers import Number
 from dpassay.evidence.verifier.pairs import Block, Pair
 from dpassay.evidence.verifier.regions import Shape, Stage
+from dpassay.evidence.verifier.text import TAKEN
 
 MOST_STAGES, MOST_STEPS, MOST_BLOCKS = 100, 200, 100_000
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 NEIGHBOURS = ("any", "word", "replace-record", "add-remove-record", "query")
 VERDICTS = ("proven", "refuted", "open")
 
@@ -95,6 +98,9 @@ def _claim(read: Reader, data: dict[str, Any]) -> Claim:
     parameters = data["parameters"]
     if not isinstance(parameters, dict) or len(parameters) > 100:
         raise read.fail("parameters must be an object of at most 100 numbers")
+    for name in parameters:
+        if not _NAME.fullmatch(name) or name in TAKEN:
+            raise read.fail(f"a parameter may not be called {name[:40]!r}: it would change the meaning of the text")
     delta = read.number(data["delta"], "delta", 0, 1)
     if not delta.b < 1:
         raise read.fail("delta must be below 1")

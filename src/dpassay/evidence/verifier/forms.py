@@ -205,7 +205,10 @@ def read_region(read: Reader, value: Any, depth: int = 0) -> Shape:
     if kind == "box":
         data = read.record(value, {"kind", "sides", "dim"})
         sides = [_read_side(read, side) for side in read.items(data["sides"], "sides", 1000)]
-        return Shape(kind, read.whole(data["dim"], "dim"), sides=tuple(sides))
+        dim = read.whole(data["dim"], "dim")
+        if sum(count for _, _, count in sides) != dim:
+            raise read.fail(f"the counts of a box's sides must add up to its dim, {dim}")
+        return Shape(kind, dim, sides=tuple(sides))
     if kind == "both":
         if depth > 1:
             raise read.fail("two balls may not be nested in others")
@@ -235,7 +238,7 @@ def _read_set(read: Reader, kind: str, value: Any) -> Shape:
         if "low" not in data and "high" not in data:
             return Shape(kind, dim)
         read.record(value, {"kind", "dim", "low", "high"})
-        return Shape(kind, dim, sides=((read.number(data["low"], "low"), read.number(data["high"], "high"), dim),))
+        return Shape(kind, dim, sides=((*_read_limits(read, data), dim),))
     if kind == "sparse":
         data = read.record(value, {"kind", "dim", "ones"})
         dim = read.whole(data["dim"], "dim")
@@ -249,4 +252,11 @@ def _read_set(read: Reader, kind: str, value: Any) -> Shape:
 
 def _read_side(read: Reader, value: Any) -> tuple[Number, Number, int]:
     data = read.record(value, {"low", "high", "count"})
-    return read.number(data["low"], "low"), read.number(data["high"], "high"), read.whole(data["count"], "count")
+    return *_read_limits(read, data), read.whole(data["count"], "count")
+
+
+def _read_limits(read: Reader, data: dict[str, Any]) -> tuple[Number, Number]:
+    low, high = read.number(data["low"], "low"), read.number(data["high"], "high")
+    if not low.a <= high.b:
+        raise read.fail("low must not be above high")
+    return low, high

@@ -21,6 +21,7 @@ _DEEPEST, _LARGEST_LOG = 100, 10**7
 _AGREE = "3e-16"
 _WORDS = (*NORMS, "tanh", "sigmoid")
 _FUNCTIONS = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt}
+TAKEN = frozenset({*_WORDS, *_FUNCTIONS, "least_sigma", "pi", "eps", "delta"})  # names that mean something already
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "clip": ("norm", "radius"),
     "normalise": ("norm",),
