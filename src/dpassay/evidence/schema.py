@@ -81,7 +81,7 @@ class WitnessRecord(_Record):
     log_q: list[Real] = Field(description="bounds on the event's log-probability for the second value")
 
 
-class SampledWitnessRecord(_Record):
+class PlayedRecord(_Record):
     """Inputs that were told apart by their outputs, and how often that went right: the guessing game."""
 
     inputs: list[Any]
@@ -122,7 +122,7 @@ class VerdictRecord(_Record):
     least_delta: Real = Field(description="the delta that no finite epsilon goes below")
     lower_evidence: str
     upper_evidence: str
-    witness: WitnessRecord | SampledWitnessRecord | None
+    witness: WitnessRecord | PlayedRecord | None
     reason: str
     holds: list[HoldsRecord]
     repairs: list[RepairRecord]
@@ -171,12 +171,12 @@ def record(verdict: Verdict) -> VerdictRecord:
     )
 
 
-def _witness(verdict: Verdict) -> WitnessRecord | SampledWitnessRecord | None:
+def _witness(verdict: Verdict) -> WitnessRecord | PlayedRecord | None:
     if verdict.witness is None:
         return None
     if isinstance(verdict.witness, SampledWitness):
         played = asdict(verdict.witness)
-        return SampledWitnessRecord(**{**played, "inputs": [plain(x) for x in verdict.witness.inputs]})
+        return PlayedRecord(**{**played, "inputs": [plain(x) for x in verdict.witness.inputs]})
     blocks = [
         BlockRecord(x=middle(b.x), y=middle(b.y), count=b.count, positions=b.positions)
         for b in verdict.witness.pair.blocks

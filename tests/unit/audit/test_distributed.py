@@ -189,7 +189,7 @@ def test_a_name_must_lead_to_the_very_function(module):
 
 def test_an_encoder_of_this_process_stays_here():
     with pytest.raises(InputError, match="cannot travel"):
-        named(dpassay.claims.find("dpnr").runnable)
+        named(dpassay.claims["dpnr"].runnable)
 
 
 def test_a_worker_with_other_code_refuses(module):

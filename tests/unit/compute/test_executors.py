@@ -171,7 +171,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import executor_tasks
-from dpassay.compute import crew
+from dpassay.compute import executors as crew
 if __name__ == "__main__":
     made = crew.Processes(2)
     try:
