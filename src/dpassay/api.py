@@ -31,7 +31,7 @@ from dpassay.exact.witness import find_witness
 from dpassay.pipeline.distributions import Gaussian
 from dpassay.pipeline.mechanism import HasDistribution
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.noise import Additive
+from dpassay.pipeline.stages.additive import Additive
 
 # Where the guarantee that does hold is stated besides δ = 0.
 DELTAS = ("1e-9", "1e-6", "1e-3")

@@ -25,7 +25,9 @@ from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline, run
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.exponential import Choose
 
 EPSILONS = ("0", "0.3", "1", "2.5")
 INF = math.inf

@@ -12,8 +12,16 @@ from scipy import stats
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip, leak, one_sided
-from dpassay.pipeline.stages.vector import Binary, Bloom, Category, Clamp, Clip, Dropout, Hash, PersonRows, Repeat
+from dpassay.pipeline.stages.additive import Additive, leak, one_sided
+from dpassay.pipeline.stages.binary import Binary
+from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.categories import Bloom, Category, Hash
+from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.dropout import Dropout
+from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.query import PersonRows
+from dpassay.pipeline.stages.repeat import Repeat
+from dpassay.pipeline.stages.scaling import Clip
 from statistics_helper import (
     FALSE_ALARMS,
     TOTAL,

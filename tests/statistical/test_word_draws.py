@@ -17,8 +17,7 @@ from dpassay.compute.draws import ALL, Noise
 from dpassay.compute.likelihood_ratio import of_bits, of_noise
 from dpassay.compute.majority_vote import Ballot, ones, rounding
 from dpassay.compute.philox import key, words
-from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
-from dpassay.pipeline.drawing import noise_by_words
+from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided, noise_by_words
 from dpassay.reproduce.sanity import one_rounds
 from statistics_helper import cdf_p_value, counts_p_value, frequencies_p_value, frequency_p_value, generator, require
 

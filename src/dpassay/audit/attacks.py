@@ -18,8 +18,7 @@ from dpassay.audit.features import FEATURES, LABELS, binned, ngrams
 from dpassay.audit.outputs import Array, Outputs
 from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Distribution
-from dpassay.pipeline.drawing import told_by_words
+from dpassay.pipeline.distributions import Distribution, told_by_words
 
 Scores = NDArray[np.float64]
 MOST_KEYS = 4096  # categories that are told apart

@@ -17,7 +17,7 @@ from dpassay.core.numbers import middle
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Box, Region, SensitivityBall
-from dpassay.pipeline.stages.vector import PersonRows, Query
+from dpassay.pipeline.stages.query import PersonRows, Query
 
 InputPair = tuple[Any, Any]
 MOST_PAIRS = 5000

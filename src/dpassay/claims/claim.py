@@ -13,7 +13,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.parser import evaluate, parse
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.vector import Encode
+from dpassay.pipeline.stages.functions import Encode
 
 # What a formula cannot show, but a reader of the verdict must know. A claim names those that apply to it.
 CAVEATS = {

@@ -19,42 +19,11 @@ from dpassay.core.numbers import Number, digits, number
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.exact.witness import Witness
-from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
+from dpassay.pipeline.distributions import OneSided
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import (
-    Ball,
-    Bits,
-    Box,
-    Categories,
-    Everything,
-    Finite,
-    Intersection,
-    MinMax,
-    OneHot,
-    Pair,
-    Region,
-    Repeated,
-    Rows,
-    SensitivityBall,
-    Sparse,
-    Sphere,
-)
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip
-from dpassay.pipeline.stages.vector import (
-    Binary,
-    Bloom,
-    Category,
-    Clamp,
-    Clip,
-    Dropout,
-    Hash,
-    Normalise,
-    OneHotEncode,
-    Query,
-    Repeat,
-    Squash,
-    Stage,
-)
+from dpassay.pipeline.regions import Pair
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.bits import BitNoise
 
 SCHEMA = "dpassay/certificate/1"
 
@@ -130,91 +99,12 @@ def _stages(verdict: Verdict) -> list[dict[str, Any]]:
         {
             "step": "stage",
             "index": i,
-            **stage_data(stage),
-            "region": region_data(regions[i + 1].region),
+            **stage.to_data(),
+            "region": regions[i + 1].region.to_data(),
             "exact": regions[i + 1].exact,
         }
         for i, stage in enumerate(verdict.mechanism.stages)
     ]
-
-
-def stage_data(stage: Stage) -> dict[str, Any]:
-    """A stage's name and parameters."""
-    data: dict[str, Any] = {"stage": stage.name}
-    if isinstance(stage, Additive):
-        return _noise_data(stage.noise)
-    if isinstance(stage, Clip):
-        data |= {"norm": stage.norm, "radius": _pair(stage.radius)}
-    elif isinstance(stage, Normalise):
-        data |= {"norm": stage.norm}
-    elif isinstance(stage, Squash):
-        data |= {"kind": stage.kind}
-    elif isinstance(stage, Clamp):
-        data |= {"low": _pair(stage.low), "high": _pair(stage.high)}
-    elif isinstance(stage, Repeat):
-        data |= {"times": stage.times}
-    elif isinstance(stage, Category | OneHotEncode | Hash):
-        data |= {"size": stage.size}
-    elif isinstance(stage, Bloom):
-        data |= {"size": stage.size, "hashes": stage.hashes}
-    elif isinstance(stage, Binary):
-        data |= {"integer": stage.integer, "fraction": stage.fraction}
-    elif isinstance(stage, Query):
-        data |= {"norm": stage.norm, "distance": _pair(stage.distance)}
-    elif isinstance(stage, Dropout):
-        data |= {"mu": _pair(stage.mu)}
-    elif isinstance(stage, Flip):
-        data |= {"keep": _pair(stage.keep), "size": stage.size}
-    elif isinstance(stage, BitNoise):
-        data |= {"even": _pair(stage.even), "odd": _pair(stage.odd), "zero": _pair(stage.zero)}
-    elif isinstance(stage, Choose):
-        data |= {"rate": _pair(stage.rate)}
-    return data
-
-
-def _noise_data(noise: Noise) -> dict[str, Any]:
-    if isinstance(noise, Laplace):
-        return {"stage": "laplace", "scale": _pair(noise.scale)}
-    if isinstance(noise, Gaussian):
-        return {"stage": "gaussian", "sigma": _pair(noise.sigma)}
-    if isinstance(noise, OneSided):
-        return {"stage": "onesided", "scale": _pair(noise.scale)}
-    assert isinstance(noise, Mixture)
-    parts = [{"weight": _pair(weight), **_noise_data(part)} for weight, part in noise.parts]
-    lost = {"lost": _pair(noise.lost)} if noise.lost.b > 0 else {}
-    return {"stage": "mixture", "atom": _pair(noise.atom_weight), "parts": parts, **lost}
-
-
-def region_data(region: Region) -> dict[str, Any]:
-    """A region's kind and numbers."""
-    if isinstance(region, Ball):
-        return {"kind": "ball", "p": _power(region.p), "radius": _pair(region.radius), "dim": region.dim}
-    if isinstance(region, SensitivityBall):
-        return {"kind": "apart", "p": _power(region.p), "distance": _pair(region.distance), "dim": region.dim}
-    if isinstance(region, Sphere):
-        return {"kind": "sphere", "radius": _pair(region.radius), "dim": region.dim}
-    if isinstance(region, Box):
-        sides = [{"low": _pair(low), "high": _pair(high), "count": n} for low, high, n in region.sides]
-        return {"kind": "box", "sides": sides, "dim": region.dim}
-    if isinstance(region, Intersection):
-        return {"kind": "both", "first": region_data(region.first), "second": region_data(region.second)}
-    if isinstance(region, Finite):
-        return {"kind": "finite", "points": [list(map(repr, point)) for point in region.points], "dim": region.dim}
-    if isinstance(region, Categories):
-        return {"kind": "categories", "size": region.size}
-    if isinstance(region, Sparse):
-        return {"kind": "sparse", "dim": region.dim, "ones": region.ones}
-    if isinstance(region, Rows):
-        limits = zip(("low", "high"), region.limits or (), strict=False)
-        return {"kind": "rows", "dim": region.dim, **{name: _pair(limit) for name, limit in limits}}
-    if isinstance(region, Repeated):
-        return {"kind": "repeated", "region": region_data(region.region), "times": region.times}
-    names = {MinMax: "minmax", Bits: "bits", OneHot: "onehot", Everything: "everything"}
-    return {"kind": names[type(region)], "dim": region.dim}
-
-
-def _power(p: float) -> str:
-    return "inf" if np.isinf(p) else repr(p)
 
 
 def pair_data(pair: Pair) -> list[dict[str, Any]]:
@@ -241,7 +131,7 @@ def _evidence(verdict: Verdict) -> list[dict[str, Any]]:
             steps.append(
                 {
                     "step": "repair",
-                    "stages": [stage_data(stage) for stage in repair.mechanism.stages],
+                    "stages": [stage.to_data() for stage in repair.mechanism.stages],
                     "epsilon": _pair(repair.guarantee.exact_epsilon),
                     "delta": _pair(repair.guarantee.exact_delta),
                 }

@@ -39,20 +39,11 @@ from dpassay.pipeline.regions import (
     SensitivityBall,
     Sphere,
 )
-from dpassay.pipeline.stages.noise import NOISES, Additive, NoiseStage, loses
-from dpassay.pipeline.stages.vector import (
-    Binary,
-    Bloom,
-    Category,
-    Dropout,
-    Hash,
-    Keeps,
-    OneHotEncode,
-    OutputRegion,
-    PersonRows,
-    Query,
-    Squash,
-)
+from dpassay.pipeline.stages.additive import Additive, loses
+from dpassay.pipeline.stages.base import Keeps, NoiseStage, OutputRegion
+from dpassay.pipeline.stages.binary import Binary
+from dpassay.pipeline.stages.dropout import Dropout
+from dpassay.pipeline.stages.squash import Squash
 
 INF = float("inf")
 
@@ -74,17 +65,10 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     return _behind_dropout(pipeline, neighbours, profile)
 
 
-# What a first stage says of neighbours it says of these only.
-_SPOKEN_OF: dict[type, tuple[str, ...]] = {
-    Query: ("query", "replace-record", "add-remove-record"),
-    PersonRows: ("replace-record",),
-}
-
-
 def _check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
     """Refuse a relation that the first stage does not speak of: its bound on neighbours would be none for these."""
     first = pipeline.stages[0]
-    allowed = _SPOKEN_OF.get(type(first), (neighbours.kind,))
+    allowed = first.neighbours or (neighbours.kind,)
     if neighbours.kind not in allowed:
         raise InputError(
             f"a pipeline that begins with {first.name} speaks of neighbours {', '.join(allowed)}, got "
@@ -230,7 +214,7 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
     start = max(i for i in range(position + 1) if regions[i].exact)
     region, rng = regions[start].region, np.random.default_rng(0)
     between = pipeline.stages[start:position]
-    if any(isinstance(stage, (*NOISES, Hash, Bloom, Category, OneHotEncode)) for stage in between):
+    if any(isinstance(stage, NoiseStage) or stage.takes_one_value for stage in between):
         return []  # noise is there, or a function of which it is not known where, or whether, it takes these values
     if any(isinstance(stage, Binary) for stage in between) and any(
         isinstance(r.region, Repeated) for r in regions[start:position]

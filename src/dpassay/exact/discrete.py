@@ -27,8 +27,9 @@ from dpassay.pipeline.regions import (
     SensitivityBall,
     Sparse,
 )
-from dpassay.pipeline.stages.noise import BitNoise, Choose, Flip, NoiseStage
-from dpassay.pipeline.stages.vector import OutputRegion
+from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
+from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.exponential import Choose
 
 _RESPONSE = Theorem.RANDOMIZED_RESPONSE
 

@@ -12,7 +12,9 @@ from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, OneHot, Region, Rows, SensitivityBall, Sparse
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.bits import BitNoise
+from dpassay.pipeline.stages.exponential import Choose
 
 
 def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Number) -> str:

@@ -17,8 +17,12 @@ from dpassay.exact.profile_bounds import before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, Region, SensitivityBall
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip
-from dpassay.pipeline.stages.vector import Clip, Dropout, Stage
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.dropout import Dropout
+from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.scaling import Clip
 
 USUAL_DELTA = "1e-6"
 

@@ -14,8 +14,10 @@ from dpassay.exact.profile_bounds import DropoutBound, PairBound, before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip
-from dpassay.pipeline.stages.vector import Stage
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.exponential import Choose
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,25 @@
 
 A `Noise` is a distribution on the line, centred at 0; `Shifted` adds it independently to each
 coordinate of a vector. `BitDistribution` and `Pmf` are the discrete distributions. Each can be sampled and gives the
-log-likelihood of outputs.
+log-likelihood of outputs. Noise on coordinates, and bits, can also be drawn and told apart word by word, by a kernel.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpassay.core.numbers import ZERO, Number, middle, number
+from dpassay.compute import draws
+from dpassay.compute.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
+from dpassay.core.numbers import ZERO, Number, digits, middle, number
 from dpassay.errors import InputError
-from dpassay.pipeline.regions import check_positive
-
-Array: TypeAlias = NDArray[np.float64]
+from dpassay.pipeline.pair import Array
+from dpassay.pipeline.syntax import Syntax, Written, positive, written
 
 
 @runtime_checkable
@@ -32,44 +34,44 @@ class Distribution(Protocol):
         """Log density (or log probability) of each row; −inf where it cannot occur."""
 
 
-@runtime_checkable
-class Noise(Protocol):
+class Noise(Written, ABC):
     """A distribution on the line, centred at 0."""
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Draw independent values."""
-
-    def log_density(self, t: Array) -> Array:
-        """Log of the density at each point, without the atom at 0."""
-
-    def cdf(self, t: Array) -> Array:
-        """P(noise ≤ t)."""
-
-    def survival(self, t: Array) -> Array:
-        """P(noise > t), precise in the upper tail."""
+    norm: ClassVar[float] = 0  # its loss depends on a shift's lq norm alone: this q; 0 if on none
 
     @property
     def atom(self) -> float:
         """The probability of exactly 0."""
+        return 0.0
+
+    @abstractmethod
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draw independent values."""
+
+    @abstractmethod
+    def log_density(self, t: Array) -> Array:
+        """Log of the density at each point, without the atom at 0."""
+
+    @abstractmethod
+    def cdf(self, t: Array) -> Array:
+        """P(noise ≤ t)."""
+
+    @abstractmethod
+    def survival(self, t: Array) -> Array:
+        """P(noise > t), precise in the upper tail."""
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Noise):
     """Density e^(−|t|/scale) / (2·scale).
 
     >>> float(Laplace(2).cdf(np.array(0.0)))
     0.5
     """
 
+    syntax = Syntax("laplace", order=160, scale=positive("Laplace scale"))
+    norm = 1
     scale: Number
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive(self.scale, "Laplace scale"))
-
-    @property
-    def atom(self) -> float:
-        """No atom."""
-        return 0.0
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """Draw independent values."""
@@ -91,22 +93,16 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Noise):
     """The normal distribution with standard deviation sigma.
 
     >>> float(Gaussian(1).cdf(np.array(0.0)))
     0.5
     """
 
+    syntax = Syntax("gaussian", order=170, sigma=positive("sigma"))
+    norm = 2
     sigma: Number
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", check_positive(self.sigma, "sigma"))
-
-    @property
-    def atom(self) -> float:
-        """No atom."""
-        return 0.0
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """Draw independent values."""
@@ -129,22 +125,15 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class OneSided:
+class OneSided(Noise):
     """The exponential distribution: density e^(−t/scale)/scale for t ≥ 0, nothing below.
 
     >>> float(OneSided(1).cdf(np.array(-0.5)))
     0.0
     """
 
+    syntax = Syntax("onesided", scale=positive("exponential scale"))
     scale: Number
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive(self.scale, "exponential scale"))
-
-    @property
-    def atom(self) -> float:
-        """No atom."""
-        return 0.0
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """Draw independent values."""
@@ -165,7 +154,7 @@ class OneSided:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Noise):
     """No noise at all with probability `atom_weight`, NaN with probability `lost`, else one of several noises.
 
     >>> half = Mixture(0.5, ((0.5, OneSided(1)),))
@@ -194,6 +183,20 @@ class Mixture:
     def atom(self) -> float:
         """The probability of exactly 0."""
         return middle(self.atom_weight)
+
+    def __str__(self) -> str:
+        if not self.one_sided:
+            return "noise(Mixture)"
+        if not self.parts:
+            return f"leak({written(self.atom_weight)})"
+        scale = getattr(self.parts[0][1], "scale", ZERO)
+        return f"onesided({written(scale)}, {written(self.atom_weight)}, {written(self.lost)})"
+
+    def to_data(self) -> dict[str, Any]:
+        """The weights, and the data of each part."""
+        parts = [{"weight": list(digits(weight)), **noise.to_data()} for weight, noise in self.parts]
+        lost = {"lost": list(digits(self.lost))} if self.lost.b > 0 else {}
+        return {"stage": "mixture", "atom": list(digits(self.atom_weight)), "parts": parts, **lost}
 
     @property
     def one_sided(self) -> bool:
@@ -306,3 +309,46 @@ def as_vector(x: Any) -> Array:
     if vector.ndim != 1:
         raise InputError(f"expected one vector, got an array of shape {vector.shape}")
     return vector
+
+
+def noise_by_words(noise: object) -> draws.Noise | None:
+    """A noise as a function of 32-bit words; None where there is no such form, or where it draws in a way of its own.
+
+    >>> noise_by_words(Laplace(2))
+    Noise(kind='laplace', scale=2.0, kept=1.0, lost=0.0)
+    """
+    parts = [part for _, part in noise.parts] if isinstance(noise, Mixture) else []
+    if any(type(each) not in (Laplace, Gaussian, OneSided, Mixture) for each in (noise, *parts)):
+        return None
+    match noise:
+        case Laplace(scale):
+            return draws.Noise(draws.LAPLACE, middle(scale))
+        case Gaussian(sigma):
+            return draws.Noise(draws.GAUSSIAN, middle(sigma))
+        case OneSided(scale):
+            return draws.Noise(draws.EXPONENTIAL, middle(scale))
+        case Mixture(_, ((weight, OneSided(scale)),), lost):
+            return draws.Noise(draws.EXPONENTIAL, middle(scale), middle(weight), middle(lost))
+    return None
+
+
+def told_by_words(distributions: Sequence[Distribution]) -> tuple[LikelihoodRatioTable, LikelihoodRatioTable] | None:
+    """What each word of an output says about which of two distributions it came from: the first, or the second.
+
+    >>> first, second = told_by_words([Shifted(Laplace(1), np.array([x])) for x in (0.0, 1.0)])
+    >>> first.values.tolist(), second.values.tolist()
+    ([[-1.0, -1.0, 1.0, 1.0]], [[-1.0, 1.0, 1.0, 1.0]])
+    """
+    if any(type(distribution) not in (Shifted, BitDistribution) for distribution in distributions):
+        return None
+    match list(distributions):
+        case [Shifted(noise, first), Shifted(other, second)] if len(first) == len(second):
+            drawn = noise_by_words(noise)
+            if drawn is None or drawn != noise_by_words(other):
+                return None
+            sides = [of_noise(drawn, first, second, side) for side in (0, 1)]
+        case [BitDistribution(first), BitDistribution(second)] if len(first) == len(second):
+            sides = [of_bits(first, second, side) for side in (0, 1)]
+        case _:
+            return None
+    return None if sides[0] is None or sides[1] is None else (sides[0], sides[1])

@@ -5,81 +5,97 @@ Numbers are enclosed to 50 digits. What is wrong with the text is an ExpressionE
 
 from __future__ import annotations
 
+import operator
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from dpassay.core.numbers import Number, iv
+from dpassay.core.guarantee import make_guarantee
+from dpassay.core.normal import gaussian_sigma
+from dpassay.core.numbers import INFINITY, Number, iv, middle, number
 from dpassay.errors import ExpressionError, InputError
-from dpassay.pipeline.arithmetic import FUNCTIONS, MAX_WHOLE, NUMBER, OPERATIONS, apply, read_number, whole_number
-from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline
-from dpassay.pipeline.regions import Everything, check_dimension
-from dpassay.pipeline.stages import noise
-from dpassay.pipeline.stages import vector as stages
+from dpassay.pipeline.regions import Everything, check_dimension, check_positive
+from dpassay.pipeline.stages.base import STAGES, Stage
+from dpassay.pipeline.syntax import Parameter, Syntax, written
 
 MAX_LENGTH, MAX_DEPTH = 10_000, 100  # characters; parentheses inside each other
+MAX_DIGITS, MAX_EXPONENT = 1000, 10_000  # of one number as it is written
+MAX_LOG, MAX_WHOLE = 10**7, 2**53  # of what exp and ^ put out; of whole numbers and exponents
+NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
-@dataclass(frozen=True, slots=True)
-class StageForm:
-    """How a stage is written: its parameters in order, each a word, a number or whole; what makes it; what it does.
+def read_number(value: Any) -> Number:
+    """Read a number: a literal of the text, or what was given for a name."""
+    if isinstance(value, str):
+        value, shown = value.strip(), value if len(value) <= 40 else value[:37] + "..."
+        if not re.fullmatch(f"[+-]?{NUMBER}", value):
+            raise InputError(f"expected a number such as 2, 0.5 or 1e-6, got {shown!r}")
+        if len(value) > MAX_DIGITS:
+            raise InputError(f"the number {shown} is {len(value)} characters long; at most {MAX_DIGITS} are read")
+        if abs(int(value.lower().partition("e")[2] or 0)) > MAX_EXPONENT:
+            raise InputError(f"the exponent of {shown} is too large: the limit is {MAX_EXPONENT}, up and down")
+    if value != value:
+        raise InputError("expected a number, got NaN")
+    enclosed = number(value)
+    if not (enclosed.a > -INFINITY and enclosed.b < INFINITY):
+        raise InputError(f"expected a finite number, got {written(enclosed)}")
+    return enclosed
 
-    >>> clip = STAGES["clip"]
-    >>> clip.parameters, str(clip.build("l2", 1)), clip.usage("clip")
-    ({'norm': 'word', 'radius': 'number'}, 'clip(l2, 1)', 'clip(norm, radius)')
+
+def whole_number(value: Number) -> int | None:
+    """Find the one whole number in a very narrow enclosure."""
+    if not (abs(value).b <= MAX_WHOLE and value.delta < iv.mpf("1e-20")):
+        return None
+    nearest = round(middle(value))
+    return nearest if nearest in value else None
+
+
+# The ends of an enclosure are compared, never the whole: "cannot tell" must count as "not certain".
+def _divide(first: Number, second: Number) -> Number:
+    if 0 in second:
+        raise InputError("division by zero" if second == 0 else "division by a number that may be zero")
+    return first / second
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    size = abs(base).b if 0 in base else abs(base)
+    if not abs(exponent).b <= MAX_WHOLE or (size != 0 and not abs(exponent * iv.log(size)).b <= MAX_LOG):
+        raise InputError(f"too large: the result's natural logarithm may be at most {MAX_LOG} in size")
+    if base.a < 0 and (exponent.delta != 0 or whole_number(exponent) is None):
+        raise InputError("a base that may be negative needs a whole exponent")
+    if 0 in base and exponent != 0 and not exponent.a > 0:
+        raise InputError("a base that may be zero needs an exponent that is surely positive")
+    return base**exponent
+
+
+def apply(name: str, *values: Number) -> Number:
+    """Call a function of the text by its name.
+
+    >>> round(float(apply("least_sigma", number(10), number("1e-5"), number(1)).mid), 5)
+    0.49989
     """
-
-    parameters: dict[str, str]
-    build: Callable[..., stages.Stage]
-    help: str
-    optional: int = 0  # how many of the last parameters may be left out; they are numbers, and then 0
-
-    def usage(self, name: str) -> str:
-        """Write the stage with its parameters' names."""
-        return f"{name}({', '.join(self.parameters)})" if self.parameters else name
-
-
-_WORDS = {"norm": tuple(stages.NORMS), "kind": ("tanh", "sigmoid")}
-_KINDS = dict.fromkeys(_WORDS, "word") | dict.fromkeys(("k", "integer", "fraction", "hashes", "times"), "whole")
-
-
-def _form(names: str, build: Callable[..., stages.Stage], text: str, optional: int = 0) -> StageForm:
-    return StageForm({name: _KINDS.get(name, "number") for name in names.split()}, build, text, optional)
+    value = values[0]
+    if name == "least_sigma":
+        if len(values) != 3:
+            raise InputError(f"least_sigma takes epsilon, delta and the l2 distance, got {len(values)} numbers")
+        return gaussian_sigma(make_guarantee(*values[:2]), check_positive(values[2], "l2 distance"))
+    if len(values) != 1:
+        raise InputError(f"{name} takes one number, got {len(values)}")
+    if name == "exp" and not abs(value).b <= MAX_LOG:
+        raise InputError(f"too large: exp takes numbers of at most {MAX_LOG} in size")
+    if name != "exp" and not (value.a > 0 or (name == "sqrt" and value.a == 0)):
+        allowed = "0 or more" if name == "sqrt" else "positive"
+        raise InputError(f"{name} needs a number that is surely {allowed}, got {written(value)}")
+    return FUNCTIONS[name](value)
 
 
-_ONE_SIDED = "add exponential noise, never negative; none with probability zero, NaN with probability lost"
-# Every stage that a text can name. Encode and decode are made from the pipeline's dimension, others from arguments.
-STAGES: dict[str, StageForm] = {
-    "encode": _form("", stages.Encode, "any encoder to vectors; nothing is known of what it puts out"),
-    "clip": _form("norm radius", stages.Clip, "scale a vector down to this norm (l1, l2, linf) if it is longer"),
-    "normalise": _form("norm", stages.Normalise, "scale a vector to l2 norm 1", optional=1),
-    "minmax": _form("", stages.MinMaxScale, "shift and scale each vector so that it spans 0 to 1"),
-    "squash": _form("kind", stages.Squash, "apply tanh or sigmoid to each coordinate"),
-    "clamp": _form("low high", stages.Clamp, "move each coordinate to the nearest value between two limits"),
-    "repeat": _form("times", stages.Repeat, "write the vector down so often; each copy gets noise of its own"),
-    "category": _form("k", stages.Category, "the input is one of k categories"),
-    "onehot": _form("k", stages.OneHotEncode, "write one of k categories as a vector with a single 1"),
-    "hash": _form("k", stages.Hash, "hash a value, named by a whole number, to one of k categories"),
-    "bloom": _form("k hashes", stages.Bloom, "write a value as a Bloom filter of k bits, so many hashes each"),
-    "binary": _form("integer fraction", stages.Binary, "each coordinate in bits: sign, integer bits, fraction bits"),
-    "query": _form("norm distance", stages.Query, "neighbours' answers are at most so far apart; only as first stage"),
-    "rows": _form("", stages.PersonRows, "one coordinate a person: neighbours differ in one; only as first stage"),
-    "dropout": _form("mu", stages.Dropout, "leave each word out with probability mu; only before all others"),
-    "laplace": _form("scale", lambda scale: noise.Additive(Laplace(scale)), "add Laplace noise to each coordinate"),
-    "gaussian": _form("sigma", lambda sigma: noise.Additive(Gaussian(sigma)), "add normal noise to each coordinate"),
-    "onesided": _form("scale zero lost", noise.one_sided, _ONE_SIDED, optional=2),
-    "leak": _form("chance", noise.leak, "show each coordinate with this probability, else nothing (NaN)"),
-    "flip": _form("keep", noise.Flip, "keep each bit, or the category, with this probability"),
-    "bits": _form("even odd zero", noise.BitNoise, "redraw bits: P(1→1) at even and odd positions, P(0→1)"),
-    "exponential": _form("rate", noise.Choose, "name coordinate j with probability proportional to e^(rate·x_j)"),
-    "round": _form("", stages.Round, "round each coordinate to the nearest whole number"),
-    "decode": _form("", stages.Function, "any function; after the noise it is post-processing"),
-}
+FUNCTIONS: dict[str, Any] = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt, "least_sigma": gaussian_sigma}
+OPERATIONS: dict[str, Any] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "^": _power}
 _ALIASES = {"normalize": "normalise"}
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
@@ -97,12 +113,17 @@ def _pointing(text: str, position: int) -> Iterator[None]:
         raise ExpressionError(message, text, position) from None
 
 
+def _reserved() -> set[str]:
+    """Words that mean something in a text."""
+    parameters = [parameter for form in STAGES.values() for parameter in form.syntax.parameters.values()]
+    return {"pi", *FUNCTIONS, *STAGES, *_ALIASES, *(word for parameter in parameters for word in parameter.words)}
+
+
 def _suggest(name: str, known: Collection[str]) -> str:
     close = get_close_matches(name, sorted(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-_RESERVED = {"pi", *FUNCTIONS, *STAGES, *_ALIASES, *(word for words in _WORDS.values() for word in words)}
 _FLAGS = {"eps": "--epsilon", "delta": "--delta", "dim": "--dim"}
 _TOKEN = re.compile(rf"(?P<space>[ \t\r\n]+)|(?P<name>{_NAME})|(?P<number>{NUMBER})|(?P<symbol>\*\*|[|(),=+\-*/^])")
 
@@ -132,7 +153,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 class _Call:
     """A stage as it stands in the text: where it starts, and where to point if it refuses its arguments."""
 
-    build: Callable[..., stages.Stage]
+    build: Callable[..., Stage]
     values: list[Any]
     position: int
     fault: int
@@ -185,47 +206,50 @@ class _Parser:
         if name not in STAGES:
             self.fail(f"unknown stage {name!r}; known: {', '.join(STAGES)}{_suggest(name, STAGES)}")
         self.index += 1
-        form, opening = STAGES[name], self.take("(")
-        arguments = self.arguments(name, form, opening) if opening else {}
-        needed = list(form.parameters)[: len(form.parameters) - form.optional]
-        if missing := [p for p in needed if p not in arguments]:
-            self.fail(f"{name} needs {' and '.join(missing)}: write {form.usage(name)}", token)
-        last = max((i for i, p in enumerate(form.parameters) if p in arguments), default=-1)
-        values = [arguments[p][1] if p in arguments else 0 for p in list(form.parameters)[: last + 1]]
-        fault = next(iter(arguments.values()))[0] if len(values) == 1 else token.position
-        return _Call(form.build, values, token.position, fault)
+        (syntax, build), opening = STAGES[name], self.take("(")
+        given = self.arguments(syntax, opening) if opening else {}
+        arguments = syntax.arguments
+        if missing := [p for p, parameter in arguments.items() if p not in given and parameter.default is None]:
+            self.fail(f"{name} needs {' and '.join(missing)}: write {syntax.usage}", token)
+        values = [given[p][1] if p in given else parameter.default for p, parameter in arguments.items()]
+        fault = next(iter(given.values()))[0] if len(given) == 1 else token.position
+        return _Call(build, values, token.position, fault)
 
-    def arguments(self, name: str, form: StageForm, opening: _Token) -> dict[str, tuple[int, Any]]:
+    def arguments(self, syntax: Syntax, opening: _Token) -> dict[str, tuple[int, Any]]:
+        name, known = syntax.name, syntax.arguments
         found, more, named = dict[str, tuple[int, Any]](), self.here.text != ")", False
         while more:
-            token, parameter = self.here, [*form.parameters, ""][len(found)]
+            token, parameter = self.here, [*known, ""][len(found)]
             if token.kind == "name" and self.tokens[self.index + 1].text == "=":
                 named, parameter = True, token.text
                 self.index += 2
             elif named:
                 self.fail(f"{name}: arguments without a name must come before those with one")
-            if parameter not in form.parameters:
+            if parameter not in known:
                 what = f"parameter {parameter!r}" if named else "more arguments"
-                hint = _suggest(parameter, form.parameters)
-                self.fail(f"{name} takes no {what}: write {form.usage(name)}{hint}", token)
+                hint = _suggest(parameter, known)
+                self.fail(f"{name} takes no {what}: write {syntax.usage}{hint}", token)
             if parameter in found:
                 self.fail(f"{name}: {parameter} is given twice", token)
-            found[parameter] = self.here.position, self.argument(name, parameter, form.parameters[parameter])
+            found[parameter] = self.here.position, self.argument(name, parameter, known[parameter])
             more = bool(self.take(","))
         self.close(opening, "',' or ')'")
         return found
 
-    def argument(self, name: str, parameter: str, kind: str) -> Any:
+    def argument(self, name: str, parameter: str, kind: Parameter) -> Any:
         token = self.here
-        if kind == "word":
-            if not self.take(*_WORDS[parameter]):
-                self.fail(f"{name}: {parameter} must be one of {', '.join(_WORDS[parameter])}, got {token.text!r}")
+        if kind.words:
+            if not self.take(*kind.words):
+                self.fail(f"{name}: {parameter} must be one of {', '.join(kind.words)}, got {token.text!r}")
             return token.text
         value = self.expression()
-        if kind == "whole" and whole_number(value) is None:
+        if kind.kind == "number":
+            return value
+        whole = whole_number(value)
+        if whole is None:
             limit = "" if abs(value).b <= MAX_WHOLE else f" of at most {MAX_WHOLE} in size"
-            self.fail(f"{name} needs a whole number{limit}, got {stages.written(value)}", token)
-        return value if kind == "number" else whole_number(value)
+            self.fail(f"{name} needs a whole number{limit}, got {written(value)}", token)
+        return whole
 
     def operate(self, symbol: _Token, first: Number, second: Number) -> Number:
         with _pointing(self.text, symbol.position):
@@ -279,7 +303,7 @@ class _Parser:
             return read_number(self.values[name])
         if name in _FLAGS:
             raise InputError(f"{name} comes from {_FLAGS[name]}, which was not given")
-        if name in _RESERVED:
+        if name in _reserved():
             hint = f": write {name}(...)" if name in FUNCTIONS else ""
             raise InputError(f"expected a number, got the word {name!r}{hint}")
         hint = f"give it with --set {name}=VALUE{_suggest(name, {*known, *_FLAGS})}"
@@ -300,9 +324,9 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
       query(l1, 1) | laplace(1/0)
                               ^
     """
-    given = dict(values or {})
+    given, reserved = dict(values or {}), _reserved()
     for name in given:
-        if not re.fullmatch(_NAME, name) or name in _RESERVED:
+        if not re.fullmatch(_NAME, name) or name in reserved:
             raise InputError(f"{name!r} cannot be given a value: choose letters, digits and _ that mean nothing else")
     dims = {check_dimension(whole_number(read_number(d)) or d) for d in (dim, given.pop("dim", None)) if d is not None}
     if len(dims) > 1:
@@ -332,11 +356,11 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Number:
 
 def _assemble(text: str, calls: list[_Call], dim: int) -> Pipeline:
     """Make the stages and join them, pointing at the first one that is refused."""
-    made: tuple[stages.Stage, ...] = ()
+    made: tuple[Stage, ...] = ()
     for call in calls:
         with _pointing(text, call.fault):
-            opaque: dict[Any, tuple[Any, ...]] = {stages.Encode: (dim,), stages.Function: (None, dim)}
-            made += (call.build(*opaque.get(call.build, call.values)),)
+            stage: Any = call.build(*call.values)
+            made += (replace(stage, dim=dim) if stage.opaque else stage,)
 
     def refused(last: int) -> bool:
         with suppress(ValueError):
@@ -355,15 +379,14 @@ def _assemble(text: str, calls: list[_Call], dim: int) -> Pipeline:
 def _needs_dimension(pipeline: Pipeline) -> bool:
     """Whether a pipeline, read in dimension 1, may lose another amount in another dimension; yes if in doubt."""
     first, positions, outputs = pipeline.stages[0], pipeline.noise_positions, pipeline.output_regions()
-    if isinstance(first, stages.Category | stages.OneHotEncode | stages.Hash | stages.Bloom):
-        before = pipeline.stages[: max(pipeline.noise_positions, default=0)]
-        return any(isinstance(stage, stages.Encode | stages.Function) for stage in before)
-    if not isinstance(first, stages.Query) or any(isinstance(stage, stages.MinMaxScale) for stage in pipeline.stages):
+    if first.takes_one_value:
+        return any(stage.opaque for stage in pipeline.stages[: max(positions, default=0)])
+    if not first.neighbours or any(stage.depends_on_dimension for stage in pipeline.stages):
         return True
     # Laplace noise measures shifts in l1, Gaussian in l2. The lq diameter of an lp ball is free of the dimension
     # if p ≤ q. Noise after noise may be counted as if it had come first, so every noise must suit every region.
     noises = [getattr(pipeline.stages[i], "noise", None) for i in positions]
     regions = [getattr(outputs[i].region, "region", outputs[i].region) for i in positions]  # repeated or not
-    q = min((1 if isinstance(n, Laplace) else 2 if isinstance(n, Gaussian) else 0 for n in noises), default=0)
+    q = min((getattr(noise, "norm", 0) for noise in noises), default=0)
     p = max((1 if isinstance(r, Everything) else getattr(r, "p", float("inf")) for r in regions), default=float("inf"))
     return bool(p > q)

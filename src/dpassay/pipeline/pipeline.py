@@ -12,25 +12,8 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution, as_vector
 from dpassay.pipeline.regions import Everything, check_dimension
-from dpassay.pipeline.stages.noise import NOISES, Additive, Flip
-from dpassay.pipeline.stages.vector import (
-    Bloom,
-    Category,
-    Clip,
-    Dropout,
-    Encode,
-    Function,
-    Hash,
-    MinMaxScale,
-    Normalise,
-    OneHotEncode,
-    OutputRegion,
-    PersonRows,
-    Query,
-    Round,
-    Squash,
-    Stage,
-)
+from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
+from dpassay.pipeline.stages.functions import Function
 
 MAX_STAGES = 100
 
@@ -40,8 +23,8 @@ class Pipeline:
     """Stages in the order in which a value passes them. It is a mechanism: it can be run.
 
     >>> from dpassay.pipeline.distributions import Laplace
-    >>> from dpassay.pipeline.stages.noise import Additive
-    >>> from dpassay.pipeline.stages.vector import Clip
+    >>> from dpassay.pipeline.stages.additive import Additive
+    >>> from dpassay.pipeline.stages.scaling import Clip
     >>> adept = Pipeline((Clip("l2", 1), Additive(Laplace(2))), dim=32)
     >>> print(adept)
     clip(l2, 1) | laplace(2)
@@ -59,13 +42,11 @@ class Pipeline:
             raise InputError(f"a pipeline needs 1 to {MAX_STAGES} stages, got {len(stages)}")
         before = self._incoming
         for i, stage in enumerate(stages):
-            if isinstance(stage, Query | PersonRows) and i:
+            if stage.neighbours and i:
                 raise InputError(f"{stage.name} must be the first stage: it says how neighbours differ")
-            if isinstance(stage, Dropout) and any(not isinstance(s, Dropout) for s in stages[:i]):
-                raise InputError("dropout works on words: it must come before all stages that give vectors")
-            if isinstance(stage, Flip):
-                stage.output_region(before)
-                stages[i] = stage = stage.for_region(before.region)
+            if stage.on_words and not all(earlier.on_words for earlier in stages[:i]):
+                raise InputError(f"{stage.name} works on words: it must come before all stages that give vectors")
+            stages[i] = stage = stage.for_region(before.region)
             before = _passed(stage, before)
         object.__setattr__(self, "stages", tuple(stages))
 
@@ -73,10 +54,8 @@ class Pipeline:
     def _incoming(self) -> OutputRegion:
         """Anything; one value where the first stage takes no more, and the dimension is that of a later function."""
         first, *rest = self.stages
-        named = isinstance(first, Category | OneHotEncode | Hash | Bloom)
-        return OutputRegion(
-            Everything(1 if named and any(isinstance(s, Encode | Function) for s in rest) else self.dim)
-        )
+        single = first.takes_one_value and any(stage.opaque for stage in rest)
+        return OutputRegion(Everything(1 if single else self.dim))
 
     def output_regions(self) -> list[OutputRegion]:
         """What can come into each stage, and last what can come out of the pipeline."""
@@ -88,16 +67,15 @@ class Pipeline:
     @property
     def noise_positions(self) -> list[int]:
         """Where the random stages are; word dropout is not one of them."""
-        return [i for i, stage in enumerate(self.stages) if isinstance(stage, NOISES)]
+        return [i for i, stage in enumerate(self.stages) if isinstance(stage, NoiseStage)]
 
     @property
     def neighbours(self) -> Neighbours:
         """What the stages suggest: a query's data sets, texts that differ in one word, or any two inputs."""
-        if isinstance(self.stages[0], Query):
-            return Neighbours("query")
-        if isinstance(self.stages[0], PersonRows):
-            return Neighbours("replace-record")
-        return Neighbours("word" if isinstance(self.stages[0], Dropout) else "any")
+        first = self.stages[0]
+        if first.neighbours:
+            return Neighbours(first.neighbours[0])
+        return Neighbours("word" if first.on_words else "any")
 
     @property
     def told_by_its_text(self) -> bool:
@@ -120,10 +98,10 @@ class Pipeline:
         stages = list(self.stages)
         while len(stages) > 1 and isinstance(stages[-1], Function) and stages[-1].function is None:
             stages.pop()  # a decoder without a function passes its input on
-        if self.noise_positions != [len(stages) - 1] or isinstance(stages[0], Dropout):
+        if self.noise_positions != [len(stages) - 1] or stages[0].on_words:
             raise InputError("the distribution is known only for a pipeline whose one random stage is its last")
         last = stages.pop()
-        assert isinstance(last, NOISES)
+        assert isinstance(last, NoiseStage)
         batch = [x] if isinstance(x, str) else as_vector(x)[None, :]
         return last.distribution(run(stages, batch, np.random.default_rng(0))[0])
 
@@ -131,16 +109,12 @@ class Pipeline:
         return " | ".join(str(stage) for stage in self.stages)
 
 
-# Stages that still reach every direction when all that is known is that inputs can be far away.
-_SCALING = (Additive, Round, Encode, Function, Clip, Normalise, MinMaxScale, Squash)
-
-
 def _passed(stage: Stage, before: OutputRegion) -> OutputRegion:
     """What comes out of a stage. Behind noise only what swamps it is surely reached, and only by one more bound."""
     after = stage.output_region(before)
-    if not before.far and not isinstance(stage, NOISES):
+    if not before.far and not isinstance(stage, NoiseStage):
         return after
-    swamped = before.exact and isinstance(before.region, Everything) and isinstance(stage, _SCALING)
+    swamped = before.exact and isinstance(before.region, Everything) and stage.outweighs_noise
     return replace(after, exact=after.exact and swamped, far=True)
 
 

@@ -22,7 +22,8 @@ from dpassay.evidence.verdict import Verdict
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.parser import evaluate
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Flip
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.bits import BitNoise, Flip
 
 SMALL = 8  # the dimension in which a claim is tried that says nothing else
 

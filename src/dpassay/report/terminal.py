@@ -109,9 +109,9 @@ def _repair(repair: Any) -> str:
 
 def stage_table() -> Table:
     """The stages that a pipeline's text may name."""
-    from dpassay.pipeline.parser import STAGES
+    from dpassay.pipeline.stages.base import STAGES
 
     table = Table("stage", "what it does", box=None, header_style="bold")
-    for name, form in STAGES.items():
-        table.add_row(form.usage(name), form.help)
+    for form in STAGES.values():
+        table.add_row(form.syntax.usage, form.help)
     return table

@@ -8,7 +8,7 @@ from typing import Any
 from dpassay.api import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.numbers import middle
-from dpassay.pipeline.stages.noise import BitNoise
+from dpassay.pipeline.stages.bits import BitNoise
 from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result
 
 EPSILONS = ("0.05", "0.1", "0.5", "1", "5")

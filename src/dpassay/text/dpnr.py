@@ -23,8 +23,11 @@ from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution, Laplace
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import check_positive
-from dpassay.pipeline.stages.noise import Additive
-from dpassay.pipeline.stages.vector import Dropout, Encode, MinMaxScale, Stage
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.dropout import Dropout
+from dpassay.pipeline.stages.functions import Encode
+from dpassay.pipeline.stages.scaling import MinMaxScale
 from dpassay.text.classifier import Classifier, fit
 from dpassay.text.encoders import MINILM, Encoder, sentence_encoder
 from dpassay.text.folder import MODEL, WEIGHTS, About, read_folder, write_folder

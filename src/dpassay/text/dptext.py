@@ -26,8 +26,9 @@ from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution, Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import check_positive
-from dpassay.pipeline.stages.noise import Additive, one_sided
-from dpassay.pipeline.stages.vector import Clamp, Encode
+from dpassay.pipeline.stages.additive import Additive, one_sided
+from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.functions import Encode
 from dpassay.text.autoencoder import Autoencoder, Shape, shifted
 from dpassay.text.classifier import fit
 from dpassay.text.corpus import Utterance, split

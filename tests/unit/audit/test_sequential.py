@@ -17,8 +17,9 @@ from dpassay.errors import MechanismError
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.noise import Additive
-from dpassay.pipeline.stages.vector import Clamp, Encode
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.functions import Encode
 
 NOISE = parse("laplace(2)", dim=4)
 INPUTS = (np.zeros(4), np.ones(4))

@@ -8,8 +8,17 @@ import pytest
 from dpassay.compute.draws import ALL
 from dpassay.compute.likelihood_ratio import of_bits
 from dpassay.compute.philox import words
-from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
-from dpassay.pipeline.drawing import noise_by_words, told_by_words
+from dpassay.pipeline.distributions import (
+    BitDistribution,
+    Gaussian,
+    Laplace,
+    Mixture,
+    OneSided,
+    Pmf,
+    Shifted,
+    noise_by_words,
+    told_by_words,
+)
 
 FIRST, SECOND = np.array([0.0, 1.0, 0.5, -2.0, 3.0]), np.array([1.0, 0.25, 0.5, 0.0, 2.9])
 NOISES = [

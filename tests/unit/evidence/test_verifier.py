@@ -22,9 +22,9 @@ from dpassay.evidence.verifier.regions import Stage
 from dpassay.exact import analysis as exact
 from dpassay.pipeline.distributions import Laplace, Mixture, OneSided
 from dpassay.pipeline.regions import Block, Pair, Sparse
-from dpassay.pipeline.stages import discrete as symbols
-from dpassay.pipeline.stages.noise import Additive
-from dpassay.pipeline.stages.vector import Clip
+from dpassay.pipeline.stages import categories
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.scaling import Clip
 
 ROUND_TRIPS = [
     # one neighbour's absence, one value's names, strings with a 1, values between the limits
@@ -910,13 +910,13 @@ MISTAKEN = [
     (Sparse, "farthest", _with_an_empty_filter, "bloom(1, 1) | flip(0.75)", {"epsilon": "0.5"}),
     (Sparse, "farthest", _with_an_empty_filter, "bloom(2, 2) | onesided(1)", {"epsilon": 0, "delta": "0.64"}),
     (Sparse, "farthest", _with_an_empty_filter, "bloom(3, 3) | bits(1/2, 1/2, 1/(1+exp(3)))", {"epsilon": 6}),
-    (symbols, "_check_single", _nothing, "category(2) | leak(1/4)", {"epsilon": 0, "delta": "0.25", "dim": 3}),
-    (symbols, "_check_single", _nothing, "hash(2) | flip(3/4)", {"epsilon": 2, "dim": 3}),
-    (symbols, "_all_names", lambda *_: True, "hash(1) | onehot(3) | flip(0.9)", {"epsilon": 4}),
-    (symbols, "_all_names", lambda *_: True, "hash(2) | onehot(3) | bits(0.9, 0.5, 0.5)", {"epsilon": 2}),
-    (symbols, "_all_names", lambda *_: True, "minmax | onehot(3) | laplace(1)", {"epsilon": 1}),
-    (symbols, "_all_names", lambda *_: True, "clamp(0, 0.5) | category(3) | flip(0.9)", {"epsilon": 1}),
-    (symbols, "_all_names", lambda *_: True, "query(l1, 0.1) | category(3) | flip(0.9)", {"epsilon": 1}),
+    (categories, "_check_single", _nothing, "category(2) | leak(1/4)", {"epsilon": 0, "delta": "0.25", "dim": 3}),
+    (categories, "_check_single", _nothing, "hash(2) | flip(3/4)", {"epsilon": 2, "dim": 3}),
+    (categories, "_all_names", lambda *_: True, "hash(1) | onehot(3) | flip(0.9)", {"epsilon": 4}),
+    (categories, "_all_names", lambda *_: True, "hash(2) | onehot(3) | bits(0.9, 0.5, 0.5)", {"epsilon": 2}),
+    (categories, "_all_names", lambda *_: True, "minmax | onehot(3) | laplace(1)", {"epsilon": 1}),
+    (categories, "_all_names", lambda *_: True, "clamp(0, 0.5) | category(3) | flip(0.9)", {"epsilon": 1}),
+    (categories, "_all_names", lambda *_: True, "query(l1, 0.1) | category(3) | flip(0.9)", {"epsilon": 1}),
     (exact, "_inwards", lambda _, ends: ends, "rows | squash(sigmoid) | binary(1, 0) | flip(0.9)", {"epsilon": 0}),
     (exact, "_inwards", lambda _, ends: ends, "squash(sigmoid) | binary(1, 0) | flip(0.9)", {"epsilon": 0}),
 ]

@@ -13,7 +13,9 @@ from dpassay.evidence.verdict import Verdict
 from dpassay.exact.repair import Repair, find_repairs
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.exponential import Choose
 
 REFUTED = [
     ("clip(l2, 1) | laplace(2)", 32, {"epsilon": "1"}),

@@ -14,29 +14,22 @@ from hypothesis import strategies as st
 from dpassay.core.numbers import INFINITY, Number, iv, number
 from dpassay.errors import ExpressionError, InputError
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
-from dpassay.pipeline.parser import MAX_LENGTH, STAGES, StageForm, parse
+from dpassay.pipeline.parser import MAX_LENGTH, parse
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.noise import Additive, BitNoise, Choose, Flip, leak, one_sided
-from dpassay.pipeline.stages.vector import (
-    Binary,
-    Bloom,
-    Category,
-    Clamp,
-    Clip,
-    Dropout,
-    Encode,
-    Function,
-    Hash,
-    MinMaxScale,
-    Normalise,
-    OneHotEncode,
-    PersonRows,
-    Query,
-    Repeat,
-    Round,
-    Squash,
-    Stage,
-)
+from dpassay.pipeline.stages.additive import Additive, leak, one_sided
+from dpassay.pipeline.stages.base import STAGES, Stage
+from dpassay.pipeline.stages.binary import Binary
+from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.categories import Bloom, Category, Hash, OneHotEncode
+from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.dropout import Dropout
+from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.functions import Encode, Function
+from dpassay.pipeline.stages.query import PersonRows, Query
+from dpassay.pipeline.stages.repeat import Repeat
+from dpassay.pipeline.stages.round import Round
+from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
+from dpassay.pipeline.stages.squash import Squash
 
 quick = settings(derandomize=True, deadline=None, max_examples=300)
 
@@ -398,15 +391,17 @@ def test_the_table_is_a_reference() -> None:
     written = {text.partition("(")[0] for text, _ in EVERY_STAGE} | {"flip", "bits"}
     assert set(STAGES) == written - {"normalize"}
     for name, form in STAGES.items():
-        assert isinstance(form, StageForm)
-        assert set(form.parameters.values()) <= {"word", "number", "whole"}
+        assert {parameter.kind for parameter in form.syntax.arguments.values()} <= {"word", "number", "whole"}
         assert form.help
-        assert "\n" not in form.help
-        assert form.usage(name).startswith(name)
-    assert STAGES["bits"].usage("bits") == "bits(even, odd, zero)"
-    assert STAGES["binary"].parameters == {"integer": "whole", "fraction": "whole"}
+        assert form.help[0].islower()
+        assert not form.help.endswith(".")
+        assert form.syntax.usage.startswith(name)
+    assert STAGES["bits"].syntax.usage == "bits(even, odd, zero)"
+    assert {name: p.kind for name, p in STAGES["binary"].syntax.arguments.items()} == dict.fromkeys(
+        ("integer", "fraction"), "whole"
+    )
     with pytest.raises(FrozenInstanceError):
-        STAGES["bits"].help = ""  # type: ignore[misc]
+        STAGES["bits"].syntax.name = ""  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -760,7 +755,7 @@ def _stages() -> st.SearchStrategy[str]:
     kinds = {"word": st.sampled_from(["l1", "l2", "linf", "tanh", "sigmoid"]), "whole": numbers, "number": numbers}
 
     def arguments(name: str) -> st.SearchStrategy[str]:
-        parts = st.tuples(*(kinds[kind] for kind in STAGES[name].parameters.values()))
+        parts = st.tuples(*(kinds[parameter.kind] for parameter in STAGES[name].syntax.arguments.values()))
         return parts.map(lambda given: f"{name}({', '.join(given)})")
 
     return st.sampled_from(list(STAGES)).flatmap(arguments)

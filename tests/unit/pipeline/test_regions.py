@@ -370,3 +370,46 @@ def test_a_coordinate_that_stands_still_has_no_gap():
     assert Pair.of([0.3, 0.1], [0.3, 0.2]).blocks[0].gap == 0
     assert Rows(3, ("0.3", 3)).farthest(1).blocks[1].gap == 0
     assert Repeated(Rows(3, ("0.3", 3)), 2).farthest(1).distance(INF) == Rows(3, ("0.3", 3)).diameter(INF)
+
+
+@pytest.mark.parametrize(
+    ("region", "l1", "l2", "linf"),
+    [
+        (Ball(2, 3, 4), 6, 3, 3),
+        (Ball(1, 3, 4), 3, 3, 3),
+        (Sphere(3, 4), 6, 3, 3),
+        (Box.cube(-2, 1, 9), 18, 6, 2),
+        (Intersection(Ball(2, 3, 4), Ball(float("inf"), 1, 4)), 4, 2, 1),
+        (Bits(9), 9, 3, 1),
+        (MinMax(9), 9, 3, 1),
+        (OneHot(9), 1, 1, 1),
+        (Sparse(9, 4), 4, 2, 1),
+        (Rows(9, (-2, 1)), 18, 6, 2),
+        (Finite([[3, 4], [-5, 0]]), 7, 5, 5),
+        (Repeated(Ball(2, 3, 1), 4), 12, 6, 3),
+        *((region, math.inf, math.inf, math.inf) for region in (Everything(3), Rows(3), SensitivityBall(2, 1, 3))),
+        (Categories(3), math.inf, math.inf, math.inf),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_largest_norm_from_above(region, l1, l2, linf):
+    for p, expected in ((1, l1), (2, l2), (math.inf, linf)):
+        assert expected <= region.largest_norm(p) <= expected * (1 + 1e-11)
+
+
+@pytest.mark.parametrize(
+    "region",
+    [Ball(1, 1, 3), Everything(3), SensitivityBall(2, 1, 3), Box.cube(-1, 2, 3)],
+    ids=lambda value: type(value).__name__,
+)
+def test_regions_that_surround_zero(region):
+    assert region.surrounds_zero
+
+
+@pytest.mark.parametrize(
+    "region",
+    [Sphere(1, 3), Box.cube(0, 1, 3), Box.cube(-1, 0, 3), Bits(3), Rows(3)],
+    ids=lambda value: type(value).__name__,
+)
+def test_regions_that_do_not_surround_zero(region):
+    assert not region.surrounds_zero

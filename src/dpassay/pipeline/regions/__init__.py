@@ -1,17 +1,9 @@
 """Sets of values that a stage can put out."""
 
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_positive
+from dpassay.pipeline.regions.base import Region
 from dpassay.pipeline.regions.discrete import Bits, Categories, Finite, MinMax, OneHot, Rows, Sparse
-from dpassay.pipeline.regions.vector import (
-    Ball,
-    Box,
-    Everything,
-    Intersection,
-    Region,
-    Repeated,
-    SensitivityBall,
-    Sphere,
-)
+from dpassay.pipeline.regions.vector import Ball, Box, Everything, Intersection, Repeated, SensitivityBall, Sphere
 
 __all__ = [
     "Array",

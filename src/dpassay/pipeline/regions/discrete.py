@@ -5,28 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, middle, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, digits, iv, middle, number
 from dpassay.errors import InputError
-from dpassay.pipeline.pair import Array, Block, Pair, check_dimension
-
-
-class Measured:
-    """A region whose diameter is the distance of its farthest pair."""
-
-    def farthest(self, q: float) -> Pair:
-        """Two points that are as far apart as any."""
-        raise NotImplementedError
-
-    def diameter(self, q: float) -> Number:
-        """The lq distance of the farthest pair."""
-        return self.farthest(q).distance(q)
+from dpassay.pipeline.pair import Array, Block, Pair
+from dpassay.pipeline.regions.base import INF, SAFE, Region
+from dpassay.pipeline.regions.vector import Box, norm_of_ones
 
 
 @dataclass(frozen=True)
-class MinMax(Measured):
+class MinMax(Region):
     """What min-max normalisation puts out: [0, 1] in each coordinate, with a 0 and a 1 among them.
 
     A constant vector has no range: it becomes all zeros. In one dimension nothing else can happen.
@@ -36,10 +27,12 @@ class MinMax(Measured):
     (768.0, 0.0)
     """
 
+    kind = "minmax"
     dim: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", check_dimension(self.dim))
+    def largest_norm(self, p: float) -> float:
+        """That of all ones."""
+        return norm_of_ones(self.dim, p)
 
     def farthest(self, q: float) -> Pair:
         """(1, 0, …, 0) and (0, 1, …, 1)."""
@@ -54,7 +47,7 @@ class MinMax(Measured):
 
 
 @dataclass(frozen=True)
-class Bits(Measured):
+class Bits(Region):
     """All strings of `dim` bits.
 
     >>> from dpassay.core.numbers import middle
@@ -62,10 +55,12 @@ class Bits(Measured):
     10.0
     """
 
+    kind = "bits"
     dim: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", check_dimension(self.dim))
+    def largest_norm(self, p: float) -> float:
+        """That of all ones."""
+        return norm_of_ones(self.dim, p)
 
     def farthest(self, q: float) -> Pair:
         """All ones and all zeros."""
@@ -77,7 +72,7 @@ class Bits(Measured):
 
 
 @dataclass(frozen=True)
-class OneHot(Measured):
+class OneHot(Region):
     """The k vectors with a single 1.
 
     >>> from dpassay.core.numbers import middle
@@ -85,10 +80,12 @@ class OneHot(Measured):
     2.0
     """
 
+    kind = "onehot"
     dim: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", check_dimension(self.dim))
+    def largest_norm(self, p: float) -> float:
+        """A single 1."""
+        return 1.0
 
     def farthest(self, q: float) -> Pair:
         """Any two different ones."""
@@ -103,7 +100,7 @@ class OneHot(Measured):
 
 
 @dataclass(frozen=True)
-class Sparse(Measured):
+class Sparse(Region):
     """Strings of `dim` bits with at least one and at most `ones` ones, such as Bloom filters.
 
     >>> from dpassay.core.numbers import middle
@@ -111,14 +108,18 @@ class Sparse(Measured):
     4.0
     """
 
+    kind = "sparse"
     dim: int
     ones: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", check_dimension(self.dim))
-        object.__setattr__(self, "ones", check_dimension(self.ones))
+        super().__post_init__()
         if self.ones > self.dim:
             raise InputError(f"of {self.dim} bits at most {self.dim} can be ones, got {self.ones}")
+
+    def largest_norm(self, p: float) -> float:
+        """That of so many ones."""
+        return norm_of_ones(self.ones, p)
 
     def farthest(self, q: float) -> Pair:
         """As many ones as leave room for another one, and as many as possible in other places."""
@@ -136,18 +137,19 @@ class Sparse(Measured):
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Region):
     """Vectors with one coordinate a person, each between two limits or without any; two neighbours differ in one.
 
     >>> Rows(3).farthest(1).first.tolist(), Rows(3, (2, 5)).farthest(1).first.tolist()
     ([1.0, 0.0, 0.0], [5.0, 2.0, 2.0])
     """
 
+    kind = "rows"
     dim: int
     limits: tuple[Number, Number] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", check_dimension(self.dim))
+        super().__post_init__()
         if self.limits is not None:
             low, high = (number(limit) for limit in self.limits)
             if low.a > high.b or abs(low).b == INFINITY or abs(high).b == INFINITY:
@@ -164,6 +166,15 @@ class Rows:
         """How far one coordinate can move, in every norm."""
         return INFINITY if self.limits is None else self.limits[1] - self.limits[0]
 
+    def largest_norm(self, p: float) -> float:
+        """That of the box between the limits."""
+        return INF if self.limits is None else Box(((*self.limits, self.dim),)).largest_norm(p)
+
+    def to_data(self) -> dict[str, Any]:
+        """The limits only where there are any."""
+        limits = zip(("low", "high"), self.limits or (), strict=False)
+        return {"kind": self.kind, "dim": self.dim, **{end: list(digits(limit)) for end, limit in limits}}
+
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         """Every finite vector between the limits."""
         low, high = (-np.inf, np.inf) if self.limits is None else map(middle, self.limits)
@@ -172,17 +183,15 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Categories(Measured):
+class Categories(Region):
     """The numbers 0, …, k−1 as names of k categories; distances between names mean nothing.
 
     >>> Categories(3).contains(np.array([2.0]))
     True
     """
 
+    kind = "categories"
     size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", check_dimension(self.size))
 
     @property
     def dim(self) -> int:
@@ -199,7 +208,7 @@ class Categories(Measured):
 
 
 @dataclass(frozen=True)
-class Finite(Measured):
+class Finite(Region):
     """A list of vectors. The farthest pair is found by exact comparison of all pairs.
 
     >>> from dpassay.core.numbers import middle
@@ -207,6 +216,7 @@ class Finite(Measured):
     5.0
     """
 
+    kind = "finite"
     points: Sequence[Sequence[float]]
 
     def __post_init__(self) -> None:
@@ -235,6 +245,14 @@ class Finite(Measured):
         kinds = {tuple(sorted(zip(self.points[i], self.points[j], strict=True))): (i, j) for i, j in close}
         i, j = max(kinds.values(), key=lambda ij: _exact_power(self.points[ij[0]], self.points[ij[1]], q))
         return Pair.of(self.points[i], self.points[j])
+
+    def largest_norm(self, p: float) -> float:
+        """That of its longest vector."""
+        return float(np.linalg.norm(np.array(self.points), ord=p, axis=1).max()) * SAFE
+
+    def to_data(self) -> dict[str, Any]:
+        """Every vector."""
+        return {"kind": self.kind, "points": [list(map(repr, point)) for point in self.points], "dim": self.dim}
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         """Whether it is one of the vectors."""

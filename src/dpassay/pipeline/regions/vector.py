@@ -1,4 +1,4 @@
-"""Sets of values that a stage can put out. Each names its farthest pair, exactly, in any lq norm.
+"""Regions with a volume: balls, boxes, what two balls share, everything. And vectors repeated.
 
 A pair is written in blocks, so that 10⁵ equal coordinates take one line. See docs/proofs/diameters.md.
 """
@@ -6,42 +6,24 @@ A pair is written in blocks, so that 10⁵ equal coordinates take one line. See 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, between, iv, middle, minimum, number
+from dpassay.core.numbers import INFINITY, ZERO, Number, between, digits, down, iv, middle, minimum, number, up
 from dpassay.errors import InputError
-from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_positive
-from dpassay.pipeline.regions.discrete import Measured
-
-
-@runtime_checkable
-class Region(Protocol):
-    """A set of vectors of one dimension."""
-
-    @property
-    def dim(self) -> int:
-        """How many coordinates its vectors have."""
-
-    def farthest(self, q: float) -> Pair:
-        """Two of its vectors, as far apart in lq as any two (or, for an open set, than which none is farther)."""
-
-    def diameter(self, q: float) -> Number:
-        """The lq distance of the farthest pair; an interval where it is known only within bounds."""
-
-    def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether a vector lies in the set, up to rounding."""
-
-
-def _check_power(p: float) -> None:
-    if not p >= 1:
-        raise InputError(f"a norm needs p from 1 to infinity, got {p}")
+from dpassay.pipeline.pair import Array, Block, Pair, check_dimension
+from dpassay.pipeline.regions.base import SAFE, Region
 
 
 def _inverse(p: float) -> Number:
     """1/p, with 1/∞ = 0."""
     return ZERO if p == float("inf") else 1 / number(p)
+
+
+def norm_of_ones(count: int, p: float) -> float:
+    """The lp norm of so many ones, from above."""
+    return float(np.linalg.norm(np.ones(count), ord=p)) * SAFE
 
 
 def _opposite(radius: Number, count: int, dim: int) -> Pair:
@@ -51,26 +33,27 @@ def _opposite(radius: Number, count: int, dim: int) -> Pair:
 
 
 @dataclass(frozen=True)
-class Ball(Measured):
+class Ball(Region):
     """All vectors whose lp norm is at most the radius, p from 1 to ∞.
 
     >>> round(middle(Ball(2, 1, dim=32).diameter(1)), 9)
     11.313708499
     """
 
+    kind = "ball"
+    surrounds_zero = True
     p: float
     radius: Number
     dim: int
-
-    def __post_init__(self) -> None:
-        _check_power(self.p)
-        object.__setattr__(self, "radius", check_positive(self.radius, "radius"))
-        object.__setattr__(self, "dim", check_dimension(self.dim))
 
     def farthest(self, q: float) -> Pair:
         """±(r, …, r)/n^(1/p) where q < p, else ±(r, 0, …, 0)."""
         count = self.dim if q < self.p else 1
         return self.diagonal(count)
+
+    def largest_norm(self, p: float) -> float:
+        """Half the diameter."""
+        return up(self.diameter(p) / 2)
 
     def diagonal(self, count: int) -> Pair:
         """The opposite pair spread evenly over the first `count` coordinates."""
@@ -82,23 +65,24 @@ class Ball(Measured):
 
 
 @dataclass(frozen=True)
-class Sphere(Measured):
+class Sphere(Region):
     """All vectors whose l2 norm is the radius.
 
     >>> middle(Sphere(1, dim=4).diameter(1))
     4.0
     """
 
+    kind = "sphere"
     radius: Number
     dim: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", check_positive(self.radius, "radius"))
-        object.__setattr__(self, "dim", check_dimension(self.dim))
 
     def farthest(self, q: float) -> Pair:
         """The ball's farthest pair lies on the sphere."""
         return Ball(2, self.radius, self.dim).farthest(q)
+
+    def largest_norm(self, p: float) -> float:
+        """Half the diameter."""
+        return up(self.diameter(p) / 2)
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         """Whether the norm is the radius."""
@@ -107,13 +91,14 @@ class Sphere(Measured):
 
 
 @dataclass(frozen=True)
-class Box(Measured):
+class Box(Region):
     """A product of intervals, given as (low, high, count) for each run of equal sides.
 
     >>> middle(Box.cube(0, 1, dim=768).diameter(1))
     768.0
     """
 
+    kind = "box"
     sides: tuple[tuple[Number, Number, int], ...]
 
     def __post_init__(self) -> None:
@@ -138,6 +123,21 @@ class Box(Measured):
         """Two opposite corners."""
         return Pair(tuple(Block(high, low, count) for low, high, count in self.sides))
 
+    def largest_norm(self, p: float) -> float:
+        """That of the corner farthest from 0."""
+        corner = [max(abs(middle(low)), abs(middle(high))) for low, high, _ in self.sides]
+        return float(np.linalg.norm(np.repeat(corner, [count for _, _, count in self.sides]), ord=p)) * SAFE
+
+    @property
+    def surrounds_zero(self) -> bool:
+        """Whether 0 lies inside every side."""
+        return all(up(low) < 0 < down(high) for low, high, _ in self.sides)
+
+    def to_data(self) -> dict[str, Any]:
+        """Its runs of equal sides."""
+        sides = [{"low": list(digits(low)), "high": list(digits(high)), "count": n} for low, high, n in self.sides]
+        return {"kind": self.kind, "sides": sides, "dim": self.dim}
+
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         """Whether each coordinate lies within its side."""
         counts = [n for _, _, n in self.sides]
@@ -147,7 +147,7 @@ class Box(Measured):
 
 
 @dataclass(frozen=True)
-class SensitivityBall(Measured):
+class SensitivityBall(Region):
     """Any vector; two neighbours' vectors are at most `distance` apart in lp (a query's answers).
 
     Up to a common shift, such a pair lies in the lp ball of half that radius.
@@ -156,14 +156,11 @@ class SensitivityBall(Measured):
     2.0
     """
 
+    kind = "apart"
+    surrounds_zero = True
     p: float
     distance: Number
     dim: int
-
-    def __post_init__(self) -> None:
-        _check_power(self.p)
-        object.__setattr__(self, "distance", check_positive(self.distance, "distance"))
-        object.__setattr__(self, "dim", check_dimension(self.dim))
 
     @property
     def ball(self) -> Ball:
@@ -174,13 +171,9 @@ class SensitivityBall(Measured):
         """The farthest pair of that ball."""
         return self.ball.farthest(q)
 
-    def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Every finite vector."""
-        return bool(np.isfinite(value).all())
-
 
 @dataclass(frozen=True)
-class Intersection:
+class Intersection(Region):
     """The vectors that lie in two lp balls at once. Its diameter is known within bounds.
 
     >>> both = Intersection(Ball(2, 1, 4), Ball(float("inf"), 0.4, 4))
@@ -188,6 +181,8 @@ class Intersection:
     3.2
     """
 
+    kind = "both"
+    surrounds_zero = True
     first: Ball
     second: Ball
 
@@ -220,23 +215,26 @@ class Intersection:
         """From the pair found to the smaller of the two balls' diameters."""
         return between(self.farthest(q).distance(q), minimum(self.first.diameter(q), self.second.diameter(q)))
 
+    def largest_norm(self, p: float) -> float:
+        """The smaller of the two balls' largest."""
+        return min(self.first.largest_norm(p), self.second.largest_norm(p))
+
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         """Whether it lies in both."""
         return self.first.contains(value, slack) and self.second.contains(value, slack)
 
 
 @dataclass(frozen=True)
-class Everything:
+class Everything(Region):
     """All vectors: nothing bounds them.
 
     >>> Everything(3).diameter(1) == INFINITY
     True
     """
 
+    kind = "everything"
+    surrounds_zero = True
     dim: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", check_dimension(self.dim))
 
     def farthest(self, q: float, size: Any = 1) -> Pair:
         """An opposite pair of the size asked for; there is always a farther one."""
@@ -246,24 +244,21 @@ class Everything:
         """Infinite."""
         return INFINITY
 
-    def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Every finite vector."""
-        return bool(np.isfinite(value).all())
-
 
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(Region):
     """The vectors of another region, each written down several times over.
 
     >>> middle(Repeated(Ball(2, 1, dim=4), 9).diameter(1)), middle(Repeated(Ball(2, 1, dim=4), 9).diameter(2))
     (36.0, 6.0)
     """
 
+    kind = "repeated"
     region: Region
     times: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "times", check_dimension(self.times, "times"))
+        super().__post_init__()
         check_dimension(self.dim)
 
     @property
@@ -282,6 +277,10 @@ class Repeated:
     def diameter(self, q: float) -> Number:
         """times^(1/q) as large."""
         return self.region.diameter(q) * iv.mpf(self.times) ** _inverse(q)
+
+    def largest_norm(self, p: float) -> float:
+        """times^(1/p) as large."""
+        return self.region.largest_norm(p) * norm_of_ones(self.times, p)
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         """Whether it is one vector of the other region, repeated."""

@@ -1,1 +1,7 @@
-"""The stages of a pipeline."""
+"""The stages, a file each. Importing the package imports them all: a new stage is known once its file is there."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

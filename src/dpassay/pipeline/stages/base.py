@@ -1,32 +1,23 @@
-"""What a stage is, and what is known of the values that it puts out."""
+"""What a stage is: a class that owns its text form, its data form, its region and how it runs.
+
+A class with a `syntax` is known to the parser, the help and the certificates as soon as it is defined.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpassay.core.numbers import Number, middle, up
-from dpassay.errors import InputError
-from dpassay.pipeline.regions import (
-    Ball,
-    Bits,
-    Box,
-    Finite,
-    Intersection,
-    MinMax,
-    OneHot,
-    Region,
-    Repeated,
-    Rows,
-    Sparse,
-    Sphere,
-)
+from dpassay.core.neighbours import Kind
+from dpassay.pipeline.distributions import Distribution
+from dpassay.pipeline.regions import Array, Region
+from dpassay.pipeline.syntax import Syntax, Written
 
-INF = float("inf")
-NORMS: dict[str, float] = {"l1": 1.0, "l2": 2.0, "linf": INF}
-
+Build = TypeVar("Build", bound="Callable[..., Stage]")
 # What survives of an output when a stage is applied to it: everything, events far out in every
 # coordinate, the sign of each coordinate, or nothing that we know of.
 Keeps = Literal["all", "tails", "signs", "nothing"]
@@ -45,51 +36,71 @@ class OutputRegion:
     far: bool = False
 
 
-@runtime_checkable
-class Stage(Protocol):
+class Stage(Written, ABC):
     """One part of a pipeline."""
 
-    name: ClassVar[str]
-    keeps: ClassVar[Keeps]
+    keeps: ClassVar[Keeps] = "nothing"
+    takes_one_value: ClassVar[bool] = False  # the name of a category, or a value to hash; not a vector
+    on_words: ClassVar[bool] = False  # works on texts, so only before all stages that give vectors
+    opaque: ClassVar[bool] = False  # any function; its `dim`, which no text names, is the pipeline's
+    depends_on_dimension: ClassVar[bool] = False  # what it does to vectors of one coordinate tells nothing of others
+    outweighs_noise: ClassVar[bool] = False  # behind noise, inputs that are far enough away still reach its region
+    neighbours: ClassVar[tuple[Kind, ...]] = ()  # says how these differ, and speaks of no others; so it comes first
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "syntax" in vars(cls):
+            text_form(cls.syntax)(cls)
+
+    @property
+    def name(self) -> str:
+        """Its name in a text."""
+        return self.syntax.name
+
+    @abstractmethod
     def output_region(self, before: OutputRegion) -> OutputRegion:
         """What can come out, given what comes in."""
 
+    @abstractmethod
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Transform a batch."""
+        """Transform a batch, one value a row."""
+
+    def for_region(self, region: Region) -> Stage:
+        """The same stage, or the one that does its work on values of this region."""
+        return self
 
 
-def norm_power(norm: str) -> float:
-    """Read the name of a norm."""
-    if norm not in NORMS:
-        raise InputError(f"unknown norm {norm!r}; allowed: {', '.join(NORMS)}")
-    return NORMS[norm]
+class NoiseStage(Stage):
+    """A stage that randomizes, and knows the distribution of its output."""
+
+    @abstractmethod
+    def distribution(self, value: Array) -> Distribution:
+        """The distribution of the output for one value."""
 
 
-def written(value: Number) -> str:
-    """Write a parameter as the double nearest to it, in the fewest digits that say which."""
-    return repr(middle(value)).removesuffix(".0")
+class StageForm(NamedTuple):
+    """A text form, and what makes the stage from its arguments."""
+
+    syntax: Syntax
+    build: Callable[..., Stage]
+
+    @property
+    def help(self) -> str:
+        """What the stage does: the first line of its documentation."""
+        first = (self.build.__doc__ or "").partition("\n")[0]
+        return first[:1].lower() + first[1:].removesuffix(".")
 
 
-def largest_norm(region: Region, p: float) -> float:
-    """The largest lp norm in a region, from above."""
-    if isinstance(region, Ball):
-        return up(region.diameter(p) / 2)
-    if isinstance(region, Intersection):
-        return min(largest_norm(region.first, p), largest_norm(region.second, p))
-    if isinstance(region, Sphere):
-        return up(region.diameter(p) / 2)
-    if isinstance(region, Box) or (isinstance(region, Rows) and region.limits is not None):
-        sides = region.sides if isinstance(region, Box) else ((*region.limits, region.dim),)  # type: ignore[misc]
-        corner = [max(abs(middle(low)), abs(middle(high))) for low, high, _ in sides]
-        counts = [count for _, _, count in sides]
-        return float(np.linalg.norm(np.repeat(corner, counts), ord=p)) * (1 + 1e-12)
-    if isinstance(region, Bits | MinMax):
-        return float(np.linalg.norm(np.ones(region.dim), ord=p)) * (1 + 1e-12)
-    if isinstance(region, Finite):
-        return float(np.linalg.norm(np.array(region.points), ord=p, axis=1).max()) * (1 + 1e-12)
-    if isinstance(region, Repeated | Sparse):
-        # So many equal norms side by side; of a sparse string, so many ones.
-        times, inner = (region.times, region.region) if isinstance(region, Repeated) else (region.ones, OneHot(1))
-        return largest_norm(inner, p) * float(np.linalg.norm(np.ones(times), ord=p)) * (1 + 1e-12)
-    return 1.0 if isinstance(region, OneHot) else INF
+STAGES: dict[str, StageForm] = {}  # every stage that a text can name, in the order in which the help lists them
+
+
+def text_form(syntax: Syntax) -> Callable[[Build], Build]:
+    """Make a text form of a stage known, with what builds it."""
+
+    def known(build: Build) -> Build:
+        STAGES[syntax.name] = StageForm(syntax, build)
+        for name in sorted(STAGES, key=lambda name: STAGES[name].syntax.order):
+            STAGES[name] = STAGES.pop(name)
+        return build
+
+    return known

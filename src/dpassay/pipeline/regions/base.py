@@ -1,0 +1,81 @@
+"""What a region is: a set of values that a stage can put out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpassay.core.numbers import Number, digits, iv
+from dpassay.errors import InputError
+from dpassay.pipeline.pair import Array, Pair, check_dimension, check_positive
+
+INF = float("inf")
+SAFE = 1 + 1e-12  # more than doubles lose in a norm
+
+
+def _check_power(p: float) -> float:
+    if not p >= 1:
+        raise InputError(f"a norm needs p from 1 to infinity, got {p}")
+    return float(p)
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {  # what the numbers of a region are held to, by their names
+    **dict.fromkeys(("dim", "size", "ones"), check_dimension),
+    "times": partial(check_dimension, what="times"),
+    **{name: partial(check_positive, what=name) for name in ("radius", "distance")},
+    "p": _check_power,
+}
+
+
+@dataclass(frozen=True)
+class Region:
+    """A set of vectors of one dimension. It names its farthest pair, exactly, in any lq norm."""
+
+    kind: ClassVar[str]  # its name in a certificate
+    if TYPE_CHECKING:
+
+        @property
+        def dim(self) -> int:
+            """How many coordinates its vectors have; an attribute, or computed."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name in _CHECKS:
+                object.__setattr__(self, field.name, _CHECKS[field.name](getattr(self, field.name)))
+
+    def farthest(self, q: float) -> Pair:
+        """Two of its vectors, as far apart in lq as any two (or, for an open set, than which none is farther)."""
+        raise NotImplementedError
+
+    def diameter(self, q: float) -> Number:
+        """The lq distance of the farthest pair; an interval where it is known only within bounds."""
+        return self.farthest(q).distance(q)
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        """Whether a vector lies in the set, up to rounding; every finite vector does where nothing bounds them."""
+        return bool(np.isfinite(value).all())
+
+    def largest_norm(self, p: float) -> float:
+        """The largest lp norm in it, from above."""
+        return INF
+
+    @property
+    def surrounds_zero(self) -> bool:
+        """Whether every direction, scaled down, lies in it and two such points can be neighbours."""
+        return False
+
+    def to_data(self) -> dict[str, Any]:
+        """Its kind and numbers as a certificate has them."""
+        return {"kind": self.kind, **{field.name: _data(getattr(self, field.name)) for field in fields(self)}}
+
+
+def _data(value: Any) -> Any:
+    if isinstance(value, Region):
+        return value.to_data()
+    if isinstance(value, iv.mpf):
+        return list(digits(value))
+    return repr(value) if isinstance(value, float) else value  # repr(inf) is "inf"

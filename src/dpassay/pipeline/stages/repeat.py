@@ -1,0 +1,39 @@
+"""Repetition, which is composition: each copy of the vector gets noise of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpassay.errors import InputError
+from dpassay.pipeline.regions import Categories, Repeated
+from dpassay.pipeline.stages.base import OutputRegion, Stage
+from dpassay.pipeline.syntax import Syntax, count
+
+
+@dataclass(frozen=True)
+class Repeat(Stage):
+    """Write the vector down so often; each copy gets noise of its own.
+
+    >>> Repeat(2).run(np.array([[1.0, 3.0]]), np.random.default_rng()).tolist()
+    [[1.0, 3.0, 1.0, 3.0]]
+    """
+
+    syntax = Syntax("repeat", order=70, times=count("repeat: times"))
+    keeps = "all"
+    times: int
+
+    def output_region(self, before: OutputRegion) -> OutputRegion:
+        """The region, repeated."""
+        region = before.region
+        if isinstance(region, Categories):
+            raise InputError("a category's name cannot be repeated: put onehot(k) before it")
+        if isinstance(region, Repeated):
+            return OutputRegion(Repeated(region.region, region.times * self.times), before.exact)
+        return OutputRegion(Repeated(region, self.times), before.exact)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Copy each row."""
+        return np.tile(np.asarray(batch, dtype=float), self.times)

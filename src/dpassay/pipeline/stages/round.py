@@ -1,0 +1,47 @@
+"""Rounding to whole numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.numbers import down, up
+from dpassay.pipeline.regions import Bits, Box, Categories, Everything, Finite, OneHot, Rows, Sparse
+from dpassay.pipeline.stages.base import OutputRegion, Stage
+from dpassay.pipeline.syntax import INF, Syntax
+
+
+@dataclass(frozen=True)
+class Round(Stage):
+    """Round each coordinate to the nearest whole number.
+
+    >>> Round().run(np.array([[0.4, 1.6]]), np.random.default_rng()).tolist()
+    [[0.0, 2.0]]
+    """
+
+    syntax = Syntax("round", order=230)
+    keeps = "tails"
+    outweighs_noise = True
+
+    def output_region(self, before: OutputRegion) -> OutputRegion:
+        """Rounded values; as an outer bound a box half a unit wider, or everything."""
+        region = before.region
+        if isinstance(region, Bits | OneHot | Categories | Sparse):
+            return before
+        if isinstance(region, Finite):
+            return OutputRegion(Finite(np.rint(np.array(region.points)).tolist()), before.exact)
+        if isinstance(region, Rows) and region.limits is not None:
+            ends = np.ceil(down(region.limits[0]) - 0.5), np.floor(up(region.limits[1]) + 0.5)
+            return OutputRegion(Rows(region.dim, ends), exact=False)
+        if isinstance(region, Rows):
+            return OutputRegion(region, before.exact, far=True)
+        limit = region.largest_norm(INF)
+        if limit == INF:
+            return OutputRegion(Everything(region.dim), before.exact and isinstance(region, Everything), far=True)
+        return OutputRegion(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """Round."""
+        return np.rint(batch)
