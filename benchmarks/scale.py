@@ -14,8 +14,8 @@ from contextlib import closing
 import numpy as np
 
 import pairs
-from dpassay.audit.attacks import Likelihood
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis
+from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distributed import packed, played
 from dpassay.audit.experiment import Epoch, Experiment
 from dpassay.audit.inference import Counts
@@ -114,7 +114,7 @@ def parcels(dim: int, runs: int, size: int, before: int) -> list[object]:
     """An audit's tasks as they travel: by kernels, or by numpy where they come before all kernels."""
     pipeline = parse(f"clamp(0, 1) | laplace({dim})", dim=dim)
     table = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(1.0), 5)
-    rule = DecisionRule(Likelihood(tuple(table.distributions() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)
+    rule = DecisionRule(LikelihoodRatio(tuple(table.distributions() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)
     epoch = Epoch(rule, Counts(), 0, 10**15)
     tasks = [Task(0, i, min(size, runs - start), before) for i, start in enumerate(range(0, runs, size))]
     each = max(1, len(tasks) // 16)

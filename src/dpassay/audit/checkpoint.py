@@ -11,28 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
-from dpassay.audit.attacks import (
-    _WHOLE,
-    NEARER,
-    NEARER_STEPS,
-    Boosted,
-    Counted,
-    Distinguisher,
-    Guarded,
-    Likelihood,
-    Linear,
-    Nearest,
-    Ngrams,
-    Statistic,
-)
 from dpassay.audit.decision_rule import DecisionRule
+from dpassay.audit.distinguishers.base import Distinguisher
+from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import MOST_ROWS, Epoch, Game
-from dpassay.audit.features import FEATURES, HASHED, LABELS, feature_count
 from dpassay.audit.inference import Counts
-from dpassay.audit.outputs import Array
 from dpassay.core.files import write_whole
 from dpassay.core.json import plain
 from dpassay.errors import InputError
@@ -204,13 +189,13 @@ def game_record(game: Game, inputs: Sequence[Any], number: int, alpha: float) ->
 def rule_record(rule: DecisionRule) -> RuleRecord:
     """A rule as data, for a file or for another process."""
     return RuleRecord(
-        guesser=guesser_data(rule.guesser),
+        guesser=rule.distinguisher.to_data(),
         low=rule.low,
         high=rule.high,
         right=rule.right,
         wrong=rule.wrong,
         promise=rule.expected_power,
-        grain=rule.grain,
+        grain=rule.resolution,
         candidates=rule.candidates,
     )
 
@@ -219,10 +204,13 @@ def rule_of(
     record: RuleRecord, distributions: Sequence[Distribution] | None, own: Distinguisher | None = None
 ) -> DecisionRule:
     """A rule from its data; the distributions are the mechanism's own."""
-    r, guesser = record, guesser_of(record.guesser, distributions, own)
-    if _columns(guesser) not in (None, r.candidates):
-        raise InputError(f"the file has a guesser that is for {_columns(guesser)} inputs, not for {r.candidates}")
-    return DecisionRule(guesser, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
+    at_hand = [] if own is None else [own]
+    if distributions is not None:
+        at_hand.append(LikelihoodRatio(tuple(distributions)))
+    r, found = record, Distinguisher.from_data(record.guesser, at_hand)
+    if found.candidates not in (None, r.candidates):
+        raise InputError(f"the file has a distinguisher that is for {found.candidates} inputs, not for {r.candidates}")
+    return DecisionRule(found, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
 
 
 def _epoch_record(epoch: Epoch) -> EpochRecord:
@@ -251,141 +239,3 @@ def game_of(record: GameRecord, distributions: Sequence[Distribution] | None, ow
         tally = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
         epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
     return Game(epochs, record.runs, record.lost)
-
-
-def guesser_data(guesser: Distinguisher) -> dict[str, Any]:
-    """A guesser as data."""
-    kind = type(guesser).__name__
-    match guesser:
-        case Statistic(name, width, sign, inputs):
-            return {"kind": kind, "name": name, "width": width, "sign": sign, "inputs": [x.tolist() for x in inputs]}
-        case Linear(weights, bias, missing):
-            return {"kind": kind, "weights": weights.tolist(), "bias": bias, "missing": missing.tolist()}
-        case Boosted(features, width, columns, edges, tables):
-            cuts = {str(j): e.tolist() for j, e in edges.items()}
-            written = {"columns": [list(c) for c in columns], "edges": cuts, "tables": [t.tolist() for t in tables]}
-            return {"kind": kind, "features": features, "width": width, **written}
-        case Counted(of, names, logs, inputs):
-            written = {"names": list(names), "logs": logs.tolist(), "inputs": [plain(x) for x in inputs]}
-            return {"kind": kind, "of": of, **written}
-        case Ngrams(logs):
-            rest = logs.min(axis=1)  # n-grams that were never seen
-            used = np.flatnonzero((logs != rest[:, None]).any(axis=0))
-            return {"kind": kind, "cells": used.tolist(), "logs": logs[:, used].tolist(), "rest": rest.tolist()}
-        case Nearest(inputs):
-            return {"kind": kind, "inputs": [x.tolist() for x in inputs]}
-        case Guarded(base, oddities):
-            return {"kind": kind, "base": guesser_data(base), "oddities": guesser_data(oddities)}
-    return {"kind": kind}
-
-
-def guesser_of(
-    data: dict[str, Any], distributions: Sequence[Distribution] | None, own: Distinguisher | None = None
-) -> Distinguisher:
-    """A guesser from its data. What does not fit together is an InputError."""
-    try:
-        return _guesser(data, distributions, own)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(f"the file has a guesser that cannot be read: {type(error).__name__}: {error}") from None
-
-
-def _guesser(
-    data: dict[str, Any], distributions: Sequence[Distribution] | None, own: Distinguisher | None
-) -> Distinguisher:
-    kind = data["kind"]
-    if kind == "Statistic":
-        return _statistic(data)
-    if kind == "Linear":
-        weights, missing = _array(data["weights"], 1), _array(data["missing"], 1)
-        _require(len(weights) > 0 and len(missing) in (0, len(weights)), "a weight for each coordinate")
-        return Linear(weights, float(data["bias"]), missing)
-    if kind == "Boosted":
-        return _boosted(data)
-    if kind == "Counted":
-        return _counted(data)
-    if kind == "Ngrams":
-        return _ngrams(data)
-    if kind == "Nearest":
-        rows = tuple(_array(x, 1) for x in data["inputs"])
-        _require(len(rows) >= 2 and len({len(x) for x in rows}) == 1, "inputs of one length")
-        return Nearest(rows)
-    if kind == "Guarded":
-        base, oddities = _guesser(data["base"], distributions, own), _guesser(data["oddities"], distributions, own)
-        _require(isinstance(oddities, Counted) and _columns(oddities) == 2, "oddities that are counted for two inputs")
-        _require(_columns(base) in (None, 2), "a guesser for two inputs")
-        return Guarded(base, oddities)  # type: ignore[arg-type]
-    if kind == "Likelihood" and distributions is not None:
-        return Likelihood(tuple(distributions))
-    if kind == "Own" and own is not None:
-        return own
-    needed = {"Likelihood": "a mechanism that knows its distribution", "Own": "the guesser that was used then"}
-    raise ValueError(f"{kind} needs {needed.get(kind, 'a newer version')}")
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(f"it needs {what}")
-
-
-def _array(data: Any, dimensions: int) -> Array:
-    array = np.array(data, dtype=float)
-    _require(array.ndim == dimensions, f"numbers in {dimensions} dimensions")
-    return array
-
-
-def _columns(guesser: Distinguisher) -> int | None:
-    """How many inputs a guesser tells apart; None where only its function knows."""
-    match guesser:
-        case Likelihood(distributions):
-            return len(distributions)
-        case Counted(_, _, logs) | Ngrams(logs):
-            return len(logs)
-        case Nearest(inputs):
-            return len(inputs)
-        case Statistic() | Linear() | Boosted() | Guarded():
-            return 2
-    return None
-
-
-def _statistic(data: dict[str, Any]) -> Statistic:
-    name, width = str(data["name"]), int(data["width"])
-    rows = tuple(_array(x, 1) for x in data["inputs"])
-    if name in (NEARER, NEARER_STEPS):
-        _require(width > 0 and [len(x) for x in rows] == [width, width], "two inputs of its width")
-    elif name not in _WHOLE:
-        _require(0 <= int(name.removeprefix("coordinate ")) < width, "a coordinate of its width")
-    _require(width > 0, "a width")
-    return Statistic(name, width, float(data["sign"]), rows)
-
-
-def _boosted(data: dict[str, Any]) -> Boosted:
-    features, width = str(data["features"]), int(data["width"])
-    _require(features in FEATURES and width > 0, f"features that are one of {', '.join(FEATURES)}")
-    edges = {int(j): _array(cuts, 1) for j, cuts in data["edges"].items()}
-    columns = tuple(tuple(int(j) for j in c) for c in data["columns"])
-    tables = tuple(_array(table, len(c)) for table, c in zip(data["tables"], columns, strict=True))
-    _require(all(0 <= j < feature_count(features, width) for j in edges), "edges of features that it has")
-    bins = {j: len(cuts) + 2 for j, cuts in edges.items()}
-    fits = (np.all(np.array(t.shape) >= [bins[j] for j in c]) for c, t in zip(columns, tables, strict=True))
-    _require(all(columns) and all(fits), "tables that have an entry for each bin")
-    return Boosted(features, width, columns, edges, tables)
-
-
-def _counted(data: dict[str, Any]) -> Counted:
-    of, names, logs = str(data["of"]), tuple(data["names"]), _array(data["logs"], 2)
-    _require(of in LABELS, f"to count one of {', '.join(LABELS)}")
-    if of == "value":
-        _require(all(type(name) is int and 0 <= name < 1 << 64 for name in names), "names that are 64-bit numbers")
-        _require(list(names) == sorted(names), "names in order")
-    else:
-        _require(all(isinstance(name, str) for name in names), "names that are texts")
-    _require(len(names) > 0 and logs.shape[0] >= 2 and logs.shape[1] == len(names), "a column for each name")
-    return Counted(of, names, logs, tuple(data["inputs"]))
-
-
-def _ngrams(data: dict[str, Any]) -> Ngrams:
-    rest, cells = _array(data["rest"], 1), np.array(data["cells"], dtype=int)
-    _require(2 <= len(rest) <= 1 << 12, "a row for each input")
-    full = np.repeat(rest[:, None], HASHED, axis=1)
-    full[:, cells] = np.array(data["logs"], dtype=float).reshape(len(rest), len(cells))
-    return Ngrams(full)

@@ -1,7 +1,8 @@
-"""From runs whose input is known to the rule that is then tested on other runs.
+"""How a decision rule is chosen on runs whose input is known, before it is tested on other runs.
 
-Guessers are fitted on one part of these runs. On the other part each is tried with all thresholds, and the one that
-promises most is kept. Nothing here needs to be right for a verdict to be right: a bad rule only wins less.
+Distinguishers are fitted on one part of these runs. On the other part each is tried with all thresholds, and the one
+with the highest expected power is kept. Nothing here needs to be right for a verdict to be right: a bad rule only
+guesses worse.
 """
 
 from __future__ import annotations
@@ -15,109 +16,111 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.attacks import Counted, Distinguisher, Likelihood, Scores
-from dpassay.audit.fitting import Bits, learnt
+from dpassay.audit.distinguishers import fit_all
+from dpassay.audit.distinguishers.base import Bits, Distinguisher, Scores
+from dpassay.audit.distinguishers.frequencies import Frequencies
+from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.inference import Counts, log_limits
 from dpassay.audit.outputs import Array, Outputs
+from dpassay.compute.numpy_kernels import FAR
 from dpassay.pipeline.distributions import Distribution
 
-# Standard errors that are taken off what looks best, since the best of thousands is lucky too; few where a smooth
-# curve through all scores says the same, which counts like so many guesses.
+# Standard errors subtracted from a share of right guesses, since the best of thousands is partly luck. A logistic curve
+# through all scores needs fewer; it counts as much as SMOOTH guesses.
 CAUTION, CAUTION_SMOOTH = 4.0, 1.0
 SMOOTH = 1000.0
-MOST_WORTH = 100.0  # independent runs that a run is worth at most
-FINALISTS = 3  # guessers that are tried on all calibration runs
-SPREADS, FAR_SPREADS = 1.5, 4.0  # from the middle of all scores, beyond which the smooth curve is flat
-SURE = 0.95  # of what it got
-FAR = 1e300  # the farthest that a score counts, in grains
-EASY = 0.97  # a dearer guesser must promise some hundredths more
+MOST_EFFICIENT = 100.0  # independent runs that a run is worth at most
+FINALISTS = 3  # distinguishers that are tried on all calibration runs
+SPREADS, FAR_SPREADS = 1.5, 4.0  # from the middle of all scores, beyond which the logistic curve is flat
+SURE = 0.95  # share of its observed log-odds that a rule must be expected to keep
+AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below this share of its expected power
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What a rule is chosen for: to refute this claim soon, or (`runs` given) the highest bound after so many runs."""
+    """The claim that a rule is chosen to refute soon, or (`runs` given) to bound as well as so many runs can."""
 
     epsilon: float
     delta: float = 0.0
     candidates: int = 2
     runs: int = 0
     alpha: float = 0.001
-    spreads: float = SPREADS  # how far out the smooth curve goes on rising
+    spreads: float = SPREADS  # how far out the logistic curve goes on rising
 
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """A guesser with thresholds: it names the first input up to `low`, the second from `high`, else abstains.
+    """A distinguisher with thresholds: it names the first input up to `low`, the second from `high`, else abstains.
 
-    With more than two inputs it names the one with the highest score where that leads by at least `high`.
-    Scores count in units of `grain`, far coarser than rounding errors: else the last bits of a score, which differ
-    between inputs for every sampler in floating point, would tell what the mechanism's mathematics does not.
-    `right` and `wrong` are what it got on the runs it was chosen on.
+    With more than two inputs it names the one with the highest score where its margin over the next is at least `high`.
+    Scores count in units of `resolution`, far coarser than rounding errors. Otherwise the last bits of a score, which
+    differ between inputs for every sampler in floating point, would reveal what the mechanism's mathematics does not.
+    `right` and `wrong` are its guesses on the runs it was chosen on.
     """
 
-    guesser: Distinguisher
+    distinguisher: Distinguisher
     low: float
     high: float
     right: int
     wrong: int
     expected_power: float
-    grain: float
+    resolution: float
     candidates: int = 2
 
     def count(self, outputs: Outputs, side: int) -> tuple[int, int]:
         """Right and wrong guesses on outputs that all came from one input."""
         if not len(outputs):
             return 0, 0
-        return self.count_scores(self.guesser.scores(outputs), side)
+        return self.count_scores(self.distinguisher.score(outputs), side)
 
     def count_scores(self, exact: Scores, side: int) -> tuple[int, int]:
-        """The same where the guesser's scores are known."""
-        scores = coarse(exact, self.grain)
+        """The same where the scores are known."""
+        scores = rounded(exact, self.resolution)
         if self.candidates == 2:
             named = (int(np.count_nonzero(scores <= self.low)), int(np.count_nonzero(scores >= self.high)))
             return named[side], named[1 - side]
-        best, lead = leaders(scores)
-        guessed = lead >= self.high
+        best, margin = best_and_margin(scores)
+        guessed = margin >= self.high
         right = int(np.count_nonzero(guessed & (best == side)))
         return right, int(np.count_nonzero(guessed)) - right
 
     @property
     def sure(self) -> bool:
-        """Whether more runs could hardly make it better: it names categories and promises nearly what it got, as an ε.
+        """Whether more runs could hardly improve it: it names categories and is expected to do as well as it did.
 
         A threshold on a number could always be moved a little.
         """
-        named = self.candidates == 2 and isinstance(self.guesser, Counted)
+        named = self.candidates == 2 and isinstance(self.distinguisher, Frequencies)
         return named and self.expected_power >= SURE * math.log((self.right + 1) / (self.wrong + 1)) > 0
 
-    def tally(self, trust: float) -> Counts:
-        """An empty tally that expects what was seen, taken as seriously as `trust` says."""
+    def initial_counts(self, trust: float) -> Counts:
+        """No guesses yet; what was seen is expected again, taken as seriously as `trust` says."""
         sides = 2 if self.candidates > 2 else int(self.low > -math.inf) + int(self.high < math.inf)
-        assert sides, "a rule names somebody"
+        assert sides, "a rule names some input"
         return Counts(0, 0, 0, 0.5 + trust * self.right, 0.5 + trust * self.wrong, sides)
 
     def describe(self) -> str:
         """The event in words."""
-        what = self.guesser.describe()
+        what = self.distinguisher.describe()
         if self.candidates > 2:
             return f"judging by {what}: the input with the highest score"
         ends = []
         if self.low <= -FAR / 2 or self.high >= FAR / 2:
             ends.append("the one input that ever gives such outputs")
         if self.low > -FAR / 2:
-            ends.append(f"the first input where it is at most {self.low * self.grain:.6g}")
+            ends.append(f"the first input where it is at most {self.low * self.resolution:.6g}")
         if self.high < FAR / 2:
-            ends.append(f"the second input where it is at least {self.high * self.grain:.6g}")
+            ends.append(f"the second input where it is at least {self.high * self.resolution:.6g}")
         return f"judging by {what}: {' and '.join(ends)}"
 
 
-def coarse(scores: Scores, grain: float) -> Scores:
-    """Scores in whole grains, all finite: a threshold at infinity is one that no score regions."""
+def rounded(scores: Scores, resolution: float) -> Scores:
+    """Scores in whole units of the resolution, all finite: a threshold at infinity is one that no score reaches."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.clip(np.rint(scores / grain), -FAR, FAR))
+        return np.asarray(np.clip(np.rint(scores / resolution), -FAR, FAR))
 
 
-def grain_of(scores: Sequence[Scores]) -> float:
+def resolution_of(scores: Sequence[Scores]) -> float:
     """A millionth of the range in which most scores lie."""
     finite = np.concatenate([s[np.isfinite(s)].ravel() for s in scores])
     if not len(finite):
@@ -127,148 +130,169 @@ def grain_of(scores: Sequence[Scores]) -> float:
     return spread * 1e-6
 
 
-def leaders(scores: Scores) -> tuple[NDArray[np.int64], Array]:
-    """For each row the column with the highest score, and by how much it leads; no lead where it is unknown."""
+def best_and_margin(scores: Scores) -> tuple[NDArray[np.int64], Array]:
+    """For each row the column with the highest score and its margin over the next; −∞ where that is unknown."""
     known = np.where(np.isnan(scores), -np.inf, scores)
     best = known.argmax(axis=1)
     two = np.partition(known, -2, axis=1)[:, -2:]
     with np.errstate(invalid="ignore"):
-        lead = two[:, 1] - two[:, 0]
-    return best, np.where(np.isfinite(two[:, 1]) & ~np.isnan(lead), lead, -np.inf)
+        margin = two[:, 1] - two[:, 0]
+    return best, np.where(np.isfinite(two[:, 1]) & ~np.isnan(margin), margin, -np.inf)
 
 
 def learn(
     runs: Sequence[Outputs],
     calibration: Sequence[Outputs],
     inputs: Sequence[Any],
-    aim: Hypothesis,
+    hypothesis: Hypothesis,
     distributions: Sequence[Distribution] | None = None,
-    own: Distinguisher | None = None,
+    custom: Distinguisher | None = None,
     bits: Bits = "no",
 ) -> DecisionRule | None:
-    """The rule that promises most; None if nothing could be learnt."""
-    if own is not None:
-        found: Iterable[Distinguisher] = [own]
+    """The rule with the highest expected power; None if nothing could be learnt."""
+    if custom is not None:
+        found: Iterable[Distinguisher] = [custom]
     elif distributions is not None:
-        found = [Likelihood(tuple(distributions))]
+        found = [LikelihoodRatio(tuple(distributions))]
     else:
-        found = learnt(runs, tuple(inputs), bits)
-    return best_rule(((guesser, [guesser.scores(o) for o in calibration]) for guesser in found), aim)
-
-
-def best_rule(scored: Iterable[tuple[Distinguisher, Sequence[Scores]]], aim: Hypothesis) -> DecisionRule | None:
-    """Of guessers with their scores on other runs, cheap ones first, the rule that promises most."""
+        found = fit_all(runs, tuple(inputs), bits)
     best: DecisionRule | None = None
-    for guesser, scores in scored:
-        rule = with_thresholds(guesser, scores, aim)
+    for distinguisher in found:
+        rule = with_thresholds(distinguisher, [distinguisher.score(o) for o in calibration], hypothesis)
         best = rule if rule is not None and _clearly_better(rule, best) else best
     return best
 
 
 def _clearly_better(rule: DecisionRule, best: DecisionRule | None) -> bool:
-    """Whether a rule promises enough more than the best so far, which is cheaper."""
-    return best is None or best.expected_power < rule.expected_power - (1 - EASY) * abs(rule.expected_power)
+    """Whether the expected power is enough higher than that of the best so far, which is cheaper."""
+    return best is None or best.expected_power < rule.expected_power - (1 - AS_GOOD) * abs(rule.expected_power)
 
 
 def best_of_many(
-    guessers: Iterable[Distinguisher], batches: Iterator[Sequence[Outputs]], aim: Hypothesis
+    distinguishers: Iterable[Distinguisher], batches: Iterator[Sequence[Outputs]], hypothesis: Hypothesis
 ) -> DecisionRule | None:
-    """The same where calibration runs come in batches: all guessers are tried on the first, the best few on all."""
+    """The same where calibration runs come in batches: the first is for all distinguishers, the others for the best."""
     first = next(batches)
     tried: list[tuple[float, int, Distinguisher, list[list[Scores]]]] = []
-    for place, guesser in enumerate(guessers):
-        scores = [guesser.scores(outputs) for outputs in first]
-        rule = with_thresholds(guesser, scores, aim)
+    for place, distinguisher in enumerate(distinguishers):
+        scores = [distinguisher.score(outputs) for outputs in first]
+        rule = with_thresholds(distinguisher, scores, hypothesis)
         if rule is not None:
-            tried.append((-rule.expected_power, place, guesser, [[s] for s in scores]))
+            tried.append((-rule.expected_power, place, distinguisher, [[s] for s in scores]))
             tried = sorted(tried, key=lambda entry: entry[:2])[:FINALISTS]
     tried.sort(key=lambda entry: entry[1])
     for batch in batches:
-        for _, _, guesser, sides in tried:
+        for _, _, distinguisher, sides in tried:
             for side, outputs in zip(sides, batch, strict=True):
-                side.append(guesser.scores(outputs))
+                side.append(distinguisher.score(outputs))
     best: DecisionRule | None = None
-    for _, _, guesser, sides in tried:
-        for rule in _cross_judged(guesser, [np.concatenate(side) for side in sides], aim):
+    for _, _, distinguisher, sides in tried:
+        for rule in _cross_validated(distinguisher, [np.concatenate(side) for side in sides], hypothesis):
             best = rule if _clearly_better(rule, best) else best
     return best
 
 
-def _cross_judged(guesser: Distinguisher, scores: Sequence[Scores], aim: Hypothesis) -> Iterator[DecisionRule]:
-    """Rules from all of these scores; each promises what rules from one half of them get on the other, on average."""
+def _cross_validated(
+    distinguisher: Distinguisher, scores: Sequence[Scores], hypothesis: Hypothesis
+) -> Iterator[DecisionRule]:
+    """Rules from all of these scores. Their expected power is that of rules from one half, measured on the other."""
     halves = [[side[start::2] for side in scores] for start in (0, 1)]
-    whole, *parts = (_thresholds(guesser, some, aim.candidates) for some in (scores, *halves))
+    whole, *parts = (_thresholds(distinguisher, some, hypothesis.candidates) for some in (scores, *halves))
     for spreads in (0.0, SPREADS, FAR_SPREADS):
-        daring = replace(aim, spreads=spreads)
-        rule, found = whole(daring), [chosen for part in parts if (chosen := part(daring)) is not None]
+        varied = replace(hypothesis, spreads=spreads)
+        rule, found = whole(varied), [chosen for part in parts if (chosen := part(varied)) is not None]
         if rule is not None and len(found) == 2:
-            yield replace(rule, expected_power=sum(map(_judged, found, reversed(halves), (aim, aim))) / 2)
+            powers = [_validated_power(*other, hypothesis) for other in zip(found, reversed(halves), strict=True)]
+            yield replace(rule, expected_power=sum(powers) / 2)
 
 
-def _judged(rule: DecisionRule, scores: Sequence[Scores], aim: Hypothesis) -> float:
-    """What a rule promises by scores that it was not chosen on."""
+def _validated_power(rule: DecisionRule, scores: Sequence[Scores], hypothesis: Hypothesis) -> float:
+    """The expected power by scores that the rule was not chosen on."""
     counts = [rule.count_scores(side_scores, side) for side, side_scores in enumerate(scores)]
     right, wrong = (np.array(sum(count[i] for count in counts)) for i in (0, 1))
-    worth = 1.0
+    efficiency = 1.0
     if rule.candidates == 2:  # the grid of thresholds is these two
         cuts = np.unique([t for t in (rule.low, rule.high) if abs(t) < math.inf])
         ends = int(rule.low > -math.inf), int(rule.high == math.inf) + len(cuts) - 1
-        grid = _worth(right, wrong, [coarse(s, rule.grain) for s in scores], cuts)
-        worth = float(grid if isinstance(grid, float) else grid[ends])
-    return float(_expected_power(right, wrong, sum(map(len, scores)), aim, None, CAUTION_SMOOTH, worth))
+        grid = _efficiency(right, wrong, [rounded(s, rule.resolution) for s in scores], cuts)
+        efficiency = float(grid if isinstance(grid, float) else grid[ends])
+    return float(_expected_power(right, wrong, sum(map(len, scores)), hypothesis, None, CAUTION_SMOOTH, efficiency))
 
 
-def with_thresholds(guesser: Distinguisher, exact: Sequence[Scores], aim: Hypothesis) -> DecisionRule | None:
-    """The thresholds that promise most on runs that got these scores."""
-    return _thresholds(guesser, exact, aim.candidates)(aim)
+def with_thresholds(
+    distinguisher: Distinguisher, exact: Sequence[Scores], hypothesis: Hypothesis
+) -> DecisionRule | None:
+    """The thresholds with the highest expected power on runs that got these scores."""
+    return _thresholds(distinguisher, exact, hypothesis.candidates)(hypothesis)
 
 
 def _thresholds(
-    guesser: Distinguisher, exact: Sequence[Scores], candidates: int
+    distinguisher: Distinguisher, exact: Sequence[Scores], candidates: int
 ) -> Callable[[Hypothesis], DecisionRule | None]:
-    """From an aim to the thresholds that promise most for it; what all aims need is counted once."""
-    grain = grain_of(exact)
-    scores = [coarse(s, grain) for s in exact]
+    """The best thresholds, as a function of the hypothesis; what all hypotheses need is counted once."""
+    resolution = resolution_of(exact)
+    scores = [rounded(s, resolution) for s in exact]
     if candidates > 2:
-        return partial(_with_lead, guesser, scores, grain)
+        return partial(_with_margin, distinguisher, scores, resolution)
     first, second = (np.sort(s[~np.isnan(s)]) for s in scores)
     total = len(scores[0]) + len(scores[1])
     pooled = np.concatenate([first, second])
     if not len(pooled):
-        return lambda aim: None
+        return lambda hypothesis: None
     pooled.sort(kind="stable")  # two sorted halves are merged
     parts = int(min(64, max(8, total // 32)))
-    tails = np.concatenate(
-        [np.geomspace(1 / max(16, total), 0.5, parts), 1 - np.geomspace(1 / max(16, total), 0.5, parts)]
-    )
+    tail = np.geomspace(1 / max(16, total), 0.5, parts)
+    tails = np.concatenate([tail, 1 - tail])
     cuts = np.unique(pooled[np.minimum((tails * len(pooled)).astype(int), len(pooled) - 1)])
     low, high = np.concatenate([[-np.inf], cuts]), np.concatenate([cuts, [np.inf]])
     below = [np.concatenate([[0], np.searchsorted(s, cuts, side="right")]) for s in (first, second)]
     above = [np.concatenate([len(s) - np.searchsorted(s, cuts, side="left"), [0]]) for s in (first, second)]
     right = below[0][:, None] + above[1][None, :]
     wrong = below[1][:, None] + above[0][None, :]
-    worth = _worth(right, wrong, scores, cuts)
+    efficiency = _efficiency(right, wrong, scores, cuts)
     scored = 2 * len(pooled) > total  # a curve through the scores of a few runs says nothing of the others
 
-    def best(aim: Hypothesis) -> DecisionRule | None:
+    def best(hypothesis: Hypothesis) -> DecisionRule | None:
         smooth = None
-        if aim.runs and len(cuts) > 2 and aim.spreads and scored:
-            smooth = _smooth(cuts, below, above, (len(first), len(second)), aim.spreads)
-        power = _expected_power(right, wrong, total, aim, smooth, worth=worth)
+        if hypothesis.runs and len(cuts) > 2 and hypothesis.spreads and scored:
+            smooth = _logistic_curve(cuts, below, (len(first), len(second)), hypothesis.spreads)
+        power = _expected_power(right, wrong, total, hypothesis, smooth, efficiency=efficiency)
         power = np.where(low[:, None] < high[None, :], power, -np.inf)
         i, j = np.unravel_index(int(power.argmax()), power.shape)
         counts = int(right[i, j]), int(wrong[i, j])
-        return (
-            DecisionRule(guesser, float(low[i]), float(high[j]), *counts, float(power[i, j]), grain)
-            if any(counts)
-            else None
-        )
+        if not any(counts):
+            return None
+        return DecisionRule(distinguisher, float(low[i]), float(high[j]), *counts, float(power[i, j]), resolution)
 
     return best
 
 
-def _worth(right: NDArray[Any], wrong: NDArray[Any], scores: Sequence[Scores], cuts: Array) -> Array | float:
-    """How many independent runs one run of each pair of thresholds is worth, as far as chance in the log-odds goes.
+def _with_margin(
+    distinguisher: Distinguisher, scores: Sequence[Scores], resolution: float, hypothesis: Hypothesis
+) -> DecisionRule | None:
+    correct, margins = [], []
+    for side, matrix in enumerate(scores):
+        best, margin = best_and_margin(matrix)
+        correct.append(best == side)
+        margins.append(margin)
+    hit, margin = np.concatenate(correct), np.concatenate(margins)
+    if not (margin > -np.inf).any():
+        return None
+    levels = np.unique(np.quantile(margin[margin > -np.inf], np.linspace(0, 1, 33), method="nearest"))
+    if hypothesis.delta:  # with a δ the bound is for those who always guess
+        levels = np.array([-np.inf])
+    right = np.array([np.count_nonzero(hit & (margin >= level)) for level in levels])
+    guessed = np.array([np.count_nonzero(margin >= level) for level in levels])
+    power = _expected_power(right, guessed - right, len(hit), hypothesis)
+    k = int(power.argmax())
+    counts = int(right[k]), int(guessed[k] - right[k])
+    return DecisionRule(
+        distinguisher, -math.inf, float(levels[k]), *counts, float(power[k]), resolution, hypothesis.candidates
+    )
+
+
+def _efficiency(right: NDArray[Any], wrong: NDArray[Any], scores: Sequence[Array], cuts: Array) -> Array | float:
+    """How many independent runs one run is worth under each pair of thresholds, as far as chance in the log-odds goes.
 
     Runs of the two inputs with the same random numbers go together, one by one, if there are equally many. Where both
     give the same guess chance moves right and wrong guesses alike, and their ratio little.
@@ -289,42 +313,16 @@ def _worth(right: NDArray[Any], wrong: NDArray[Any], scores: Sequence[Scores], c
     right, wrong = right + 1.0, wrong + 1.0
     alone = 1 / right + 1 / wrong
     together = alone + 2 * (both_right / right**2 + both_wrong / wrong**2 - same / (right * wrong))
-    return np.asarray(alone / np.maximum(together, alone / MOST_WORTH))
+    return np.asarray(alone / np.maximum(together, alone / MOST_EFFICIENT))
 
 
-def _place(scores: Scores, cuts: Array) -> NDArray[Any]:
+def _place(scores: Array, cuts: Array) -> NDArray[Any]:
     """Twice the number of cuts below each score, and one more if it is on a cut."""
     below = np.searchsorted(cuts, scores, "left")
     return np.asarray(2 * below + (np.append(cuts, np.nan)[below] == scores))
 
 
-def _with_lead(guesser: Distinguisher, scores: Sequence[Scores], grain: float, aim: Hypothesis) -> DecisionRule | None:
-    correct, leads = [], []
-    for side, matrix in enumerate(scores):
-        best, lead = leaders(matrix)
-        correct.append(best == side)
-        leads.append(lead)
-    hit, lead = np.concatenate(correct), np.concatenate(leads)
-    if not (lead > -np.inf).any():
-        return None
-    levels = np.unique(np.quantile(lead[lead > -np.inf], np.linspace(0, 1, 33), method="nearest"))
-    if aim.delta:  # with a δ the bound is for those who always guess
-        levels = np.array([-np.inf])
-    right = np.array([np.count_nonzero(hit & (lead >= level)) for level in levels])
-    guessed = np.array([np.count_nonzero(lead >= level) for level in levels])
-    power = _expected_power(right, guessed - right, len(hit), aim)
-    k = int(power.argmax())
-    counts = int(right[k]), int(guessed[k] - right[k])
-    return DecisionRule(guesser, -math.inf, float(levels[k]), *counts, float(power[k]), grain, aim.candidates)
-
-
-def _smooth(
-    cuts: Array,
-    below: Sequence[NDArray[Any]],
-    above: Sequence[NDArray[Any]],
-    sizes: tuple[int, int],
-    spreads: float,
-) -> Array:
+def _logistic_curve(cuts: Array, below: Sequence[NDArray[Any]], sizes: tuple[int, int], spreads: float) -> Array:
     """The share of right guesses for all thresholds if the log-odds of the second input rise evenly with the score.
 
     A logistic curve through the counts between cuts, its score cut off a few spreads away from the middle.
@@ -351,46 +349,45 @@ def _smooth(
     # The cut itself belongs to the cell below it, so what is above is counted without it: close enough for a power.
     low = np.concatenate([[0.0], np.cumsum((count - second)[:-1])])
     high = np.concatenate([np.cumsum(second[::-1])[::-1][:-1], [0.0]])
-    guesses = np.concatenate([[0.0], np.cumsum(count[:-1])])[:, None] + np.concatenate(
-        [np.cumsum(count[::-1])[::-1][:-1], [0.0]]
-    )
-    return np.asarray((low[:, None] + high) / np.maximum(guesses, 1e-9))
+    named_first = np.concatenate([[0.0], np.cumsum(count[:-1])])
+    named_second = np.concatenate([np.cumsum(count[::-1])[::-1][:-1], [0.0]])
+    return np.asarray((low[:, None] + high) / np.maximum(named_first[:, None] + named_second, 1e-9))
 
 
 def _expected_power(
     right: NDArray[Any],
     wrong: NDArray[Any],
     total: int,
-    aim: Hypothesis,
+    hypothesis: Hypothesis,
     smooth: Array | None = None,
     caution: float = CAUTION,
-    worth: Array | float = 1.0,
+    efficiency: Array | float = 1.0,
 ) -> Array:
-    """How much a rule with these counts promises: evidence a run against the claim, or the bound at the end."""
+    """What a rule with these counts should achieve: evidence per run against the claim, or the bound at the end."""
     guesses = np.maximum(right + wrong, 1)
-    share = _pessimistic(right / guesses, worth * guesses, caution)
-    if aim.runs:
+    share = _wilson_lower(right / guesses, efficiency * guesses, caution)
+    if hypothesis.runs:
         if smooth is not None:
-            both = (worth * right + SMOOTH * smooth) / (worth * guesses + SMOOTH)
-            share = np.maximum(share, _pessimistic(both, worth * guesses + SMOOTH, CAUTION_SMOOTH))
-        deviations = math.sqrt(-2 * math.log(aim.alpha)) - 0.5
-        share = _pessimistic(share, guesses * (aim.runs / total), deviations)
-        if not aim.delta:
+            both = (efficiency * right + SMOOTH * smooth) / (efficiency * guesses + SMOOTH)
+            share = np.maximum(share, _wilson_lower(both, efficiency * guesses + SMOOTH, CAUTION_SMOOTH))
+        deviations = math.sqrt(-2 * math.log(hypothesis.alpha)) - 0.5
+        share = _wilson_lower(share, guesses * (hypothesis.runs / total), deviations)
+        if not hypothesis.delta:
             with np.errstate(divide="ignore"):
                 return np.where(share > 0.5, np.log(share) - np.log1p(-share), share - 0.5)
-    if aim.delta and aim.candidates == 2:
-        odds = math.exp(min(aim.epsilon, 700.0))
-        excess = (right - odds * wrong) / total - aim.delta
+    if hypothesis.delta and hypothesis.candidates == 2:
+        odds = math.exp(min(hypothesis.epsilon, 700.0))
+        excess = (right - odds * wrong) / total - hypothesis.delta
         noise = np.sqrt((right + odds**2 * (wrong + 0.25)) / total**2)
         return np.asarray(np.maximum(excess - noise, 0) ** 2 / (noise**2 * total + 1e-300) + 1e-9 * share)
-    log_p, log_not = log_limits(aim.epsilon, aim.candidates, aim.delta)
+    log_p, log_not = log_limits(hypothesis.epsilon, hypothesis.candidates, hypothesis.delta)
     with np.errstate(divide="ignore", invalid="ignore"):
         growth = share * (np.log(share) - log_p) + (1 - share) * (np.log1p(-share) - log_not)
     growth = np.where((share > math.exp(log_p)) & (guesses > 0), growth * (right + wrong) / total, 0.0)
     return np.asarray(growth + 1e-9 * share)  # where nothing is won the most accurate rule is kept
 
 
-def _pessimistic(share: Array, guesses: Array, deviations: float) -> Array:
+def _wilson_lower(share: Array, guesses: Array, deviations: float) -> Array:
     """Wilson's lower bound: some standard deviations below the observed share, never below 0 or above 1."""
     z = deviations**2 / guesses
     centre = share + z / 2

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.attacks import Distinguisher
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis, best_of_many, learn
-from dpassay.audit.fitting import Bits, learnt
+from dpassay.audit.distinguishers import fit_all
+from dpassay.audit.distinguishers.base import Bits, Distinguisher
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, one_at_a_time
@@ -235,7 +235,7 @@ def learn_well(table: Experiment, budget: int, lost: int = 0) -> TrainingResult:
             cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
             yield batch
 
-    rule = best_of_many(learnt(seen, table.inputs, table.bits), calibration(), table.aim)
+    rule = best_of_many(fit_all(seen, table.inputs, table.bits), calibration(), table.aim)
     return TrainingResult(rule or first.rule, cost, failed, first.rows)
 
 

@@ -1,4 +1,4 @@
-"""What guessers look at: numbers, names and n-grams of each output, which depend on that output alone."""
+"""What distinguishers look at: numbers, categories and n-grams of each output, which depend on that output alone."""
 
 from __future__ import annotations
 
@@ -107,11 +107,8 @@ def feature_count(kind: str, width: int) -> int:
     return {"coordinates": 2 * width - 1, FLOAT_BITS: BIT_VIEWS * width}.get(kind, 2)
 
 
-# Categories: from outputs to one name each.
-
-
-def _oddities(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """What is strange about each output: its type, NaN, infinities, and exact copies of an input or its coordinates.
+def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """What is anomalous about each output: its type, NaN, infinities, and exact copies of an input or its coordinates.
 
     A code for each output, and what the codes mean.
     """
@@ -151,7 +148,7 @@ def _flags(rows: Array, inputs: tuple[Any, ...]) -> NDArray[np.int64]:
 
 def _flag_words(flag: int) -> str:
     words = [word for bit, word in ((1, "NaN"), (2, "infinite")) if flag & bit]
-    words += [f"copies input {i}" for i in range(8) if flag & (4 << i)]
+    words += [f"copies input {i}" for i in range(MOST_COPIED) if flag & (4 << i)]
     return "".join(f", {word}" for word in words)
 
 
@@ -159,13 +156,3 @@ def as_row(x: Any) -> Array | None:
     """An input as a vector, if it is one."""
     numbers = read([x]).numbers
     return None if numbers is None else numbers[0]
-
-
-def _values(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.uint64], None]:
-    return outputs.keys(), None
-
-
-LABELS: dict[str, Callable[[Outputs, tuple[Any, ...]], tuple[NDArray[Any], dict[int, str] | None]]] = {
-    "value": _values,
-    "oddities": _oddities,
-}

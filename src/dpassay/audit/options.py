@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit import checkpoint as files
-from dpassay.audit.attacks import Distinguisher
 from dpassay.audit.decision_rule import Hypothesis
+from dpassay.audit.distinguishers.base import Distinguisher
 from dpassay.audit.experiment import Experiment
 from dpassay.audit.inference import AlphaBudget
 from dpassay.audit.targets import describe

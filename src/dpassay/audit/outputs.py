@@ -1,4 +1,4 @@
-"""What a mechanism put out, in the forms that guessers look at.
+"""What a mechanism put out, in the forms that distinguishers look at.
 
 An output may be a bool, a number, a vector, a category, text, None, a failed run or anything else. A batch of numbers
 of one shape stays the array it was; everything else is looked at one by one.
@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
-LONGEST = 512  # coordinates, or characters of a text, that guessers look at one by one
-MOST_CELLS = 1 << 28  # numbers of a table that outputs are filled into: 2 GiB
+LONGEST = 512  # coordinates, or characters of a text, that are looked at one by one
+MOST_CELLS = 1 << 28  # numbers of a matrix that outputs are filled into: 2 GiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Outputs:
         return None if self.numbers is None else int(self.numbers.shape[1])
 
     def matrix(self, width: int) -> Array:
-        """One row an output: its numbers, cut or filled up with NaN to this width; all NaN where it has none."""
+        """One row per output: its numbers, cut or filled up with NaN to this width; all NaN where it has none."""
         if self.numbers is not None and self.numbers.shape[1] >= width:
             return self.numbers if self.numbers.shape[1] == width else self.numbers[:, :width]
         if len(self) * width > MOST_CELLS:
-            raise InputError(f"a guesser for {width} coordinates does not suit these outputs: there are too many")
+            raise InputError(f"a distinguisher for {width} coordinates does not suit these outputs: there are too many")
         rows = np.full((len(self), width), np.nan)
         for i, row in enumerate(self.rows()):
             vector = _numbers_in(row)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.attacks import CustomDistinguisher
 from dpassay.audit.checkpoint import GameRecord, Journal, game_of, load
 from dpassay.audit.decision_rule import Hypothesis
+from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.experiment import TRUST, TRUST_IN_LAW, Epoch, Experiment, Game, rejected
 from dpassay.audit.inference import Counts
 from dpassay.audit.sequential import anytime, play, tasks_of
@@ -138,7 +138,7 @@ def _fresh(
     """The last rule once more, on runs that nobody has seen."""
     last = recorded.epochs[-1]
     again = replace(table, seed=seed)
-    tally: Counts = last.rule.tally(TRUST if last.learnt_from else TRUST_IN_LAW)
+    tally: Counts = last.rule.initial_counts(TRUST if last.learnt_from else TRUST_IN_LAW)
     game = Game([Epoch(last.rule, tally, 0, 10**15, last.singly, rows=last.rows)])
     aim = table.aim
     for _ in anytime(again, game, max(2000, LONGER * recorded.totals()[2]), record.alpha):

@@ -18,8 +18,8 @@ import numpy as np
 
 from dpassay.audit import checkpoint as files
 from dpassay.audit import float_artifacts as lastbits
-from dpassay.audit.attacks import CustomDistinguisher
 from dpassay.audit.candidate_pairs import region_of, what_to_tell_apart
+from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.experiment import COMPARE, Game, against_distribution, bound, rejected, stream
 from dpassay.audit.inference import AlphaBudget, anytime_delta
 from dpassay.audit.inputs import InputPair, same, size, smaller, why_not_neighbours

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.attacks import Likelihood
 from dpassay.audit.decision_rule import DecisionRule
+from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import (
     FEWEST_RUNS,
     FIRST_EPOCH,
@@ -110,10 +110,10 @@ def for_kernels(
     The first runs are always the mechanism's own: they are compared with its distribution. So are those that come
     after so many that 32 bits might begin to tell: each coordinate's word moves a probability by at most 2^-33.
     """
-    mechanism, guesser = table.mechanism, rule.guesser
-    if before < KERNELS_FROM or not isinstance(mechanism, Pipeline) or not isinstance(guesser, Likelihood):
+    mechanism, distinguisher = table.mechanism, rule.distinguisher
+    if before < KERNELS_FROM or not isinstance(mechanism, Pipeline) or not isinstance(distinguisher, LikelihoodRatio):
         return None
-    told = guesser.told if mechanism.told_by_its_text else None
+    told = distinguisher.tables if mechanism.told_by_its_text else None
     if told is None or table.aim.epsilon + math.log(told[0].dim * math.sqrt(before + MOST_ROWS) / HARMLESS) > LOG_STEP:
         return None
     return told
@@ -131,7 +131,7 @@ def _by_kernel(
     right = wrong = 0
     for side, runs in enumerate((task.size - second, second)):
         stream = key(table.seed, table.number, PLAY, task.epoch, task.number, side)
-        named = numbers(table.device).count_guesses(stream, 0, runs, told[side], rule.low, rule.high, rule.grain)
+        named = numbers(table.device).count_guesses(stream, 0, runs, told[side], rule.low, rule.high, rule.resolution)
         right, wrong = right + named[side], wrong + named[1 - side]
     return right, wrong, task.size
 
@@ -256,5 +256,5 @@ def _add_epoch(game: Game, lesson: TrainingResult, length: int) -> None:
     if lesson.rule is None:
         game.wasted = True
         return
-    tally = lesson.rule.tally(TRUST if lesson.cost else TRUST_IN_LAW)
+    tally = lesson.rule.initial_counts(TRUST if lesson.cost else TRUST_IN_LAW)
     game.epochs.append(Epoch(lesson.rule, tally, lesson.cost, length, lesson.singly, rows=lesson.rows))

@@ -1,89 +1,27 @@
 """Audits on file: all that is written comes back bit for bit, and a damaged file is one sentence."""
 
-import copy
 import json
 import math
-import zlib
 
-import numpy as np
 import pytest
 
-from dpassay.audit.attacks import (
-    Boosted,
-    Counted,
-    CustomDistinguisher,
-    Guarded,
-    Likelihood,
-    Linear,
-    Nearest,
-    Ngrams,
-    Statistic,
-)
 from dpassay.audit.checkpoint import (
     LARGEST_FILE,
     Asked,
     Journal,
     game_of,
     game_record,
-    guesser_data,
-    guesser_of,
     load,
     save,
 )
-from dpassay.audit.decision_rule import DecisionRule, Hypothesis, learnt
+from dpassay.audit.decision_rule import DecisionRule, Hypothesis
 from dpassay.audit.experiment import MOST_ROWS, Epoch, Experiment, Game
-from dpassay.audit.features import HASHED
 from dpassay.audit.inference import Counts, anytime_bound, log_evidence
-from dpassay.audit.outputs import read
 from dpassay.audit.sequential import anytime
 from dpassay.audit.targets import as_mechanism
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Laplace, Shifted
-from dpassay.pipeline.mechanism import Failure
+from sample_distinguishers import DISTINGUISHERS, DISTRIBUTIONS, OUTPUTS, X, Y
 
-RNG = np.random.default_rng(1)
-X, Y = np.array([0.0, 1 / 3, -1.0]), np.array([1.0, 1 / 3, 2.0])
-LAWS = (Shifted(Laplace(1), X), Shifted(Laplace(1), Y))
-KEYS = tuple(sorted(int(read([v]).keys()[0]) for v in (0, 1, "fly", None)))
-ODDITIES = Counted("oddities", ("number", "text", "none"), RNG.normal(size=(2, 3)) * 4, (X, Y))
-BATCH = [0, 1.5, None, "fly to Rome", "fly", "🦓", [0.1, 0.2, 0.3], X, math.nan, [1, math.inf, 0], Failure("E"), [1, 2]]
-OUTPUTS = read(BATCH)
-
-
-def ngrams(rows):
-    logs = np.full((rows, HASHED), math.log(0.5 / 7))
-    logs[:, 1:400] = np.log(RNG.integers(0, 4, size=(rows, 399)) + 0.5)
-    logs[0, 0] = 2.0  # cell 0 is in use
-    logs[:, zlib.crc32(b"fly") % HASHED] = 1 / 3  # and one that says the same of all
-    return Ngrams(logs)
-
-
-GUESSERS = {
-    "coordinate": Statistic("coordinate 1", 3, -1.0),
-    "sum": Statistic("sum", 3),
-    "nearness": Statistic("nearness", 3, 1.0, (X, Y)),
-    "far": Statistic("nearness", 3, 1.0, (np.array([math.inf, -0.0, 5e-324]), Y)),
-    "linear": Linear(RNG.normal(size=3), 1 / 3),
-    "linear with missing": Linear(RNG.normal(size=3), 1 / 3, RNG.normal(size=3)),
-    "boosted": Boosted(
-        "coordinates",
-        3,
-        ((0,), (0, 4)),
-        {0: np.array([-0.1, 0.2]), 4: np.array([0.0])},
-        (RNG.normal(size=4), RNG.normal(size=(4, 3))),
-    ),
-    "bits": Boosted("float bits", 3, ((4,),), {4: np.array([1023.0])}, (RNG.normal(size=39),)),
-    "values": Counted("value", KEYS, RNG.normal(size=(2, 4))),
-    "values of three": Counted("value", KEYS, RNG.normal(size=(3, 4))),
-    "oddities": ODDITIES,
-    "texts": Counted("oddities", ("text", "text, copies input 0"), RNG.normal(size=(2, 2)), ("fly to Rome", "\ud800")),
-    "ngrams": ngrams(2),
-    "ngrams of three": ngrams(3),
-    "nearest": Nearest((X, Y, X + Y)),
-    "guarded": Guarded(Linear(RNG.normal(size=3), 0.1), ODDITIES),
-    "guarded likelihood": Guarded(Likelihood(LAWS), ODDITIES),
-    "likelihood": Likelihood(LAWS),
-}
 ASKED = {
     "version": "0.1.0",
     "subject": {"kind": "object", "type": "tests"},
@@ -98,20 +36,20 @@ ASKED = {
 }
 
 
-def columns(guesser):
-    scores = guesser.scores(OUTPUTS)
+def columns(distinguisher):
+    scores = distinguisher.score(OUTPUTS)
     return 2 if scores.ndim == 1 else scores.shape[1]
 
 
-def rule(guesser, low=-math.inf, high=0.5, grain=1e-9):
-    return DecisionRule(guesser, low, high, 5, 1, 0.1, grain, columns(guesser))
+def rule(distinguisher, low=-math.inf, high=0.5, resolution=1e-9):
+    return DecisionRule(distinguisher, low, high, 5, 1, 0.1, resolution, columns(distinguisher))
 
 
-def game(guesser=None, **changes):
-    guesser = GUESSERS["linear"] if guesser is None else guesser
+def game(distinguisher=None, **changes):
+    distinguisher = DISTINGUISHERS["linear"] if distinguisher is None else distinguisher
     epochs = [
-        Epoch(rule(guesser), Counts(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
-        Epoch(rule(guesser, -1 / 3, math.inf), Counts(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
+        Epoch(rule(distinguisher), Counts(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
+        Epoch(rule(distinguisher, -1 / 3, math.inf), Counts(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
     ]
     return Game(epochs, 30, **changes)
 
@@ -127,30 +65,15 @@ def journal(of=None):
 # ── There and back ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_kind_of_guesser_is_here():
-    every = {Statistic, Linear, Boosted, Counted, Ngrams, Nearest, Guarded, Likelihood}
-    assert {type(g) for g in GUESSERS.values()} == every
-
-
-@pytest.mark.parametrize("name", GUESSERS)
-def test_a_guesser_comes_back_bit_for_bit(name):
-    guesser = GUESSERS[name]
-    again = guesser_of(json.loads(json.dumps(guesser_data(guesser))), LAWS)
-    assert type(again) is type(guesser)
-    assert again.describe() == guesser.describe()
-    assert again.scores(OUTPUTS).tobytes() == guesser.scores(OUTPUTS).tobytes()
-    assert guesser_data(again) == guesser_data(guesser) or "far" in name  # NaN aside, the data too
-
-
-@pytest.mark.parametrize("name", GUESSERS)
+@pytest.mark.parametrize("name", DISTINGUISHERS)
 def test_a_game_comes_back_from_a_file_bit_for_bit(name, tmp_path):
     path = tmp_path / "audit.json"
-    played = game(GUESSERS[name])
+    played = game(DISTINGUISHERS[name])
     written = journal(played)
     save(written, path)
     found = load(path)
     assert found.model_dump(exclude={"main"}) == written.model_dump(exclude={"main"})
-    again = game_of(found.main, LAWS)
+    again = game_of(found.main, DISTRIBUTIONS)
     assert again.runs == played.runs
     for one, other in zip(again.epochs, played.epochs, strict=True):
         assert one.tally == other.tally
@@ -161,30 +84,15 @@ def test_a_game_comes_back_from_a_file_bit_for_bit(name, tmp_path):
             other.sizes,
         )
         assert one.rule.count(OUTPUTS, 0) == other.rule.count(OUTPUTS, 0)
-        assert (one.rule.low, one.rule.high, one.rule.grain) == (other.rule.low, other.rule.high, other.rule.grain)
+        assert (one.rule.low, one.rule.high, one.rule.resolution) == (
+            other.rule.low,
+            other.rule.high,
+            other.rule.resolution,
+        )
         assert one.rule.describe() == other.rule.describe()
     assert log_evidence(again.tallies, 0.5) == log_evidence(played.tallies, 0.5)
     assert anytime_bound(again.tallies, 0.05) == anytime_bound(played.tallies, 0.05)
     assert list(tmp_path.iterdir()) == [path]  # nothing half-written is left
-
-
-def test_guessers_that_were_learnt_come_back_bit_for_bit():
-    rows = RNG.normal(size=(300, 3))
-    data = [
-        (rows + X, rows * 0.5 + Y),
-        (["fly to Rome", "fly", None] * 100, ["stay in Rome", "fly", 3.5] * 100),
-        (rows[:, 0].round(), rows[:, 1].round() + 1),
-        ([[0] * k for k in RNG.integers(0, 5, 300)], [[1] * k for k in RNG.integers(2, 7, 300)]),
-    ]
-    kinds = set()
-    for sides in data:
-        seen = [read(side) for side in sides]
-        for guesser in learnt(seen, (X, Y), bits="also"):
-            again = guesser_of(json.loads(json.dumps(guesser_data(guesser))), None)
-            for outputs in (*seen, OUTPUTS):
-                assert again.scores(outputs).tobytes() == guesser.scores(outputs).tobytes(), guesser.describe()
-            kinds |= {type(guesser), type(getattr(guesser, "base", guesser))}
-    assert kinds >= {Statistic, Linear, Boosted, Counted, Ngrams}
 
 
 def test_a_game_goes_on_from_a_file_as_if_nothing_had_happened(tmp_path):
@@ -243,16 +151,6 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
         save(bad, path)
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_guesser_that_the_file_cannot_hold():
-    own = CustomDistinguisher(len)
-    data = guesser_data(own)
-    assert guesser_of(data, None, own) is own
-    with pytest.raises(InputError, match="the guesser that was used then"):
-        guesser_of(data, None)
-    with pytest.raises(InputError, match="a mechanism that knows its distribution"):
-        guesser_of(guesser_data(Likelihood(LAWS)), None)
 
 
 # ── Damaged files ───────────────────────────────────────────────────────────────────────────────
@@ -392,129 +290,13 @@ def test_files_that_cannot_be_read(tmp_path):
         load(huge)
 
 
-# ── Guessers that do not fit together ───────────────────────────────────────────────────────────
-
-
-def changed(name, /, **changes):
-    data = json.loads(json.dumps(guesser_data(GUESSERS[name])))
-    return {**data, **changes}
-
-
-WRONG = {
-    "no kind": {},
-    "unknown kind": {"kind": "Oracle"},
-    "kind is a list": {"kind": ["Linear"]},
-    "coordinate beyond": changed("coordinate", width=1),
-    "coordinate below": changed("coordinate", name="coordinate -1"),
-    "coordinate of text": changed("coordinate", name="the first"),
-    "no width": changed("sum", width=0),
-    "width of text": changed("sum", width="wide"),
-    "width infinite": changed("sum", width=math.inf),
-    "one input": changed("nearness", inputs=[[0, 0, 0]]),
-    "inputs of two lengths": changed("nearness", inputs=[[0, 0, 0], [1, 1]]),
-    "inputs of text": changed("nearness", inputs=["ab", "cd"]),
-    "inputs missing": {k: v for k, v in changed("nearness").items() if k != "inputs"},
-    "weights in two dimensions": changed("linear", weights=[[1, 2], [3, 4]]),
-    "missing of another length": changed("linear", missing=[1.0]),
-    "no weights": changed("linear", weights=[]),
-    "ragged weights": changed("linear", weights=[[1], [2, 3]]),
-    "weights of text": changed("linear", weights=["a"]),
-    "bias missing": {"kind": "Linear", "weights": [1], "missing": []},
-    "bias null": changed("linear", bias=None),
-    "bias beyond": changed("linear", bias=10**400),
-    "weight beyond": changed("linear", weights=[10**400]),
-    "features unknown": changed("boosted", features="smell"),
-    "feature beyond": changed("boosted", edges={"0": [0.0], "5": [0.0]}),
-    "edges missing": changed("boosted", edges={"0": [0.0]}),
-    "edges more than bins": changed("boosted", edges={"0": list(range(50)), "4": [0.0]}),
-    "edges in two dimensions": changed("boosted", edges={"0": [[0.0]], "4": [0.0]}),
-    "edges of a list": changed("boosted", edges=[[0.0]]),
-    "table too small": changed("boosted", tables=[[1.0, 2.0], [[0.0] * 3] * 4]),
-    "table too narrow": changed("boosted", tables=[[1.0] * 4, [[0.0] * 2] * 40]),
-    "table too flat": changed("boosted", tables=[[1.0] * 4, [1.0] * 12]),
-    "table too deep": changed("boosted", tables=[[[1.0] * 4] * 4, [[0.0] * 3] * 4]),
-    "one table too few": changed("boosted", tables=[[1.0] * 4]),
-    "one table too many": changed("boosted", columns=[[0]]),
-    "a table of nothing": changed("boosted", columns=[[], [0, 4]]),
-    "counted of what": changed("values", of="smell"),
-    "names of text": changed("values", names=["a", "b", "c", "d"]),
-    "names negative": changed("values", names=[-1, 2, 3, 4]),
-    "names beyond": changed("values", names=[1, 2, 3, 2**64]),
-    "names out of order": changed("values", names=[4, 3, 2, 1]),
-    "names true": changed("values", names=[0, True, 2, 3]),
-    "no names": changed("values", names=[], logs=[[], []]),
-    "names that are lists": changed("oddities", names=[[1], [2], [3]]),
-    "more names than columns": changed("values", logs=[[1.0], [2.0]]),
-    "one row": changed("values", logs=[[1.0] * 4]),
-    "flat logs": changed("values", logs=[1.0] * 4),
-    "cells beyond": changed("ngrams", cells=[HASHED], logs=[[1.0], [2.0]]),
-    "cells of text": changed("ngrams", cells=["a"], logs=[[1.0], [2.0]]),
-    "logs of too few cells": changed("ngrams", logs=[[1.0], [2.0]]),
-    "rest of one": changed("ngrams", rest=[1.0]),
-    "rest of a million": changed("ngrams", rest=[1.0] * 10**6),
-    "nearest of one": changed("nearest", inputs=[[0.0]]),
-    "nearest of none": changed("nearest", inputs=[]),
-    "nearest of two lengths": changed("nearest", inputs=[[0.0], [0.0, 1.0]]),
-    "guard of no counts": changed("guarded", oddities=changed("linear")),
-    "guard of three": changed("guarded", oddities=changed("values of three")),
-    "guard for three": changed("guarded", base=changed("nearest")),
-    "guard of text": changed("guarded", base="Linear"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_guesser_that_does_not_fit_together_is_refused(name):
-    with pytest.raises(InputError, match="guesser that cannot be read"):
-        guesser_of(WRONG[name], LAWS)
-
-
-def test_a_guesser_nested_too_deeply_is_refused():
-    deep = changed("linear")
-    for _ in range(5000):
-        deep = {"kind": "Guarded", "base": deep, "oddities": changed("oddities")}
-    with pytest.raises(InputError, match="guesser that cannot be read"):
-        guesser_of(deep, LAWS)
-
-
-def test_a_guesser_for_vectors_that_no_memory_holds_is_refused_when_used():
-    for data in (changed("sum", width=10**12), changed("boosted", width=10**12)):
-        with pytest.raises(InputError, match="1000000000000 coordinates"):
-            guesser_of(data, LAWS).scores(OUTPUTS)
-
-
 @pytest.mark.parametrize("name", ["values of three", "ngrams of three", "nearest"])
-def test_a_guesser_for_another_number_of_inputs_is_refused(name):
+def test_a_distinguisher_for_another_number_of_inputs_is_refused(name):
     # Its scores would be a table where a column is expected, and counts would exceed the runs.
     record = journal().main
     epochs = [
-        e.model_copy(update={"rule": e.rule.model_copy(update={"guesser": changed(name)})}) for e in record.epochs
+        e.model_copy(update={"rule": e.rule.model_copy(update={"guesser": DISTINGUISHERS[name].to_data()})})
+        for e in record.epochs
     ]
     with pytest.raises(InputError, match="for 3 inputs, not for 2"):
-        game_of(record.model_copy(update={"epochs": epochs}), LAWS)
-
-
-def leaves(data, place=()):
-    if isinstance(data, dict | list):
-        for key, value in data.items() if isinstance(data, dict) else enumerate(data[:3]):
-            yield from leaves(value, (*place, key))
-    if place:
-        yield place
-
-
-@pytest.mark.parametrize("name", sorted(set(GUESSERS) - {"ngrams of three"}))
-def test_no_damage_to_a_guesser_is_a_traceback(name):
-    # Every value of its data is replaced by rubbish of every type; what is then read must score, or be refused.
-    good = changed(name)
-    for place in leaves(good):
-        for rubbish in (None, -1, 10**400, math.nan, "x", [], {}, [[1], [2, 3]], True, 1e300):
-            data = copy.deepcopy(good)
-            inside = data
-            for step in place[:-1]:
-                inside = inside[step]
-            inside[place[-1]] = rubbish
-            try:
-                guesser = guesser_of(data, LAWS)
-                scores = guesser.scores(OUTPUTS)
-            except InputError:
-                continue
-            assert len(scores) == len(OUTPUTS)
+        game_of(record.model_copy(update={"epochs": epochs}), DISTRIBUTIONS)

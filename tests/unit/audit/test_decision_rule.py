@@ -1,22 +1,21 @@
-"""Choosing a rule: thresholds, what they promise, and what a rule counts."""
+"""Choosing a rule: its thresholds, its expected power, and what it counts."""
 
 import math
 
 import numpy as np
 import pytest
 
-from dpassay.audit.attacks import Statistic
 from dpassay.audit.decision_rule import (
     DecisionRule,
     Hypothesis,
-    _worth,
-    coarse,
-    grain_of,
-    leaders,
+    _efficiency,
+    best_and_margin,
     learn,
+    resolution_of,
+    rounded,
     with_thresholds,
 )
-from dpassay.audit.fitting import _apart, _shrunk
+from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.inference import log_limits
 from dpassay.audit.outputs import read
 
@@ -36,55 +35,55 @@ def test_a_rule_names_the_first_input_below_and_the_second_above():
 
 
 class Told:
-    """A guesser that says what it was told to say."""
+    """A distinguisher that says what it was told to say."""
 
     def __init__(self, scores):
-        self.scores = lambda outputs: scores
+        self.score = lambda outputs: scores
 
 
-def test_with_many_inputs_the_highest_score_is_named_where_it_leads_by_enough():
+def test_with_many_inputs_the_highest_score_is_named_where_its_margin_is_enough():
     scores = np.array([[3.0, 1.0, 0.0], [1.0, 0.9, 0.0], [np.nan, np.nan, np.nan], [0.0, 0.0, 5.0]])
-    best, lead = leaders(scores)
+    best, margin = best_and_margin(scores)
     assert best[[0, 1, 3]].tolist() == [0, 0, 2]
-    assert lead.tolist() == [2.0, pytest.approx(0.1), -math.inf, 5.0]
+    assert margin.tolist() == [2.0, pytest.approx(0.1), -math.inf, 5.0]
     many = DecisionRule(Told(scores), -math.inf, 1.0, 0, 0, 0.0, 1.0, candidates=3)
     assert many.count(read([1, 2, 3, 4]), 0) == (1, 1)
     assert many.count(read([1, 2, 3, 4]), 2) == (1, 1)
 
 
 def test_sides_are_those_that_the_thresholds_can_name():
-    assert rule(-1, math.inf).tally(1).sides == 1
-    assert rule(-math.inf, 1).tally(1).sides == 1
-    assert rule(-1, 1).tally(1).sides == 2
-    assert rule(-1, 1, candidates=5).tally(1).sides == 2
+    assert rule(-1, math.inf).initial_counts(1).sides == 1
+    assert rule(-math.inf, 1).initial_counts(1).sides == 1
+    assert rule(-1, 1).initial_counts(1).sides == 2
+    assert rule(-1, 1, candidates=5).initial_counts(1).sides == 2
 
 
-def test_an_empty_tally_expects_what_was_seen():
-    tally = rule(-1, 1).tally(0.5)
-    assert (tally.right, tally.wrong, tally.runs) == (0, 0, 0)
-    assert (tally.expected_right, tally.expected_wrong) == (2.0, 1.0)
+def test_initial_counts_expect_what_was_seen():
+    counts = rule(-1, 1).initial_counts(0.5)
+    assert (counts.right, counts.wrong, counts.runs) == (0, 0, 0)
+    assert (counts.expected_right, counts.expected_wrong) == (2.0, 1.0)
 
 
 def test_scores_are_coarser_than_rounding_errors():
     scores = np.array([-2.0, -2.0000000000000004, 1.0, 3.0, np.inf, np.nan])
-    grain = grain_of([scores])
-    assert 1e-7 < grain < 1e-5
-    whole = coarse(scores, grain)
+    resolution = resolution_of([scores])
+    assert 1e-7 < resolution < 1e-5
+    whole = rounded(scores, resolution)
     assert whole[0] == whole[1]
     assert np.isfinite(whole[4])  # a threshold at infinity is reached by no score
     assert whole[4] > whole[3]
     assert np.isnan(whole[5])
-    assert grain_of([np.array([np.nan])]) == 1.0
-    assert grain_of([np.array([7.0, 7.0])]) > 0
+    assert resolution_of([np.array([np.nan])]) == 1.0
+    assert resolution_of([np.array([7.0, 7.0])]) > 0
 
 
-def test_the_thresholds_that_promise_most_are_found():
+def test_the_thresholds_of_the_highest_expected_power_are_found():
     """Below 0 only the first input, above 1 only the second, between them no difference."""
     rng = np.random.default_rng(3)
     first, second = rng.uniform(-1, 1, 4000), rng.uniform(0, 2, 4000)
     found = with_thresholds(VALUE, [first, second], Hypothesis(1.0))
-    assert found.low * found.grain == pytest.approx(0, abs=0.15)
-    assert found.high * found.grain == pytest.approx(1, abs=0.15)
+    assert found.low * found.resolution == pytest.approx(0, abs=0.15)
+    assert found.high * found.resolution == pytest.approx(1, abs=0.15)
     assert found.wrong <= 0.02 * found.right
     # Half of the runs are guessed, nearly all right: the growth of the best bet, -ln p, on each of them.
     assert found.expected_power == pytest.approx(-log_limits(1.0)[0] / 2, rel=0.2)
@@ -95,7 +94,7 @@ def test_where_nothing_is_known_no_rule_is_made():
     assert with_thresholds(VALUE, [nothing, nothing], Hypothesis(1.0)) is None
 
 
-def test_the_better_of_several_guessers_is_learnt():
+def test_the_better_of_several_distinguishers_is_learnt():
     """The second coordinate tells all, the first nothing."""
     rng = np.random.default_rng(4)
 
@@ -108,20 +107,19 @@ def test_the_better_of_several_guessers_is_learnt():
     assert wrong < 20
 
 
-def test_the_guessers_see_no_float_bits_unless_told():
+def test_distinguishers_see_no_float_bits_unless_told():
     rng = np.random.default_rng(5)
     runs = [read(x + rng.laplace(size=4000)) for x in (0.0, 0.0, 1.0, 1.0)]
     blind = learn(runs[::2], runs[1::2], (0.0, 1.0), Hypothesis(1.0))
     seeing = learn(runs[::2], runs[1::2], (0.0, 1.0), Hypothesis(1.0), bits="also")
-    assert seeing.expected_power > 10 * max(
-        blind.expected_power, 1e-4
-    )  # at its own ε the mechanism promises nothing else
+    # At its own ε the mechanism gives nothing else away.
+    assert seeing.expected_power > 10 * max(blind.expected_power, 1e-4)
 
 
 # ── Runs that go together ───────────────────────────────────────────────────────────────────────
 
 
-def test_what_runs_that_go_together_are_worth():
+def test_what_runs_that_go_together_are_efficiency():
     # Chance in ln(right/wrong) has variance Σ (aᵢ/right − bᵢ/wrong)², a and b being the guesses of the i-th two runs.
     rng = np.random.default_rng(0)
     noise = rng.integers(0, 30, 400)
@@ -133,14 +131,14 @@ def test_what_runs_that_go_together_are_worth():
         np.array([[np.sum(a <= x) + np.sum(b >= y) for y in high] for x in low])
         for a, b in ((first, second), (second, first))
     )
-    found = _worth(right, wrong, [first, second], cuts)
+    found = _efficiency(right, wrong, [first, second], cuts)
     for i, j in [(0, 0), (0, 3), (1, 4), (2, 2), (3, 5), (1, 6), (6, 6)]:
         a = 1.0 * (first <= low[i]) + (second >= high[j])
         b = 1.0 * (second <= low[i]) + (first >= high[j])
         r, w = right[i, j] + 1, wrong[i, j] + 1
         together = (np.sum(a**2) + 1) / r**2 + (np.sum(b**2) + 1) / w**2 - 2 * np.sum(a * b) / (r * w)
         assert found[i, j] == pytest.approx(min(100, (1 / r + 1 / w) / together), rel=1e-9)
-    assert _worth(right, wrong, [first, second[1:]], cuts) == 1.0
+    assert _efficiency(right, wrong, [first, second[1:]], cuts) == 1.0
 
 
 def test_independent_runs_are_worth_one_and_runs_of_one_noise_many():
@@ -151,24 +149,7 @@ def test_independent_runs_are_worth_one_and_runs_of_one_noise_many():
     def worth(first, second):
         right = np.array([[np.sum(first <= x) + np.sum(second >= y) for y in (-2, 2, 9e9)] for x in (-9e9, -2, 2)])
         wrong = np.array([[np.sum(second <= x) + np.sum(first >= y) for y in (-2, 2, 9e9)] for x in (-9e9, -2, 2)])
-        return float(_worth(right, wrong, [first, second], cuts)[1, 1])
+        return float(_efficiency(right, wrong, [first, second], cuts)[1, 1])
 
     assert worth(noise, other + 0.1) == pytest.approx(1, abs=0.1)  # both far out by chance: in one of 500
     assert worth(noise, noise + 0.1) > 5  # a tenth of a spread moves one in ten across such a threshold
-
-
-def test_counts_of_runs_that_go_together_are_shrunk_less():
-    # ln(60/40) of counts has variance 1/60 + 1/40; of runs that gave the same, 30 of them, 2·30/(60·40) is gone.
-    table = np.array([[40.0, 60.0], [60.0, 40.0]])
-    scores = np.log(table[1] / table[0])
-    for shared in (0.0, 30.0):
-        chance = (1 / 40.5 + 1 / 60.5) - 2 * shared / (40.5 * 60.5)
-        real = scores[0] ** 2 - chance
-        found = _shrunk(table, scores, np.full(2, shared))
-        assert found[1] - found[0] == pytest.approx(scores * real / (real + chance))
-
-
-def test_a_cell_keeps_the_chance_of_runs_whose_counterpart_is_elsewhere():
-    where = np.array([0, 0, 0, 1, 1, 2, 0, 0, 1, 1, 2, 2])  # six runs of the one input, then their counterparts
-    assert _apart(where, 6, 4).tolist() == [(1 + 1) / (5 + 1), (2 + 1) / (4 + 1), (1 + 1) / (3 + 1), 1.0]
-    assert _apart(where, 0, 4).tolist() == [1.0] * 4

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpassay.audit.attacks import CustomDistinguisher, Statistic
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis
+from dpassay.audit.distinguishers.custom import CustomDistinguisher
+from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.experiment import (
     CELLS,
     KEPT,
@@ -286,7 +287,7 @@ def test_a_rule_names_no_more_sides_than_it_says(score):
     one_sided = DecisionRule(
         Statistic("coordinate 0", 1), *((-math.inf, 1.0) if score < 0 else (1.0, math.inf)), 5, 1, 0.1, 1.0
     )
-    assert one_sided.tally(1.0).sides == 1
+    assert one_sided.initial_counts(1.0).sides == 1
     assert one_sided.count(read([score]), 0) == (0, 0)
 
 
@@ -442,7 +443,7 @@ def test_where_the_law_is_known_learning_costs_no_runs():
     lesson = learn_rule(where, 100, 0)
     assert lesson.cost == 0
     assert mechanism.asked == []
-    assert lesson.rule.guesser.describe() == "the exact likelihood ratio"
+    assert lesson.rule.distinguisher.describe() == "the exact likelihood ratio"
     game = Game(kept=[[], []])
     finish(anytime(where, game, 400, 0.001))
     assert game.runs == sum(n for _, n in mechanism.asked) == sum(t.runs for t in game.tallies)

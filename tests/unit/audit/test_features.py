@@ -1,21 +1,21 @@
-"""What guessers look at, by hand: bins, bits, lengths, oddities, n-grams."""
+"""What distinguishers look at, by hand: bins, bits, lengths, anomalies, n-grams."""
 
 import math
 import zlib
 
 import numpy as np
 
-from dpassay.audit.attacks import Boosted
-from dpassay.audit.features import HASHED, LABELS, MOST_COPIED, as_row, binned, feature_count, ngrams
+from dpassay.audit.distinguishers.boosted_tables import BoostedTables
+from dpassay.audit.features import HASHED, MOST_COPIED, anomalies, as_row, binned, feature_count, ngrams
 from dpassay.audit.outputs import LONGEST, read
 from dpassay.pipeline.mechanism import Failure
 
 NAN, INF = math.nan, math.inf
 
 
-def oddities(values, inputs=()):
-    codes, words = LABELS["oddities"](read(values), inputs)
-    return [words[code] for code in codes.tolist()]
+def named(values, inputs=()):
+    codes, meaning = anomalies(read(values), inputs)
+    return [meaning[code] for code in codes.tolist()]
 
 
 def test_bins_have_their_edge_and_nan_its_own():
@@ -26,14 +26,16 @@ def test_bins_have_their_edge_and_nan_its_own():
 
 def test_float_bits():
     identity = {j: np.arange(1.0, 2049.0) for j in range(4)}
-    column = {j: Boosted("float bits", 1, ((j,),), {j: edges}, (np.arange(2050.0),)) for j, edges in identity.items()}
+    column = {
+        j: BoostedTables("float bits", 1, ((j,),), {j: edges}, (np.arange(2050.0),)) for j, edges in identity.items()
+    }
     # 1.5 is 3·2^−1: exponent 1023, mantissa 1000…, 51 zeros behind it; 1 + 2^−52 ends in a one.
     outputs = read([1.5, 1 + 2**-52, 0.0, 4.0])
-    assert column[0].scores(outputs).tolist() == [51, 0, 0, 52 + 0]
-    assert column[1].scores(outputs).tolist() == [1023, 1023, 0, 1025]
+    assert column[0].score(outputs).tolist() == [51, 0, 0, 52 + 0]
+    assert column[1].score(outputs).tolist() == [1023, 1023, 0, 1025]
     # Their last ones stand for 2^−1, 2^−52, nothing and 2^2: exponents are counted from −1023, mantissas from 2^−52.
-    assert column[2].scores(outputs).tolist() == [1023 + 51, 1023, 0, 1025 + 52]
-    assert column[3].scores(outputs).tolist() == [0, 1, 0, 0]
+    assert column[2].score(outputs).tolist() == [1023 + 51, 1023, 0, 1025 + 52]
+    assert column[3].score(outputs).tolist() == [0, 1, 0, 0]
     assert feature_count("float bits", 4) == 16
     assert feature_count("coordinates", 4) == 7
     assert feature_count("lengths", 1) == feature_count("where the output ends", 9) == 2
@@ -41,29 +43,29 @@ def test_float_bits():
 
 def test_lengths_and_words():
     edges = np.arange(1.0, 30.0)
-    length, words = (Boosted("lengths", 1, ((j,),), {j: edges}, (np.arange(31.0),)) for j in (0, 1))
+    length, words = (BoostedTables("lengths", 1, ((j,),), {j: edges}, (np.arange(31.0),)) for j in (0, 1))
     outputs = read(["fly to Rome", "", [1, 2, 3], None])
-    assert length.scores(outputs).tolist() == [11, 0, 3, 30]
-    assert words.scores(outputs).tolist() == [3, 0, 0, 0]
+    assert length.score(outputs).tolist() == [11, 0, 3, 30]
+    assert words.score(outputs).tolist() == [3, 0, 0, 0]
 
 
 def test_where_outputs_end():
-    count = Boosted("where the output ends", 3, ((0,),), {0: np.arange(1.0, 4.0)}, (np.arange(5.0),))
-    last = Boosted("where the output ends", 3, ((1,),), {1: np.array([10.0])}, (np.array([-1.0, 1.0, 9.0]),))
+    count = BoostedTables("where the output ends", 3, ((0,),), {0: np.arange(1.0, 4.0)}, (np.arange(5.0),))
+    last = BoostedTables("where the output ends", 3, ((1,),), {1: np.array([10.0])}, (np.array([-1.0, 1.0, 9.0]),))
     outputs = read([[1, NAN, NAN], [1, 20, NAN], [1, 2, 30], [NAN, NAN, NAN], [5]])
-    assert count.scores(outputs).tolist() == [1, 2, 3, 0, 1]
-    assert last.scores(outputs).tolist() == [-1, 1, 1, 9, -1]
+    assert count.score(outputs).tolist() == [1, 2, 3, 0, 1]
+    assert last.score(outputs).tolist() == [-1, 1, 1, 9, -1]
 
 
-def test_oddities_of_numbers():
-    assert oddities([1, NAN, INF, -INF]) == ["number", "number, NaN", "number, infinite", "number, infinite"]
-    assert oddities([[1, 2], [NAN, INF], [1e308, 1e308]]) == ["vector[2]", "vector[2], NaN, infinite", "vector[2]"]
+def test_anomalies_of_numbers():
+    assert named([1, NAN, INF, -INF]) == ["number", "number, NaN", "number, infinite", "number, infinite"]
+    assert named([[1, 2], [NAN, INF], [1e308, 1e308]]) == ["vector[2]", "vector[2], NaN, infinite", "vector[2]"]
 
 
-def test_oddities_of_mixtures():
+def test_anomalies_of_mixtures():
     values = [1, NAN, [1, 2], None, "a", Failure("E"), {}, [NAN]]
     expected = ["number", "number, NaN", "vector[2]", "none", "text", "fails: E", "dict", "number, NaN"]
-    assert oddities(values) == expected
+    assert named(values) == expected
 
 
 def test_copies_of_coordinates():
@@ -71,29 +73,29 @@ def test_copies_of_coordinates():
     rows = [[0, 1, 1], [9, 5, 9], [9, 9, 8], [0, 5, 8], [5, 9, 9]]
     # The first coordinate is both inputs' own: it tells nothing. And a value counts in its own place only.
     copies = ["", ", copies input 0", ", copies input 1", ", copies input 0, copies input 1", ""]
-    assert oddities(rows, inputs) == [f"vector[3]{c}" for c in copies]
-    assert oddities([*rows, None], inputs)[:-1] == [f"vector[3]{c}" for c in copies]
-    assert oddities([[0, 5], [9, 9]], inputs) == ["vector[2]", "vector[2]"]  # of another length: no copy
-    assert oddities([1.0, 2.0], (1, 3)) == ["number, copies input 0", "number"]
-    assert oddities([1.0], ("1", 1)) == ["number"]
+    assert named(rows, inputs) == [f"vector[3]{c}" for c in copies]
+    assert named([*rows, None], inputs)[:-1] == [f"vector[3]{c}" for c in copies]
+    assert named([[0, 5], [9, 9]], inputs) == ["vector[2]", "vector[2]"]  # of another length: no copy
+    assert named([1.0, 2.0], (1, 3)) == ["number, copies input 0", "number"]
+    assert named([1.0], ("1", 1)) == ["number"]
 
 
 def test_copies_of_no_number():
-    assert oddities([NAN], (NAN, 0.0)) == ["number, NaN"]
-    assert oddities([INF], (INF, 0.0)) == ["number, infinite, copies input 0"]
-    assert oddities([-0.0], (0.0, 1.0)) == ["number, copies input 0"]  # as numbers, the two zeros are one
+    assert named([NAN], (NAN, 0.0)) == ["number, NaN"]
+    assert named([INF], (INF, 0.0)) == ["number, infinite, copies input 0"]
+    assert named([-0.0], (0.0, 1.0)) == ["number, copies input 0"]  # as numbers, the two zeros are one
 
 
 def test_copies_of_texts():
     inputs = ("fly to Rome", "stay", "fly")
     expected = ["text, copies input 0", "text, copies input 1", "text", "none"]
-    assert oddities(["fly to Rome", "stay", "Fly", None], inputs) == expected
-    assert oddities([np.str_("fly"), np.array("fly")], inputs)[0] == "text, copies input 2"
+    assert named(["fly to Rome", "stay", "Fly", None], inputs) == expected
+    assert named([np.str_("fly"), np.array("fly")], inputs)[0] == "text, copies input 2"
 
 
 def test_only_so_many_inputs_are_looked_for():
     inputs = tuple(float(i) for i in range(MOST_COPIED + 2))
-    found = oddities([0.0, float(MOST_COPIED - 1), float(MOST_COPIED)], inputs)
+    found = named([0.0, float(MOST_COPIED - 1), float(MOST_COPIED)], inputs)
     assert found == ["number, copies input 0", f"number, copies input {MOST_COPIED - 1}", "number"]
 
 

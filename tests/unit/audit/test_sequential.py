@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from dpassay.audit.attacks import Likelihood, Statistic
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis
+from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
+from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.experiment import MOST_ROWS, Epoch, Experiment, Game
 from dpassay.audit.inference import Counts
 from dpassay.audit.sequential import KERNELS_FROM, Task, anytime, fixed, for_kernels, here, play, tasks_of, upcoming
@@ -30,7 +31,7 @@ HALF = DecisionRule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)
 def known(mechanism=NOISE, inputs=INPUTS, **options):
     table = Experiment(mechanism, inputs, Hypothesis(1.0), 5, **options)
     return table, Epoch(
-        DecisionRule(Likelihood(tuple(table.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6), Counts(), 0, 10**9
+        DecisionRule(LikelihoodRatio(tuple(table.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6), Counts(), 0, 10**9
     )
 
 
@@ -146,7 +147,7 @@ def test_kernels_stop_where_their_bits_might_tell():
     for dim, epsilon in ((1, 1.0), (4, 1.0), (4, 5.0)):
         pipeline = parse("laplace(2)", dim=dim)
         table = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(epsilon), 5)
-        rule = DecisionRule(Likelihood(tuple(table.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6)
+        rule = DecisionRule(LikelihoodRatio(tuple(table.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6)
         most = (0.01 * 2**33 / dim / math.exp(epsilon)) ** 2
         assert for_kernels(table, rule, int(most * 0.99)) is not None
         assert for_kernels(table, rule, int(most * 1.01)) is None

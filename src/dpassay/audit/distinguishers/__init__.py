@@ -1,0 +1,39 @@
+"""Distinguishers: each scores an output by which input it seems to come from, and is one file of this package.
+
+Nothing here needs to be right for a verdict to be right: a bad distinguisher only guesses worse. docs/audit.md lists
+them. Whatever file is put into this package is imported here, and its distinguisher takes part.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+from dpassay.audit.distinguishers.base import KINDS, Bits, Distinguisher, TrainingSet
+from dpassay.audit.distinguishers.boosted_tables import BoostedTables
+from dpassay.audit.distinguishers.frequencies import Frequencies
+from dpassay.audit.distinguishers.guarded import Guarded
+from dpassay.audit.outputs import Outputs
+
+for module in pkgutil.iter_modules(__path__):
+    import_module(f"{__name__}.{module.name}")
+
+
+def fit_all(outputs: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no") -> Iterator[Distinguisher]:
+    """All distinguishers that suit these outputs (one batch for each input), cheap ones first.
+
+    `bits`: whether the bit patterns of floats are looked at, beside all else or alone.
+    """
+    training = TrainingSet(tuple(outputs), inputs, bits)
+    if bits == "only":
+        yield from BoostedTables.fit_float_bits(training)
+        return
+    anomalies = Frequencies.of_anomalies(training)
+    guarded = Guarded.needed(anomalies)
+    for kind in sorted(KINDS.values(), key=lambda kind: kind.order):
+        for distinguisher in kind.fit(training):
+            yield Guarded(distinguisher, anomalies) if guarded else distinguisher
+    if len(anomalies.names) > 1:
+        yield anomalies

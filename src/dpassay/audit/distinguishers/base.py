@@ -1,0 +1,136 @@
+"""What every distinguisher has: a score, a way to be fitted, a data form, and a description.
+
+With two inputs a score is one number, higher for the second input; with M inputs it is one number for each.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.audit.features import as_row
+from dpassay.audit.outputs import Array, Outputs
+from dpassay.core.json import plain
+from dpassay.errors import InputError
+
+Scores = NDArray[np.float64]
+Bits: TypeAlias = Literal["no", "also", "only"]  # whether the bit patterns of floats are looked at
+MOST_NESTED = 64  # entries of a list among all sorts of outputs that are looked at as coordinates
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Outputs whose input is known: one batch for each input."""
+
+    outputs: tuple[Outputs, ...]
+    inputs: tuple[Any, ...]
+    bits: Bits = "no"
+
+    @cached_property
+    def vectors(self) -> bool:
+        """Whether all outputs are vectors of one length, or numbers."""
+        widths = {outputs.width for outputs in self.outputs}
+        return len(widths) == 1 and None not in widths
+
+    @cached_property
+    def width(self) -> int:
+        """How many coordinates are looked at: those of vectors, or of the longest vector among all sorts of outputs."""
+        return max(_widest(outputs) if outputs.width is None else outputs.width for outputs in self.outputs)
+
+    @cached_property
+    def inputs_as_vectors(self) -> tuple[Array, ...]:
+        """The inputs, where they and the outputs are vectors of one length; else nothing."""
+        rows = [as_row(x) for x in self.inputs]
+        vectors = tuple(row for row in rows if row is not None and len(row) == self.width)
+        return vectors if self.vectors and len(vectors) == len(rows) else ()
+
+
+def _widest(outputs: Outputs) -> int:
+    lengths = outputs.lengths()
+    vectors = [n for n, item in zip(lengths, outputs.items, strict=True) if not isinstance(item, str) and n == n]
+    return int(min(max(vectors, default=0), MOST_NESTED))
+
+
+@dataclass(frozen=True)
+class Distinguisher(ABC):
+    """Scores outputs. The score of an output depends on that output alone.
+
+    A subclass is a frozen dataclass in a file of its own. Its data form is its fields, unless it says otherwise.
+    """
+
+    kind: ClassVar[str]  # what files call it
+    order: ClassVar[int] = 0  # when it is tried: cheap ones first, and later ones have to be clearly better
+    description: ClassVar[str]  # what it looks at, where that is always the same
+    per_input: ClassVar[str] = ""  # the field with an entry for each input, where there may be more than two
+    not_in_file: ClassVar[str] = ""  # what it needs that no file holds
+
+    def __init_subclass__(cls) -> None:
+        KINDS[cls.kind] = cls
+
+    @abstractmethod
+    def score(self, outputs: Outputs) -> Scores:
+        """Higher means the second input, or this column's; NaN where it cannot tell."""
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """Those of this kind that suit the outputs; none where it is not fitted by itself."""
+        yield from ()
+
+    @property
+    def candidates(self) -> int | None:
+        """How many inputs it tells apart; None where only its function knows."""
+        return len(getattr(self, self.per_input)) if self.per_input else 2
+
+    def describe(self) -> str:
+        """What it looks at, in a few words."""
+        return self.description
+
+    def to_data(self) -> dict[str, Any]:
+        """Its data form, for a file or another process."""
+        names = [] if self.not_in_file else [field.name for field in fields(self)]
+        return {"kind": self.kind, **{name: plain(getattr(self, name)) for name in names}}
+
+    @staticmethod
+    def from_data(data: dict[str, Any], at_hand: Sequence[Distinguisher] = ()) -> Distinguisher:
+        """A distinguisher from its data form. What does not fit together is an InputError.
+
+        `at_hand` are those of which files hold the kind alone.
+        """
+        try:
+            require(data["kind"] in KINDS, f"a newer version, which knows {data['kind']}")
+            kind = KINDS[data["kind"]]
+            if not kind.not_in_file:
+                return kind._read(data, at_hand)
+            found = [one for one in at_hand if isinstance(one, kind)]
+            require(len(found) > 0, kind.not_in_file)
+            return found[0]
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
+            said = f"{type(error).__name__}: {error}"
+            raise InputError(f"the file has a distinguisher that cannot be read: {said}") from None
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Distinguisher:
+        """The same for one kind; any of the errors above is fine."""
+        raise NotImplementedError
+
+
+KINDS: dict[str, type[Distinguisher]] = {}  # every distinguisher, by what files call it
+
+
+def require(holds: bool, what: str) -> None:
+    """Refuse data that does not hold what is needed."""
+    if not holds:
+        raise ValueError(f"it needs {what}")
+
+
+def array(data: Any, dimensions: int) -> Array:
+    """Numbers from their data form."""
+    numbers = np.array(data, dtype=float)
+    require(numbers.ndim == dimensions, f"numbers in {dimensions} dimensions")
+    return numbers

@@ -1,0 +1,117 @@
+"""How often each category of outputs came from each input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.features import anomalies
+from dpassay.audit.outputs import Array, Outputs
+
+VALUES, ANOMALIES = "value", "oddities"  # as files call them
+MOST_VALUES = 4096  # that are told apart
+
+
+@dataclass(frozen=True)
+class Frequencies(Distinguisher):
+    """Log-frequencies of categories. A category is the output itself, or what is anomalous about it."""
+
+    of: str  # VALUES or ANOMALIES
+    names: tuple[Any, ...]
+    logs: Array  # one row per input, one column per name
+    inputs: tuple[Any, ...] = ()
+
+    kind = "Counted"
+    order = 20
+    per_input = "logs"
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """The outputs themselves, where they repeat."""
+        keys = [outputs.keys() for outputs in training.outputs]
+        names, counts = np.unique(np.concatenate(keys), return_counts=True)
+        if len(names) > max(8, sum(map(len, keys)) // 4):
+            return  # outputs hardly ever repeat
+        if len(names) > MOST_VALUES:
+            names = np.sort(names[np.argsort(-counts, kind="stable")[:MOST_VALUES]])
+        table = np.array([_histogram(some, names) for some in keys], dtype=float)
+        logs = _log_frequencies(table, training)
+        if len(keys) == 2:
+            # Runs of equal place were made with the same random numbers, as far as the mechanism takes them: what is
+            # the same in both cancels, and what chance does to a difference is counted in the others.
+            paired = len(keys[0]) == len(keys[1])
+            shared = _histogram(keys[0][keys[0] == keys[1]], names) if paired else np.zeros(len(names))
+            logs = _shrunk(table, logs[1] - logs[0], shared)
+        yield cls(VALUES, tuple(names.tolist()), logs, training.inputs)
+
+    @classmethod
+    def of_anomalies(cls, training: TrainingSet) -> Self:
+        """What is anomalous about the outputs; where nothing is, one category for each type."""
+        found = [anomalies(outputs, training.inputs) for outputs in training.outputs]
+        names = tuple(dict.fromkeys(name for _, meaning in found for name in meaning.values()))
+        table = np.zeros((len(found), len(names)))
+        for row, (codes, meaning) in zip(table, found, strict=True):
+            for code, name in meaning.items():
+                row[names.index(name)] += np.count_nonzero(codes == code)
+        return cls(ANOMALIES, names, _log_frequencies(table, training), training.inputs)
+
+    def score(self, outputs: Outputs) -> Scores:
+        """Differences of log-frequencies; NaN for categories that were never seen."""
+        if self.of == VALUES:
+            where = _positions(outputs.keys(), np.array(self.names, dtype=np.uint64))
+        else:
+            codes, meaning = anomalies(outputs, self.inputs)
+            index = {name: i for i, name in enumerate(self.names)}
+            where = np.zeros(len(codes), dtype=np.int64)
+            for code, name in meaning.items():
+                where[codes == code] = index.get(name, -1)
+        logs = np.where(where >= 0, self.logs[:, where], np.nan)
+        return logs[1] - logs[0] if len(logs) == 2 else logs.T
+
+    def describe(self) -> str:
+        """The first few anomalies by name."""
+        if self.of == VALUES:
+            return "how often each output was seen"
+        return "what sort of output it is: " + ", ".join(map(str, self.names[:4]))
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        of, names, logs = str(data["of"]), tuple(data["names"]), array(data["logs"], 2)
+        require(of in (VALUES, ANOMALIES), f"to count one of {VALUES}, {ANOMALIES}")
+        if of == VALUES:
+            require(all(type(name) is int and 0 <= name < 1 << 64 for name in names), "names that are 64-bit numbers")
+            require(list(names) == sorted(names), "names in order")
+        else:
+            require(all(isinstance(name, str) for name in names), "names that are texts")
+        require(len(names) > 0 and logs.shape[0] >= 2 and logs.shape[1] == len(names), "a column for each name")
+        return cls(of, names, logs, tuple(data["inputs"]))
+
+
+def _positions(keys: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each key stands among the sorted names; -1 where it does not."""
+    where = np.minimum(np.searchsorted(names, keys), len(names) - 1)
+    return np.where(names[where] == keys, where, -1)
+
+
+def _histogram(keys: NDArray[Any], names: NDArray[Any]) -> NDArray[Any]:
+    where = _positions(keys, names)
+    return np.bincount(where[where >= 0], minlength=len(names))
+
+
+def _log_frequencies(table: Array, training: TrainingSet) -> Array:
+    totals = np.array([max(1, len(outputs)) for outputs in training.outputs], dtype=float)
+    return np.asarray(np.log((table + 0.5) / (totals[:, None] + 1)))
+
+
+def _shrunk(table: Array, scores: Array, shared: NDArray[Any]) -> Array:
+    """Scores of rare categories are mostly chance: shrink each by how much of its spread is (empirical Bayes)."""
+    chance = (1 / (table + 0.5)).sum(axis=0) - 2 * shared / (table + 0.5).prod(axis=0)
+    weight = table.sum(axis=0)
+    real = max(1e-4, float((weight * (scores**2 - chance)).sum() / weight.sum()))
+    shrunk = scores * real / (real + chance)
+    return np.stack([-shrunk / 2, shrunk / 2])

@@ -1,0 +1,51 @@
+"""A distinguisher behind a guard: anomalies that only one input ever gave decide first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, require
+from dpassay.audit.distinguishers.frequencies import Frequencies
+from dpassay.audit.outputs import Outputs
+
+ONE_SIDED = 2.5  # log-odds from which on an anomaly counts as one input's own
+
+
+@dataclass(frozen=True)
+class Guarded(Distinguisher):
+    """Another distinguisher's score, but for outputs with an anomaly that only one input ever gave."""
+
+    base: Distinguisher
+    anomalies: Frequencies
+
+    kind = "Guarded"
+
+    @staticmethod
+    def needed(anomalies: Frequencies) -> bool:
+        """Whether some anomaly is one input's own."""
+        return len(anomalies.logs) == 2 and bool((np.abs(anomalies.logs[1] - anomalies.logs[0]) > ONE_SIDED).any())
+
+    def score(self, outputs: Outputs) -> Scores:
+        """Infinite where the anomaly was seen from one input only."""
+        scores, log_odds = self.base.score(outputs), self.anomalies.score(outputs)
+        return np.where(np.abs(log_odds) > ONE_SIDED, np.copysign(np.inf, log_odds), scores)
+
+    def describe(self) -> str:
+        """Both in a sentence."""
+        return f"{self.base.describe()}, and {self.anomalies.describe()}"
+
+    def to_data(self) -> dict[str, Any]:
+        """Both, each with its kind."""
+        return {"kind": self.kind, "base": self.base.to_data(), "oddities": self.anomalies.to_data()}
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        base, anomalies = cls.from_data(data["base"], at_hand), cls.from_data(data["oddities"], at_hand)
+        if not isinstance(anomalies, Frequencies) or anomalies.candidates != 2:
+            raise ValueError("it needs frequencies of anomalies for two inputs")
+        require(base.candidates in (None, 2), "a distinguisher for two inputs")
+        return cls(base, anomalies)

@@ -1,0 +1,95 @@
+"""Logistic regression on the coordinates of the output.
+
+Written here since it is short, and a library for it would cost a second of start-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.outputs import Array, Outputs
+
+WIDEST = 2048
+NEWTON, NEWTON_AGAIN = 5, 2  # steps on the first runs, and on all of them
+FIRST_FITTED = 1 << 16  # runs of each input; also how many are looked at together
+
+
+@dataclass(frozen=True)
+class LogisticRegression(Distinguisher):
+    """Log-odds that are linear in the coordinates; with `missing`, NaN counts as 0 and has a weight of its own."""
+
+    weights: Array
+    bias: float
+    missing: Array = field(default_factory=lambda: np.zeros(0))
+
+    kind = "Linear"
+    order = 50
+    description = "a weighted sum of the output's coordinates"
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """Ridge-regularised, by Newton's method, on standardised coordinates.
+
+        A coordinate that may be NaN has a second column that says so.
+        """
+        width = training.width
+        if not training.vectors or len(training.outputs) != 2 or not 2 <= width <= WIDEST:
+            return
+        limit = max(map(len, training.outputs)) if width <= 64 else max(200, 1_000_000 // width)
+        sides = [outputs.matrix(width)[:limit] for outputs in training.outputs]
+        holes = np.flatnonzero(sum(np.isnan(rows[:FIRST_FITTED]).sum(axis=0) for rows in sides))
+        first = [_design(rows[:FIRST_FITTED], holes) for rows in sides]
+        both = np.concatenate(first)
+        if len(both) < 20 or not all(map(len, first)):
+            return
+        centre, spread = both.mean(axis=0), both.std(axis=0)
+        spread[spread == 0] = 1.0
+        weights = np.zeros(len(centre) + 1)
+        steps = [FIRST_FITTED] * (NEWTON if width <= 16 else 3 if width <= 64 else 1)
+        steps += [limit] * NEWTON_AGAIN if max(map(len, sides)) > FIRST_FITTED else []
+        for most in steps:
+            slope, curvature = -weights, np.eye(len(weights))
+            for label, rows in enumerate(sides):
+                for start in range(0, min(len(rows), most), FIRST_FITTED):
+                    design = _design(rows[start : start + FIRST_FITTED], holes) if start else first[label]
+                    design = np.column_stack([(design - centre) / spread, np.ones(len(design))])
+                    chance = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+                    slope += design.T @ (label - chance)
+                    curvature += (design * (chance * (1 - chance) + 1e-6)[:, None]).T @ design
+            weights = weights + np.linalg.solve(curvature, slope)
+        scaled = weights[:-1] / spread
+        if np.isfinite(scaled).all():
+            missing = np.zeros(width if len(holes) else 0)
+            missing[holes] = scaled[width:]
+            yield cls(scaled[:width], float(weights[-1] - centre @ scaled), missing)
+
+    def score(self, outputs: Outputs) -> Scores:
+        """The log-odds. (A matrix product would round a row as the number of rows suggests.)"""
+        rows, sums = outputs.matrix(len(self.weights)), self.bias
+        with np.errstate(invalid="ignore", over="ignore"):
+            if len(self.missing):
+                unknown = np.isnan(rows)
+                sums = sums + np.einsum("ij,j->i", unknown, self.missing)
+                rows = np.where(unknown, 0.0, rows)
+            return np.asarray(np.einsum("ij,j->i", rows, self.weights) + sums)
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        weights, missing = array(data["weights"], 1), array(data["missing"], 1)
+        require(len(weights) > 0 and len(missing) in (0, len(weights)), "a weight for each coordinate")
+        return cls(weights, float(data["bias"]), missing)
+
+
+def _design(rows: Array, holes: NDArray[Any]) -> Array:
+    """The coordinates; where some may be NaN, 0 for those and whether they are. Rows with infinities are left out."""
+    if len(holes):
+        unknown = np.isnan(rows)
+        rows = np.column_stack([np.where(unknown, 0.0, rows), unknown[:, holes]])
+    finite = np.isfinite(rows).all(axis=1)
+    return rows if finite.all() else rows[finite]

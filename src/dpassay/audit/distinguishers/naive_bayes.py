@@ -1,0 +1,62 @@
+"""Naive Bayes on the n-grams of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.features import HASHED, ngrams
+from dpassay.audit.outputs import Array, Outputs
+
+MOST_INPUTS = 1 << 12
+
+
+@dataclass(frozen=True)
+class NaiveBayes(Distinguisher):
+    """How often a text of each input has each word, pair of words and run of three characters."""
+
+    logs: Array  # log-frequencies: one row per input, one column per cell of n-grams
+
+    kind = "Ngrams"
+    order = 10
+    per_input = "logs"
+    description = "the words and characters of the output"
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """Where some output has text."""
+        if not any(any(outputs.texts()) for outputs in training.outputs):
+            return
+        logs = []
+        for outputs in training.outputs:
+            counts = np.zeros(HASHED)
+            for text in outputs.texts():
+                counts[ngrams(text)] += 1
+            logs.append(np.log((counts + 0.5) / (len(outputs) + 1)))
+        yield cls(np.array(logs))
+
+    def score(self, outputs: Outputs) -> Scores:
+        """The sum over all n-grams in the text; NaN where there is no text."""
+        texts = outputs.texts()
+        totals = np.array([self.logs[:, ngrams(text)].sum(axis=1) for text in texts])
+        totals = totals.reshape(len(texts), len(self.logs))
+        totals[[text == "" for text in texts]] = np.nan
+        return totals[:, 1] - totals[:, 0] if len(self.logs) == 2 else totals
+
+    def to_data(self) -> dict[str, Any]:
+        """The cells that were seen, and one number for all others."""
+        rest = self.logs.min(axis=1)
+        used = np.flatnonzero((self.logs != rest[:, None]).any(axis=0))
+        return {"kind": self.kind, "cells": used.tolist(), "logs": self.logs[:, used].tolist(), "rest": rest.tolist()}
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        rest, cells = array(data["rest"], 1), np.array(data["cells"], dtype=int)
+        require(2 <= len(rest) <= MOST_INPUTS, "a row for each input")
+        logs = np.repeat(rest[:, None], HASHED, axis=1)
+        logs[:, cells] = np.array(data["logs"], dtype=float).reshape(len(rest), len(cells))
+        return cls(logs)

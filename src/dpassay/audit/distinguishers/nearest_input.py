@@ -1,0 +1,42 @@
+"""Which of several inputs a vector output is nearest to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.outputs import Array, Outputs
+
+
+@dataclass(frozen=True)
+class NearestInput(Distinguisher):
+    """For three inputs or more; `Statistic` has the same for two."""
+
+    inputs: tuple[Array, ...]
+
+    kind = "Nearest"
+    order = 30
+    per_input = "inputs"
+    description = "which input the output is nearest to in l1"
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """Where inputs and outputs are vectors of one length."""
+        if len(training.outputs) > 2 and training.inputs_as_vectors:
+            yield cls(training.inputs_as_vectors)
+
+    def score(self, outputs: Outputs) -> Scores:
+        """Minus the l1 distances."""
+        rows = outputs.matrix(len(self.inputs[0]))
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.stack([-np.abs(rows - x).sum(axis=1) for x in self.inputs], axis=1)
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        inputs = tuple(array(x, 1) for x in data["inputs"])
+        require(len(inputs) >= 2 and len({len(x) for x in inputs}) == 1, "inputs of one length")
+        return cls(inputs)

@@ -1,0 +1,102 @@
+"""One number of a vector output: a coordinate, its sum, or which input it is nearer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.outputs import Array, Outputs, part
+
+NEARER, NEARER_STEPS = "nearness", "nearness of increments"
+SUMMARIES: dict[str, Callable[[Array], Array]] = {
+    "sum": lambda rows: rows.sum(axis=1),
+    "smallest coordinate": lambda rows: rows.min(axis=1),
+    "largest coordinate": lambda rows: rows.max(axis=1),
+    "l1 norm": lambda rows: np.abs(rows).sum(axis=1),
+}
+COORDINATE = "coordinate "
+ORIENTED = 1 << 14  # outputs of each input that say which way a statistic points
+
+
+@dataclass(frozen=True)
+class Statistic(Distinguisher):
+    """A statistic of the output, by its name; `sign` turns it so that it is higher for the second input."""
+
+    name: str
+    width: int
+    sign: float = 1.0
+    inputs: tuple[Array, ...] = ()
+
+    kind = "Statistic"
+    order = 40
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """For vectors of one length: nearness where the inputs are such vectors, summaries, and a few coordinates."""
+        if not training.vectors or len(training.outputs) != 2:
+            return
+        width, inputs = training.width, training.inputs_as_vectors
+        for name in (NEARER, NEARER_STEPS)[: min(width, 2)] if inputs else ():
+            yield cls(name, width, 1.0, inputs)._oriented(training)
+        summaries = list(SUMMARIES) if width > 1 else []
+        for name in summaries + [f"{COORDINATE}{j}" for j in _most_different(training)]:
+            yield cls(name, width)._oriented(training)
+
+    def _oriented(self, training: TrainingSet) -> Self:
+        """Higher for the second input: by medians, or means where those agree."""
+        first, second = (self.score(part(outputs, 0, ORIENTED)) for outputs in training.outputs)
+        with np.errstate(all="ignore"):
+            gap = _centre(second) - _centre(first)
+        return replace(self, sign=-1.0 if gap < 0 else 1.0)
+
+    def score(self, outputs: Outputs) -> Scores:
+        """The number; NaN where the output has too few coordinates."""
+        rows = outputs.matrix(self.width)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self.sign * self._values(rows)
+
+    def _values(self, rows: Array) -> Scores:
+        if self.name in (NEARER, NEARER_STEPS):
+            first, second = self.inputs
+            rows = np.diff(rows, axis=1, prepend=0.0) if self.name == NEARER_STEPS else rows
+            return np.asarray(np.abs(rows - first).sum(axis=1) - np.abs(rows - second).sum(axis=1))
+        if self.name in SUMMARIES:
+            return np.asarray(SUMMARIES[self.name](rows))
+        return np.asarray(rows[:, int(self.name.removeprefix(COORDINATE))])
+
+    def describe(self) -> str:
+        """Its name in a sentence."""
+        nearer = {NEARER: "the output is", NEARER_STEPS: "the output's increments are"}
+        if self.name in nearer:
+            return f"which input {nearer[self.name]} nearer to in l1"
+        return f"the {self.name} of the output"
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        name, width = str(data["name"]), int(data["width"])
+        inputs = tuple(array(x, 1) for x in data["inputs"])
+        require(width > 0, "a width")
+        if name in (NEARER, NEARER_STEPS):
+            require([len(x) for x in inputs] == [width, width], "two inputs of its width")
+        elif name not in SUMMARIES:
+            require(0 <= int(name.removeprefix(COORDINATE)) < width, "a coordinate of its width")
+        return cls(name, width, float(data["sign"]), inputs)
+
+
+def _centre(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite) + 1e-9 * finite.mean()) if len(finite) else 0.0
+
+
+def _most_different(training: TrainingSet) -> list[int]:
+    """The few coordinates that differ most between the two inputs."""
+    if training.width <= 4:
+        return list(range(training.width))
+    first, second = (outputs.matrix(training.width)[:2000] for outputs in training.outputs)
+    with np.errstate(all="ignore"):
+        gap = np.abs(np.median(second, axis=0) - np.median(first, axis=0))
+    return [int(j) for j in np.argsort(-np.nan_to_num(gap), kind="stable")[:3]]
