@@ -25,7 +25,7 @@ from scipy.stats import binom  # noqa: E402
 
 import dpassay  # noqa: E402
 from dpassay.audit.inference import p_value  # noqa: E402
-from dpassay.evidence.played import SampledWitness  # noqa: E402
+from dpassay.evidence.sampled import SampledWitness  # noqa: E402
 
 DIM = 32
 SNIPER_ALPHA = 0.1  # DP-Sniper's bounds hold at 90%

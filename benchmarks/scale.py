@@ -16,8 +16,8 @@ import numpy as np
 import pairs
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
-from dpassay.audit.distributed import packed, played
-from dpassay.audit.experiment import Epoch, Experiment
+from dpassay.audit.distributed import pack, run_batch
+from dpassay.audit.experiment import Experiment, Round
 from dpassay.audit.inference import Counts
 from dpassay.audit.sequential import KERNELS_FROM, Task
 from dpassay.compute.executors import Executor, Processes, Threads, cores
@@ -110,30 +110,30 @@ def sanity() -> list[Row]:
     ]
 
 
-def parcels(dim: int, runs: int, size: int, before: int) -> list[object]:
+def batches(dim: int, runs: int, size: int, before: int) -> list[object]:
     """An audit's tasks as they travel: by kernels, or by numpy where they come before all kernels."""
     pipeline = parse(f"clamp(0, 1) | laplace({dim})", dim=dim)
-    table = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(1.0), 5)
-    rule = DecisionRule(LikelihoodRatio(tuple(table.distributions() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)
-    epoch = Epoch(rule, Counts(), 0, 10**15)
+    experiment = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(1.0), 5)
+    rule = DecisionRule(LikelihoodRatio(tuple(experiment.distributions() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)
+    current = Round(rule, Counts(), 0, 10**15)
     tasks = [Task(0, i, min(size, runs - start), before) for i, start in enumerate(range(0, runs, size))]
     each = max(1, len(tasks) // 16)
-    return [packed(table, epoch, tuple(tasks[i : i + each])) for i in range(0, len(tasks), each)]
+    return [pack(experiment, current, tuple(tasks[i : i + each])) for i in range(0, len(tasks), each)]
 
 
 def seconds_of(executor: Executor, work: list[object], times: int = 2) -> float:
-    return least(lambda: list(executor.map(played, work)), times)  # type: ignore[arg-type]
+    return least(lambda: list(executor.map(run_batch, work)), times)  # type: ignore[arg-type]
 
 
 def audits() -> list[Row]:
     dim, runs, few = 128, 10**7, 200_000
     with closing(Processes(2)) as two, closing(Processes(1)) as one:
         for executor in (two, one):  # start them, and load the kernels
-            list(executor.map(played, parcels(dim, 64_000, 1000, KERNELS_FROM)))  # type: ignore[arg-type]
-        fast = seconds_of(two, parcels(dim, runs, 1 << 16, KERNELS_FROM)) / runs
-        slow = seconds_of(two, parcels(dim, few, 1 << 13, 0)) / few
-        alone = seconds_of(one, parcels(dim, runs, 1 << 16, KERNELS_FROM)) / runs
-        slow_alone = seconds_of(one, parcels(dim, few, 1 << 13, 0)) / few
+            list(executor.map(run_batch, batches(dim, 64_000, 1000, KERNELS_FROM)))  # type: ignore[arg-type]
+        fast = seconds_of(two, batches(dim, runs, 1 << 16, KERNELS_FROM)) / runs
+        slow = seconds_of(two, batches(dim, few, 1 << 13, 0)) / few
+        alone = seconds_of(one, batches(dim, runs, 1 << 16, KERNELS_FROM)) / runs
+        slow_alone = seconds_of(one, batches(dim, few, 1 << 13, 0)) / few
     return [
         Row(
             "likelihood-ratio audit, 10⁷ × 128, two processes, against numpy's on the same two",

@@ -272,9 +272,10 @@ def check_mechanism(
     subject: Any, pairs: Sequence[tuple[Any, Any]] | None, runs: int, seed: int, options: dict[str, Any]
 ) -> Verdict:
     """Judge something that can only be run, or that knows its distribution for each input: lower bounds only."""
-    from dpassay.audit.runner import RUNS, audit
+    from dpassay.audit.options import AuditOptions
+    from dpassay.audit.runner import audit
 
-    sampled = audit(subject, pairs, runs=runs or RUNS, seed=seed, **options)
+    sampled = audit(subject, pairs, runs=runs or AuditOptions.runs, seed=seed, **options)
     mechanism = as_mechanism(subject)
     if pairs is None or not isinstance(mechanism, HasDistribution):
         return sampled

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from classics import Classic, Laplace, NoisyMax, SparseVector
 
+from dpassay.audit.candidate_pairs import region_pairs
 from dpassay.audit.inference import accuracy_bound
-from dpassay.audit.inputs import region_pairs
 from dpassay.pipeline.regions import SensitivityBall
 
 

@@ -1,38 +1,36 @@
-"""What an audit is asked to tell apart: pairs, a list, a region, the words of a text, or many candidates.
+"""Which inputs an audit may compare: pairs, a list, a region, the words of a text, or many candidates.
 
-Every pair that is offered is one of which the guarantee speaks, as far as that can be seen from the inputs.
+Every pair is one of which the guarantee speaks, as far as that can be seen from the inputs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
 
-from dpassay.audit.inputs import (
-    InputPair,
-    check_inputs,
-    pairs_of,
-    region_pairs,
-    same,
-    shown,
-    why_not_neighbours,
-    word_pairs,
-)
+from dpassay.audit.features import as_row
+from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import middle
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import as_vector
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Region
+from dpassay.pipeline.regions import Box, Region, SensitivityBall
+from dpassay.pipeline.stages.query import PersonRows, Query
+
+InputPair = tuple[Any, Any]
+MOST_PAIRS = 5000
+WORD_PAIRS = 128  # places in a text where another word is tried
 
 
-def what_to_tell_apart(mechanism: Any, relation: Neighbours, ways: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """All that may be told apart: tuples of inputs. One of the ways is used."""
-    given = [name for name, value in ways.items() if value is not None]
+def input_sets(mechanism: Any, relation: Neighbours, sources: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """All pairs, or larger sets, of inputs that may be audited, from the one source that is given."""
+    given = [name for name, value in sources.items() if value is not None]
     if len(given) > 1:
         raise InputError(f"say in one way what to tell apart, not in {len(given)}: {' and '.join(given)}")
     pipeline = mechanism if isinstance(mechanism, Pipeline) else None
@@ -40,7 +38,7 @@ def what_to_tell_apart(mechanism: Any, relation: Neighbours, ways: dict[str, Any
         if pipeline is not None:
             return [tuple(pair) for pair in pipeline_pairs(pipeline, relation)]
         raise InputError("say what to tell apart: pairs, inputs, a region, a text, or candidates")
-    value = ways[given[0]]
+    value = sources[given[0]]
     if given[0] == "region":
         found: list[tuple[Any, ...]] = [tuple(pair) for pair in region_pairs(value)]
     elif given[0] == "text":
@@ -81,7 +79,7 @@ def _check(inputs: tuple[Any, ...], relation: Neighbours, pipeline: Pipeline | N
     for x, y in combinations(inputs[:64], 2):
         why = why_not_neighbours(x, y, relation, pipeline)
         if why:
-            raise InputError(f"{shown(x)} and {shown(y)} are no neighbours: {why}")
+            raise InputError(f"{shown(x)} and {shown(y)} are not neighbours: {why}")
 
 
 def _check_runs(pipeline: Pipeline | None, x: Any) -> None:
@@ -96,6 +94,194 @@ def _check_runs(pipeline: Pipeline | None, x: Any) -> None:
         pipeline.sample(x, 1, np.random.default_rng(0))
     except Exception as error:  # whatever a stage raises, it is this input that it cannot use
         raise InputError(f"{pipeline} cannot be run on {shown(x)}: {error}") from None
+
+
+def same(x: Any, y: Any) -> bool:
+    """Whether two inputs are one and the same.
+
+    >>> same([0, 1], np.array([0.0, 1.0])), same("a", "b"), same(1, [1])
+    (True, False, False)
+    """
+    try:
+        return _alike(plain(x), plain(y))
+    except InputError:
+        return x is y
+
+
+def _alike(x: Any, y: Any) -> bool:
+    if isinstance(x, list) and isinstance(y, list):
+        return len(x) == len(y) and all(map(_alike, x, y))
+    if isinstance(x, dict) and isinstance(y, dict):
+        return x.keys() == y.keys() and all(_alike(x[key], y[key]) for key in x)
+    if isinstance(x, str) or isinstance(y, str) or isinstance(x, list | dict) or isinstance(y, list | dict):
+        return type(x) is type(y) and bool(x == y)
+    return bool(x == y) or (x != x and y != y)  # NaN is the same as NaN
+
+
+def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline | None = None) -> str:
+    """Why a guarantee does not speak of two inputs; empty if it does, or if that cannot be seen from them.
+
+    >>> why_not_neighbours("fly to Rome", "fly from Paris", Neighbours("word"))
+    'they differ in 2 words, and neighbours differ in one'
+    """
+    if relation.kind == "word":
+        if not isinstance(x, str) or not isinstance(y, str):
+            return "neighbours are two texts, and these are not"
+        first, second = x.split(), y.split()
+        if len(first) != len(second):
+            return f"they have {len(first)} and {len(second)} words, and neighbours differ in one word replaced"
+        differing = sum(a != b for a, b in zip(first, second, strict=True))
+        return "" if differing == 1 else f"they differ in {differing} words, and neighbours differ in one"
+    if relation.kind == "query" and pipeline is not None and isinstance(pipeline.stages[0], Query):
+        one, other = as_row(x), as_row(y)
+        region = pipeline.output_regions()[1].region
+        if one is not None and other is not None and len(one) == len(other) and isinstance(region, SensitivityBall):
+            apart, allowed = float(np.linalg.norm(one - other, ord=region.p)), middle(region.distance)
+            if apart > allowed * (1 + 1e-9):
+                return f"they are {apart:.6g} apart, and neighbours' answers are at most {allowed:.6g} apart"
+    if relation.kind == "replace-record" and pipeline is not None and isinstance(pipeline.stages[0], PersonRows):
+        one, other = as_row(x), as_row(y)
+        if one is not None and other is not None and len(one) == len(other) and (one != other).sum() != 1:
+            return f"they differ in {(one != other).sum()} rows, and neighbours differ in one"
+    return ""
+
+
+def check_inputs(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Inputs that can be told apart: at least two, no two of them equal."""
+    given = tuple(inputs)
+    if len(given) < 2:
+        raise InputError(f"it takes at least two inputs to tell apart, got {len(given)}")
+    for (i, x), (j, y) in combinations(enumerate(given), 2):
+        if same(x, y):
+            raise InputError(f"inputs {i + 1} and {j + 1} are the same, {shown(x)}: nobody can tell them apart")
+    return given
+
+
+def shown(x: Any, most: int = 60) -> str:
+    """An input in a few characters; equal neighbours in a vector are counted, not repeated.
+
+    >>> shown(np.array([0.5] * 30 + [-1.0])), shown("fly to Rome")
+    ('[0.5 × 30, -1]', "'fly to Rome'")
+    """
+    row = as_row(x) if isinstance(x, np.ndarray | list | tuple) else None
+    if row is None:
+        text = repr(x.item() if isinstance(x, np.generic) else x)
+    else:
+        runs = [(f"{value:.6g}", len(list(same_values))) for value, same_values in groupby(row.tolist())]
+        text = "[" + ", ".join(value if count == 1 else f"{value} × {count}" for value, count in runs) + "]"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def pairs_of(inputs: Sequence[Any]) -> list[InputPair]:
+    """All pairs of a list; of a long list some, near each other and far apart.
+
+    >>> pairs_of(["a", "b", "c"])
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    distinct = list({_key(x): x for x in inputs}.values())
+    if len(distinct) < 2:
+        raise InputError(f"the list of inputs needs at least two that differ, got {len(distinct)} of them")
+    number = len(distinct)
+    if number * (number - 1) // 2 <= MOST_PAIRS:
+        return list(combinations(distinct, 2))
+    found: dict[tuple[int, int], None] = {}
+    step = 1
+    while len(found) < MOST_PAIRS:  # steps without a common pattern, so that many distances occur
+        for i in np.linspace(0, number - 1, min(number, MOST_PAIRS // 8)).astype(int).tolist():
+            j = (i + step) % number
+            if i != j:
+                found[min(i, j), max(i, j)] = None
+        step = 2 * step + 1
+        if step > 64 * number:
+            break
+    return [(distinct[i], distinct[j]) for i, j in list(found)[:MOST_PAIRS]]
+
+
+def _key(x: Any) -> str:
+    """The same text for the same input."""
+    try:
+        return repr(_numbers_as_floats(plain(x)))
+    except InputError:
+        return f"object {id(x)}"
+
+
+def _numbers_as_floats(x: Any) -> Any:
+    if isinstance(x, list):
+        return [_numbers_as_floats(entry) for entry in x]
+    if isinstance(x, dict):
+        return {key: _numbers_as_floats(x[key]) for key in sorted(x)}
+    whole = isinstance(x, int) and abs(x) < 2**53
+    return float(x) if whole else x
+
+
+def word_pairs(text: str) -> list[InputPair]:
+    """A text against each text that has another of its own words in one place.
+
+    >>> word_pairs("fly to Rome")[:2]
+    [('fly to Rome', 'to to Rome'), ('fly to Rome', 'Rome to Rome')]
+    """
+    if not isinstance(text, str):
+        raise InputError(f"a text is needed, got {type(text).__name__}")
+    words = text.split()
+    others = list(dict.fromkeys(words))
+    if len(others) < 2:
+        raise InputError(
+            f"the text {shown(text)} has {len(others)} different words; it takes two, so that one can stand in "
+            "another's place. Give a longer text, or pairs"
+        )
+    places = np.unique(np.linspace(0, len(words) - 1, min(len(words), WORD_PAIRS)).astype(int)).tolist()
+    found = []
+    for i in places:
+        at = others.index(words[i])
+        for other in list(dict.fromkeys([others[(at + 1) % len(others)], others[at - 1]])):
+            found.append((" ".join(words), " ".join([*words[:i], other, *words[i + 1 :]])))
+    return found
+
+
+def region_pairs(region: Region) -> list[InputPair]:
+    """Pairs of a region that are likely to be told apart: farthest ones, and the literature's patterns.
+
+    >>> from dpassay.pipeline.regions import Ball
+    >>> [float(np.abs(x - y).sum()) for x, y in region_pairs(Ball(2, 1, dim=4))][:2]
+    [4.0, 2.0]
+    """
+    if isinstance(region, SensitivityBall):
+        return _distinct(_apart(region))
+    found = [(pair.first, pair.second) for q in (1, 2, math.inf) for pair in [region.farthest(q)]]
+    found += [(x, np.where(np.arange(len(x)) == 0, y, x)) for x, y in list(found)]
+    centre = [((x + y) / 2, y) for x, y in found[:2]]
+    found += [(x, y) for x, y in centre if region.contains(x)]
+    if isinstance(region, Box):
+        found += [(y, x) for x, y in found[:1]]
+    return _distinct((x, y) for x, y in found if region.contains(x) and region.contains(y))
+
+
+def _apart(region: SensitivityBall) -> Iterator[InputPair]:
+    """Query answers: where they start (all low, or high where they fall) and in which pattern they move."""
+    dim, distance = region.dim, middle(region.distance)
+    place = np.arange(dim)
+    one, half, every = place == 0, place < (dim + 1) // 2, place >= 0
+    last = place == dim - 1
+    if math.isinf(region.p):
+        signs = [every, one, one * 2 - 1, half * 2 - 1, half, (place % 2) * 2 - 1, last * 2 - 1]
+        steps = [distance * np.asarray(s, dtype=float) for s in signs]
+    else:
+        steps = [distance * one.astype(float), distance * last.astype(float)]
+        steps += [distance * every / dim ** (1 / region.p)]
+    for step in steps:
+        for move in (step, -step):
+            yield np.maximum(0.0, -move), np.maximum(0.0, move)
+            yield np.full(dim, distance), distance + move
+
+
+def _distinct(pairs: Iterable[InputPair]) -> list[InputPair]:
+    found: list[InputPair] = []
+    for x, y in pairs:
+        if not same(x, y) and not any(same(x, a) and same(y, b) for a, b in found):
+            found.append((x, y))
+    if not found:
+        raise InputError("the region has no two different values")
+    return found[:MOST_PAIRS]
 
 
 def region_of(text: str, dim: int | None) -> Region:

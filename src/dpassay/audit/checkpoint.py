@@ -1,6 +1,6 @@
 """Audits on file: what was asked, and the rules and counts so far. A file is data; reading one runs nothing.
 
-The same file serves to go on with an audit that was interrupted and to play a finished one again.
+The same file serves to continue an audit that was interrupted and to replay a finished one.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -16,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.base import Distinguisher
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
-from dpassay.audit.experiment import MOST_ROWS, Epoch, Game
+from dpassay.audit.experiment import MOST_ROWS, Game, GameResult, Round
 from dpassay.audit.inference import Counts
 from dpassay.core.files import write_whole
 from dpassay.core.json import plain
@@ -61,7 +62,7 @@ class RuleRecord(_Record):
     candidates: int = Field(ge=2)
 
 
-class EpochRecord(_Record):
+class RoundRecord(_Record):
     """A rule and its counts."""
 
     rule: RuleRecord
@@ -93,26 +94,26 @@ class EpochRecord(_Record):
 
 
 class GameRecord(_Record):
-    """One game: its inputs, its random streams, its share of the error probability, its epochs."""
+    """One game: its inputs, its random streams, its share of the error probability, its rounds."""
 
     inputs: list[Any] = Field(min_length=2)
     number: Count
     alpha: Real = Field(gt=0, lt=1)
     runs: Count
-    lost: int = Field(ge=0, le=10**6, default=0, description="lessons that broke off")
-    epochs: list[EpochRecord] = Field(max_length=64)
+    lost: int = Field(ge=0, le=10**6, default=0, description="trainings in which the mechanism failed")
+    epochs: list[RoundRecord] = Field(max_length=64)
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        if self.runs < sum(epoch.learnt_from + epoch.runs for epoch in self.epochs):
+        if self.runs < sum(one.learnt_from + one.runs for one in self.epochs):
             raise ValueError("its epochs have more runs than it has")
-        if any(epoch.rule.candidates != len(self.inputs) for epoch in self.epochs):
+        if any(one.rule.candidates != len(self.inputs) for one in self.epochs):
             raise ValueError("its rules are for another number of inputs")
         return self
 
 
 class Asked(_Record):
-    """What the audit was asked: two audits with the same of these, version included, are one."""
+    """What the audit was asked: two audits with equal fields, the version included, are one."""
 
     version: str
     subject: dict[str, str]
@@ -143,7 +144,7 @@ class Journal(_Record):
         games = [game for game in (self.main, self.witness) if game is not None]
         if any(game.alpha > self.asked.alpha for game in games):
             raise ValueError("a game has more of the error probability than there is")
-        lost = any(epoch.runs != epoch.finished for game in games for epoch in game.epochs)
+        lost = any(one.runs != one.finished for game in games for one in game.epochs)
         if lost and not self.asked.delta:
             raise ValueError("the runs of its tasks do not add up")
         return self
@@ -174,15 +175,16 @@ def load(path: Path) -> Journal:
         raise InputError(f"{path} is damaged: {where}: {first['msg']}") from None
 
 
-def game_record(game: Game, inputs: Sequence[Any], number: int, alpha: float) -> GameRecord:
+def game_record(result: GameResult) -> GameRecord:
     """A game as data."""
+    game = result.game
     return GameRecord(
-        inputs=[plain(x) for x in inputs],
-        number=number,
-        alpha=alpha,
+        inputs=[plain(x) for x in result.inputs],
+        number=result.number,
+        alpha=result.alpha,
         runs=game.runs,
         lost=game.lost,
-        epochs=[_epoch_record(epoch) for epoch in game.epochs],
+        epochs=[_round_record(one) for one in game.rounds],
     )
 
 
@@ -213,29 +215,16 @@ def rule_of(
     return DecisionRule(found, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
 
 
-def _epoch_record(epoch: Epoch) -> EpochRecord:
-    tally = epoch.tally
-    return EpochRecord(
-        rule=rule_record(epoch.rule),
-        right=tally.right,
-        wrong=tally.wrong,
-        runs=tally.runs,
-        expected_right=tally.expected_right,
-        expected_wrong=tally.expected_wrong,
-        sides=tally.sides,
-        learnt_from=epoch.learnt_from,
-        length=epoch.length,
-        singly=epoch.singly,
-        rows=epoch.rows,
-        sizes=list(epoch.sizes),
-    )
+def _round_record(one: Round) -> RoundRecord:
+    rest = {name: getattr(one, name) for name in ("learnt_from", "length", "singly", "rows")}
+    return RoundRecord(rule=rule_record(one.rule), sizes=list(one.sizes), **asdict(one.counts), **rest)
 
 
 def game_of(record: GameRecord, distributions: Sequence[Distribution] | None, own: Distinguisher | None = None) -> Game:
     """A game from its data; the distributions are the mechanism's own."""
-    epochs = []
+    rounds = []
     for e in record.epochs:
         rule = rule_of(e.rule, distributions, own)
-        tally = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
-        epochs.append(Epoch(rule, tally, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
-    return Game(epochs, record.runs, record.lost)
+        counts = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
+        rounds.append(Round(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
+    return Game(rounds, record.runs, record.lost)

@@ -1,7 +1,7 @@
 """An audit's tasks on other processes and machines. Mechanisms travel by what they are called, rules as data.
 
-A parcel holds some tasks of one epoch. Whoever gets it makes the mechanism anew from its text, import path, command or
-address, plays the tasks and sends their counts back. A worker that would run other code refuses, and workers that draw
+A batch holds some tasks of one round. Whoever gets it makes the mechanism anew from its text, import path, command or
+address, runs the tasks and sends their counts back. A worker that would run other code refuses, and workers that draw
 the same outputs are found out.
 """
 
@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -24,12 +24,10 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.checkpoint import RuleRecord, rule_of, rule_record
-from dpassay.audit.decision_rule import Hypothesis
-from dpassay.audit.experiment import KEPT, Epoch, Experiment
+from dpassay.audit.experiment import KEPT, Experiment, Round
 from dpassay.audit.inference import Counts
-from dpassay.audit.outputs import Outputs
 from dpassay.audit.remote import Endpoint, Program
-from dpassay.audit.sequential import GuessCounts, Player, Task, here, play
+from dpassay.audit.sequential import GuessCounts, Kept, Outcomes, Task, TaskRunner, in_this_process, run_task
 from dpassay.audit.targets import Adapted, Loaded, describe, draw, load_python
 from dpassay.compute.batching import BatchSizer
 from dpassay.compute.executors import Executor
@@ -38,38 +36,38 @@ from dpassay.pipeline.mechanism import Mechanism
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 
-MOST_TASKS = 1 << 14  # of a parcel
+MOST_TASKS = 1 << 14  # of a batch
 PROBES = 32  # runs in each process that show whether two of them draw the same
 REPEATED = (
     "two workers drew the same outputs: the mechanism makes its randomness from a fixed seed, so its runs are not "
     "independent; let it use the rng that it is given, or seed it from the system"
 )
-# A worker plays one parcel at a time: a mechanism need not bear two calls at once.
-_PLAYING = threading.Lock()
+# A worker runs one batch at a time: a mechanism need not bear two calls at once.
+_RUNNING = threading.Lock()
 _FIRST: dict[Subject, str] = {}  # of this process: digests of what mechanisms gave first
 _SOURCES: dict[str, str] = {}  # and of modules' files when they were loaded
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism by what it is called."""
+    """A mechanism by its name, which any process can load: an experiment travels with it in the mechanism's place."""
 
     kind: str
     name: str
     extra: float = 0.0  # a pipeline's dimension, a program's time limit
     source: str = ""  # SHA-256 of the file that a Python object's module is in
 
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
+        """Draw n outputs of the mechanism that it names."""
+        return made(self).sample(x, n, rng)
+
 
 @dataclass(frozen=True)
 class WorkBatch:
-    """Tasks of one epoch, with all that it takes to play them."""
+    """Tasks of one round, with all that it takes to run them."""
 
     subject: Subject
-    inputs: tuple[Any, ...]
-    aim: Hypothesis
-    seed: int
-    number: int
-    device: str
+    experiment: Experiment  # of the subject
     rule: RuleRecord
     singly: bool
     tasks: tuple[Task, ...]
@@ -77,7 +75,7 @@ class WorkBatch:
 
 @dataclass(frozen=True)
 class Answer:
-    """The counts of a parcel's tasks, how long they took, and what the mechanism said if it broke off behind them.
+    """The counts of a batch's tasks, how long they took, and what the mechanism said if it failed after them.
 
     `first` is a digest of what a mechanism of one's own gave first in this process.
     """
@@ -89,80 +87,67 @@ class Answer:
     broke: str = ""
 
 
-def sharing(executor: Executor) -> Player:
-    """A player that hands tasks to an executor. The first ones run here, to be compared with the distribution."""
+def on_executor(executor: Executor) -> TaskRunner:
+    """Hand tasks to an executor. The first ones run here, to be compared with the distribution."""
 
-    def player(
-        table: Experiment, epoch: Epoch, tasks: Iterator[Task], kept: list[list[Outputs]]
-    ) -> Iterator[tuple[Task, GuessCounts | MechanismError]]:
-        known = table.distributions() is not None
+    def run_tasks(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: Kept) -> Outcomes:
+        known = experiment.distributions() is not None
         for task in tasks:
             if not known or task.before >= 4 * KEPT:
-                yield from _handed_out(executor, table, epoch, chain([task], tasks))
+                yield from _handed_out(executor, experiment, current, chain([task], tasks))
                 return
-            yield from here(table, epoch, iter([task]), kept)
+            yield from in_this_process(experiment, current, iter([task]), kept)
 
-    return player
+    return run_tasks
 
 
-def _handed_out(
-    executor: Executor, table: Experiment, epoch: Epoch, tasks: Iterator[Task]
-) -> Iterator[tuple[Task, GuessCounts | MechanismError]]:
-    pace = BatchSizer(MOST_TASKS)
+def _handed_out(executor: Executor, experiment: Experiment, current: Round, tasks: Iterator[Task]) -> Outcomes:
+    sizer = BatchSizer(MOST_TASKS)
     under_way: list[tuple[Task, ...]] = []
 
-    def parcels() -> Iterator[WorkBatch]:
-        while some := tuple(islice(tasks, pace.number)):
+    def batches() -> Iterator[WorkBatch]:
+        while some := tuple(islice(tasks, sizer.number)):
             under_way.append(some)
-            yield packed(table, epoch, some)
+            yield pack(experiment, current, some)
 
     drew: dict[str, str] = {}  # what was drawn first, and by whom
-    answers = executor.map(played, parcels())
+    answers = executor.map(run_batch, batches())
     with closing(answers):  # type: ignore[type-var]
         for answer in answers:
             sent = under_way.pop(0)
             if answer.first and drew.setdefault(answer.first, answer.worker) != answer.worker:
                 raise MechanismError(REPEATED)
-            pace.took(len(sent), answer.seconds)
+            sizer.took(len(sent), answer.seconds)
             yield from zip(sent, answer.counts, strict=not answer.broke)
             if answer.broke:
                 yield sent[len(answer.counts)], MechanismError(answer.broke)
                 return
 
 
-def packed(table: Experiment, epoch: Epoch, tasks: tuple[Task, ...]) -> WorkBatch:
+def pack(experiment: Experiment, current: Round, tasks: tuple[Task, ...]) -> WorkBatch:
     """Tasks as they travel."""
-    return WorkBatch(
-        subject=named(table.mechanism),
-        inputs=table.inputs,
-        aim=table.aim,
-        seed=table.seed,
-        number=table.number,
-        device=table.device,
-        rule=rule_record(epoch.rule),
-        singly=epoch.singly,
-        tasks=tasks,
-    )
+    subject = named(experiment.mechanism)
+    return WorkBatch(subject, replace(experiment, mechanism=subject), rule_record(current.rule), current.singly, tasks)
 
 
-def played(parcel: WorkBatch) -> Answer:
-    """Play a parcel's tasks: what a worker does."""
+def run_batch(batch: WorkBatch) -> Answer:
+    """Run a batch's tasks: what a worker does."""
     counts: list[GuessCounts] = []
     who = f"{gethostname()} {os.getpid()}"
-    with _PLAYING:
+    with _RUNNING:
         begun = time.perf_counter()
         try:
-            mechanism = made(parcel.subject)
+            mechanism = made(batch.subject)
         except InputError as error:
             raise InputError(f"a worker on {gethostname()}, in {os.getcwd()}, says: {error}") from None
-        table = Experiment(mechanism, parcel.inputs, parcel.aim, parcel.seed, parcel.number, device=parcel.device)
-        if parcel.subject not in _FIRST:
-            _FIRST[parcel.subject] = "" if isinstance(mechanism, Pipeline) else digest(mechanism, table.inputs[0])
-        first = _FIRST[parcel.subject]
-        epoch = Epoch(rule_of(parcel.rule, table.distributions()), Counts(), 0, 0, parcel.singly)
-        for task in parcel.tasks:
+        experiment = replace(batch.experiment, mechanism=mechanism)
+        if batch.subject not in _FIRST:
+            _FIRST[batch.subject] = "" if isinstance(mechanism, Pipeline) else digest(mechanism, experiment.inputs[0])
+        first = _FIRST[batch.subject]
+        current = Round(rule_of(batch.rule, experiment.distributions()), Counts(), 0, 0, batch.singly)
+        for task in batch.tasks:
             try:
-                counts.append(play(table, epoch, task, []))
+                counts.append(run_task(experiment, current, task, []))
             except MechanismError as error:
                 return Answer(tuple(counts), time.perf_counter() - begun, who, first, str(error))
     return Answer(tuple(counts), time.perf_counter() - begun, who, first)

@@ -1,6 +1,6 @@
 """The guessing game: a coin picks the input, the mechanism runs, a rule fixed before names the input or abstains.
 
-Here is what a game is, how its rules are learnt, and what its counts say; `playing` plays it.
+Here is what an experiment is, how its rules are learnt, and what its counts say; `sequential` runs it.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn
 
-LEARN, PLAY, COMPARE = range(3)  # what a random stream is for
-FIRST_EPOCH = 256  # runs that the first rule is learnt from
+LEARN, TEST, COMPARE = range(3)  # what a random stream is for
+FIRST_ROUND = 256  # runs that the first rule is learnt from
 GROWTH = 4
-PLAYED = 3  # an epoch plays so many times the runs it was learnt from
+TESTED = 3  # a round tests its rule on so many times the runs that it was learnt from
 CELLS = 1 << 20  # numbers that are held at a time
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input that are kept to compare the sampler with its distribution
-TRUST, TRUST_IN_LAW = 0.5, 1.0
+TRUST, TRUST_IN_DISTRIBUTION = 0.5, 1.0
 DISTRIBUTION_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
 MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
-SURE_FROM = 10_000  # runs of a lesson that may be the only one
-LESSONS = 1_000  # places for lessons, before those that begin after one broke off
+SURE_FROM = 10_000  # runs of a training that may be the only one
+TRAININGS = 1_000  # random streams for trainings, before those of trainings repeated after a failure
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
     """The random numbers of one task: a counter-based generator, keyed by the seed and the task's place.
 
-    >>> int(stream(1, PLAY, 0).integers(100)) == int(stream(1, PLAY, 0).integers(100))
+    >>> int(stream(1, TEST, 0).integers(100)) == int(stream(1, TEST, 0).integers(100))
     True
     """
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=place)))
@@ -49,14 +49,14 @@ def stream(seed: int, *place: int) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Where a game is played: the mechanism, the inputs to tell apart, what is claimed, and who may guess."""
+    """One mechanism, one set of inputs to distinguish, one hypothesis, and the random streams to test it with."""
 
     mechanism: Mechanism
     inputs: tuple[Any, ...]
-    aim: Hypothesis
+    hypothesis: Hypothesis
     seed: int
-    number: int = 0  # games on the same seed are told apart by it
-    own: Distinguisher | None = None
+    number: int = 0  # distinguishes experiments with the same seed
+    custom: Distinguisher | None = None
     bits: Bits = "no"
     device: str = "cpu"  # where kernels make their numbers
 
@@ -70,20 +70,20 @@ class Experiment:
             return None
 
     def stream(self, *place: int) -> np.random.Generator:
-        """The random numbers of one task of this game."""
+        """The random numbers of one task of this experiment."""
         return stream(self.seed, self.number, *place)
 
-    def alike(self, place: int) -> list[np.random.Generator]:
-        """The same random numbers for each input, to learn from: see `drawn`."""
+    def paired_streams(self, place: int) -> list[np.random.Generator]:
+        """The same random numbers for each input, to learn from: see `draw_outputs`."""
         return [self.stream(LEARN, place) for _ in self.inputs]
 
 
 @dataclass(frozen=True)
-class Epoch:
-    """A rule and what it has won."""
+class Round:
+    """A rule and its counts."""
 
     rule: DecisionRule
-    tally: Counts
+    counts: Counts
     learnt_from: int
     length: int
     singly: bool = False  # runs are made one at a time, in the order of the coins
@@ -100,7 +100,7 @@ class Epoch:
         """The runs of its tasks that did not break off."""
         return sum(size * times for size, times in self.sizes)
 
-    def after(self, size: int) -> Epoch:
+    def after(self, size: int) -> Round:
         """The same after one more task of this size."""
         *before, last = self.sizes or ((size, 0),)
         added = ((size, last[1] + 1),) if last[0] == size else (last, (size, 1))
@@ -109,44 +109,59 @@ class Epoch:
 
 @dataclass
 class Game:
-    """The state of a game: its epochs, how many runs it took, and some outputs to compare with the distribution."""
+    """The state of a game: its rounds, how many runs it took, and some outputs to compare with the distribution."""
 
-    epochs: list[Epoch] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
     runs: int = 0
-    lost: int = 0  # lessons that broke off: the next one has other random numbers
-    wasted: bool = False  # nothing could be learnt
+    lost: int = 0  # trainings in which the mechanism failed: the next one has other random numbers
+    nothing_learnt: bool = False
     kept: list[list[Outputs]] = field(default_factory=list)
 
     @property
-    def tallies(self) -> list[Counts]:
-        """The counts of all epochs."""
-        return [epoch.tally for epoch in self.epochs]
+    def counts(self) -> list[Counts]:
+        """The counts of all rounds."""
+        return [current.counts for current in self.rounds]
 
     @property
     def rule(self) -> DecisionRule | None:
         """The latest rule."""
-        return self.epochs[-1].rule if self.epochs else None
+        return self.rounds[-1].rule if self.rounds else None
 
-    def best(self, aim: Hypothesis) -> Epoch:
-        """The epoch that says most against the claim."""
-        return max(self.epochs, key=lambda e: e.tally.log_evidence(aim.epsilon, aim.delta, aim.candidates))
+    def best(self, hypothesis: Hypothesis) -> Round:
+        """The round that says most against the claim."""
+        claimed = hypothesis.epsilon, hypothesis.delta, hypothesis.candidates
+        return max(self.rounds, key=lambda one: one.counts.log_evidence(*claimed))
+
+    def log_evidence(self, hypothesis: Hypothesis) -> float:
+        """What all rounds together say against the claim."""
+        return log_evidence(self.counts, hypothesis.epsilon, hypothesis.delta, hypothesis.candidates)
 
     def totals(self) -> tuple[int, int, int]:
-        """Right and wrong guesses, and runs played."""
+        """Right and wrong guesses, and the runs they were made in."""
         return (
-            sum(t.right for t in self.tallies),
-            sum(t.wrong for t in self.tallies),
-            sum(t.runs for t in self.tallies),
+            sum(counts.right for counts in self.counts),
+            sum(counts.wrong for counts in self.counts),
+            sum(counts.runs for counts in self.counts),
         )
 
 
-def drawn(
+@dataclass(frozen=True)
+class GameResult:
+    """A game with what it was about: its inputs, its experiment's number and its share of the error probability."""
+
+    game: Game
+    inputs: tuple[Any, ...]
+    number: int
+    alpha: float
+
+
+def draw_outputs(
     mechanism: Mechanism, inputs: Sequence[Any], runs: int, rngs: Sequence[np.random.Generator], cells: int
 ) -> tuple[list[Outputs], bool]:
     """Equally many outputs of each input, `runs` in all if they fit into so many cells, and whether a batch failed.
 
     Each input has a generator. Where these are alike, outputs differ by their inputs and little else, so that far
-    fewer of them show by how much. That is for learning only: the game is played on independent runs.
+    fewer of them show by how much. That is for learning only: rules are tested on independent runs.
     """
     each = max(1, runs // len(inputs))
     batches = [[draw(mechanism, x, min(each, 64), rng)] for x, rng in zip(inputs, rngs, strict=True)]
@@ -164,11 +179,11 @@ def drawn(
     return seen, failed
 
 
-def labelled(
-    table: Experiment, runs: int, rngs: Sequence[np.random.Generator], cells: int = LEARNT_CELLS
+def training_outputs(
+    experiment: Experiment, runs: int, rngs: Sequence[np.random.Generator], cells: int = LEARNT_CELLS
 ) -> tuple[list[Outputs], bool]:
     """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
-    seen, failed = drawn(table.mechanism, table.inputs, runs, rngs, cells)
+    seen, failed = draw_outputs(experiment.mechanism, experiment.inputs, runs, rngs, cells)
     check_alive(seen)
     return seen, failed
 
@@ -196,57 +211,57 @@ class TrainingResult:
     rows: int = 64
 
 
-def learn_rule(table: Experiment, runs: int, place: int, fitted: float = 0.5) -> TrainingResult:
-    """Learn a rule for this table. Where the distribution is known it costs no runs."""
-    distributions = table.distributions() if table.own is None else None
-    rngs = table.alike(place)
+def learn_rule(experiment: Experiment, runs: int, place: int, fitted: float = 0.5) -> TrainingResult:
+    """Learn a rule for this experiment. Where the distribution is known it costs no runs."""
+    distributions = experiment.distributions() if experiment.custom is None else None
+    rngs = experiment.paired_streams(place)
     if distributions is not None:
         each = max(200, min(DISTRIBUTION_DRAWS, 256 * runs) // len(distributions))
         drawn = [read(distribution.sample(each, rng)) for distribution, rng in zip(distributions, rngs, strict=True)]
-        rule, rows = learn(drawn, drawn, table.inputs, table.aim, distributions), min(map(rows_at_a_time, drawn))
-        return TrainingResult(rule, 0, one_at_a_time(table.mechanism), rows)
-    seen, failed = labelled(table, runs, rngs)
+        rule = learn(drawn, drawn, experiment.inputs, experiment.hypothesis, distributions)
+        return TrainingResult(rule, 0, one_at_a_time(experiment.mechanism), min(map(rows_at_a_time, drawn)))
+    seen, failed = training_outputs(experiment, runs, rngs)
     cut = max(1, int(fitted * len(seen[0])))
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
-    rule = learn(fit, calibrate, table.inputs, table.aim, None, table.own, table.bits)
-    singly = failed or one_at_a_time(table.mechanism)
+    rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, experiment.custom, experiment.bits)
+    singly = failed or one_at_a_time(experiment.mechanism)
     return TrainingResult(rule, sum(len(o) for o in seen), singly, min(map(rows_at_a_time, seen)))
 
 
-def learn_well(table: Experiment, budget: int, lost: int = 0) -> TrainingResult:
+def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingResult:
     """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth."""
     if budget < FEWEST_RUNS:
         return TrainingResult(None, 0)
-    if table.own is not None or table.distributions() is not None:
-        return learn_rule(table, max(32, min(budget // 10, DISTRIBUTION_DRAWS)), LESSONS * lost)
-    first = learn_rule(table, max(2, budget // 80), LESSONS * lost)
+    if experiment.custom is not None or experiment.distributions() is not None:
+        return learn_rule(experiment, max(32, min(budget // 10, DISTRIBUTION_DRAWS)), TRAININGS * lost)
+    first = learn_rule(experiment, max(2, budget // 80), TRAININGS * lost)
     if first.rule is not None and first.rule.sure and first.cost >= SURE_FROM:
         return first
-    seen, failed = labelled(table, budget // 16, table.alike(LESSONS * lost + 1))
+    seen, failed = training_outputs(experiment, budget // 16, experiment.paired_streams(TRAININGS * lost + 1))
     cost, failed = first.cost + sum(map(len, seen)), failed or first.singly
 
     def calibration() -> Iterator[list[Outputs]]:
         nonlocal cost, failed
-        rngs, size = table.alike(LESSONS * lost + 2), max(2, budget // 40)
+        rngs, size = experiment.paired_streams(TRAININGS * lost + 2), max(2, budget // 40)
         left = min(max(2, budget // 10), MOST_CALIBRATED)
         while left > 0:
-            batch, also = labelled(table, min(left, size), rngs, LEARNT_CELLS // 4)
+            batch, also = training_outputs(experiment, min(left, size), rngs, LEARNT_CELLS // 4)
             number = sum(map(len, batch))
             cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
             yield batch
 
-    rule = best_of_many(fit_all(seen, table.inputs, table.bits), calibration(), table.aim)
+    rule = best_of_many(fit_all(seen, experiment.inputs, experiment.bits), calibration(), experiment.hypothesis)
     return TrainingResult(rule or first.rule, cost, failed, first.rows)
 
 
-def bound(game: Game, aim: Hypothesis, alpha: float, exact: bool) -> float:
+def bound(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool) -> float:
     """The lower bound on ε that a game has earned."""
-    if not game.epochs:
+    if not game.rounds:
         return 0.0
-    if exact and not (aim.delta and aim.candidates == 2):
+    if exact and not (hypothesis.delta and hypothesis.candidates == 2):
         right, wrong = _as_if_finished(game)
-        return accuracy_bound(right, wrong, alpha, aim.candidates, aim.delta)
-    return anytime_bound(game.tallies, alpha, aim.delta, aim.candidates)
+        return accuracy_bound(right, wrong, alpha, hypothesis.candidates, hypothesis.delta)
+    return anytime_bound(game.counts, alpha, hypothesis.delta, hypothesis.candidates)
 
 
 def _as_if_finished(game: Game) -> tuple[int, int]:
@@ -255,17 +270,17 @@ def _as_if_finished(game: Game) -> tuple[int, int]:
     So a look before the end is never better than the one at the end.
     """
     right, wrong, runs = game.totals()
-    return right, wrong + max(0, sum(epoch.length for epoch in game.epochs) - runs)
+    return right, wrong + max(0, sum(current.length for current in game.rounds) - runs)
 
 
-def rejected(game: Game, aim: Hypothesis, alpha: float, exact: bool) -> bool:
+def rejected(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool) -> bool:
     """Whether the game refutes the claim at this error probability."""
-    if not game.epochs:
+    if not game.rounds:
         return False
-    if exact and not (aim.delta and aim.candidates == 2):
+    if exact and not (hypothesis.delta and hypothesis.candidates == 2):
         right, wrong = _as_if_finished(game)
-        return p_value(right, wrong, aim.epsilon, aim.candidates, aim.delta) <= alpha
-    return log_evidence(game.tallies, aim.epsilon, aim.delta, aim.candidates) >= evidence_needed(alpha)
+        return p_value(right, wrong, hypothesis.epsilon, hypothesis.candidates, hypothesis.delta) <= alpha
+    return game.log_evidence(hypothesis) >= evidence_needed(alpha)
 
 
 def against_distribution(kept: Sequence[Outputs], distribution: Distribution, rng: np.random.Generator) -> float:

@@ -7,28 +7,19 @@ probability at most α if the guesses were made as docs/proofs/guessing-game.md 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betainccinv, betaincinv, betaln, xlog1py
 
+from dpassay.audit.options import check_alpha
 from dpassay.errors import InputError
 
 # Binomial tails are computed to about 12 digits, logarithms of beta functions of 10⁸ runs to 1e-7; bounds give way by
 # more than that.
 SLACK, LOG_SLACK = 1e-9, 1e-6
-
-
-def check_alpha(alpha: float) -> float:
-    """The error probability, if it is one.
-
-    >>> check_alpha(0.001)
-    0.001
-    """
-    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise InputError(f"alpha is an error probability: it must lie strictly between 0 and 1, got {alpha}")
-    return float(alpha)
 
 
 def proportion_interval(successes: int, runs: int, alpha: float) -> tuple[float, float]:
@@ -47,8 +38,8 @@ def proportion_interval(successes: int, runs: int, alpha: float) -> tuple[float,
 class AlphaBudget:
     """Where the error probability is spent. What all entries take together never exceeds the total.
 
-    >>> ledger = AlphaBudget(0.001)
-    >>> ledger.take("the game", 0.5), ledger.left
+    >>> budget = AlphaBudget(0.001)
+    >>> budget.take("the game", 0.5), budget.left
     (0.0005, 0.0005)
     """
 
@@ -76,6 +67,13 @@ class AlphaBudget:
             raise InputError(f"{what} asks for {alpha:g} of the error probability, and {self.left:g} is left")
         self.entries.append((what, alpha))
         return alpha
+
+    def by_purpose(self) -> tuple[tuple[str, float], ...]:
+        """What was spent on each kind of test."""
+        spent: dict[str, float] = {}
+        for what, alpha in self.entries:
+            spent[what] = spent.get(what, 0.0) + alpha
+        return tuple(spent.items())
 
 
 def log_limits(epsilon: float, candidates: int = 2, delta: float = 0.0) -> tuple[float, float]:
@@ -129,7 +127,7 @@ def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of one epoch of the game, and what was expected of its guesser before it began.
+    """Counts of one round of the game, and what was expected of its guesser before it began.
 
     `sides` is the number of inputs that the guesser ever names: only where δ > 0 does it matter.
     """
@@ -143,19 +141,12 @@ class Counts:
 
     def __add__(self, other: tuple[int, int, int]) -> Counts:
         right, wrong, runs = other
-        return Counts(
-            self.right + right,
-            self.wrong + wrong,
-            self.runs + runs,
-            self.expected_right,
-            self.expected_wrong,
-            self.sides,
-        )
+        return replace(self, right=self.right + right, wrong=self.wrong + wrong, runs=self.runs + runs)
 
     def log_evidence(self, epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False) -> float:
         """Log of the e-value against (ε, δ)-DP: it passes ln(1/α) with probability at most α, ever, if the claim holds.
 
-        `falling` gives a smaller one that never grows with ε, so that what all epochs reject together is a half-line.
+        `falling` gives a smaller one that never grows with ε, so that what all rounds reject together is a half-line.
         See docs/proofs/anytime.md and, for δ > 0, betting.md.
         """
         if delta and candidates == 2:
@@ -198,26 +189,26 @@ class Counts:
         return grid[usable], weights[usable]
 
 
-def _beta_mixture(tally: Counts, log_p: float, log_not: float) -> float:
+def _beta_mixture(counts: Counts, log_p: float, log_not: float) -> float:
     """ln of: prior mass below p, kept; plus the prior above p, each accuracy betting its own likelihood ratio."""
-    a, b = tally.expected_right, tally.expected_wrong
-    right, wrong = a + tally.right, b + tally.wrong
+    a, b = counts.expected_right, counts.expected_wrong
+    right, wrong = a + counts.right, b + counts.wrong
     miss = math.exp(log_not)
     kept, above = float(betainc(a, b, math.exp(log_p))), float(betainc(wrong, right, miss))
     log_kept = math.log(kept) if kept > 0 else -math.inf
     if above <= 0:
         return log_kept
     gain = float(betaln(right, wrong) - betaln(a, b)) + math.log(above)
-    gain -= (tally.right * log_p if tally.right else 0.0) + (tally.wrong * log_not if tally.wrong else 0.0)
+    gain -= (counts.right * log_p if counts.right else 0.0) + (counts.wrong * log_not if counts.wrong else 0.0)
     high, low = max(log_kept, gain), min(log_kept, gain)
     return high + math.log1p(math.exp(low - high))
 
 
 def log_evidence(
-    epochs: list[Counts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
+    rounds: list[Counts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
 ) -> float:
-    """Evidence of several epochs: each starts with what the ones before have won."""
-    return sum(tally.log_evidence(epsilon, delta, candidates, falling) for tally in epochs)
+    """Evidence of several rounds: each starts with what the ones before have won."""
+    return sum(counts.log_evidence(epsilon, delta, candidates, falling) for counts in rounds)
 
 
 def evidence_needed(alpha: float) -> float:
@@ -225,25 +216,24 @@ def evidence_needed(alpha: float) -> float:
     return -math.log(alpha) + LOG_SLACK
 
 
-def anytime_bound(epochs: list[Counts], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
+def anytime_bound(rounds: list[Counts], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
     """The least ε that the evidence does not reject: a lower bound that holds at every stopping time.
 
     >>> round(anytime_bound([Counts(900, 100, 1000)], 0.001), 3)
     1.741
     """
     needed = evidence_needed(alpha)
-    return _last_rejected(lambda epsilon: log_evidence(epochs, epsilon, delta, candidates, True) >= needed, 50.0)
+    return _last_rejected(lambda epsilon: log_evidence(rounds, epsilon, delta, candidates, True) >= needed, 50.0)
 
 
-def anytime_delta(epochs: list[Counts], alpha: float, epsilon: float) -> float:
+def anytime_delta(rounds: list[Counts], alpha: float, epsilon: float) -> float:
     """The least δ at this ε that the evidence does not reject."""
     needed = evidence_needed(alpha)
-    return min(1.0, _last_rejected(lambda delta: log_evidence(epochs, epsilon, max(delta, 1e-18)) >= needed, 1.0))
+    return min(1.0, _last_rejected(lambda delta: log_evidence(rounds, epsilon, max(delta, 1e-18)) >= needed, 1.0))
 
 
-def _last_rejected(rejects: object, top: float) -> float:
+def _last_rejected(rejects: Callable[[float], bool], top: float) -> float:
     """The end of the half-line [0, t) that is rejected, rounded down."""
-    assert callable(rejects)
     if not rejects(0.0):
         return 0.0
     low, high = 0.0, top

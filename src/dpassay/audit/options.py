@@ -1,143 +1,154 @@
-"""What an audit was asked to do."""
+"""What can be asked of an audit: each option with its default, its limits and its help, in one place.
+
+`dpassay.audit`, `assert_dp` and the command line all build an `AuditOptions`, and show its fields as their own.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from inspect import Parameter, signature
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from dpassay.audit import checkpoint as files
-from dpassay.audit.decision_rule import Hypothesis
-from dpassay.audit.distinguishers.base import Distinguisher
-from dpassay.audit.experiment import Experiment
-from dpassay.audit.inference import AlphaBudget
-from dpassay.audit.targets import describe
-from dpassay.claims.claim import Claim
-from dpassay.core.guarantee import Guarantee, make_guarantee
-from dpassay.core.json import plain
-from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
-from dpassay.pipeline.mechanism import Mechanism
-from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Region
+
+if TYPE_CHECKING:
+    from dpassay.core.neighbours import Neighbours
+    from dpassay.pipeline.regions import Region
 
 MOST_RUNS = 10**12
+SEARCH_SHARE = 0.15  # of the runs, at most, where there are several pairs
+INPUT_SOURCES = ("pairs", "inputs", "region", "text", "candidates")  # what to distinguish: one of them at a time
 
 Progress = Callable[[int, int, str], None]
-
-
-def read_claim(subject: Any, epsilon: Any, delta: Any, dim: int | None, parameters: dict[str, Any]) -> Claim | None:
-    """The claim that a subject is, or makes with these parameters; None for anything that can only be run."""
-    given = {k: v for k, v in (("epsilon", epsilon), ("delta", delta), ("dim", dim)) if v is not None}
-    if isinstance(subject, Claim):
-        return subject(**given, **parameters)
-    if isinstance(subject, str):
-        if epsilon is None:
-            raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
-        return Claim("pipeline", subject, epsilon, delta or 0, dim, parameters)
-    if parameters:
-        unknown = ", ".join(sorted(parameters))
-        raise InputError(f"unknown option {unknown}: only a claim or a pipeline's text has parameters of its own")
-    return None
-
-
-def read_guarantee(epsilon: Any, delta: Any) -> Guarantee:
-    """The guarantee that is claimed."""
-    if epsilon is None:
-        raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
-    return make_guarantee(epsilon, 0 if delta is None else delta)
-
-
-def read_relation(given: Neighbours | str | None, claim: Claim | None, mechanism: Any, text: str | None) -> Neighbours:
-    """Which inputs the guarantee speaks of: as told, as claimed, or as the mechanism suggests."""
-    if given is not None:
-        return Neighbours(given) if isinstance(given, str) else given  # type: ignore[arg-type]
-    if claim is not None and claim.neighbours is not None:
-        return claim.neighbours
-    if isinstance(mechanism, Pipeline):
-        return mechanism.neighbours
-    return Neighbours("word" if text is not None else "any")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def whole(value: Any, what: str, least: int = 1, most: int = 2**128 - 1) -> int:
     """A whole number within its limits."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{what} must be a whole number, {least} or more, got {value}")
-    if value > most:
-        raise InputError(f"{what} must be at most {most:,}, got {value:,}")
+    if int(value) > most:
+        raise InputError(f"{what} must be at most {most:,}, got {int(value):,}")
     return int(value)
 
 
-def name_of(mechanism: Any) -> str:
-    """What a mechanism is called."""
-    described = describe(mechanism)
-    return next(
-        (described[key] for key in ("path", "command", "url", "pipeline", "type") if key in described), "mechanism"
-    )
+def check_alpha(alpha: float) -> float:
+    """The error probability, if it is one.
+
+    >>> check_alpha(0.001)
+    0.001
+    """
+    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise InputError(f"alpha is an error probability: it must lie strictly between 0 and 1, got {alpha}")
+    return float(alpha)
+
+
+def _option(default: Any, text: str) -> Any:
+    """A field that the command line offers too, with this help."""
+    return field(default=default, metadata={"help": text})
 
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """What an audit was asked to do."""
+    """All that is asked of an audit besides the mechanism.
 
-    mechanism: Mechanism
-    name: str
-    source: str
-    guarantee: Guarantee
-    neighbours: Neighbours
-    offered: list[tuple[Any, ...]]
-    many: bool
-    ledger: AlphaBudget
-    runs: int
-    fixed: bool
-    search_runs: int
-    shrink: bool
-    seed: int
-    own: Distinguisher | None
-    bits: bool | None  # whether the last bits of floats count; None: they do not, but a few runs look at them
-    region: Region | None
-    save: Path | None
-    progress: Progress | None
-    device: str = "cpu"
+    >>> AuditOptions(runs=200).search_budget
+    30
+    >>> AuditOptions(runs=0)
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: runs must be a whole number, 1 or more, got 0
+    """
+
+    pairs: Sequence[tuple[Any, Any]] | None = None
+    epsilon: Any = None
+    delta: Any = None
+    inputs: Sequence[Any] | None = None
+    region: Region | str | None = None
+    text: str | None = None
+    candidates: Sequence[Any] | None = None
+    dim: int | None = None
+    neighbours: Neighbours | str | None = None
+    alpha: float = _option(0.001, "Total probability of refuting a claim that holds.")
+    runs: int = _option(100_000, "Runs of the mechanism, at most.")
+    fixed: bool = _option(False, "Make all runs and give the best bound; else stop when refuted.")
+    search_runs: int | None = _option(None, "How many of the runs may go into finding a pair. Default: 15 of 100.")
+    shrink: bool = _option(True, "Look for a smaller pair that still refutes.")
+    seed: int = _option(0, "The same seed gives the same counts.")
+    guesser: Callable[[list[Any]], Any] | None = None
+    bits: bool | None = _option(
+        None, "Whether the last bits of floats count. Default: a few runs look at them, for a warning."
+    )
+    save: Path | None = _option(None, "Keep rules and counts in this file, for --resume and 'dpassay verify'.")  # noqa: RUF009
+    resume: bool = _option(False, "Continue the audit that --save names; ask the same again.")
+    workers: int | None = _option(None, "Local processes to work in. Default: this one.")
+    cluster: str | None = _option(None, "The address of a Dask scheduler to work on, such as tcp://127.0.0.1:8786.")
+    device: str = _option("cpu", "Where numbers are made: cpu, cuda, or numpy to do without kernels.")
+    progress: Progress | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of a pipeline or a claim, whatever their names
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        known = {"runs": whole(self.runs, "runs", 1, MOST_RUNS), "seed": whole(self.seed, "seed", 0)}
+        if self.search_runs is not None:
+            known["search_runs"] = whole(self.search_runs, "search_runs", 0)
+        given = {} if self.parameters is None else self.parameters
+        if not isinstance(given, Mapping):
+            raise InputError(f"parameters must be a mapping of names to values, got {type(given).__name__}")
+        claimed = [name for name in ("eps", "epsilon", "delta", "dim") if name in given]
+        if claimed:
+            raise InputError(f"{claimed[0]} is no parameter: it is what is claimed, or the dimension")
+        if self.resume and self.save is None:
+            raise InputError("to continue an audit, say which: resume=True needs save=FILE")
+        if self.guesser is not None and not (self.workers is None and self.cluster is None):
+            raise InputError("a guesser of your own cannot travel to workers: leave workers and cluster out")
+        save = None if self.save is None else Path(self.save)
+        for name, value in {**known, "save": save, "parameters": dict(given)}.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> AuditOptions:
+        """Options from keyword arguments; those that are no option are parameters of the pipeline.
+
+        >>> AuditOptions.of({"runs": 5, "C": 1, "parameters": {"device": 2}}).parameters
+        {'device': 2, 'C': 1}
+        """
+        names = {option.name for option in fields(cls)}
+        options = cls(**{name: value for name, value in given.items() if name in names})
+        own, more = options.parameters, {name: value for name, value in given.items() if name not in names}
+        twice = sorted(own.keys() & more.keys())
+        if twice:
+            raise InputError(f"{twice[0]} is given twice, as a keyword and in parameters")
+        return replace(options, parameters={**own, **more})
 
     @property
-    def aim(self) -> Hypothesis:
-        """What rules are chosen for."""
-        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
-        return Hypothesis(epsilon, delta, len(self.offered[0]), self.runs if self.fixed else 0, self.ledger.total)
+    def claimed(self) -> dict[str, Any]:
+        """What is said of the claim itself."""
+        given = {"epsilon": self.epsilon, "delta": self.delta, "dim": self.dim}
+        return {name: value for name, value in given.items() if value is not None}
 
-    def table(self, inputs: tuple[Any, ...], number: int, aim: Hypothesis | None = None) -> Experiment:
-        """The table at which some inputs are told apart."""
-        return Experiment(
-            self.mechanism,
-            inputs,
-            aim or self.aim,
-            self.seed,
-            number,
-            self.own,
-            "also" if self.bits else "no",
-            self.device,
-        )
+    @property
+    def search_budget(self) -> int:
+        """The runs that may go into finding a pair."""
+        return int(SEARCH_SHARE * self.runs) if self.search_runs is None else min(self.runs, self.search_runs)
 
-    def asked(self) -> files.Asked:
-        """The same, as far as it must not change when the audit goes on."""
-        from dpassay import __version__
 
-        offered = json.dumps([[plain(x) for x in inputs] for inputs in self.offered], sort_keys=True)
-        return files.Asked(
-            version=__version__,
-            subject=describe(self.mechanism),
-            inputs=hashlib.sha256(offered.encode("utf-8", "surrogatepass")).hexdigest(),
-            epsilon=self.guarantee.epsilon,
-            delta=self.guarantee.delta,
-            alpha=self.ledger.total,
-            neighbours=self.neighbours.kind,
-            seed=self.seed,
-            fixed=self.runs if self.fixed else 0,
-            bits=self.bits,
-        )
+def show_options(**defaults: Any) -> Callable[[Function], Function]:
+    """Let a function that takes options by any keyword show each of them in its signature, with these defaults."""
+
+    def shown(function: Function) -> Function:
+        own = signature(function)
+        *named, rest = own.parameters.values()
+        options = []
+        for option in fields(AuditOptions):
+            if option.name not in own.parameters:
+                default = defaults.get(option.name, {} if option.default is MISSING else option.default)
+                kind = option.type
+                options.append(Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+        vars(function)["__signature__"] = own.replace(parameters=[*named, *options, rest])
+        return function
+
+    return shown

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from dpassay.audit.decision_rule import FAR_SPREADS, Hypothesis, learn
 from dpassay.audit.experiment import (
-    FIRST_EPOCH,
+    FIRST_ROUND,
     LEARN,
     LEARNT_CELLS,
     UNKNOWN_WIDTH,
     Experiment,
     check_alive,
-    drawn,
+    draw_outputs,
     learn_rule,
     stream,
 )
@@ -33,9 +33,9 @@ from dpassay.audit.outputs import Array, Outputs, join, part
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 
-SEARCH = 1  # games of the search have this number and those after it
+SEARCH = 1  # experiments of the search have this number and those after it
 SCREENED = 12  # pairs that are learnt; of more only those whose frequencies differ most
-MOST_WITH_LAWS = 256
+MOST_WITH_DISTRIBUTIONS = 256
 NEARLY = 0.1
 FEWEST_EACH = 16  # runs of an input
 BINS, COLUMNS, HASHED = 16, 64, 512  # what frequencies are compared in
@@ -44,47 +44,50 @@ Inputs = tuple[Any, ...]
 
 
 def search(
-    table: Callable[[Inputs, int, Hypothesis], Experiment],
-    offered: Sequence[Inputs],
-    aim: Hypothesis,
+    experiment_of: Callable[[Inputs, int, Hypothesis], Experiment],
+    input_sets: Sequence[Inputs],
+    hypothesis: Hypothesis,
     budget: int,
     fixed: bool,
 ) -> Iterator[tuple[int, Inputs | None]]:
     """After every step how many runs it took, and the pair, once it is found."""
     # With many runs to come, what a pair may come to shows far out, where there are few yet; else by what was counted.
-    aim = replace(aim, spreads=FAR_SPREADS if fixed else 0.0)
-    first = table(offered[0], SEARCH, aim)
-    lawful = first.own is None and first.distributions() is not None
-    pool = _Pool(first, offered, budget)
+    hypothesis = replace(hypothesis, spreads=FAR_SPREADS if fixed else 0.0)
+    first = experiment_of(input_sets[0], SEARCH, hypothesis)
+    known = first.custom is None and first.distributions() is not None
+    pool = _Pool(first, input_sets, budget)
     alive = pool.distinct()
-    alive = [alive[i] for i in _thinned(len(alive), MOST_WITH_LAWS if lawful else budget // (2 * FEWEST_EACH))]
+    most = MOST_WITH_DISTRIBUTIONS if known else budget // (2 * FEWEST_EACH)
+    alive = [alive[i] for i in _thinned(len(alive), most)]
     if len(alive) == 1:
-        yield 0, offered[alive[0]]
+        yield 0, input_sets[alive[0]]
         return
-    screening = not lawful and len(alive) > SCREENED
+    screening = not known and len(alive) > SCREENED
     stages = max(1, math.ceil(math.log(min(len(alive), SCREENED) if screening else len(alive), 3) - 0.5))
     quota = budget // (stages + screening)
     if screening:
-        yield pool.fill(alive, quota, FIRST_EPOCH * 2 if not fixed else budget, 0), None
+        yield pool.fill(alive, quota, FIRST_ROUND * 2 if not fixed else budget, 0), None
         alive = _screened(pool, alive)
     for stage in range(stages):
-        if not lawful:
-            yield pool.fill(alive, quota, FIRST_EPOCH * 2 * 3**stage if not fixed else budget, 1 + stage), None
+        if not known:
+            yield pool.fill(alive, quota, FIRST_ROUND * 2 * 3**stage if not fixed else budget, 1 + stage), None
         promises = []
         for k in alive:
-            at = table(offered[k], SEARCH + k, aim)
-            if lawful:
+            at = experiment_of(input_sets[k], SEARCH + k, hypothesis)
+            if known:
                 rules = [learn_rule(at, max(32, quota // len(alive)), stage).rule]
             else:
                 halves = list(zip(*(pool.halves(i) for i in pool.places[k]), strict=True))
                 ways = (halves, halves[::-1]) if stage == stages - 1 else (halves,)
-                rules = [learn(fit, calibrate, at.inputs, aim, None, at.own, at.bits) for fit, calibrate in ways]
+                rules = [
+                    learn(fit, calibrate, at.inputs, hypothesis, None, at.custom, at.bits) for fit, calibrate in ways
+                ]
             promises.append(sum(-1e300 if rule is None else rule.expected_power for rule in rules) / len(rules))
             yield 0, None
         best = max(promises)
         if stage == stages - 1:  # of pairs that promise nearly the same the first is the simplest
             chosen = next(k for k, p in zip(alive, promises, strict=True) if p >= best - NEARLY * abs(best))
-            yield 0, offered[chosen]
+            yield 0, input_sets[chosen]
             return
         order = np.argsort(-np.array(promises), kind="stable")[: math.ceil(len(alive) / 3)]
         alive = sorted(alive[i] for i in order)
@@ -97,13 +100,13 @@ def _thinned(number: int, most: int) -> list[int]:
 class _Pool:
     """The outputs of each input so far."""
 
-    def __init__(self, table: Experiment, offered: Sequence[Inputs], budget: int) -> None:
+    def __init__(self, experiment: Experiment, input_sets: Sequence[Inputs], budget: int) -> None:
         self.left = budget  # runs that may still be made
         names: dict[Any, int] = {}
-        self.table = table
-        self.places = [[names.setdefault(_name(x), len(names)) for x in pair] for pair in offered]
+        self.experiment = experiment
+        self.places = [[names.setdefault(_name(x), len(names)) for x in pair] for pair in input_sets]
         self.inputs = {
-            i: x for pair, where in zip(offered, self.places, strict=True) for x, i in zip(pair, where, strict=True)
+            i: x for pair, where in zip(input_sets, self.places, strict=True) for x, i in zip(pair, where, strict=True)
         }
         self.outputs: dict[int, Outputs] = {}
 
@@ -119,13 +122,13 @@ class _Pool:
         room = max(1, LEARNT_CELLS // len(needed))
         cost, share = 0, self.left // len(needed)
         for i in needed:
-            rng = stream(self.table.seed, SEARCH, LEARN, stage)  # alike for all inputs
+            rng = stream(self.experiment.seed, SEARCH, LEARN, stage)  # alike for all inputs
             old = self.outputs.get(i)
             left = room if old is None else room - len(old) * max(1, old.width or UNKNOWN_WIDTH)
             each = min(max(FEWEST_EACH, min(runs // len(needed), most)), share)
             if each < 1 or (old is not None and left <= 0):
                 continue
-            (new,), _ = drawn(self.table.mechanism, (self.inputs[i],), each, [rng], left)
+            (new,), _ = draw_outputs(self.experiment.mechanism, (self.inputs[i],), each, [rng], left)
             cost += len(new)
             self.outputs[i] = new if old is None else join([old, new])
         check_alive(list(self.outputs.values()))
@@ -180,9 +183,9 @@ def _frequencies(pool: dict[int, Outputs]) -> tuple[Array, NDArray[Any]]:
         edges.append(
             np.unique(np.quantile(finite, np.arange(1, BINS) / BINS, method="nearest")) if len(finite) else finite
         )
-    table, runs = np.zeros((max(pool) + 1, width * (BINS + 1) + 2 * HASHED)), np.ones(max(pool) + 1)
+    frequencies, runs = np.zeros((max(pool) + 1, width * (BINS + 1) + 2 * HASHED)), np.ones(max(pool) + 1)
     for i, outputs in pool.items():
-        row = table[i]
+        row = frequencies[i]
         for column, cuts in enumerate(edges):
             values = outputs.matrix(outputs.width or 1)[:, column]
             where = np.where(np.isnan(values), BINS, np.searchsorted(cuts, values, side="right"))
@@ -193,4 +196,4 @@ def _frequencies(pool: dict[int, Outputs]) -> tuple[Array, NDArray[Any]]:
         for text in outputs.texts() if outputs.numbers is None else ():
             row[-HASHED:][np.unique(ngrams(text) % HASHED)] += 1
         runs[i] = max(1, len(outputs))
-    return table / runs[:, None], runs
+    return frequencies / runs[:, None], runs

@@ -1,4 +1,4 @@
-"""Play a saved audit again: with the recorded seed, where the counts must be the same, and with a fresh one.
+"""Replay a saved audit: with the recorded seed, where the counts must be the same, and with a fresh one.
 
 Nothing that a file names is run: a pipeline is parsed from its text, and any other mechanism must be given.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ import numpy as np
 from dpassay.audit.checkpoint import GameRecord, Journal, game_of, load
 from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
-from dpassay.audit.experiment import TRUST, TRUST_IN_LAW, Epoch, Experiment, Game, rejected
-from dpassay.audit.inference import Counts
-from dpassay.audit.sequential import anytime, play, tasks_of
+from dpassay.audit.experiment import TRUST, TRUST_IN_DISTRIBUTION, Experiment, Game, Round, rejected
+from dpassay.audit.sequential import anytime, run_task, tasks_of
 from dpassay.audit.targets import as_mechanism, describe
 from dpassay.errors import InputError
 from dpassay.evidence.verifier import Verification
@@ -36,7 +35,7 @@ def replay(
     seed: int | None = None,
     guesser: Callable[[list[Any]], Any] | None = None,
 ) -> Verification:
-    """Play a saved audit again. `seed` is the fresh one; by default it is drawn at random.
+    """Replay a saved audit. `seed` is the fresh one; by default it is drawn at random.
 
     >>> import tempfile
     >>> from dpassay import audit
@@ -56,17 +55,15 @@ def replay(
     subject = _subject(journal, mechanism)
     record = journal.witness or journal.main
     if record is None or not record.epochs:
-        raise InputError(f"{path} has no game to play again: the audit ended before one was played")
-    table = _table(journal, record, subject)
-    game = game_of(record, table.distributions(), None if guesser is None else CustomDistinguisher(guesser))
-    established: list[str] = []
-    failures: list[str] = []
-    _recorded(journal, record, table, game, established, failures)
+        raise InputError(f"{path} has no game to replay: the audit ended before one began")
+    experiment = _experiment(journal, record, subject)
+    game = game_of(record, experiment.distributions(), None if guesser is None else CustomDistinguisher(guesser))
+    checks = list(_recorded(journal, record, experiment, game))
     if journal.verdict == "refuted":
-        fresh = secrets.randbits(32) if seed is None else seed
-        _fresh(record, table, game, fresh, established, failures)
+        checks.append(_fresh(record, experiment, game, secrets.randbits(32) if seed is None else seed))
     claim = f"epsilon {journal.asked.epsilon:g}" + (f", delta {journal.asked.delta:g}" if journal.asked.delta else "")
-    return Verification(journal.verdict, claim, tuple(established), tuple(failures))
+    established, failures = (tuple(said for holds, said in checks if holds is wanted) for wanted in (True, False))
+    return Verification(journal.verdict, claim, established, failures)
 
 
 def _subject(journal: Journal, mechanism: Any) -> Mechanism:
@@ -87,65 +84,56 @@ def _subject(journal: Journal, mechanism: Any) -> Mechanism:
     if describe(found) != asked:
         given = describe(found)
         odd = [key for key in {**asked, **given} if asked.get(key) != given.get(key)]
-        was, now = ({key: str(told.get(key))[:80] for key in odd} for told in (asked, given))
+        was, now = ({key: str(one.get(key))[:80] for key in odd} for one in (asked, given))
         raise InputError(f"the audit was of something else: {was}, not {now}")
     return found
 
 
-def _table(journal: Journal, record: GameRecord, subject: Mechanism) -> Experiment:
+def _experiment(journal: Journal, record: GameRecord, subject: Mechanism) -> Experiment:
     asked = journal.asked
     fixed = record is journal.main and asked.fixed
-    aim = Hypothesis(asked.epsilon, asked.delta, len(record.inputs), asked.fixed if fixed else 0, asked.alpha)
+    hypothesis = Hypothesis(asked.epsilon, asked.delta, len(record.inputs), asked.fixed if fixed else 0, asked.alpha)
     inputs = tuple(np.array(x, dtype=float) if _vector(x) else x for x in record.inputs)
-    return Experiment(subject, inputs, aim, asked.seed, record.number, bits="also" if asked.bits else "no")
+    return Experiment(subject, inputs, hypothesis, asked.seed, record.number, bits="also" if asked.bits else "no")
 
 
 def _vector(x: Any) -> bool:
     return isinstance(x, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in x)
 
 
-def _recorded(
-    journal: Journal, record: GameRecord, table: Experiment, game: Game, established: list[str], failures: list[str]
-) -> None:
+def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game: Game) -> Iterator[tuple[bool, str]]:
+    """Whether the recorded seed gives the recorded counts, and these the recorded verdict."""
     right, wrong, runs = game.totals()
-    if not getattr(table.mechanism, "replays", True):
-        established.append("the recorded seed says nothing: the mechanism makes its own randomness")
+    if not getattr(experiment.mechanism, "replays", True):
+        yield True, "the recorded seed says nothing: the mechanism makes its own randomness"
     else:
         found = np.zeros(3, dtype=int)
-        for number, epoch in enumerate(game.epochs):
-            lost = epoch.tally.runs - epoch.finished
+        for number, current in enumerate(game.rounds):
+            lost = current.counts.runs - current.finished
             found += (0, lost, lost)
             for task in tasks_of(game, number):
-                found += play(table, epoch, task, [])
+                found += run_task(experiment, current, task, [])
+        same = found.tolist() == [right, wrong, runs]
         again = f"{found[0]:,} right and {found[1]:,} wrong guesses in {found[2]:,} runs"
-        if found.tolist() == [right, wrong, runs]:
-            established.append(f"with the recorded seed {journal.asked.seed}: {again}, as recorded")
-        else:
-            failures.append(f"with the recorded seed: {again}, where {right:,} and {wrong:,} in {runs:,} are recorded")
-    exact = bool(table.aim.runs)
-    refutes = rejected(game, table.aim, record.alpha, exact)
+        recorded = "as recorded" if same else f"where {right:,} and {wrong:,} in {runs:,} are recorded"
+        yield same, f"with the recorded seed {journal.asked.seed}: {again}, {recorded}"
+    refutes = rejected(game, experiment.hypothesis, record.alpha, exact=bool(experiment.hypothesis.runs))
+    what = "refute" if refutes else "do not refute"
     if refutes == (journal.verdict == "refuted"):
-        what = "refute the claim" if refutes else "do not refute the claim"
-        established.append(f"these counts {what} at an error probability of {record.alpha:.3g}")
+        yield True, f"these counts {what} the claim at an error probability of {record.alpha:.3g}"
     else:
-        what = "refute it" if refutes else "do not refute it"
-        failures.append(f"the file says that the claim is {journal.verdict}, but its counts {what}")
+        yield False, f"the file says that the claim is {journal.verdict}, but its counts {what} it"
 
 
-def _fresh(
-    record: GameRecord, table: Experiment, recorded: Game, seed: int, established: list[str], failures: list[str]
-) -> None:
-    """The last rule once more, on runs that nobody has seen."""
-    last = recorded.epochs[-1]
-    again = replace(table, seed=seed)
-    tally: Counts = last.rule.initial_counts(TRUST if last.learnt_from else TRUST_IN_LAW)
-    game = Game([Epoch(last.rule, tally, 0, 10**15, last.singly, rows=last.rows)])
-    aim = table.aim
-    for _ in anytime(again, game, max(2000, LONGER * recorded.totals()[2]), record.alpha):
+def _fresh(record: GameRecord, experiment: Experiment, recorded: Game, seed: int) -> tuple[bool, str]:
+    """Whether the last rule refutes the claim once more, on runs that nobody has seen."""
+    last = recorded.rounds[-1]
+    expected = last.rule.initial_counts(TRUST if last.learnt_from else TRUST_IN_DISTRIBUTION)
+    game = Game([Round(last.rule, expected, 0, 10**15, last.singly, rows=last.rows)])
+    most = max(2000, LONGER * recorded.totals()[2])
+    for _ in anytime(replace(experiment, seed=seed), game, most, record.alpha):
         pass
     right, wrong, runs = game.totals()
+    refutes = rejected(game, experiment.hypothesis, record.alpha, exact=False)
     counts = f"with the fresh seed {seed}: {right:,} right and {wrong:,} wrong guesses in {runs:,} runs"
-    if rejected(game, aim, record.alpha, False):
-        established.append(f"{counts} refute the claim again")
-    else:
-        failures.append(f"{counts} do not refute the claim")
+    return refutes, f"{counts} {'refute the claim again' if refutes else 'do not refute the claim'}"

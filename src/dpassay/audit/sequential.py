@@ -1,7 +1,7 @@
-"""Playing the guessing game: numbered tasks, each with a random stream of its own, that give integer counts.
+"""The guessing game, run by run: numbered tasks, each with a random stream of its own, that give integer counts.
 
-What a task is depends on the tasks before it, never on what came of them. So tasks may be played ahead, anywhere, and
-counted in order: the same seed gives the same counts whoever plays them, and a game that stopped goes on where it was.
+What a task is depends on the tasks before it, never on what came of them. So tasks may be run ahead, anywhere, and
+counted in order: the same seed gives the same counts wherever they run, and a game that stopped can be continued.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import (
     FEWEST_RUNS,
-    FIRST_EPOCH,
+    FIRST_ROUND,
     GROWTH,
     KEPT,
-    LESSONS,
     MOST_ROWS,
-    PLAY,
-    PLAYED,
+    TEST,
+    TESTED,
+    TRAININGS,
     TRUST,
-    TRUST_IN_LAW,
-    Epoch,
+    TRUST_IN_DISTRIBUTION,
     Experiment,
     Game,
+    Round,
     TrainingResult,
     learn_rule,
     learn_well,
 )
-from dpassay.audit.inference import evidence_needed, log_evidence
+from dpassay.audit.inference import evidence_needed
 from dpassay.audit.outputs import Outputs, part, read
 from dpassay.audit.targets import draw, draw_singly
 from dpassay.compute.devices import numbers
@@ -46,6 +46,7 @@ from dpassay.pipeline.mechanism import Redrawn
 from dpassay.pipeline.pipeline import Pipeline
 
 GuessCounts: TypeAlias = tuple[int, int, int]  # right and wrong guesses, and runs
+Ratios: TypeAlias = tuple[LikelihoodRatioTable, LikelihoodRatioTable]  # of each input
 KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose distribution is known
 LOG_STEP = 33 * math.log(2)
 HARMLESS = 0.01  # standard errors that the 32 bits of a coordinate's word may come to; docs/scale.md
@@ -53,91 +54,86 @@ HARMLESS = 0.01  # standard errors that the 32 bits of a coordinate's word may c
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """So many runs, the next of an epoch; `before` is how many runs the game's tasks had before it."""
+    """Some runs of a round; `before` is how many runs the game's tasks had before it."""
 
-    epoch: int
+    round_number: int
     number: int
     size: int
     before: int
 
 
-Player: TypeAlias = Callable[
-    [Experiment, Epoch, Iterator[Task], list[list[Outputs]]], Iterator[tuple[Task, GuessCounts | MechanismError]]
-]
+Kept: TypeAlias = list[list[Outputs]]  # some outputs of each input
+Outcomes: TypeAlias = Iterator[tuple[Task, GuessCounts | MechanismError]]
+TaskRunner: TypeAlias = Callable[[Experiment, Round, Iterator[Task], Kept], Outcomes]
 
 
-def here(
-    table: Experiment, epoch: Epoch, tasks: Iterator[Task], kept: list[list[Outputs]]
-) -> Iterator[tuple[Task, GuessCounts | MechanismError]]:
-    """Play tasks in this process, one after the other."""
+def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: Kept) -> Outcomes:
+    """Run tasks in this process, one after the other."""
     for task in tasks:
         try:
-            yield task, play(table, epoch, task, kept)
+            yield task, run_task(experiment, current, task, kept)
         except MechanismError as error:
             yield task, error
             return
 
 
-def play(table: Experiment, epoch: Epoch, task: Task, kept: list[list[Outputs]]) -> GuessCounts:
+def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> GuessCounts:
     """One task: so many coins, runs and guesses. Right and wrong guesses, and runs.
 
     A batch that failed was drawn again, and what is drawn again after a failure has other odds than what is drawn
-    once. So all its guesses count as wrong, which is never better than the truth. The next epoch runs one at a time.
+    once. So all its guesses count as wrong, which is never better than the truth. The next round runs one at a time.
     """
-    rng = table.stream(PLAY, task.epoch, task.number)
-    told = for_kernels(table, epoch.rule, task.before)
-    if told is not None:
-        return _by_kernel(table, epoch.rule, told, task, rng)
-    coins = rng.integers(0, len(table.inputs), task.size)
+    rng = experiment.stream(TEST, task.round_number, task.number)
+    ratios = for_kernels(experiment, current.rule, task.before)
+    if ratios is not None:
+        return _by_kernel(experiment, current.rule, ratios, task, rng)
+    coins = rng.integers(0, len(experiment.inputs), task.size)
     right = wrong = 0
-    for side, batch in _batches(table, coins, epoch.singly, rng):
+    for side, batch in _batches(experiment, coins, current.singly, rng):
         if isinstance(batch, Redrawn):
             wrong += len(batch)
             continue
         outputs = read(batch)
-        hits, misses = epoch.rule.count(outputs, side)
+        hits, misses = current.rule.count(outputs, side)
         right, wrong = right + hits, wrong + misses
         if kept and sum(map(len, kept[side])) < KEPT:
             kept[side].append(part(outputs, 0, KEPT))
     return right, wrong, task.size
 
 
-def for_kernels(
-    table: Experiment, rule: DecisionRule, before: int
-) -> tuple[LikelihoodRatioTable, LikelihoodRatioTable] | None:
+def for_kernels(experiment: Experiment, rule: DecisionRule, before: int) -> Ratios | None:
     """What kernels need for a task of a pipeline whose distribution is known; None where the mechanism itself is run.
 
     The first runs are always the mechanism's own: they are compared with its distribution. So are those that come
     after so many that 32 bits might begin to tell: each coordinate's word moves a probability by at most 2^-33.
     """
-    mechanism, distinguisher = table.mechanism, rule.distinguisher
+    mechanism, distinguisher = experiment.mechanism, rule.distinguisher
     if before < KERNELS_FROM or not isinstance(mechanism, Pipeline) or not isinstance(distinguisher, LikelihoodRatio):
         return None
-    told = distinguisher.tables if mechanism.told_by_its_text else None
-    if told is None or table.aim.epsilon + math.log(told[0].dim * math.sqrt(before + MOST_ROWS) / HARMLESS) > LOG_STEP:
+    ratios = distinguisher.tables if mechanism.told_by_its_text else None
+    if ratios is None:
         return None
-    return told
+    rounding = math.log(ratios[0].dim * math.sqrt(before + MOST_ROWS) / HARMLESS)
+    return ratios if experiment.hypothesis.epsilon + rounding <= LOG_STEP else None
 
 
 def _by_kernel(
-    table: Experiment,
-    rule: DecisionRule,
-    told: tuple[LikelihoodRatioTable, LikelihoodRatioTable],
-    task: Task,
-    rng: np.random.Generator,
+    experiment: Experiment, rule: DecisionRule, ratios: Ratios, task: Task, rng: np.random.Generator
 ) -> GuessCounts:
     """Nothing but the number of heads counts, and of each run nothing but the guess."""
     second = int(rng.binomial(task.size, 0.5))
     right = wrong = 0
     for side, runs in enumerate((task.size - second, second)):
-        stream = key(table.seed, table.number, PLAY, task.epoch, task.number, side)
-        named = numbers(table.device).count_guesses(stream, 0, runs, told[side], rule.low, rule.high, rule.resolution)
+        stream = key(experiment.seed, experiment.number, TEST, task.round_number, task.number, side)
+        named = numbers(experiment.device).count_guesses(
+            stream, 0, runs, ratios[side], rule.low, rule.high, rule.resolution
+        )
         right, wrong = right + named[side], wrong + named[1 - side]
     return right, wrong, task.size
 
 
 def _batches(
-    table: Experiment, coins: NDArray[Any], singly: bool, rng: np.random.Generator
+    experiment: Experiment, coins: NDArray[Any], singly: bool, rng: np.random.Generator
 ) -> Iterator[tuple[int, Any]]:
     """The outputs of each input. Runs that are made one at a time are made in the order of the coins.
 
@@ -145,105 +141,107 @@ def _batches(
     first half of a task from the second, and so the inputs. Batches, made by one call each, come in a random order.
     """
     if singly:
-        outputs: list[list[Any]] = [[] for _ in table.inputs]
+        outputs: list[list[Any]] = [[] for _ in experiment.inputs]
         for side in coins.tolist():
-            outputs[side] += draw_singly(table.mechanism, table.inputs[side], 1, rng)
+            outputs[side] += draw_singly(experiment.mechanism, experiment.inputs[side], 1, rng)
         yield from ((side, batch) for side, batch in enumerate(outputs) if batch)
         return
-    counts = np.bincount(coins, minlength=len(table.inputs))
-    for side in rng.permutation(len(table.inputs)).tolist():
+    counts = np.bincount(coins, minlength=len(experiment.inputs))
+    for side in rng.permutation(len(experiment.inputs)).tolist():
         if counts[side]:
-            yield side, draw(table.mechanism, table.inputs[side], int(counts[side]), rng)
+            yield side, draw(experiment.mechanism, experiment.inputs[side], int(counts[side]), rng)
 
 
-def anytime(table: Experiment, game: Game, budget: int, alpha: float, player: Player = here) -> Iterator[Game]:
-    """Play until the claim is refuted or the runs are spent; a look after every task."""
+def anytime(
+    experiment: Experiment, game: Game, budget: int, alpha: float, run_tasks: TaskRunner = in_this_process
+) -> Iterator[Game]:
+    """Test until the claim is refuted or the runs are spent; a look after every task."""
     needed = evidence_needed(alpha)
     while game.runs < budget:
-        if not game.epochs or game.epochs[-1].tally.runs >= game.epochs[-1].length:
-            _begin_epoch(table, game, budget)
-            if game.wasted:
+        if not game.rounds or game.rounds[-1].counts.runs >= game.rounds[-1].length:
+            _begin_round(experiment, game, budget)
+            if game.nothing_learnt:
                 return
         before = game.runs
-        for _ in _played(table, game, upcoming(table, game, budget, growing=True), player):
+        for _ in _counted(experiment, game, upcoming(experiment, game, budget, growing=True), run_tasks):
             yield game
-            if log_evidence(game.tallies, table.aim.epsilon, table.aim.delta, table.aim.candidates) >= needed:
+            if game.log_evidence(experiment.hypothesis) >= needed:
                 return
         if game.runs == before:
             return
 
 
-def fixed(table: Experiment, game: Game, budget: int, player: Player = here) -> Iterator[Game]:
-    """Learn once, then play all the runs that are left; look once, at the end."""
-    if not game.epochs:
+def fixed(experiment: Experiment, game: Game, budget: int, run_tasks: TaskRunner = in_this_process) -> Iterator[Game]:
+    """Learn once, then test on all the runs that are left; look once, at the end."""
+    if not game.rounds:
         with _counting_losses(game):
-            lesson = learn_well(table, budget, game.lost)
-        _add_epoch(game, lesson, budget - lesson.cost)
-        if game.wasted:
+            training = learn_well(experiment, budget, game.lost)
+        _add_round(game, training, budget - training.cost)
+        if game.nothing_learnt:
             return
-    yield from _played(table, game, upcoming(table, game, budget, growing=False), player)
+    yield from _counted(experiment, game, upcoming(experiment, game, budget, growing=False), run_tasks)
 
 
-def upcoming(table: Experiment, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
-    """The tasks of the current epoch from here to its end. Growing ones are an eighth of all that was played before."""
-    epoch, place = game.epochs[-1], len(game.epochs) - 1
-    number, before = epoch.tasks, sum(e.finished for e in game.epochs)
-    played, left = sum(t.runs for t in game.tallies), budget - game.runs
-    left = min(left, epoch.length - epoch.tally.runs) if growing else left
+def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
+    """The tasks of the current round from here to its end. Growing ones are an eighth of all runs before."""
+    current, place = game.rounds[-1], len(game.rounds) - 1
+    number, before = current.tasks, sum(e.finished for e in game.rounds)
+    tested, left = sum(t.runs for t in game.counts), budget - game.runs
+    left = min(left, current.length - current.counts.runs) if growing else left
     while left > 0:
-        most = epoch.rows if for_kernels(table, epoch.rule, before) is None else MOST_ROWS
-        size = min(max(8 * len(table.inputs), played // 8) if growing else most, most, left)
+        most = current.rows if for_kernels(experiment, current.rule, before) is None else MOST_ROWS
+        size = min(max(8 * len(experiment.inputs), tested // 8) if growing else most, most, left)
         yield Task(place, number, size, before)
-        number, before, played, left = number + 1, before + size, played + size, left - size
+        number, before, tested, left = number + 1, before + size, tested + size, left - size
 
 
 def tasks_of(game: Game, place: int) -> Iterator[Task]:
-    """The tasks that an epoch has had, but for those that broke off."""
-    before, number = sum(e.finished for e in game.epochs[:place]), 0
-    for size, times in game.epochs[place].sizes:
+    """The tasks that a round has had, but for those that broke off."""
+    before, number = sum(e.finished for e in game.rounds[:place]), 0
+    for size, times in game.rounds[place].sizes:
         for _ in range(times):
             if size:
                 yield Task(place, number, size, before)
             number, before = number + 1, before + size
 
 
-def _played(table: Experiment, game: Game, tasks: Iterator[Task], player: Player) -> Iterator[Game]:
+def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_tasks: TaskRunner) -> Iterator[Game]:
     """Count tasks in order.
 
-    A task in which the mechanism broke off is not played again with the same coins: outputs that do not break it off
+    A task in which the mechanism broke off is not run again with the same coins: outputs that do not break it off
     would come more often than they do. The next task has other coins; where δ > 0 all guesses of this one are wrong.
     """
-    outcomes = player(table, game.epochs[-1], tasks, game.kept)
+    outcomes = run_tasks(experiment, game.rounds[-1], tasks, game.kept)
     with closing(outcomes):  # type: ignore[type-var]
         for task, outcome in outcomes:
-            epoch = game.epochs[-1]
+            current = game.rounds[-1]
             if isinstance(outcome, MechanismError):
-                lost = (0, task.size, task.size) if table.aim.delta else (0, 0, 0)
+                lost = (0, task.size, task.size) if experiment.hypothesis.delta else (0, 0, 0)
                 game.runs += lost[2]
-                game.epochs[-1] = replace(epoch.after(0), tally=epoch.tally + lost)
+                game.rounds[-1] = replace(current.after(0), counts=current.counts + lost)
                 raise outcome
-            game.runs += task.size  # first: an interruption in between leaves a task to be played again, no more
-            game.epochs[-1] = replace(epoch.after(task.size), tally=epoch.tally + outcome)
+            game.runs += task.size  # first: an interruption in between leaves a task to be run again, no more
+            game.rounds[-1] = replace(current.after(task.size), counts=current.counts + outcome)
             yield game
 
 
-def _begin_epoch(table: Experiment, game: Game, budget: int) -> None:
-    number = len(game.epochs)
-    size = FIRST_EPOCH * GROWTH ** (number + (table.bits == "only"))  # bits alone say little at first
+def _begin_round(experiment: Experiment, game: Game, budget: int) -> None:
+    number = len(game.rounds)
+    size = FIRST_ROUND * GROWTH ** (number + (experiment.bits == "only"))  # bits alone say little at first
     left = budget - game.runs
-    if left < max(FEWEST_RUNS, 2 * len(table.inputs)):
-        game.wasted = True
+    if left < max(FEWEST_RUNS, 2 * len(experiment.inputs)):
+        game.nothing_learnt = True
         return
     size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
     with _counting_losses(game):
-        lesson = learn_rule(table, size, LESSONS * game.lost + number)
-    endless = lesson.cost == 0 or size >= MOST_ROWS
-    _add_epoch(game, lesson, budget if endless else PLAYED * size)
+        training = learn_rule(experiment, size, TRAININGS * game.lost + number)
+    endless = training.cost == 0 or size >= MOST_ROWS
+    _add_round(game, training, budget if endless else TESTED * size)
 
 
 @contextmanager
 def _counting_losses(game: Game) -> Iterator[None]:
-    """A lesson in which the mechanism breaks off is not begun again with the same random numbers."""
+    """A training in which the mechanism breaks off is not begun again with the same random numbers."""
     try:
         yield
     except MechanismError:
@@ -251,10 +249,10 @@ def _counting_losses(game: Game) -> Iterator[None]:
         raise
 
 
-def _add_epoch(game: Game, lesson: TrainingResult, length: int) -> None:
-    game.runs += lesson.cost
-    if lesson.rule is None:
-        game.wasted = True
+def _add_round(game: Game, training: TrainingResult, length: int) -> None:
+    game.runs += training.cost
+    if training.rule is None:
+        game.nothing_learnt = True
         return
-    tally = lesson.rule.initial_counts(TRUST if lesson.cost else TRUST_IN_LAW)
-    game.epochs.append(Epoch(lesson.rule, tally, lesson.cost, length, lesson.singly, rows=lesson.rows))
+    counts = training.rule.initial_counts(TRUST if training.cost else TRUST_IN_DISTRIBUTION)
+    game.rounds.append(Round(training.rule, counts, training.cost, length, training.singly, rows=training.rows))

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
+from dataclasses import fields, replace
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from dpassay.audit.options import AuditOptions
 from dpassay.cli.common import (
     AsJson,
     ClaimedDelta,
     ClaimedEpsilon,
     ClaimName,
-    ClusterAddress,
     Command,
-    Device,
     Dim,
     OfModel,
     Page,
@@ -29,7 +31,6 @@ from dpassay.cli.common import (
     Text,
     TimeLimit,
     Url,
-    Workers,
     check_claimed,
     check_writable,
     claim_named,
@@ -64,29 +65,26 @@ Release = Annotated[
         "--mechanism", help="Of the --model: gaussian, l1, sqrt-n or adept-as-published, at the claimed epsilon."
     ),
 ]
-Alpha = Annotated[float, typer.Option(help="Total probability of refuting a claim that holds.")]
-Runs = Annotated[int, typer.Option(help="Runs of the mechanism, at most.")]
-Fixed = Annotated[bool, typer.Option("--fixed", help="Make all runs and give the best bound; else stop when refuted.")]
-SearchRuns = Annotated[
-    int | None,
-    typer.Option(help="How many of the runs may go into finding a pair. Default: 15 of 100."),
-]
-Shrink = Annotated[bool, typer.Option("--shrink/--no-shrink", help="Look for a smaller pair that still refutes.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same counts.")]
-Bits = Annotated[
-    bool | None,
-    typer.Option(
-        "--bits/--no-bits",
-        help="Whether the last bits of floats count. Default: a few runs look at them, for a warning.",
-    ),
-]
-Save = Annotated[
-    Path | None, typer.Option(help="Keep rules and counts in this file, for --resume and 'dpassay verify'.")
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the audit that --save names; ask the same again.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Only say how many runs it takes, and stop.")]
 
 
+def audit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `**asked` an option for each field of AuditOptions that has a help text."""
+    *named, _ = signature(command, eval_str=True).parameters.values()
+    kinds = get_type_hints(AuditOptions, localns={"Region": Any, "Neighbours": Any})
+    options = []
+    for option in fields(AuditOptions):
+        if "help" in option.metadata:
+            flags = [f"--{option.name}"] if option.default is False else []  # without its opposite
+            kind = kinds[option.name]
+            kind = Annotated[kind, typer.Option(*flags, help=option.metadata["help"])]
+            options.append(Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=kind))
+    what = [parameter for parameter in named if parameter.kind is not Parameter.KEYWORD_ONLY]
+    vars(command)["__signature__"] = Signature([*what, *options, *named[len(what) :]])
+    return command
+
+
+@audit_options
 def audit(
     name: ClaimName = None,
     pipeline: Text = None,
@@ -105,23 +103,13 @@ def audit(
     text: Neighbour = None,
     candidates: Candidates = None,
     neighbours: Relation = None,
-    alpha: Alpha = 0.001,
-    runs: Runs = 100_000,
-    fixed: Fixed = False,
-    search_runs: SearchRuns = None,
-    shrink: Shrink = True,
-    seed: Seed = 0,
-    bits: Bits = None,
+    *,
     time_limit: TimeLimit = 30.0,
-    save: Save = None,
-    resume: Resume = False,
-    workers: Workers = None,
-    cluster: ClusterAddress = None,
-    device: Device = "cpu",
     plan: Plan = False,
     html: Page = None,
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
+    **asked: Any,
 ) -> None:
     """Run a mechanism and try to refute its claim from what it puts out.
 
@@ -137,62 +125,46 @@ def audit(
       dpassay audit --pipeline 'laplace(128)' --dim 128 --region 'clamp(0, 1)' --epsilon 1 --runs 100000000 --workers 2
       dpassay audit --plan --epsilon 3 --runs 1000000
     """
-    options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
+    claimed, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim}, taken={"eps"})
     claim = None if name is None else claim_named(name)
-    check_claimed(options["epsilon"], options["delta"], claim)
-    device = usable_device(device, cluster)
+    check_claimed(claimed["epsilon"], claimed["delta"], claim)
+    if asked["resume"] and asked["save"] is None:
+        raise InputError("--resume needs --save FILE, the file of the audit to continue")
+    asked["device"] = usable_device(asked["device"], asked["cluster"])
+    options = AuditOptions(
+        pairs=[_pair(given) for given in pair] if pair else None,
+        inputs=None if inputs is None else read_inputs(inputs),
+        region=region,
+        text=text,
+        candidates=None if candidates is None else read_inputs(candidates),
+        neighbours=neighbours,
+        parameters=values,
+        **claimed,
+        **asked,
+    )
     if plan:
-        _plan(claim, options, alpha, runs, candidates, as_json)
+        _plan(claim, options, as_json)
         return
     mechanism = runnable(python, command, url, time_limit)
-    check_writable(save, html)
-    if resume and save is None:
-        raise InputError("--resume needs --save FILE, the file of the audit to go on with")
-    from dpassay.audit.runner import audit as play
-
-    ways: dict[str, Any] = {
-        "pairs": [_pair(given) for given in pair] if pair else None,
-        "inputs": None if inputs is None else read_inputs(inputs),
-        "region": region,
-        "text": text,
-        "candidates": None if candidates is None else read_inputs(candidates),
-        "neighbours": neighbours,
-    }
+    check_writable(options.save, html)
     if model is None:
         if release is not None:
             raise InputError("--mechanism is for a trained model: give its folder by --model")
-        subject = _subject(claim, pipeline, mechanism, options["epsilon"])
+        subject = _subject(claim, pipeline, mechanism, options.epsilon)
     else:
         if pipeline is not None or mechanism is not None:
             raise InputError("say what to audit, once: --model, or --pipeline, --python, --command or --url")
-        subject, options, values, ways = _of_model(model, claim, release, options, values, ways, seed)
+        subject, options = _of_model(model, claim, release, options)
+    from dpassay.audit.runner import run_audit
 
     try:
         # What a Python mechanism prints must not get into the result.
-        with progress_bar(runs) as progress, redirect_stdout(sys.stderr):
-            verdict = play(
-                subject,
-                alpha=alpha,
-                runs=runs,
-                fixed=fixed,
-                search_runs=search_runs,
-                shrink=shrink,
-                seed=seed,
-                bits=bits,
-                save=save,
-                resume=resume,
-                workers=workers,
-                cluster=cluster,
-                device=device,
-                progress=progress,
-                **ways,
-                **options,
-                **values,
-            )
+        with progress_bar(options.runs) as progress, redirect_stdout(sys.stderr):
+            verdict = run_audit(subject, replace(options, progress=progress))
     finally:
         close(mechanism)
-    if save is not None and not as_json:
-        print(f"audit kept in {save}", file=sys.stderr)
+    if options.save is not None and not as_json:
+        print(f"audit kept in {options.save}", file=sys.stderr)
     if html is not None:
         from dpassay.report.page import verdict_page
 
@@ -209,39 +181,31 @@ def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon:
 
 
 def _of_model(
-    folder: Path,
-    claim: Claim | None,
-    release: str | None,
-    options: dict[str, Any],
-    values: dict[str, Any],
-    ways: dict[str, Any],
-    seed: int,
-) -> tuple[Any, dict[str, Any], dict[str, Any], dict[str, Any]]:
+    folder: Path, claim: Claim | None, release: str | None, options: AuditOptions
+) -> tuple[Any, AuditOptions]:
     """A trained system, what is claimed for it, and what to tell apart, by the guesser that knows the model."""
     needs("torch", "text")
     from dpassay.text.systems import Running, attacked, opened, rewriter
 
-    given = {name: value for name, value in {**options, **values}.items() if value is not None}
+    given = {**options.claimed, **options.parameters}
     if claim is not None:
         if release is not None:
             raise InputError(f"{claim.name} says which mechanism it is about: leave --mechanism out")
         system = opened(claim, folder, given)
         asked = claim(**{**system.parameters, **given})
-        guarantee = asked.guarantee
-        options = {"epsilon": guarantee.exact_epsilon, "delta": guarantee.exact_delta}
-        ways = {**ways, "neighbours": ways["neighbours"] or asked.neighbours}
-    elif release is None or options["epsilon"] is None:
+        epsilon, delta = asked.guarantee.exact_epsilon, asked.guarantee.exact_delta
+        options = replace(options, epsilon=epsilon, delta=delta, neighbours=options.neighbours or asked.neighbours)
+    elif release is None or options.epsilon is None:
         raise InputError("say what is claimed for the model: a claim's name, or --mechanism with --epsilon")
     else:
-        system = Running(rewriter(folder, release, options["epsilon"], options["delta"]), {})
-        options = {name: options[name] for name in ("epsilon", "delta")}
-    told = {name: value for name, value in ways.items() if value is not None}
-    if set(told) & {"pairs", "region", "text"}:
-        return system.subject, options, {}, told
-    texts = told.pop("candidates", None) or told.pop("inputs", None)
+        system = Running(rewriter(folder, release, options.epsilon, options.delta), {})
+    options = replace(options, dim=None, parameters={})
+    if not (options.pairs is None and options.region is None and options.text is None):
+        return system.subject, options
     with progress_bar(1) as bar:
-        system = attacked(system, texts, seed, bar)
-    return system.subject, options, {"guesser": system.guesser}, {**told, **system.inputs}
+        system = attacked(system, options.candidates or options.inputs, options.seed, bar)
+    chosen_from = "candidates" if options.candidates else "inputs"
+    return system.subject, replace(options, **{chosen_from: None, "guesser": system.guesser, **system.inputs})
 
 
 def _pair(text: str) -> tuple[Any, Any]:
@@ -275,23 +239,18 @@ def read_inputs(path: Path) -> list[Any]:
     return found
 
 
-def _plan(
-    claim: Claim | None, options: dict[str, Any], alpha: float, runs: int, candidates: Path | None, as_json: bool
-) -> None:
+def _plan(claim: Claim | None, options: AuditOptions, as_json: bool) -> None:
     """How many runs it takes at least, and what the given ones can show at most."""
-    from dpassay.audit.inference import check_alpha, most_certifiable, runs_needed
+    from dpassay.audit.inference import most_certifiable, runs_needed
     from dpassay.core.guarantee import make_guarantee
 
-    check_alpha(alpha)
-    if runs < 1:
-        raise InputError(f"runs must be a whole number, 1 or more, got {runs}")
-    changes = {name: value for name, value in options.items() if value is not None}
-    if claim is None and "epsilon" not in changes:
+    if claim is None and options.epsilon is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
     guarantee = (
-        make_guarantee(options["epsilon"], options["delta"] or 0) if claim is None else claim(**changes).guarantee
+        make_guarantee(options.epsilon, options.delta or 0) if claim is None else claim(**options.claimed).guarantee
     )
-    claimed, many = guarantee.epsilon, 2 if candidates is None else len(read_inputs(candidates))
+    alpha, runs = options.alpha, options.runs
+    claimed, many = guarantee.epsilon, 2 if options.candidates is None else len(options.candidates)
     most = most_certifiable(runs, alpha, many)
     rows = [(factor, factor * claimed, runs_needed(claimed, factor * claimed, alpha, many)) for factor in (1.1, 1.5, 2)]
     if as_json:

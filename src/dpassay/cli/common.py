@@ -134,7 +134,9 @@ _TAKEN = {
 }
 
 
-def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_values(
+    settings: list[str] | None, options: dict[str, Any], taken: set[str] = _TAKEN
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options epsilon, delta and dim, which NAME=VALUE settings may give too, and the other settings."""
     values: dict[str, Any] = {}
     for setting in settings or []:
@@ -144,7 +146,7 @@ def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[di
         if name.strip() in values:
             raise InputError(f"--set gives {name.strip()} twice")
         values[name.strip()] = value.strip()
-    clash = _TAKEN & set(values)
+    clash = taken & set(values)
     if clash:
         raise InputError(f"{min(clash)} has an option of its own: use --{min(clash).replace('eps', 'epsilon', 1)}")
     for name in [name for name in options if name in values]:

@@ -75,7 +75,7 @@ def gallery(
       dpassay gallery --from my-claims --latex
     """
     from dpassay.api import check
-    from dpassay.audit.inference import check_alpha
+    from dpassay.audit.options import check_alpha
     from dpassay.report.gallery import check_suffix, latex, markdown, summary, table, tried_table
 
     if as_json + as_latex + as_markdown > 1:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSche
 
 from dpassay.core.json import plain
 from dpassay.core.numbers import Number, down, middle, up
-from dpassay.evidence.played import SampledWitness
+from dpassay.evidence.sampled import SampledWitness
 from dpassay.pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:

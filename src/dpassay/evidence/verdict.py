@@ -10,7 +10,7 @@ from dpassay.core.guarantee import Guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
-from dpassay.evidence.played import SampledWitness
+from dpassay.evidence.sampled import SampledWitness
 from dpassay.exact.repair import Repair
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.sampled import play_words
+from dpassay.audit.verdict import witness_rows
 from dpassay.core.interval import outward
 from dpassay.core.numbers import middle, number
 from dpassay.errors import harmless
-from dpassay.evidence.played import SampledWitness
+from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.privacy_loss import PrivacyLoss
@@ -165,7 +165,7 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
     if isinstance(verdict.witness, SampledWitness):
-        yield from play_words(verdict.witness)
+        yield from witness_rows(verdict.witness)
     elif isinstance(verdict.witness, Witness):
         yield "two values", describe_pair(verdict.witness.pair)
         if verdict.witness.event:

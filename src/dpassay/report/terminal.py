@@ -13,7 +13,7 @@ from rich.text import Text
 from dpassay.core.interval import outward
 from dpassay.core.numbers import down, middle, up
 from dpassay.errors import harmless
-from dpassay.evidence.played import SampledWitness
+from dpassay.evidence.sampled import SampledWitness
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
@@ -37,9 +37,9 @@ def render(verdict: Verdict) -> Any:
     if verdict.delta is not None:
         rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {verdict.guarantee.epsilon:.6g}"))
     if isinstance(verdict.witness, SampledWitness):
-        from dpassay.audit.sampled import play_words
+        from dpassay.audit.verdict import witness_rows
 
-        for label, words in play_words(verdict.witness):
+        for label, words in witness_rows(verdict.witness):
             rows.add_row(label, Text(harmless(words)))
         rows.add_row("error", Text(_ledger(verdict)))
     elif verdict.witness is not None:

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
+from dpassay.audit.options import INPUT_SOURCES, show_options
+
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
 
 RUNS = 20_000
 ALPHA = 1e-4
 SEED = 0
-WAYS = frozenset({"pairs", "inputs", "region", "text", "candidates"})  # what to tell apart: one of them at a time
+DEFAULTS = {"alpha": ALPHA, "seed": SEED, "runs": RUNS, "bits": False}
 
 
 class NotPrivate(AssertionError):
@@ -51,7 +53,7 @@ def merged(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]
     >>> merged({"epsilon": 1, "inputs": [0, 1]}, {"pairs": [(0, 2)]})
     {'epsilon': 1, 'pairs': [(0, 2)]}
     """
-    hidden = WAYS if WAYS & inner.keys() else frozenset()
+    hidden = INPUT_SOURCES if inner.keys() & set(INPUT_SOURCES) else ()
     return {**{key: value for key, value in outer.items() if key not in hidden}, **inner}
 
 
@@ -87,25 +89,11 @@ class Budget:
 RUNNING: list[Budget] = []  # of the test that runs now, last; a test may run pytest itself
 
 
-def assert_dp(
-    mechanism: Any,
-    pairs: Any = None,
-    *,
-    epsilon: Any = None,
-    delta: Any = None,
-    inputs: Any = None,
-    region: Any = None,
-    text: str | None = None,
-    candidates: Any = None,
-    dim: int | None = None,
-    runs: int | None = None,
-    seed: int | None = None,
-    alpha: float | None = None,
-    **more: Any,
-) -> Verdict:
+@show_options(**DEFAULTS)
+def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
     """Audit a mechanism and raise an AssertionError if its claim is refuted; else return the verdict.
 
-    It takes what `dpassay.audit` takes; the last bits of floats are looked at only with `bits=True`. That nothing was
+    It takes what `dpassay.audit` takes; floating-point artefacts are looked for only with `bits=True`. That nothing was
     refuted is no proof. In a pytest session the error probability is the test's share of `--dp-alpha`, see
     docs/pytest.md; elsewhere it is 0.0001 for each call.
 
@@ -122,17 +110,14 @@ def assert_dp(
     __tracebackhide__ = True
     from dpassay.audit.runner import audit
 
-    given = {"pairs": pairs, "epsilon": epsilon, "delta": delta, "inputs": inputs, "region": region, "text": text}
-    given |= {"candidates": candidates, "dim": dim, "runs": runs, "seed": seed, "alpha": alpha}
-    asked = {**{key: value for key, value in given.items() if value is not None}, **more}
+    asked = {name: value for name, value in {"pairs": pairs, **more}.items() if value is not None or name == "bits"}
     budget = RUNNING[-1] if RUNNING else None
     own = None
-    if budget is None:
-        asked = {"alpha": ALPHA, "seed": SEED, "runs": RUNS, "bits": False, **asked}
-    else:
+    if budget is not None:
         asked = merged(budget.defaults, asked)
         own = asked.get("alpha")
-        asked = {**budget.next(), "bits": False, **asked}
+        asked = {**budget.next(), **asked}
+    asked = {**DEFAULTS, **asked}
     verdict = audit(mechanism, **asked)
     if verdict.word != "refuted" and verdict.interrupted:
         raise KeyboardInterrupt
@@ -148,12 +133,12 @@ def assert_dp(
 
 def _failure(verdict: Verdict, replay: str) -> str:
     """What a refuted claim prints: the evidence, and last the line that shows it again."""
-    from dpassay.audit.sampled import play_words
-    from dpassay.evidence.played import SampledWitness
+    from dpassay.audit.verdict import witness_rows
+    from dpassay.evidence.sampled import SampledWitness
 
     rows = [("reason", verdict.reason)]
     if isinstance(verdict.witness, SampledWitness):
-        rows += play_words(verdict.witness)
+        rows += witness_rows(verdict.witness)
     rows.append(("alpha", f"{verdict.alpha:g}, the probability that this audit refutes a right mechanism"))
     rows += [("warning", warning) for warning in verdict.warnings]
     if not getattr(verdict.mechanism, "replays", True):
@@ -165,7 +150,7 @@ def _failure(verdict: Verdict, replay: str) -> str:
 
 def _cannot_fail(verdict: Verdict, asked: dict[str, Any]) -> list[str]:
     """A warning if no outcome of these runs could have refuted the claim."""
-    from dpassay.audit.sampled import out_of_reach
+    from dpassay.audit.verdict import out_of_reach
 
     of_game = dict(verdict.ledger)["the guessing game"]
     candidates = asked.get("candidates")

@@ -187,7 +187,7 @@ def _farthest(subject: Any, texts: list[str]) -> tuple[str, str]:
 
 def _pair(texts: Sequence[str]) -> tuple[str, str]:
     """The first two texts that differ in one word."""
-    from dpassay.audit.inputs import why_not_neighbours
+    from dpassay.audit.candidate_pairs import why_not_neighbours
     from dpassay.core.neighbours import Neighbours
 
     some = list(dict.fromkeys(texts))[:200]

@@ -15,7 +15,7 @@ from dpassay.audit.checkpoint import (
     save,
 )
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis
-from dpassay.audit.experiment import MOST_ROWS, Epoch, Experiment, Game
+from dpassay.audit.experiment import MOST_ROWS, Experiment, Game, GameResult, Round
 from dpassay.audit.inference import Counts, anytime_bound, log_evidence
 from dpassay.audit.sequential import anytime
 from dpassay.audit.targets import as_mechanism
@@ -48,16 +48,16 @@ def rule(distinguisher, low=-math.inf, high=0.5, resolution=1e-9):
 def game(distinguisher=None, **changes):
     distinguisher = DISTINGUISHERS["linear"] if distinguisher is None else distinguisher
     epochs = [
-        Epoch(rule(distinguisher), Counts(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
-        Epoch(rule(distinguisher, -1 / 3, math.inf), Counts(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
+        Round(rule(distinguisher), Counts(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
+        Round(rule(distinguisher, -1 / 3, math.inf), Counts(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
     ]
     return Game(epochs, 30, **changes)
 
 
 def journal(of=None):
     of = game() if of is None else of
-    inputs = tuple(X + k for k in range(of.epochs[0].rule.candidates)) if of.epochs else (X, Y)
-    record = game_record(of, inputs, 0, 0.0009)
+    inputs = tuple(X + k for k in range(of.rounds[0].rule.candidates)) if of.rounds else (X, Y)
+    record = game_record(GameResult(of, inputs, 0, 0.0009))
     asked = Asked(**ASKED)
     return Journal(asked=asked, verdict="unfinished", runs=30, searched=0, main=record, witness=None)
 
@@ -75,8 +75,8 @@ def test_a_game_comes_back_from_a_file_bit_for_bit(name, tmp_path):
     assert found.model_dump(exclude={"main"}) == written.model_dump(exclude={"main"})
     again = game_of(found.main, DISTRIBUTIONS)
     assert again.runs == played.runs
-    for one, other in zip(again.epochs, played.epochs, strict=True):
-        assert one.tally == other.tally
+    for one, other in zip(again.rounds, played.rounds, strict=True):
+        assert one.counts == other.counts
         assert (one.learnt_from, one.length, one.singly, one.sizes) == (
             other.learnt_from,
             other.length,
@@ -90,16 +90,16 @@ def test_a_game_comes_back_from_a_file_bit_for_bit(name, tmp_path):
             other.rule.resolution,
         )
         assert one.rule.describe() == other.rule.describe()
-    assert log_evidence(again.tallies, 0.5) == log_evidence(played.tallies, 0.5)
-    assert anytime_bound(again.tallies, 0.05) == anytime_bound(played.tallies, 0.05)
+    assert log_evidence(again.counts, 0.5) == log_evidence(played.counts, 0.5)
+    assert anytime_bound(again.counts, 0.05) == anytime_bound(played.counts, 0.05)
     assert list(tmp_path.iterdir()) == [path]  # nothing half-written is left
 
 
 def test_a_game_goes_on_from_a_file_as_if_nothing_had_happened(tmp_path):
-    table = Experiment(as_mechanism(lambda x, n, rng: x + rng.laplace(size=n)), (0.0, 1.0), Hypothesis(1.0), 3)
+    experiment = Experiment(as_mechanism(lambda x, n, rng: x + rng.laplace(size=n)), (0.0, 1.0), Hypothesis(1.0), 3)
 
     def steps(of):
-        return anytime(table, of, 3000, 0.001)
+        return anytime(experiment, of, 3000, 0.001)
 
     whole = Game(kept=[[], []])
     for _ in steps(whole):
@@ -109,21 +109,21 @@ def test_a_game_goes_on_from_a_file_as_if_nothing_had_happened(tmp_path):
     for _ in range(9):
         next(going)
     path = tmp_path / "audit.json"
-    record = game_record(first, (0.0, 1.0), 0, 0.001)
+    record = game_record(GameResult(first, (0.0, 1.0), 0, 0.001))
     save(Journal(asked=Asked(**ASKED), verdict="unfinished", runs=0, searched=0, main=record, witness=None), path)
     second = game_of(load(path).main, None)
     second.kept = [[], []]
     for _ in steps(second):
         pass
-    assert second.tallies == whole.tallies
-    assert [e.sizes for e in second.epochs] == [e.sizes for e in whole.epochs]
+    assert second.counts == whole.counts
+    assert [e.sizes for e in second.rounds] == [e.sizes for e in whole.rounds]
     assert second.runs == whole.runs
 
 
 def test_texts_of_all_characters_are_written(tmp_path):
     path = tmp_path / "audit.json"
     for text in ("🦓", "nul\0", "\ud800 half a pair", "\u2028"):
-        record = game_record(Game([], 5), (text, "other"), 0, 0.001)
+        record = game_record(GameResult(Game([], 5), (text, "other"), 0, 0.001))
         save(Journal(asked=Asked(**ASKED), verdict="open", runs=5, searched=0, main=record, witness=None), path)
         assert load(path).main.inputs == [text, "other"]
 

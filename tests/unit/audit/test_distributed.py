@@ -16,10 +16,10 @@ import dpassay
 from dpassay import audit
 from dpassay.audit import distributed as sharing_module
 from dpassay.audit.decision_rule import Hypothesis
-from dpassay.audit.distributed import Subject, made, named, packed, played, sharing
-from dpassay.audit.experiment import Epoch, Experiment, Game
+from dpassay.audit.distributed import Subject, made, named, on_executor, pack, run_batch
+from dpassay.audit.experiment import Experiment, Game, Round
 from dpassay.audit.remote import Endpoint, Program
-from dpassay.audit.sequential import anytime, here
+from dpassay.audit.sequential import anytime, in_this_process
 from dpassay.audit.targets import Adapted, as_mechanism, load_python
 from dpassay.compute import executors as crews
 from dpassay.errors import InputError, MechanismError
@@ -71,12 +71,12 @@ def module(tmp_path, monkeypatch):
 
 
 def counts(game):
-    return [(e.tally, e.sizes) for e in game.epochs], game.runs
+    return [(e.counts, e.sizes) for e in game.rounds], game.runs
 
 
-def finish(table, player, budget=30_000):
+def finish(experiment, run_tasks, budget=30_000):
     game = Game(kept=[[], []])
-    for _ in anytime(table, game, budget, 0.001, player):
+    for _ in anytime(experiment, game, budget, 0.001, run_tasks):
         pass
     return game
 
@@ -88,24 +88,24 @@ def threads():
 
 
 def test_a_crew_plays_the_same_game(module, threads):
-    table = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
-    assert counts(finish(table, sharing(threads))) == counts(finish(table, here))
+    experiment = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
+    assert counts(finish(experiment, on_executor(threads))) == counts(finish(experiment, in_this_process))
 
 
 def test_a_pipeline_whose_law_is_known(threads):
-    table = Experiment(parse("laplace(2)", dim=4), (np.zeros(4), np.ones(4)), Hypothesis(1.99), 5)
-    alone, shared = finish(table, here, 200_000), finish(table, sharing(threads), 200_000)
+    experiment = Experiment(parse("laplace(2)", dim=4), (np.zeros(4), np.ones(4)), Hypothesis(1.99), 5)
+    alone, shared = finish(experiment, in_this_process, 200_000), finish(experiment, on_executor(threads), 200_000)
     assert counts(alone) == counts(shared)
     assert all(sum(map(len, side)) >= 1000 for side in shared.kept)  # the first runs were made here, to be compared
 
 
 def test_a_mechanism_that_breaks_off_does_so_at_its_place(module, threads):
-    table = Experiment(load_python(f"{module}:breaks"), (0.0, 1.0), Hypothesis(1.9), 5)
+    experiment = Experiment(load_python(f"{module}:breaks"), (0.0, 1.0), Hypothesis(1.9), 5)
     found = []
-    for player in (here, sharing(threads)):
+    for run_tasks in (in_this_process, on_executor(threads)):
         game = Game(kept=[[], []])
         with pytest.raises(MechanismError, match="the program died"):
-            for _ in anytime(table, game, 10**5, 1e-12, player):
+            for _ in anytime(experiment, game, 10**5, 1e-12, run_tasks):
                 pass
         found.append(counts(game))
     assert found[0] == found[1]
@@ -193,16 +193,17 @@ def test_an_encoder_of_this_process_stays_here():
 
 
 def test_a_worker_with_other_code_refuses(module):
-    table = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
-    game = finish(table, here, 2000)
-    parcel = packed(table, game.epochs[0], ())
-    assert len(parcel.subject.source) == 64
-    assert packed(replace(table, device="numpy"), game.epochs[0], ()).device == "numpy"
-    assert played(parcel).counts == ()
+    experiment = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
+    game = finish(experiment, in_this_process, 2000)
+    batch = pack(experiment, game.rounds[0], ())
+    assert len(batch.subject.source) == 64
+    assert pack(replace(experiment, device="numpy"), game.rounds[0], ()).experiment.device == "numpy"
+    assert run_batch(batch).counts == ()
     with pytest.raises(
-        InputError, match=r"a worker on .* says: there is another version of shared_subjects here: install the same"
+        InputError,
+        match=r"a worker on .* says: there is another version of shared_subjects here: install the same",
     ):
-        played(replace(parcel, subject=replace(parcel.subject, source="0" * 64)))
+        run_batch(replace(batch, subject=replace(batch.subject, source="0" * 64)))
     with pytest.raises(InputError, match=r"a worker has dpassay .*, not 0\.0\.7: install the same"):
         crews._told(abs, "0.0.7", -1)
 
@@ -215,11 +216,11 @@ def test_workers_that_draw_the_same_are_found_out(module):
 def test_parcels_are_plain_data(module):
     import pickle
 
-    table = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
-    game = finish(table, here, 2000)
-    parcel = packed(table, game.epochs[0], ())
-    assert b"noisy" in pickle.dumps(parcel)
-    assert json.loads(json.dumps(parcel.rule.guesser)) == parcel.rule.guesser
-    assert isinstance(game.epochs[0], Epoch)
+    experiment = Experiment(load_python(f"{module}:noisy"), (0.0, 1.0), Hypothesis(1.9), 5)
+    game = finish(experiment, in_this_process, 2000)
+    batch = pack(experiment, game.rounds[0], ())
+    assert b"noisy" in pickle.dumps(batch)
+    assert json.loads(json.dumps(batch.rule.guesser)) == batch.rule.guesser
+    assert isinstance(game.rounds[0], Round)
     with pytest.raises(InputError):
         named(Adapted(lambda x: x, 1))

@@ -14,23 +14,22 @@ from dpassay.audit.experiment import (
     CELLS,
     KEPT,
     MOST_ROWS,
-    PLAY,
-    Epoch,
+    TEST,
     Experiment,
     Game,
+    Round,
     against_distribution,
     bound,
-    labelled,
     learn_rule,
     rejected,
     rows_at_a_time,
     stream,
+    training_outputs,
 )
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, log_evidence, p_value
 from dpassay.audit.outputs import read
 from dpassay.audit.pair_search import search
-from dpassay.audit.sequential import Task, anytime, fixed, tasks_of
-from dpassay.audit.sequential import play as play_task
+from dpassay.audit.sequential import Task, anytime, fixed, run_task, tasks_of
 from dpassay.audit.targets import as_mechanism, draw
 from dpassay.errors import DpassayError
 from dpassay.pipeline.distributions import Gaussian, Laplace, Shifted
@@ -53,12 +52,12 @@ class Recorded:
         return self.function(x, n, rng)
 
 
-def table(mechanism, aim=None, inputs=(0.0, 1.0), **options):
-    return Experiment(mechanism, inputs, aim or Hypothesis(1.0, 0.0, len(inputs)), 5, **options)
+def experiment(mechanism, hypothesis=None, inputs=(0.0, 1.0), **options):
+    return Experiment(mechanism, inputs, hypothesis or Hypothesis(1.0, 0.0, len(inputs)), 5, **options)
 
 
-def epoch(rule=HALF, **options):
-    return Epoch(rule, Counts(), 0, 10**9, **options)
+def new_round(rule=HALF, **options):
+    return Round(rule, Counts(), 0, 10**9, **options)
 
 
 class Noises:
@@ -74,7 +73,7 @@ class Noises:
 
 def test_both_inputs_are_learnt_from_the_same_random_numbers():
     mechanism = Noises()
-    first, second = labelled(table(mechanism), 4_000, table(mechanism).alike(0))[0]
+    first, second = training_outputs(experiment(mechanism), 4_000, experiment(mechanism).paired_streams(0))[0]
     assert len(first) == len(second) == 2_000
     assert np.ptp(second.numbers - first.numbers) < 1e-12
     assert len(np.unique(first.numbers)) == 2_000  # of each input every run is another
@@ -84,7 +83,11 @@ def test_all_inputs_of_a_search_get_the_same_random_numbers():
     mechanism = Noises()
     pairs = [(0.0, 1.0), (0.0, 2.0), (1.0, 2.0)]
     steps = search(
-        lambda inputs, number, aim: table(mechanism, aim, inputs, number=number), pairs, Hypothesis(1.0), 900, False
+        lambda inputs, number, aim: experiment(mechanism, aim, inputs, number=number),
+        pairs,
+        Hypothesis(1.0),
+        900,
+        False,
     )
     cost, _ = next(steps)
     noise = np.concatenate(mechanism.drawn).reshape(3, -1)  # one input after the other
@@ -92,16 +95,16 @@ def test_all_inputs_of_a_search_get_the_same_random_numbers():
     assert (noise == noise[0]).all()
 
 
-def test_the_game_is_played_on_independent_runs():
+def test_the_game_is_tested_on_independent_runs():
     mechanism = Noises()
-    play_task(table(mechanism), epoch(), Task(0, 0, 500, 0), [])
+    run_task(experiment(mechanism), new_round(), Task(0, 0, 500, 0), [])
     noise = np.concatenate(mechanism.drawn)
     assert len(mechanism.drawn) == 2
     assert len(np.unique(noise)) == len(noise) == 500
 
 
-def play(table, epoch, runs, place, kept):
-    return play_task(table, epoch, Task(*place, runs, 0), kept)
+def run_one(experiment, current, runs, place, kept):
+    return run_task(experiment, current, Task(*place, runs, 0), kept)
 
 
 def finish(steps):
@@ -118,18 +121,18 @@ def test_every_place_has_a_stream_of_its_own():
     assert stream(3, 1, 2).integers(2**63) == stream(3, 1, 2).integers(2**63)
 
 
-def test_a_task_is_the_same_wherever_and_whenever_it_is_played():
+def test_a_task_is_the_same_wherever_and_whenever_it_is_run():
     tasks = [(e, t) for e in range(2) for t in range(5)]
-    forward = {place: play(table(NOISY), epoch(), 50, place, []) for place in tasks}
-    backward = {place: play(table(NOISY), epoch(), 50, place, []) for place in reversed(tasks)}
+    forward = {place: run_one(experiment(NOISY), new_round(), 50, place, []) for place in tasks}
+    backward = {place: run_one(experiment(NOISY), new_round(), 50, place, []) for place in reversed(tasks)}
     assert forward == backward
     assert len(set(forward.values())) > 3  # though not all alike
-    assert play(table(NOISY, number=1), epoch(), 50, (0, 0), []) != forward[0, 0] or (
-        play(table(NOISY, number=1), epoch(), 50, (0, 1), []) != forward[0, 1]
+    assert run_one(experiment(NOISY, number=1), new_round(), 50, (0, 0), []) != forward[0, 0] or (
+        run_one(experiment(NOISY, number=1), new_round(), 50, (0, 1), []) != forward[0, 1]
     )
 
 
-def test_tasks_are_numbered_in_each_epoch():
+def test_tasks_are_numbered_in_each_round():
     seen = []
 
     class Spy(Experiment):
@@ -137,14 +140,14 @@ def test_tasks_are_numbered_in_each_epoch():
             seen.append(place)
             return super().stream(*place)
 
-    game = Game([epoch(rows=20)])
+    game = Game([new_round(rows=20)])
     spy = Spy(NOISY, (0.0, 1.0), Hypothesis(1.0), 5)
     finish(fixed(spy, game, 50))
-    game.epochs.append(epoch(rows=30))
+    game.rounds.append(new_round(rows=30))
     finish(fixed(spy, game, 80))
-    assert seen == [(PLAY, 0, 0), (PLAY, 0, 1), (PLAY, 0, 2), (PLAY, 1, 0)]
-    assert [e.sizes for e in game.epochs] == [((20, 2), (10, 1)), ((30, 1),)]
-    assert [e.tally.runs for e in game.epochs] == [50, 30]
+    assert seen == [(TEST, 0, 0), (TEST, 0, 1), (TEST, 0, 2), (TEST, 1, 0)]
+    assert [e.sizes for e in game.rounds] == [((20, 2), (10, 1)), ((30, 1),)]
+    assert [e.counts.runs for e in game.rounds] == [50, 30]
     assert [(t.number, t.size, t.before) for e in (0, 1) for t in tasks_of(game, e)] == [
         (0, 20, 0), (1, 20, 20), (2, 10, 40), (0, 30, 50),
     ]  # fmt: skip
@@ -157,7 +160,7 @@ def test_the_same_seed_gives_the_same_counts(way):
         game = Game(kept=[[], []])
         where = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.9, 0.0, 2, 2000 if way == "fixed" else 0), seed)
         finish(fixed(where, game, 2000) if way == "fixed" else anytime(where, game, 2000, 0.001))
-        return game.tallies, [e.sizes for e in game.epochs], game.runs
+        return game.counts, [e.sizes for e in game.rounds], game.runs
 
     assert counts(5) == counts(5)
     assert counts(5) != counts(6)
@@ -184,7 +187,7 @@ def test_all_runs_are_made_and_counted(count):
         named = HALF
     for runs in (1, 2, 50):
         mechanism.asked.clear()
-        assert play(table(mechanism, inputs=inputs), epoch(named), runs, (0, 0), []) == (runs, 0, runs)
+        assert run_one(experiment(mechanism, inputs=inputs), new_round(named), runs, (0, 0), []) == (runs, 0, runs)
         assert sum(n for _, n in mechanism.asked) == runs
         assert all(n > 0 for _, n in mechanism.asked)
 
@@ -197,7 +200,7 @@ def test_the_coin_is_fair():
     seen = []
     for task in range(2500):
         mechanism.asked.clear()
-        play(Experiment(mechanism, (0.0, 1.0), Hypothesis(1.0), seed), epoch(), 3, (0, task), [])
+        run_one(Experiment(mechanism, (0.0, 1.0), Hypothesis(1.0), seed), new_round(), 3, (0, task), [])
         seen.append(sum(n for x, n in mechanism.asked if x == 1))
     require(name, counts_p_value(np.bincount(seen, minlength=4), np.array([1, 3, 3, 1]) / 8))
 
@@ -210,7 +213,9 @@ def test_the_coin_of_three_is_fair():
         CustomDistinguisher(lambda outputs: np.zeros((len(outputs), 3))), -math.inf, -math.inf, 1, 0, 0.0, 1.0, 3
     )
     for task in range(2500):
-        play(Experiment(mechanism, (0.0, 1.0, 2.0), Hypothesis(1.0, 0.0, 3), seed), epoch(always), 1, (0, task), [])
+        run_one(
+            Experiment(mechanism, (0.0, 1.0, 2.0), Hypothesis(1.0, 0.0, 3), seed), new_round(always), 1, (0, task), []
+        )
     counts = np.bincount([int(x) for x, _ in mechanism.asked], minlength=3)
     require(name, counts_p_value(counts, np.full(3, 1 / 3)))
 
@@ -221,7 +226,7 @@ def test_a_coin_knows_nothing_of_the_mechanism():
     plain = Recorded(EXACT.sample)
     for task in range(20):
         for mechanism in (greedy, plain):
-            play(table(mechanism), epoch(), 100, (0, task), [])
+            run_one(experiment(mechanism), new_round(), 100, (0, task), [])
     assert greedy.asked == plain.asked
 
 
@@ -230,9 +235,9 @@ def test_a_coin_knows_nothing_of_the_mechanism():
 
 def test_abstaining_is_neither_right_nor_wrong():
     between = as_mechanism(lambda x, n, rng: np.full(n, 0.5))
-    assert play(table(between), epoch(), 40, (0, 0), []) == (0, 0, 40)
+    assert run_one(experiment(between), new_round(), 40, (0, 0), []) == (0, 0, 40)
     swapped = as_mechanism(lambda x, n, rng: np.full(n, 1.0 - x))
-    assert play(table(swapped), epoch(), 40, (0, 0), []) == (0, 40, 40)
+    assert run_one(experiment(swapped), new_round(), 40, (0, 0), []) == (0, 40, 40)
 
 
 def fragile(x, n, rng):
@@ -245,19 +250,19 @@ def fragile(x, n, rng):
 def test_a_batch_that_was_drawn_again_counts_as_wrong():
     mechanism = as_mechanism(fragile)
     assert isinstance(draw(mechanism, 1.0, 5, stream(0)), Redrawn)
-    sides = np.bincount(stream(5, 0, PLAY, 0, 0).integers(0, 2, 50)).tolist()
+    sides = np.bincount(stream(5, 0, TEST, 0, 0).integers(0, 2, 50)).tolist()
     kept = [[], []]
-    assert play(table(mechanism), epoch(), 50, (0, 0), kept) == (sides[0], sides[1], 50)
+    assert run_one(experiment(mechanism), new_round(), 50, (0, 0), kept) == (sides[0], sides[1], 50)
     assert kept[1] == []  # nor is it compared with a distribution
     # One at a time nothing is drawn again, and each guess counts as what it is.
-    assert play(table(mechanism), epoch(singly=True), 50, (0, 0), []) == (50, 0, 50)
+    assert run_one(experiment(mechanism), new_round(singly=True), 50, (0, 0), []) == (50, 0, 50)
 
 
-def test_the_next_epoch_runs_one_at_a_time_after_a_failure():
-    lesson = learn_rule(table(as_mechanism(fragile)), 200, 0)
-    assert lesson.singly
-    assert lesson.cost == 200
-    assert not learn_rule(table(EXACT), 200, 0).singly
+def test_the_next_round_runs_one_at_a_time_after_a_failure():
+    training = learn_rule(experiment(as_mechanism(fragile)), 200, 0)
+    assert training.singly
+    assert training.cost == 200
+    assert not learn_rule(experiment(EXACT), 200, 0).singly
 
 
 def test_failures_of_one_input_are_evidence():
@@ -267,10 +272,10 @@ def test_failures_of_one_input_are_evidence():
         return np.zeros(n)
 
     game = Game(kept=[[], []])
-    where = table(as_mechanism(fails))
+    where = experiment(as_mechanism(fails))
     finish(anytime(where, game, 2000, 0.001))
-    assert rejected(game, where.aim, 0.001, False)
-    assert game.epochs[0].singly
+    assert rejected(game, where.hypothesis, 0.001, False)
+    assert game.rounds[0].singly
 
 
 def test_a_mechanism_that_always_fails_is_no_evidence():
@@ -278,7 +283,7 @@ def test_a_mechanism_that_always_fails_is_no_evidence():
         raise ZeroDivisionError("never")
 
     with pytest.raises(DpassayError, match="failed in every run"):
-        finish(anytime(table(as_mechanism(fails)), Game(kept=[[], []]), 2000, 0.001))
+        finish(anytime(experiment(as_mechanism(fails)), Game(kept=[[], []]), 2000, 0.001))
 
 
 @pytest.mark.parametrize("score", [-math.inf, math.inf])
@@ -297,10 +302,10 @@ def test_a_rule_names_no_more_sides_than_it_says(score):
 def test_what_is_kept_is_bounded():
     kept = [[], []]
     for task in range(300):
-        play(table(NOISY), epoch(), 40 * (1 + task), (0, task), kept)
+        run_one(experiment(NOISY), new_round(), 40 * (1 + task), (0, task), kept)
     for batches in kept:
         assert KEPT <= sum(map(len, batches)) < 2 * KEPT
-    play(table(NOISY), epoch(), 10, (0, 0), [])  # and nothing needs to be kept
+    run_one(experiment(NOISY), new_round(), 10, (0, 0), [])  # and nothing needs to be kept
 
 
 @pytest.mark.parametrize(("width", "rows"), [(1, MOST_ROWS), (32, CELLS // 32), (10**4, CELLS // 10**4), (10**6, 64)])
@@ -336,61 +341,61 @@ def test_wide_outputs_of_a_fixed_game_too():
 
 
 def test_an_anytime_game_stops_as_soon_as_the_evidence_passes():
-    where, alpha = table(NOISY), 0.001
+    where, alpha = experiment(NOISY), 0.001
     game = Game(kept=[[], []])
     evidence = []
     for state in anytime(where, game, 50_000, alpha):
-        evidence.append(log_evidence(state.tallies, 1.0))
-        assert rejected(state, where.aim, alpha, False) == (evidence[-1] >= -math.log(alpha))
+        evidence.append(log_evidence(state.counts, 1.0))
+        assert rejected(state, where.hypothesis, alpha, False) == (evidence[-1] >= -math.log(alpha))
     assert [e >= -math.log(alpha) for e in evidence] == [False] * (len(evidence) - 1) + [True]
     assert game.runs < 50_000
-    assert bound(game, where.aim, alpha, False) == anytime_bound(game.tallies, alpha) >= 1
+    assert bound(game, where.hypothesis, alpha, False) == anytime_bound(game.counts, alpha) >= 1
 
 
 def test_an_anytime_game_that_finds_nothing_spends_its_runs_and_no_more():
     mechanism = Recorded(NOISY.sample)
     game = Game(kept=[[], []])
-    finish(anytime(table(mechanism, Hypothesis(30.0)), game, 5000, 0.001))
+    finish(anytime(experiment(mechanism, Hypothesis(30.0)), game, 5000, 0.001))
     assert game.runs == 5000 == sum(n for _, n in mechanism.asked)
-    assert game.runs == sum(e.learnt_from + e.tally.runs for e in game.epochs)
-    assert all(e.tally.runs == e.finished for e in game.epochs)
-    assert len(game.epochs) > 1
+    assert game.runs == sum(e.learnt_from + e.counts.runs for e in game.rounds)
+    assert all(e.counts.runs == e.finished for e in game.rounds)
+    assert len(game.rounds) > 1
     assert not rejected(game, Hypothesis(30.0), 0.001, False)
 
 
 def test_learning_and_playing_never_share_runs():
     # Learning and playing draw from streams of their own: no output that was learnt from is guessed.
-    seen = {"learn": set(), "play": set()}
+    seen = {"learn": set(), "test": set()}
 
     class Spy(Experiment):
         def stream(self, *place):
             rng = super().stream(*place)
-            seen["play" if place[0] == PLAY else "learn"].add(place)
+            seen["test" if place[0] == TEST else "learn"].add(place)
             return rng
 
     game = Game(kept=[[], []])
     finish(anytime(Spy(NOISY, (0.0, 1.0), Hypothesis(30.0), 5), game, 5000, 0.001))
-    assert len(seen["learn"]) == len(game.epochs)
-    assert len(seen["play"]) == sum(e.tasks for e in game.epochs)
+    assert len(seen["learn"]) == len(game.rounds)
+    assert len(seen["test"]) == sum(e.tasks for e in game.rounds)
 
 
 def test_a_fixed_game_plays_all_its_runs():
     mechanism = Recorded(EXACT.sample)
     aim = Hypothesis(0.5, 0.0, 2, 9000)
     game = Game(kept=[[], []])
-    finish(fixed(table(mechanism, aim), game, 9000))
+    finish(fixed(experiment(mechanism, aim), game, 9000))
     assert game.runs == 9000 == sum(n for _, n in mechanism.asked)  # although it was plain from the first
     right, wrong, runs = game.totals()
     assert (right, wrong) == (runs, 0)
-    assert len(game.epochs) == 1
+    assert len(game.rounds) == 1
     assert bound(game, aim, 0.001, True) == accuracy_bound(right, wrong, 0.001)
     assert rejected(game, aim, 0.001, True) == (p_value(right, wrong, 0.5) <= 0.001) is True
 
 
 def test_with_a_delta_a_pair_is_tested_by_betting_even_if_the_runs_are_fixed():
-    game = Game([Epoch(HALF, Counts(500, 0, 1000, 9.5, 1.5), 0, 1000)], 1000)
+    game = Game([Round(HALF, Counts(500, 0, 1000, 9.5, 1.5), 0, 1000)], 1000)
     aim = Hypothesis(1.0, 0.1, 2, 1000)
-    assert bound(game, aim, 0.01, True) == anytime_bound(game.tallies, 0.01, 0.1)
+    assert bound(game, aim, 0.01, True) == anytime_bound(game.counts, 0.01, 0.1)
     assert rejected(game, aim, 0.01, True)
     assert not rejected(
         game, Hypothesis(1.0, 0.6, 2, 1000), 0.01, True
@@ -406,21 +411,21 @@ def test_no_game_no_bound():
     assert Game().totals() == (0, 0, 0)
 
 
-def test_the_best_epoch():
-    epochs = [Epoch(HALF, Counts(c, w, 100), 0, 100) for c, w in ((50, 50), (99, 1), (60, 40))]
-    assert Game(epochs).best(Hypothesis(1.0)) is epochs[1]
+def test_the_best_round():
+    rounds = [Round(HALF, Counts(c, w, 100), 0, 100) for c, w in ((50, 50), (99, 1), (60, 40))]
+    assert Game(rounds).best(Hypothesis(1.0)) is rounds[1]
 
 
 def test_a_fixed_game_that_was_interrupted_goes_on_with_the_same_tasks():
     aim = Hypothesis(1.0, 0.0, 2, 200_000)
     whole = Game(kept=[[], []])
-    finish(fixed(table(NOISY, aim), whole, 200_000))
+    finish(fixed(experiment(NOISY, aim), whole, 200_000))
     broken = Game(kept=[[], []])
-    list(itertools.islice(fixed(table(NOISY, aim), broken, 200_000), 2))
-    again = Game(broken.epochs, broken.runs, kept=[[], []])  # as it comes from a file
-    finish(fixed(table(NOISY, aim), again, 200_000))
-    assert [e.sizes for e in again.epochs] == [e.sizes for e in whole.epochs]
-    assert again.tallies == whole.tallies
+    list(itertools.islice(fixed(experiment(NOISY, aim), broken, 200_000), 2))
+    again = Game(broken.rounds, broken.runs, kept=[[], []])  # as it comes from a file
+    finish(fixed(experiment(NOISY, aim), again, 200_000))
+    assert [e.sizes for e in again.rounds] == [e.sizes for e in whole.rounds]
+    assert again.counts == whole.counts
 
 
 # ── A known distribution ─────────────────────────────────────────────────────────────────────────────────
@@ -439,14 +444,14 @@ class Declared:
 def test_where_the_law_is_known_learning_costs_no_runs():
     mechanism = Recorded(Declared().sample)
     mechanism.distribution = Declared().distribution
-    where = table(mechanism, Hypothesis(0.5))
-    lesson = learn_rule(where, 100, 0)
-    assert lesson.cost == 0
+    where = experiment(mechanism, Hypothesis(0.5))
+    training = learn_rule(where, 100, 0)
+    assert training.cost == 0
     assert mechanism.asked == []
-    assert lesson.rule.distinguisher.describe() == "the exact likelihood ratio"
+    assert training.rule.distinguisher.describe() == "the exact likelihood ratio"
     game = Game(kept=[[], []])
     finish(anytime(where, game, 400, 0.001))
-    assert game.runs == sum(n for _, n in mechanism.asked) == sum(t.runs for t in game.tallies)
+    assert game.runs == sum(n for _, n in mechanism.asked) == sum(t.runs for t in game.counts)
 
 
 def test_a_sampler_of_positive_numbers_only_is_caught():
@@ -530,7 +535,7 @@ def test_guesses_of_a_right_mechanism_are_right_as_often_as_allowed():
     name = "right guesses"
     rule = DecisionRule(Statistic("coordinate 0", 1), 0.0, 1e9, 9, 1, 0.1, 1e-9)  # thresholds count in grains: 0 and 1
     where = Experiment(Declared(), (0.0, 1.0), Hypothesis(1.0), int(generator(name).integers(2**32)))
-    right, wrong, _ = play(where, epoch(rule), 200_000, (0, 0), [])
+    right, wrong, _ = run_one(where, new_round(rule), 200_000, (0, 0), [])
     p = 1 / (1 + math.exp(-1))
     tails = binom.cdf(right, right + wrong, p), binom.sf(right - 1, right + wrong, p)
     require(name, min(1.0, 2 * float(min(tails))))

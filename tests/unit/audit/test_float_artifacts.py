@@ -91,7 +91,7 @@ def test_a_mechanism_that_dies_while_its_bits_are_looked_at_costs_no_verdict(tmp
     dying.done = False
     verdict = audit(dying, PAIR, epsilon=2.5, progress=progress, save=tmp_path / "audit.json")
     assert isinstance(verdict, Open)
-    assert "broke off: it is gone" in verdict.warnings[0]
+    assert "failed: it is gone" in verdict.warnings[0]
 
 
 @pytest.mark.parametrize(("epsilon", "runs"), [(7, 100_000), (2.5, 2_000)])

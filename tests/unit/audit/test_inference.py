@@ -16,7 +16,6 @@ from dpassay.audit.inference import (
     accuracy_bound,
     anytime_bound,
     anytime_delta,
-    check_alpha,
     epsilon_at,
     log_evidence,
     log_limits,
@@ -25,6 +24,7 @@ from dpassay.audit.inference import (
     runs_needed,
     runs_to_reach,
 )
+from dpassay.audit.options import check_alpha
 from dpassay.errors import InputError
 
 LN3 = math.log(3)

@@ -9,7 +9,7 @@ import pytest
 
 from dpassay import InputError, MechanismError, Open, Refuted, audit, claims
 from dpassay.audit.inference import accuracy_bound, p_value
-from dpassay.evidence.played import SampledWitness
+from dpassay.evidence.sampled import SampledWitness
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.regions import Ball, SensitivityBall
 
@@ -267,9 +267,11 @@ def test_a_device_that_is_not_there_is_said_on_the_verdict(monkeypatch):
 
 def test_an_audit_that_broke_goes_on_from_its_counts(tmp_path):
     options = {"epsilon": 0.95, "runs": 30_000, "shrink": False, "save": tmp_path / "audit.json"}
-    with pytest.raises(MechanismError, match=r"it said last 'out of memory'\nUntil then: .* runs played") as caught:
+    with pytest.raises(
+        MechanismError, match=r"it said last 'out of memory'\nUntil then, .* guesses in .* runs were correct"
+    ) as caught:
         audit(Breaks(700), PAIR, **options)
-    assert "--resume goes on" in str(caught.value)
+    assert "--resume continues" in str(caught.value)
     kept = json.loads((tmp_path / "audit.json").read_text())
     assert kept["verdict"] == "unfinished"
     assert kept["main"]["epochs"][0]["right"] > 0
@@ -340,7 +342,7 @@ def test_another_versions_file_is_refused(tmp_path, monkeypatch):
         ({"inputs": "ab"}, "inputs must be a list, got str"),
         ({"pairs": (0.0, 1.0)}, "a pair is two inputs"),
         ({"text": 3}, "a text is needed, got int"),
-        ({"pairs": [("a b", "c d")], "neighbours": "word"}, "are no neighbours: they differ in 2 words"),
+        ({"pairs": [("a b", "c d")], "neighbours": "word"}, "are not neighbours: they differ in 2 words"),
         ({"inputs": ["a b", "c d", "e"], "neighbours": "word"}, "no two of the inputs are neighbours"),
         ({"pairs": PAIR, "search_runs": -1}, "search_runs must be"),
         ({"inputs": ["a", "a"]}, "at least two that differ"),
@@ -405,7 +407,7 @@ def test_verdicts_print_and_are_data():
     assert data["runs"] == verdict.runs
     assert data["epsilon"]["upper"] == "inf"
     assert "REFUTED" in str(verdict)
-    assert "guesses in" in verdict._repr_html_()
+    assert "guesses correct in" in verdict._repr_html_()
 
 
 def test_copies_count_on_the_side_that_they_name():
@@ -423,7 +425,7 @@ def test_copies_count_on_the_side_that_they_name():
 def test_a_pipelines_pairs_are_as_near_as_its_query_says():
     text = "query(l1, 1) | clip(l1, 5) | laplace(1)"  # 1-DP: clipping a number brings no two answers apart
     assert isinstance(audit(text, epsilon=1.2, dim=1, runs=20_000), Open)
-    with pytest.raises(InputError, match="are no neighbours: they are 5 apart"):
+    with pytest.raises(InputError, match="are not neighbours: they are 5 apart"):
         audit("query(l1, 1) | laplace(1)", [([0.0], [5.0])], epsilon=1.1, dim=1)
     with pytest.raises(InputError, match="takes 2 finite numbers, got"):
         audit("clip(l1, 1) | laplace(2)", [([0.0], [5.0])], epsilon=1, dim=2)
@@ -471,6 +473,6 @@ def test_texts_and_numbers_inside_objects_are_looked_at():
 def test_a_file_that_is_there_is_not_overwritten(tmp_path):
     path = tmp_path / "audit.json"
     path.write_text("mine")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         audit(laplace, PAIR, epsilon=1, save=path)
     assert path.read_text() == "mine"

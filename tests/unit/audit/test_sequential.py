@@ -9,9 +9,19 @@ import pytest
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.experiment import MOST_ROWS, Epoch, Experiment, Game
+from dpassay.audit.experiment import MOST_ROWS, Experiment, Game, Round
 from dpassay.audit.inference import Counts
-from dpassay.audit.sequential import KERNELS_FROM, Task, anytime, fixed, for_kernels, here, play, tasks_of, upcoming
+from dpassay.audit.sequential import (
+    KERNELS_FROM,
+    Task,
+    anytime,
+    fixed,
+    for_kernels,
+    in_this_process,
+    run_task,
+    tasks_of,
+    upcoming,
+)
 from dpassay.audit.targets import as_mechanism
 from dpassay.compute.philox import key
 from dpassay.errors import MechanismError
@@ -29,48 +39,48 @@ HALF = DecisionRule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)
 
 
 def known(mechanism=NOISE, inputs=INPUTS, **options):
-    table = Experiment(mechanism, inputs, Hypothesis(1.0), 5, **options)
-    return table, Epoch(
-        DecisionRule(LikelihoodRatio(tuple(table.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6), Counts(), 0, 10**9
+    experiment = Experiment(mechanism, inputs, Hypothesis(1.0), 5, **options)
+    return experiment, Round(
+        DecisionRule(LikelihoodRatio(tuple(experiment.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6), Counts(), 0, 10**9
     )
 
 
 def known_rule(mechanism, inputs=INPUTS):
-    table, epoch = known(mechanism, inputs)
-    return table, epoch.rule
+    experiment, current = known(mechanism, inputs)
+    return experiment, current.rule
 
 
 def state(game):
-    return [(e.tally, e.sizes) for e in game.epochs], game.runs
+    return [(e.counts, e.sizes) for e in game.rounds], game.runs
 
 
 @pytest.mark.parametrize("growing", [True, False])
-def test_what_comes_is_known_before_it_is_played(growing):
-    table, epoch = known()
-    whole = list(upcoming(table, Game([epoch]), 300_000, growing=growing))
+def test_what_comes_is_known_before_it_is_run(growing):
+    experiment, current = known()
+    whole = list(upcoming(experiment, Game([current]), 300_000, growing=growing))
     assert sum(task.size for task in whole) == 300_000
     assert [task.number for task in whole] == list(range(len(whole)))
     assert [task.before for task in whole] == [sum(t.size for t in whole[:i]) for i in range(len(whole))]
     assert max(task.size for task in whole) <= MOST_ROWS
-    game = Game([epoch], kept=[[], []])
-    steps = (fixed if not growing else lambda *a: anytime(*a, 1e-300))(table, game, 300_000)
+    game = Game([current], kept=[[], []])
+    steps = (fixed if not growing else lambda *a: anytime(*a, 1e-300))(experiment, game, 300_000)
     for played in itertools.islice(steps, 7):  # what comes after the seventh task is what was foreseen
         assert played is game
-    assert list(upcoming(table, game, 300_000, growing=growing)) == whole[7:]
+    assert list(upcoming(experiment, game, 300_000, growing=growing)) == whole[7:]
     assert list(tasks_of(game, 0)) == whole[:7]
 
 
 def test_players_may_work_ahead_and_counts_come_in_order():
-    def ahead(table, epoch, tasks, kept):
-        known = list(tasks)  # all of them, played backwards
-        counts = {task: play(table, epoch, task, kept) for task in reversed(known)}
+    def ahead(experiment, current, tasks, kept):
+        known = list(tasks)  # all of them, run backwards
+        counts = {task: run_task(experiment, current, task, kept) for task in reversed(known)}
         return ((task, counts[task]) for task in known)
 
     first, second = Game(kept=[[], []]), Game(kept=[[], []])
-    table = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.95), 5)
-    for _ in anytime(table, first, 20_000, 0.001):
+    experiment = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.95), 5)
+    for _ in anytime(experiment, first, 20_000, 0.001):
         pass
-    for _ in anytime(table, second, 20_000, 0.001, ahead):
+    for _ in anytime(experiment, second, 20_000, 0.001, ahead):
         pass
     assert state(first) == state(second)
     assert first.runs > 5000
@@ -79,49 +89,49 @@ def test_players_may_work_ahead_and_counts_come_in_order():
 def test_who_stops_early_ends_the_player():
     closed = []
 
-    def player(table, epoch, tasks, kept):
+    def run_tasks(experiment, current, tasks, kept):
         try:
-            yield from here(table, epoch, tasks, kept)
+            yield from in_this_process(experiment, current, tasks, kept)
         finally:
             closed.append(True)
 
-    table = Experiment(as_mechanism(lambda x, n, rng: np.full(n, float(x))), (0.0, 1.0), Hypothesis(1.0), 5)
+    experiment = Experiment(as_mechanism(lambda x, n, rng: np.full(n, float(x))), (0.0, 1.0), Hypothesis(1.0), 5)
     game = Game(kept=[[], []])
-    for _ in anytime(table, game, 10**6, 0.001, player):
+    for _ in anytime(experiment, game, 10**6, 0.001, run_tasks):
         pass
-    assert closed == [True] * len(game.epochs)
+    assert closed == [True] * len(game.rounds)
     assert game.runs < 2000
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.25])
 def test_a_task_that_breaks_off_ends_the_game_at_its_place(delta):
-    def player(table, epoch, tasks, kept):
+    def run_tasks(experiment, current, tasks, kept):
         for task in tasks:
             yield task, MechanismError("gone") if task.number == 2 else (task.size, 0, task.size)
 
-    game = Game([Epoch(HALF, Counts(), 0, 10**9, rows=10)])
-    table = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.0, delta), 5)
+    game = Game([Round(HALF, Counts(), 0, 10**9, rows=10)])
+    experiment = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.0, delta), 5)
     with pytest.raises(MechanismError, match="gone"):
-        list(fixed(table, game, 100, player))
+        list(fixed(experiment, game, 100, run_tasks))
     lost = 10 if delta else 0
-    assert game.epochs[0].sizes == ((10, 2), (0, 1))
+    assert game.rounds[0].sizes == ((10, 2), (0, 1))
     assert game.totals() == (20, lost, 20 + lost)
-    assert next(upcoming(table, game, 100, growing=False)) == Task(0, 3, 10, 20)
+    assert next(upcoming(experiment, game, 100, growing=False)) == Task(0, 3, 10, 20)
 
 
 def test_kernels_draw_the_later_runs_of_a_pipeline_and_of_nothing_else():
-    table, epoch = known()
-    assert for_kernels(table, epoch.rule, KERNELS_FROM - 1) is None  # the first are the mechanism's own
-    assert for_kernels(table, epoch.rule, KERNELS_FROM) is not None
+    experiment, current = known()
+    assert for_kernels(experiment, current.rule, KERNELS_FROM - 1) is None  # the first are the mechanism's own
+    assert for_kernels(experiment, current.rule, KERNELS_FROM) is not None
 
     class Same:
         """The same distribution, but with a sampler of its own, which is what is audited."""
 
         distribution, sample = staticmethod(NOISE.distribution), staticmethod(NOISE.sample)
 
-    other, its_epoch = known(Same())
-    assert for_kernels(other, its_epoch.rule, 10**9) is None
-    assert for_kernels(table, HALF, 10**9) is None
+    other, its_round = known(Same())
+    assert for_kernels(other, its_round.rule, 10**9) is None
+    assert for_kernels(experiment, HALF, 10**9) is None
 
 
 def test_kernels_draw_for_nothing_that_is_ones_own():
@@ -146,51 +156,55 @@ def test_kernels_stop_where_their_bits_might_tell():
     # dim · e^ε · 2^-33 · √runs is to stay below a hundredth of a standard error
     for dim, epsilon in ((1, 1.0), (4, 1.0), (4, 5.0)):
         pipeline = parse("laplace(2)", dim=dim)
-        table = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(epsilon), 5)
-        rule = DecisionRule(LikelihoodRatio(tuple(table.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6)
+        experiment = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(epsilon), 5)
+        rule = DecisionRule(LikelihoodRatio(tuple(experiment.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6)
         most = (0.01 * 2**33 / dim / math.exp(epsilon)) ** 2
-        assert for_kernels(table, rule, int(most * 0.99)) is not None
-        assert for_kernels(table, rule, int(most * 1.01)) is None
+        assert for_kernels(experiment, rule, int(most * 0.99)) is not None
+        assert for_kernels(experiment, rule, int(most * 1.01)) is None
 
 
 def test_all_devices_count_the_same():
     task = Task(0, 7, 5000, KERNELS_FROM)
     counts = set()
     for device in ("numpy", "cpu"):
-        table, epoch = known(device=device)
-        counts.add(play(table, epoch, task, []))
+        experiment, current = known(device=device)
+        counts.add(run_task(experiment, current, task, []))
     assert len(counts) == 1
     right, wrong, runs = counts.pop()
     assert runs == 5000 >= right + wrong
     assert right > wrong > 0
-    table, epoch = known()
-    assert play(table, epoch, Task(0, 8, 5000, KERNELS_FROM), []) != (right, wrong, runs)  # streams of their own
+    experiment, current = known()
+    assert run_task(experiment, current, Task(0, 8, 5000, KERNELS_FROM), []) != (
+        right,
+        wrong,
+        runs,
+    )  # streams of their own
     other, _ = known(number=1)
-    assert play(other, epoch, task, []) != (right, wrong, runs)
+    assert run_task(other, current, task, []) != (right, wrong, runs)
 
 
 def test_every_task_and_side_has_a_stream_of_its_own(monkeypatch):
     asked = []
     monkeypatch.setattr("dpassay.audit.sequential.key", lambda *place: asked.append(key(*place)) or asked[-1])
     for number in (0, 1):
-        table, epoch = known(number=number)
+        experiment, current = known(number=number)
         for place in ((0, 0), (0, 1), (1, 0)):
-            play(table, epoch, Task(*place, 100, KERNELS_FROM), [])
+            run_task(experiment, current, Task(*place, 100, KERNELS_FROM), [])
     assert len(set(asked)) == len(asked) == 2 * 3 * 2
 
 
 def test_kernel_tasks_are_as_large_as_any():
     wide = parse("laplace(200)", dim=400)
-    table, epoch = known(wide, (np.zeros(400), np.ones(400)))
-    epoch = Epoch(epoch.rule, Counts(), 0, 10**9, rows=2600)
-    sizes = [task.size for task in upcoming(table, Game([epoch]), 500_000, growing=False)]
+    experiment, current = known(wide, (np.zeros(400), np.ones(400)))
+    current = Round(current.rule, Counts(), 0, 10**9, rows=2600)
+    sizes = [task.size for task in upcoming(experiment, Game([current]), 500_000, growing=False)]
     assert set(sizes[:6]) == {2600}
     assert MOST_ROWS in sizes
 
 
 def test_many_tasks_take_little_room():
-    epoch = Epoch(HALF, Counts(), 0, 10**9)
+    current = Round(HALF, Counts(), 0, 10**9)
     for size in [16, 18] + [100] * 5000 + [0] + [100] * 3:
-        epoch = epoch.after(size)
-    assert epoch.sizes == ((16, 1), (18, 1), (100, 5000), (0, 1), (100, 3))
-    assert (epoch.tasks, epoch.finished) == (5006, 34 + 500_300)
+        current = current.after(size)
+    assert current.sizes == ((16, 1), (18, 1), (100, 5000), (0, 1), (100, 3))
+    assert (current.tasks, current.finished) == (5006, 34 + 500_300)

@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from dpassay.audit.options import AuditOptions
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 PROGRAM = f"{sys.executable} {EXAMPLES / 'noisy_count.py'}"
@@ -63,7 +66,7 @@ def test_a_refuted_claim_exits_with_1_and_shows_its_witness(run):
     said = run(*NOISY, "--epsilon", "1", code=1).stdout
     assert "REFUTED" in said
     assert "1-DP for subjects:noisy" in said
-    assert "right of" in said
+    assert "guesses were correct" in said
     assert "probability at most 0.001 in all" in said
 
 
@@ -122,7 +125,7 @@ def test_a_program_and_going_on_after_it_died(run, tmp_path):
     died = run(*command, code=4)
     assert "exit code 9" in died.stderr
     assert "out of memory" in died.stderr
-    assert "They are kept in c.json; --resume goes on from them." in died.stderr
+    assert "They are kept in c.json; --resume continues from them." in died.stderr
     (tmp_path / "mood").write_text("well")
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
     assert resumed["verdict"] in ("refuted", "open")
@@ -210,11 +213,35 @@ def test_an_interrupted_audit_gives_its_partial_verdict_and_says_how_to_go_on(tm
     out, err = process.communicate(timeout=60)
     said = " ".join(out.decode().replace("│", " ").split())
     assert "the audit was interrupted after" in said
-    assert "--resume goes on" in said
+    assert "continue it with --resume" in said
     assert b"Traceback" not in err
     kept = json.loads((tmp_path / "long.json").read_text())
     assert kept["verdict"] == "unfinished"
     assert kept["runs"] >= counted
+
+
+@pytest.mark.parametrize("name", ["device", "runs", "inputs", "subject", "people"])
+def test_a_parameter_may_have_the_name_of_an_option(run, name):
+    text = f"clip(l1, {name}) | laplace(2*{name}/eps)"
+    words = ("--pipeline", text, "--set", f"{name}=2", "--dim", "2", "--epsilon", "1", "--runs", "300", "--json")
+    data = json.loads(run("audit", *words, code=0).stdout)
+    plain = ("--pipeline", text.replace(name, "C"), "--set", "C=2", *words[4:])
+    assert json.loads(run("audit", *plain, code=0).stdout)["witness"] == data["witness"]
+
+
+def test_what_is_claimed_is_no_setting(run):
+    words = ("audit", "--pipeline", "laplace(1/eps)", "--dim", "1", "--epsilon", "1", "--set")
+    assert "use --epsilon" in run(*words, "eps=1", code=2).stderr
+    assert "epsilon is given twice" in run(*words, "epsilon=1", code=2).stderr
+
+
+def test_every_option_of_an_audit_has_its_help(run):
+    said = " ".join(run("audit", "--help", code=0).stdout.split())
+    for option in fields(AuditOptions):
+        if "help" in option.metadata:
+            assert f"--{option.name.replace('_', '-')}" in said
+    assert all(flag in said for flag in ("--shrink / --no-shrink", "--bits / --no-bits"))
+    assert "--no-fixed" not in said
 
 
 def test_workers_and_devices_change_no_count(run):

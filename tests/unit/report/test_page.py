@@ -93,7 +93,7 @@ def test_an_audit_states_its_error() -> None:
     page = text_of(verdict_page(verdict, "x"))
     assert "probability 0.001 at most" in page
     assert "seed" in page
-    assert "right of" in page
+    assert "guesses correct in" in page
 
 
 def test_the_gallery() -> None:

@@ -43,7 +43,7 @@ def test_a_claim_that_fails_raises_with_all_that_shows_it() -> None:
     witness: Any = verdict.witness
     assert (rows["first"], rows["second"]) == tuple(repr(x) for x in witness.inputs)
     guesses = witness.right + witness.wrong
-    assert rows["counts"] == f"{witness.right:,} right of {guesses:,} guesses in {witness.runs:,} runs"
+    assert rows["counts"] == f"{witness.right:,} of {guesses:,} guesses correct in {witness.runs:,} runs"
     assert rows["alpha"].startswith("0.0001,")
     assert rows["replay"] == "call assert_dp again with seed=3, runs=5000 and alpha=0.0001"
 

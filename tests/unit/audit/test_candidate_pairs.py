@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dpassay.audit.inputs import (
+from dpassay.audit.candidate_pairs import (
     MOST_PAIRS,
     check_inputs,
     pairs_of,
@@ -18,11 +18,10 @@ from dpassay.audit.inputs import (
     region_pairs,
     same,
     shown,
-    size,
-    smaller,
     why_not_neighbours,
     word_pairs,
 )
+from dpassay.audit.shrinking import size, smaller
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.parser import parse

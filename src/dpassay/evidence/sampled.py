@@ -1,4 +1,4 @@
-"""What a game showed: the evidence of a verdict that rests on samples."""
+"""Evidence from samples: what a guessing game showed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SampledWitness:
-    """What a game showed, to be played again: the inputs, the event, the counts, and the error probability.
+    """The inputs, the event, the counts and the error probability of a game, enough to replay it.
 
     `number` and `seed` name the random streams. Of several inputs `right` counts how often the true one was named.
     """

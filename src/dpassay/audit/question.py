@@ -1,0 +1,124 @@
+"""What an audit decides: a mechanism, a guarantee, which inputs are neighbours, and which of them may be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpassay.audit.candidate_pairs import input_sets, region_of
+from dpassay.audit.decision_rule import Hypothesis
+from dpassay.audit.distinguishers.custom import CustomDistinguisher
+from dpassay.audit.experiment import Experiment
+from dpassay.audit.options import INPUT_SOURCES, AuditOptions
+from dpassay.audit.targets import as_mechanism, describe
+from dpassay.claims.claim import Claim
+from dpassay.compute.devices import usable
+from dpassay.core.guarantee import Guarantee, make_guarantee
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+from dpassay.pipeline.mechanism import Mechanism
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.regions import Region
+
+
+@dataclass(frozen=True)
+class Question:
+    """The question of an audit with everything looked up, beside the options it was asked with."""
+
+    mechanism: Mechanism
+    name: str
+    source: str
+    guarantee: Guarantee
+    neighbours: Neighbours
+    input_sets: list[tuple[Any, ...]]  # the pairs that may be audited; a set of M candidates stands alone
+    region: Region | None
+    options: AuditOptions
+
+    @property
+    def many(self) -> bool:
+        """Whether there are more than two inputs to choose from."""
+        return len(self.input_sets[0]) > 2
+
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """The mechanism, where it is a pipeline."""
+        return self.mechanism if isinstance(self.mechanism, Pipeline) else None
+
+    @property
+    def hypothesis(self) -> Hypothesis:
+        """What rules are chosen to refute."""
+        runs = self.options.runs if self.options.fixed else 0
+        claimed = self.guarantee.epsilon, self.guarantee.delta
+        return Hypothesis(*claimed, len(self.input_sets[0]), runs, self.options.alpha)
+
+    def experiment(self, inputs: tuple[Any, ...], number: int, hypothesis: Hypothesis | None = None) -> Experiment:
+        """The experiment that tells whether some inputs can be distinguished."""
+        options = self.options
+        return Experiment(
+            self.mechanism,
+            inputs,
+            hypothesis or self.hypothesis,
+            options.seed,
+            number,
+            None if options.guesser is None else CustomDistinguisher(options.guesser),
+            "also" if options.bits else "no",
+            options.device,
+        )
+
+
+def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
+    """The question that a subject and some options pose, and a sentence if another device has to be used."""
+    claim = _claim(subject, options)
+    mechanism = as_mechanism(subject) if claim is None else claim.runnable
+    if claim is None and options.epsilon is None:
+        raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
+    guarantee = (
+        make_guarantee(options.epsilon, 0 if options.delta is None else options.delta)
+        if claim is None
+        else claim.guarantee
+    )
+    neighbours = _neighbours(options, claim, mechanism)
+    region = region_of(options.region, options.dim) if isinstance(options.region, str) else options.region
+    sources = {**{source: getattr(options, source) for source in INPUT_SOURCES}, "region": region}
+    if claim is not None and all(value is None for value in sources.values()):
+        sources["pairs"] = claim.trial.pairs
+    # A cluster's workers find out for themselves which device they have.
+    device, note = usable(options.device) if options.cluster is None else (options.device, "")
+    options = replace(options, device=device)
+    name, source = (_name(mechanism), "") if claim is None else (claim.name, claim.source)
+    sets = input_sets(mechanism, neighbours, sources)
+    return Question(mechanism, name, source, guarantee, neighbours, sets, region, options), note
+
+
+def _claim(subject: Any, options: AuditOptions) -> Claim | None:
+    """The claim that a subject is, or makes with its parameters; None for anything that can only be run."""
+    parameters = dict(options.parameters)
+    if isinstance(subject, Claim):
+        return subject(**options.claimed, **parameters)
+    if isinstance(subject, str):
+        if options.epsilon is None:
+            raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
+        return Claim("pipeline", subject, options.epsilon, options.delta or 0, options.dim, parameters)
+    if parameters:
+        unknown = ", ".join(sorted(parameters))
+        raise InputError(f"unknown option {unknown}: only a claim or a pipeline's text has parameters of its own")
+    return None
+
+
+def _neighbours(options: AuditOptions, claim: Claim | None, mechanism: Mechanism) -> Neighbours:
+    """Which inputs the guarantee speaks of: as told, as claimed, or as the mechanism suggests."""
+    if options.neighbours is not None:
+        told = options.neighbours
+        return Neighbours(told) if isinstance(told, str) else told  # type: ignore[arg-type]
+    if claim is not None and claim.neighbours is not None:
+        return claim.neighbours
+    if isinstance(mechanism, Pipeline):
+        return mechanism.neighbours
+    return Neighbours("word" if options.text is not None else "any")
+
+
+def _name(mechanism: Mechanism) -> str:
+    described = describe(mechanism)
+    return next(
+        (described[key] for key in ("path", "command", "url", "pipeline", "type") if key in described), "mechanism"
+    )

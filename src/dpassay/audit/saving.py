@@ -1,0 +1,106 @@
+"""How far an audit has come, kept in its file from time to time and read back to continue it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpassay.audit import checkpoint
+from dpassay.audit.experiment import Game, GameResult
+from dpassay.audit.question import Question
+from dpassay.audit.targets import describe
+from dpassay.core.json import plain
+from dpassay.errors import InputError
+
+MOST_TIME = 0.05  # of the time goes into writing the file, at most
+
+
+@dataclass
+class AuditState:
+    """The games of an audit so far, and how many runs were made."""
+
+    alpha: float  # the main game's share of the error probability
+    game: Game = field(default_factory=Game)
+    inputs: tuple[Any, ...] | None = None  # of the main game, once they are found
+    witness: GameResult | None = None  # of the smallest pair
+    spent: int = 0
+    searched: int = 0
+    artifacts: str = ""  # the warning about floating-point artefacts
+
+
+class AuditFile:
+    """The file of an audit, if it has one; it remembers when it was last written."""
+
+    def __init__(self, question: Question) -> None:
+        self.question, self.path = question, question.options.save
+        self.saved, self.cost = time.monotonic(), 0.0  # when it was saved last, and how long that took
+        if self.path is not None and self.path.exists() and not question.options.resume:
+            raise InputError(f"{self.path} already exists: continue it with resume, or save to another file")
+
+    def save(self, state: AuditState, word: Any) -> None:
+        """Write the audit as it is now."""
+        if self.path is None:
+            return
+        begun = time.monotonic()
+        main = None if state.inputs is None else GameResult(state.game, state.inputs, 0, state.alpha)
+        journal = checkpoint.Journal(
+            asked=_asked(self.question),
+            verdict=word,
+            runs=state.spent,
+            searched=state.searched,
+            main=None if main is None else checkpoint.game_record(main),
+            witness=None if state.witness is None else checkpoint.game_record(state.witness),
+            bits=state.artifacts,
+        )
+        checkpoint.save(journal, self.path)
+        self.saved = time.monotonic()
+        self.cost = self.saved - begun
+
+    def save_if_due(self, state: AuditState) -> None:
+        """Write the audit as it is now, unless that was done a moment ago."""
+        if self.path is not None and time.monotonic() - self.saved > self.cost / MOST_TIME:
+            self.save(state, "unfinished")
+
+    def resume(self, state: AuditState) -> None:
+        """Go back to where the audit in the file was."""
+        assert self.path is not None
+        found, asked = checkpoint.load(self.path), _asked(self.question)
+        if found.asked != asked:
+            changed = [k for k in type(asked).model_fields if getattr(asked, k) != getattr(found.asked, k)]
+            raise InputError(
+                f"{self.path} is another audit: it differs in {', '.join(changed)}. "
+                "Ask the same question again, or save to another file."
+            )
+        if found.main is not None:
+            sets = self.question.input_sets
+            state.inputs = next((one for one in sets if [plain(x) for x in one] == found.main.inputs), None)
+            if state.inputs is None:
+                raise InputError(f"{self.path} is damaged: its inputs are not among those that may be compared")
+            experiment, kept = self.question.experiment(state.inputs, 0), state.game.kept
+            state.game = checkpoint.game_of(found.main, experiment.distributions(), experiment.custom)
+            state.game.kept = kept
+        state.artifacts, state.searched = found.bits, found.searched
+        state.spent = state.searched + state.game.runs
+
+
+def _asked(question: Question) -> checkpoint.Asked:
+    """The question, as far as it must not change when the audit is continued."""
+    from dpassay import __version__
+
+    options = question.options
+    inputs = json.dumps([[plain(x) for x in one] for one in question.input_sets], sort_keys=True)
+    return checkpoint.Asked(
+        version=__version__,
+        subject=describe(question.mechanism),
+        inputs=hashlib.sha256(inputs.encode("utf-8", "surrogatepass")).hexdigest(),
+        epsilon=question.guarantee.epsilon,
+        delta=question.guarantee.delta,
+        alpha=options.alpha,
+        neighbours=question.neighbours.kind,
+        seed=options.seed,
+        fixed=options.runs if options.fixed else 0,
+        bits=options.bits,
+    )

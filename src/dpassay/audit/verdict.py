@@ -1,0 +1,146 @@
+"""The verdict of an audit: what was guessed, what the claim allows, and what that says about epsilon."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpassay.audit.candidate_pairs import shown
+from dpassay.audit.experiment import GameResult, bound, rejected
+from dpassay.audit.inference import AlphaBudget, anytime_delta, log_limits, most_certifiable, runs_to_reach
+from dpassay.audit.question import Question
+from dpassay.audit.saving import AuditState
+from dpassay.audit.targets import describe
+from dpassay.core.interval import Interval, outward
+from dpassay.core.theorems import Theorem
+from dpassay.evidence.sampled import SampledWitness
+from dpassay.evidence.verdict import Open, Refuted, Verdict
+
+SHRUNK = " The pair below is the smallest that was found to refute it too, with an event and counts of its own."
+PROVES_NOTHING = "Open, which proves nothing:"
+
+
+def is_refuted(question: Question, state: AuditState) -> bool:
+    """Whether the main game rejects the claim."""
+    return rejected(state.game, question.hypothesis, state.alpha, question.options.fixed)
+
+
+def conclude(
+    question: Question, state: AuditState, budget: AlphaBudget, interrupted: bool, warnings: tuple[str, ...]
+) -> Verdict:
+    """Refuted where the game rejects the claim, else Open: samples prove no claim."""
+    guarantee, refuted = question.guarantee, is_refuted(question, state)
+    source = f"a guessing game with {state.spent:,} runs, wrong with probability at most {budget.total:g}"
+    lower, delta = _bounds(question, state, refuted, source)
+    kind: type[Verdict] = Refuted if refuted else Open
+    if refuted:
+        reason = _why_refuted(question, state, lower) + (SHRUNK if state.witness is not None else "")
+    else:
+        reason = f"{PROVES_NOTHING} {_why_open(question, state, lower, interrupted)}"
+    return kind(
+        name=question.name,
+        source=question.source,
+        mechanism=question.mechanism,
+        text=describe(question.mechanism).get("pipeline", question.name),
+        parameters={},
+        neighbours=question.neighbours,
+        guarantee=guarantee,
+        epsilon=Interval(lower, math.inf, source, "nothing: samples give no upper bound"),
+        delta=delta,
+        reason=reason,
+        witness=_witness(question, state),
+        warnings=warnings,
+        theorems=_theorems(question),
+        alpha=budget.total,
+        runs=state.spent,
+        seed=question.options.seed,
+        interrupted=interrupted,
+        ledger=budget.by_purpose(),
+    )
+
+
+def _bounds(question: Question, state: AuditState, refuted: bool, source: str) -> tuple[float, Interval | None]:
+    """The lower bounds on ε and, where a δ is claimed, on δ. They agree with the verdict: all are one statement."""
+    guarantee, best = question.guarantee, max if refuted else min
+    # At δ > 0 there are two bounds, on ε and on δ, and each may be wrong: each gets a half.
+    alpha = state.alpha / 2 if guarantee.delta and not question.many else state.alpha
+    lower = best(bound(state.game, question.hypothesis, alpha, question.options.fixed), guarantee.epsilon)
+    if not guarantee.delta:
+        return lower, None
+    floor = 0.0 if question.many else min(1.0, anytime_delta(state.game.counts, alpha, guarantee.epsilon))
+    return lower, Interval(best(floor, guarantee.delta), 1.0, source, "nothing")
+
+
+def _theorems(question: Question) -> tuple[Theorem, ...]:
+    used = [Theorem.GUESSING_GAME, *([Theorem.CANDIDATES] if question.many else [])]
+    if question.guarantee.delta and not question.many:
+        used.append(Theorem.BETTING)
+    elif not question.options.fixed:
+        used.append(Theorem.ANYTIME)
+    return tuple(used)
+
+
+def _witness(question: Question, state: AuditState) -> SampledWitness | None:
+    if state.inputs is None or state.game.rule is None:
+        return None
+    result = state.witness or GameResult(state.game, state.inputs, 0, state.alpha)
+    best = result.game.best(question.hypothesis)
+    counts = best.counts.right, best.counts.wrong, best.counts.runs
+    seed = question.options.seed
+    return SampledWitness(result.inputs, best.rule.describe(), *counts, result.alpha, seed, result.number)
+
+
+def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
+    guarantee, inputs = question.guarantee, len(question.input_sets[0])
+    counts = state.game.best(question.hypothesis).counts
+    right, guesses = counts.right, counts.right + counts.wrong
+    whom = f" as to which of {inputs} inputs was used" if question.many else ""
+    seen = f"{right:,} of {guesses:,} guesses{whom} were correct ({right / max(1, guesses):.1%})"
+    chance = f"probability at most {state.alpha:.3g}"
+    if guarantee.delta and not question.many:
+        return f"{seen}; under {guarantee} such a result has {chance}."
+    allowed = math.exp(log_limits(guarantee.epsilon, inputs, guarantee.delta)[0])
+    rules = sum(one.counts.runs > 0 for one in state.game.rounds)
+    result = "such a result" if rules == 1 else f"the result of all {rules} rules together"
+    least = outward(lower, -1, 5)
+    more = f"at least {least}" if float(least) > guarantee.epsilon else f"more than {guarantee.epsilon:.6g}"
+    return f"{seen}; {guarantee} allows at most {allowed:.1%}, and {result} has {chance}. So epsilon is {more}."
+
+
+def _why_open(question: Question, state: AuditState, lower: float, interrupted: bool) -> str:
+    guarantee, options, spent = question.guarantee, question.options, f"{state.spent:,} runs"
+    if interrupted:
+        how = "continue it with --resume" if options.save is not None else "with --save FILE it can be continued later"
+        return f"the audit was interrupted after {spent}; {how}."
+    out = out_of_reach(guarantee.epsilon, options.runs, state.alpha, len(question.input_sets[0]))
+    if out:
+        return out
+    if state.game.nothing_learnt and not state.game.rounds:
+        return f"nothing could be learnt from {spent} of such outputs."
+    least = f"epsilon is at least {outward(lower, -1, 5)}" if lower > 0 else "no more is known about epsilon"
+    return f"{spent} did not refute {guarantee}; {least}."
+
+
+def out_of_reach(epsilon: float, runs: int, alpha: float, candidates: int) -> str:
+    """Why so many runs cannot refute a claim at all; empty if they can."""
+    most = most_certifiable(runs, alpha, candidates)
+    if most > epsilon:
+        return ""
+    needed = runs_to_reach(epsilon, alpha, candidates)
+    count = (
+        f"{needed:,}" if needed < 10**15 else f"about 10^{round((epsilon + math.log(-math.log(alpha))) / math.log(10))}"
+    )
+    return (
+        f"undetectable with {runs:,} runs. Even if every guess were correct they would show an epsilon of at most "
+        f"{most:.4g}; it takes at least {count} runs to refute {epsilon:.6g}."
+    )
+
+
+def witness_rows(witness: SampledWitness) -> list[tuple[str, Any]]:
+    """The rows that describe a game: the inputs, the event, the counts."""
+    rows = [(("first", "second")[i], shown(x, 200)) for i, x in enumerate(witness.inputs[:2])]
+    if len(witness.inputs) > 2:
+        rows = [("inputs", f"{len(witness.inputs)} candidates, the first {shown(witness.inputs[0], 100)}")]
+    guesses = witness.right + witness.wrong
+    counts = f"{witness.right:,} of {guesses:,} guesses correct in {witness.runs:,} runs"
+    return [*rows, ("event", witness.event), ("counts", counts)]
