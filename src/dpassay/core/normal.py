@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from mpmath.ctx_mp import MPContext
 
 from dpassay.core.guarantee import Guarantee
-from dpassay.core.numbers import ZERO, Number, between, iv, maximum, middle, number
-from dpassay.core.roots import falling_root
+from dpassay.core.numbers import ZERO, Number, between, iv, maximum, number
 from dpassay.errors import InputError
 
 _mp = MPContext()
 _mp.dps = 80
 # mpmath's erfc is accurate to its working precision; we rely on far fewer digits than that.
 _ERFC_SLACK = iv.mpf("1e-60")
+_CLOSE = _mp.mpf("1e-20")  # where Newton's method stops
 
 
 def normal_tail(z: Number) -> Number:
@@ -45,24 +48,55 @@ def _delta_at(epsilon: Number, mu: Number) -> Number:
     return normal_tail(epsilon / mu - mu / 2) - iv.exp(epsilon) * normal_tail(epsilon / mu + mu / 2)
 
 
+def gaussian_epsilon_guess(delta: Number, mu: Number) -> Number | None:
+    """ε(δ) by Newton's method on ln δ(ε), not certified; nothing where 80 digits do not suffice.
+
+    ln δ is concave in ε, so that all but the first step come down to the root from above.
+    """
+    shift, target = _middle(mu), _mp.log(_middle(delta))
+    epsilon = shift**2 / 2
+    for _ in range(100):
+        value, fall, _ = _delta_and_slopes(epsilon, shift)
+        if value <= 0 or fall <= 0:
+            return None
+        last, epsilon = epsilon, epsilon + value * (_mp.log(value) - target) / fall
+        if abs(epsilon - last) <= _CLOSE * abs(epsilon):
+            return iv.make_mpf((epsilon._mpf_, epsilon._mpf_))
+    return None
+
+
 def gaussian_sigma(guarantee: Guarantee, sensitivity: Number) -> Number:
-    """The deviation as a certified number."""
+    """The least standard deviation, as a certified number: Newton's method guesses it, the exact δ confirms it."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     if delta == 0:
         raise InputError("no Gaussian noise gives pure DP: give a delta above 0, or use laplace")
-    target = middle(iv.log(delta))
+    claimed, target = _middle(epsilon), _mp.log(_middle(delta))
+    width = _mp.sqrt(-2 * target)
+    # ε(δ) ≤ μ²/2 + μ √(2 ln(1/δ)) and δ(ε) ≤ μ: this μ is not too large, and steps in ln μ only make it larger.
+    mu = max(_middle(delta), 2 * claimed / (_mp.sqrt(width**2 + 2 * claimed) + width))
+    for _ in range(200):
+        value, _, rise = _delta_and_slopes(claimed, mu)
+        if value <= 0 or rise <= 0:
+            break
+        step = value * (_mp.log(value) - target) / (mu * rise)
+        mu *= _mp.exp(-step)
+        if abs(step) <= _CLOSE:
+            break
+    sigma = float(1 / mu)
+    for doublings in range(53):
+        if gaussian_delta(epsilon, 1 / number(sigma)).b <= delta.a:
+            return sensitivity * number(sigma)
+        sigma += 2**doublings * math.ulp(sigma)
+    raise InputError("epsilon and delta are too small for 80 digits to tell how much Gaussian noise they need")
 
-    def excess(sigma: float) -> float:
-        value = gaussian_delta(epsilon, 1 / number(sigma))
-        return middle(iv.log(iv.mpf(value.b))) - target if value.b > 0 else -1.0
 
-    low = high = 1.0
-    while excess(high) > 0:
-        low, high = high, 2 * high
-    while excess(low) <= 0:
-        low, high = low / 2, low
-    _, sigma = falling_root(excess, low, high, 1e-15)
-    step = 2.0**-52
-    while gaussian_delta(epsilon, 1 / number(sigma)).b > delta.a:
-        sigma, step = sigma * (1 + step), 2 * step
-    return sensitivity * number(sigma)
+def _delta_and_slopes(epsilon: Any, mu: Any) -> tuple[Any, Any, Any]:
+    """δ of Gaussian noise, how fast it falls with ε, and how fast it grows with μ; to search with."""
+    root = _mp.sqrt(2)
+    near, far = (epsilon / mu - mu / 2) / root, (epsilon / mu + mu / 2) / root
+    fall = _mp.exp(epsilon) * _mp.erfc(far) / 2
+    return _mp.erfc(near) / 2 - fall, fall, _mp.exp(-(near**2)) / _mp.sqrt(2 * _mp.pi)
+
+
+def _middle(value: Number) -> Any:
+    return _mp.make_mpf(value.mid._mpi_[0])

@@ -53,7 +53,7 @@ def discrete_profile(stage: NoiseStage, reach: OutputRegion, pushed: list[Pair])
     shown = curves if reach.exact else [(pair, bit_curve(stage, pair)) for pair in pushed]
     if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
         shown = [(region.farthest(1), bit_curve(stage, region.farthest(1)))] if reach.exact else shown
-    candidates = tuple(Candidate(pair, curve) for pair, curve in shown if curve.losses[0].parts)
+    candidates = tuple(Candidate(pair, curve) for pair, curve in shown if curve.losses[0].components)
     worst: ProfileBound = LargestBound(tuple(curve for _, curve in curves), _RESPONSE)
     if isinstance(region, OneHot) or _symmetric(stage):
         return PrivacyProfile(candidates, (worst,), (_RESPONSE,))

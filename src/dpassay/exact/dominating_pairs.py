@@ -23,7 +23,7 @@ from dpassay.pipeline.regions import (
 )
 
 INF = float("inf")
-# Beyond this many coordinates the lattice would be too large: fewer coordinates give the lower
+# Beyond this many coordinates the grid would be too large: fewer coordinates give the lower
 # bound (leaving some out is post-processing) and Rényi divergences the upper one.
 MOST_COORDINATES = 1 << 18
 

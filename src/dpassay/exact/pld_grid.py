@@ -1,6 +1,6 @@
-"""Composition on a lattice, certified from both sides. Proof: docs/proofs/discretisation.md.
+"""Composition on a grid, certified from both sides. Proof: docs/proofs/discretisation.md.
 
-From above, a cell's mass is *spread* to two lattice points around it so that its total P and Q mass
+From above, a cell's mass is *spread* to two grid points around it so that its total P and Q mass
 stay the same; from below it is *collapsed* to one point no larger than its own loss. Both errors are
 of second order in the step. The composition is one FFT of the exponentially tilted masses, over the
 whole support, so nothing wraps around; its rounding error is bounded and charged to δ.
@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpassay.exact.loss_components import Cells, LossComponent, high_share
 from dpassay.pipeline.regions import Array
 
 MAX_POINTS = 1 << 23
+KEPT_POINTS = 1 << 21  # of the latest compositions together, about 32 bytes each
 _U = 2.0**-53
 # Relative error of one cell's mass: a handful of correctly rounded operations, exp and sinh.
 _MASS_ERROR = 64 * _U
@@ -42,10 +44,10 @@ class LossGrid:
 
 
 def place(cells: Cells, step: float, side: Side, infinite: float = 0.0) -> LossGrid:
-    """Put cells on the lattice, erring towards one side."""
+    """Put cells on the grid, erring towards one side."""
     largest = float(np.abs(cells.centre[np.isfinite(cells.centre)]).max(initial=0.0))
-    blur = 4 * _U * (1 + largest / step)  # how far a double that should be a lattice point may be from one, in steps
-    rounding = 1.25 * _U * largest  # of a lattice point computed in doubles
+    blur = 4 * _U * (1 + largest / step)  # how far a double that should be a grid point may be from one, in steps
+    rounding = 1.25 * _U * largest  # of a grid point computed in doubles
     if side in ("delta-up", "loss-up"):
         low, high = np.floor(cells.low / step + blur), np.ceil(cells.high / step - blur)
         finite = np.isfinite(high)
@@ -74,7 +76,7 @@ def _gather(index: Array, mass: Array, shift: float, infinite: float) -> LossGri
 
 
 @dataclass(frozen=True)
-class Composed:
+class ComposedLoss:
     """The composition's masses, tilted by e^(θ·loss − log_norm), each known up to `error`."""
 
     losses: Array
@@ -96,18 +98,25 @@ class Composed:
         return self._sum(epsilon, upper, damped=False)
 
     @cached_property
-    def _terms(self) -> dict[bool, tuple[Array, Array]]:
-        """Untilted masses and their sums from each point on: from above (True) and from below (False)."""
+    def _above(self) -> tuple[Array, Array]:
+        """Untilted masses from above, and their sums from each point on."""
+        return self._untilted(self.mass + self.error)
+
+    @cached_property
+    def _below(self) -> tuple[Array, Array]:
+        """The same from below."""
+        return self._untilted(np.maximum(0.0, self.mass - self.error))
+
+    def _untilted(self, mass: Array) -> tuple[Array, Array]:
         # Far below the tilt's target the weights explode; cut off, they still make any bound trivial (above 1 or 0).
-        weight = np.exp(np.minimum(self.log_norm - self.tilt * self.losses, 600.0))
-        sides = {True: (self.mass + self.error) * weight, False: np.maximum(0.0, self.mass - self.error) * weight}
-        return {upper: (terms, np.cumsum(terms[::-1])[::-1]) for upper, terms in sides.items()}
+        terms = mass * np.exp(np.minimum(self.log_norm - self.tilt * self.losses, 600.0))
+        return terms, np.cumsum(terms[::-1])[::-1]
 
     def _sum(self, epsilon: float | Number, upper: bool, damped: bool) -> float:
         # Losses are counted down from the largest, so that they are precise where few outcomes reach it.
         gap = self.top - iv.mpf(epsilon)
         distance = up(gap) if upper else down(gap)
-        terms, beyond = self._terms[upper]
+        terms, beyond = self._above if upper else self._below
         near = 1 + 4 * _U if upper else 1 - 4 * _U
         count = min(len(terms), math.ceil(distance / self.step * near)) if distance < math.inf else len(terms)
         first = len(terms) - max(0, count)
@@ -131,10 +140,10 @@ class Composed:
 def cumulant(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> tuple[float, float]:
     """Log of E[e^(tilt·loss)] of the composition, and its derivative."""
     total = slope = 0.0
-    for lattice, count in parts:
-        losses = (lattice.start + np.arange(len(lattice.mass))) * step + lattice.shift
+    for grid, count in parts:
+        losses = (grid.start + np.arange(len(grid.mass))) * step + grid.shift
         top = float((tilt * losses).max())
-        weight = lattice.mass * np.exp(tilt * losses - top)
+        weight = grid.mass * np.exp(tilt * losses - top)
         total += count * (top + math.log(float(weight.sum())))
         slope += count * float((weight * losses).sum() / weight.sum())
     return total, slope
@@ -145,7 +154,7 @@ def tilt_for_delta(parts: Sequence[tuple[LossGrid, int]], step: float, delta: fl
 
     A bounded loss reaches its top with some probability; towards it tilting has no more to give.
     """
-    top = -sum(count * math.log(float(lattice.mass[-1])) for lattice, count in parts)
+    top = -sum(count * math.log(float(grid.mass[-1])) for grid, count in parts)
     target = min(-math.log(delta), 0.9 * top)
     low, high = 1e-6, 1e6
     for _ in range(60):
@@ -166,28 +175,28 @@ def tilt_for_epsilon(parts: Sequence[tuple[LossGrid, int]], step: float, epsilon
     return low
 
 
-def compose(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> Composed:
+def compose(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> ComposedLoss:
     """The distribution of the sum of independent losses, each part taken `count` times."""
-    support = 1 + sum(count * (len(lattice.mass) - 1) for lattice, count in parts)
+    support = 1 + sum(count * (len(grid.mass) - 1) for grid, count in parts)
     length = 1 << max(3, (support - 1).bit_length())
     if length > MAX_POINTS:
-        raise InputError(f"this composition needs {length} lattice points, more than the {MAX_POINTS} allowed")
+        raise InputError(f"this composition needs {length} grid points, more than the {MAX_POINTS} allowed")
     fft_error = 16 * _U * math.log2(length)
     spectrum = np.ones(length // 2 + 1, dtype=complex)
     bound = np.ones(length // 2 + 1)
     errors: list[tuple[float, Array]] = []
     log_norm = log_finite = exponent = rounding = 0.0
     count_all = 0
-    for lattice, count in parts:
-        losses = (lattice.start + np.arange(len(lattice.mass))) * step + lattice.shift
+    for grid, count in parts:
+        losses = (grid.start + np.arange(len(grid.mass))) * step + grid.shift
         top = float((tilt * losses).max())
-        weight = lattice.mass * np.exp(tilt * losses - top)
+        weight = grid.mass * np.exp(tilt * losses - top)
         norm = float(weight.sum())
         weight /= norm
         transform = np.fft.rfft(weight, length)
         size = np.abs(transform)
         # ‖error‖₂ over all frequencies; no single frequency can be off by more.
-        off = fft_error * math.sqrt(length) * float(np.linalg.norm(weight))
+        off = fft_error * math.sqrt(length) * _two_norm(weight)
         spectrum *= _power(transform, count)
         bound *= (size + off) ** count
         errors.append((count * off, size + off))
@@ -195,14 +204,15 @@ def compose(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
         exponent += count * (2 * abs(top) + abs(math.log(norm)))
         rounding += count * (_MASS_ERROR + 4 * _U * float(np.abs(losses[[0, -1]]).max()))
         count_all += count
-        log_finite += count * math.log1p(-min(lattice.infinite, 1 - _U))
+        log_finite += count * math.log1p(-min(grid.infinite, 1 - _U))
     whole = np.fft.irfft(spectrum, length)
-    lost = sum(off * _two_norm(bound / np.maximum(size, 1e-300)) for off, size in errors) / length
+    # rfft keeps one half of a spectrum, hence √2.
+    lost = sum(off * math.sqrt(2) * _two_norm(bound / np.maximum(size, 1e-300)) for off, size in errors) / length
     powers = 4 * _U * count_all * float(np.mean(bound)) * 2
-    inverse = fft_error * float(np.linalg.norm(whole)) * (1 + fft_error)
-    start = sum(lattice.start * count for lattice, count in parts)
-    shift = sum((exactly(lattice.shift) * count for lattice, count in parts), ZERO)
-    return Composed(
+    inverse = fft_error * _two_norm(whole) * (1 + fft_error)
+    start = sum(grid.start * count for grid, count in parts)
+    shift = sum((exactly(grid.shift) * count for grid, count in parts), ZERO)
+    return ComposedLoss(
         losses=np.asarray((start + np.arange(support)) * step + middle(shift), dtype=np.float64),
         top=exactly(step) * (start + support - 1) + shift,
         step=step,
@@ -215,9 +225,9 @@ def compose(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
     )
 
 
-def _two_norm(half: Array) -> float:
-    """Euclidean norm of a spectrum of which rfft keeps one half."""
-    return math.sqrt(2) * float(np.linalg.norm(half))
+def _two_norm(values: Array) -> float:
+    """Euclidean norm. Summed in pairs: more precise than BLAS, whose threads cost more than they save here."""
+    return math.sqrt(float(np.sum(np.square(values))))
 
 
 def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
@@ -232,8 +242,8 @@ def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128
     return result
 
 
-def lattices(parts: Sequence[tuple[LossComponent, int]], step: float, side: Side) -> list[tuple[LossGrid, int]]:
-    """Every part on the same lattice, erring towards one side."""
+def on_grid(parts: Sequence[tuple[LossComponent, int]], step: float, side: Side) -> list[tuple[LossGrid, int]]:
+    """Every part on the same grid, erring towards one side."""
     upper = side in ("delta-up", "loss-up")
     stride = 2 if side == "delta-down" else 1
     placed = []
@@ -241,3 +251,24 @@ def lattices(parts: Sequence[tuple[LossComponent, int]], step: float, side: Side
         infinite = up(part.infinite) if upper else down(part.infinite)
         placed.append((place(part.cells(step, stride, upper), step, side, infinite), count))
     return placed
+
+
+_kept: dict[tuple[object, ...], ComposedLoss] = {}  # the latest last
+_lock = Lock()
+
+
+def composed_loss(
+    components: tuple[tuple[LossComponent, int], ...], step: float, side: Side, tilt: float
+) -> ComposedLoss:
+    """The composition of some components, erring towards one side. The latest ones are kept: none is made twice."""
+    key = (components, step, side, tilt)
+    with _lock:
+        found = _kept.pop(key, None)
+    if found is None:
+        found = compose(on_grid(components, step, side), step, tilt)
+    with _lock:
+        if len(found.mass) <= KEPT_POINTS:
+            _kept[key] = found
+        while sum(len(composed.mass) for composed in _kept.values()) > KEPT_POINTS:
+            del _kept[next(iter(_kept))]
+    return found

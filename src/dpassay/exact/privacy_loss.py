@@ -2,7 +2,7 @@
 
 L = ln(P(t)/Q(t)) with t drawn from P. Every answer is an interval that contains the truth. Closed
 forms are used where they exist (one coordinate, Gaussians, equal bits); all else goes through the
-lattice. See docs/proofs/hockey-stick.md and docs/proofs/composition.md.
+grid. See docs/proofs/hockey-stick.md and docs/proofs/composition.md.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from dpassay.core.interval import Interval
-from dpassay.core.normal import normal_tail
+from dpassay.core.normal import gaussian_epsilon_guess, normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, exactly, iv, maximum, middle, number, up
 from dpassay.core.roots import falling_root
 from dpassay.core.theorems import Theorem
@@ -24,7 +24,7 @@ from dpassay.errors import InputError
 from dpassay.exact.binomial import TwoAtomPower, two_atom_power
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent, minimum_one
 from dpassay.exact.mixture import MixtureLoss
-from dpassay.exact.pld_grid import Composed, Side, compose, lattices, tilt_for_delta, tilt_for_epsilon
+from dpassay.exact.pld_grid import ComposedLoss, Side, composed_loss, on_grid, tilt_for_delta, tilt_for_epsilon
 from dpassay.pipeline.distributions import (
     BitDistribution,
     Distribution,
@@ -39,7 +39,8 @@ from dpassay.pipeline.distributions import (
 from dpassay.pipeline.regions import Array
 
 MOST_ATOMS = 1024
-COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # lattice points, to begin with
+COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # grid points, to begin with
+ANSWERS = 128  # that are remembered, of each kind
 CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths at which refining stops
 
 
@@ -80,7 +81,7 @@ def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """A sum of independent losses, each part with how often it occurs.
+    """A sum of independent losses, each component with how often it occurs.
 
     >>> loss = PrivacyLoss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
     >>> print(loss.mean(), loss.delta(0.5))
@@ -89,10 +90,10 @@ class PrivacyLoss:
     [71.545..., 71.546...]
     """
 
-    parts: tuple[tuple[LossComponent, int], ...]
+    components: tuple[tuple[LossComponent, int], ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _merged(self.parts))
+        object.__setattr__(self, "components", _merged(self.components))
 
     @classmethod
     def between(cls, first: Distribution, second: Distribution) -> PrivacyLoss:
@@ -126,29 +127,29 @@ class PrivacyLoss:
 
     def compose(self, *others: PrivacyLoss) -> PrivacyLoss:
         """The loss when all these mechanisms answer about the same two inputs."""
-        return PrivacyLoss(tuple(part for loss in (self, *others) for part in loss.parts))
+        return PrivacyLoss(tuple(component for loss in (self, *others) for component in loss.components))
 
     def times(self, count: int) -> PrivacyLoss:
         """The loss of `count` independent answers."""
-        return PrivacyLoss(tuple((part, n * count) for part, n in self.parts))
+        return PrivacyLoss(tuple((component, n * count) for component, n in self.components))
 
     @property
     def pure(self) -> Number:
         """The largest loss that can occur: ε at δ = 0."""
-        return maximum(ZERO, sum((part.pure * n for part, n in self.parts), ZERO))
+        return maximum(ZERO, sum((component.pure * n for component, n in self.components), ZERO))
 
     def mean(self) -> Interval:
         """The expected loss (the Kullback-Leibler divergence)."""
-        return Interval.around(sum((part.mean * n for part, n in self.parts), ZERO), Theorem.HOCKEY_STICK)
+        return Interval.around(sum((component.mean * n for component, n in self.components), ZERO), Theorem.HOCKEY_STICK)
 
     @cached_property
     def infinite(self) -> Number:
         """The probability of an infinite loss."""
-        if all(part.infinite == 0 for part, _ in self.parts):
+        if all(component.infinite == 0 for component, _ in self.components):
             return ZERO
         finite = ONE
-        for part, n in self.parts:
-            finite *= (1 - part.infinite) ** n
+        for component, n in self.components:
+            finite *= (1 - component.infinite) ** n
         return 1 - finite
 
     @property
@@ -158,7 +159,7 @@ class PrivacyLoss:
 
     def delta_number(self, epsilon: Number) -> Number:
         """δ(ε) as a certified number."""
-        if not self.parts:
+        if not self.components:
             return ZERO
         if self.infinite == 1:
             return ONE
@@ -166,15 +167,7 @@ class PrivacyLoss:
             return minimum_one(self._closed.delta(epsilon) + self.infinite)
         if self._closed is not None:
             return minimum_one(self._closed.delta(epsilon))
-        if (self.pure - epsilon).b <= 0:
-            return ZERO
-
-        def bounds(points: int) -> Number:
-            lower = self._composed("delta-down", up(epsilon), None, points).delta(epsilon, upper=False)
-            upper = self._composed("delta-up", down(epsilon), None, points).delta(epsilon, upper=True)
-            return between(maximum(ZERO, exactly(lower)), minimum_one(exactly(upper)))
-
-        return _refined(bounds, CLOSE_DELTA)
+        return ZERO if (self.pure - epsilon).b <= 0 else _delta_on_grid(self, epsilon)
 
     def epsilon_number(self, delta: Number) -> Number:
         """ε(δ) as a certified number: the least ε ≥ 0 with δ(ε) ≤ δ."""
@@ -184,26 +177,17 @@ class PrivacyLoss:
             return INFINITY
         if (self.infinite - delta).b > 0:
             return between(ZERO, INFINITY)  # equal, as far as 50 digits can tell
-        if not self.parts:
+        if not self.components:
             return ZERO
         if isinstance(self._closed, TwoAtomPower):
             return self._closed.epsilon(delta - self.infinite)
-        if self._closed is not None:
-            return _invert(self.delta_number, delta, self._largest_epsilon(delta))
-
-        def bounds(points: int) -> Number:
-            below, above = up(delta), down(delta)
-            lower = _invert_composed(self._composed("delta-down", None, below, points), below, upper=False)
-            upper = _invert_composed(self._composed("delta-up", None, above, points), above, upper=True)
-            return between(exactly(lower), iv.mpf(min(exactly(upper), self.pure.b)))
-
-        return _refined(bounds, CLOSE_EPSILON)
+        return _epsilon_on_grid(self, delta) if self._closed is None else _closed_epsilon(self, delta)
 
     def epsilon_above(self, delta: Number) -> Number:
-        """An upper bound on ε(δ) that is quick: a coarser lattice, from above only."""
-        if self._closed is not None or not self.parts or (self.infinite - delta).a > 0:
+        """An upper bound on ε(δ) that is quick: a coarser grid, from above only."""
+        if self._closed is not None or not self.components or (self.infinite - delta).a > 0:
             return self.epsilon_number(delta)
-        composed = self._composed("delta-up", None, down(delta), points=1 << 17)
+        composed = self.composed("delta-up", self.step(RESOLUTIONS[1]), delta=down(delta))
         bound = exactly(_invert_composed(composed, down(delta), upper=True))
         return iv.mpf(min(bound.b, self.pure.b))
 
@@ -218,7 +202,7 @@ class PrivacyLoss:
     def tail(self, epsilon: Any) -> Interval:
         """P(L > ε). It is never below δ(ε); the two are often taken for each other."""
         value = _at_least_zero(epsilon)
-        if not self.parts:
+        if not self.components:
             return Interval(0.0, 0.0, self.source, self.source)
         if isinstance(self._closed, TwoAtomPower):
             return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
@@ -226,34 +210,34 @@ class PrivacyLoss:
             # L is normal with mean μ²/2 and deviation μ.
             mu = self._closed.mu
             return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
-        low = self._composed("loss-down", up(value), None, RESOLUTIONS[-1]).tail(value, upper=False)
-        high = self._composed("loss-up", down(value), None, RESOLUTIONS[-1]).tail(value, upper=True)
+        step = self.step(RESOLUTIONS[-1])
+        low = self.composed("loss-down", step, epsilon=up(value)).tail(value, upper=False)
+        high = self.composed("loss-up", step, epsilon=down(value)).tail(value, upper=True)
         # Rounding a shift to a double moves no probability by more than this.
-        slack = 1e-13 * sum(n for _, n in self.parts)
+        slack = 1e-13 * sum(n for _, n in self.components)
         low, high = max(0.0, low - slack), min(1.0, high + slack)
         return Interval(low, high, Theorem.DISCRETISATION, Theorem.DISCRETISATION)
 
     def density(self, points: int = 400) -> tuple[Array, Array]:
-        """Losses and their approximate probabilities (masses on a lattice), for plotting."""
-        if not self.parts:
+        """Losses and their approximate probabilities (masses on a grid), for plotting."""
+        if not self.components:
             return np.zeros(1), np.ones(1)
-        if all(part.span == 0 for part, _ in self.parts):  # all that is finite is 0
+        if all(component.span == 0 for component, _ in self.components):  # all that is finite is 0
             return np.zeros(1), np.array([1 - middle(self.infinite)])
-        step = self._step(points)
-        composed = compose(lattices(self.parts, step, "loss-down"), step, 0.0)
+        composed = composed_loss(self.components, self.step(points), "loss-down", 0.0)
         return composed.losses, np.maximum(0.0, composed.mass)
 
     @cached_property
     def _closed(self) -> LossComponent | TwoAtomPower | None:
-        """A form that needs no lattice, where there is one."""
-        if len(self.parts) != 1:
+        """A form that needs no grid, where there is one."""
+        if len(self.components) != 1:
             return None
-        part, count = self.parts[0]
+        component, count = self.components[0]
         if count == 1:
-            return part
-        return two_atom_power(part, count) if isinstance(part, AtomLoss) else None
+            return component
+        return two_atom_power(component, count) if isinstance(component, AtomLoss) else None
 
-    def _largest_epsilon(self, delta: Number) -> Number:
+    def largest_epsilon(self, delta: Number) -> Number:
         """A number that ε(δ) does not exceed."""
         if self.pure.b < INFINITY:
             return self.pure
@@ -263,11 +247,11 @@ class PrivacyLoss:
         assert isinstance(self._closed, MixtureLoss | AtomLoss)
         return number(2 * self._closed.span + 1)
 
-    def _step(self, points: int) -> float:
-        """A lattice step: fine enough for 10⁻³ relative accuracy, coarse enough for so many points."""
-        spans = [part.span for part, _ in self.parts]
-        counts = [n for _, n in self.parts]
-        if len(self.parts) == 1 and isinstance(self.parts[0][0], LaplaceLoss):
+    def step(self, points: int) -> float:
+        """A grid step: fine enough for 10⁻³ relative accuracy, coarse enough for so many points."""
+        spans = [component.span for component, _ in self.components]
+        counts = [n for _, n in self.components]
+        if len(self.components) == 1 and isinstance(self.components[0][0], LaplaceLoss):
             n, a = counts[0], spans[0]
             # The error is of second order where many coordinates share the work, of first where few do.
             wanted = max(60 * math.sqrt(math.sqrt(n) * a * min(1.0, a)), (1 << 17) / n, 8)
@@ -275,48 +259,73 @@ class PrivacyLoss:
             return a / math.ceil(min(wanted, 1 << 14, max(4, finest / (2 * n))))
         return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / points
 
-    def _composed(self, side: Side, epsilon: float | None, delta: float | None, points: int = 1 << 22) -> Composed:
-        # Any tilt is right; a coarse lattice finds a good one.
-        step = self._step(COARSEST)
-        placed = lattices(self.parts, step, side)
-        if epsilon is not None:
-            tilt = tilt_for_epsilon(placed, step, epsilon)
-        else:
-            tilt = tilt_for_delta(placed, step, delta or 1.0)
-        step = self._step(points)
-        return compose(lattices(self.parts, step, side), step, tilt)
+    def composed(
+        self, side: Side, step: float, *, epsilon: float | None = None, delta: float | None = None
+    ) -> ComposedLoss:
+        """The composition on a grid, tilted so that it is most precise at the given ε or δ."""
+        return composed_loss(self.components, step, side, _tilt(self, side, epsilon, delta))
 
 
 _SIZES = ("centre", "one", "probabilities")  # what tells a distribution's dimension
 
 
-def _refined(bounds: Callable[[int], Number], close: Number) -> Number:
-    """Refine a lattice until the bounds it gives are close, or it is as fine as it may be."""
-    for points in RESOLUTIONS:
-        value = bounds(points)
+@lru_cache(maxsize=ANSWERS)
+def _tilt(loss: PrivacyLoss, side: Side, epsilon: float | None, delta: float | None) -> float:
+    """Any tilt is right; a coarse grid finds a good one."""
+    step = loss.step(COARSEST)
+    placed = on_grid(loss.components, step, side)
+    if epsilon is not None:
+        return tilt_for_epsilon(placed, step, epsilon)
+    return tilt_for_delta(placed, step, delta or 1.0)
+
+
+@lru_cache(maxsize=ANSWERS)
+def _delta_on_grid(loss: PrivacyLoss, epsilon: Number) -> Number:
+    def bounds(step: float) -> Number:
+        lower = loss.composed("delta-down", step, epsilon=up(epsilon)).delta(epsilon, upper=False)
+        upper = loss.composed("delta-up", step, epsilon=down(epsilon)).delta(epsilon, upper=True)
+        return between(maximum(ZERO, exactly(lower)), minimum_one(exactly(upper)))
+
+    return _refined(loss, bounds, CLOSE_DELTA)
+
+
+@lru_cache(maxsize=ANSWERS)
+def _epsilon_on_grid(loss: PrivacyLoss, delta: Number) -> Number:
+    def bounds(step: float) -> Number:
+        below, above = up(delta), down(delta)
+        lower = _invert_composed(loss.composed("delta-down", step, delta=below), below, upper=False)
+        upper = _invert_composed(loss.composed("delta-up", step, delta=above), above, upper=True)
+        return between(exactly(lower), iv.mpf(min(exactly(upper), loss.pure.b)))
+
+    return _refined(loss, bounds, CLOSE_EPSILON)
+
+
+def _refined(loss: PrivacyLoss, bounds: Callable[[float], Number], close: Number) -> Number:
+    """Refine a grid until the bounds it gives are close, or it is as fine as it may be."""
+    for step in dict.fromkeys(loss.step(points) for points in RESOLUTIONS):
+        value = bounds(step)
         if value.delta <= close * value.b:
             break
     return value
 
 
-def _merged(parts: Iterable[tuple[LossComponent, int]]) -> tuple[tuple[LossComponent, int], ...]:
-    """Join what has a closed form together: Gaussians, equal parts, powers of single atoms."""
+def _merged(components: Iterable[tuple[LossComponent, int]]) -> tuple[tuple[LossComponent, int], ...]:
+    """Join what has a closed form together: Gaussians, equal components, powers of single atoms."""
     square = ZERO
-    others: dict[str, tuple[LossComponent, int]] = {}
-    for part, count in parts:
+    others: dict[LossComponent, int] = {}
+    for component, count in components:
         if count < 1:
-            raise InputError(f"a part must occur at least once, got {count}")
-        if isinstance(part, GaussianLoss):
-            square += part.mu**2 * count
-            continue
-        key = repr(part)
-        others[key] = (part, count + (others[key][1] if key in others else 0))
+            raise InputError(f"a component must occur at least once, got {count}")
+        if isinstance(component, GaussianLoss):
+            square += component.mu**2 * count
+        else:
+            others[component] = others.get(component, 0) + count
     merged: list[tuple[LossComponent, int]] = []
     product: AtomLoss | None = None
-    for part, count in others.values():
-        power = part.power(count) if isinstance(part, AtomLoss) else None
+    for component, count in others.items():
+        power = component.power(count) if isinstance(component, AtomLoss) else None
         if power is None:
-            merged.append((part, count))
+            merged.append((component, count))
         elif product is None or len(product.atoms) * len(power.atoms) > MOST_ATOMS:
             merged += [(product, 1)] if product is not None else []
             product = power
@@ -348,20 +357,22 @@ def _probability(delta: Any) -> Number:
     return value
 
 
-def _invert(delta_of: Callable[[Number], Number], delta: Number, largest: Number) -> Number:
-    """Enclose the point where a falling certified function passes δ."""
+@lru_cache(maxsize=ANSWERS)
+def _closed_epsilon(loss: PrivacyLoss, delta: Number) -> Number:
+    """Enclose the point where a closed form of δ(ε), which falls, passes δ: a guess, and a check on either side of it."""
+    delta_of, largest = loss.delta_number, loss.largest_epsilon(delta)
     if delta_of(ZERO).b <= delta.a:
         return ZERO
     if delta_of(largest).a > delta.b:
         return between(largest, INFINITY)
-    target = math.log(middle(delta))
-
-    def gap(epsilon: float) -> float:
-        return math.log(max(middle(delta_of(number(epsilon))), 1e-300)) - target
-
-    low, high = falling_root(gap, 0.0, up(largest), 1e-15)
-    guess = number((low + high) / 2)
-    for slack in ("1e-14", "1e-12", "1e-9", "1e-6", "1e-4", "1e-2", "1e-1"):
+    closed, target = loss.components[0][0], math.log(middle(delta))
+    guess = gaussian_epsilon_guess(delta, closed.mu) if isinstance(closed, GaussianLoss) else None
+    if guess is None:
+        low, high = falling_root(
+            lambda e: math.log(max(middle(delta_of(number(e))), 1e-300)) - target, 0.0, up(largest), 1e-15
+        )
+        guess = number((low + high) / 2)
+    for slack in ("1e-15", "1e-14", "1e-12", "1e-9", "1e-6", "1e-4", "1e-2", "1e-1"):
         ends = guess * (1 - number(slack)), guess * (1 + number(slack))
         if delta_of(ends[0]).a > delta.b and delta_of(ends[1]).b <= delta.a:
             return between(*ends)
@@ -370,7 +381,7 @@ def _invert(delta_of: Callable[[Number], Number], delta: Number, largest: Number
     return between(ZERO, tiny) if delta_of(tiny).b <= delta.a else between(ZERO, INFINITY)
 
 
-def _invert_composed(composed: Composed, delta: float, upper: bool) -> float:
+def _invert_composed(composed: ComposedLoss, delta: float, upper: bool) -> float:
     """An ε with δ(ε) ≤ δ certified (upper), or one with δ(ε) > δ certified (lower)."""
     low, high = 0.0, max(0.0, float(composed.losses[-1]))
     if composed.delta(0.0, upper) <= delta:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, number
@@ -133,7 +134,7 @@ class RenyiBound:
         """The l1 norm of the diagonal shift."""
         return self._shift * self.dim
 
-    @property
+    @cached_property
     def _shift(self) -> Number:
         """Each coordinate of the diagonal shift."""
         power = ZERO if self.p == math.inf else 1 / number(self.p)

@@ -204,6 +204,6 @@ def _choose(stage: Choose, candidate: Candidate) -> Witness:
     assert isinstance(curve, PairBound)
     if curve.theorem == Theorem.UNBOUNDED:
         return Witness(candidate.pair)
-    part, _ = curve.losses[0].parts[0]
+    part, _ = curve.losses[0].components[0]
     loss, chance = part.atoms[0]  # type: ignore[attr-defined]
     return Witness(candidate.pair, "the first output is chosen", iv.log(chance), iv.log(chance) - loss)

@@ -27,7 +27,7 @@ def test_repeating_keeps_what_is_known() -> None:
     assert worst_is_known(Gaussian(1), Repeated(Ball(2, 1, 5), 3))
     assert not worst_is_known(Laplace(1), Repeated(Ball(2, 1, 5), 3))
     assert not worst_is_known(OneSided(1), Repeated(Box.cube(0, 1, 5), 3))
-    assert not worst_is_known(Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES))  # too many for a lattice
+    assert not worst_is_known(Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES))  # too many for a grid
     pairs, _ = worst_pairs(Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES))
     assert min(sum(b.count for b in pair.blocks if b.x != b.y) for pair in pairs) == MOST_COORDINATES
 

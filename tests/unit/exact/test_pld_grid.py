@@ -1,4 +1,4 @@
-"""Composition on a lattice against exact convolutions in fractions and mpmath."""
+"""Composition on a grid against exact convolutions in fractions and mpmath."""
 
 import math
 from fractions import Fraction
@@ -9,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from dpassay import check
 from dpassay.core.numbers import number
 from dpassay.errors import InputError
+from dpassay.exact import pld_grid, privacy_loss
 from dpassay.exact.loss_components import AtomLoss, Cells, GaussianLoss, LaplaceLoss
-from dpassay.exact.pld_grid import LossGrid, compose, cumulant, lattices, place, tilt_for_delta, tilt_for_epsilon
+from dpassay.exact.pld_grid import LossGrid, compose, cumulant, on_grid, place, tilt_for_delta, tilt_for_epsilon
+from dpassay.exact.privacy_loss import PrivacyLoss
 from oracles import laplace_sum_delta, laplace_sum_tail, read
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
@@ -90,9 +93,9 @@ def test_tilted_composition_brackets_delta_and_tail(weights, count, start, tilt,
 
 def test_a_tilt_keeps_small_probabilities_precise():
     # All 40 copies take the larger loss with probability 2^−80: far below the FFT's rounding without a tilt.
-    lattice = LossGrid(0, np.array([0.75, 0.25]))
-    tilt = tilt_for_epsilon([(lattice, 40)], 1.0, 39.5)
-    composed = compose([(lattice, 40)], 1.0, tilt)
+    grid = LossGrid(0, np.array([0.75, 0.25]))
+    tilt = tilt_for_epsilon([(grid, 40)], 1.0, 39.5)
+    composed = compose([(grid, 40)], 1.0, tilt)
     with mp.workdps(40):
         truth = mpf(2) ** -80 * -mp.expm1(mpf("-0.5"))
         low, high = composed.delta(39.5, upper=False), composed.delta(39.5, upper=True)
@@ -103,8 +106,8 @@ def test_a_tilt_keeps_small_probabilities_precise():
 @pytest.mark.parametrize("infinite", [1e-3, 1e-10, 1e-17, 1e-30, 0.9])
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_probability_of_infinity_is_kept_however_small(infinite, count):
-    lattice = LossGrid(0, np.array([1 - infinite]), infinite=infinite)
-    composed = compose([(lattice, count)], STEP, 0.0)
+    grid = LossGrid(0, np.array([1 - infinite]), infinite=infinite)
+    composed = compose([(grid, count)], STEP, 0.0)
     with mp.workdps(60):
         truth = 1 - (1 - mpf(infinite)) ** count
         assert composed.delta(5.0, upper=False) <= truth <= composed.delta(5.0, upper=True)
@@ -113,7 +116,7 @@ def test_the_probability_of_infinity_is_kept_however_small(infinite, count):
 
 
 def test_a_composition_that_is_too_large_is_refused():
-    with pytest.raises(InputError, match="lattice points"):
+    with pytest.raises(InputError, match="grid points"):
         compose([(LossGrid(0, np.full(1001, 1 / 1001)), 100_000)], STEP, 0.0)
 
 
@@ -125,11 +128,11 @@ def atoms(losses, masses):
     return Cells(masses, losses, losses, losses)
 
 
-def delta_of(lattice, step, epsilon):
+def delta_of(grid, step, epsilon):
     """δ(ε) of a placed part, in mpmath."""
-    total = mpf(lattice.infinite)
-    for i, mass in enumerate(lattice.mass.tolist()):
-        loss = mpf(lattice.start + i) * mpf(step) + mpf(lattice.shift)
+    total = mpf(grid.infinite)
+    for i, mass in enumerate(grid.mass.tolist()):
+        loss = mpf(grid.start + i) * mpf(step) + mpf(grid.shift)
         if loss > epsilon:
             total += mpf(mass) * -mp.expm1(epsilon - loss)
     return total
@@ -159,14 +162,14 @@ def test_placing_atoms_brackets_delta(pairs, step, epsilon):
 @quick
 @given(st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
 def test_a_light_atom_is_not_moved_up(step, heavy, light):
-    # A mass too light to set the lattice's shift is the only one above ε.
+    # A mass too light to set the grid's shift is the only one above ε.
     losses, masses = [heavy * step, 2 + light * step], [1 - 1e-12, 1e-12]
-    lattice = place(atoms(losses, masses), step, "delta-down")
+    grid = place(atoms(losses, masses), step, "delta-down")
     with mp.workdps(40):
         epsilon = mpf(2) - mpf(step)
         truth = mpf(masses[1]) * -mp.expm1(epsilon - mpf(losses[1]))
-        assert delta_of(lattice, step, epsilon) <= truth * (1 + mpf(10) ** -15)
-        top = mpf(lattice.start + len(lattice.mass) - 1) * mpf(step) + mpf(lattice.shift)
+        assert delta_of(grid, step, epsilon) <= truth * (1 + mpf(10) ** -15)
+        top = mpf(grid.start + len(grid.mass) - 1) * mpf(step) + mpf(grid.shift)
         assert top <= losses[1]
 
 
@@ -175,10 +178,10 @@ def test_a_light_atom_is_not_moved_up(step, heavy, light):
 def test_spreading_keeps_p_and_loses_little_of_q(pairs, step):
     masses = np.array([w / sum(w for _, w in pairs) for _, w in pairs])
     losses = np.array([x for x, _ in pairs])
-    lattice = place(atoms(losses, masses), step, "delta-up")
-    points = (lattice.start + np.arange(len(lattice.mass))) * step + lattice.shift
-    assert math.isclose(lattice.mass.sum(), 1, rel_tol=1e-14)
-    kept, had = (lattice.mass * np.exp(-points)).sum(), (masses * np.exp(-losses)).sum()
+    grid = place(atoms(losses, masses), step, "delta-up")
+    points = (grid.start + np.arange(len(grid.mass))) * step + grid.shift
+    assert math.isclose(grid.mass.sum(), 1, rel_tol=1e-14)
+    kept, had = (grid.mass * np.exp(-points)).sum(), (masses * np.exp(-losses)).sum()
     assert kept <= had * (1 + 1e-12)
     assert kept >= had * (1 - 1e-7)
 
@@ -186,7 +189,7 @@ def test_spreading_keeps_p_and_loses_little_of_q(pairs, step):
 @pytest.mark.parametrize(
     "part",
     [LaplaceLoss(number(1)), LaplaceLoss(number("0.37")), GaussianLoss(number("0.8"))],
-    ids=["laplace", "laplace off the lattice", "gaussian"],
+    ids=["laplace", "laplace off the grid", "gaussian"],
 )
 @pytest.mark.parametrize("step", [0.25, 0.1, 0.01])
 def test_one_placed_part_brackets_its_closed_form(part, step):
@@ -194,8 +197,8 @@ def test_one_placed_part_brackets_its_closed_form(part, step):
         for epsilon in ("0", "0.2", "0.3501", "0.9"):
             e = read(epsilon)
             truth = part.delta(number(epsilon))
-            low = delta_of(lattices([(part, 1)], step, "delta-down")[0][0], step, e)
-            high = delta_of(lattices([(part, 1)], step, "delta-up")[0][0], step, e)
+            low = delta_of(on_grid([(part, 1)], step, "delta-down")[0][0], step, e)
+            high = delta_of(on_grid([(part, 1)], step, "delta-up")[0][0], step, e)
             assert low <= mp.make_mpf(truth._mpi_[0]) * (1 + mpf(10) ** -14)
             assert mp.make_mpf(truth._mpi_[1]) * (1 - mpf(10) ** -14) <= high
 
@@ -203,7 +206,7 @@ def test_one_placed_part_brackets_its_closed_form(part, step):
 @pytest.mark.parametrize(("shift", "count"), [("1", 2), ("0.37", 5), ("0.1", 40)])
 @pytest.mark.parametrize("divisor", [3, 16, 64.5])
 def test_composed_laplace_brackets_at_every_step(shift, count, divisor):
-    # The bracket must hold for coarse lattices and for those that the shift is no multiple of.
+    # The bracket must hold for coarse on_grid and for those that the shift is no multiple of.
     parts, step = [(LaplaceLoss(number(shift)), count)], float(shift) / divisor
     with mp.workdps(40):
         for share in ("0.1", "0.5", "0.9"):
@@ -211,11 +214,11 @@ def test_composed_laplace_brackets_at_every_step(shift, count, divisor):
             e = float(epsilon)
             truth, tail = (f([(shift, count)], mpf(e)) for f in (laplace_sum_delta, laplace_sum_tail))
             for side, upper in (("delta-down", False), ("delta-up", True)):
-                placed = lattices(parts, step, side)
+                placed = on_grid(parts, step, side)
                 value = compose(placed, step, tilt_for_epsilon(placed, step, e)).delta(e, upper)
                 assert (value >= truth) if upper else (value <= truth)
             for side, upper in (("loss-down", False), ("loss-up", True)):
-                placed = lattices(parts, step, side)
+                placed = on_grid(parts, step, side)
                 value = compose(placed, step, 0.0).tail(e, upper)
                 assert (value >= tail * (1 - 1e-13)) if upper else (value <= tail * (1 + 1e-13))
 
@@ -256,7 +259,76 @@ def test_the_tilt_for_delta_minimises_the_chernoff_bound():
 
 def test_parts_with_infinite_losses_carry_them():
     part = AtomLoss(((number(0), number("0.75")),), number("0.25"))
-    ((lattice, count),) = lattices([(part, 2)], STEP, "delta-up")
+    ((grid, count),) = on_grid([(part, 2)], STEP, "delta-up")
     assert count == 2
-    assert lattice.infinite == 0.25
-    assert lattice.mass.sum() == 0.75
+    assert grid.infinite == 0.25
+    assert grid.mass.sum() == 0.75
+
+
+# ── Compositions are kept ────────────────────────────────────────────────────────────────────────
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """The arguments of every composition from now on, with none kept from before."""
+    calls: list[tuple[object, ...]] = []
+
+    def compose_and_note(grids, step, tilt):
+        calls.append((*((g.start, g.mass.tobytes(), g.shift, g.infinite, n) for g, n in grids), step, tilt))
+        return compose(grids, step, tilt)
+
+    for answers in (privacy_loss._delta_on_grid, privacy_loss._epsilon_on_grid, privacy_loss._tilt):
+        answers.cache_clear()
+    monkeypatch.setattr(pld_grid, "_kept", {})
+    monkeypatch.setattr(pld_grid, "compose", compose_and_note)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("text", "dim", "delta"),
+    [
+        ("clip(l2, 1) | laplace(2)", 32, "1e-6"),
+        ("clip(l2, 1) | laplace(2)", 4, "1e-6"),  # several deltas ask for the same tilt
+        ("clip(l2, 1) | laplace(2)", 32, "0"),
+        ("clip(linf, 1) | laplace(9)", 50, "1e-5"),
+        ("dropout(0.5) | clip(linf, 1) | laplace(1)", 6, "1e-4"),
+        ("bits(0.9, 0.8, 0.3)", 12, "1e-3"),
+    ],
+)
+def test_a_check_makes_no_composition_twice(monkeypatch, text, dim, delta):
+    calls = counted(monkeypatch)
+    neighbours = "word" if "dropout" in text else None
+    verdict = check(text, epsilon=0.5, delta=delta, dim=dim, neighbours=neighbours)
+    assert verdict.word == "refuted"  # so that the witness, what holds and the repairs were asked for as well
+    assert len(calls) >= 2
+    assert len(calls) == len(set(calls))
+
+
+def test_equal_losses_share_their_compositions(monkeypatch):
+    calls = counted(monkeypatch)
+    first, second = (PrivacyLoss(((LaplaceLoss(number(shift)), 30),)) for shift in (0.5, 0.5))
+    assert first is not second
+    assert first.epsilon(1e-6) == second.epsilon(1e-6)
+    assert first.epsilon_above(number(1e-6)).b >= first.epsilon_number(number(1e-6)).a
+    assert len(calls) == len(set(calls))
+
+
+def test_what_is_kept_is_bounded(monkeypatch):
+    calls = counted(monkeypatch)
+    monkeypatch.setattr(pld_grid, "KEPT_POINTS", 100)
+
+    def points(count):
+        return len(pld_grid.composed_loss(((LaplaceLoss(number(1)), count),), 0.25, "delta-up", 0.0).mass)
+
+    assert points(5) == points(5) == 41  # 2·5/0.25 steps
+    assert len(calls) == 1
+    assert points(6) == 49
+    assert points(5) == 41  # both fit
+    assert len(calls) == 2
+    assert points(7) == 57  # 41 + 57 ≤ 100: the oldest one, of 49 points, goes
+    assert points(5) == 41
+    assert len(calls) == 3
+    assert points(6) == 49
+    assert len(calls) == 4
+    assert points(20) == 161  # too large to be kept, and nothing goes for its sake
+    assert points(6) == 49
+    assert len(calls) == 5

@@ -575,7 +575,7 @@ def test_equal_parts_are_one_part_taken_so_many_times():
 def test_a_law_against_itself_loses_nothing():
     distribution = Shifted(Laplace(1), np.arange(4.0))
     loss = PrivacyLoss.between(distribution, distribution)
-    assert loss.parts == ()
+    assert loss.components == ()
     assert loss.delta(0).upper == 0
     assert loss.epsilon(0).upper == 0
     assert loss.mean().upper == 0
@@ -721,7 +721,7 @@ def test_the_density_sums_to_one_and_has_the_mean(loss):
     assert (masses >= 0).all()
     assert math.isclose(masses.sum(), 1, abs_tol=1e-6)
     mean, step = loss.mean(), (losses[-1] - losses[0]) / (len(losses) - 1)
-    parts = sum(n for _, n in loss.parts)
+    parts = sum(n for _, n in loss.components)
     assert abs((losses * masses).sum() - mean.lower) <= parts * 2 * step + 1e-6
 
 
