@@ -22,11 +22,11 @@ from dpassay.errors import InputError
 from dpassay.evidence.verdict import Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
-from dpassay.exact.explanation import explain
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, ProfileBound, PureBound
 from dpassay.exact.repair import find_repairs
+from dpassay.exact.verdict_reason import explain
 from dpassay.exact.witness import find_witness
 from dpassay.pipeline.distributions import Gaussian
 from dpassay.pipeline.mechanism import HasDistribution
@@ -170,10 +170,10 @@ def _agreeing(epsilon: Number, guarantee: Guarantee, kind: type[Verdict]) -> Num
 def _chosen(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[ProfileBound | None, ProfileBound]:
     """The curves that give the lower and the upper bound."""
     if isinstance(guarantee, PureDP):
-        best, upper = profile.worst_pure(), profile.upper_pure()
+        best, upper = profile.dominating_pure(), profile.upper_pure()
     else:
-        best, upper = profile.worst_at(guarantee.exact_epsilon), profile.upper_at(guarantee.exact_epsilon)
-    return (None if best is None else best.curve), upper
+        best, upper = profile.dominating_at(guarantee.exact_epsilon), profile.upper_at(guarantee.exact_epsilon)
+    return (None if best is None else best.bound), upper
 
 
 def _sources(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def _theorems(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[Theorem, .
     lower, upper = _chosen(profile, guarantee)
     used = [*profile.theorems, upper.theorem, *([] if lower is None else [lower.theorem])]
     if not isinstance(guarantee, PureDP):
-        behind = upper.curve if isinstance(upper, DropoutBound) else upper
+        behind = upper.bound if isinstance(upper, DropoutBound) else upper
         used += [Theorem.PURE_TO_APPROXIMATE] if isinstance(behind, PureBound) else []
         used.append(Theorem.HOCKEY_STICK)
     return tuple(dict.fromkeys([*used, Theorem.ROUNDING]))

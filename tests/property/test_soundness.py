@@ -48,15 +48,15 @@ def lower_pure(profile: PrivacyProfile) -> float:
 
 
 def upper_pure(profile: PrivacyProfile) -> float:
-    return up(minimum(INFINITY, *(curve.pure for curve in profile.uppers)))
+    return up(minimum(INFINITY, *(bound.pure for bound in profile.uppers)))
 
 
 def lower_delta(profile: PrivacyProfile, epsilon: str) -> float:
-    return down(maximum(ZERO, *(c.curve.delta(number(epsilon)) for c in profile.candidates)))
+    return down(maximum(ZERO, *(c.bound.delta(number(epsilon)) for c in profile.candidates)))
 
 
 def upper_delta(profile: PrivacyProfile, epsilon: str) -> float:
-    return min(1.0, *(up(curve.delta(number(epsilon))) for curve in profile.uppers))
+    return min(1.0, *(up(bound.delta(number(epsilon))) for bound in profile.uppers))
 
 
 def read(text: str, dim: int, neighbours: str | None = None) -> tuple[Pipeline, PrivacyProfile]:
@@ -302,7 +302,7 @@ def test_bounds_are_ordered_and_curves_fall(given_pipeline: tuple[str, int]) -> 
             assert min(down(c.delta(number(up(found)))) for c in profile.uppers) <= float(delta) * (1 + 1e-9)
         if profile.candidates and 0 < found.a < INF:
             before = number(down(found) * (1 - 1e-6))
-            assert up(maximum(*(c.curve.delta(before) for c in profile.candidates))) >= float(delta)
+            assert up(maximum(*(c.bound.delta(before) for c in profile.candidates))) >= float(delta)
 
 
 # ── One dimension, whole pipelines: both bounds against the supremum over inputs ────────────────

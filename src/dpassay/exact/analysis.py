@@ -2,7 +2,7 @@
 
 The region just before the noise gives pairs of neighbours, the noise gives each pair's exact loss, and
 a theorem bounds all pairs at once. What comes after the noise is post-processing. The result is a
-`PrivacyProfile`: curves of real pairs (from below) and curves that hold for all pairs (from above).
+`PrivacyProfile`: the losses of real pairs (from below) and bounds that hold for all pairs (from above).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, middle, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
-from dpassay.exact.discrete import discrete_profile
-from dpassay.exact.dominating_pairs import most_differing, worst_pairs
+from dpassay.exact.discrete_mechanisms import discrete_profile
+from dpassay.exact.dominating_pairs import dominating_pairs, most_differing
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
@@ -87,7 +87,7 @@ def _several(pipeline: Pipeline, profiles: list[PrivacyProfile], neighbours: Nei
     # What unbounded inputs make of a first noise is as if there had been none.
     last = profiles[-1]
     swamped = pipeline.output_regions()[positions[-1]].exact
-    uppers = tuple(curve for profile in profiles for curve in profile.uppers)
+    uppers = tuple(bound for profile in profiles for bound in profile.uppers)
     return replace(last, uppers=uppers, candidates=last.candidates if swamped else (), theorems=(Theorem.TWO_NOISES,))
 
 
@@ -104,7 +104,7 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
         joined = alone(Gaussian(iv.sqrt(sum((sigma**2 for sigma in sigmas), ZERO))))
         return replace(joined, theorems=(*joined.theorems, Theorem.TWO_NOISES))
     each = [alone(noise) for noise in noises]
-    uppers = tuple(curve for profile in each for curve in profile.uppers)
+    uppers = tuple(bound for profile in each for bound in profile.uppers)
     profile = PrivacyProfile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
     known = _keeps(pipeline, last) in ("all", "tails") and all(isinstance(n, Gaussian | Laplace) for n in noises)
     if any(loses(noise) for noise in noises):
@@ -126,8 +126,8 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Privacy
     if neighbours.kind != "word" or kept == ONE:
         return profile
     mu = 1 - kept
-    candidates = tuple(replace(c, curve=DropoutBound(c.curve, mu)) for c in profile.candidates)
-    uppers = tuple(DropoutBound(curve, mu) for curve in profile.uppers)
+    candidates = tuple(replace(c, bound=DropoutBound(c.bound, mu)) for c in profile.candidates)
+    uppers = tuple(DropoutBound(bound, mu) for bound in profile.uppers)
     tails = profile.pure_from_tails
     if tails is not None:
         tails = DropoutBound(PureBound(tails, Theorem.LAPLACE), mu).pure
@@ -137,18 +137,18 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Privacy
 
 def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     """A deterministic mechanism gives its input away, unless all inputs give the same output."""
-    reach = pipeline.output_regions()[-1]
+    outputs = pipeline.output_regions()[-1]
     if neighbours.kind == "add-remove-record":
-        _against_nothing(reach)  # all that is asked is whether it can be said what no record gives
-    pairs = [reach.region.farthest(1)] if reach.exact else _pushed(pipeline, len(pipeline.stages))
+        _against_nothing(outputs)  # all that is asked is whether it can be said what no record gives
+    pairs = [outputs.region.farthest(1)] if outputs.exact else _pushed(pipeline, len(pipeline.stages))
     different = [pair for pair in pairs if pair.distance(1).a > 0]
     loss = PrivacyLoss(((AtomLoss((), ONE), 1),))
-    curve = PairBound((loss,), Theorem.NO_NOISE)
+    bound = PairBound((loss,), Theorem.NO_NOISE)
     if different:
-        return PrivacyProfile((Candidate(different[0], curve),), (curve,), theorems=(Theorem.NO_NOISE,))
+        return PrivacyProfile((Candidate(different[0], bound),), (bound,), theorems=(Theorem.NO_NOISE,))
     constant = PureBound(ZERO, Theorem.NO_NOISE)
-    known = reach.region.diameter(INF) == 0
-    return PrivacyProfile((), (constant if known else curve,), theorems=(Theorem.NO_NOISE,))
+    known = outputs.region.diameter(INF) == 0
+    return PrivacyProfile((), (constant if known else bound,), theorems=(Theorem.NO_NOISE,))
 
 
 def _keeps(pipeline: Pipeline, position: int) -> Keeps:
@@ -171,37 +171,37 @@ def _keeps(pipeline: Pipeline, position: int) -> Keeps:
 
 def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> PrivacyProfile:
     """The bounds that one noise stage gives."""
-    stage, reach = pipeline.stages[position], region_at(pipeline, position, neighbours)
-    known = reach.exact or neighbours.kind == "add-remove-record"
+    stage, outputs = pipeline.stages[position], region_at(pipeline, position, neighbours)
+    known = outputs.exact or neighbours.kind == "add-remove-record"
     pushed = [] if known else _pushed(pipeline, position)
     if isinstance(stage, Additive):
-        return _additive(stage.noise, reach, pushed, _keeps(pipeline, position))
+        return _additive(stage.noise, outputs, pushed, _keeps(pipeline, position))
     assert isinstance(stage, NoiseStage)
-    profile = discrete_profile(stage, reach, pushed)
+    profile = discrete_profile(stage, outputs, pushed)
     whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
     return profile if whole else replace(profile, candidates=(), pure_from_tails=None, pair=None)
 
 
 def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:
     """What two neighbours can bring to a noise stage."""
-    reach = pipeline.output_regions()[position]
+    outputs = pipeline.output_regions()[position]
     if neighbours.kind != "add-remove-record":
-        return reach
+        return outputs
     if position == pipeline.noise_positions[0]:
-        return _against_nothing(reach)
+        return _against_nothing(outputs)
     # Behind a noise the absence of a record is noise too, and no longer 0: any two values of the region may come.
-    return replace(reach, exact=False)
+    return replace(outputs, exact=False)
 
 
-def _against_nothing(reach: OutputRegion) -> OutputRegion:
+def _against_nothing(outputs: OutputRegion) -> OutputRegion:
     """A record added or removed: its vector against the zero vector."""
-    region = reach.region
+    region = outputs.region
     if isinstance(region, Everything | SensitivityBall):
-        return reach
+        return outputs
     if isinstance(region, Ball):
-        return OutputRegion(SensitivityBall(region.p, region.radius, region.dim), reach.exact)
+        return OutputRegion(SensitivityBall(region.p, region.radius, region.dim), outputs.exact)
     if isinstance(region, Sphere):
-        return OutputRegion(SensitivityBall(2, region.radius, region.dim), reach.exact)
+        return OutputRegion(SensitivityBall(2, region.radius, region.dim), outputs.exact)
     raise InputError(
         f"add-remove-record is understood for clipped or normalised vectors, not for {type(region).__name__}; "
         "state the sensitivity with query(norm, distance) instead"
@@ -248,30 +248,30 @@ def _whole(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(np.all(x == np.rint(x)) and np.all(y == np.rint(y)))
 
 
-def _additive(noise: Noise, reach: OutputRegion, pushed: list[Pair], keeps: Keeps) -> PrivacyProfile:
+def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], keeps: Keeps) -> PrivacyProfile:
     """Noise on the coordinates of a vector."""
-    region = reach.region
+    region = outputs.region
     if region.diameter(INF) == INFINITY:
         # A coordinate that is lost takes the whole vector with it where that is scaled.
         kept = ("all", "tails") if loses(noise) else ("all", "tails", "signs")
-        profile = _unbounded(noise, region, reach.exact and keeps in kept)
-        if not loses(noise) or reach.exact or keeps != "all":
+        profile = _unbounded(noise, region, outputs.exact and keeps in kept)
+        if not loses(noise) or outputs.exact or keeps != "all":
             return profile
-        return replace(profile, candidates=tuple(Candidate(pair, _pair_curve(noise, pair)) for pair in pushed))
-    pairs, exact = worst_pairs(noise, region) if reach.exact else (pushed, False)
-    curves = [(pair, _pair_curve(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
+        return replace(profile, candidates=tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in pushed))
+    pairs, exact = dominating_pairs(noise, region) if outputs.exact else (pushed, False)
+    bounds = [(pair, _pair_bound(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
     uppers = tuple(_uppers(noise, region))
-    if exact and curves:
-        uppers = (_worst_of(noise, [curve for _, curve in curves]), *uppers)
+    if exact and bounds:
+        uppers = (_dominating_bound(noise, [bound for _, bound in bounds]), *uppers)
     profile = PrivacyProfile((), uppers, theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
     if keeps == "all":
-        return replace(profile, candidates=tuple(Candidate(pair, curve) for pair, curve in curves))
+        return replace(profile, candidates=tuple(Candidate(pair, bound) for pair, bound in bounds))
     profile = replace(profile, theorems=(Theorem.DIAMETERS, Theorem.POST_PROCESSING))
-    if keeps == "tails" and curves and isinstance(noise, Laplace | Gaussian):
-        pure = maximum(*(curve.pure for _, curve in curves))
-        return replace(profile, pure_from_tails=pure, pair=curves[0][0])
+    if keeps == "tails" and bounds and isinstance(noise, Laplace | Gaussian):
+        pure = maximum(*(bound.pure for _, bound in bounds))
+        return replace(profile, pure_from_tails=pure, pair=bounds[0][0])
     if keeps == "signs" and isinstance(noise, Laplace | Gaussian):
-        return replace(profile, candidates=tuple(Candidate(pair, _sign_curve(noise, pair)) for pair, _ in curves))
+        return replace(profile, candidates=tuple(Candidate(pair, _sign_bound(noise, pair)) for pair, _ in bounds))
     return profile
 
 
@@ -281,29 +281,29 @@ def _unbounded(noise: Noise, region: Region, known: bool) -> PrivacyProfile:
     pair, theorem, count = region.farthest(1), Theorem.UNBOUNDED, 1
     if isinstance(noise, Mixture) and loses(noise):
         # So far apart that what the noises have in common is nothing within 50 digits.
-        size = maximum(ONE, *(200 * part.scale for _, part in noise.parts if isinstance(part, OneSided)))
+        size = maximum(ONE, *(200 * each.scale for _, each in noise.parts if isinstance(each, OneSided)))
         theorem, count = Theorem.MIXTURE, most_differing(region)
         rest = (Block(ZERO, ZERO, region.dim - count),) if count < region.dim else ()
         pair = Pair((Block(ZERO, size, count), *rest))
-    part = AtomLoss(((ZERO, lost),) if lost.b > 0 else (), 1 - lost)
-    curve = PairBound((PrivacyLoss(((part, count),)),), theorem)
-    candidates = (Candidate(pair, curve),) if known else ()
-    return PrivacyProfile(candidates, (curve,), theorems=(theorem,), noise=noise)
+    component = AtomLoss(((ZERO, lost),) if lost.b > 0 else (), 1 - lost)
+    bound = PairBound((PrivacyLoss(((component, count),)),), theorem)
+    candidates = (Candidate(pair, bound),) if known else ()
+    return PrivacyProfile(candidates, (bound,), theorems=(theorem,), noise=noise)
 
 
 def additive_uppers(noise: Noise, region: Region) -> list[ProfileBound]:
-    """All curves that bound additive noise on a region from above."""
-    pairs, exact = worst_pairs(noise, region)
+    """All upper bounds on the loss of additive noise on a region."""
+    pairs, exact = dominating_pairs(noise, region)
     uppers = list(_uppers(noise, region))
-    return [_worst_of(noise, [_pair_curve(noise, pair) for pair in pairs]), *uppers] if exact else uppers
+    return [_dominating_bound(noise, [_pair_bound(noise, pair) for pair in pairs]), *uppers] if exact else uppers
 
 
-def _worst_of(noise: Noise, curves: list[PairBound]) -> LargestBound:
+def _dominating_bound(noise: Noise, bounds: list[PairBound]) -> LargestBound:
     theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
-    return LargestBound(tuple(curves), theorem)
+    return LargestBound(tuple(bounds), theorem)
 
 
-def _pair_curve(noise: Noise, pair: Pair) -> PairBound:
+def _pair_bound(noise: Noise, pair: Pair) -> PairBound:
     shifts = [(b.gap, b.count) for b in pair.blocks]
     theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
     there = PrivacyLoss.of_shifts(noise, shifts)
@@ -313,15 +313,15 @@ def _pair_curve(noise: Noise, pair: Pair) -> PairBound:
     return PairBound((there, PrivacyLoss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
 
 
-def _sign_curve(noise: Laplace | Gaussian, pair: Pair) -> PairBound:
+def _sign_bound(noise: Laplace | Gaussian, pair: Pair) -> PairBound:
     """The loss of the signs alone, one bit a coordinate: what scaling after the noise cannot hide."""
     losses = []
     for one, other in (("x", "y"), ("y", "x")):
-        parts = []
-        for block in (b for b in pair.blocks if not b.same):
+        components = []
+        for block in (b for b in pair.blocks if b.count and not b.same):
             p, q = (_sign_chances(noise, getattr(block, side)) for side in (one, other))
-            parts.append((AtomLoss.between(p, q), block.count))
-        losses.append(PrivacyLoss(tuple(part for part in parts if part[1])))
+            components.append((AtomLoss.between(p, q), block.count))
+        losses.append(PrivacyLoss(tuple(components)))
     return PairBound(tuple(losses), Theorem.POST_PROCESSING)
 
 
@@ -334,18 +334,18 @@ def _sign_chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Nu
 
 
 def _uppers(noise: Noise, region: Region) -> Iterable[ProfileBound]:
-    """Curves that hold for every pair of the region."""
+    """Bounds that hold for every pair of the region."""
     if isinstance(noise, Gaussian):
-        yield _pair_curve(noise, Pair((Block(region.diameter(2), ZERO, 1),)))
+        yield _pair_bound(noise, Pair((Block(region.diameter(2), ZERO, 1),)))
         return
-    reach = region.diameter(1)
+    diameter = region.diameter(1)
     if isinstance(noise, OneSided):
-        yield _pair_curve(noise, Pair((Block(ZERO, reach, 1),)))
+        yield _pair_bound(noise, Pair((Block(ZERO, diameter, 1),)))
     elif isinstance(noise, Laplace):
-        yield PureBound(reach / noise.scale, Theorem.LAPLACE)
+        yield PureBound(diameter / noise.scale, Theorem.LAPLACE)
         yield from _renyi(noise, region)
     elif isinstance(noise, Mixture):
-        yield PureBound(_mixture_pure(noise, reach), Theorem.MIXTURE)
+        yield PureBound(_mixture_pure(noise, diameter), Theorem.MIXTURE)
         if noise.one_sided:
             yield _overlap(noise, region)
 
@@ -353,16 +353,16 @@ def _uppers(noise: Noise, region: Region) -> Iterable[ProfileBound]:
 def _overlap(noise: Mixture, region: Region) -> PairBound:
     """What two distributions share if every coordinate differs by the most: docs/proofs/mixture.md, point 6."""
     alike = noise.lost
-    for weight, part in noise.parts:
-        assert isinstance(part, OneSided)
-        alike += weight * iv.exp(-region.diameter(INF) / part.scale)
+    for weight, each in noise.parts:
+        assert isinstance(each, OneSided)
+        alike += weight * iv.exp(-region.diameter(INF) / each.scale)
     count = most_differing(region)
-    parts = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
-    return PairBound((PrivacyLoss(parts),), Theorem.MIXTURE)
+    components = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
+    return PairBound((PrivacyLoss(components),), Theorem.MIXTURE)
 
 
 def _mixture_pure(noise: Mixture, distance: Number) -> Number:
-    scales = [part.scale for _, part in noise.parts if isinstance(part, Laplace)]
+    scales = [each.scale for _, each in noise.parts if isinstance(each, Laplace)]
     if len(scales) < len(noise.parts) or noise.atom_weight.b > 0:
         return INFINITY
     return maximum(ZERO, *(distance / scale for scale in scales))

@@ -1,4 +1,4 @@
-"""The exact loss of n copies of a part with two atoms (bits flipped alike), in whole-number arithmetic.
+"""The exact loss of n copies of a loss with two atoms (bits flipped alike), in whole-number arithmetic.
 
 Of n copies, k take the larger loss with weight w_k = C(n,k) p^k r^(n−k). The weights are computed
 relative to the largest one in fixed point, rounded down and up, so that both ends are certified.
@@ -38,12 +38,12 @@ class TwoAtomPower:
     0.5
     """
 
-    part: AtomLoss
+    component: AtomLoss
     count: int
 
     @cached_property
     def _ordered(self) -> tuple[tuple[Number, Number], tuple[Number, Number]]:
-        (a, p), (b, r) = self.part.atoms
+        (a, p), (b, r) = self.component.atoms
         return ((a, p), (b, r)) if a.mid >= b.mid else ((b, r), (a, p))
 
     @property
@@ -149,8 +149,8 @@ class TwoAtomPower:
         return between(beyond(surely=True), beyond(surely=False))
 
 
-def two_atom_power(part: AtomLoss, count: int) -> TwoAtomPower | None:
-    """The exact power, where the part has two different atoms."""
-    if len(part.atoms) != 2 or number(0) in (part.atoms[0][0] - part.atoms[1][0]):
+def two_atom_power(component: AtomLoss, count: int) -> TwoAtomPower | None:
+    """The exact power, where the component has two different atoms."""
+    if len(component.atoms) != 2 or number(0) in (component.atoms[0][0] - component.atoms[1][0]):
         return None
-    return TwoAtomPower(part, count)
+    return TwoAtomPower(component, count)

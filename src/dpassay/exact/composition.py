@@ -33,7 +33,7 @@ def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
     epsilon = sum((g.exact_epsilon for g in guarantees), ZERO)
     delta = sum((g.exact_delta for g in guarantees), ZERO)
     if delta.b >= 1:
-        raise InputError("the deltas add up to 1 or more: nothing is promised any more")
+        raise InputError("the deltas add up to 1 or more: nothing is guaranteed any more")
     return make_guarantee(epsilon, delta)
 
 
@@ -48,12 +48,12 @@ def group(guarantee: Guarantee, size: int) -> Guarantee:
     epsilon = guarantee.exact_epsilon
     delta = guarantee.exact_delta * size * iv.exp(epsilon * (size - 1))
     if delta.b >= 1:
-        raise InputError(f"for a group of {size} delta would be 1 or more: nothing is promised any more")
+        raise InputError(f"for a group of {size} delta would be 1 or more: nothing is guaranteed any more")
     return make_guarantee(epsilon * size, delta)
 
 
 def dominating(guarantee: Guarantee) -> PrivacyLoss:
-    """The worst loss that a guarantee allows: randomized response, and a leak with probability δ.
+    """The loss that dominates all that a guarantee allows: randomized response, and a leak with probability δ.
 
     >>> print(dominating(PureDP(1)).times(2).epsilon(1e-6))
     [1.99999..., 1.99999...]
@@ -80,24 +80,24 @@ class Answer:
 
 
 def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours | None = None) -> Answer:
-    """What a mechanism contributes to a composition; exact where the worst pair is known.
+    """What a mechanism contributes to a composition; exact where the dominating pair is known.
 
     >>> print(mechanism_answer(parse("query(l2, 1) | gaussian(2)")).loss.times(4).epsilon(1e-6))
     [4.886554117, 4.886554118]
     """
     profile = analyse(pipeline, neighbours or pipeline.neighbours)
-    attained = [repr(c.curve.losses) for c in profile.candidates if isinstance(c.curve, PairBound)]
-    for curve in sorted(profile.uppers, key=lambda upper: upper.pure.b):
-        single = curve.curves[0] if isinstance(curve, LargestBound) and len(curve.curves) == 1 else curve
+    attained = [c.bound.losses for c in profile.candidates if isinstance(c.bound, PairBound)]
+    for bound in sorted(profile.uppers, key=lambda upper: upper.pure.b):
+        single = bound.bounds[0] if isinstance(bound, LargestBound) and len(bound.bounds) == 1 else bound
         if isinstance(single, PairBound) and len(single.losses) == 1:
-            return Answer(single.losses[0], count, repr(single.losses) in attained)
+            return Answer(single.losses[0], count, single.losses in attained)
     if profile.pure.b == INFINITY:
         return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, exact=profile.pure.a == INFINITY)
     return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False)
 
 
 def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
-    """ε of all answers together at a total δ. Where an answer's worst pair is not known, only the upper end counts.
+    """ε of all answers at a total δ. Where an answer's dominating pair is not known, only the upper end counts.
 
     >>> print(float(exact_epsilon([Answer(dominating(PureDP(1)), 2)], ZERO).b))
     2.0

@@ -1,4 +1,4 @@
-"""Which pairs of a region to look at for a noise, and whether a theorem says that one of them is the worst."""
+"""Which pairs of a region to look at for a noise, and whether a theorem says that one of them dominates all."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ INF = float("inf")
 MOST_COORDINATES = 1 << 18
 
 
-def worst_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
-    """Pairs to look at, and whether one of them is the worst at every ε."""
+def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
+    """Pairs to look at, and whether one of them dominates all others at every ε."""
     if isinstance(region, Repeated):
-        # The shift of a repeated pair is linear in the pair's, so what is the worst stays it: composition.md, point 6.
-        inner, known = worst_pairs(noise, region.region)
+        # The shift of a repeated pair is linear in the pair's, so what dominates goes on to: composition.md, point 6.
+        inner, known = dominating_pairs(noise, region.region)
         pairs = [region.repeat(pair) for pair in inner]
         if isinstance(noise, Laplace) and any(_differing(pair) > MOST_COORDINATES for pair in pairs):
             return [pairs[0], *(_shortened(pair) for pair in pairs)], False
@@ -64,9 +64,9 @@ def _differing(pair: Pair) -> int:
     return sum(block.count for block in pair.blocks if not block.same)
 
 
-def worst_is_known(noise: Noise, region: Region) -> bool:
-    """Whether a theorem says which pair is the worst at every ε."""
-    return worst_pairs(noise, region)[1]
+def dominating_pair_is_known(noise: Noise, region: Region) -> bool:
+    """Whether a theorem says which pair dominates all others."""
+    return dominating_pairs(noise, region)[1]
 
 
 def _shortened(pair: Pair) -> Pair:

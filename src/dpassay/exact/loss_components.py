@@ -1,6 +1,6 @@
-"""Losses of one independent coordinate, the parts that a loss distribution is composed of.
+"""Losses of one independent coordinate: the components of a loss distribution.
 
-A part is the distribution of L = ln(P(t)/Q(t)) with t drawn from P. It answers exactly where a closed
+A component is the distribution of L = ln(P(t)/Q(t)) with t drawn from P. It answers exactly where a closed
 form exists, and can be cut into `Cells` for composition: see docs/proofs/discretisation.md.
 """
 
@@ -58,8 +58,8 @@ class LaplaceLoss:
     """Laplace noise against itself shifted by `shift` scales.
 
     >>> from dpassay.core.numbers import middle, number
-    >>> part = LaplaceLoss(number(1))
-    >>> round(middle(part.mean), 5), round(middle(part.delta(ZERO)), 5)
+    >>> component = LaplaceLoss(number(1))
+    >>> round(middle(component.mean), 5), round(middle(component.delta(ZERO)), 5)
     (0.36788, 0.39347)
     """
 
@@ -198,8 +198,8 @@ class AtomLoss:
 
     >>> from dpassay.core.numbers import middle, number
     >>> keep = number("0.75")
-    >>> part = AtomLoss(((iv.log(3), keep), (-iv.log(3), 1 - keep)))
-    >>> round(middle(part.delta(ZERO)), 9)
+    >>> component = AtomLoss(((iv.log(3), keep), (-iv.log(3), 1 - keep)))
+    >>> round(middle(component.delta(ZERO)), 9)
     0.5
     """
 

@@ -52,7 +52,7 @@ class MixtureLoss:
     def _table(self) -> tuple[Array, Array, Array, Array, float]:
         """Masses under P and Q, least and largest loss of each cell; P-mass of cells where doubles hold no Q-mass."""
         d = middle(self.shift)
-        widths = [middle(n.sigma if isinstance(n, Gaussian) else n.scale) for _, n in self._parts]
+        widths = [middle(n.sigma if isinstance(n, Gaussian) else n.scale) for _, n in self._components]
         far = max(widths) * np.geomspace(1e-3, 60, 1200)
         near = np.linspace(0, max(abs(d), min(widths)), 1500)
         offsets = np.concatenate([far, near])
@@ -74,16 +74,16 @@ class MixtureLoss:
     @property
     def _has_gap(self) -> bool:
         """Whether Q cannot be where P can: between the two centres, if all noises are one-sided."""
-        return bool(self.shift.a > 0) and all(isinstance(noise, OneSided) for _, noise in self._parts)
+        return bool(self.shift.a > 0) and all(isinstance(noise, OneSided) for _, noise in self._components)
 
     @property
-    def _parts(self) -> list[tuple[Number, Laplace | Gaussian | OneSided]]:
+    def _components(self) -> list[tuple[Number, Laplace | Gaussian | OneSided]]:
         return list(self.noise.parts)  # type: ignore[arg-type]
 
     def _smooth(self, left: Array, right: Array) -> Array:
         """Mass of cells without the atom, from the smaller tail."""
         total = np.zeros(len(left))
-        for weight, noise in self._parts:
+        for weight, noise in self._components:
             upper = noise.survival(left) - noise.survival(right)
             total += middle(weight) * np.where(left >= 0, upper, noise.cdf(right) - noise.cdf(left))
         return total
@@ -101,21 +101,21 @@ class MixtureLoss:
             return ZERO
         gap = ZERO
         if self._has_gap:
-            gap = sum((w * (1 - iv.exp(-self.shift / n.scale)) for w, n in self._parts), ZERO)  # type: ignore[union-attr]
+            gap = sum((w * (1 - iv.exp(-self.shift / n.scale)) for w, n in self._components), ZERO)  # type: ignore[union-attr]
         return self.noise.atom_weight + gap
 
     @property
     def pure(self) -> Number:
-        """Infinite with an atom or a gap; else between the largest cell and the worst of the parts."""
+        """Infinite with an atom or a gap; else between the largest cell and the largest of its components."""
         if self.shift == 0:
             return ZERO
         if self.infinite.b > 0:
             return INFINITY
-        # A part that is unbounded on its own may be bounded by the others, but no theorem here says so.
-        if any(isinstance(n, Gaussian) or (isinstance(n, OneSided) and self.shift.b > 0) for _, n in self._parts):
+        # A component that is unbounded on its own may be bounded by the others, but no theorem here says so.
+        if any(isinstance(n, Gaussian) or (isinstance(n, OneSided) and self.shift.b > 0) for _, n in self._components):
             return between(self._largest_merged, INFINITY)
-        worst = [abs(self.shift) / noise.scale for _, noise in self._parts if not isinstance(noise, Gaussian)]
-        return between(minimum(self._largest_merged, *worst), maximum(*worst))
+        largest = [abs(self.shift) / noise.scale for _, noise in self._components if not isinstance(noise, Gaussian)]
+        return between(minimum(self._largest_merged, *largest), maximum(*largest))
 
     @property
     def _largest_merged(self) -> Number:

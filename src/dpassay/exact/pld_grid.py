@@ -137,10 +137,10 @@ class ComposedLoss:
         return total * (1 - relative) + self.infinite * (1 - 1e-12)
 
 
-def cumulant(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> tuple[float, float]:
+def cumulant(grids: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> tuple[float, float]:
     """Log of E[e^(tilt·loss)] of the composition, and its derivative."""
     total = slope = 0.0
-    for grid, count in parts:
+    for grid, count in grids:
         losses = (grid.start + np.arange(len(grid.mass))) * step + grid.shift
         top = float((tilt * losses).max())
         weight = grid.mass * np.exp(tilt * losses - top)
@@ -149,35 +149,35 @@ def cumulant(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) ->
     return total, slope
 
 
-def tilt_for_delta(parts: Sequence[tuple[LossGrid, int]], step: float, delta: float) -> float:
+def tilt_for_delta(grids: Sequence[tuple[LossGrid, int]], step: float, delta: float) -> float:
     """The tilt whose Chernoff bound (K(θ) − ln δ)/θ is least: it points at ε(δ).
 
     A bounded loss reaches its top with some probability; towards it tilting has no more to give.
     """
-    top = -sum(count * math.log(float(grid.mass[-1])) for grid, count in parts)
+    top = -sum(count * math.log(float(grid.mass[-1])) for grid, count in grids)
     target = min(-math.log(delta), 0.9 * top)
     low, high = 1e-6, 1e6
     for _ in range(60):
         middle = math.sqrt(low * high)
-        value, slope = cumulant(parts, step, middle)
+        value, slope = cumulant(grids, step, middle)
         low, high = (middle, high) if middle * slope - value < target else (low, middle)
     return low
 
 
-def tilt_for_epsilon(parts: Sequence[tuple[LossGrid, int]], step: float, epsilon: float) -> float:
+def tilt_for_epsilon(grids: Sequence[tuple[LossGrid, int]], step: float, epsilon: float) -> float:
     """The tilt that moves the composition's mean to ε, or 0 if it lies beyond already."""
-    if cumulant(parts, step, 0.0)[1] >= epsilon:
+    if cumulant(grids, step, 0.0)[1] >= epsilon:
         return 0.0
-    low, high = 0.0, tilt_for_delta(parts, step, 1e-300)
+    low, high = 0.0, tilt_for_delta(grids, step, 1e-300)
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if cumulant(parts, step, middle)[1] < epsilon else (low, middle)
+        low, high = (middle, high) if cumulant(grids, step, middle)[1] < epsilon else (low, middle)
     return low
 
 
-def compose(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> ComposedLoss:
-    """The distribution of the sum of independent losses, each part taken `count` times."""
-    support = 1 + sum(count * (len(grid.mass) - 1) for grid, count in parts)
+def compose(grids: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> ComposedLoss:
+    """The distribution of the sum of independent losses, each grid taken `count` times."""
+    support = 1 + sum(count * (len(grid.mass) - 1) for grid, count in grids)
     length = 1 << max(3, (support - 1).bit_length())
     if length > MAX_POINTS:
         raise InputError(f"this composition needs {length} grid points, more than the {MAX_POINTS} allowed")
@@ -187,7 +187,7 @@ def compose(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
     errors: list[tuple[float, Array]] = []
     log_norm = log_finite = exponent = rounding = 0.0
     count_all = 0
-    for grid, count in parts:
+    for grid, count in grids:
         losses = (grid.start + np.arange(len(grid.mass))) * step + grid.shift
         top = float((tilt * losses).max())
         weight = grid.mass * np.exp(tilt * losses - top)
@@ -210,8 +210,8 @@ def compose(parts: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
     lost = sum(off * math.sqrt(2) * _two_norm(bound / np.maximum(size, 1e-300)) for off, size in errors) / length
     powers = 4 * _U * count_all * float(np.mean(bound)) * 2
     inverse = fft_error * _two_norm(whole) * (1 + fft_error)
-    start = sum(grid.start * count for grid, count in parts)
-    shift = sum((exactly(grid.shift) * count for grid, count in parts), ZERO)
+    start = sum(grid.start * count for grid, count in grids)
+    shift = sum((exactly(grid.shift) * count for grid, count in grids), ZERO)
     return ComposedLoss(
         losses=np.asarray((start + np.arange(support)) * step + middle(shift), dtype=np.float64),
         top=exactly(step) * (start + support - 1) + shift,
@@ -242,14 +242,14 @@ def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128
     return result
 
 
-def on_grid(parts: Sequence[tuple[LossComponent, int]], step: float, side: Side) -> list[tuple[LossGrid, int]]:
-    """Every part on the same grid, erring towards one side."""
+def on_grid(components: Sequence[tuple[LossComponent, int]], step: float, side: Side) -> list[tuple[LossGrid, int]]:
+    """Every component on the same grid, erring towards one side."""
     upper = side in ("delta-up", "loss-up")
     stride = 2 if side == "delta-down" else 1
     placed = []
-    for part, count in parts:
-        infinite = up(part.infinite) if upper else down(part.infinite)
-        placed.append((place(part.cells(step, stride, upper), step, side, infinite), count))
+    for component, count in components:
+        infinite = up(component.infinite) if upper else down(component.infinite)
+        placed.append((place(component.cells(step, stride, upper), step, side, infinite), count))
     return placed
 
 

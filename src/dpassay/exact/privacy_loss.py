@@ -68,9 +68,9 @@ def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
 def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:
     """Exponential noise that may be left out, or lost with its value: docs/proofs/mixture.md, point 5."""
     atoms, infinite = [(ZERO, noise.lost)] if noise.lost.b > 0 else [], noise.atom_weight
-    for weight, part in noise.parts:
-        assert isinstance(part, OneSided)
-        ratio = abs(shift) / part.scale
+    for weight, component in noise.parts:
+        assert isinstance(component, OneSided)
+        ratio = abs(shift) / component.scale
         if shift.mid >= 0:
             atoms.append((-ratio, weight * iv.exp(-ratio)))
             infinite += weight * (1 - iv.exp(-ratio))
@@ -140,7 +140,9 @@ class PrivacyLoss:
 
     def mean(self) -> Interval:
         """The expected loss (the Kullback-Leibler divergence)."""
-        return Interval.around(sum((component.mean * n for component, n in self.components), ZERO), Theorem.HOCKEY_STICK)
+        return Interval.around(
+            sum((component.mean * n for component, n in self.components), ZERO), Theorem.HOCKEY_STICK
+        )
 
     @cached_property
     def infinite(self) -> Number:
@@ -359,7 +361,7 @@ def _probability(delta: Any) -> Number:
 
 @lru_cache(maxsize=ANSWERS)
 def _closed_epsilon(loss: PrivacyLoss, delta: Number) -> Number:
-    """Enclose the point where a closed form of δ(ε), which falls, passes δ: a guess, and a check on either side of it."""
+    """Enclose the point where a closed form of δ(ε), which falls, passes δ: guessed, and confirmed on either side."""
     delta_of, largest = loss.delta_number, loss.largest_epsilon(delta)
     if delta_of(ZERO).b <= delta.a:
         return ZERO

@@ -1,4 +1,4 @@
-"""What is known of a mechanism's privacy loss: curves of real pairs below, curves for all pairs above."""
+"""What is known of a mechanism's privacy loss: the losses of real pairs from below, bounds for all pairs from above."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Candidate:
     """Two values that neighbours can have just before the noise, and the loss between them."""
 
     pair: Pair
-    curve: ProfileBound
+    bound: ProfileBound
 
 
 @dataclass(frozen=True)
@@ -41,48 +41,48 @@ class PrivacyProfile:
     def lower_pure(self) -> Number:
         """The best lower bound on ε at δ = 0."""
         tails = () if self.pure_from_tails is None else (self.pure_from_tails,)
-        return maximum(ZERO, *tails, *(c.curve.pure for c in self.candidates))
+        return maximum(ZERO, *tails, *(c.bound.pure for c in self.candidates))
 
     @property
     def pure(self) -> Number:
         """ε at δ = 0, within bounds."""
-        return _joined(self.lower_pure, minimum(INFINITY, *(curve.pure for curve in self.uppers)))
+        return _joined(self.lower_pure, minimum(INFINITY, *(bound.pure for bound in self.uppers)))
 
     def delta(self, epsilon: Number) -> Number:
         """δ at an ε, within bounds."""
-        lower = maximum(ZERO, *(c.curve.delta(epsilon) for c in self.candidates))
-        return _joined(lower, minimum(ONE, *(curve.delta(epsilon) for curve in self.uppers)))
+        lower = maximum(ZERO, *(c.bound.delta(epsilon) for c in self.candidates))
+        return _joined(lower, minimum(ONE, *(bound.delta(epsilon) for bound in self.uppers)))
 
     def epsilon(self, delta: Number) -> Number:
         """ε at a δ > 0, within bounds."""
-        lower = maximum(ZERO, *(c.curve.epsilon(delta) for c in self.candidates))
-        return _joined(lower, minimum(INFINITY, *(curve.epsilon(delta) for curve in self.uppers)))
+        lower = maximum(ZERO, *(c.bound.epsilon(delta) for c in self.candidates))
+        return _joined(lower, minimum(INFINITY, *(bound.epsilon(delta) for bound in self.uppers)))
 
     def epsilon_above(self, delta: Number) -> Number:
         """An upper bound on ε at a δ > 0, quickly."""
-        return minimum(INFINITY, *(curve.epsilon_above(delta) for curve in self.uppers))
+        return minimum(INFINITY, *(bound.epsilon_above(delta) for bound in self.uppers))
 
     @property
     def least_delta(self) -> float:
         """δ that no finite ε goes below: the probability of an output that the other input cannot give."""
-        losses = [loss for c in self.candidates if isinstance(c.curve, PairBound) for loss in c.curve.losses]
+        losses = [loss for c in self.candidates if isinstance(c.bound, PairBound) for loss in c.bound.losses]
         return max((down(loss.infinite) for loss in losses), default=0.0)
 
-    def worst_pure(self) -> Candidate | None:
+    def dominating_pure(self) -> Candidate | None:
         """The pair with the largest loss at δ = 0."""
-        return max(self.candidates, key=lambda c: c.curve.pure.a, default=None)
+        return max(self.candidates, key=lambda c: c.bound.pure.a, default=None)
 
-    def worst_at(self, epsilon: Number) -> Candidate | None:
+    def dominating_at(self, epsilon: Number) -> Candidate | None:
         """The pair with the largest δ at an ε."""
-        return max(self.candidates, key=lambda c: c.curve.delta(epsilon).a, default=None)
+        return max(self.candidates, key=lambda c: c.bound.delta(epsilon).a, default=None)
 
     def upper_at(self, epsilon: Number) -> ProfileBound:
-        """The curve that gives the least upper bound on δ at an ε."""
-        return min(self.uppers, key=lambda curve: curve.delta(epsilon).b)
+        """The least of the upper bounds on δ at an ε."""
+        return min(self.uppers, key=lambda bound: bound.delta(epsilon).b)
 
     def upper_pure(self) -> ProfileBound:
-        """The curve that gives the least upper bound at δ = 0."""
-        return min(self.uppers, key=lambda curve: curve.pure.b)
+        """The least of the upper bounds at δ = 0."""
+        return min(self.uppers, key=lambda bound: bound.pure.b)
 
 
 def _joined(lower: Number, upper: Number) -> Number:

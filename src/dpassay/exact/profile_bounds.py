@@ -1,6 +1,6 @@
-"""Privacy curves: δ as a function of ε, and back. Each bounds, or is, the loss of some pair of neighbours.
+"""Bounds on a privacy profile: δ as a function of ε, and back.
 
-A `PrivacyLoss` is the curve of one pair. The others here bound all pairs at once, by a theorem.
+A `PairBound` is the exact profile of one pair of neighbours. The others bound all pairs at once, by a theorem.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ProfileBound(Protocol):
 
 @dataclass(frozen=True)
 class PairBound:
-    """The exact curve of one pair of neighbours: the loss one way, and the other way if it differs."""
+    """The exact profile of one pair of neighbours: the loss one way, and the other way if it differs."""
 
     losses: tuple[PrivacyLoss, ...]
     theorem: Theorem
@@ -64,27 +64,27 @@ class PairBound:
 
 @dataclass(frozen=True)
 class LargestBound:
-    """The pointwise largest of some curves: exact if one of them is the worst at each ε."""
+    """The pointwise largest of some bounds: exact if one of them dominates at each ε."""
 
-    curves: tuple[ProfileBound, ...]
+    bounds: tuple[ProfileBound, ...]
     theorem: Theorem
 
     @property
     def pure(self) -> Number:
         """The largest."""
-        return maximum(*(curve.pure for curve in self.curves))
+        return maximum(*(bound.pure for bound in self.bounds))
 
     def delta(self, epsilon: Number) -> Number:
         """The largest."""
-        return maximum(*(curve.delta(epsilon) for curve in self.curves))
+        return maximum(*(bound.delta(epsilon) for bound in self.bounds))
 
     def epsilon(self, delta: Number) -> Number:
         """The largest."""
-        return maximum(*(curve.epsilon(delta) for curve in self.curves))
+        return maximum(*(bound.epsilon(delta) for bound in self.bounds))
 
     def epsilon_above(self, delta: Number) -> Number:
         """The largest."""
-        return maximum(*(curve.epsilon_above(delta) for curve in self.curves))
+        return maximum(*(bound.epsilon_above(delta) for bound in self.bounds))
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class PureBound:
 class RenyiBound:
     """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/renyi.md.
 
-    >>> curve = RenyiBound(number(1), 2.0, 32)
-    >>> 4.40 < middle(curve.epsilon(number("1e-6"))) < 5.66
+    >>> bound = RenyiBound(number(1), 2.0, 32)
+    >>> 4.40 < middle(bound.epsilon(number("1e-6"))) < 5.66
     True
     """
 
@@ -206,39 +206,39 @@ def _least(value: Callable[[float], float]) -> Number:
 
 @dataclass(frozen=True)
 class DropoutBound:
-    """A curve behind word dropout with probability mu, one word apart. docs/proofs/dropout.md.
+    """A bound behind word dropout with probability mu, one word apart. docs/proofs/dropout.md.
 
     >>> amplified = DropoutBound(PureBound(number("38.4"), Theorem.LAPLACE), number("0.5"))
     >>> round(float(amplified.pure.mid), 4)
     37.7069
     """
 
-    curve: ProfileBound
+    bound: ProfileBound
     mu: Number
 
     @property
     def theorem(self) -> Theorem:
-        """What the curve behind the dropout rests on."""
-        return self.curve.theorem
+        """What the bound behind the dropout rests on."""
+        return self.bound.theorem
 
     @property
     def pure(self) -> Number:
         """ln((1 − μ) e^ε + μ)."""
-        return self._after(self.curve.pure)
+        return self._after(self.bound.pure)
 
     def delta(self, epsilon: Number) -> Number:
         """(1 − μ) δ(ε₀), where ε₀ is the loss before dropout that becomes ε."""
-        return (1 - self.mu) * self.curve.delta(before_dropout(epsilon, self.mu))
+        return (1 - self.mu) * self.bound.delta(before_dropout(epsilon, self.mu))
 
     def epsilon(self, delta: Number) -> Number:
         """The loss after dropout of ε₀(δ/(1 − μ))."""
         scaled = delta / (1 - self.mu)
-        return ZERO if scaled.b >= 1 else self._after(self.curve.epsilon(scaled))
+        return ZERO if scaled.b >= 1 else self._after(self.bound.epsilon(scaled))
 
     def epsilon_above(self, delta: Number) -> Number:
         """The same, quickly."""
         scaled = delta / (1 - self.mu)
-        return ZERO if scaled.b >= 1 else self._after(self.curve.epsilon_above(scaled))
+        return ZERO if scaled.b >= 1 else self._after(self.bound.epsilon_above(scaled))
 
     def _after(self, epsilon: Number) -> Number:
         if epsilon == INFINITY:

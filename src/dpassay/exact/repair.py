@@ -12,7 +12,7 @@ from dpassay.core.numbers import INFINITY, ONE, TIE, Number, double_above, doubl
 from dpassay.core.roots import falling_root
 from dpassay.exact import calibrate
 from dpassay.exact.analysis import additive_uppers, analyse, region_at
-from dpassay.exact.dominating_pairs import worst_is_known
+from dpassay.exact.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.profile_bounds import before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
@@ -49,15 +49,15 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarante
     if len(positions) != 1:
         return (Repair("Use one noise stage, after the stage that bounds the value."),) if not positions else ()
     position = positions[0]
-    reach, stage = region_at(pipeline, position, neighbours), pipeline.stages[position]
+    outputs, stage = region_at(pipeline, position, neighbours), pipeline.stages[position]
     if guarantee.exact_epsilon == 0 and guarantee.exact_delta == 0:
         return (Repair("Nothing that depends on its input is 0-DP: claim a positive epsilon."),)
-    if reach.region.diameter(1) == INFINITY:
+    if outputs.region.diameter(1) == INFINITY:
         advice = "Bound the vector before the noise, for example with clip(l1, C) and then laplace(2*C/eps)."
         return (Repair(advice),)
     inner = _before_dropout(pipeline, neighbours, guarantee)
     if isinstance(stage, Additive):
-        proposals = _additive(pipeline, position, reach.region, inner, guarantee)
+        proposals = _additive(pipeline, position, outputs.region, inner, guarantee)
     else:
         proposals = _discrete(pipeline, position, inner, guarantee)
     return tuple(repair for repair in proposals if repair.mechanism is None or _holds(repair, neighbours))
@@ -70,12 +70,12 @@ def _holds(repair: Repair, neighbours: Neighbours) -> bool:
     uppers = analyse(repair.mechanism, neighbours).uppers
     epsilon, delta = repair.guarantee.exact_epsilon, repair.guarantee.exact_delta
     if delta == 0:
-        return any(curve.pure.b <= (epsilon * (1 + TIE)).b for curve in uppers)
-    return any(curve.delta(epsilon).b <= (delta * (1 + TIE)).b for curve in uppers)
+        return any(bound.pure.b <= (epsilon * (1 + TIE)).b for bound in uppers)
+    return any(bound.delta(epsilon).b <= (delta * (1 + TIE)).b for bound in uppers)
 
 
 def _before_dropout(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarantee) -> Guarantee:
-    """The guarantee that must hold before word dropout so that the promised one holds behind it."""
+    """The guarantee that must hold before word dropout so that the claimed one holds behind it."""
     kept = ONE
     for stage in pipeline.stages:
         if isinstance(stage, Dropout) and neighbours.kind == "word":
@@ -125,8 +125,8 @@ def _additive(
 
 
 def _least(noise: Laplace, region: Region, guarantee: Guarantee) -> str:
-    """At δ > 0 the worst pair is not known for every region; then the proof may ask for more than the truth."""
-    if isinstance(guarantee, PureDP) or worst_is_known(noise, region):
+    """At δ > 0 the dominating pair is not known for every region; then the proof may ask for more than the truth."""
+    if isinstance(guarantee, PureDP) or dominating_pair_is_known(noise, region):
         return "The least Laplace noise that keeps the claim."
     return "The least Laplace noise for which the claim can be proved; somewhat less may do."
 
@@ -148,8 +148,8 @@ def _laplace_scale(region: Region, guarantee: Guarantee) -> Number:
         return number(double_above(distance / guarantee.exact_epsilon))
 
     def excess(log_scale: float) -> float:
-        curves = additive_uppers(Laplace(number(math.exp(log_scale))), region)
-        delta = min(up(curve.delta(guarantee.exact_epsilon)) for curve in curves)
+        uppers = additive_uppers(Laplace(number(math.exp(log_scale))), region)
+        delta = min(up(bound.delta(guarantee.exact_epsilon)) for bound in uppers)
         return math.log(max(delta, 1e-300)) - middle(iv.log(guarantee.exact_delta))
 
     # One coordinate alone needs this much; all of them together never more than at δ = 0.

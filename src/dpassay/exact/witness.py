@@ -57,11 +57,11 @@ class Witness:
 def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee) -> Witness | None:
     """The strongest counterexample for a guarantee, with an event that breaks it where one is known."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
-    candidate = profile.worst_pure() if delta == 0 else profile.worst_at(epsilon)
+    candidate = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)
     if candidate is None:
         return None if profile.pair is None else Witness(profile.pair)
-    curve = candidate.curve.curve if isinstance(candidate.curve, DropoutBound) else candidate.curve
-    inner = Candidate(candidate.pair, curve)
+    bound = candidate.bound
+    inner = Candidate(candidate.pair, bound.bound if isinstance(bound, DropoutBound) else bound)
     stages = [pipeline.stages[i] for i in pipeline.noise_positions]
     if len(stages) > 1 and not isinstance(profile.noise, Gaussian):
         return Witness(candidate.pair)  # of a sum of other noises no event is known
@@ -84,13 +84,13 @@ def _named(
         return Witness(found.pair) if rounded else found
     if isinstance(stage, Choose):
         return _choose(stage, candidate)
-    assert isinstance(candidate.curve, PairBound)
+    assert isinstance(candidate.bound, PairBound)
     if delta == 0 or (isinstance(stage, Flip) and stage.size):
         return _bits(stage, candidate)
-    losses = candidate.curve.losses
-    worst = max(losses, key=lambda loss: loss.delta_number(before_dropout(epsilon, mu)).a)
-    pair = candidate.pair if worst is losses[0] else _swapped(candidate.pair)
-    return _loss_above(worst, pair, before_dropout(epsilon, mu))
+    losses = candidate.bound.losses
+    larger = max(losses, key=lambda loss: loss.delta_number(before_dropout(epsilon, mu)).a)
+    pair = candidate.pair if larger is losses[0] else _swapped(candidate.pair)
+    return _loss_above(larger, pair, before_dropout(epsilon, mu))
 
 
 def _swapped(pair: Pair) -> Pair:
@@ -98,11 +98,11 @@ def _swapped(pair: Pair) -> Pair:
 
 
 def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Number, mu: Number) -> Witness:
-    noise, pair, curve = stage.noise, candidate.pair, candidate.curve
-    assert isinstance(curve, PairBound)
-    if curve.theorem == Theorem.UNBOUNDED:
+    noise, pair, bound = stage.noise, candidate.pair, candidate.bound
+    assert isinstance(bound, PairBound)
+    if bound.theorem == Theorem.UNBOUNDED:
         return _far_apart(stage, pair, before_dropout(epsilon, mu), delta / (1 - mu))
-    if curve.theorem == Theorem.POST_PROCESSING:
+    if bound.theorem == Theorem.POST_PROCESSING:
         return Witness(pair, "")
     if isinstance(noise, Laplace) and delta == 0:
         # docs/proofs/laplace.md: each differing coordinate is at or beyond the first value, away from the second.
@@ -118,13 +118,13 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         ends = (threshold / mean - mean / 2, threshold / mean + mean / 2)
         return Witness(pair, event, *(_log_normal_tail(z) for z in ends))
     if isinstance(noise, Laplace):
-        return _loss_above(curve.losses[0], pair, before_dropout(epsilon, mu))
+        return _loss_above(bound.losses[0], pair, before_dropout(epsilon, mu))
     if isinstance(noise, Mixture) and noise.one_sided:
-        worst = max(curve.losses, key=lambda loss: loss.infinite.a)
-        if worst.infinite.a <= 0:
+        larger = max(bound.losses, key=lambda loss: loss.infinite.a)
+        if larger.infinite.a <= 0:
             return Witness(pair)
-        ordered = pair if worst is curve.losses[0] else _swapped(pair)
-        return Witness(ordered, "an output that the second value cannot give", iv.log(worst.infinite), -INFINITY)
+        ordered = pair if larger is bound.losses[0] else _swapped(pair)
+        return Witness(ordered, "an output that the second value cannot give", iv.log(larger.infinite), -INFINITY)
     if isinstance(noise, OneSided):
         lower = pair if sum(float(b.gap.mid) * b.count for b in pair.blocks) > 0 else _swapped(pair)
         rise = sum((maximum(ZERO, b.gap) * b.count for b in lower.blocks), ZERO)
@@ -168,15 +168,15 @@ def _log_normal_tail(z: Number) -> Number:
 
 
 def _bits(stage: object, candidate: Candidate) -> Witness:
-    pair, curve = candidate.pair, candidate.curve
+    pair, bound = candidate.pair, candidate.bound
     if isinstance(stage, Flip) and stage.size:
         keep, other = stage.keep, (1 - stage.keep) / (stage.size - 1)
         if keep.mid < other.mid:
             return Witness(pair, "the second category is put out", *_logs(other, keep))
         return Witness(pair, "the first category is put out", *_logs(keep, other))
     assert isinstance(stage, BitNoise)
-    assert isinstance(curve, PairBound)
-    there, back = curve.losses[0], curve.losses[-1]
+    assert isinstance(bound, PairBound)
+    there, back = bound.losses[0], bound.losses[-1]
     if back.pure.a > there.pure.a:
         pair = _swapped(pair.by_parity())
     log_p = log_q = ZERO
@@ -200,10 +200,10 @@ def _gap(logs: tuple[Number, Number]) -> float:
 
 
 def _choose(stage: Choose, candidate: Candidate) -> Witness:
-    curve = candidate.curve
-    assert isinstance(curve, PairBound)
-    if curve.theorem == Theorem.UNBOUNDED:
+    bound = candidate.bound
+    assert isinstance(bound, PairBound)
+    if bound.theorem == Theorem.UNBOUNDED:
         return Witness(candidate.pair)
-    part, _ = curve.losses[0].components[0]
-    loss, chance = part.atoms[0]  # type: ignore[attr-defined]
+    component, _ = bound.losses[0].components[0]
+    loss, chance = component.atoms[0]  # type: ignore[attr-defined]
     return Witness(candidate.pair, "the first output is chosen", iv.log(chance), iv.log(chance) - loss)

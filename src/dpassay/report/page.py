@@ -223,9 +223,9 @@ def _worst_loss(verdict: Verdict) -> tuple[PrivacyLoss, Any] | None:
         return None
     profile = analyse(verdict.mechanism, verdict.neighbours)
     guarantee = verdict.guarantee
-    candidate = profile.worst_at(guarantee.exact_epsilon) if guarantee.delta else profile.worst_pure()
-    curve = None if candidate is None else candidate.curve
-    inner = curve.curve if isinstance(curve, DropoutBound) else curve
+    candidate = profile.dominating_at(guarantee.exact_epsilon) if guarantee.delta else profile.dominating_pure()
+    curve = None if candidate is None else candidate.bound
+    inner = curve.bound if isinstance(curve, DropoutBound) else curve
     if not isinstance(inner, PairBound) or middle(inner.losses[0].infinite) >= 1 or not inner.losses[0].components:
         return None
     return max(inner.losses, key=lambda loss: loss.infinite.a), profile.mu

@@ -53,9 +53,9 @@ def test_adept_with_delta() -> None:
     with mp.workdps(50):
         truth = float(laplace_sum_delta([(1 / mp.sqrt(32), 32)], 1))
     assert truth > 0.1169
-    assert down(diagonal.curve.delta(number(1))) == pytest.approx(truth, rel=1e-4)
-    assert down(diagonal.curve.epsilon(number("1e-6"))) == pytest.approx(4.40, abs=5e-3)
-    assert down(delta) >= down(diagonal.curve.delta(number(1)))  # less spread pairs can be worse at δ > 0
+    assert down(diagonal.bound.delta(number(1))) == pytest.approx(truth, rel=1e-4)
+    assert down(diagonal.bound.epsilon(number("1e-6"))) == pytest.approx(4.40, abs=5e-3)
+    assert down(delta) >= down(diagonal.bound.delta(number(1)))  # less spread pairs can be worse at δ > 0
     assert up(epsilon) < math.sqrt(32)
     assert up(delta) < 1
 
@@ -120,7 +120,7 @@ def test_an_l1_budget_is_best_spent_on_one_coordinate(budget: float) -> None:
         assert bounds[epsilon] == pytest.approx(max(0.0, -math.expm1((epsilon - budget) / 2)), rel=1e-12)
 
 
-def test_bounds_meet_where_the_worst_pair_is_known() -> None:
+def test_bounds_meet_where_the_dominating_pair_is_known() -> None:
     for text in (
         "squash(tanh) | laplace(3)",
         "clip(l1, 1) | laplace(1)",
@@ -131,13 +131,13 @@ def test_bounds_meet_where_the_worst_pair_is_known() -> None:
         assert up(found) - down(found) <= 1e-3 * up(found), text
 
 
-def test_every_upper_curve_bounds_the_pairs() -> None:
+def test_every_upper_bound_bounds_the_pairs() -> None:
     for text, dim in (("clip(l2, 1) | laplace(1)", 6), ("clip(l2, 1) | clip(linf, 0.5) | laplace(1)", 6)):
         found = profile(text, dim)
         assert len(found.uppers) >= 2
         for candidate, upper in itertools.product(found.candidates, found.uppers):
             for epsilon in ("0", "0.5", "2"):
-                assert candidate.curve.delta(number(epsilon)).a <= upper.delta(number(epsilon)).b
+                assert candidate.bound.delta(number(epsilon)).a <= upper.delta(number(epsilon)).b
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_named_pairs_can_occur(text: str, dim: int | None) -> None:
         scale = float(getattr(pipeline.stages[-1].noise, "scale", number(1)).mid)
         if isinstance(pipeline.stages[-1].noise, Laplace):
             truth = np.abs(candidate.pair.first - candidate.pair.second).sum() / scale
-            assert down(candidate.curve.pure) == pytest.approx(truth, rel=1e-12)
+            assert down(candidate.bound.pure) == pytest.approx(truth, rel=1e-12)
 
 
 # ── Size and shape ──────────────────────────────────────────────────────────────────────────────
@@ -197,9 +197,9 @@ def test_what_add_remove_does_not_cover_is_refused() -> None:
 
 
 def test_uppers_of_a_region_alone() -> None:
-    curves = additive_uppers(Laplace(2), Ball(2, 1, 32))
-    assert min(up(curve.pure) for curve in curves) == pytest.approx(math.sqrt(32))
-    assert min(up(curve.delta(number(1))) for curve in additive_uppers(Laplace(2), Box.cube(0, 1, 1))) == 0
+    bounds = additive_uppers(Laplace(2), Ball(2, 1, 32))
+    assert min(up(bound.pure) for bound in bounds) == pytest.approx(math.sqrt(32))
+    assert min(up(bound.delta(number(1))) for bound in additive_uppers(Laplace(2), Box.cube(0, 1, 1))) == 0
 
 
 # ── Clamped, repeated, lost ─────────────────────────────────────────────────────────────────────

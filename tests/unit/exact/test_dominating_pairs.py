@@ -7,32 +7,34 @@ import numpy as np
 import pytest
 
 from dpassay.core.numbers import down, number, up
-from dpassay.exact.dominating_pairs import MOST_COORDINATES, most_differing, worst_is_known, worst_pairs
+from dpassay.exact.dominating_pairs import MOST_COORDINATES, dominating_pair_is_known, dominating_pairs, most_differing
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace, Noise, OneSided
 from dpassay.pipeline.regions import Ball, Bits, Box, Intersection, MinMax, OneHot, Pair, Region, Repeated, Rows, Sparse
 
 
-def test_where_the_worst_pair_is_known() -> None:
-    assert worst_is_known(Laplace(1), Box.cube(0, 1, 5))
-    assert worst_is_known(Laplace(1), Ball(1, 1, 5))
-    assert not worst_is_known(Laplace(1), Ball(2, 1, 5))
-    assert worst_is_known(Laplace(1), Ball(2, 1, 1))
-    assert worst_is_known(Gaussian(1), Ball(2, 1, 5))
-    assert not worst_is_known(Gaussian(1), Intersection(Ball(2, 1, 5), Ball(math.inf, 0.5, 5)))
+def test_where_the_dominating_pair_is_known() -> None:
+    assert dominating_pair_is_known(Laplace(1), Box.cube(0, 1, 5))
+    assert dominating_pair_is_known(Laplace(1), Ball(1, 1, 5))
+    assert not dominating_pair_is_known(Laplace(1), Ball(2, 1, 5))
+    assert dominating_pair_is_known(Laplace(1), Ball(2, 1, 1))
+    assert dominating_pair_is_known(Gaussian(1), Ball(2, 1, 5))
+    assert not dominating_pair_is_known(Gaussian(1), Intersection(Ball(2, 1, 5), Ball(math.inf, 0.5, 5)))
 
 
 def test_repeating_keeps_what_is_known() -> None:
-    assert worst_is_known(Laplace(1), Repeated(Ball(1, 1, 5), 3))
-    assert worst_is_known(Gaussian(1), Repeated(Ball(2, 1, 5), 3))
-    assert not worst_is_known(Laplace(1), Repeated(Ball(2, 1, 5), 3))
-    assert not worst_is_known(OneSided(1), Repeated(Box.cube(0, 1, 5), 3))
-    assert not worst_is_known(Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES))  # too many for a grid
-    pairs, _ = worst_pairs(Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES))
+    assert dominating_pair_is_known(Laplace(1), Repeated(Ball(1, 1, 5), 3))
+    assert dominating_pair_is_known(Gaussian(1), Repeated(Ball(2, 1, 5), 3))
+    assert not dominating_pair_is_known(Laplace(1), Repeated(Ball(2, 1, 5), 3))
+    assert not dominating_pair_is_known(OneSided(1), Repeated(Box.cube(0, 1, 5), 3))
+    assert not dominating_pair_is_known(
+        Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES)
+    )  # too many for a grid
+    pairs, _ = dominating_pairs(Laplace(1), Repeated(Box.cube(0, 1, 5), MOST_COORDINATES))
     assert min(sum(b.count for b in pair.blocks if b.x != b.y) for pair in pairs) == MOST_COORDINATES
 
 
-def curve(noise: Noise, first: np.ndarray, second: np.ndarray, epsilon: str) -> float:
+def bound(noise: Noise, first: np.ndarray, second: np.ndarray, epsilon: str) -> float:
     pair = Pair.of(first, second)
     losses = [PrivacyLoss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in pair.blocks]) for s in (1, -1)]
     return max(down(loss.delta_number(number(epsilon))) for loss in losses)
@@ -62,16 +64,18 @@ CASES = [
 @pytest.mark.parametrize(("region", "points", "noise", "times"), CASES, ids=lambda v: str(v)[:12])
 def test_no_other_pair_is_worse(region: Region, points: list[np.ndarray], noise: Noise, times: int) -> None:
     repeated = Repeated(region, times) if times > 1 else region
-    assert worst_is_known(noise, repeated)
-    (worst, *_), _ = worst_pairs(noise, repeated)
+    assert dominating_pair_is_known(noise, repeated)
+    (dominating, *_), _ = dominating_pairs(noise, repeated)
     # Independent coordinates: pairs whose differences are the same in another order have the same loss.
     pairs = {tuple(sorted(a - b)): (a, b) for a, b in itertools.combinations(points, 2)}
     for epsilon in ("0", "0.3", "1.2"):
-        losses = [PrivacyLoss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in worst.blocks]) for s in (1, -1)]
+        losses = [
+            PrivacyLoss.of_shifts(noise, [(s * (b.y - b.x), b.count) for b in dominating.blocks]) for s in (1, -1)
+        ]
         most = max(up(loss.delta_number(number(epsilon))) for loss in losses)
         for one, other in pairs.values():
             # Lattices know δ to four digits.
-            assert curve(noise, np.tile(one, times), np.tile(other, times), epsilon) <= most * (1 + 1e-4)
+            assert bound(noise, np.tile(one, times), np.tile(other, times), epsilon) <= most * (1 + 1e-4)
 
 
 def test_how_many_coordinates_can_differ() -> None:

@@ -1,4 +1,4 @@
-"""Profiles: which curve bounds what, and that bounds cannot contradict each other unnoticed."""
+"""Profiles: which bound bounds what, and that bounds cannot contradict each other unnoticed."""
 
 import pytest
 
@@ -26,8 +26,8 @@ PROFILE = PrivacyProfile((candidate("1"), candidate("2")), (above("3"), above("2
 
 def test_each_side_takes_its_best_curve() -> None:
     assert (down(PROFILE.pure), up(PROFILE.pure)) == (2.25, 2.5)
-    assert PROFILE.worst_pure() is PROFILE.candidates[1]
-    assert PROFILE.worst_at(number("1.5")) is PROFILE.candidates[1]
+    assert PROFILE.dominating_pure() is PROFILE.candidates[1]
+    assert PROFILE.dominating_at(number("1.5")) is PROFILE.candidates[1]
     assert PROFILE.upper_pure() is PROFILE.uppers[1]
     assert PROFILE.upper_at(ZERO) is PROFILE.uppers[1]
 
@@ -47,8 +47,8 @@ def test_epsilon_and_delta_are_two_sides_of_one_curve() -> None:
 
 def test_nothing_known() -> None:
     nothing = PrivacyProfile((), (above("1"),))
-    assert nothing.worst_pure() is None
-    assert nothing.worst_at(ZERO) is None
+    assert nothing.dominating_pure() is None
+    assert nothing.dominating_at(ZERO) is None
     assert (down(nothing.pure), up(nothing.pure)) == (0, 1)
     assert down(nothing.delta(ZERO)) == 0
     assert PrivacyProfile((), (above("1"), PureBound(INFINITY, Theorem.UNBOUNDED))).pure.b == 1

@@ -34,13 +34,13 @@ from dpassay.pipeline.stages.exponential import Choose
 _RESPONSE = Theorem.RANDOMIZED_RESPONSE
 
 
-def discrete_profile(stage: NoiseStage, reach: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
+def discrete_profile(stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
     """Bound the loss of a noise stage with finitely many outputs."""
-    region = reach.region
+    region = outputs.region
     if isinstance(stage, Choose):
-        return _choose(stage, reach, pushed)
+        return _choose(stage, outputs, pushed)
     if isinstance(stage, Flip) and isinstance(region, Categories):
-        return _categories(stage, region, reach.exact)
+        return _categories(stage, region, outputs.exact)
     if isinstance(stage, Flip):
         stage = stage.on_bits
     if not isinstance(stage, BitNoise):
@@ -49,15 +49,17 @@ def discrete_profile(stage: NoiseStage, reach: OutputRegion, pushed: list[Pair])
         return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))
     pairs = _one_hot_pairs(region) if isinstance(region, OneHot) else _bit_pairs(stage, region)
     pairs = pairs[:1] if _symmetric(stage) else pairs
-    curves = [(pair, bit_curve(stage, pair)) for pair in pairs]
-    shown = curves if reach.exact else [(pair, bit_curve(stage, pair)) for pair in pushed]
+    bounds = [(pair, bit_bound(stage, pair)) for pair in pairs]
+    shown = bounds if outputs.exact else [(pair, bit_bound(stage, pair)) for pair in pushed]
     if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
-        shown = [(region.farthest(1), bit_curve(stage, region.farthest(1)))] if reach.exact else shown
-    candidates = tuple(Candidate(pair, curve) for pair, curve in shown if curve.losses[0].components)
-    worst: ProfileBound = LargestBound(tuple(curve for _, curve in curves), _RESPONSE)
+        shown = [(region.farthest(1), bit_bound(stage, region.farthest(1)))] if outputs.exact else shown
+    candidates = tuple(Candidate(pair, bound) for pair, bound in shown if bound.losses[0].components)
+    largest: ProfileBound = LargestBound(tuple(bound for _, bound in bounds), _RESPONSE)
     if isinstance(region, OneHot) or _symmetric(stage):
-        return PrivacyProfile(candidates, (worst,), (_RESPONSE,))
-    return PrivacyProfile(candidates, (PureBound(worst.pure, _RESPONSE), _dominating(stage, region.dim)), (_RESPONSE,))
+        return PrivacyProfile(candidates, (largest,), (_RESPONSE,))
+    return PrivacyProfile(
+        candidates, (PureBound(largest.pure, _RESPONSE), _dominating(stage, region.dim)), (_RESPONSE,)
+    )
 
 
 def _symmetric(stage: BitNoise) -> bool:
@@ -70,20 +72,20 @@ def _bit(one: Number, other: Number) -> AtomLoss:
     return AtomLoss.between((one, 1 - one), (other, 1 - other))
 
 
-def bit_curve(stage: BitNoise, pair: Pair) -> PairBound:
+def bit_bound(stage: BitNoise, pair: Pair) -> PairBound:
     """The loss between two bit strings, both ways."""
     losses = []
     blocks = pair.by_parity().blocks
     for first, second in (("x", "y"), ("y", "x")):
-        parts = []
+        components = []
         for block in blocks:
             chance = stage.even if block.positions == "even" else stage.odd
             p, q = (chance if getattr(block, side) == 1 else stage.zero for side in (first, second))
             if not block.x == block.y and _symmetric(stage):
                 p, q = stage.even, stage.zero  # which string has the 1 does not matter
             if not p == q:
-                parts.append((_bit(p, q), block.count))
-        losses.append(PrivacyLoss(tuple(parts)))
+                components.append((_bit(p, q), block.count))
+        losses.append(PrivacyLoss(tuple(components)))
     return PairBound(tuple(losses[:1] if _symmetric(stage) else losses), _RESPONSE)
 
 
@@ -115,12 +117,12 @@ def _one_hot_pairs(region: OneHot) -> list[Pair]:
 
 def _dominating(stage: BitNoise, dim: int) -> PairBound:
     """Each bit replaced by a pair that is at least as far apart as either way of it, at every ε."""
-    parts = tuple(
+    components = tuple(
         (_envelope(chance, stage.zero), count)
         for chance, count in ((stage.even, dim - dim // 2), (stage.odd, dim // 2))
         if count
     )
-    return PairBound((PrivacyLoss(parts),), _RESPONSE)
+    return PairBound((PrivacyLoss(components),), _RESPONSE)
 
 
 def _envelope(p: Number, q: Number) -> AtomLoss:
@@ -163,12 +165,12 @@ def _categories(stage: Flip, region: Categories, exact: bool) -> PrivacyProfile:
     rest = other * (k - 2)
     if keep == other:
         return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))
-    curve = PairBound((PrivacyLoss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
-    candidates = (Candidate(Pair((Block(ZERO, ONE, 1),)), curve),) if exact else ()
-    return PrivacyProfile(candidates, (curve,), (_RESPONSE,))
+    bound = PairBound((PrivacyLoss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
+    candidates = (Candidate(Pair((Block(ZERO, ONE, 1),)), bound),) if exact else ()
+    return PrivacyProfile(candidates, (bound,), (_RESPONSE,))
 
 
-def choose_curve(stage: Choose, pair: Pair) -> PairBound:
+def choose_bound(stage: Choose, pair: Pair) -> PairBound:
     """The loss of the exponential mechanism between two score vectors, both ways."""
     losses = []
     for first, second in (("x", "y"), ("y", "x")):
@@ -190,22 +192,22 @@ def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
     return total
 
 
-def _choose(stage: Choose, reach: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
-    """Scores in a region: 2·rate·Δ∞ always holds; on a cube the worst pair is known exactly."""
-    region, theorem = reach.region, Theorem.EXPONENTIAL
+def _choose(stage: Choose, outputs: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
+    """Scores in a region: 2·rate·Δ∞ always holds; on a cube the dominating pair is known exactly."""
+    region, theorem = outputs.region, Theorem.EXPONENTIAL
     if region.dim == 1 or (isinstance(region, Repeated) and region.region.dim == 1):  # all scores are equal
         return PrivacyProfile((), (PureBound(ZERO, theorem),), (theorem,))
     general = PureBound(2 * stage.rate * region.diameter(float("inf")), theorem)
     if region.diameter(float("inf")) == INFINITY:
         infinite = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
-        known = (Candidate(region.farthest(1), infinite),) if reach.exact else ()
+        known = (Candidate(region.farthest(1), infinite),) if outputs.exact else ()
         return PrivacyProfile(known, (general,), (Theorem.UNBOUNDED,))
-    pairs = _score_pairs(region, stage) if reach.exact else pushed
-    candidates = tuple(Candidate(pair, choose_curve(stage, pair)) for pair in pairs)
-    if reach.exact and _cube(region) is not None:
-        exact = PureBound(maximum(*(c.curve.pure for c in candidates)), theorem)
+    pairs = _score_pairs(region, stage) if outputs.exact else pushed
+    candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
+    if outputs.exact and _cube(region) is not None:
+        exact = PureBound(maximum(*(c.bound.pure for c in candidates)), theorem)
         return PrivacyProfile(candidates, (general, exact), (theorem,))
-    tails = general.pure if reach.exact and isinstance(region, SensitivityBall) and region.p == float("inf") else None
+    tails = general.pure if outputs.exact and isinstance(region, SensitivityBall) and region.p == float("inf") else None
     return PrivacyProfile(candidates, (general,), (theorem,), pure_from_tails=tails, pair=pairs[0] if pairs else None)
 
 

@@ -104,9 +104,9 @@ def test_scores_in_a_region(bound: str, k: int) -> None:
     for candidate in profile.candidates:
         p, q = softmax(candidate.pair.first, 3), softmax(candidate.pair.second, 3)
         truth = max(np.log(p / q).max(), np.log(q / p).max())
-        assert down(candidate.curve.pure) == pytest.approx(truth, rel=1e-12, abs=1e-12)
+        assert down(candidate.bound.pure) == pytest.approx(truth, rel=1e-12, abs=1e-12)
         ways = [np.maximum(0, a - math.exp(0.2) * b).sum() for a, b in ((p, q), (q, p))]
-        assert down(candidate.curve.delta(number("0.2"))) == pytest.approx(max(ways), rel=1e-9, abs=1e-12)
+        assert down(candidate.bound.delta(number("0.2"))) == pytest.approx(max(ways), rel=1e-9, abs=1e-12)
 
 
 def test_query_scores_reach_twice_the_rate_only_in_the_limit() -> None:
@@ -114,7 +114,7 @@ def test_query_scores_reach_twice_the_rate_only_in_the_limit() -> None:
     profile = analyse(parse("query(linf, 2) | exponential(0.25)", 5), Neighbours("query"))
     assert up(profile.pure) == 1
     assert down(profile.pure) == 1
-    best = max(down(c.curve.pure) for c in profile.candidates)
+    best = max(down(c.bound.pure) for c in profile.candidates)
     assert 0.999 < best <= 1
 
 
