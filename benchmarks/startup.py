@@ -1,33 +1,42 @@
 """How long a person waits: the command line from a cold start, and where the time goes.
 
-Bars: `dpassay --help` within 0.3 s, a pure-ε check within 1 s.
+Limits, on two idle cores: `dpassay --help` 0.3 s, a check at delta = 0 0.6 s, the whole gallery 3 s. On a busy machine
+the processor time says more than the clock.
 """
 
+import os
 import subprocess
 import sys
 import time
 
 COMMANDS = {
     "dpassay --help": (["--help"], 0.3),
-    "pure check, 32 dimensions": (
+    "check at delta 0, 32 dimensions": (
         ["check", "--pipeline", "clip(l2, C) | laplace(2*C/eps)", "--set", "C=1", "--dim", "32", "--epsilon", "1"],
-        1.0,
+        0.6,
     ),
-    "pure check, 100000 dimensions": (
+    "check at delta 0, 100000 dimensions": (
         ["check", "--pipeline", "clip(l2, 1) | laplace(2)", "--dim", "100000", "--epsilon", "1"],
-        1.0,
+        0.6,
     ),
-    "pure check, 7680 bits (OME)": (["check", "ome"], 1.0),
+    "check at delta 0, 7680 bits (OME)": (["check", "ome"], 0.6),
+    "gallery": (["gallery"], 3.0),
 }
 
 
-def seconds(arguments: list[str], repeats: int = 5) -> float:
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "dpassay", *arguments], capture_output=True, check=False)
-        best = min(best, time.perf_counter() - start)
-    return best
+def seconds(arguments: list[str], repeats: int = 5) -> tuple[float, float]:
+    """The least time by the clock, and the least time of the processor."""
+    # A user's modules are compiled once; without this they would be compiled at every start.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    clock, processor = [], []
+    for _ in range(repeats + 1):
+        start, before = time.perf_counter(), os.times()
+        command = [sys.executable, "-m", "dpassay", *arguments]
+        subprocess.run(command, capture_output=True, check=False, env=environment)
+        after = os.times()
+        clock.append(time.perf_counter() - start)
+        processor.append(after[2] + after[3] - before[2] - before[3])
+    return min(clock[1:]), min(processor[1:])
 
 
 def imports(statement: str, most: int = 6) -> list[tuple[float, str]]:
@@ -43,10 +52,10 @@ def imports(statement: str, most: int = 6) -> list[tuple[float, str]]:
 
 
 def main() -> None:
-    print(f"{'from a cold start':34s} {'seconds':>8s} {'bar':>6s} {'share of bar':>13s}")
-    for name, (arguments, bar) in COMMANDS.items():
-        took = seconds(arguments)
-        print(f"{name:34s} {took:8.3f} {bar:6.1f} {took / bar:12.0%}")
+    print(f"{'from a cold start':36s} {'seconds':>8s} {'of CPU':>8s} {'limit':>6s} {'share of limit':>15s}")
+    for name, (arguments, limit) in COMMANDS.items():
+        took, worked = seconds(arguments)
+        print(f"{name:36s} {took:8.3f} {worked:8.3f} {limit:6.1f} {took / limit:14.0%}")
     for statement in ("import dpassay.cli.main", "import dpassay.api"):
         print(f"\n{statement}")
         for took, name in imports(statement):

@@ -63,10 +63,10 @@ def run_audit(subject: Any, options: AuditOptions) -> Verdict:
     if options.workers is None and options.cluster is None:  # and nothing is imported that only workers need
         return _Audit(question, note, in_this_process).verdict()
     from dpassay.audit.distributed import named, on_executor
-    from dpassay.compute.executors import gathered
+    from dpassay.compute.executors import make_executor
 
     named(question.mechanism)  # what cannot travel is refused before anything is run
-    with closing(gathered(options.workers, options.cluster)) as executor:
+    with closing(make_executor(options.workers, options.cluster)) as executor:
         return _Audit(question, note, on_executor(executor), executor.describe).verdict()
 
 

@@ -227,9 +227,9 @@ def executor_of(workers: int | None, cluster: str | None) -> Iterator[Executor |
     if workers is None and cluster is None:
         yield None
         return
-    from dpassay.compute.executors import gathered
+    from dpassay.compute.executors import make_executor
 
-    executor = gathered(workers, cluster)
+    executor = make_executor(workers, cluster)
     try:
         yield executor
     finally:

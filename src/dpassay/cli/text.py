@@ -246,7 +246,7 @@ def rewrite(
     statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
     _check_files(source, out, statement)
     needs("torch", "text")
-    from dpassay.compute.executors import gathered
+    from dpassay.compute.executors import make_executor
     from dpassay.core.files import write_whole
     from dpassay.text.rewriting import Order, opened
     from dpassay.text.training import DEVICES, usable
@@ -260,7 +260,7 @@ def rewrite(
     done = _behind(out, statement, stated) if resume and out is not None else 0
     if workers is not None or cluster is not None:
         work = _at_workers(order, device, stated["model"]["sha256"], several=workers != 1)
-    with closing(gathered(workers, cluster)) as executor:
+    with closing(make_executor(workers, cluster)) as executor:
         if out is None and statement is None:
             print(f"guarantee: {stated['guarantee']}, per utterance, between any two utterances", file=sys.stderr)
         if statement is not None and not resume:

@@ -7,15 +7,15 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-SECONDS = 1.0  # that a parcel of tasks should take
+SECONDS = 1.0  # that a batch of tasks should take
 
 
 class BatchSizer:
-    """How many tasks go into a parcel: as many as keep a worker busy for about a second, by what the last ones took.
+    """How many tasks go into a batch: as many as keep a worker busy for about a second, by what the last ones took.
 
-    >>> pace = BatchSizer()
-    >>> pace.took(1, 0.01)
-    >>> pace.number
+    >>> sizer = BatchSizer()
+    >>> sizer.took(1, 0.01)
+    >>> sizer.number
     4
     """
 
@@ -23,7 +23,7 @@ class BatchSizer:
         self.number, self.most = 1, most
 
     def took(self, tasks: int, seconds: float) -> None:
-        """So many tasks took so long; the next parcels are larger by no more than four times, or smaller."""
+        """So many tasks took so long; the next batches are larger by no more than four times, or smaller."""
         fitting = int(tasks * SECONDS / max(seconds, 1e-6))
         self.number = max(1, min(fitting, 4 * tasks, self.most))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, cast
 
@@ -17,15 +18,15 @@ NO_NUMBA = "numba is not installed: numpy works, far more slowly (pip install 'd
 
 
 class Numbers(Protocol):
-    """What makes numbers: `plain`, `fused` and `gpu` are such modules."""
+    """What makes numbers: `numpy_kernels`, `numba_kernels` and `triton_kernels` are such modules."""
 
     def count_votes(self, key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
-        """See `plain.count_votes`."""
+        """See `numpy_kernels.count_votes`."""
 
     def count_guesses(
         self, key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
     ) -> tuple[int, int]:
-        """See `plain.count_guesses`."""
+        """See `numpy_kernels.count_guesses`."""
 
     def describe(self) -> str:
         """What makes the numbers, in words."""
@@ -69,14 +70,5 @@ def numbers(device: str = "cpu") -> Numbers:
     'numpy ...'
     """
     device, _ = usable(device)
-    if device == "cuda":
-        from dpassay.compute import triton_kernels as gpu
-
-        return cast(Numbers, gpu)
-    if device == "cpu" and has_numba():
-        from dpassay.compute import numba_kernels as fused
-
-        return cast(Numbers, fused)
-    from dpassay.compute import numpy_kernels as plain
-
-    return cast(Numbers, plain)
+    library = "triton" if device == "cuda" else "numba" if device == "cpu" and has_numba() else "numpy"
+    return cast(Numbers, import_module(f"dpassay.compute.{library}_kernels"))

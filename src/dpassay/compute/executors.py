@@ -77,7 +77,7 @@ class InProcess:
 
 
 class _Ahead:
-    """What crews have in common that work ahead: handing out, waiting in order, and doing again what was lost."""
+    """What executors that work ahead have in common: handing out, waiting in order, redoing what was lost."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
     chances = DEATHS  # how often in a row a loss is made good
@@ -363,12 +363,12 @@ def _set_levels(levels: dict[str, int]) -> None:
         logging.getLogger(name).setLevel(level)
 
 
-def gathered(workers: int | None = None, cluster: str | None = None, threads: int = 1) -> Executor:
+def make_executor(workers: int | None = None, cluster: str | None = None, threads: int = 1) -> Executor:
     """The executor that was asked for: local processes, a cluster, or else this process, with threads for kernels.
 
-    >>> gathered().describe()
+    >>> make_executor().describe()
     'this process'
-    >>> gathered(workers=0)
+    >>> make_executor(workers=0)
     Traceback (most recent call last):
     ...
     dpassay.errors.InputError: workers must be a whole number from 1 to 1024, got 0

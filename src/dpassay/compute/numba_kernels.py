@@ -1,4 +1,4 @@
-"""Counts by numba: words are drawn, used and forgotten within the first-level cache. The same counts as `plain`.
+"""Counts by numba: words are drawn, used and forgotten in the first-level cache. The same counts as `numpy_kernels`.
 
 The generator's rounds are written as vector instructions by hand. LLVM's loop vectoriser refuses them in plain numba
 (its cost model takes the 32-bit products for 64-bit ones), and scalar code takes twice as long.
@@ -178,7 +178,7 @@ def _votes(k0: Any, k1: Any, start: Any, runs: Any, dim: Any, low: Any, end: Any
 
 
 def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
-    """As `plain.count_votes`."""
+    """As `numpy_kernels.count_votes`."""
     check_start(start)
     if not runs or not ones.width:
         return 0
@@ -295,7 +295,7 @@ def _guesses(
 def count_guesses(
     key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
 ) -> tuple[int, int]:
-    """As `plain.count_guesses`."""
+    """As `numpy_kernels.count_guesses`."""
     check_start(start)
     known = telling.by_byte if telling.dim <= WIDEST else np.full((1, 256), np.nan)
     lazy = bool(np.isnan(known).sum() <= LAZY * len(known))

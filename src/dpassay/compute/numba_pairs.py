@@ -25,7 +25,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dpassay.compute import random_pairs as plain
+from dpassay.compute import random_pairs
 from dpassay.compute.numba_kernels import (
     _U32,
     _U64,
@@ -53,7 +53,7 @@ _BOUNDS = {"contract", "nnan", "ninf", "nsz"}  # what bounds allow the compiler;
 
 @intrinsic
 def _across(context: Any, out: Any, place: Any, j: Any, low: Any, high: Any, kind: Any, k0: Any, k1: Any) -> Any:
-    """As `fused._lanes`, for one block of coordinates j, j + 1, …"""
+    """As `numba_kernels._lanes`, for one block of coordinates j, j + 1, …"""
     signature = types.void(out, place, j, low, high, kind, k0, k1)
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
@@ -169,7 +169,7 @@ def _exactly(
     for j in range(dim):
         far += abs(a * v[j] - b * v[dim + j])
         control += abs(p * v[j] - q * v[dim + j])
-    return far > 2, control > 2 * (1 + plain.ROUNDING)
+    return far > 2, control > 2 * (1 + random_pairs.ROUNDING)
 
 
 @kernel()
@@ -222,14 +222,14 @@ def count_beyond(key: Key, start: int, pairs: int, dim: int, shape: str, clip: f
     """As `pairs.count_beyond`."""
     check_start(start)
     if dim > MOST or not 1 / WIDEST <= clip <= WIDEST:
-        return plain.count_beyond(key, start, pairs, dim, shape, clip)
+        return random_pairs.count_beyond(key, start, pairs, dim, shape, clip)
     beyond, control, _ = counts(key, start, pairs, dim, shape, clip)
     return beyond, control
 
 
 def counts(key: Key, start: int, pairs: int, dim: int, shape: str, clip: float) -> tuple[int, int, int]:
     """Both counts, and how many pairs the first bytes did not decide."""
-    deviation = 0.0 if shape == plain.UNIFORM else plain.deviation(clip)
+    deviation = 0.0 if shape == random_pairs.UNIFORM else random_pairs.deviation(clip)
     centre, radii = _cells(shape, clip)
     radii_of_all = (radii * [dim, 1, dim, 1]).astype(_F32)
     beyond, control, again = _count(_U32(key[0]), _U32(key[1]), start, pairs, dim, deviation, centre, radii_of_all)
@@ -239,7 +239,7 @@ def counts(key: Key, start: int, pairs: int, dim: int, shape: str, clip: float) 
 def _cells(shape: str, clip: float) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """The centre X of a coordinate's cell for each first byte; a, b, c, d of the bounds h ≤ a + bX⁴, h² ≤ c + dX⁴."""
     low = np.arange(256, dtype=np.uint32) << np.uint32(24)
-    ends = [plain.coordinates(low + np.uint32(step), shape, clip) for step in (0, (1 << 24) - 1)]
+    ends = [random_pairs.coordinates(low + np.uint32(step), shape, clip) for step in (0, (1 << 24) - 1)]
     centre = ((ends[0] + ends[1]) / 2).astype(_F32)
     h = np.maximum(ends[1] - centre, centre - ends[0])
     a = min(SMALLEST * h.min(), h.max())

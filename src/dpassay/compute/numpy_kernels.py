@@ -1,4 +1,4 @@
-"""Counts by numpy alone: what `fused` and `gpu` do, in plain steps and flat memory. It works everywhere."""
+"""Counts by numpy alone, on any machine: the steps of `numba_kernels` and `triton_kernels`, in flat memory."""
 
 from __future__ import annotations
 

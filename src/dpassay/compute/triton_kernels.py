@@ -1,4 +1,4 @@
-"""Counts by Triton on a GPU: the same counts as `plain`. Only numpy, torch and Triton are needed.
+"""Counts by Triton on a GPU: the same counts as `numpy_kernels`. Only numpy, torch and Triton are needed.
 
 Each thread has 16 runs, the runs of one block of first bytes, and goes through their coordinates; nothing is written
 but the counts. The rest of each word is always made: threads that wait for one another gain nothing by being lazy.
@@ -91,7 +91,7 @@ def _votes(asked, found, threads: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
-    """As `plain.count_votes`."""
+    """As `numpy_kernels.count_votes`."""
     return int(votes_under_way(key, start, runs, dim, ones).item())
 
 
@@ -199,7 +199,7 @@ def _guesses(asked, limits, rows, ratios, found, normal: tl.constexpr, threads: 
 def count_guesses(
     key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
 ) -> tuple[int, int]:
-    """As `plain.count_guesses`; products and sums are not fused, so that they round alike."""
+    """As `numpy_kernels.count_guesses`; products and sums are not fused, so that they round alike."""
     check_start(start)
     if not runs:
         return 0, 0

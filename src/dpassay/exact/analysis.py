@@ -23,7 +23,7 @@ from dpassay.exact.dominating_pairs import dominating_pairs, most_differing
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, LargestBound, PairBound, ProfileBound, PureBound, RenyiBound
+from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, PureBound, RenyiBound
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
@@ -118,14 +118,9 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
 
 
 def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile) -> PrivacyProfile:
-    """Word dropout helps neighbours that differ in one word; between any two texts it is no help."""
-    kept = ONE
-    for stage in pipeline.stages:
-        if isinstance(stage, Dropout):
-            kept *= 1 - stage.mu
-    if neighbours.kind != "word" or kept == ONE:
+    mu = dropped_share(pipeline, neighbours)
+    if mu == 0:
         return profile
-    mu = 1 - kept
     candidates = tuple(replace(c, bound=DropoutBound(c.bound, mu)) for c in profile.candidates)
     uppers = tuple(DropoutBound(bound, mu) for bound in profile.uppers)
     tails = profile.pure_from_tails
@@ -133,6 +128,15 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Privacy
         tails = DropoutBound(PureBound(tails, Theorem.LAPLACE), mu).pure
     theorems = (*profile.theorems, Theorem.DROPOUT)
     return replace(profile, candidates=candidates, uppers=uppers, pure_from_tails=tails, mu=mu, theorems=theorems)
+
+
+def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
+    """How often the word that differs is dropped; between any two texts word dropout is no help."""
+    kept = ONE
+    for stage in pipeline.stages:
+        if isinstance(stage, Dropout) and neighbours.kind == "word":
+            kept *= 1 - stage.mu
+    return 1 - kept
 
 
 def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
@@ -228,7 +232,8 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
         ends = _inwards(region, np.stack([source.first, source.second]))
         x, y = run(between, ends, rng)
         # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
-        pairs.append(Pair.of(x, x + (y - x) * (1 - 1e-9)) if not _whole(x, y) else Pair.of(x, y))
+        whole = np.all(x == np.rint(x)) and np.all(y == np.rint(y))
+        pairs.append(Pair.of(x, y if whole else x + (y - x) * (1 - 1e-9)))
     return pairs
 
 
@@ -244,10 +249,6 @@ def _inwards(region: Region, ends: np.ndarray) -> np.ndarray:
     return np.asarray(centre + (ends - centre) * (1 - 1e-8))
 
 
-def _whole(x: np.ndarray, y: np.ndarray) -> bool:
-    return bool(np.all(x == np.rint(x)) and np.all(y == np.rint(y)))
-
-
 def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], keeps: Keeps) -> PrivacyProfile:
     """Noise on the coordinates of a vector."""
     region = outputs.region
@@ -258,12 +259,10 @@ def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], keeps: Ke
         if not loses(noise) or outputs.exact or keeps != "all":
             return profile
         return replace(profile, candidates=tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in pushed))
-    pairs, exact = dominating_pairs(noise, region) if outputs.exact else (pushed, False)
+    pairs, known = dominating_pairs(noise, region) if outputs.exact else (pushed, False)
     bounds = [(pair, _pair_bound(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
-    uppers = tuple(_uppers(noise, region))
-    if exact and bounds:
-        uppers = (_dominating_bound(noise, [bound for _, bound in bounds]), *uppers)
-    profile = PrivacyProfile((), uppers, theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
+    uppers = _uppers(noise, region, [bound for _, bound in bounds] if known else [])
+    profile = PrivacyProfile((), tuple(uppers), theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
     if keeps == "all":
         return replace(profile, candidates=tuple(Candidate(pair, bound) for pair, bound in bounds))
     profile = replace(profile, theorems=(Theorem.DIAMETERS, Theorem.POST_PROCESSING))
@@ -293,14 +292,8 @@ def _unbounded(noise: Noise, region: Region, known: bool) -> PrivacyProfile:
 
 def additive_uppers(noise: Noise, region: Region) -> list[ProfileBound]:
     """All upper bounds on the loss of additive noise on a region."""
-    pairs, exact = dominating_pairs(noise, region)
-    uppers = list(_uppers(noise, region))
-    return [_dominating_bound(noise, [_pair_bound(noise, pair) for pair in pairs]), *uppers] if exact else uppers
-
-
-def _dominating_bound(noise: Noise, bounds: list[PairBound]) -> LargestBound:
-    theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
-    return LargestBound(tuple(bounds), theorem)
+    pairs, known = dominating_pairs(noise, region)
+    return list(_uppers(noise, region, [_pair_bound(noise, pair) for pair in pairs] if known else []))
 
 
 def _pair_bound(noise: Noise, pair: Pair) -> PairBound:
@@ -333,8 +326,11 @@ def _sign_chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Nu
     return (1 - tail, tail) if centre.mid > 0 else (tail, 1 - tail)
 
 
-def _uppers(noise: Noise, region: Region) -> Iterable[ProfileBound]:
-    """Bounds that hold for every pair of the region."""
+def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterable[ProfileBound]:
+    """Bounds that hold for every pair of the region; some pairs dominate all others, where it is known which."""
+    if dominating:
+        theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
+        yield PairBound(tuple(loss for bound in dominating for loss in bound.losses), theorem)
     if isinstance(noise, Gaussian):
         yield _pair_bound(noise, Pair((Block(region.diameter(2), ZERO, 1),)))
         return

@@ -7,6 +7,7 @@ relative to the largest one in fixed point, rounded down and up, so that both en
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +28,19 @@ def _fixed(value: Number) -> tuple[int, int]:
 
 def _number(low: int, high: int) -> Number:
     return iv.make_mpf((from_man_exp(max(0, low), -_BITS), from_man_exp(high, -_BITS)))
+
+
+def _from_mode(ratio: Number, shares: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Weights in one direction from the largest: each is the last one times the ratio and a share."""
+    (ratio_low, ratio_high), low, high = _fixed(ratio), _UNIT, _UNIT
+    weights = []
+    for times, by in shares:
+        low = low * ratio_low * times // (by << _BITS)
+        high = high * ratio_high * times // (by << _BITS) + 1
+        weights.append((low, high))
+        if low == 0:
+            break
+    return weights
 
 
 @dataclass(frozen=True)
@@ -63,23 +77,8 @@ class TwoAtomPower:
         n = self.count
         (_, p), (_, r) = self._ordered
         mode = min(n, int(float((p / (p + r)).mid) * (n + 1)))
-        (up_low, up_high), (down_low, down_high) = _fixed(p / r), _fixed(r / p)
-        right: list[tuple[int, int]] = []
-        low, high = _UNIT, _UNIT
-        for k in range(mode, n):
-            low = low * up_low * (n - k) // ((k + 1) << _BITS)
-            high = high * up_high * (n - k) // ((k + 1) << _BITS) + 1
-            right.append((low, high))
-            if low == 0:
-                break
-        left: list[tuple[int, int]] = []
-        low, high = _UNIT, _UNIT
-        for k in range(mode, 0, -1):
-            low = low * down_low * k // ((n - k + 1) << _BITS)
-            high = high * down_high * k // ((n - k + 1) << _BITS) + 1
-            left.append((low, high))
-            if low == 0:
-                break
+        right = _from_mode(p / r, ((n - k, k + 1) for k in range(mode, n)))
+        left = _from_mode(r / p, ((k, n - k + 1) for k in range(mode, 0, -1)))
         both = [*reversed(left), (_UNIT, _UNIT), *right]
         return mode - len(left), [w for w, _ in both], [w for _, w in both]
 

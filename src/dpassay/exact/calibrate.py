@@ -24,7 +24,9 @@ def laplace(epsilon: Any, delta: Any = 0, sensitivity: Any = 1) -> float:
     >>> laplace(0.5)
     2.0
     """
-    guarantee = _noisy(make_guarantee(epsilon, delta))
+    guarantee = make_guarantee(epsilon, delta)
+    if guarantee.exact_epsilon == 0 and guarantee.exact_delta == 0:
+        raise InputError("epsilon 0 with delta 0 would need infinite noise: give a positive epsilon")
     return _usable(laplace_scale(guarantee, check_positive(sensitivity, "sensitivity")))
 
 
@@ -72,12 +74,3 @@ def _usable(scale: Number) -> float:
     if math.isinf(double):
         raise InputError("so small an epsilon asks for more noise than a double can hold: give a larger epsilon")
     return double
-
-
-def _noisy(guarantee: Guarantee) -> Guarantee:
-    if guarantee.exact_epsilon == 0 and guarantee.exact_delta == 0:
-        raise InputError("epsilon 0 with delta 0 would need infinite noise: give a positive epsilon")
-    return guarantee
-
-
-__all__ = ["flip", "gaussian", "laplace"]

@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from dpassay.core.guarantee import Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv
-from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile_bounds import LargestBound, PairBound
+from dpassay.exact.profile_bounds import PairBound
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
-
-BASIC, OPTIMAL, GROUP = Theorem.COMPOSITION, Theorem.OPTIMAL_COMPOSITION, Theorem.GROUP
 
 
 def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
@@ -88,9 +85,8 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
     profile = analyse(pipeline, neighbours or pipeline.neighbours)
     attained = [c.bound.losses for c in profile.candidates if isinstance(c.bound, PairBound)]
     for bound in sorted(profile.uppers, key=lambda upper: upper.pure.b):
-        single = bound.bounds[0] if isinstance(bound, LargestBound) and len(bound.bounds) == 1 else bound
-        if isinstance(single, PairBound) and len(single.losses) == 1:
-            return Answer(single.losses[0], count, single.losses in attained)
+        if isinstance(bound, PairBound) and len(bound.losses) == 1:
+            return Answer(bound.losses[0], count, bound.losses in attained)
     if profile.pure.b == INFINITY:
         return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, exact=profile.pure.a == INFINITY)
     return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False)

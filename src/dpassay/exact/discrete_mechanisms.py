@@ -14,7 +14,7 @@ from dpassay.errors import InputError
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import LargestBound, PairBound, ProfileBound, PureBound
+from dpassay.exact.profile_bounds import PairBound, PureBound
 from dpassay.pipeline.regions import (
     Ball,
     Block,
@@ -54,7 +54,7 @@ def discrete_profile(stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair
     if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
         shown = [(region.farthest(1), bit_bound(stage, region.farthest(1)))] if outputs.exact else shown
     candidates = tuple(Candidate(pair, bound) for pair, bound in shown if bound.losses[0].components)
-    largest: ProfileBound = LargestBound(tuple(bound for _, bound in bounds), _RESPONSE)
+    largest = PairBound(tuple(loss for _, bound in bounds for loss in bound.losses), _RESPONSE)
     if isinstance(region, OneHot) or _symmetric(stage):
         return PrivacyProfile(candidates, (largest,), (_RESPONSE,))
     return PrivacyProfile(
@@ -66,10 +66,6 @@ def _symmetric(stage: BitNoise) -> bool:
     """Whether ones and zeros are treated alike everywhere, so that both ways of a pair are alike."""
     gaps = [stage.even - stage.odd, stage.even + stage.zero - 1]
     return all(abs(gap).b < iv.mpf("1e-40") for gap in gaps)
-
-
-def _bit(one: Number, other: Number) -> AtomLoss:
-    return AtomLoss.between((one, 1 - one), (other, 1 - other))
 
 
 def bit_bound(stage: BitNoise, pair: Pair) -> PairBound:
@@ -84,7 +80,7 @@ def bit_bound(stage: BitNoise, pair: Pair) -> PairBound:
             if not block.x == block.y and _symmetric(stage):
                 p, q = stage.even, stage.zero  # which string has the 1 does not matter
             if not p == q:
-                components.append((_bit(p, q), block.count))
+                components.append((AtomLoss.of_bits(p, q), block.count))
         losses.append(PrivacyLoss(tuple(components)))
     return PairBound(tuple(losses[:1] if _symmetric(stage) else losses), _RESPONSE)
 
@@ -141,7 +137,7 @@ def _envelope(p: Number, q: Number) -> AtomLoss:
     lines.sort(key=lambda line: (-float(line[0].mid), -float(line[1].mid)))
     here, atoms = lines[0], []
     while here[1].b > 0:
-        later = [(_crossing(here, line), line) for line in lines if line[1].mid < here[1].mid]
+        later = [((here[0] - line[0]) / (here[1] - line[1]), line) for line in lines if line[1].mid < here[1].mid]
         z, there = min(later, key=lambda pair: (float(pair[0].mid), float(pair[1][1].mid)))
         mass = z * (here[1] - there[1])
         if z.a > 0:
@@ -150,10 +146,6 @@ def _envelope(p: Number, q: Number) -> AtomLoss:
             atoms.append((iv.log(iv.mpf(z.b)), maximum(ZERO, mass)))
         here = there
     return AtomLoss(tuple(atoms), maximum(ZERO, here[0]))
-
-
-def _crossing(first: tuple[Number, Number], second: tuple[Number, Number]) -> Number:
-    return (first[0] - second[0]) / (first[1] - second[1])
 
 
 def _categories(stage: Flip, region: Categories, exact: bool) -> PrivacyProfile:

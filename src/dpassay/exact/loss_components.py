@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from dpassay.core.normal import gaussian_delta
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, down, iv, maximum, up
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, down, iv, maximum, number, up
 from dpassay.pipeline.regions import Array
 
 
@@ -64,6 +64,7 @@ class LaplaceLoss:
     """
 
     shift: Number
+    infinite: ClassVar[Number] = ZERO
 
     @property
     def pure(self) -> Number:
@@ -74,11 +75,6 @@ class LaplaceLoss:
     def mean(self) -> Number:
         """a − 1 + e^−a."""
         return self.shift - 1 + iv.exp(-self.shift)
-
-    @property
-    def infinite(self) -> Number:
-        """Never."""
-        return ZERO
 
     @property
     def span(self) -> float:
@@ -125,6 +121,7 @@ class GaussianLoss:
     """
 
     mu: Number
+    infinite: ClassVar[Number] = ZERO
 
     @property
     def pure(self) -> Number:
@@ -135,11 +132,6 @@ class GaussianLoss:
     def mean(self) -> Number:
         """μ²/2."""
         return self.mu**2 / 2
-
-    @property
-    def infinite(self) -> Number:
-        """Never."""
-        return ZERO
 
     @property
     def span(self) -> float:
@@ -218,6 +210,12 @@ class AtomLoss:
             else:
                 atoms.append((iv.log(one / other), one))
         return cls(tuple(atoms), infinite)
+
+    @classmethod
+    def of_bits(cls, p: Any, q: Any) -> AtomLoss:
+        """The loss of a bit that is 1 with probability p against one that is 1 with probability q."""
+        one, other = number(p), number(q)
+        return cls.between((one, 1 - one), (other, 1 - other))
 
     @property
     def pure(self) -> Number:

@@ -12,20 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpassay.core.numbers import (
-    INFINITY,
-    ZERO,
-    Number,
-    between,
-    down,
-    exactly,
-    iv,
-    maximum,
-    middle,
-    minimum,
-    number,
-    up,
-)
+from dpassay.core.numbers import INFINITY, ZERO, Number, between, down, iv, maximum, middle, minimum, number, up
 from dpassay.exact.loss_components import Cells, high_share, minimum_one
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.regions import Array
@@ -120,7 +107,7 @@ class MixtureLoss:
     @property
     def _largest_merged(self) -> Number:
         p, q, *_ = self._table
-        return maximum(ZERO, exactly(float(np.max(np.log(p / q), initial=0.0))) - number(_SLACK))
+        return maximum(ZERO, iv.mpf(float(np.max(np.log(p / q), initial=0.0))) - number(_SLACK))
 
     @property
     def mean(self) -> Number:
@@ -131,7 +118,7 @@ class MixtureLoss:
         if lost:
             return between(ZERO, INFINITY)
         merged, widest = (float(np.sum(p * loss)) for loss in (np.log(p / q), np.minimum(high, 1e6)))
-        return between(exactly(merged - _SLACK), exactly(widest + _SLACK))
+        return between(iv.mpf(merged - _SLACK), iv.mpf(widest + _SLACK))
 
     @property
     def span(self) -> float:
@@ -141,7 +128,7 @@ class MixtureLoss:
 
     def delta(self, epsilon: Number) -> Number:
         """Merged cells from below, spread cells from above."""
-        lower, upper = (exactly(self._finite_delta(epsilon, side)) for side in (False, True))
+        lower, upper = (iv.mpf(self._finite_delta(epsilon, side)) for side in (False, True))
         return between(self.infinite + lower, minimum_one(self.infinite + upper))
 
     def _finite_delta(self, epsilon: Number, upper: bool) -> float:

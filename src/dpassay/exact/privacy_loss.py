@@ -114,7 +114,7 @@ class PrivacyLoss:
             return cls.of_shifts(first.noise, zip(gaps, counts.tolist(), strict=True))
         if isinstance(first, BitDistribution) and isinstance(second, BitDistribution):
             pairs, counts = np.unique(np.stack([first.one, second.one], axis=1), axis=0, return_counts=True)
-            return cls(tuple((_bit(*pair), int(n)) for pair, n in zip(pairs.tolist(), counts, strict=True)))
+            return cls(tuple((AtomLoss.of_bits(*pair), int(n)) for pair, n in zip(pairs.tolist(), counts, strict=True)))
         if isinstance(first, Pmf) and isinstance(second, Pmf):
             p, q = (tuple(number(v) for v in distribution.probabilities.tolist()) for distribution in (first, second))
             return cls(((AtomLoss.between(p, q), 1),))
@@ -338,11 +338,6 @@ def _merged(components: Iterable[tuple[LossComponent, int]]) -> tuple[tuple[Loss
     if not square == 0:
         merged.append((GaussianLoss(iv.sqrt(square)), 1))
     return tuple(merged)
-
-
-def _bit(p: float, q: float) -> AtomLoss:
-    one, other = number(p), number(q)
-    return AtomLoss.between((one, 1 - one), (other, 1 - other))
 
 
 def _at_least_zero(epsilon: Any) -> Number:

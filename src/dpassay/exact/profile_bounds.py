@@ -39,52 +39,30 @@ class ProfileBound(Protocol):
 
 @dataclass(frozen=True)
 class PairBound:
-    """The exact profile of one pair of neighbours: the loss one way, and the other way if it differs."""
+    """The exact profile of one pair of neighbours: the loss one way, and the other way if it differs.
+
+    Of several pairs it has all losses, and the largest counts: exact if one of the pairs dominates at each ε.
+    """
 
     losses: tuple[PrivacyLoss, ...]
     theorem: Theorem
 
     @property
     def pure(self) -> Number:
-        """The larger of the two ways."""
+        """The largest."""
         return maximum(*(loss.pure for loss in self.losses))
 
     def delta(self, epsilon: Number) -> Number:
-        """The larger of the two ways."""
+        """The largest."""
         return maximum(*(loss.delta_number(epsilon) for loss in self.losses))
 
     def epsilon(self, delta: Number) -> Number:
-        """The larger of the two ways."""
+        """The largest."""
         return maximum(*(loss.epsilon_number(delta) for loss in self.losses))
 
     def epsilon_above(self, delta: Number) -> Number:
-        """The larger of the two ways."""
+        """The largest."""
         return maximum(*(loss.epsilon_above(delta) for loss in self.losses))
-
-
-@dataclass(frozen=True)
-class LargestBound:
-    """The pointwise largest of some bounds: exact if one of them dominates at each ε."""
-
-    bounds: tuple[ProfileBound, ...]
-    theorem: Theorem
-
-    @property
-    def pure(self) -> Number:
-        """The largest."""
-        return maximum(*(bound.pure for bound in self.bounds))
-
-    def delta(self, epsilon: Number) -> Number:
-        """The largest."""
-        return maximum(*(bound.delta(epsilon) for bound in self.bounds))
-
-    def epsilon(self, delta: Number) -> Number:
-        """The largest."""
-        return maximum(*(bound.epsilon(delta) for bound in self.bounds))
-
-    def epsilon_above(self, delta: Number) -> Number:
-        """The largest."""
-        return maximum(*(bound.epsilon_above(delta) for bound in self.bounds))
 
 
 @dataclass(frozen=True)
@@ -191,7 +169,10 @@ def _near_conversion(less: float) -> float:
 
 
 def _least(value: Callable[[float], float]) -> Number:
-    """Search orders 1 + e^t for the least value; any order gives a valid bound, so doubles will do."""
+    """Search orders 1 + e^t for the least value; any order gives a valid bound, so doubles will do.
+
+    scipy.optimize would do too, if importing it did not take longer than a whole check.
+    """
 
     def at(t: float) -> float:
         return value(math.exp(t))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.normal import gaussian_sigma
-from dpassay.core.numbers import INFINITY, ONE, TIE, Number, double_above, double_below, iv, middle, number, up
+from dpassay.core.numbers import INFINITY, TIE, Number, double_above, double_below, iv, middle, number, up
 from dpassay.core.roots import falling_root
 from dpassay.exact import calibrate
-from dpassay.exact.analysis import additive_uppers, analyse, region_at
+from dpassay.exact.analysis import additive_uppers, analyse, dropped_share, region_at
 from dpassay.exact.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.profile_bounds import before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace
@@ -20,11 +20,11 @@ from dpassay.pipeline.regions import Categories, Region, SensitivityBall
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
-from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.scaling import Clip
 
 USUAL_DELTA = "1e-6"
+MORE_THAN_NEEDED = "The least Laplace noise for which the claim can be proved; somewhat less may do."
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,10 @@ def _holds(repair: Repair, neighbours: Neighbours) -> bool:
 
 def _before_dropout(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarantee) -> Guarantee:
     """The guarantee that must hold before word dropout so that the claimed one holds behind it."""
-    kept = ONE
-    for stage in pipeline.stages:
-        if isinstance(stage, Dropout) and neighbours.kind == "word":
-            kept *= 1 - stage.mu
-    if kept == ONE:
+    mu = dropped_share(pipeline, neighbours)
+    if mu == 0:
         return guarantee
-    epsilon = before_dropout(guarantee.exact_epsilon, 1 - kept)
-    return make_guarantee(epsilon, guarantee.exact_delta / kept)
+    return make_guarantee(before_dropout(guarantee.exact_epsilon, mu), guarantee.exact_delta / (1 - mu))
 
 
 def _replaced(pipeline: Pipeline, position: int, noise: Stage, before: Stage | None = None) -> Pipeline:
@@ -104,9 +100,11 @@ def _additive(
     if isinstance(region, Categories):
         return [Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1)).")]
     scale = _laplace_scale(region, inner)
+    # At δ > 0 the dominating pair is not known for every region; then the proof may ask for more than the truth.
+    tight = isinstance(inner, PureDP) or dominating_pair_is_known(Laplace(scale), region)
     laplace = [
         Repair(
-            _least(Laplace(scale), region, inner),
+            "The least Laplace noise that keeps the claim." if tight else MORE_THAN_NEEDED,
             _replaced(pipeline, position, Additive(Laplace(scale))),
             guarantee,
             math.sqrt(2) * middle(scale),
@@ -122,13 +120,6 @@ def _additive(
     gaussian = [_gaussian(pipeline, position, region, inner, guarantee)]
     first = isinstance(stage.noise, Gaussian) and not isinstance(guarantee, PureDP)
     return gaussian + laplace if first else laplace + gaussian
-
-
-def _least(noise: Laplace, region: Region, guarantee: Guarantee) -> str:
-    """At δ > 0 the dominating pair is not known for every region; then the proof may ask for more than the truth."""
-    if isinstance(guarantee, PureDP) or dominating_pair_is_known(noise, region):
-        return "The least Laplace noise that keeps the claim."
-    return "The least Laplace noise for which the claim can be proved; somewhat less may do."
 
 
 def _gaussian(pipeline: Pipeline, position: int, region: Region, inner: Guarantee, guarantee: Guarantee) -> Repair:

@@ -11,7 +11,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Categories, OneHot, Region, Rows, SensitivityBall, Sparse
+from dpassay.pipeline.regions import Categories, OneHot, Rows, SensitivityBall, Sparse
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise
 from dpassay.pipeline.stages.exponential import Choose
@@ -25,7 +25,9 @@ def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: G
         return f"Open, which proves nothing: {_between(guarantee, value)}."
     because = _because(pipeline, profile)
     if isinstance(guarantee, PureDP):
-        return f"{because}; the true epsilon is {_times(value, guarantee)}{_floor(profile.least_delta)}."
+        least = profile.least_delta
+        floor = f", and at every epsilon delta is at least {outward(least, -1, 6)}" if 0 < least < 1 else ""
+        return f"{because}; the true epsilon is {_times(value, guarantee)}{floor}."
     return (
         f"{because}; at epsilon {middle(guarantee.exact_epsilon):.6g} the true delta is "
         f"at least {outward(down(value), -1, 5)}, above the claimed {middle(guarantee.exact_delta):.6g}."
@@ -41,12 +43,12 @@ def _bound(guarantee: Guarantee, value: Number) -> str:
 
 
 def _at_most(value: float, claimed: float) -> str:
-    rounded = _plain(value, 1)
+    rounded = outward(value, 1, 6)
     return rounded if float(rounded) < claimed else f"{claimed:.15g}"
 
 
 def _between(guarantee: Guarantee, value: Number) -> str:
-    low, high = _plain(down(value), -1), _plain(up(value), 1)
+    low, high = outward(down(value), -1, 6), outward(up(value), 1, 6)
     if isinstance(guarantee, PureDP):
         return f"the true epsilon lies between {low} and {high}, and so does the claimed {guarantee.epsilon:.6g}"
     where = f"at epsilon {guarantee.epsilon:.6g} the true delta lies between {low} and {high}"
@@ -62,14 +64,6 @@ def _times(value: Number, guarantee: Guarantee) -> str:
     ratio = low / guarantee.epsilon
     factor = f"{ratio:,.4g} times" if ratio >= 1.0005 else "more than"
     return f"at least {outward(low, -1, 6)}, {factor} the claimed {guarantee.epsilon:.6g}"
-
-
-def _floor(delta: float) -> str:
-    return f", and at every epsilon delta is at least {outward(delta, -1, 6)}" if 0 < delta < 1 else ""
-
-
-def _plain(value: float, direction: int) -> str:
-    return outward(value, direction, 6)
 
 
 def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
@@ -89,16 +83,11 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
     if isinstance(stage, Additive):
         return "Values are shown as they are"
     if isinstance(stage, BitNoise):
-        return f"{_differing(region)} bits can differ between two inputs, and each adds its own loss{dropped}"
+        differing = f"{middle(region.diameter(1)):.0f} of the" if isinstance(region, OneHot | Sparse) else "All of the"
+        return f"{differing} {region.dim} bits can differ between two inputs, and each adds its own loss{dropped}"
     if isinstance(stage, Choose):
         return f"Two neighbours' scores can differ by {middle(region.diameter(math.inf)):.6g} at the given rate"
     return f"One category can be told from another more surely than claimed{dropped}"
-
-
-def _differing(region: Region) -> str:
-    if isinstance(region, OneHot | Sparse):
-        return f"{middle(region.diameter(1)):.0f} of the {region.dim}"
-    return f"All of the {region.dim}"
 
 
 def _distance(stage: Additive, region: object, profile: PrivacyProfile) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.compute.devices import has_numba
-from dpassay.compute.executors import Executor, cores, gathered
+from dpassay.compute.executors import Executor, cores, make_executor
 from dpassay.core.files import write_whole
 
 SCHEMA, PARTIAL = "dpassay/reproduction/1", "dpassay/partial/1"
@@ -81,7 +81,7 @@ class Options:
         if self.executor is not None:
             yield self.executor
             return
-        executor = gathered(threads=cores() if self.device == "cpu" and has_numba() else 1)
+        executor = make_executor(threads=cores() if self.device == "cpu" and has_numba() else 1)
         with closing(executor):
             yield executor
 

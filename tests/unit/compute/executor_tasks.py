@@ -1,4 +1,4 @@
-"""What crews are given to do in tests: functions that any process can import."""
+"""What executors are given to do in tests: functions that any process can import."""
 
 import os
 import signal

@@ -11,7 +11,7 @@ from pathlib import Path
 import executor_tasks
 import pytest
 
-from dpassay.compute import executors as crew
+from dpassay.compute import executors
 from dpassay.errors import InputError, MechanismError
 
 SQUARES = [number**2 for number in range(14)]
@@ -33,13 +33,15 @@ def cluster() -> Iterator[object]:
 
 
 @pytest.fixture(params=["here", "threads", "processes", "cluster"])
-def workers(request: pytest.FixtureRequest) -> Iterator[crew.Executor]:
+def workers(request: pytest.FixtureRequest) -> Iterator[executors.Executor]:
     kind = request.param
-    made: crew.Executor
+    made: executors.Executor
     if kind == "cluster":
-        made = crew.gathered(cluster=request.getfixturevalue("cluster").scheduler_address)
+        made = executors.make_executor(cluster=request.getfixturevalue("cluster").scheduler_address)
     else:
-        made = crew.gathered(workers=2 if kind == "processes" else None, threads=2 if kind == "threads" else 1)
+        made = executors.make_executor(
+            workers=2 if kind == "processes" else None, threads=2 if kind == "threads" else 1
+        )
     yield made
     made.close()
 
@@ -50,11 +52,11 @@ def test_results_come_in_order_and_items_are_asked_for_only_some_time_ahead(work
     got = []
     for result in results:
         got.append(result)
-        most = 1 if isinstance(workers, crew.InProcess) else crew.AHEAD * 2
+        most = 1 if isinstance(workers, executors.InProcess) else executors.AHEAD * 2
         assert len(asked) < len(got) + most
     assert got == SQUARES
     assert list(workers.map(abs, [])) == []
-    assert "2" in workers.describe() or isinstance(workers, crew.InProcess)
+    assert "2" in workers.describe() or isinstance(workers, executors.InProcess)
 
 
 def test_what_goes_wrong_does_so_at_its_place(workers):
@@ -67,8 +69,8 @@ def test_what_goes_wrong_does_so_at_its_place(workers):
         assert [next(results), next(results)] == [1, 0.5]
         with pytest.raises(error):
             next(results)
-    assert list(workers.map(executor_tasks.reciprocal, [4.0])) == [0.25]  # and the crew goes on
-    kind = executor_tasks.Untold if isinstance(workers, crew.InProcess | crew.Threads) else MechanismError
+    assert list(workers.map(executor_tasks.reciprocal, [4.0])) == [0.25]  # and the executor goes on
+    kind = executor_tasks.Untold if isinstance(workers, executors.InProcess | executors.Threads) else MechanismError
     with pytest.raises(kind, match="so it is"):
         list(workers.map(executor_tasks.fail_untold, [1]))
 
@@ -83,7 +85,7 @@ def test_who_stops_early_leaves_nothing_under_way(workers):
 
 
 def test_a_process_that_dies_costs_its_items_only(tmp_path):
-    made = crew.Processes(2)
+    made = executors.Processes(2)
     marks = {2: str(tmp_path / "first"), 9: str(tmp_path / "second")}
     assert list(made.map(executor_tasks.die_once, [(n, marks.get(n, "")) for n in range(14)])) == SQUARES
     assert len(list(tmp_path.iterdir())) == 2
@@ -91,7 +93,7 @@ def test_a_process_that_dies_costs_its_items_only(tmp_path):
 
 
 def test_work_that_ends_every_process_is_given_up():
-    made = crew.Processes(2)
+    made = executors.Processes(2)
     results = made.map(executor_tasks.die_at_three, range(9))
     assert [next(results) for _ in range(3)] == [0, 1, 4]
     with pytest.raises(MechanismError, match="3 workers died at the same piece of work"):
@@ -100,14 +102,14 @@ def test_work_that_ends_every_process_is_given_up():
 
 
 def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
-    made = crew.Cluster(cluster.scheduler_address)
+    made = executors.Cluster(cluster.scheduler_address)
     victim = next(iter(made.client.run(os.getpid).values()))
     got = []
     for result in made.map(executor_tasks.slow_square, range(14)):
         got.append(result)
         if len(got) == 3:
             os.kill(victim, signal.SIGKILL)
-    assert got == SQUARES == list(crew.InProcess().map(executor_tasks.slow_square, range(14)))
+    assert got == SQUARES == list(executors.InProcess().map(executor_tasks.slow_square, range(14)))
     with pytest.raises(MechanismError, match="workers died at the same piece of work"):
         list(made.map(executor_tasks.die_at_three, range(3, 4)))
     made.close()
@@ -124,21 +126,21 @@ def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
 )
 def test_a_scheduler_that_is_not_there_is_said(address, said, monkeypatch):
     pytest.importorskip("distributed", reason=NO_DASK)
-    monkeypatch.setattr(crew, "CONNECT", 0.3)
+    monkeypatch.setattr(executors, "CONNECT", 0.3)
     with pytest.raises(InputError, match=said):
-        crew.Cluster(address)
+        executors.Cluster(address)
 
 
 def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_for(monkeypatch, capfd):
     distributed = pytest.importorskip("distributed", reason=NO_DASK)
-    monkeypatch.setattr(crew, "DESERTED", 0.2)
-    monkeypatch.setattr(crew, "COUNTED", 0.1)
-    monkeypatch.setattr(crew, "CONNECT", 0.5)
+    monkeypatch.setattr(executors, "DESERTED", 0.2)
+    monkeypatch.setattr(executors, "COUNTED", 0.1)
+    monkeypatch.setattr(executors, "CONNECT", 0.5)
     options = {"threads_per_worker": 1, "processes": False, "protocol": "tcp://", **QUIET}
     with distributed.LocalCluster(n_workers=0, **options) as few, pytest.raises(InputError, match="has no workers"):
-        crew.Cluster(few.scheduler_address)
+        executors.Cluster(few.scheduler_address)
     with distributed.LocalCluster(n_workers=1, **options) as few:
-        made = crew.Cluster(few.scheduler_address)
+        made = executors.Cluster(few.scheduler_address)
         results = made.map(executor_tasks.slow_square, range(1000))
         assert next(results) == 0
         few.scale(0)
@@ -150,30 +152,30 @@ def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_fo
     made.close()
     # Nothing of Dask's own.
     said = capfd.readouterr().err.splitlines()
-    assert said == [crew.WAITING.format(made.address, 0.2)]
+    assert said == [executors.WAITING.format(made.address, 0.2)]
 
 
 def test_without_dask_the_pip_line_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'dpassay\[cluster\]'"):
-        crew.gathered(cluster="tcp://127.0.0.1:1")
+        executors.make_executor(cluster="tcp://127.0.0.1:1")
 
 
 def test_workers_and_a_cluster_exclude_each_other():
     with pytest.raises(InputError, match="not both"):
-        crew.gathered(workers=2, cluster="tcp://127.0.0.1:1")
-    for odd in (0, True, crew.MOST_WORKERS + 1, 1.5):
+        executors.make_executor(workers=2, cluster="tcp://127.0.0.1:1")
+    for odd in (0, True, executors.MOST_WORKERS + 1, 1.5):
         with pytest.raises(InputError, match="workers must be a whole number"):
-            crew.gathered(workers=odd)  # type: ignore[arg-type]
+            executors.make_executor(workers=odd)  # type: ignore[arg-type]
 
 
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import executor_tasks
-from dpassay.compute import executors as crew
+from dpassay.compute import executors
 if __name__ == "__main__":
-    made = crew.Processes(2)
+    made = executors.Processes(2)
     try:
         list(made.map(executor_tasks.sleep_long, [sys.argv[2]] * 9))
     except KeyboardInterrupt:

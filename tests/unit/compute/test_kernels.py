@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from dpassay.cli.common import usable_device
-from dpassay.compute import devices
-from dpassay.compute import numba_kernels as fused
-from dpassay.compute import numpy_kernels as plain
+from dpassay.compute import devices, numba_kernels, numpy_kernels
 from dpassay.compute.draws import Noise, Span
 from dpassay.compute.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
 from dpassay.compute.philox import key, words
@@ -45,48 +43,52 @@ LIMITS = [(-1e4, 1e4, 1e-5), (-np.inf, 3.0, 0.1), (-1e300, 0.0, 0.01), (2.0, np.
 def interpreted():
     """Triton's kernels, run by its interpreter where there is no GPU; see conftest.py."""
     pytest.importorskip("triton", reason="Triton is not made for this system")
-    from dpassay.compute import triton_kernels as gpu
+    from dpassay.compute import triton_kernels
 
     with pytest.MonkeyPatch.context() as patch:
         if not devices.has_gpu():
-            patch.setattr(gpu, "DEVICE", "cpu")
-        yield gpu
+            patch.setattr(triton_kernels, "DEVICE", "cpu")
+        yield triton_kernels
 
 
 @pytest.mark.parametrize("dim", [1, 2, 7, 300])
 @pytest.mark.parametrize("span", SPANS, ids=str)
 def test_numba_votes_like_numpy(dim, span):
     for start, runs in ((0, 1000), (16 * 1024 + 32, 1500), (16 << 33, 17), (16 * (2**32 - 3), 100), (0, 0)):
-        assert fused.count_votes(KEY, start, runs, dim, span) == plain.count_votes(KEY, start, runs, dim, span)
+        assert numba_kernels.count_votes(KEY, start, runs, dim, span) == numpy_kernels.count_votes(
+            KEY, start, runs, dim, span
+        )
 
 
 @pytest.mark.parametrize("telling", TELLINGS.values(), ids=list(TELLINGS))
 def test_numba_guesses_like_numpy(telling):
     for low, high, grain in LIMITS:
         for start, runs in ((0, 2500), (16 << 33, 100)):
-            expected = plain.count_guesses(KEY, start, runs, telling, low, high, grain)
-            assert fused.count_guesses(KEY, start, runs, telling, low, high, grain) == expected
+            expected = numpy_kernels.count_guesses(KEY, start, runs, telling, low, high, grain)
+            assert numba_kernels.count_guesses(KEY, start, runs, telling, low, high, grain) == expected
 
 
 def test_numba_guesses_like_numpy_where_first_bytes_decide():
     many = of_noise(Noise("laplace", 200.0), np.zeros(200), np.linspace(-1, 1, 200), 0)
-    assert np.isnan(many.by_byte).sum() <= fused.LAZY * many.dim
+    assert np.isnan(many.by_byte).sum() <= numba_kernels.LAZY * many.dim
     for low, high, grain in ((-1e4, 1e4, 1e-6), (-np.inf, 2e4, 1e-6)):
-        expected = plain.count_guesses(KEY, 0, 3000, many, low, high, grain)
-        assert fused.count_guesses(KEY, 0, 3000, many, low, high, grain) == expected
+        expected = numpy_kernels.count_guesses(KEY, 0, 3000, many, low, high, grain)
+        assert numba_kernels.count_guesses(KEY, 0, 3000, many, low, high, grain) == expected
         assert expected[1] > 300
 
 
 @pytest.mark.parametrize("span", SPANS, ids=str)
 def test_triton_votes_like_numpy(span, interpreted):
     for start, runs, dim in ((0, 700, 2), (0, 300, 3), (16 << 33, 33, 1)):  # with two coordinates there are ties
-        assert interpreted.count_votes(KEY, start, runs, dim, span) == plain.count_votes(KEY, start, runs, dim, span)
+        assert interpreted.count_votes(KEY, start, runs, dim, span) == numpy_kernels.count_votes(
+            KEY, start, runs, dim, span
+        )
 
 
 @pytest.mark.parametrize("name", [name for name in TELLINGS if "50.0" not in name])
 def test_triton_guesses_like_numpy(name, interpreted):
     low, high, grain = LIMITS[0]
-    expected = plain.count_guesses(KEY, 16, 600, TELLINGS[name], low, high, grain)
+    expected = numpy_kernels.count_guesses(KEY, 16, 600, TELLINGS[name], low, high, grain)
     assert interpreted.count_guesses(KEY, 16, 600, TELLINGS[name], low, high, grain) == expected
 
 
@@ -96,7 +98,7 @@ def test_the_ends_of_ranges_to_the_last_word(run, interpreted):
     drawn = [int(word) for word in words(KEY, 0, 16, range(1))[:, 0]]
     word = drawn[run]
     spans = [Span(word, 1), Span(word + 1, 1000), Span(word - 1000, 1000), Span(word - 1000, 1001)]
-    for numbers in (plain, fused, interpreted):
+    for numbers in (numpy_kernels, numba_kernels, interpreted):
         assert [numbers.count_votes(KEY, 0, 16, 1, span) for span in spans] == [
             sum(span.low <= w < span.low + span.width for w in drawn) for span in spans
         ]
@@ -109,7 +111,7 @@ def test_the_ends_of_ranges_to_the_last_word(run, interpreted):
             assert numbers.count_guesses(KEY, 0, 16, bits, -4.0, 4.0, 1.0) == (0, 0)
 
 
-@pytest.mark.parametrize("numbers", [plain, fused], ids=["numpy", "numba"])
+@pytest.mark.parametrize("numbers", [numpy_kernels, numba_kernels], ids=["numpy", "numba"])
 def test_any_division_gives_the_same_counts(numbers):
     span, telling = SPANS[2], TELLINGS["laplace, 1.0, 0.0, 50.0, 0"]
     pieces = [(0, 1600), (1600, 16), (1616, 2400)]
@@ -125,16 +127,16 @@ def test_the_device_that_is_used(monkeypatch, capsys):
     said = "there is no CUDA device that torch and Triton can use here: working on the CPU\n"
     assert capsys.readouterr() == ("", said)
     assert devices.usable("cuda") == ("cpu", devices.NO_GPU)
-    assert devices.numbers("cuda") is fused
-    assert devices.numbers("numpy") is plain
+    assert devices.numbers("cuda") is numba_kernels
+    assert devices.numbers("numpy") is numpy_kernels
     monkeypatch.setattr(devices, "has_numba", lambda: False)
-    assert devices.numbers("cpu") is plain
+    assert devices.numbers("cpu") is numpy_kernels
     monkeypatch.setattr(devices, "has_gpu", lambda: True)
     assert devices.usable("cuda") == ("cuda", "")
 
 
 def test_streams_are_entered_at_every_16th_run(interpreted):
-    for numbers in (plain, fused, interpreted):
+    for numbers in (numpy_kernels, numba_kernels, interpreted):
         with pytest.raises(ValueError, match="every 16th run"):
             numbers.count_votes(KEY, 8, 100, 1, SPANS[0])
         with pytest.raises(ValueError, match="every 16th run"):
@@ -142,9 +144,11 @@ def test_streams_are_entered_at_every_16th_run(interpreted):
 
 
 def test_wide_vectors_in_numpy(monkeypatch):
-    monkeypatch.setattr(plain, "CELLS", 64)  # so that coordinates come in several goes
+    monkeypatch.setattr(numpy_kernels, "CELLS", 64)  # so that coordinates come in several goes
     its_key = key(3)
     many = of_noise(Noise("laplace", 200.0), np.zeros(150), np.ones(150), 1)
-    assert plain.count_votes(its_key, 0, 100, 150, SPANS[0]) == fused.count_votes(its_key, 0, 100, 150, SPANS[0])
-    found = plain.count_guesses(its_key, 0, 100, many, -1e4, 1e4, 1e-6)
-    assert found == fused.count_guesses(its_key, 0, 100, many, -1e4, 1e4, 1e-6)
+    assert numpy_kernels.count_votes(its_key, 0, 100, 150, SPANS[0]) == numba_kernels.count_votes(
+        its_key, 0, 100, 150, SPANS[0]
+    )
+    found = numpy_kernels.count_guesses(its_key, 0, 100, many, -1e4, 1e4, 1e-6)
+    assert found == numba_kernels.count_guesses(its_key, 0, 100, many, -1e4, 1e4, 1e-6)

@@ -11,7 +11,7 @@ from dpassay.compute.philox import key
 from dpassay.reproduce import adept
 from statistics_helper import generator, require, same_frequency_p_value
 
-fused_pairs = pytest.importorskip("dpassay.compute.numba_pairs")
+numba_pairs = pytest.importorskip("dpassay.compute.numba_pairs")
 KEY, CLIP = (20, 21), 10.0
 SHAPES = ("uniform", "normal")
 
@@ -21,23 +21,23 @@ SHAPES = ("uniform", "normal")
 def test_the_kernel_counts_as_numpy(shape: str, dim: int) -> None:
     for start, size in ((0, 1), (16, 15), (48, 128), (160, 129), (1 << 36, 2000)):
         expected = pairs.count_beyond(KEY, start, size, dim, shape, CLIP)
-        assert fused_pairs.count_beyond(KEY, start, size, dim, shape, CLIP) == expected
+        assert numba_pairs.count_beyond(KEY, start, size, dim, shape, CLIP) == expected
 
 
 @pytest.mark.parametrize("clip", [1e-8, 1e-3, 0.1, 1.0, 30.0, 1e3, 1e8])
 def test_other_bounds(clip: float) -> None:
     for dim in (2, 5, 40):
         expected = pairs.count_beyond(KEY, 0, 1000, dim, "normal", clip)
-        assert fused_pairs.count_beyond(KEY, 0, 1000, dim, "normal", clip) == expected
+        assert numba_pairs.count_beyond(KEY, 0, 1000, dim, "normal", clip) == expected
 
 
 def test_many_coordinates() -> None:
-    for dim in (1000, fused_pairs.MOST, fused_pairs.MOST + 1):
-        assert fused_pairs.count_beyond(KEY, 0, 20, dim, "uniform", CLIP) == (20, 0)
+    for dim in (1000, numba_pairs.MOST, numba_pairs.MOST + 1):
+        assert numba_pairs.count_beyond(KEY, 0, 20, dim, "uniform", CLIP) == (20, 0)
         assert pairs.count_beyond(KEY, 0, 20, dim, "uniform", CLIP) == (20, 0)
 
 
-@pytest.mark.parametrize("count", [pairs.count_beyond, fused_pairs.count_beyond])
+@pytest.mark.parametrize("count", [pairs.count_beyond, numba_pairs.count_beyond])
 def test_any_division_gives_the_same_counts(count) -> None:
     for shape, dim in (("uniform", 4), ("normal", 18)):
         whole = count(KEY, 0, 5000, dim, shape, CLIP)
@@ -50,8 +50,8 @@ def test_any_division_gives_the_same_counts(count) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_cannot_be(shape: str) -> None:
     # On a line clipped values are at most 2C apart; and so are vectors clipped in l1, in all dimensions.
-    assert fused_pairs.count_beyond(KEY, 0, 100_000, 1, shape, CLIP) == (0, 0)
-    assert all(fused_pairs.count_beyond(KEY, 0, 20_000, dim, shape, CLIP)[1] == 0 for dim in range(2, 65, 3))
+    assert numba_pairs.count_beyond(KEY, 0, 100_000, 1, shape, CLIP) == (0, 0)
+    assert all(numba_pairs.count_beyond(KEY, 0, 20_000, dim, shape, CLIP)[1] == 0 for dim in range(2, 65, 3))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -59,7 +59,7 @@ def test_cells_hold_their_words(shape: str) -> None:
     words = generator("cells").integers(0, 1 << 32, 100_000, dtype=np.uint32)
     words[:512] = (np.arange(256, dtype=np.uint32) << 24)[:, None].repeat(2, axis=1).ravel()
     words[1:512:2] += (1 << 24) - 1
-    centres, (a, b, c, d) = fused_pairs._cells(shape, CLIP)
+    centres, (a, b, c, d) = numba_pairs._cells(shape, CLIP)
     centre = centres[words >> 24].astype(float)
     off = np.abs(pairs.coordinates(words, shape, CLIP) - centre)
     assert (off <= a + b * centre**4).all()
@@ -88,7 +88,7 @@ def _clipped(x: np.ndarray, norm: int) -> np.ndarray:
 def test_few_pairs_need_whole_words() -> None:
     # At n = 64 next to none; where half of the normal pairs are beyond, a quarter. The rest is decided by bytes.
     for shape, dim, share in (("uniform", 64, 0.001), ("normal", 64, 0.01), ("uniform", 5, 0.15), ("normal", 18, 0.3)):
-        assert fused_pairs.counts(KEY, 0, 20_000, dim, shape, CLIP)[2] < share * 20_000
+        assert numba_pairs.counts(KEY, 0, 20_000, dim, shape, CLIP)[2] < share * 20_000
 
 
 def test_pairs_by_numpys_generator() -> None:
@@ -100,7 +100,7 @@ def test_pairs_by_numpys_generator() -> None:
             drawn = rng.uniform(-CLIP, CLIP, size) if shape == "uniform" else rng.normal(0, (0.1 * CLIP) ** 0.5, size)
             x, y = drawn * np.minimum(1, CLIP / np.linalg.norm(drawn, axis=-1, keepdims=True))
             theirs = int(np.count_nonzero(np.abs(x - y).sum(axis=1) > 2 * CLIP))
-            ours, _ = fused_pairs.count_beyond(key(1, dim), 0, runs, dim, shape, CLIP)
+            ours, _ = numba_pairs.count_beyond(key(1, dim), 0, runs, dim, shape, CLIP)
             p_values.append(same_frequency_p_value(ours, theirs, runs))
     require(name, len(p_values) * min(p_values))
 
@@ -110,7 +110,7 @@ def test_normal_pairs_by_their_curve() -> None:
     curve, p_values = adept._normal_curve(), []
     for dim in (8, 12, 16, 18, 20, 25, 32):
         low, high = curve[dim]
-        found, _ = fused_pairs.count_beyond(key(2, dim), 0, runs, dim, "normal", CLIP)
+        found, _ = numba_pairs.count_beyond(key(2, dim), 0, runs, dim, "normal", CLIP)
         p_values.append(
             2 * min(binom.cdf(found, runs, max(0, low - 1e-12)), binom.sf(found - 1, runs, min(1, high + 1e-12)))
         )

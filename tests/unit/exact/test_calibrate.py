@@ -46,6 +46,19 @@ def test_gaussian_at_extreme_deltas(delta: str, epsilon: str) -> None:
     assert delta_of(sigma * (1 - mpf("1e-6")), "1", epsilon) > mpf(delta)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [("0", "1e-10"), ("1", "1e-6"), ("10", "1e-5"), ("1000", "1e-300")])
+def test_gaussian_is_two_doubles_above_the_least_at_most(epsilon: str, delta: str) -> None:
+    sigma = gaussian(epsilon, delta)
+    assert delta_of(mpf(repr(sigma)), "1", epsilon) <= mpf(delta)
+    less = sigma - 2 * math.ulp(sigma)
+    assert delta_of(mpf(repr(less)), "1", epsilon) > mpf(delta)
+
+
+def test_gaussian_beyond_80_digits_is_refused() -> None:
+    with pytest.raises(InputError, match="too small for 80 digits"):
+        gaussian(0, "1e-70")
+
+
 def test_facts_of_the_classic_formula() -> None:
     # FACTS §1: at δ = 1e-5 and ε = 10 the classic formula gives 0.48448, and 0.49989 is needed; at 8 it is enough.
     ten, eight = make_guarantee(10, "1e-5"), make_guarantee(8, "1e-5")

@@ -48,7 +48,7 @@ def test_basic_adds_up() -> None:
     total = basic([PureDP("0.1"), ApproxDP("0.25", "1e-6"), ApproxDP("1", "3e-6")])
     assert (total.epsilon, total.delta) == (1.35, 4e-6)
     assert isinstance(basic([PureDP(1), PureDP(2)]), PureDP)
-    with pytest.raises(InputError, match="nothing is promised"):
+    with pytest.raises(InputError, match="nothing is guaranteed"):
         basic([ApproxDP(1, "0.6"), ApproxDP(1, "0.4")])
 
 
@@ -60,7 +60,7 @@ def test_groups() -> None:
     assert three.delta == pytest.approx(3 * math.e * 1e-6, rel=1e-14)
     assert group(PureDP("0.5"), 10).epsilon == 5
     assert group(ApproxDP(1, "1e-3"), 1).delta == 1e-3
-    with pytest.raises(InputError, match="nothing is promised"):
+    with pytest.raises(InputError, match="nothing is guaranteed"):
         group(ApproxDP(1, "1e-6"), 20)
     for wrong in (0, -1):
         with pytest.raises(InputError, match="at least one"):

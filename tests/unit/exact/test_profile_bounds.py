@@ -12,7 +12,6 @@ from dpassay.core.theorems import Theorem
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile_bounds import (
     DropoutBound,
-    LargestBound,
     PairBound,
     PureBound,
     RenyiBound,
@@ -190,7 +189,7 @@ def test_a_pair_takes_the_worse_way() -> None:
 
 def test_the_worst_of_some_bounds() -> None:
     # Which of the two is worse depends on ε: (1) has the larger loss, (0.6, 0.3) none above 0.9.
-    worst = LargestBound((laplace_pair("0.3", "0.6"), laplace_pair("1")), Theorem.WORST_SHIFT)
+    worst = PairBound((*laplace_pair("0.3", "0.6").losses, *laplace_pair("1").losses), Theorem.WORST_SHIFT)
     assert up(worst.pure) == 1
     for epsilon in ("0", "0.5", "0.95"):
         single = 1 - mp.exp((mpf(epsilon) - 1) / 2)
