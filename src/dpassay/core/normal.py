@@ -66,7 +66,7 @@ def gaussian_epsilon_guess(delta: Number, mu: Number) -> Number | None:
 
 
 def gaussian_sigma(guarantee: Guarantee, sensitivity: Number) -> Number:
-    """The least standard deviation, as a certified number: Newton's method guesses it, the exact δ confirms it."""
+    """The least standard deviation, to a double: Newton's method guesses it, the exact δ confirms it."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     if delta == 0:
         raise InputError("no Gaussian noise gives pure DP: give a delta above 0, or use laplace")

@@ -70,9 +70,9 @@ def _gather(index: Array, mass: Array, shift: float, infinite: float) -> LossGri
     infinite += float(mass[~finite].sum())
     whole: NDArray[np.int64] = index[finite].astype(np.int64)
     start = int(whole.min()) if len(whole) else 0
-    make_executor: Array = np.bincount(whole - start, weights=mass[finite]).astype(float)
-    used = np.flatnonzero(make_executor)
-    return LossGrid(start + int(used[0]), make_executor[used[0] : used[-1] + 1], shift, infinite)
+    gathered: Array = np.bincount(whole - start, weights=mass[finite]).astype(float)
+    used = np.flatnonzero(gathered)
+    return LossGrid(start + int(used[0]), gathered[used[0] : used[-1] + 1], shift, infinite)
 
 
 @dataclass(frozen=True)
