@@ -3,6 +3,7 @@
     DpassayError
     ├── InputError            what was given cannot be used (exit code 2)
     │   └── ExpressionError   a pipeline's text cannot be read; points at the character
+    ├── AmbiguousError        a question that yes or no would answer wrongly
     ├── CertificateError      a certificate cannot be read, or does not hold
     └── MechanismError        the mechanism itself failed (exit code 4)
 
@@ -52,6 +53,17 @@ class ExpressionError(InputError):
         start = max(0, position - 60)
         shown = "".join(c if c.isprintable() else " " for c in text[start : position + 40])
         super().__init__(f"{message}\n  {shown}\n  {' ' * (position - start)}^")
+
+
+class AmbiguousError(DpassayError, TypeError):
+    """A question that has no certain answer: whether a verdict is true, or an interval larger than a number in it.
+
+    >>> from dpassay import Interval
+    >>> Interval(1, 3) > 2
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.AmbiguousError: whether [1, 3] > 2 is not known: ask .lower > 2 (certainly) or .upper > 2 (possibly)
+    """
 
 
 class CertificateError(DpassayError):

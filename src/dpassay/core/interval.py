@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from numbers import Real
+from typing import Any
 
 from dpassay.core.numbers import Number, down, up
-from dpassay.errors import InputError
+from dpassay.errors import AmbiguousError, InputError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Interval:
     """[lower, upper], with the source of each end.
+
+    It compares with numbers and other intervals where the answer is certain, and raises where it is not.
 
     >>> print(Interval(5.6568542494, 5.6568542495))
     [5.656854249, 5.656854250]
     >>> 5.65685424945 in Interval(5.6568542494, 5.6568542495)
     True
+    >>> Interval(5.6, 5.7) > 2, Interval(5.6, 5.7) <= Interval(1, 2)
+    (True, False)
     """
 
     lower: float
@@ -41,6 +49,33 @@ class Interval:
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compare(other, operator.lt, "<", "upper", "lower")
+
+    def __le__(self, other: Any) -> bool:
+        return self._compare(other, operator.le, "<=", "upper", "lower")
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compare(other, operator.gt, ">", "lower", "upper")
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compare(other, operator.ge, ">=", "lower", "upper")
+
+    def _compare(self, other: Any, holds: Callable[[Any, Any], bool], sign: str, hard: str, easy: str) -> bool:
+        """Compare the ends for which it is hardest, and those for which it is easiest: if both agree it is certain."""
+        if not isinstance(other, Interval | Real):
+            return NotImplemented  # type: ignore[no-any-return]
+        ends = other if isinstance(other, Interval) else Interval(other, other)  # type: ignore[arg-type]
+        certainly = holds(getattr(self, hard), getattr(ends, easy))
+        if certainly == holds(getattr(self, easy), getattr(ends, hard)):
+            return certainly
+        shown = ends if isinstance(other, Interval) else other
+        asked = f".{hard} {sign} {getattr(ends, easy)} (certainly) or .{easy} {sign} {getattr(ends, hard)} (possibly)"
+        raise AmbiguousError(f"whether {self} {sign} {shown} is not known: ask {asked}")
+
+    def __repr__(self) -> str:
+        return f"Interval({self.lower!r}, {self.upper!r})"
 
     def __str__(self) -> str:
         low, high = outward(self.lower, -1), outward(self.upper, 1)

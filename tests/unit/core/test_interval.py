@@ -1,4 +1,5 @@
 import math
+import operator
 from fractions import Fraction
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from dpassay.core.interval import Interval, outward
 from dpassay.core.numbers import INFINITY, ONE, between, number
-from dpassay.errors import InputError
+from dpassay.errors import AmbiguousError, InputError
 
 quick = settings(derandomize=True, deadline=None, max_examples=300)
 doubles = st.floats(allow_nan=False, allow_infinity=False)
@@ -88,3 +89,50 @@ def test_infinite_points_are_printed_with_their_sign():
     assert str(Interval(-math.inf, -math.inf)) == "-inf"
     low, high = str(Interval(0.5, math.inf)).strip("[]").split(", ")
     assert (Fraction(low), high) == (Fraction(1, 2), "inf")
+
+
+@quick
+@given(doubles, doubles, doubles, doubles, st.sampled_from(["lt", "le", "gt", "ge"]), st.booleans())
+def test_a_comparison_is_answered_where_every_point_agrees(a, b, c, d, name, plain):
+    one = Interval(min(a, b), max(a, b))
+    other = Interval(c, c) if plain else Interval(min(c, d), max(c, d))
+    compare = getattr(operator, name)
+    answers = {compare(x, y) for x in (one.lower, one.upper) for y in (other.lower, other.upper)}
+    if len(answers) == 1:
+        assert {compare(one, c if plain else other)} == answers
+    else:
+        with pytest.raises(AmbiguousError):
+            compare(one, c if plain else other)
+
+
+def test_numbers_may_stand_first():
+    assert operator.lt(2, Interval(3.0, 4.0))
+    assert Fraction(9, 2) >= Interval(3.0, 4.0)
+    assert math.inf > Interval(3.0, 4.0)
+    assert Interval(3.0, math.inf) <= math.inf
+
+
+@pytest.mark.parametrize(
+    ("compare", "message"),
+    [
+        (lambda i: i > 2, r"^whether \[1, 3\] > 2 is not known: ask \.lower > 2 .*\.upper > 2"),
+        (lambda i: i <= 2, r"^whether \[1, 3\] <= 2 is not known: ask \.upper <= 2 .*\.lower <= 2"),
+        (lambda i: i < Interval(2, 5), r"^whether \[1, 3\] < \[2, 5\] is not known: ask \.upper < 2 .*\.lower < 5"),
+    ],
+)
+def test_what_is_not_certain_is_refused(compare, message):
+    with pytest.raises(AmbiguousError, match=message):
+        compare(Interval(1.0, 3.0))
+
+
+def test_what_is_no_number_is_not_compared():
+    with pytest.raises(TypeError):
+        _ = Interval(1.0, 3.0) < "2"
+    with pytest.raises(InputError):
+        _ = Interval(1.0, 3.0) < math.nan
+
+
+def test_repr_is_short_and_can_be_read_back():
+    interval = Interval(0.1, math.inf, "a witness", "nothing")
+    assert repr(interval) == "Interval(0.1, inf)"
+    assert eval(repr(Interval(0.1, 0.3))) == Interval(0.1, 0.3)
