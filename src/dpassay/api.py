@@ -6,20 +6,22 @@ Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Else Open.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from dpassay.audit.targets import as_mechanism
-from dpassay.claims.claim import CAVEATS, Claim
+from dpassay.claims.claim import CAVEATS, Claim, merge_parameters
 from dpassay.claims.registry import REGISTRY
+from dpassay.claims.toml import read_claim
 from dpassay.core.guarantee import Guarantee, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import TIE, Number, down, iv, middle, number
 from dpassay.core.theorems import Theorem
-from dpassay.errors import InputError
-from dpassay.evidence.verdict import Open, Proven, Refuted, Verdict
+from dpassay.errors import ExpressionError, InputError
+from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
 from dpassay.exact.privacy_loss import PrivacyLoss
@@ -50,24 +52,33 @@ def check(
     people: int | None = None,
     runs: int = 0,
     seed: int = 0,
-    **parameters: Any,
+    parameters: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Verdict:
     """Judge the claim that a mechanism keeps a guarantee.
 
-    The mechanism is a pipeline, its text (with the parameters that the text names), or a `Claim`: these are analysed
-    exactly, and with `runs` also run. `people` is how many rows the data have: delta must be far below one over it.
-    Anything else that can be run is judged by its outputs and, where it knows their distribution, by the
+    The mechanism is a pipeline or its text, a `Claim`, the name of a published claim, or the path of a .toml file with
+    one: these are analysed exactly, and with `runs` also run. Numbers for the names in the text are `parameters`, or
+    keyword arguments where no option has that name. `people` is how many rows the data have: delta must be far below
+    one over it. Anything else that can be run is judged by its outputs and, where it knows their distribution, by the
     exact loss of the `pairs`.
 
-    >>> print(check("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", epsilon=1, dim=32, C=1))
-    PROVEN: ...
+    >>> check("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", epsilon=1, dim=32, C=1).proven
+    True
+    >>> check("clip(l2, runs) | laplace(2*runs/eps)", epsilon=1, dim=32, parameters={"runs": 1}).refuted
+    True
+    >>> check("adept", dim=1024).epsilon
+    Interval(32.0, 32.0)
     """
     if not isinstance(subject, Claim | Pipeline | str):
-        options = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours, **parameters}
+        if parameters:
+            raise InputError("only a claim or a pipeline's text has parameters of its own")
+        options = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours, **more}
         return check_mechanism(subject, pairs, runs, seed, options)
     if pairs is not None and not runs:
         raise InputError("a pipeline's pairs are for its samples: say how many runs, check(..., runs=10000)")
-    claim, pipeline = _read(subject, {"epsilon": epsilon, "delta": delta, "dim": dim, "people": people}, parameters)
+    given = {"epsilon": epsilon, "delta": delta, "dim": dim, "people": people}
+    claim, pipeline = _read(subject, given, merge_parameters(parameters, more))
     if isinstance(neighbours, str):
         neighbours = Neighbours(neighbours)  # type: ignore[arg-type]
     relation = neighbours or claim.neighbours or pipeline.neighbours
@@ -87,47 +98,47 @@ def _read(
     subject: Claim | Pipeline | str, changes: dict[str, Any], parameters: dict[str, Any]
 ) -> tuple[Claim, Pipeline]:
     given = {key: value for key, value in changes.items() if value is not None}
-    if isinstance(subject, Claim):
-        claim = subject(**given, **parameters) if given or parameters else subject
-        return claim, claim.mechanism
     if isinstance(subject, str) and (subject in REGISTRY or subject.endswith(".toml")):
-        made = f"dpassay.claims[{subject!r}]" if subject in REGISTRY else f"dpassay.read_claim({subject!r})"
-        raise InputError(f"a text is a pipeline; the claim is check({made})")
+        subject = REGISTRY[subject] if subject in REGISTRY else read_claim(subject)
+    if isinstance(subject, Claim):
+        claim = subject(parameters, **given) if given or parameters else subject
+        return claim, claim.mechanism
+    near = get_close_matches(str(subject), REGISTRY, n=1)
+    hint = f"; did you mean the claim {near[0]!r}?" if near else ""
     if "epsilon" not in given:
-        raise InputError("say which epsilon is claimed: check(..., epsilon=1)")
+        raise InputError(f"say which epsilon is claimed: check(..., epsilon=1){hint}")
     if isinstance(subject, Pipeline):
         if parameters or given.get("dim", subject.dim) != subject.dim:
             raise InputError("a Pipeline has its dimension and parameters already; give them only with a text")
         return Claim("pipeline", str(subject), **{**given, "dim": subject.dim}), subject
     claim = Claim("pipeline", subject, parameters=parameters, **given)
-    return claim, claim.mechanism
+    try:
+        return claim, claim.mechanism
+    except ExpressionError as error:
+        raise ExpressionError(error.message + hint, error.text, error.position) from None
 
 
 def _judge(
     claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours: Neighbours, profile: PrivacyProfile
 ) -> Verdict:
-    pure = isinstance(guarantee, PureDP)
     kind, value, epsilon = _decide(profile, guarantee)
-    lower, upper = _sources(profile, guarantee)
+    sources = _sources(profile, guarantee)
     refuted = kind is Refuted
+    delta = None if isinstance(guarantee, PureDP) else Interval.around(value, *sources)
+    parameters = {**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})}
+    witness = find_witness(pipeline, profile, guarantee) if refuted else None
     return kind(
-        name=claim.name,
-        source=claim.source,
-        mechanism=pipeline,
-        text=claim.pipeline,
-        parameters={**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})},
-        neighbours=neighbours,
-        guarantee=guarantee,
-        epsilon=Interval.around(epsilon, lower, upper),
-        delta=None if pure else Interval.around(value, lower, upper),
-        reason=explain(kind.word, pipeline, profile, guarantee, value),
-        witness=find_witness(pipeline, profile, guarantee) if refuted else None,
-        holds=_holding(profile, guarantee) if refuted else (),
-        repairs=find_repairs(pipeline, neighbours, guarantee) if refuted else (),
-        warnings=(*_warnings(pipeline, guarantee, profile), *_caveats(claim, guarantee, neighbours)),
-        theorems=_theorems(profile, guarantee),
-        least_delta=profile.least_delta,
-        expected=claim.expected,
+        JudgedClaim(
+            claim.name, claim.source, pipeline, claim.pipeline, neighbours, guarantee, parameters, claim.expected
+        ),
+        Bounds(Interval.around(epsilon, *sources), delta, profile.least_delta),
+        explain(kind.word, pipeline, profile, guarantee, value),
+        ExactEvidence(profile, witness=witness, theorems=_theorems(profile, guarantee)),
+        advice=Advice(
+            holds=_holding(profile, guarantee) if refuted else (),
+            repairs=find_repairs(pipeline, neighbours, guarantee) if refuted else (),
+            warnings=(*_warnings(pipeline, guarantee, profile), *_caveats(claim, guarantee, neighbours)),
+        ),
     )
 
 
@@ -242,30 +253,24 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
     The lower bound is the better of both. If the samples refute what the formula proves, the code that was run does not
     do what the formula says, and the claim is refuted for the code.
     """
-    evidence: dict[str, Any] = {
-        "alpha": sampled.alpha,
-        "runs": sampled.runs,
-        "seed": sampled.seed,
-        "ledger": sampled.ledger,
-        "theorems": tuple(dict.fromkeys([*exact.theorems, *sampled.theorems])),
-        "warnings": (*exact.warnings, *sampled.warnings),
-    }
+    warnings = (*exact.warnings, *sampled.warnings)
     if sampled.epsilon.lower > exact.epsilon.upper:
         most = outward(exact.epsilon.upper, 1, 5)
         reason = f"The code that was run loses more than its formula, which loses {most} at most. {sampled.reason}"
-        return replace(sampled, **{**evidence, "reason": reason, "theorems": sampled.theorems})
-    better = sampled.epsilon.lower > exact.epsilon.lower
-    lower_from = sampled.epsilon.lower_from if better else exact.epsilon.lower_from
-    lower = max(exact.epsilon.lower, sampled.epsilon.lower)
-    epsilon = Interval(lower, exact.epsilon.upper, lower_from, exact.epsilon.upper_from)
-    kind = Refuted if isinstance(sampled, Refuted) else type(exact)
-    found = sampled.epsilon.lower
-    reason = f"{exact.reason} {sampled.runs:,} runs show an epsilon of at least {outward(found, -1, 5)}."
-    if kind is Refuted and not isinstance(exact, Refuted):
-        reason = sampled.reason
-    witness = exact.witness or (sampled.witness if kind is Refuted else None)
-    merged = replace(exact, epsilon=epsilon, reason=reason, witness=witness, **evidence)
-    return kind(**{f.name: getattr(merged, f.name) for f in fields(merged)})
+        return replace(sampled, reason=reason, advice=Advice(warnings=warnings))
+    best = max(exact.epsilon, sampled.epsilon, key=lambda bounds: bounds.lower)
+    epsilon = Interval(best.lower, exact.epsilon.upper, best.lower_from, exact.epsilon.upper_from)
+    kind = Refuted if sampled.refuted else type(exact)
+    found = outward(sampled.epsilon.lower, -1, 5)
+    reason = f"{exact.reason} {sampled.runs:,} runs show an epsilon of at least {found}."
+    return kind(
+        exact.claim,
+        replace(exact.bounds, epsilon=epsilon),
+        sampled.reason if sampled.refuted and not exact.refuted else reason,
+        exact.exact,
+        sampled.sampled if kind is Refuted else replace(sampled.sampled, witness=None),
+        replace(exact.advice, warnings=warnings),
+    )
 
 
 def check_mechanism(
@@ -280,23 +285,25 @@ def check_mechanism(
     if pairs is None or not isinstance(mechanism, HasDistribution):
         return sampled
     guarantee = sampled.guarantee
-    best: Interval | None = None
-    for x, y in pairs:
-        for first, second in ((x, y), (y, x)):
-            try:
-                loss = PrivacyLoss.between(mechanism.distribution(first), mechanism.distribution(second))
-            except (InputError, NotImplementedError):
-                continue
-            found = loss.epsilon(guarantee.exact_delta) if guarantee.delta else Interval.around(loss.pure)
-            if best is None or found.lower > best.lower:
-                best = found
-    if best is None or best.lower <= sampled.epsilon.lower:
+    found: list[tuple[float, PrivacyLoss]] = []
+    for first, second in (ordered for x, y in pairs for ordered in ((x, y), (y, x))):
+        try:
+            loss = PrivacyLoss.between(mechanism.distribution(first), mechanism.distribution(second))
+        except (InputError, NotImplementedError):
+            continue
+        epsilon = loss.epsilon(guarantee.exact_delta) if guarantee.delta else Interval.around(loss.pure)
+        found.append((epsilon.lower, loss))
+    if not found:
         return sampled
-    epsilon = Interval(best.lower, sampled.epsilon.upper, "the exact loss of a pair of inputs", "nothing")
-    limit = down(number(guarantee.exact_epsilon) * (1 + TIE))
-    if best.lower > limit and not isinstance(sampled, Refuted):
-        least = outward(best.lower, -1, 6)
-        reason = f"The declared distribution loses an epsilon of at least {least} between two of the inputs."
-        merged = replace(sampled, epsilon=epsilon, reason=reason)
-        return Refuted(**{f.name: getattr(merged, f.name) for f in fields(merged)})
-    return replace(sampled, epsilon=epsilon)
+    lower, loss = max(found, key=lambda one: one[0])
+    known = replace(sampled, exact=ExactEvidence(loss=loss))
+    if lower <= sampled.epsilon.lower:
+        return known
+    bounds = Interval(lower, sampled.epsilon.upper, "the exact loss of a pair of inputs", "nothing")
+    known = replace(known, bounds=replace(sampled.bounds, epsilon=bounds))
+    if sampled.refuted or lower <= down(number(guarantee.exact_epsilon) * (1 + TIE)):
+        return known
+    reason = (
+        f"The declared distribution loses an epsilon of at least {outward(lower, -1, 6)} between two of the inputs."
+    )
+    return Refuted(known.claim, known.bounds, reason, known.exact, known.sampled, known.advice)

@@ -178,7 +178,7 @@ def test_neighbours_can_be_given() -> None:
     ("call", "message"),
     [
         (lambda: check("clip(l1, 1) | laplace(1)", dim=2), "epsilon"),
-        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1), "--dim"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1), "dim=N"),
         (lambda: check("clip(l1, 1) | laplace(1)", epsilon=-1, dim=2), "epsilon"),
         (lambda: check("clip(l1, 1) | laplace(1)", epsilon=math.nan, dim=2), "NaN|number"),
         (lambda: check("clip(l1, 1) | laplace(1)", epsilon=math.inf, dim=2), "epsilon"),
@@ -191,11 +191,62 @@ def test_neighbours_can_be_given() -> None:
         (lambda: check(parse("clip(l1, 1) | laplace(1)", 2)), "epsilon"),
         (lambda: check(Claim("x", ADEPT, 1, dim=2, parameters={"C": 1}), D=3), "no parameter D"),
         (lambda: check(Claim("x", ADEPT, 1, dim=2, parameters={"C": 1}), self=3), "no parameter self"),
+        (lambda: check(ADEPT, epsilon=1, dim=2, C=1, parameters={"C": 1}), "C is given twice: in parameters and as"),
+        (lambda: check("adept", C=1, parameters={"C": 1}), "C is given twice: in parameters and as"),
+        (lambda: check(ADEPT, epsilon=1, parameters={"C": 1, "dim": 2}), "dim is no parameter"),
+        (lambda: check("adept", parameters={"dim": 2}), "adept has no parameter dim"),
+        (lambda: check(ADEPT, epsilon=1, dim=2), r"unknown name 'C'.* say parameters=\{'C': VALUE\}"),
+        (lambda: check(ADEPT, dim=2, C=1), r"check\(\.\.\., epsilon=1\)$"),
+        (lambda: check("adpet"), r"epsilon is claimed.*; did you mean the claim 'adept'\?"),
+        (lambda: check("adpet", epsilon=1), r"unknown stage 'adpet'.*; did you mean the claim 'adept'\?\n  adpet\n"),
+        (lambda: check("nowhere.toml"), "cannot read nowhere.toml"),
+        (lambda: check(lambda x: x, [(0, 1)], epsilon=1, parameters={"C": 1}), "has parameters of its own"),
     ],
 )
 def test_refused(call, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "name", ["device", "runs", "people", "pairs", "seed", "parameters", "subject", "neighbours", "C"]
+)
+def test_a_parameter_may_have_any_name(name: str) -> None:
+    text = f"clip(l2, {name}) | laplace(2*{name}/eps)"
+    verdict = check(text, epsilon=1, dim=32, parameters={name: 3})
+    assert verdict.parameters == {name: 3, "dim": 32}
+    assert verdict.epsilon.lower == pytest.approx(math.sqrt(32), rel=1e-14)
+    claim = Claim("mine", text, 1, dim=32, parameters={name: 3})
+    assert check(claim, parameters={name: 5}).parameters[name] == 5
+    with pytest.raises(InputError, match="given as parameters, but never used"):
+        check("clip(l1, 1) | laplace(2)", epsilon=1, dim=2, parameters={name: 1})
+
+
+def test_a_published_claim_by_its_name(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    from dpassay import claims
+
+    assert check("adept").to_dict() == check(claims["adept"]).to_dict()
+    assert check("adept", dim=1024, parameters={"C": 2}).epsilon.lower == pytest.approx(32, rel=1e-14)  # √1024
+    file = tmp_path / "mine.toml"
+    file.write_text('pipeline = "query(l1, 1) | laplace(1/eps)"\nepsilon = 2\n')
+    assert check(str(file)).proven
+
+
+def test_the_exact_loss_of_declared_distributions_is_kept() -> None:
+    import numpy as np
+
+    from dpassay.pipeline.distributions import Laplace, Shifted
+
+    class Noisy:
+        def sample(self, x, n, rng):  # type: ignore[no-untyped-def]
+            return x + rng.laplace(size=(n, 1))
+
+        def distribution(self, x):  # type: ignore[no-untyped-def]
+            return Shifted(Laplace(1), np.array([float(x)]))
+
+    for epsilon in ("0.5", "2"):
+        loss = check(Noisy(), [(0.0, 1.0)], epsilon=epsilon, runs=2_000).loss
+        assert loss.mean().lower == pytest.approx(math.exp(-1), rel=1e-12)  # a − 1 + e^(−a) at a = 1
 
 
 def test_zero_epsilon() -> None:

@@ -14,7 +14,7 @@ from dpassay.audit.targets import describe
 from dpassay.core.interval import Interval, outward
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.sampled import SampledWitness
-from dpassay.evidence.verdict import Open, Refuted, Verdict
+from dpassay.evidence.verdict import Advice, Bounds, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
 
 SHRUNK = " The pair below is the smallest that was found to refute it too, with an event and counts of its own."
 PROVES_NOTHING = "Open, which proves nothing:"
@@ -37,25 +37,21 @@ def conclude(
         reason = _why_refuted(question, state, lower) + (SHRUNK if state.witness is not None else "")
     else:
         reason = f"{PROVES_NOTHING} {_why_open(question, state, lower, interrupted)}"
+    text = describe(question.mechanism).get("pipeline", question.name)
     return kind(
-        name=question.name,
-        source=question.source,
-        mechanism=question.mechanism,
-        text=describe(question.mechanism).get("pipeline", question.name),
-        parameters={},
-        neighbours=question.neighbours,
-        guarantee=guarantee,
-        epsilon=Interval(lower, math.inf, source, "nothing: samples give no upper bound"),
-        delta=delta,
-        reason=reason,
-        witness=_witness(question, state),
-        warnings=warnings,
-        theorems=_theorems(question),
-        alpha=budget.total,
-        runs=state.spent,
-        seed=question.options.seed,
-        interrupted=interrupted,
-        ledger=budget.by_purpose(),
+        JudgedClaim(question.name, question.source, question.mechanism, text, question.neighbours, guarantee),
+        Bounds(Interval(lower, math.inf, source, "nothing: samples give no upper bound"), delta),
+        reason,
+        sampled=SampledEvidence(
+            witness=_witness(question, state),
+            theorems=_theorems(question),
+            alpha=budget.total,
+            runs=state.spent,
+            seed=question.options.seed,
+            alpha_budget=budget.by_purpose(),
+            interrupted=interrupted,
+        ),
+        advice=Advice(warnings=warnings),
     )
 
 

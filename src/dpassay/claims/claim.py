@@ -37,6 +37,17 @@ def names(formula: str) -> set[str]:
     return set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", formula))
 
 
+def merge_parameters(parameters: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a pipeline from a mapping and from keyword arguments; none may be given both ways.
+
+    >>> merge_parameters({"device": 2}, {"C": 1})
+    {'device': 2, 'C': 1}
+    """
+    if twice := sorted(set(parameters or ()) & set(more)):
+        raise InputError(f"{twice[0]} is given twice: in parameters and as a keyword argument")
+    return {**(parameters or {}), **more}
+
+
 @dataclass(frozen=True)
 class Trial:
     """How a claim is tried by running it: with what changes (small dimensions), on which pairs, with what encoder.
@@ -127,9 +138,10 @@ class Claim:
         encoder = Encode(pipeline.dim, lambda texts: encode(texts, pipeline.dim))
         return replace(pipeline, stages=tuple(encoder if s.name == "encode" else s for s in pipeline.stages))
 
-    def __call__(self, /, **changes: Any) -> Claim:
+    def __call__(self, parameters: Mapping[str, Any] | None = None, /, **changes: Any) -> Claim:
         """The same claim with other parameters: epsilon, delta, dim, people, or one that the text uses."""
         own = {key: changes.pop(key) for key in ("epsilon", "delta", "dim", "people") if key in changes}
+        changes = merge_parameters(parameters, changes)
         unknown = set(changes) - set(self.parameters)
         if unknown:
             known = ", ".join(["epsilon", "delta", "dim", *self.parameters])

@@ -132,11 +132,11 @@ def _pointing(file: Path, text: str, key: str) -> Iterator[None]:
         named = "delta" if key == "epsilon" and str(error).startswith("delta") else key  # one guarantee has both
         said = str(error)
         for option, here in (
-            ("given with --set", "among the parameters"),
-            ("--set ", "parameters."),
-            ("--dim N", "dim = N"),
+            ("given as parameters", "among the parameters"),
+            ("dim=N", "dim = N"),
         ):
             said = said.replace(option, here)
+        said = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"parameters.\1 = VALUE", said)
         named = "parameters" if said.startswith("among the parameters") else named
         raise InputError(f"{_place(file, text, named)}: {said}") from None
 

@@ -37,7 +37,9 @@ def certify(verdict: Verdict) -> dict[str, Any]:
     ('refuted', ['claim', 'stage', 'stage'])
     """
     if not isinstance(verdict.mechanism, Pipeline):
-        raise InputError("a certificate is for a pipeline's exact verdict; an audit is saved with --save instead")
+        raise InputError(
+            "a certificate is for a pipeline's exact verdict; an audit is saved with audit(..., save=FILE)"
+        )
     steps = [_claim(verdict), *_stages(verdict), *_evidence(verdict), {"step": "decision", "verdict": verdict.word}]
     chained, last = [], hashlib.sha256(SCHEMA.encode()).hexdigest()
     for step in steps:

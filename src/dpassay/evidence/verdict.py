@@ -1,69 +1,253 @@
-"""What dpassay answers: Proven, Refuted or Open, never a bool, with the evidence for it."""
+"""What dpassay answers: Proven, Refuted or Open, never a bool, with the evidence for it.
+
+A verdict has a few parts: the claim that was judged, the bounds on the truth, the exact and the sampled evidence, and
+advice. What users ask for most is reachable on the verdict itself, such as `verdict.epsilon`.
+"""
 
 from __future__ import annotations
 
 import html
+import io
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from dpassay.core.guarantee import Guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
+from dpassay.errors import AmbiguousError, harmless
 from dpassay.evidence.sampled import SampledWitness
+from dpassay.exact.analysis import analyse
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.repair import Repair
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline
 
-SCHEMA = "dpassay/verdict/1"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A judgement on a claim. `epsilon` contains the true ε at the claimed δ, `delta` the true δ at the claimed ε.
-
-    >>> from dpassay import check
-    >>> verdict = check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)
-    >>> verdict.word, str(verdict.epsilon)
-    ('refuted', '[5.656854249, 5.656854250]')
-    """
-
-    word: ClassVar[str] = ""
-    exit_code: ClassVar[int] = 0
+class JudgedClaim:
+    """What was judged: who claims which guarantee of which mechanism, between which neighbours."""
 
     name: str
     source: str
     mechanism: Any
     text: str
-    parameters: dict[str, Any]
     neighbours: Neighbours
     guarantee: Guarantee
+    parameters: dict[str, Any] = field(default_factory=dict)
+    expected: str = ""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of the truth: ε at the claimed δ, δ at the claimed ε, and the δ that no finite ε goes below."""
+
     epsilon: Interval
-    delta: Interval | None
-    reason: str
-    witness: Witness | SampledWitness | None = None
-    holds: tuple[tuple[float, Interval], ...] = ()
-    repairs: tuple[Repair, ...] = ()
-    warnings: tuple[str, ...] = ()
+    delta: Interval | None = None
+    least_delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class ExactEvidence:
+    """The privacy profile that was decided on, a counterexample, and the theorems used; empty after an audit alone.
+
+    `loss` is the exact loss between two inputs of a mechanism that is no pipeline but knows its distributions.
+    """
+
+    profile: PrivacyProfile | None = field(default=None, compare=False, repr=False)
+    loss: PrivacyLoss | None = field(default=None, compare=False, repr=False)
+    witness: Witness | None = None
+    theorems: tuple[Theorem, ...] = ()
+
+
+@dataclass(frozen=True)
+class SampledEvidence:
+    """What running the mechanism showed, and where its error probability `alpha` was spent; empty without runs."""
+
+    witness: SampledWitness | None = None
     theorems: tuple[Theorem, ...] = ()
     alpha: float | None = None
     runs: int = 0
     seed: int | None = None
-    ledger: tuple[tuple[str, float], ...] = ()
+    alpha_budget: tuple[tuple[str, float], ...] = ()
     interrupted: bool = False
-    least_delta: float = 0.0  # δ that no finite ε goes below
-    expected: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The guarantees that do hold (δ and the interval of ε), mechanisms that keep the claim, and warnings."""
+
+    holds: tuple[tuple[float, Interval], ...] = ()
+    repairs: tuple[Repair, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class _Of(Generic[T]):
+    """An attribute of one of a verdict's parts, as an attribute of the verdict."""
+
+    def __init__(self, part: str, name: str = "") -> None:
+        self.part, self.name = part, name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.name or name
+
+    def __get__(self, verdict: Verdict, owner: type) -> T:
+        return getattr(getattr(verdict, self.part), self.name)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """A judgement on a claim. `epsilon` contains the true ε at the claimed δ, `delta` the true δ at the claimed ε.
+
+    >>> from dpassay import check
+    >>> verdict = check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)
+    >>> verdict
+    <Refuted: 1-DP for clip(l2, 1) | laplace(2), true epsilon [5.656854249, 5.656854250]>
+    >>> verdict.refuted, verdict.epsilon > 5
+    (True, True)
+    """
+
+    word: ClassVar[str] = ""
+    exit_code: ClassVar[int] = 0
+
+    claim: JudgedClaim
+    bounds: Bounds
+    reason: str
+    exact: ExactEvidence = ExactEvidence()
+    sampled: SampledEvidence = SampledEvidence()
+    advice: Advice = Advice()
+
+    name = _Of[str]("claim")
+    source = _Of[str]("claim")
+    mechanism = _Of[Any]("claim")
+    text = _Of[str]("claim")
+    parameters = _Of[dict[str, Any]]("claim")
+    neighbours = _Of[Neighbours]("claim")
+    guarantee = _Of[Guarantee]("claim")
+    expected = _Of[str]("claim")
+    epsilon = _Of[Interval]("bounds")
+    delta = _Of[Interval | None]("bounds")
+    least_delta = _Of[float]("bounds")
+    alpha = _Of[float | None]("sampled")
+    runs = _Of[int]("sampled")
+    seed = _Of[int | None]("sampled")
+    alpha_budget = _Of[tuple[tuple[str, float], ...]]("sampled")
+    ledger = _Of[tuple[tuple[str, float], ...]]("sampled", "alpha_budget")  # as the JSON calls it
+    interrupted = _Of[bool]("sampled")
+    holds = _Of[tuple[tuple[float, Interval], ...]]("advice")
+    repairs = _Of[tuple[Repair, ...]]("advice")
+    warnings = _Of[tuple[str, ...]]("advice")
+
+    @property
+    def proven(self) -> bool:
+        """Whether the claim holds."""
+        return self.word == "proven"
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim fails."""
+        return self.word == "refuted"
+
+    @property
+    def open(self) -> bool:
+        """Whether neither could be shown, which proves nothing."""
+        return self.word == "open"
+
+    def __bool__(self) -> bool:
+        raise AmbiguousError(
+            f"a verdict is neither true nor false, this one is {self.word}: ask for .refuted, .proven or .open"
+        )
+
+    @property
+    def witness(self) -> Witness | SampledWitness | None:
+        """The counterexample: the exact one where there is one."""
+        return self.exact.witness or self.sampled.witness
+
+    @property
+    def theorems(self) -> tuple[Theorem, ...]:
+        """All that the verdict rests on."""
+        return tuple(dict.fromkeys([*self.exact.theorems, *self.sampled.theorems]))
 
     @property
     def subject(self) -> str:
         """The mechanism in words: a pipeline's stages, or the name of a program, an object or an address."""
         return str(self.mechanism) if isinstance(self.mechanism, Pipeline) else self.name
 
+    @cached_property
+    def profile(self) -> PrivacyProfile | None:
+        """Bounds on the loss at every ε and δ, for a pipeline. After an audit it is analysed when first asked for."""
+        if self.exact.profile is None and isinstance(self.mechanism, Pipeline):
+            return analyse(self.mechanism, self.neighbours)
+        return self.exact.profile
+
+    @cached_property
+    def loss(self) -> PrivacyLoss | None:
+        """The exact loss of the pair with the largest one, the witness's if there is a witness; None if unknown.
+
+        Behind word dropout no such loss is known.
+
+        >>> from dpassay import check
+        >>> print(check("query(l1, 1) | laplace(1)", epsilon=1).loss.mean())  # 1/e
+        [0.3678794411, 0.3678794412]
+        """
+        if self.profile is None:
+            return self.exact.loss
+        return self.profile.dominating_loss(self.guarantee) if self.profile.mu == 0 else None
+
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready data; its schema is docs/verdict.schema.json."""
         from dpassay.evidence.schema import record
 
         return record(self).model_dump(mode="json")
+
+    def to_html(self, made_by: str = "verdict.to_html()") -> str:
+        """The verdict as a self-contained page; `made_by` is the line that it shows as its origin.
+
+        >>> from dpassay import check
+        >>> check("query(l1, 1) | laplace(1)", epsilon=1).to_html().startswith("<!doctype html>")
+        True
+        """
+        from dpassay.report.page import verdict_page
+
+        return verdict_page(self, made_by)
+
+    def save_certificate(self, path: str | Path) -> None:
+        """Write a certificate that `dpassay.verify` re-checks, whole or not at all.
+
+        >>> import dpassay, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     dpassay.check("query(l1, 1) | laplace(1)", epsilon=1).save_certificate(f"{folder}/claim.json")
+        ...     dpassay.verify(f"{folder}/claim.json").ok
+        True
+        """
+        from dpassay.evidence.certificate import save
+
+        save(self, path)
+
+    def plot(self) -> Figure:
+        """Draw the bounds on δ at every ε, with the claim marked, as a matplotlib figure.
+
+        >>> from dpassay import check
+        >>> figure = check("query(l1, 1) | laplace(1)", epsilon=1, delta=1e-6).plot()
+        >>> figure.axes[0].get_ylabel()
+        'δ(ε)'
+        """
+        from dpassay.report.plot import plot_profile
+
+        return plot_profile(self)
+
+    def __repr__(self) -> str:
+        at = f" at delta {self.guarantee.delta:.6g}" if self.guarantee.delta else ""
+        what = harmless(f"{self.guarantee} for {self.subject}").replace("\n", " ")
+        return f"<{type(self).__name__}: {what}, true epsilon {self.epsilon}{at}>"
 
     def __str__(self) -> str:
         return f"{self.word.upper()}: {self.reason}"
@@ -76,51 +260,45 @@ class Verdict:
     def _repr_html_(self) -> str:
         from rich.console import Console
 
-        console = Console(record=True, width=100, file=_nowhere())
+        console = Console(record=True, width=100, file=io.StringIO())
         console.print(self)
         # rich escapes what it prints; the plain text is escaped once more for the fallback.
         return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>") or html.escape(str(self))
 
 
-def _nowhere() -> Any:
-    import io
-
-    return io.StringIO()
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proven(Verdict):
     """The claim holds: an upper bound that follows from theorems does not exceed it.
 
     >>> from dpassay import check
-    >>> type(check("clip(l1, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)).__name__
-    'Proven'
+    >>> check("clip(l1, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1).proven
+    True
     """
 
     word: ClassVar[str] = "proven"
     exit_code: ClassVar[int] = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Refuted(Verdict):
     """The claim fails: two neighbours show a larger loss than claimed.
 
     >>> from dpassay import check
-    >>> type(check("encode | laplace(1/eps)", epsilon=1, dim=8)).__name__
-    'Refuted'
+    >>> check("encode | laplace(1/eps)", epsilon=1, dim=8).refuted
+    True
     """
 
     word: ClassVar[str] = "refuted"
     exit_code: ClassVar[int] = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Open(Verdict):
     """Neither could be shown. This proves nothing, in either direction.
 
     >>> from dpassay import check
-    >>> type(check("clip(l2, 1) | laplace(2)", epsilon=4.5, delta=1e-6, dim=32)).__name__
-    'Open'
+    >>> check("clip(l2, 1) | laplace(2)", epsilon=4.5, delta=1e-6, dim=32).open
+    True
     """
 
     word: ClassVar[str] = "open"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpassay.core.guarantee import Guarantee
 from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import DpassayError
-from dpassay.exact.profile_bounds import PairBound, ProfileBound
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, before_dropout
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.regions import Pair, Region
 
@@ -75,6 +77,17 @@ class PrivacyProfile:
     def dominating_at(self, epsilon: Number) -> Candidate | None:
         """The pair with the largest δ at an ε."""
         return max(self.candidates, key=lambda c: c.bound.delta(epsilon).a, default=None)
+
+    def dominating_loss(self, guarantee: Guarantee) -> PrivacyLoss | None:
+        """The loss, before word dropout, of the pair that is worst for a guarantee, in its worse direction."""
+        epsilon, pure = guarantee.exact_epsilon, guarantee.exact_delta == 0
+        worst = self.dominating_pure() if pure else self.dominating_at(epsilon)
+        bound = None if worst is None else worst.bound
+        inner = bound.bound if isinstance(bound, DropoutBound) else bound
+        if not isinstance(inner, PairBound):
+            return None
+        before = before_dropout(epsilon, self.mu)
+        return max(inner.losses, key=lambda loss: (loss.pure if pure else loss.delta_number(before)).a)
 
     def upper_at(self, epsilon: Number) -> ProfileBound:
         """The least of the upper bounds on δ at an ε."""

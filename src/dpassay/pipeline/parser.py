@@ -124,7 +124,7 @@ def _suggest(name: str, known: Collection[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-_FLAGS = {"eps": "--epsilon", "delta": "--delta", "dim": "--dim"}
+_CLAIMED = {"eps": "epsilon=1", "delta": "delta=VALUE", "dim": "dim=N"}
 _TOKEN = re.compile(rf"(?P<space>[ \t\r\n]+)|(?P<name>{_NAME})|(?P<number>{NUMBER})|(?P<symbol>\*\*|[|(),=+\-*/^])")
 
 
@@ -301,12 +301,12 @@ class _Parser:
         if name in self.values:
             self.used.add(name)
             return read_number(self.values[name])
-        if name in _FLAGS:
-            raise InputError(f"{name} comes from {_FLAGS[name]}, which was not given")
+        if name in _CLAIMED:
+            raise InputError(f"{name} was not given: say {_CLAIMED[name]}")
         if name in _reserved():
             hint = f": write {name}(...)" if name in FUNCTIONS else ""
             raise InputError(f"expected a number, got the word {name!r}{hint}")
-        hint = f"give it with --set {name}=VALUE{_suggest(name, {*known, *_FLAGS})}"
+        hint = f"say parameters={{'{name}': VALUE}}{_suggest(name, {*known, *_CLAIMED})}"
         raise InputError(f"unknown name {name!r}; known: {', '.join(known)}; {hint}")
 
 
@@ -333,11 +333,11 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
         raise InputError(f"two dimensions were given: {' and '.join(map(str, sorted(dims)))}")
     parser = _Parser(text, {"pi": +iv.pi, **given, **({"dim": min(dims)} if dims else {})})
     calls = parser.pipeline()
-    if unused := sorted(set(given) - parser.used - set(_FLAGS)):
-        raise InputError(f"given with --set, but never used in the pipeline: {', '.join(unused)}")
+    if unused := sorted(set(given) - parser.used - set(_CLAIMED)):
+        raise InputError(f"given as parameters, but never used in the pipeline: {', '.join(unused)}")
     pipeline = _assemble(text, calls, min(dims, default=1))
     if not dims and _needs_dimension(pipeline):
-        raise InputError("this pipeline depends on the dimension of its vectors: say --dim N")
+        raise InputError("this pipeline depends on the dimension of its vectors: say dim=N")
     return pipeline
 
 

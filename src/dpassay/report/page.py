@@ -18,17 +18,15 @@ from numpy.typing import NDArray
 
 from dpassay.audit.verdict import witness_rows
 from dpassay.core.interval import outward
-from dpassay.core.numbers import middle, number
+from dpassay.core.numbers import middle
 from dpassay.errors import harmless
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Verdict
-from dpassay.exact.analysis import analyse
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile_bounds import DropoutBound, PairBound, before_dropout
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report import svg
 from dpassay.report.gallery import claimed, true
+from dpassay.report.plot import pair_deltas
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
 
 FORMULA = (
@@ -180,27 +178,22 @@ def _repairs(verdict: Verdict) -> Iterator[tuple[str, ...]]:
 
 def _curves(verdict: Verdict) -> Iterator[str]:
     """δ(ε) and the loss of the worst pair, drawn from a lattice: pictures, not bounds."""
-    found = _worst_loss(verdict)
-    if found is None:
+    profile = verdict.profile
+    loss = None if profile is None else profile.dominating_loss(verdict.guarantee)
+    if profile is None or loss is None or not loss.components or middle(loss.infinite) >= 1:
         return
-    loss, mu = found
     losses, masses = loss.density(300)
     infinite = middle(loss.infinite)
     top = max(float(losses[masses > 1e-12].max(initial=0.0)), verdict.guarantee.epsilon) * 1.05 or 1.0
-    epsilons = np.linspace(0, top, 120).tolist()
-
-    def delta(epsilon: float) -> float:
-        inner = middle(before_dropout(number(epsilon), mu))
-        finite = float(np.sum(masses * np.maximum(0.0, -np.expm1(np.minimum(inner - losses, 0.0)))))
-        return (1 - middle(mu)) * min(1.0, finite + infinite)
-
+    epsilons = np.linspace(0, top, 120)
+    deltas = pair_deltas(loss, profile.mu, epsilons)
     guarantee = verdict.guarantee
     marks = [(guarantee.epsilon, max(guarantee.delta, 1e-15), "claimed")]
     true_at = verdict.epsilon.lower if guarantee.delta else None
     if true_at is not None and math.isfinite(true_at):
         marks.append((true_at, guarantee.delta, "true"))
     yield "<details open><summary>δ at every ε, for the worst pair that is known</summary>"
-    yield svg.curve(epsilons, [delta(epsilon) for epsilon in epsilons], marks, ("ε", "δ(ε)")) + "</details>"
+    yield svg.curve(epsilons.tolist(), deltas.tolist(), marks, ("ε", "δ(ε)")) + "</details>"
     if len(losses) > 1:
         yield "<details><summary>The loss as a random variable</summary>"
         share = f" With probability {infinite:.4g} it is infinite." if infinite > 0 else ""
@@ -216,19 +209,6 @@ def _fewer(losses: NDArray[Any], masses: NDArray[Any]) -> tuple[list[float], lis
     edges = np.linspace(low, high, steps + 1) if high > low else np.array([low - 0.5, low + 0.5])
     joined, _ = np.histogram(losses, edges, weights=masses)
     return ((edges[:-1] + edges[1:]) / 2).tolist(), joined.tolist()
-
-
-def _worst_loss(verdict: Verdict) -> tuple[PrivacyLoss, Any] | None:
-    if not isinstance(verdict.mechanism, Pipeline):
-        return None
-    profile = analyse(verdict.mechanism, verdict.neighbours)
-    guarantee = verdict.guarantee
-    candidate = profile.dominating_at(guarantee.exact_epsilon) if guarantee.delta else profile.dominating_pure()
-    curve = None if candidate is None else candidate.bound
-    inner = curve.bound if isinstance(curve, DropoutBound) else curve
-    if not isinstance(inner, PairBound) or middle(inner.losses[0].infinite) >= 1 or not inner.losses[0].components:
-        return None
-    return max(inner.losses, key=lambda loss: loss.infinite.a), profile.mu
 
 
 def _table(rows: Sequence[Sequence[str]], head: bool = False) -> str:

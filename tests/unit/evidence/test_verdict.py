@@ -1,14 +1,20 @@
 """Verdicts: three types, never a bool; how they print, with names that try to break out."""
 
 import io
+import json
+import math
 import re
+import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+import dpassay
 from dpassay.api import check
 from dpassay.claims.claim import Claim
-from dpassay.evidence.verdict import Open, Proven, Refuted, Verdict
+from dpassay.errors import AmbiguousError, DpassayError, InputError
+from dpassay.evidence.verdict import Advice, Open, Proven, Refuted, Verdict
 
 NASTY = '[red]<b>x</b>[/red] & <script>alert("1")</script> [link=http://x]y[/link]'
 
@@ -94,9 +100,123 @@ def test_names_are_text_everywhere() -> None:
 
 def test_html_escapes_what_it_shows() -> None:
     verdict = check("clip(l2, 1) | laplace(2)", epsilon=1, dim=4)
-    hostile = type(verdict)(**{**verdict.__dict__, "reason": NASTY, "warnings": (NASTY,)})
+    hostile = replace(verdict, reason=NASTY, advice=Advice(warnings=(NASTY,)))
     page = hostile._repr_html_()
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "[red]" in page  # not taken for a colour
     assert "[link=http://x]" in shown(hostile, 200)
+
+
+# ── What a verdict answers ──────────────────────────────────────────────────────────────────────
+
+
+def noisy(x, n, rng):  # type: ignore[no-untyped-def]
+    return x + rng.laplace(scale=0.5, size=n)
+
+
+def test_a_verdict_is_neither_true_nor_false() -> None:
+    assert issubclass(AmbiguousError, DpassayError)
+    for verdict in (refuted(), check("clip(l1, 1) | laplace(2)", epsilon=1, dim=4)):
+        with pytest.raises(TypeError, match=r"neither true nor false.*\.refuted, \.proven or \.open"):
+            bool(verdict)
+
+
+@pytest.mark.parametrize(("kind", "word"), [(Proven, "proven"), (Refuted, "refuted"), (Open, "open")])
+def test_words_as_booleans(kind: type[Verdict], word: str) -> None:
+    verdict = refuted()
+    verdict = kind(verdict.claim, verdict.bounds, verdict.reason)
+    assert [name for name in ("proven", "refuted", "open") if getattr(verdict, name)] == [word]
+
+
+def test_no_attribute_can_be_set() -> None:
+    for name in ("epsilon", "alpha", "claim", "word"):
+        with pytest.raises(AttributeError):
+            setattr(refuted(), name, None)
+
+
+def test_repr_is_one_short_line() -> None:
+    assert repr(refuted()) == "<Refuted: 1-DP for clip(l2, 1) | laplace(2), true epsilon [5.656854249, 5.656854250]>"
+    verdict = check("query(l1, 1) | laplace(1)", epsilon=1, delta="1e-6")
+    assert repr(verdict).endswith(" at delta 1e-06>")
+    named = replace(verdict, claim=replace(verdict.claim, mechanism=None, name="a\nb\x1b[2J"))
+    assert "\n" not in repr(named)
+    assert "\x1b" not in repr(named)
+
+
+def test_the_profile_is_kept_and_is_no_part_of_equality(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = refuted()
+    assert verdict == refuted()
+    assert verdict == replace(verdict, exact=replace(verdict.exact, profile=None))
+    assert verdict != replace(verdict, reason="else")
+    monkeypatch.setattr("dpassay.evidence.verdict.analyse", lambda *_: pytest.fail("analysed again"))
+    assert verdict.profile is verdict.exact.profile
+    assert "δ at every ε" in verdict.to_html()
+    assert verdict.loss is not None
+
+
+def test_an_audit_of_a_pipeline_can_be_asked_for_its_profile() -> None:
+    verdict = dpassay.audit("query(l1, 1) | laplace(1)", epsilon="0.1", runs=2000)
+    assert verdict.exact.profile is None
+    assert float(verdict.profile.pure.mid) == 1
+    assert dpassay.audit(noisy, [(0.0, 1.0)], epsilon=1, runs=2000).profile is None
+
+
+def test_the_loss_is_that_of_the_worst_pair() -> None:
+    loss = refuted().loss
+    # Each of 32 coordinates is shifted by 2/√32, which is √2/8 = 1/√32 scales; the mean of one is a − 1 + e^(−a).
+    one = 1 / math.sqrt(32)
+    mean = 32 * (one - 1 + math.exp(-one))
+    assert loss.mean().lower == pytest.approx(mean, rel=1e-12)
+    assert float(loss.pure.mid) == pytest.approx(math.sqrt(32), rel=1e-14)
+
+
+def test_the_loss_goes_the_worse_way() -> None:
+    # A bit is 1 with probability 1/2 or 1/10: one way the loss of each is at most ln 5, the other way ln (9/5).
+    verdict = check("encode | binary(4, 5) | bits(0.5, 0.5, 0.1)", epsilon=1, dim=1)
+    assert float(verdict.loss.pure.mid) == pytest.approx(10 * math.log(5), rel=1e-14)
+
+
+def test_where_no_exact_loss_is_known_there_is_none() -> None:
+    assert check("dropout(0.5) | encode | minmax | laplace(20)", epsilon=1, dim=8).loss is None
+    assert dpassay.audit(noisy, [(0.0, 1.0)], epsilon=1, runs=2000).loss is None
+
+
+def test_the_page_is_that_of_the_command_line() -> None:
+    from dpassay.report.page import verdict_page
+
+    assert refuted().to_html("dpassay check") == verdict_page(refuted(), "dpassay check")
+
+
+def test_a_certificate_is_saved_and_holds(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    refuted().save_certificate(tmp_path / "claim.json")
+    assert json.loads((tmp_path / "claim.json").read_text())["verdict"] == "refuted"
+    assert dpassay.verify(tmp_path / "claim.json").ok
+    with pytest.raises(InputError, match=r"audit\(\.\.\., save=FILE\)"):
+        dpassay.audit(noisy, [(0.0, 1.0)], epsilon=1, runs=2000).save_certificate(tmp_path / "audit.json")
+
+
+def test_a_plot_marks_the_claim_and_bounds_the_truth() -> None:
+    # δ(ε) of Laplace noise on one number is 1 − e^((ε − 1)/2).
+    axes = check("query(l1, 1) | laplace(1)", epsilon="0.5", delta="1e-3").plot().axes[0]
+    lines = {line.get_label().split(",")[0].split(":")[0]: line.get_xydata() for line in axes.get_lines()}
+    assert lines["claimed"].tolist() == [[0.5, 1e-3]]
+    for epsilon, delta in lines["upper bound"][1:]:
+        assert delta == pytest.approx(-math.expm1((epsilon - 1) / 2), rel=1e-6)
+    seen = [(epsilon, delta) for epsilon, delta in lines["worst known pair"] if 0 < epsilon < 0.9]
+    assert len(seen) > 100
+    for epsilon, delta in seen:
+        assert delta == pytest.approx(-math.expm1((epsilon - 1) / 2), rel=1e-2)
+
+
+def test_a_plot_at_delta_0_and_without_a_profile() -> None:
+    assert check("encode | laplace(1)", epsilon=1, dim=2).plot().axes
+    assert check("category(2) | flip(0.5)", epsilon=0).plot().axes
+    with pytest.raises(InputError, match="only the verdict on a pipeline"):
+        dpassay.audit(noisy, [(0.0, 1.0)], epsilon=1, runs=2000).plot()
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match="pip install matplotlib"):
+        refuted().plot()

@@ -606,9 +606,9 @@ def test_the_deepest_text_leaves_room_on_the_stack() -> None:
 def test_unknown_names() -> None:
     fault = error("laplace(2*Cl)", C="1", Z="2")
     assert fault.position == 10
-    assert fault.message == ("unknown name 'Cl'; known: C, Z, dim, pi; give it with --set Cl=VALUE; did you mean 'C'?")
+    assert fault.message == ("unknown name 'Cl'; known: C, Z, dim, pi; say parameters={'Cl': VALUE}; did you mean 'C'?")
     fault = error("query(l1, 1) | laplace(zzz)", dim=None)
-    assert fault.message == "unknown name 'zzz'; known: pi; give it with --set zzz=VALUE"
+    assert fault.message == "unknown name 'zzz'; known: pi; say parameters={'zzz': VALUE}"
     assert "did you mean 'eps'?" in error("laplace(epsilon)").message
 
 
@@ -699,7 +699,7 @@ def test_pipelines_that_need_no_dimension(text: str) -> None:
     ],
 )
 def test_pipelines_that_need_a_dimension(text: str) -> None:
-    with pytest.raises(InputError, match=r"^this pipeline depends on the dimension of its vectors: say --dim N$"):
+    with pytest.raises(InputError, match=r"^this pipeline depends on the dimension of its vectors: say dim=N$"):
         parse(text)
     assert parse(text, dim=3).dim == 3
 

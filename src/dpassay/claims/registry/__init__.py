@@ -35,5 +35,5 @@ def find(name: str) -> Claim:
         return REGISTRY[name]
     near = difflib.get_close_matches(name, REGISTRY, n=1)
     hint = f"; did you mean {near[0]}?" if near else ";"
-    files = "claims of your own are .toml files, a folder of them is for 'dpassay gallery --from'"
-    raise InputError(f"unknown claim {name[:60]!r}{hint} 'dpassay show' lists what there is; {files}")
+    there = "'dpassay show' lists what there is, as does list(dpassay.claims); claims of your own are .toml files"
+    raise InputError(f"unknown claim {name[:60]!r}{hint} {there}")

@@ -1,0 +1,64 @@
+"""δ as a function of ε, to be drawn: the worst pair that is known, and above it what theorems allow."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.core.numbers import Number, middle, number, up
+from dpassay.errors import InputError
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile_bounds import before_dropout
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dpassay.evidence.verdict import Verdict
+
+LEAST = 1e-12  # δ below this is drawn at the bottom
+POINTS = 1 << 14  # of the lattice, or thereabouts
+DELTAS = (*(f"1e-{k}" for k in range(12, 0, -1)), "0.3", "0.6", "0.9")
+
+
+def pair_deltas(loss: PrivacyLoss, mu: Number, epsilons: NDArray[np.float64], points: int = 300) -> NDArray[np.float64]:
+    """δ at each ε of a loss behind word dropout with probability mu, from a lattice: a picture, not a bound."""
+    losses, masses = loss.density(points)
+    before = [middle(before_dropout(number(epsilon), mu)) for epsilon in epsilons.tolist()]
+    finite = [np.maximum(0.0, -np.expm1(np.minimum(epsilon - losses, 0.0))) @ masses for epsilon in before]
+    return (1 - middle(mu)) * np.minimum(1.0, np.array(finite) + middle(loss.infinite))
+
+
+def plot_profile(verdict: Verdict) -> Figure:
+    """The figure of `Verdict.plot`. It is made without pyplot, so nothing is shown or kept by it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("a plot needs matplotlib, which is not installed: pip install matplotlib") from None
+    profile, guarantee = verdict.profile, verdict.guarantee
+    if profile is None:
+        raise InputError(
+            "only the verdict on a pipeline can be plotted: samples say nothing of delta at other epsilons"
+        )
+    allowed = {up(profile.epsilon_above(number(delta))): float(delta) for delta in reversed(DELTAS)}  # the least δ last
+    known = (guarantee.epsilon, verdict.epsilon.lower, *allowed)
+    top = 1.1 * max(epsilon for epsilon in known if math.isfinite(epsilon)) or 1.0
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    drawn = sorted(allowed.items())
+    if math.isinf(drawn[-1][0]):
+        drawn = [(0.0, 1.0), (top, 1.0)]  # nothing is promised at any ε
+    axes.plot(*zip(*drawn, strict=True), "--", label="upper bound, by theorems")
+    loss = profile.dominating_loss(guarantee)
+    if loss is not None:
+        epsilons = np.linspace(0, top, 200)
+        deltas = pair_deltas(loss, profile.mu, epsilons, POINTS)
+        axes.plot(epsilons, np.maximum(deltas, LEAST / 10), label="worst known pair, from a lattice")
+    claimed = ([guarantee.epsilon], [max(guarantee.delta, LEAST)])
+    axes.plot(*claimed, "k*", markersize=12, clip_on=False, label=f"claimed: {guarantee}")
+    axes.set(yscale="log", ylim=(LEAST, 2), xlim=(0, top), xlabel="ε", ylabel="δ(ε)")
+    axes.set_title(f"{verdict.word}: true ε {verdict.epsilon}", fontsize="medium")
+    axes.legend()
+    return figure
