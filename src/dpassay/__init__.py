@@ -14,10 +14,19 @@ if TYPE_CHECKING:
     from dpassay.core.guarantee import ApproxDP, PureDP
     from dpassay.core.interval import Interval
     from dpassay.core.neighbours import Neighbours
-    from dpassay.errors import CertificateError, DpassayError, ExpressionError, InputError, MechanismError
+    from dpassay.errors import (
+        AmbiguousError,
+        CertificateError,
+        DpassayError,
+        ExpressionError,
+        InputError,
+        MechanismError,
+    )
     from dpassay.evidence.certificate import certify, save
     from dpassay.evidence.verdict import Open, Proven, Refuted, Verdict
     from dpassay.evidence.verifier import verify
+    from dpassay.exact import calibrate
+    from dpassay.exact.composition import compose
     from dpassay.exact.privacy_loss import PrivacyLoss
     from dpassay.pipeline.mechanism import Mechanism
     from dpassay.pipeline.parser import parse
@@ -29,6 +38,7 @@ __version__ = "0.1.0"
 # Where each public name lives. They are imported when first used, so that the command line starts fast
 # and `verify` can run without the modules whose work it checks.
 _HOMES = {
+    "AmbiguousError": "errors",
     "ApproxDP": "core.guarantee",
     "CertificateError": "errors",
     "Claim": "claims.claim",
@@ -36,12 +46,12 @@ _HOMES = {
     "ExpressionError": "errors",
     "InputError": "errors",
     "Interval": "core.interval",
-    "PrivacyLoss": "exact.privacy_loss",
     "Mechanism": "pipeline.mechanism",
     "MechanismError": "errors",
     "Neighbours": "core.neighbours",
     "Open": "evidence.verdict",
     "Pipeline": "pipeline.pipeline",
+    "PrivacyLoss": "exact.privacy_loss",
     "Proven": "evidence.verdict",
     "PureDP": "core.guarantee",
     "Refuted": "evidence.verdict",
@@ -49,13 +59,17 @@ _HOMES = {
     "assert_dp": "testing.assertion",
     "certify": "evidence.certificate",
     "check": "api",
+    "compose": "exact.composition",
     "parse": "pipeline.parser",
     "read_claim": "claims.toml",
     "save": "evidence.certificate",
     "verify": "evidence.verifier",
 }
+# Modules that are public as they are; two of them can be called, or asked for a claim.
+_MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims"}
 
 __all__ = [
+    "AmbiguousError",
     "ApproxDP",
     "CertificateError",
     "Claim",
@@ -75,9 +89,11 @@ __all__ = [
     "Verdict",
     "assert_dp",
     "audit",
+    "calibrate",
     "certify",
     "check",
     "claims",
+    "compose",
     "parse",
     "read_claim",
     "save",
@@ -86,8 +102,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("audit", "claims"):  # packages that can be called, or asked for a claim
-        return import_module(f"dpassay.{name}")
+    if name in _MODULES:
+        return import_module(f"dpassay.{_MODULES[name]}")
     if name in _HOMES:
         value = getattr(import_module(f"dpassay.{_HOMES[name]}"), name)
         globals()[name] = value

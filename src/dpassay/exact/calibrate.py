@@ -1,6 +1,10 @@
 """From a guarantee to the least noise that meets it, rounded to the safe side.
 
-Exact for every ε ≥ 0, also beyond the ε < 1 of the classic Gaussian formula.
+Exact for every ε ≥ 0, also beyond the ε < 1 of the classic Gaussian formula. In Python it is `dpassay.calibrate`.
+
+>>> import dpassay
+>>> dpassay.calibrate.laplace(0.5, sensitivity=2)
+4.0
 """
 
 from __future__ import annotations

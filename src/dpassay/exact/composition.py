@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dpassay.core.guarantee import Guarantee, PureDP, make_guarantee
+from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
+from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, middle, number
+from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
 from dpassay.exact.loss_components import AtomLoss
@@ -19,6 +22,9 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile_bounds import PairBound
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
+
+MOST_ANSWERS = 1_000_000
+BASIC, OPTIMAL, GROUP = Theorem.COMPOSITION, Theorem.OPTIMAL_COMPOSITION, Theorem.GROUP
 
 
 def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
@@ -123,14 +129,57 @@ def read_answer(text: str, dim: int | None = None) -> Answer:
     body, times, last = text.rpartition(" x ")
     if not times:
         body, last = text, "1"
-    if not last.strip().isdecimal() or len(last) > 10 or not 1 <= int(last) <= 1_000_000:
-        raise InputError(f"how often must be a whole number from 1 to 1000000, got {last!r} in {text!r}")
+    if not last.strip().isdecimal() or len(last) > 10 or not 1 <= int(last) <= MOST_ANSWERS:
+        raise InputError(f"how often must be a whole number from 1 to {MOST_ANSWERS}, got {last!r} in {text!r}")
     if "(" in body:
         try:
             return mechanism_answer(parse(body, dim), int(last))
         except ExpressionError as error:
-            if not any(option in error.message for option in ("--set", "--epsilon", "--delta")):
+            if not any(argument in error.message for argument in ("parameters=", "epsilon=", "delta=")):
                 raise
             raise ExpressionError("a composed pipeline takes numbers, not names", error.text, error.position) from None
     epsilon, _, delta = body.partition(",")
     return Answer(dominating(make_guarantee(epsilon.strip(), delta.strip() or 0)), int(last))
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What some answers lose together at a total δ: ε by basic composition, and exactly."""
+
+    count: int
+    delta: float
+    basic: Interval
+    exact: Interval
+
+
+def compose(
+    *answers: str | Pipeline | Guarantee | tuple[Pipeline | Guarantee, int], delta: Any = "1e-6", dim: int | None = None
+) -> Composition:
+    """Add up the privacy loss of several answers about the same data, at a total δ.
+
+    An answer is a guarantee, a pipeline, or a pair of one of them and how often it is given. As a text it is 'EPS',
+    'EPS,DELTA' or a pipeline (in dimension `dim`), perhaps with ' x N' behind it.
+
+    >>> total = compose("0.1 x 100", delta=1e-6)
+    >>> print(total.basic, total.exact)
+    [9.999998095, 9.999998096] [4.774567588, 4.774567589]
+    >>> compose((PureDP(1), 2), delta=0).exact
+    Interval(2.0, 2.0)
+    """
+    given = [read_answer(answer, dim) if isinstance(answer, str) else _answer(answer) for answer in answers]
+    at = number(delta)
+    if at.a < 0 or at.b >= 1:
+        raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
+    exact, simple = Interval.around(exact_epsilon(given, at)), Interval.around(basic_epsilon(given, at))
+    return Composition(sum(answer.count for answer in given), middle(at), simple, exact)
+
+
+def _answer(given: Any) -> Answer:
+    subject, count = given if isinstance(given, tuple) and len(given) == 2 else (given, 1)
+    if not isinstance(count, int) or not 1 <= count <= MOST_ANSWERS:
+        raise InputError(f"how often must be a whole number from 1 to {MOST_ANSWERS}, got {count!r}")
+    if isinstance(subject, Pipeline):
+        return mechanism_answer(subject, count)
+    if isinstance(subject, PureDP | ApproxDP):
+        return Answer(dominating(subject), count)
+    raise InputError(f"an answer is a text, a pipeline or a guarantee, got {subject!r}")

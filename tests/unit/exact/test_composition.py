@@ -9,7 +9,8 @@ from mpmath import mp, mpf
 
 from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
 from dpassay.core.numbers import number
-from dpassay.errors import InputError
+from dpassay.errors import ExpressionError, InputError
+from dpassay.exact import composition
 from dpassay.exact.composition import (
     Answer,
     basic,
@@ -234,3 +235,54 @@ def test_the_best_of_several_noises_is_composed() -> None:
     # And the other way round: what a bounded first noise has hidden stays hidden.
     answer = mechanism_answer(parse("clip(l1, 1) | laplace(2) | decode | laplace(1)", 2))
     assert float(exact_epsilon([answer], number("1e-6")).b) <= 1
+
+
+# ── Answers of every kind at once ───────────────────────────────────────────────────────────────
+
+
+def test_two_answers_by_the_closed_form() -> None:
+    # Both say ε with probability p² for p = e/(1 + e): δ(ε) = p²(1 − e^(ε − 2)), so ε = 2 + ln(1 − δ/p²).
+    delta, p = mpf("1e-6"), mp.e / (1 + mp.e)
+    for answers in (("1 x 2",), ("1", "1"), (PureDP(1), "1"), ((PureDP(1), 2),)):
+        total = composition.compose(*answers, delta="1e-6")
+        assert (total.count, total.delta) == (2, 1e-6)
+        encloses(total.exact, 2 + mp.log(1 - delta / p**2))
+        # Each has half of δ: ε with probability p, δ(ε) = p(1 − e^(ε − 1)).
+        encloses(total.basic, 2 * (1 + mp.log(1 - delta / 2 / p)))
+
+
+def test_pipelines_and_texts_of_them_compose_alike() -> None:
+    # k Gaussians of mean μ are one of mean μ√k, which at δ = 0 loses anything.
+    pipeline = parse("query(l2, 1) | gaussian(4)")
+    one, other = (
+        composition.compose(*answers, delta="1e-5")
+        for answers in (["query(l2, 1) | gaussian(4) x 4"], [(pipeline, 3), pipeline])
+    )
+    alone = composition.compose("query(l2, 1) | gaussian(2)", delta="1e-5")
+    assert one == other
+    assert one.exact.lower == pytest.approx(alone.exact.lower, rel=1e-9)
+    assert composition.compose(pipeline, delta=0).exact.upper == math.inf
+    assert composition.compose("clip(l1, 1) | laplace(2) x 3", delta=0, dim=5).exact.upper == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "message"),
+    [
+        ((), {}, "nothing to compose"),
+        (("1",), {"delta": 1}, "delta must be from 0"),
+        (("1",), {"delta": -1}, "delta must be from 0"),
+        (((PureDP(1), 0),), {}, "how often"),
+        (((PureDP(1), 1.5),), {}, "how often"),
+        ((1,), {}, "a text, a pipeline or a guarantee"),
+        (("clip(l1, 1) | laplace(2)",), {}, "dim=N"),
+    ],
+)
+def test_what_cannot_be_composed(answers, options, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=message):
+        composition.compose(*answers, **options)
+
+
+@pytest.mark.parametrize("name", ["C", "eps", "delta"])
+def test_a_composed_pipeline_has_no_names(name: str) -> None:
+    with pytest.raises(ExpressionError, match="takes numbers, not names"):
+        composition.compose(f"query(l1, 1) | laplace({name})")
