@@ -125,7 +125,7 @@ def audit(
       dpassay audit --pipeline 'laplace(128)' --dim 128 --region 'clamp(0, 1)' --epsilon 1 --runs 100000000 --workers 2
       dpassay audit --plan --epsilon 3 --runs 1000000
     """
-    claimed, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim}, taken={"eps"})
+    claimed, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     claim = None if name is None else claim_named(name)
     check_claimed(claimed["epsilon"], claimed["delta"], claim)
     if asked["resume"] and asked["save"] is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -127,16 +128,7 @@ def check_writable(*paths: Path | None) -> None:
             raise InputError(f"cannot write {path}: its folder must exist and be writable")
 
 
-# What the functions behind the commands call their own arguments: no parameter of a pipeline.
-_TAKEN = {
-    *("eps", "subject", "pairs", "neighbours", "people", "runs", "seed", "inputs", "region", "text", "candidates"),
-    *("alpha", "fixed", "search_runs", "shrink", "guesser", "bits", "save", "resume", "progress"),
-}
-
-
-def read_values(
-    settings: list[str] | None, options: dict[str, Any], taken: set[str] = _TAKEN
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options epsilon, delta and dim, which NAME=VALUE settings may give too, and the other settings."""
     values: dict[str, Any] = {}
     for setting in settings or []:
@@ -146,9 +138,8 @@ def read_values(
         if name.strip() in values:
             raise InputError(f"--set gives {name.strip()} twice")
         values[name.strip()] = value.strip()
-    clash = taken & set(values)
-    if clash:
-        raise InputError(f"{min(clash)} has an option of its own: use --{min(clash).replace('eps', 'epsilon', 1)}")
+    if "eps" in values:
+        raise InputError("eps has an option of its own: use --epsilon")
     for name in [name for name in options if name in values]:
         if options[name] is not None:
             raise InputError(f"{name} is given twice, by --{name} and by --set")
@@ -159,6 +150,19 @@ def read_values(
             given = int(given)
         options = {**options, name: given}
     return options, values
+
+
+def as_options(message: str) -> str:
+    """A message of the library, which speaks of arguments, in the words of the command line.
+
+    >>> as_options("say dim=N"), as_options("say parameters={'C': VALUE}"), as_options("resume=True needs save=FILE")
+    ('say --dim N', 'say --set C=VALUE', '--resume needs --save FILE')
+    """
+    message = message.replace("given as parameters", "given with --set")
+    message = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"--set \1=VALUE", message)
+    message = re.sub(r"\b(?:check|audit)\(\.\.\., (\w+=\w+)\)", r"\1", message)
+    message = re.sub(r"\b(resume|bits)=True\b", r"--\1", message)
+    return re.sub(r"\b(epsilon|delta|dim|runs|save)=(1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)
 
 
 def check_claimed(epsilon: Any, delta: Any, claim: Claim | None = None) -> None:

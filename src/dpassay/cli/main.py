@@ -34,6 +34,7 @@ from dpassay.cli.common import (
     Text,
     TimeLimit,
     Url,
+    as_options,
     check_claimed,
     check_writable,
     claim_named,
@@ -121,7 +122,7 @@ def main() -> None:
 
 
 def _fail(error: DpassayError, code: int) -> None:
-    print(harmless(f"dpassay: {error}"), file=sys.stderr)
+    print(harmless(f"dpassay: {as_options(str(error))}"), file=sys.stderr)
     raise SystemExit(code)
 
 
@@ -187,19 +188,16 @@ def check(
         verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})
     else:
         with working("checking"):
-            verdict = judge(subject, neighbours=neighbours, people=people, runs=runs, seed=seed, **given, **values)
+            options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, **given}
+            verdict = judge(subject, parameters=values, **options)
     if certificate is not None:
-        from dpassay.evidence.certificate import save
-
         with working("writing the certificate"):
-            save(verdict, certificate)
+            verdict.save_certificate(certificate)
         if not as_json:
             print(f"certificate written to {certificate}", file=sys.stderr)
     if html is not None:
-        from dpassay.report.page import verdict_page
-
         with working("drawing"):
-            text = verdict_page(verdict, command_line())
+            text = verdict.to_html(command_line())
         write_page(text, html)
     if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
         print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
@@ -374,30 +372,23 @@ def compose(
       dpassay compose '0.1 x 100' --delta 1e-6
       dpassay compose '1,1e-8 x 10' 'query(l2, 1) | gaussian(4) x 20'
     """
-    from dpassay.core.interval import Interval
-    from dpassay.core.numbers import number
-    from dpassay.exact.composition import basic_epsilon, exact_epsilon, read_answer
+    from dpassay.exact.composition import compose as add_up
 
-    given = [read_answer(text, dim) for text in answers]
     with working("composing"):
-        at = number(delta)
-        if at.a < 0 or at.b >= 1:
-            raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
-        exact, simple = Interval.around(exact_epsilon(given, at)), Interval.around(basic_epsilon(given, at))
-    count = sum(answer.count for answer in given)
+        total = add_up(*answers, delta=delta, dim=dim)
     if as_json:
         from pydantic import TypeAdapter
 
         from dpassay.evidence.schema import Real
 
         write = TypeAdapter(Real).dump_python
-        named = (("basic", simple), ("exact", exact))
+        named = (("basic", total.basic), ("exact", total.exact))
         rows = {name: {"lower": write(i.lower), "upper": write(i.upper)} for name, i in named}
-        print_json({"answers": count, "delta": float(delta), **rows})
+        print_json({"answers": total.count, "delta": total.delta, **rows})
         return
-    print(f"{count} answers at total delta {delta}")
-    print(f"  basic composition  epsilon {simple}")
-    print(f"  exact composition  epsilon {exact}")
+    print(f"{total.count} answers at total delta {delta}")
+    print(f"  basic composition  epsilon {total.basic}")
+    print(f"  exact composition  epsilon {total.exact}")
 
 
 @app.callback(invoke_without_command=True)
