@@ -94,7 +94,7 @@ class _Audit:
         known = question.experiment(question.input_sets[0], 0).distributions() is not None
         if options.bits and known:
             raise InputError(
-                "bits=True (--bits) is for mechanisms whose distribution is unknown: where it is known, it is judged"
+                "bits=True is for mechanisms whose distribution is unknown: where it is known, it is judged"
             )
         custom = options.guesser is not None
         looks = options.bits is None and not (custom or question.many or options.fixed or known)
@@ -141,8 +141,8 @@ class _Audit:
             return "No guess had been made by then."
         counts = f"Until then, {right:,} of {right + wrong:,} guesses in {runs:,} runs were correct."
         if self.file.path is None:
-            return counts + " With --save FILE such counts are kept, and --resume continues from them."
-        return counts + f" They are kept in {self.file.path}; --resume continues from them."
+            return counts + " With save=FILE such counts are kept, and resume=True continues from them."
+        return counts + f" They are kept in {self.file.path}; resume=True continues from them."
 
     def _tell(self, spent: int, note: str) -> None:
         """Say how far the audit is, and keep it where its file is due."""

@@ -67,7 +67,7 @@ class Claim:
     """Somebody's guarantee for a mechanism. Calling it changes parameters.
 
     `epsilon` and `delta` are numbers, or formulas of the parameters such as `dim*e`. `people` is how many rows the data
-    have, `beside` other people's formulas to show beside the truth, `grid` the parameters at which its story is told.
+    have, `beside` other people's formulas to show beside the truth, `grid` the parameters at which its report shows the loss.
 
     >>> claim = Claim("mine", "clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, parameters={"C": 1})
     >>> print(claim.guarantee, "for", claim.mechanism)
@@ -109,7 +109,7 @@ class Claim:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised."""
+        """What is claimed, with its formulas evaluated."""
         epsilon = self.value(self.epsilon)
         return make_guarantee(epsilon, self.value(self.delta, eps=epsilon))
 

@@ -1,4 +1,4 @@
-"""What somebody promises: ε-DP or (ε, δ)-DP."""
+"""What is guaranteed: ε-DP or (ε, δ)-DP."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def record(verdict: Verdict) -> VerdictRecord:
         alpha=verdict.alpha,
         runs=verdict.runs,
         seed=verdict.seed,
-        ledger=dict(verdict.ledger),
+        ledger=dict(verdict.alpha_budget),
         interrupted=verdict.interrupted,
     )
 

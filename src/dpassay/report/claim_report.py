@@ -1,4 +1,4 @@
-"""The story of a claim: its verdict, its loss at other parameters, its remedies and their cost, and how it is tried."""
+"""The report on a claim: its verdict, its loss at other parameters, its remedies and their cost, and how it is tried."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Remedy:
 
 @dataclass(frozen=True)
 class ClaimReport:
-    """All there is to tell of one claim.
+    """All that is known of one claim.
 
-    >>> story = ClaimReport(REGISTRY["adept"])
-    >>> story.verdict.word, [f"{cell.epsilon.lower:.3f}" for cell in story.cells if cell.changes["epsilon"] == 1]
+    >>> report = ClaimReport(REGISTRY["adept"])
+    >>> report.verdict.word, [f"{cell.epsilon.lower:.3f}" for cell in report.cells if cell.changes["epsilon"] == 1]
     ('refuted', ['1.414', '5.657', '32.000'])
     """
 
@@ -95,7 +95,7 @@ class ClaimReport:
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """The story as JSON-ready data: the verdict, the grid, what stands beside, the remedies."""
+        """The report as JSON-ready data: the verdict, the grid, what stands beside, the remedies."""
         write = TypeAdapter(Real).dump_python
         ends = ("lower", "upper")
         cells = [
@@ -195,12 +195,12 @@ class TrialResult:
     @property
     def contradictory(self) -> bool:
         """Samples refuted what is proven."""
-        return self.exact.word == "proven" and self.sampled.word == "refuted"
+        return self.exact.proven and self.sampled.refuted
 
     @property
     def missed(self) -> bool:
         """Samples did not see what is refuted. That contradicts nothing, but may mean that too little was run."""
-        return self.exact.word == "refuted" and self.sampled.word != "refuted"
+        return self.exact.refuted and not self.sampled.refuted
 
     @property
     def agreement(self) -> str:

@@ -41,7 +41,7 @@ def render(verdict: Verdict) -> Any:
 
         for label, words in witness_rows(verdict.witness):
             rows.add_row(label, Text(harmless(words)))
-        rows.add_row("error", Text(_ledger(verdict)))
+        rows.add_row("error", Text(_alpha_budget(verdict)))
     elif verdict.witness is not None:
         rows.add_row("witness", Text(describe_pair(verdict.witness.pair)))
         if verdict.witness.event:
@@ -58,8 +58,8 @@ def render(verdict: Verdict) -> Any:
     return Panel(Group(reason, Text(), rows), title=title, title_align="left", border_style=colour)
 
 
-def _ledger(verdict: Verdict) -> str:
-    parts = ", ".join(f"{what} {alpha:.3g}" for what, alpha in verdict.ledger)
+def _alpha_budget(verdict: Verdict) -> str:
+    parts = ", ".join(f"{what} {alpha:.3g}" for what, alpha in verdict.alpha_budget)
     return f"probability at most {verdict.alpha:g} in all ({parts}); seed {verdict.seed}, {verdict.runs:,} runs in all"
 
 

@@ -271,7 +271,7 @@ def test_an_audit_that_broke_goes_on_from_its_counts(tmp_path):
         MechanismError, match=r"it said last 'out of memory'\nUntil then, .* guesses in .* runs were correct"
     ) as caught:
         audit(Breaks(700), PAIR, **options)
-    assert "--resume continues" in str(caught.value)
+    assert "resume=True continues" in str(caught.value)
     kept = json.loads((tmp_path / "audit.json").read_text())
     assert kept["verdict"] == "unfinished"
     assert kept["main"]["epochs"][0]["right"] > 0

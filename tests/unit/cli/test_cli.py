@@ -300,16 +300,16 @@ def test_bad_input_is_one_sentence_and_exit_2(here, arguments: list[str]) -> Non
         ([*GOOD, "--epsilon", "-1"], ["epsilon", "-1"]),
         ([*GOOD, "--epsilon", "1", "--delta", "1"], ["delta", "between 0 and 1"]),
         ([*P, "--set", "C=1", "--epsilon", "1", "--dim", "1000000000"], ["dimension", "10000000"]),
-        ([*P, "--set", "C=1", "--epsilon", "1"], ["--dim"]),
+        ([*P, "--set", "C=1", "--epsilon", "1"], ["say --dim N"]),
         ([*P, "--set", "C=-1", "--dim", "4", "--epsilon", "1"], ["positive", "-1", "^"]),
-        ([*P, "--dim", "4", "--epsilon", "1"], ["C", "--set C="]),
+        ([*P, "--dim", "4", "--epsilon", "1"], ["C", "say --set C=VALUE"]),
         (["check", "--pipeline", "clop(l1, 1) | laplace(1)", "--dim", "4", "--epsilon", "1"], ["clop", "clip", "^"]),
         (["check", "adpet"], ["adpet", "did you mean adept?"]),
         (["check", "adept", *P[1:]], ["not both"]),
         (["check"], ["--pipeline"]),
         (GOOD, ["--epsilon"]),
         ([*GOOD, "--set", "C=2", "--epsilon", "1"], ["C", "twice"]),
-        ([*GOOD, "--set", "D=1", "--epsilon", "1"], ["D", "never used"]),
+        ([*GOOD, "--set", "D=1", "--epsilon", "1"], ["given with --set, but never used in the pipeline: D"]),
         ([*P, "--set", "C", "--dim", "4", "--epsilon", "1"], ["NAME=VALUE"]),
         ([*GOOD, "--epsilon", "1", "--certificate", "/no/such/folder/x.json"], ["/no/such/folder/x.json"]),
         (["gallery", "--only", "laplace", "--figure", "x.gif"], [".svg", ".pdf", ".png", "x.gif"]),
@@ -331,6 +331,15 @@ def test_no_option_is_advised_that_a_command_does_not_have(here, pipeline: str) 
     _, _, err = here("compose", pipeline)
     assert "--set" not in err
     assert "--epsilon" not in err
+
+
+@pytest.mark.parametrize("name", ["device", "runs", "people", "pairs", "alpha", "subject", "parameters"])
+def test_a_name_in_the_text_may_be_that_of_an_option(here, name: str) -> None:  # type: ignore[no-untyped-def]
+    text = f"clip(l2, {name}) | laplace(2*{name}/eps)"
+    code, out, _ = here("check", "--pipeline", text, "--set", f"{name}=2", "--dim", "4", "--epsilon", "1", "--json")
+    assert code == 1
+    assert strict(out)["claim"]["parameters"] == {name: "2", "dim": "4"}
+    assert strict(out)["epsilon"]["lower"] == pytest.approx(2)  # √4
 
 
 @pytest.mark.parametrize(

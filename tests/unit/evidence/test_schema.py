@@ -6,11 +6,18 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from dpassay.evidence.played import SampledWitness
 from pydantic import ValidationError
 
 from dpassay.api import check
 from dpassay.claims.registry import REGISTRY
+from dpassay.core.guarantee import ApproxDP
+from dpassay.core.interval import Interval
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.theorems import Theorem
 from dpassay.evidence.schema import VerdictRecord, record
+from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Refuted, SampledEvidence
+from dpassay.exact.repair import Repair
 
 SCHEMA = VerdictRecord.model_json_schema(mode="serialization", by_alias=True)
 PUBLISHED = Path(__file__).parents[3] / "docs" / "verdict.schema.json"
@@ -100,3 +107,25 @@ def test_can_be_read_back() -> None:
         read = VerdictRecord.model_validate_json(record(verdict).model_dump_json())
         assert read == record(verdict)
         assert read.verdict == verdict.word
+
+
+def test_the_json_of_a_verdict_from_every_part_is_as_written_here() -> None:
+    """Each field from a literal, so that a change of the parts inside cannot change the file."""
+    claim = JudgedClaim("n", "s", None, "t", Neighbours("word"), ApproxDP(1, "0.25"), {"C": "2"}, "open")
+    bounds = Bounds(Interval(1.5, math.inf, "below", "above"), Interval(0.5, 1.0), 0.125)
+    played = SampledWitness(("a", "b"), "an event", 3, 1, 10, 0.01, 7, 0)
+    sampled = SampledEvidence(played, (Theorem.GUESSING_GAME,), 0.01, 10, 7, (("the guessing game", 0.01),), True)
+    advice = Advice(((0.0, Interval(0.0, 2.0)),), (Repair("Do it."),), ("Mind it.",))
+    exact = ExactEvidence(theorems=(Theorem.LAPLACE, Theorem.GUESSING_GAME))
+    assert json.dumps(Refuted(claim, bounds, "Because.", exact, sampled, advice).to_dict()) == (
+        '{"schema": "dpassay/verdict/1", "verdict": "refuted", "claim": {"name": "n", "source": "s", "pipeline": "t", '
+        '"mechanism": "n", "dim": null, "parameters": {"C": "2"}, "neighbours": "word"}, '
+        '"epsilon": {"claimed": 1.0, "lower": 1.5, "upper": "inf", "delta": 0.25}, '
+        '"delta": {"claimed": 0.25, "lower": 0.5, "upper": 1.0}, "least_delta": 0.125, "lower_evidence": "below", '
+        '"upper_evidence": "above", "witness": {"inputs": ["a", "b"], "event": "an event", "right": 3, "wrong": 1, '
+        '"runs": 10, "alpha": 0.01, "seed": 7, "number": 0}, "reason": "Because.", '
+        '"holds": [{"delta": 0.0, "epsilon": 2.0}], "repairs": [{"advice": "Do it.", "mechanism": null, '
+        '"epsilon": null, "delta": null, "noise_deviation": null}], "warnings": ["Mind it."], '
+        '"theorems": ["laplace", "guessing-game"], "alpha": 0.01, "runs": 10, "seed": 7, '
+        '"ledger": {"the guessing game": 0.01}, "interrupted": true}'
+    )
