@@ -38,32 +38,22 @@ __version__ = "0.1.0"
 # Where each public name lives. They are imported when first used, so that the command line starts fast
 # and `verify` can run without the modules whose work it checks.
 _HOMES = {
-    "AmbiguousError": "errors",
-    "ApproxDP": "core.guarantee",
-    "CertificateError": "errors",
-    "Claim": "claims.claim",
-    "DpassayError": "errors",
-    "ExpressionError": "errors",
-    "InputError": "errors",
-    "Interval": "core.interval",
-    "Mechanism": "pipeline.mechanism",
-    "MechanismError": "errors",
-    "Neighbours": "core.neighbours",
-    "Open": "evidence.verdict",
-    "Pipeline": "pipeline.pipeline",
-    "PrivacyLoss": "exact.privacy_loss",
-    "Proven": "evidence.verdict",
-    "PureDP": "core.guarantee",
-    "Refuted": "evidence.verdict",
-    "Verdict": "evidence.verdict",
-    "assert_dp": "testing.assertion",
-    "certify": "evidence.certificate",
-    "check": "api",
-    "compose": "exact.composition",
-    "parse": "pipeline.parser",
-    "read_claim": "claims.toml",
-    "save": "evidence.certificate",
-    "verify": "evidence.verifier",
+    "api": ("check",),
+    "claims.claim": ("Claim",),
+    "claims.toml": ("read_claim",),
+    "core.guarantee": ("ApproxDP", "PureDP"),
+    "core.interval": ("Interval",),
+    "core.neighbours": ("Neighbours",),
+    "errors": ("AmbiguousError", "CertificateError", "DpassayError", "ExpressionError", "InputError", "MechanismError"),
+    "evidence.certificate": ("certify", "save"),
+    "evidence.verdict": ("Open", "Proven", "Refuted", "Verdict"),
+    "evidence.verifier": ("verify",),
+    "exact.composition": ("compose",),
+    "exact.privacy_loss": ("PrivacyLoss",),
+    "pipeline.mechanism": ("Mechanism",),
+    "pipeline.parser": ("parse",),
+    "pipeline.pipeline": ("Pipeline",),
+    "testing.assertion": ("assert_dp",),
 }
 # Modules that are public as they are; two of them can be called, or asked for a claim.
 _MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims"}
@@ -104,10 +94,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"dpassay.{_MODULES[name]}")
-    if name in _HOMES:
-        value = getattr(import_module(f"dpassay.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
+    for home, names in _HOMES.items():
+        if name in names:
+            globals()[name] = value = getattr(import_module(f"dpassay.{home}"), name)
+            return value
     raise AttributeError(f"module 'dpassay' has no attribute {name!r}")
 
 

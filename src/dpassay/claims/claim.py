@@ -67,7 +67,8 @@ class Claim:
     """Somebody's guarantee for a mechanism. Calling it changes parameters.
 
     `epsilon` and `delta` are numbers, or formulas of the parameters such as `dim*e`. `people` is how many rows the data
-    have, `beside` other people's formulas to show beside the truth, `grid` the parameters at which its report shows the loss.
+    have, `beside` other people's formulas to show beside the truth, `grid` the parameters at which
+    its report shows the loss.
 
     >>> claim = Claim("mine", "clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, parameters={"C": 1})
     >>> print(claim.guarantee, "for", claim.mechanism)

@@ -1,4 +1,4 @@
-"""The report on a claim: its verdict, its loss at other parameters, its remedies and their cost, and how it is tried."""
+"""The report on a claim: its verdict, its loss at other parameters, its remedies and their cost, and its trial."""
 
 from __future__ import annotations
 
