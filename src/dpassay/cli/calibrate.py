@@ -1,0 +1,126 @@
+"""Guarantees without a claim: the least noise for one, and what several add up to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpassay.cli.common import (
+    AsJson,
+    Dim,
+    check_claimed,
+    print_json,
+    working,
+)
+
+app = typer.Typer(
+    help="From a guarantee to the least noise that keeps it.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="The claimed epsilon.", show_default=False)]
+Delta = Annotated[str, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
+Answers = Annotated[
+    list[str],
+    typer.Argument(help="Each 'EPS', 'EPS,DELTA' or a pipeline; ' x N' behind it says that it is given N times."),
+]
+
+
+def _calibrated(stage: str, value: float, note: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"stage": f"{stage}({value!r})", "value": value, "guarantee": note})
+    else:
+        print(f"{stage}({value!r})  keeps {note}")
+
+
+@app.command("laplace")
+def calibrate_laplace(
+    epsilon: Epsilon,
+    delta: Delta = "0",
+    sensitivity: Annotated[str, typer.Option(help="l1 distance of two neighbours' answers.")] = "1",
+    as_json: AsJson = False,
+) -> None:
+    """The least Laplace scale.
+
+    \b
+    Example:
+      dpassay calibrate laplace --epsilon 0.5 --sensitivity 2
+    """
+    from dpassay.core.guarantee import make_guarantee
+    from dpassay.exact.calibrate import laplace
+
+    scale = laplace(epsilon, delta, sensitivity)
+    _calibrated("laplace", scale, f"{make_guarantee(epsilon, delta)} at l1 sensitivity {sensitivity}", as_json)
+
+
+@app.command("gaussian")
+def calibrate_gaussian(
+    epsilon: Epsilon,
+    delta: Annotated[str, typer.Option("--delta", "-d", help="The delta to keep, above 0.", show_default=False)],
+    sensitivity: Annotated[str, typer.Option(help="l2 distance of two neighbours' answers.")] = "1",
+    as_json: AsJson = False,
+) -> None:
+    """The least Gaussian standard deviation, exact for every epsilon.
+
+    \b
+    Example:
+      dpassay calibrate gaussian --epsilon 10 --delta 1e-5
+    """
+    from dpassay.core.guarantee import make_guarantee
+    from dpassay.exact.calibrate import gaussian
+
+    sigma = gaussian(epsilon, delta, sensitivity)
+    _calibrated("gaussian", sigma, f"{make_guarantee(epsilon, delta)} at l2 sensitivity {sensitivity}", as_json)
+
+
+@app.command("flip")
+def calibrate_flip(
+    epsilon: Epsilon,
+    bits: Annotated[int, typer.Option(help="How many bits can differ between two neighbours.")] = 1,
+    categories: Annotated[int, typer.Option(help="How many categories, for one category instead of bits.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    """The largest probability of keeping a bit or a category.
+
+    \b
+    Example:
+      dpassay calibrate flip --epsilon 1 --bits 10
+    """
+    from dpassay.core.guarantee import PureDP
+    from dpassay.exact.calibrate import flip
+
+    check_claimed(epsilon, None)
+    what = f"one of {categories} categories" if categories != 2 else f"{bits} bit{'s' * (bits > 1)}"
+    _calibrated("flip", flip(epsilon, bits, categories), f"{PureDP(epsilon)} on {what}", as_json)
+
+
+def compose(
+    answers: Answers,
+    delta: Annotated[str, typer.Option("--delta", "-d", help="The total delta at which epsilon is stated.")] = "1e-6",
+    dim: Dim = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add up the privacy loss of several answers about the same data: basic and exact side by side.
+
+    \b
+    Examples:
+      dpassay compose '0.1 x 100' --delta 1e-6
+      dpassay compose '1,1e-8 x 10' 'query(l2, 1) | gaussian(4) x 20'
+    """
+    from dpassay.exact.composition import compose as add_up
+
+    with working("composing"):
+        total = add_up(*answers, delta=delta, dim=dim)
+    if as_json:
+        from pydantic import TypeAdapter
+
+        from dpassay.evidence.schema import Real
+
+        write = TypeAdapter(Real).dump_python
+        named = (("basic", total.basic), ("exact", total.exact))
+        rows = {name: {"lower": write(i.lower), "upper": write(i.upper)} for name, i in named}
+        print_json({"answers": total.count, "delta": total.delta, **rows})
+        return
+    print(f"{total.count} answers at total delta {delta}")
+    print(f"  basic composition  epsilon {total.basic}")
+    print(f"  exact composition  epsilon {total.exact}")

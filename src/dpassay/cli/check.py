@@ -1,0 +1,124 @@
+"""Check a claim."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpassay.cli.common import (
+    AsJson,
+    ClaimedDelta,
+    ClaimedEpsilon,
+    ClaimName,
+    Dim,
+    OfModel,
+    Page,
+    People,
+    Relation,
+    RequireDecision,
+    Settings,
+    Text,
+    check_claimed,
+    check_writable,
+    claim_named,
+    command_line,
+    finish,
+    needs,
+    print_rich,
+    progress_bar,
+    read_values,
+    working,
+    write_page,
+)
+from dpassay.errors import InputError
+
+CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate for 'dpassay verify'.")]
+ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have, and stop.")]
+Samples = Annotated[int, typer.Option("--runs", help="Besides the exact analysis, run the mechanism so many times.")]
+Seed = Annotated[int, typer.Option(help="Seed of these runs.")]
+Sampled = Annotated[bool, typer.Option("--sample", help="Besides, run the mechanism, or the --model: --runs 100000.")]
+
+
+def check(
+    name: ClaimName = None,
+    pipeline: Text = None,
+    settings: Settings = None,
+    dim: Dim = None,
+    epsilon: ClaimedEpsilon = None,
+    delta: ClaimedDelta = None,
+    neighbours: Relation = None,
+    people: People = None,
+    certificate: CertificateFile = None,
+    html: Page = None,
+    model: OfModel = None,
+    sample: Sampled = False,
+    runs: Samples = 0,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    require_decision: RequireDecision = False,
+    stages: ListStages = False,
+) -> None:
+    """Judge a claim: is the mechanism as private as it is said to be?
+
+    \b
+    Examples:
+      dpassay check --pipeline 'clip(l2, C) | laplace(2*C/eps)' --set C=1 --dim 32 --epsilon 1
+      dpassay check --pipeline 'query(l2, 1) | gaussian(sigma)' --set sigma=2 --epsilon 2 --delta 1e-5
+      dpassay check adept --set C=2 --set dim=1024 --epsilon 2 --json
+      dpassay check mine.toml
+      dpassay check adept --runs 10000
+      dpassay check adept --model models/adept --sample
+    """
+    if stages:
+        from dpassay.report.terminal import stage_table
+
+        print_rich(stage_table())
+        return
+    if (name is None) == (pipeline is None):
+        raise InputError("give the name of a published claim, or a mechanism with --pipeline (not both)")
+    check_writable(certificate, html)
+    from dpassay.api import check as judge
+
+    subject: Any = pipeline if name is None else claim_named(name)
+    given, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
+    if name is None and given["epsilon"] is None:
+        raise InputError("say which epsilon is claimed: --epsilon 1")
+    check_claimed(given["epsilon"], given["delta"], None if name is None else subject)
+    runs = runs or (100_000 if sample else 0)
+    if model is not None:
+        verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})
+    else:
+        with working("checking"):
+            options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, **given}
+            verdict = judge(subject, parameters=values, **options)
+    if certificate is not None:
+        with working("writing the certificate"):
+            verdict.save_certificate(certificate)
+        if not as_json:
+            print(f"certificate written to {certificate}", file=sys.stderr)
+    if html is not None:
+        with working("drawing"):
+            text = verdict.to_html(command_line())
+        write_page(text, html)
+    if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
+        print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
+    finish(verdict, as_json, require_decision)
+
+
+def _judge_model(
+    claim: Any, model: Path, neighbours: str | None, people: int | None, runs: int, seed: int, given: dict[str, Any]
+) -> Any:
+    """A claim, judged for a trained model."""
+    if isinstance(claim, str) or neighbours is not None or people is not None:
+        raise InputError(
+            "a model is checked against a published claim: 'dpassay check adept --model DIR', without more"
+        )
+    needs("torch", "text")
+    from dpassay.text.systems import check_model
+
+    changes = {name: value for name, value in given.items() if value is not None}
+    with progress_bar(max(runs, 1)) as bar:
+        return check_model(claim, model, runs=runs, seed=seed, progress=bar, **changes)

@@ -1,0 +1,92 @@
+"""Re-check certificates and repeat saved audits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpassay.cli.common import (
+    AsJson,
+    Command,
+    OfModel,
+    Python,
+    TimeLimit,
+    Url,
+    close,
+    needs,
+    print_json,
+    runnable,
+    working,
+)
+from dpassay.errors import harmless
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(help="What 'check --certificate' or 'audit --save' wrote.")],
+    python: Python = None,
+    command: Command = None,
+    url: Url = None,
+    model: OfModel = None,
+    time_limit: TimeLimit = 30.0,
+    fresh_seed: Annotated[int | None, typer.Option(help="Seed of the new game of an audit. Default: random.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Re-check a certificate with independent arithmetic, or play a saved audit again.
+
+    An audit is played with the recorded seed, where the counts must be the same, and with a fresh one. What the file
+    names is never started: a program, an address or a Python object must be given again.
+
+    Exit code 0 if everything holds, 1 if something does not, 2 if the file cannot be read.
+
+    \b
+    Examples:
+      dpassay check adept --certificate adept.json; dpassay verify adept.json
+      dpassay audit adept --save audit.json; dpassay verify audit.json
+      dpassay verify other.json --command 'python rewriter.py'
+      dpassay verify text.json --model models/atis
+    """
+    result: Any
+    if _is_audit(file):
+        from dpassay.audit.replay import replay
+
+        mechanism: Any = runnable(python, command, url, time_limit)
+        guesser = None
+        if model is not None:
+            needs("torch", "text")
+            from dpassay.text.systems import of_audit
+
+            with working("learning to reconstruct"):
+                mechanism, guesser = of_audit(file, model)
+        try:
+            with working("playing again"):
+                result = replay(file, mechanism, seed=fresh_seed, guesser=guesser)
+        finally:
+            close(mechanism)
+    else:
+        from dpassay.evidence.verifier import verify as recheck
+
+        with working("re-checking"):
+            result = recheck(file)
+    if as_json:
+        found = {"holds": result.ok, "verdict": result.verdict, "claim": result.claim}
+        print_json({**found, "steps": list(result.established), "failures": list(result.failures)})
+    else:
+        for sentence in (*result.established, *result.failures):
+            print(harmless(sentence))
+        what, word = "audit" if _is_audit(file) else "certificate", str(result.verdict)
+        if what == "audit":
+            word = {"open": "not refuted", "unfinished": "not yet refuted"}.get(word, word)
+        said = harmless(f"{result.claim} is {word}")
+        print(f"The {what} holds: {said}." if result.ok else f"The {what} does not hold. It says that {said}.")
+    raise typer.Exit(0 if result.ok else 1)
+
+
+def _is_audit(file: Path) -> bool:
+    """Whether a file says of itself, near its beginning, that it is an audit."""
+    try:
+        with file.open("rb") as opened:
+            return b'"dpassay/audit/' in opened.read(200)
+    except OSError:
+        return False  # whoever reads it next says why it cannot be read
