@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 import re
+import reprlib
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpassay.claims.claim import CAVEATS, Claim
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import DpassayError, InputError
 
 MOST_BYTES = 1_000_000
-_TEXT = ("name", "title", "pipeline", "neighbours", "source", "brief", "why", "expected")
-_NUMBER = ("epsilon", "delta")
-_WHOLE = ("dim", "people")
-KEYS = (*_TEXT, *_NUMBER, *_WHOLE, "caveats", "parameters")
-EXPECTED = ("proven", "refuted", "open")
+# What errors call options of the command line, and where a file says the same.
+WRITTEN = {"given as parameters": "among the parameters", "dim=N": "dim = N"}  # arguments, as a file has them
+
+Words = Annotated[str, Field(pattern=r"\S", description="a text")]
+Whole = Annotated[int, Field(gt=0, description="a whole number above 0")]
+Formula = Annotated[int | str, Field(description="a number, or a formula of the parameters as a text")]
+Word = Literal["proven", "refuted", "open"]
+Caveat = Annotated[str, Field(pattern=f"^({'|'.join(CAVEATS)})$")]
+
+
+class ClaimFile(BaseModel):
+    """What a file may say. Each description completes the sentence "KEY must be …, got …".
+
+    No default is used: what a file leaves out is left to Claim.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    pipeline: Words
+    epsilon: Formula
+    delta: Formula = 0
+    dim: Whole = 1
+    parameters: Annotated[dict[str, int | str], Field(description="a table of numbers")] = {}
+    neighbours: Words = ""
+    people: Whole = 1
+    caveats: Annotated[list[Caveat], Field(description=f"a list of {', '.join(CAVEATS)}")] = []
+    expected: Annotated[Word, Field(description="one of proven, refuted, open")] = "open"
+    name: Words = ""
+    title: Words = ""
+    source: Words = ""
+    brief: Words = ""
+    why: Words = ""
 
 
 def read_claim(path: str | Path) -> Claim:
@@ -38,16 +69,14 @@ def read_claim(path: str | Path) -> Claim:
         data = tomllib.loads(text, parse_float=str)
     except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits, and lists in lists
         raise InputError(f"{file} is not TOML: {error}") from None
-    for key, value in data.items():
-        wrong = _wrong(key, value)
-        if wrong:
-            raise InputError(f"{_place(file, text, key)}: {wrong}")
-    for key in ("pipeline", "epsilon"):
-        if key not in data:
-            raise InputError(f"{file} says no {key}; a claim needs at least pipeline and epsilon")
-    fields: dict[str, Any] = {**data, "name": data.get("name", file.stem), "caveats": tuple(data.get("caveats", ()))}
+    try:
+        given = ClaimFile.model_validate(data).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        keys = dict.fromkeys(str(wrong["loc"][0]) for wrong in error.errors(include_url=False, include_context=False))
+        raise InputError("\n".join(_complaint(file, text, data, key) for key in keys)) from None
+    fields: dict[str, Any] = {"name": file.stem, **given, "caveats": tuple(given.get("caveats", ()))}
     with _pointing(file, text, "neighbours"):
-        fields["neighbours"] = Neighbours(data["neighbours"]) if "neighbours" in data else None
+        fields["neighbours"] = Neighbours(given["neighbours"]) if "neighbours" in given else None
     with _pointing(file, text, "parameters"):
         claim = Claim(**fields)
     with _pointing(file, text, "epsilon"):
@@ -100,27 +129,16 @@ def _text_of(file: Path) -> str:
         raise InputError(f"{file} is not UTF-8 text") from None
 
 
-def _wrong(key: str, value: Any) -> str:
-    """What is wrong with a key and its value; empty if nothing is."""
-    if key not in KEYS:
-        return f"unknown key {key!r}; allowed: {', '.join(KEYS)}"
-    if key == "expected" and value not in EXPECTED:
-        return f"expected must be one of {', '.join(EXPECTED)}, got {value!r}"
-    if key in _TEXT and not (isinstance(value, str) and value.strip()):
-        return f"{key} must be a text, got {value!r}"
-    if key in _WHOLE and not (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return f"{key} must be a whole number above 0, got {value!r}"
-    if key in _NUMBER and not _numeric(value):
-        return f"{key} must be a number, or a formula of the parameters as a text, got {value!r}"
-    if key == "caveats" and not (isinstance(value, list) and all(str(caveat) in CAVEATS for caveat in value)):
-        return f"caveats must be a list of {', '.join(CAVEATS)}, got {value!r}"
-    if key == "parameters" and not (isinstance(value, dict) and all(map(_numeric, value.values()))):
-        return f"parameters must be a table of numbers, got {value!r}"
-    return ""
-
-
-def _numeric(value: Any) -> bool:
-    return isinstance(value, int | str) and not isinstance(value, bool)
+def _complaint(file: Path, text: str, data: dict[str, Any], key: str) -> str:
+    """What is wrong with a key, where, and what is allowed."""
+    known = ClaimFile.model_fields
+    if key not in known:
+        near = get_close_matches(key, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        return f"{_place(file, text, key)}: unknown key {key!r}{hint} allowed: {', '.join(known)}"
+    if key not in data:
+        return f"{file} says no {key}; a claim needs at least pipeline and epsilon"
+    return f"{_place(file, text, key)}: {key} must be {known[key].description}, got {reprlib.repr(data[key])}"
 
 
 @contextmanager
@@ -129,19 +147,17 @@ def _pointing(file: Path, text: str, key: str) -> Iterator[None]:
     try:
         yield
     except DpassayError as error:
-        named = "delta" if key == "epsilon" and str(error).startswith("delta") else key  # one guarantee has both
         said = str(error)
-        for option, here in (
-            ("given as parameters", "among the parameters"),
-            ("dim=N", "dim = N"),
-        ):
-            said = said.replace(option, here)
+        for argument, here in WRITTEN.items():
+            said = said.replace(argument, here)
         said = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"parameters.\1 = VALUE", said)
-        named = "parameters" if said.startswith("among the parameters") else named
-        raise InputError(f"{_place(file, text, named)}: {said}") from None
+        named = re.match(r"(\w+) must|among the (parameters)", said)  # an error that names its key is about that key
+        about = named[1] or named[2] if named else key
+        raise InputError(f"{_place(file, text, about)}: {said}") from None
 
 
 def _place(file: Path, text: str, key: str) -> str:
+    """The file and the line of a key; the line is looked for in the text because tomllib does not tell it."""
     for number, line in enumerate(text.splitlines(), start=1):
         if re.match(rf"\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*[=.\]]", line):
             return f"{file}, line {number}"

@@ -61,7 +61,7 @@ def test_the_least_claim(tmp_path: Path) -> None:
         (("dim = 16", "dim = 16.5"), 7, ["dim", "whole number", "16.5"]),
         (("dim = 16", "dim = -1"), 7, ["dim", "-1"]),
         (("dim = 16", "dim = true"), 7, ["dim"]),
-        (("dim = 16", "dims = 16"), 7, ["unknown key 'dims'", "allowed", "dim"]),
+        (("dim = 16", "dims = 16"), 7, ["unknown key 'dims'; did you mean 'dim'?", "allowed: pipeline, "]),
         (('epsilon = "2*e"', "epsilon = true"), 6, ["epsilon", "number"]),
         (('epsilon = "2*e"', "epsilon = -1"), 6, ["epsilon"]),
         (('epsilon = "2*e"', 'epsilon = "2*e*("'), 6, ["("]),
@@ -71,6 +71,8 @@ def test_the_least_claim(tmp_path: Path) -> None:
         (('neighbours = "word"', "neighbours = 3"), 8, ["neighbours", "text"]),
         (('expected = "refuted"', 'expected = "maybe"'), 11, ["maybe", "proven, refuted, open"]),
         (("people = 1000", "people = 0"), 12, ["people", "0"]),
+        (("people = 1000", "people = 10_000_000_000_000"), 12, ["people", "1,000,000,000,000"]),
+        (("people = 1000", 'people = 1000\nname = " "'), 13, ["name must be a text, got ' '"]),
         (('caveats = ["per-word"', 'caveats = ["per-letter"'), 13, ["per-letter", "per-word", "epsilon-learnt"]),
         (('caveats = ["per-word"', 'caveats = [["per-word"]'), 13, ["caveats", "per-word"]),
         (("[parameters]", "[parameters]\nD = 3"), 15, ["among the parameters, but never used", "D"]),
@@ -91,6 +93,17 @@ def test_bad_files_name_the_line(tmp_path: Path, change: tuple[str, str], line: 
     assert "theirs.toml" in said
     for word in words:
         assert word in said, said
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_claim(written(tmp_path, 'titel = "x"\nepsilon = true\ndim = "16"'))
+    said = str(caught.value).splitlines()
+    assert len(said) == 4
+    assert said[0].endswith("theirs.toml says no pipeline; a claim needs at least pipeline and epsilon")
+    assert "line 2: epsilon must be a number, or a formula of the parameters as a text, got True" in said[1]
+    assert "line 3: dim must be a whole number above 0, got '16'" in said[2]
+    assert "line 1: unknown key 'titel'; did you mean 'title'?" in said[3]
 
 
 @pytest.mark.parametrize("text", ["", "epsilon = 1", 'pipeline = "query(l1, 1) | laplace(1)"'])
@@ -116,6 +129,9 @@ def test_odd_files_are_refused_in_words(tmp_path: Path) -> None:
     for text in ("dim = " + "9" * 5000, "epsilon = " + "[" * 3000 + "]" * 3000):
         with pytest.raises(InputError, match="not TOML"):
             read_claim(written(tmp_path, text))
+    deep = 'pipeline = "laplace(1)"\nepsilon = 1\nparameters' + ".a" * 20_000 + " = 1"
+    with pytest.raises(InputError, match="line 3: parameters must be a table of numbers"):
+        read_claim(written(tmp_path, deep))
     os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(InputError, match="it is no file"):
         read_claim(tmp_path / "pipe.toml")
