@@ -97,7 +97,7 @@ def test_the_verifier_imports_none_of_the_modules_it_checks() -> None:
 
 
 def test_the_command_line_imports_nothing_heavy_until_asked() -> None:
-    heavy = {"numpy", "scipy", "mpmath", "pydantic", "matplotlib", "rich", "dpassay.api"}
+    heavy = {"numpy", "scipy", "mpmath", "pydantic", "matplotlib", "rich", "httpx", "jinja2", "dpassay.api"}
     assert not heavy & modules_after("import dpassay.cli.main")
 
 

@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.checkpoint import RuleRecord, rule_of, rule_record
+from dpassay.audit.endpoint import Endpoint
 from dpassay.audit.experiment import KEPT, Experiment, Round
 from dpassay.audit.inference import Counts
-from dpassay.audit.remote import Endpoint, Program
+from dpassay.audit.remote import Program
 from dpassay.audit.sequential import GuessCounts, Kept, Outcomes, Task, TaskRunner, in_this_process, run_task
 from dpassay.audit.targets import Adapted, Loaded, describe, draw, load_python
 from dpassay.compute.batching import BatchSizer

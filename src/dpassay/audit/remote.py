@@ -1,4 +1,4 @@
-"""Mechanisms that run elsewhere: programs and HTTP endpoints, which answer JSON with JSON.
+"""Mechanisms that run elsewhere and answer JSON with JSON: the protocol, and programs. endpoint.py has those on HTTP.
 
 One that hangs, dies or answers rubbish is a MechanismError. The protocol is in docs/subjects.md.
 """
@@ -14,16 +14,12 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn, check_number
-
-if TYPE_CHECKING:
-    from subprocess import Popen
-    from urllib.request import OpenerDirector
 
 MOST_AT_ONCE = 1000  # outputs in one request
 LONGEST_REPLY = 64 * 2**20  # bytes
@@ -84,17 +80,30 @@ def _batch(values: list[Any]) -> Any:
     return _value(values) if len(set(map(type, values))) == 1 and not isinstance(values[0], list) else values
 
 
-def _short(said: bytes | bytearray) -> str:
+def short(said: bytes | bytearray) -> str:
+    """The beginning of an answer, to be quoted."""
     text = said[:1000].decode("utf-8", "replace").strip()
     return repr(text if len(text) <= 200 else text[:200] + "…")
 
 
-@dataclass(slots=True, eq=False)
-class _Remote:
+class Line(Protocol):
+    """A way to a mechanism that runs elsewhere, open until it is closed."""
+
+    def exchange(self, request: bytes, n: int) -> bytes:
+        """Send a request for n outputs and read the answer."""
+
+    def close(self) -> None:
+        """Give back everything that is held."""
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Remote:
     """What speaks the protocol, over whatever line."""
 
     replays: ClassVar[bool] = True  # if it makes its randomness from the seed, as it is asked to
     _most: int = field(default=0, init=False, repr=False)  # how many outputs to ask for at once; 0: not known yet
+    _line: Line | None = field(default=None, init=False, repr=False)
+    _stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
 
     @property
     def singly(self) -> bool:
@@ -143,19 +152,28 @@ class _Remote:
         try:
             reply = json.loads(said.decode("utf-8"))
         except (ValueError, RecursionError):
-            raise MechanismError(f"{self} answered what is no JSON: {_short(said)}; print answers only") from None
+            raise MechanismError(f"{self} answered what is no JSON: {short(said)}; print answers only") from None
         if isinstance(reply, dict):
             right = isinstance(reply["outputs"], list) if "outputs" in reply else "output" in reply
             if isinstance(reply["error"], str) if "error" in reply else right:
                 return reply
         answers = '{"outputs": [...]}, {"output": ...} or {"error": "text"}'
-        raise MechanismError(f"{self} answered {_short(said)}; an answer is {answers}")
+        raise MechanismError(f"{self} answered {short(said)}; an answer is {answers}")
 
     def _ask(self, request: bytes, n: int) -> bytes:
+        if self._line is None:
+            self._line = self._open()
+            self._stop = weakref.finalize(self, self._line.close)
+        return self._line.exchange(request, n)
+
+    def _open(self) -> Line:
         raise NotImplementedError
 
     def close(self) -> None:
         """Give back what is held; the next sample takes it anew."""
+        self._line = None
+        if self._stop:
+            self._stop()
 
     def __enter__(self) -> Self:
         return self
@@ -164,8 +182,8 @@ class _Remote:
         self.close()
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class Program(_Remote):
+@dataclass(slots=True, eq=False)
+class Program(Remote):
     """A program that is kept running and answers a line of JSON with a line of JSON. It starts with the first sample.
 
     >>> import shlex, sys
@@ -177,11 +195,9 @@ class Program(_Remote):
 
     command: str
     time_limit: float = 30.0
-    _running: _Process | None = field(default=None, init=False, repr=False)
-    _stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.time_limit = _seconds(self.time_limit)
+        self.time_limit = seconds_of(self.time_limit)
         self._words()
 
     def __str__(self) -> str:
@@ -191,11 +207,8 @@ class Program(_Remote):
         """What it is, for a certificate."""
         return {"kind": "command", "command": self.command}
 
-    def close(self) -> None:
-        """End the program: close its input, then terminate it, then kill it."""
-        self._running = None
-        if self._stop:
-            self._stop()
+    def _open(self) -> Line:
+        return _Process(self._words(), str(self), self.time_limit)
 
     def _words(self) -> list[str]:
         import shlex
@@ -208,102 +221,9 @@ class Program(_Remote):
             raise InputError(f"the command must name a program and its arguments, got {self.command!r}")
         return words
 
-    def _ask(self, request: bytes, n: int) -> bytes:
-        if self._running is None:
-            self._running = _Process(self._words(), str(self))
-            self._stop = weakref.finalize(self, _end, self._running.process)
-        return self._running.exchange(request, self.time_limit, n)
 
-
-@dataclass(slots=True, eq=False)
-class Endpoint(_Remote):
-    """An HTTP address that answers a POST of JSON with JSON. Redirects are not followed.
-
-    >>> Endpoint("http://127.0.0.1:8000/rewrite").describe()
-    {'kind': 'url', 'url': 'http://127.0.0.1:8000/rewrite'}
-    >>> Endpoint("ftp://example.org")
-    Traceback (most recent call last):
-    ...
-    dpassay.errors.InputError: the address must be http://host/... or https://host/..., ... got 'ftp://example.org'
-    """
-
-    url: str
-    time_limit: float = 30.0
-    _opener: OpenerDirector | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        from urllib.parse import urlsplit
-
-        self.time_limit = _seconds(self.time_limit)
-        try:
-            parts = urlsplit(self.url)
-            right = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc and parts.port != 0
-        except ValueError:
-            right = False
-        if not right or not self.url.isascii() or not self.url.isprintable() or " " in self.url:
-            raise InputError(
-                "the address must be http://host/... or https://host/..., in ASCII and without a password, "
-                f"got {self.url!r}"
-            )
-
-    def __str__(self) -> str:
-        return f"the endpoint {self.url}"
-
-    def describe(self) -> dict[str, str]:
-        """What it is, for a certificate."""
-        return {"kind": "url", "url": self.url}
-
-    def _ask(self, request: bytes, n: int) -> bytes:
-        from http.client import HTTPException
-        from urllib.error import HTTPError, URLError
-        from urllib.request import Request
-
-        self._opener = self._opener or _opener()
-        deadline = time.monotonic() + self.time_limit
-        try:
-            post = Request(self.url, request, {"Content-Type": "application/json", "Accept": "application/json"})
-            with self._opener.open(post, timeout=self.time_limit) as response:
-                return self._body(response, deadline)
-        except HTTPError as error:
-            said = b""
-            with error, suppress(OSError, HTTPException):
-                said = error.read(1000)
-            where = error.headers.get("Location") if 300 <= error.code < 400 else None
-            advice = f"; redirects are not followed, give the address {where!r} if you mean it" if where else ""
-            raise MechanismError(f"{self} answered with HTTP status {error.code}: {_short(said)}{advice}") from None
-        except (OSError, HTTPException) as error:
-            reason = error.reason if isinstance(error, URLError) else error
-            if isinstance(reason, TimeoutError):
-                raise MechanismError(_late(str(self), self.time_limit, n)) from None
-            said_of = f"{type(reason).__name__}: {reason}" if isinstance(reason, BaseException) else str(reason)
-            raise MechanismError(f"{self} cannot be used: {said_of}; is it running?") from None
-
-    def _body(self, response: Any, deadline: float) -> bytes:
-        body = bytearray()
-        while chunk := response.read1(65536):
-            body += chunk
-            if len(body) > LONGEST_REPLY:
-                raise MechanismError(_long(str(self), body))
-            if time.monotonic() > deadline:
-                raise TimeoutError
-        if response.length:
-            raise MechanismError(f"{self} broke off in its answer {_short(body)}")
-        return bytes(body)
-
-
-def _opener() -> OpenerDirector:
-    from urllib.request import HTTPRedirectHandler, build_opener
-
-    class Stay(HTTPRedirectHandler):
-        """A redirected POST would lose its body, or go where nobody meant it to."""
-
-        def redirect_request(self, *_: Any) -> None:
-            return None
-
-    return build_opener(Stay)
-
-
-def _seconds(limit: Any) -> float:
+def seconds_of(limit: Any) -> float:
+    """A time limit, if it is one."""
     try:
         seconds = float(limit)
     except (TypeError, ValueError):
@@ -313,22 +233,25 @@ def _seconds(limit: Any) -> float:
     return seconds
 
 
-def _late(who: str, limit: float, n: int) -> str:
+def late(who: str, limit: float, n: int) -> str:
+    """What is said of one that did not answer in time."""
     asked = f"{who} gave no answer within {limit:g} s when it was asked for n = {n}"
     return f"{asked}; raise the time limit if it is slow, or see that it flushes what it writes"
 
 
-def _long(who: str, said: bytes | bytearray) -> str:
-    return f"{who} answered with more than {LONGEST_REPLY // 2**20} MB: {_short(said[:1000])}"
+def check_length(who: str, said: bytes | bytearray) -> None:
+    """Refuse an answer that is too long to be kept."""
+    if len(said) > LONGEST_REPLY:
+        raise MechanismError(f"{who} answered with more than {LONGEST_REPLY // 2**20} MB: {short(said[:1000])}")
 
 
 class _Process:
     """A running program and the line to it. One thread does all: its three pipes never block it."""
 
-    def __init__(self, words: list[str], name: str) -> None:
+    def __init__(self, words: list[str], name: str, limit: float) -> None:
         import subprocess
 
-        self.name = name
+        self.name, self.limit = name, limit
         pipe = subprocess.PIPE
         try:
             # In a session of its own: what it starts ends with it, and Ctrl-C is ours to handle.
@@ -345,13 +268,13 @@ class _Process:
         self.heard = bytearray()  # the answer that is being read
         self.complaints = bytearray()  # the end of what it wrote on stderr
 
-    def exchange(self, request: bytes, limit: float, n: int) -> bytes:
-        """Send a line and read a line, within the limit."""
+    def exchange(self, request: bytes, n: int) -> bytes:
+        """Send a line and read a line."""
         import selectors
 
-        deadline = time.monotonic() + limit
+        deadline = time.monotonic() + self.limit
         if self._hear():
-            raise self._broken(f"said {_short(self.heard)} without being asked; only answers may go to stdout")
+            raise self._broken(f"said {short(self.heard)} without being asked; only answers may go to stdout")
         unsent = memoryview(request)
         complete = False
         with selectors.DefaultSelector() as ready:
@@ -360,7 +283,7 @@ class _Process:
             ready.register(self.errors, selectors.EVENT_READ)
             while unsent or not complete:
                 if (left := deadline - time.monotonic()) <= 0:
-                    raise MechanismError(_late(self.name, limit, n) + self._said())
+                    raise MechanismError(late(self.name, self.limit, n) + self._said())
                 for end in [key.fd for key, _ in ready.select(left)]:
                     if end == self.output:
                         complete |= b"\n" in self._hear()
@@ -376,7 +299,7 @@ class _Process:
                             ready.unregister(end)
         line, _, rest = self.heard.partition(b"\n")
         if rest:
-            raise self._broken(f"answered one request with several lines: {_short(self.heard)}")
+            raise self._broken(f"answered one request with several lines: {short(self.heard)}")
         self.last, self.heard = bytes(line[:1000]), bytearray()
         return bytes(line)
 
@@ -388,8 +311,7 @@ class _Process:
         if not chunk:
             raise self._broken(self._ending())
         self.heard += chunk
-        if len(self.heard) > LONGEST_REPLY:
-            raise MechanismError(_long(self.name, self.heard))
+        check_length(self.name, self.heard)
         return chunk
 
     def _complain(self) -> bool:
@@ -418,22 +340,21 @@ class _Process:
     def _said(self) -> str:
         last = bytes(self.heard) or self.last
         errors = self.complaints.decode("utf-8", "replace").strip()
-        answer = f"; it said last {_short(last)}" if last else "; it had not answered before"
+        answer = f"; it said last {short(last)}" if last else "; it had not answered before"
         return answer + (f", and on stderr {errors[-500:]!r}" if errors else "")
 
+    def close(self) -> None:
+        """Close the pipes, terminate, kill: each only if the one before did not do."""
+        import signal
+        import subprocess
 
-def _end(process: Popen[bytes]) -> None:
-    """Close the pipes, terminate, kill: each only if the one before did not do."""
-    import signal
-    import subprocess
-
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream:
-            stream.close()
-    for then in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE)
-            return
-        with suppress(OSError):  # it ended just now
-            os.killpg(process.pid, then)
-    process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+        for then in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(PATIENCE)
+                return
+            with suppress(OSError):  # it ended just now
+                os.killpg(self.process.pid, then)
+        self.process.wait()

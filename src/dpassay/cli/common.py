@@ -190,7 +190,8 @@ def claim_named(name: str) -> Claim:
 
 def runnable(python: str | None, command: str | None, url: str | None, time_limit: float) -> Mechanism | None:
     """The mechanism that --python, --command or --url name; None where none of them is given."""
-    from dpassay.audit.remote import Endpoint, Program
+    from dpassay.audit.endpoint import Endpoint
+    from dpassay.audit.remote import Program
     from dpassay.audit.targets import load_python
 
     if sum(option is not None for option in (python, command, url)) > 1:

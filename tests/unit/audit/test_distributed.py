@@ -17,8 +17,9 @@ from dpassay import audit
 from dpassay.audit import distributed as sharing_module
 from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distributed import Subject, made, named, on_executor, pack, run_batch
+from dpassay.audit.endpoint import Endpoint
 from dpassay.audit.experiment import Experiment, Game, Round
-from dpassay.audit.remote import Endpoint, Program
+from dpassay.audit.remote import Program
 from dpassay.audit.sequential import anytime, in_this_process
 from dpassay.audit.targets import Adapted, as_mechanism, load_python
 from dpassay.compute import executors as crews

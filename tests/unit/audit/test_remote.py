@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 
 from dpassay.audit import remote
-from dpassay.audit.remote import Endpoint, Program
+from dpassay.audit.endpoint import Endpoint
+from dpassay.audit.remote import Program
 from dpassay.audit.targets import draw
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn
@@ -343,7 +345,7 @@ def test_an_interrupt_ends_the_program(monkeypatch):
     p.time_limit = 0.1
     with pytest.raises(KeyboardInterrupt):
         draw(p, 0, 1, generator())
-    assert p._running is None
+    assert p._line is None
 
 
 @pytest.mark.parametrize("command", ["", "  ", "'unbalanced", "a\0b"])
@@ -467,7 +469,7 @@ def test_endpoints_that_break(body, status, headers, said):
 def test_an_answer_that_is_no_http():
     with (
         serving(lambda handler, r: handler.wfile.write(b"rubbish\r\n\r\n")) as url,
-        pytest.raises(MechanismError, match="cannot be used: BadStatusLine: rubbish"),
+        pytest.raises(MechanismError, match=r"cannot be used: RemoteProtocolError: illegal status line: .*rubbish"),
     ):
         draw(Endpoint(url), 0, 1, generator())
 
@@ -513,6 +515,65 @@ def test_an_endpoint_that_drips():
         with pytest.raises(MechanismError, match=r"no answer within 0\.2 s"):
             draw(Endpoint(url, time_limit=0.2), 0, 1, generator())
         stop.set()
+
+
+def test_an_endpoint_that_drips_its_headers():
+    """Each piece comes in time, but not all of them together."""
+    stop = threading.Event()
+
+    def drip(handler, request):
+        handler.wfile.write(b"HTTP/1.0 200 OK\r\n")
+        while not stop.wait(0.02):
+            try:
+                handler.wfile.write(b"X-More: 1\r\n")
+            except OSError:
+                return
+
+    with serving(drip) as url:
+        started = time.monotonic()
+        with pytest.raises(MechanismError, match=r"no answer within 0\.5 s"):
+            draw(Endpoint(url, time_limit=0.5), 0, 1, generator())
+        assert time.monotonic() - started >= 0.5
+        stop.set()
+
+
+def test_a_connection_is_used_again():
+    connections = set()
+
+    def answer(handler, request):
+        connections.add(handler.client_address)
+        body = json.dumps({"output": request["seed"] % 2}).encode()
+        handler.protocol_version = "HTTP/1.1"
+        respond(handler, body, **{"Content-Length": str(len(body)), "Connection": "keep-alive"})
+        handler.close_connection = False
+
+    with serving(answer) as url, Endpoint(url) as endpoint:
+        assert len(draw(endpoint, 0, 20, generator())) == 20
+        assert len(connections) == 1
+        endpoint.close()
+        draw(endpoint, 0, 1, generator())
+        assert len(connections) == 2
+
+
+def test_a_server_that_closes_idle_connections():
+    """It says that it keeps the connection, and closes it all the same."""
+
+    def answer(handler, request):
+        handler.protocol_version = "HTTP/1.1"
+        respond(handler, b'{"output": 1}', **{"Content-Length": "13", "Connection": "keep-alive"})
+        handler.close_connection = True
+
+    with serving(answer) as url, Endpoint(url) as endpoint:
+        for _ in range(5):
+            draw(endpoint, 0, 1, generator())
+            time.sleep(0.05)
+
+
+def test_a_proxy_that_cannot_be_used(monkeypatch):
+    monkeypatch.delenv("no_proxy")
+    monkeypatch.setenv("http_proxy", "gopher://127.0.0.1:1")
+    with pytest.raises(InputError, match=r"the proxy that the environment names cannot be used: .*gopher"):
+        draw(Endpoint("http://127.0.0.1:9/"), 0, 1, generator())
 
 
 @pytest.mark.parametrize(

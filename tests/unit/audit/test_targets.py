@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpassay.audit.remote import Endpoint
+from dpassay.audit.endpoint import Endpoint
 from dpassay.audit.targets import as_mechanism, describe, draw, draw_singly, load_python
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn
