@@ -1,19 +1,21 @@
-"""One self-contained page: the verdict first, then what could make it meaningless, then the evidence.
+"""Self-contained pages: the verdict first, then what could make it meaningless, then the evidence.
 
-Nothing is fetched and nothing is a script. All text is escaped.
+What a page shows is gathered here, how it is laid out is in templates/. Jinja2 escapes all text.
 """
 
 from __future__ import annotations
 
 import base64
-import html
 import math
 import platform
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dpassay.audit.verdict import witness_rows
@@ -35,70 +37,93 @@ FORMULA = (
 )
 
 
-def escape(text: Any) -> str:
-    """Any text as HTML: no markup, no control characters."""
-    return html.escape(harmless(str(text)))
+Rows = Sequence[Sequence[str]]
 
 
-def document(title: str, body: str) -> str:
-    """A whole page."""
-    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{style}</style></head><body>\n{body}\n</body></html>\n"
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A drawing with its title and a note below it."""
+
+    title: str
+    drawing: Markup
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a page shows of a verdict, for templates/parts.html."""
+
+    headline: str
+    word: str
+    reason: str
+    warnings: Sequence[str]
+    note: str
+    axis: Markup | None
+    facts: Rows
+    witness: Rows | None
+    curves: Sequence[Curve]
+    holds: Rows
+    repairs: Rows
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("dpassay.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) else harmless(str(value)),
     )
+
+
+def _page(template: str, title: str, command: str, verdict: Verdict | None = None, **values: Any) -> str:
+    page = _templates().get_template(template)
+    return page.render(title=title, command=command, versions=list(_versions(verdict)), **values)
 
 
 def verdict_page(verdict: Verdict, command: str) -> str:
     """The page of one verdict; `command` is the line that makes it again."""
-    parts = [f"<h1>{escape(headline(verdict))}</h1>", *_sections(verdict, drawn=True), *_made(command, verdict)]
-    return document(f"{verdict.name}: {verdict.word}", "\n".join(parts))
+    title = f"{verdict.name}: {verdict.word}"
+    return _page("verdict.html", title, command, verdict, shown=_shown(verdict, drawn=True))
 
 
 def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
     """The page of many verdicts: a table, then each of them to unfold."""
+    entries = [
+        {
+            "title": claim.title or claim.name,
+            "claimed": claimed(verdict),
+            "true": true(verdict.epsilon, verdict.least_delta),
+            "sign": SIGNS[verdict.word],
+            "why": claim.why or verdict.reason,
+            "shown": _shown(verdict, drawn=False),
+        }
+        for claim, verdict in verdicts
+    ]
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    parts = ["<h1>Is that ε real?</h1>", f"<p>{len(verdicts)} claims, {refuted} of them refuted.</p>", "<table>"]
-    parts.append("<tr><th>claim</th><th>claimed ε</th><th>true ε</th><th>verdict</th><th>why</th></tr>")
-    for claim, verdict in verdicts:
-        cells = (claimed(verdict), true(verdict.epsilon, verdict.least_delta))
-        word = f'<td class="{verdict.word}">{SIGNS[verdict.word]} {verdict.word}</td>'
-        name = f"<td><b>{escape(claim.title or claim.name)}</b></td>"
-        why = f'<td class="why">{escape(claim.why or verdict.reason)}</td>'
-        numbers = "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
-        parts.append(f"<tr>{name}{numbers}{word}{why}</tr>")
-    parts.append("</table>")
-    for claim, verdict in verdicts:
-        inside = "\n".join([f"<p>{escape(headline(verdict))}</p>", *_sections(verdict, drawn=False)])
-        parts.append(f"<details><summary>{escape(claim.title or claim.name)}</summary>\n{inside}</details>")
-    return document("dpassay gallery", "\n".join([*parts, *_made(command)]))
+    return _page("gallery.html", "dpassay gallery", command, entries=entries, refuted=refuted)
 
 
 def figures_page(figures: Sequence[tuple[dict[str, Any], str]], command: str) -> str:
     """The page of reproduced figures: the data of each, and its drawing."""
-    parts = ["<h1>The documents' figures, made again</h1>"]
-    for data, picture in figures:
-        found = "".join(f"<li>{escape(sentence)}</li>" for sentence in data["found"])
-        source = base64.b64encode(picture.encode()).decode()  # an image runs nothing, whatever a file holds
-        drawing = f'<img alt="{escape(data["name"])}" src="data:image/svg+xml;base64,{source}">'
-        caption = f"<figcaption>{escape(data['caption'])}</figcaption>"
-        parts.append(f"<details open><summary>{escape(data['name'])}</summary><figure>{drawing}{caption}</figure>")
-        parts.append(f'<p class="soft">Published: {escape(data["published"])}</p><ul>{found}</ul>')
-        parts.append(f"{_compared(data)}</details>")
-    return document("dpassay reproduce", "\n".join([*parts, *_made(command)]))
+    shown = [
+        {**data, "picture": base64.b64encode(picture.encode()).decode(), "rows": _compared(data)}
+        for data, picture in figures
+    ]
+    return _page("figures.html", "dpassay reproduce", command, figures=shown)
 
 
-def _compared(data: dict[str, Any]) -> str:
-    """The published numbers beside ours, to unfold."""
+def _compared(data: dict[str, Any]) -> Rows:
+    """The published numbers beside ours, a header row first; empty where none are compared."""
     if not data["comparisons"]:
-        return ""
+        return []
     rows = [("what", "published", "ours", "standard errors apart")]
     for row in data["comparisons"]:
         shown = (row["published"], row["ours"], row["apart"])
         rows.append((row["what"], *("" if v is None else v if isinstance(v, str) else f"{v:.5g}" for v in shown)))
-    note = f'<p class="soft">{escape(data["compared"])}</p>'
-    return f"<details><summary>Published and ours</summary>{note}{_table(rows, head=True)}</details>"
+    return rows
 
 
 def headline(verdict: Verdict) -> str:
@@ -119,31 +144,29 @@ def headline(verdict: Verdict) -> str:
     return f"No: {what} claims {promised}, but its true loss is {least}{times}."
 
 
-def _sections(verdict: Verdict, drawn: bool) -> Iterator[str]:
-    yield f'<div class="verdict {verdict.word}"><b>{verdict.word.upper()}</b> {escape(verdict.reason)}</div>'
+def _shown(verdict: Verdict, drawn: bool) -> Shown:
     warnings = list(verdict.warnings)
     if verdict.alpha is not None:
         warnings.append(
             f"This rests on samples: a claim that holds is refuted with probability {verdict.alpha:g} at most."
         )
-    for warning in warnings:
-        yield f'<div class="warning">{escape(warning)}</div>'
-    if isinstance(verdict.mechanism, Pipeline) and verdict.alpha is None:
-        yield f'<p class="soft">{escape(FORMULA)}</p>'
-    if verdict.guarantee.epsilon > 0 or verdict.epsilon.lower > 0:
-        yield "<h2>Claimed and true</h2>"
-        yield svg.axis(verdict.guarantee.epsilon, verdict.epsilon.lower, verdict.epsilon.upper, verdict.word)
-    yield _table(list(_facts(verdict)))
-    if verdict.witness is not None:
-        yield f"<details open><summary>Witness</summary>{_table(list(_witness(verdict)))}</details>"
-    if drawn:
-        yield from _curves(verdict)
-    if verdict.holds:
-        held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, 6)) for d, one in verdict.holds)]
-        yield f"<details><summary>What does hold</summary>{_table(held, head=True)}</details>"
-    if verdict.repairs:
-        remedies = [("mechanism", "keeps", "noise a coordinate", ""), *_repairs(verdict)]
-        yield f"<details open><summary>Remedies</summary>{_table(remedies, head=True)}</details>"
+    epsilon = verdict.epsilon
+    some = verdict.guarantee.epsilon > 0 or epsilon.lower > 0
+    held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, 6)) for d, one in verdict.holds)]
+    remedies = [("mechanism", "keeps", "noise a coordinate", ""), *_repairs(verdict)]
+    return Shown(
+        headline=headline(verdict),
+        word=verdict.word,
+        reason=verdict.reason,
+        warnings=warnings,
+        note=FORMULA if isinstance(verdict.mechanism, Pipeline) and verdict.alpha is None else "",
+        axis=svg.axis(verdict.guarantee.epsilon, epsilon.lower, epsilon.upper, verdict.word) if some else None,
+        facts=list(_facts(verdict)),
+        witness=None if verdict.witness is None else list(_witness(verdict)),
+        curves=list(_curves(verdict)) if drawn else [],
+        holds=held if verdict.holds else [],
+        repairs=remedies if verdict.repairs else [],
+    )
 
 
 def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -176,7 +199,7 @@ def _repairs(verdict: Verdict) -> Iterator[tuple[str, ...]]:
         yield str(repair.mechanism or ""), str(repair.guarantee or ""), noise, repair.advice
 
 
-def _curves(verdict: Verdict) -> Iterator[str]:
+def _curves(verdict: Verdict) -> Iterator[Curve]:
     """δ(ε) and the loss of the worst pair, drawn from a lattice: pictures, not bounds."""
     profile = verdict.profile
     loss = None if profile is None else profile.dominating_loss(verdict.guarantee)
@@ -192,13 +215,12 @@ def _curves(verdict: Verdict) -> Iterator[str]:
     true_at = verdict.epsilon.lower if guarantee.delta else None
     if true_at is not None and math.isfinite(true_at):
         marks.append((true_at, guarantee.delta, "true"))
-    yield "<details open><summary>δ at every ε, for the worst pair that is known</summary>"
-    yield svg.curve(epsilons.tolist(), deltas.tolist(), marks, ("ε", "δ(ε)")) + "</details>"
+    drawing = svg.curve(epsilons.tolist(), deltas.tolist(), marks, ("ε", "δ(ε)"))
+    yield Curve("δ at every ε, for the worst pair that is known", drawing)
     if len(losses) > 1:
-        yield "<details><summary>The loss as a random variable</summary>"
         share = f" With probability {infinite:.4g} it is infinite." if infinite > 0 else ""
-        yield svg.curve(*_fewer(losses, masses), [], ("loss", "probability"), filled=True)
-        yield f'<p class="soft">{escape("Masses on a lattice, before word dropout." + share)}</p></details>'
+        drawing = svg.curve(*_fewer(losses, masses), [], ("loss", "probability"), filled=True)
+        yield Curve("The loss as a random variable", drawing, "Masses on a lattice, before word dropout." + share)
 
 
 def _fewer(losses: NDArray[Any], masses: NDArray[Any]) -> tuple[list[float], list[float]]:
@@ -211,24 +233,15 @@ def _fewer(losses: NDArray[Any], masses: NDArray[Any]) -> tuple[list[float], lis
     return ((edges[:-1] + edges[1:]) / 2).tolist(), joined.tolist()
 
 
-def _table(rows: Sequence[Sequence[str]], head: bool = False) -> str:
-    lines = []
-    for i, row in enumerate(rows):
-        kind = "th" if head and i == 0 else "td"
-        first = "th" if not head else kind
-        cells = [f"<{first}>{escape(row[0])}</{first}>", *(f"<{kind}>{escape(cell)}</{kind}>" for cell in row[1:])]
-        lines.append("<tr>" + "".join(cells) + "</tr>")
-    return "<table>" + "".join(lines) + "</table>"
-
-
-def _made(command: str, verdict: Verdict | None = None) -> Iterator[str]:
+def _versions(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
     from dpassay import __version__
 
-    rows = [("dpassay", __version__), ("Python", platform.python_version()), ("numpy", np.__version__)]
+    yield "dpassay", __version__
+    yield "Python", platform.python_version()
+    yield "numpy", np.__version__
     if verdict is not None:
-        rows += [(key, str(value)) for key, value in verdict.parameters.items()]
-        rows += [("rests on", ", ".join(theorem.page for theorem in verdict.theorems))]
+        yield from ((key, str(value)) for key, value in verdict.parameters.items())
+        yield "rests on", ", ".join(theorem.page for theorem in verdict.theorems)
         if verdict.seed is not None:
-            rows += [("seed", str(verdict.seed)), ("runs", f"{verdict.runs:,}")]
-    yield f"<h2>Made by</h2><pre>{escape(command)}</pre>"
-    yield f"<details><summary>Parameters and versions</summary>{_table(rows)}</details>"
+            yield "seed", str(verdict.seed)
+            yield "runs", f"{verdict.runs:,}"

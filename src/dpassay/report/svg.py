@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
+
+from markupsafe import Markup, escape
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 240, 70, 40
 
 
-def axis(claimed: float, lower: float, upper: float, word: str) -> str:
+def axis(claimed: float, lower: float, upper: float, word: str) -> Markup:
     """The claimed and the true ε on one logarithmic axis; an infinite end is an arrow.
 
     >>> axis(1, 5.656, 5.657, "refuted").startswith("<svg")
@@ -57,7 +58,7 @@ def curve(
     marks: Sequence[tuple[float, float, str]],
     labels: tuple[str, str],
     filled: bool = False,
-) -> str:
+) -> Markup:
     """A line through points, y on a logarithmic axis unless it is filled, with marked points and what they are."""
     top_x = max([*x, *(m[0] for m in marks)]) or 1.0
     values = [*y, *(m[1] for m in marks)]
@@ -98,14 +99,14 @@ def curve(
         parts.append(f'<circle class="mark" cx="{across(a):.1f}" cy="{down(b):.1f}" r="5"/>')
         shift = -9 if side == "end" else 9
         parts.append(
-            f'<text class="label {side}" x="{across(a) + shift:.1f}" y="{down(b) - 8:.1f}">{html.escape(what)}</text>'
+            f'<text class="label {side}" x="{across(a) + shift:.1f}" y="{down(b) - 8:.1f}">{escape(what)}</text>'
         )
-    parts.append(f'<text class="tick" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 4}">{html.escape(labels[0])}</text>')
-    parts.append(f'<text class="tick begin" x="{LEFT + 6}" y="12">{html.escape(labels[1])}</text>')
+    parts.append(f'<text class="tick" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 4}">{escape(labels[0])}</text>')
+    parts.append(f'<text class="tick begin" x="{LEFT + 6}" y="12">{escape(labels[1])}</text>')
     return _svg(parts, HEIGHT, f"{labels[1]} over {labels[0]}")
 
 
-def _svg(parts: Sequence[str], height: int, title: str) -> str:
+def _svg(parts: Sequence[str], height: int, title: str) -> Markup:
     body = "".join(parts)
-    label = html.escape(title, quote=True)
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{body}</svg>'
+    # Safe because it is made here, of numbers and of labels that were escaped: pages show it as it is.
+    return Markup(f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">{body}</svg>')

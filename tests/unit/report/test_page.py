@@ -12,7 +12,7 @@ from dpassay import Claim, audit, check
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.files import write_whole
 from dpassay.report import svg
-from dpassay.report.page import document, figures_page, gallery_page, headline, verdict_page
+from dpassay.report.page import figures_page, gallery_page, headline, verdict_page
 from dpassay.reproduce import FIGURES
 from dpassay.reproduce.result import Options, read_back, save
 
@@ -113,10 +113,21 @@ def test_figures_from_files(tmp_path: Path) -> None:
     assert html.escape(data["caption"]) in page
 
 
+def test_what_a_file_of_figures_says_is_text(tmp_path: Path) -> None:
+    save(FIGURES["bayes"].make(Options()), "bayes", tmp_path, {})
+    data, picture = read_back("bayes", tmp_path)
+    rows = [{"what": "<script>", "published": 1.23456789, "ours": None, "apart": "<b>"}]
+    evil = {**data, "name": '"><script>', "caption": "<script>", "found": ["<script>"], "comparisons": rows}
+    page = figures_page([(evil, picture + "<script>")], "x")
+    assert_alone(page)
+    assert "1.2346" in page
+    assert text_of(page).count("<script>") == 4  # name, caption, what was found, and what was compared
+
+
 def test_a_page_is_written_whole(tmp_path: Path) -> None:
-    write_whole(tmp_path / "x.html", document("<t>", "body"))
+    write_whole(tmp_path / "x.html", verdict_page(check(EVIL), "x"))
     assert [path.name for path in tmp_path.iterdir()] == ["x.html"]
-    assert "<title>&lt;t&gt;</title>" in (tmp_path / "x.html").read_text()
+    assert "<title>&lt;script&gt;alert(1)&lt;/script&gt;: refuted</title>" in (tmp_path / "x.html").read_text()
 
 
 def test_the_axis() -> None:
