@@ -9,7 +9,6 @@ import base64
 import math
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -38,32 +37,6 @@ FORMULA = (
 
 
 Rows = Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A drawing with its title and a note below it."""
-
-    title: str
-    drawing: Markup
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a page shows of a verdict, for templates/parts.html."""
-
-    headline: str
-    word: str
-    reason: str
-    warnings: Sequence[str]
-    note: str
-    axis: Markup | None
-    facts: Rows
-    witness: Rows | None
-    curves: Sequence[Curve]
-    holds: Rows
-    repairs: Rows
 
 
 @cache
@@ -144,7 +117,8 @@ def headline(verdict: Verdict) -> str:
     return f"No: {what} claims {promised}, but its true loss is {least}{times}."
 
 
-def _shown(verdict: Verdict, drawn: bool) -> Shown:
+def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
+    """What a page shows of a verdict, for templates/parts.html."""
     warnings = list(verdict.warnings)
     if verdict.alpha is not None:
         warnings.append(
@@ -153,20 +127,20 @@ def _shown(verdict: Verdict, drawn: bool) -> Shown:
     epsilon = verdict.epsilon
     some = verdict.guarantee.epsilon > 0 or epsilon.lower > 0
     held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, 6)) for d, one in verdict.holds)]
-    remedies = [("mechanism", "keeps", "noise a coordinate", ""), *_repairs(verdict)]
-    return Shown(
-        headline=headline(verdict),
-        word=verdict.word,
-        reason=verdict.reason,
-        warnings=warnings,
-        note=FORMULA if isinstance(verdict.mechanism, Pipeline) and verdict.alpha is None else "",
-        axis=svg.axis(verdict.guarantee.epsilon, epsilon.lower, epsilon.upper, verdict.word) if some else None,
-        facts=list(_facts(verdict)),
-        witness=None if verdict.witness is None else list(_witness(verdict)),
-        curves=list(_curves(verdict)) if drawn else [],
-        holds=held if verdict.holds else [],
-        repairs=remedies if verdict.repairs else [],
-    )
+    remedies = [("mechanism", "keeps", "noise per coordinate", ""), *_repairs(verdict)]
+    return {
+        "headline": headline(verdict),
+        "word": verdict.word,
+        "reason": verdict.reason,
+        "warnings": warnings,
+        "note": FORMULA if isinstance(verdict.mechanism, Pipeline) and verdict.alpha is None else "",
+        "axis": svg.axis(verdict.guarantee.epsilon, epsilon.lower, epsilon.upper, verdict.word) if some else None,
+        "facts": list(_facts(verdict)),
+        "witness": None if verdict.witness is None else list(_witness(verdict)),
+        "curves": list(_curves(verdict)) if drawn else [],
+        "holds": held if verdict.holds else [],
+        "repairs": remedies if verdict.repairs else [],
+    }
 
 
 def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -195,12 +169,12 @@ def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 def _repairs(verdict: Verdict) -> Iterator[tuple[str, ...]]:
     for repair in verdict.repairs:
-        noise = "" if repair.deviation is None else f"deviation {repair.deviation:.4g}"
+        noise = "" if repair.deviation is None else f"standard deviation {repair.deviation:.4g}"
         yield str(repair.mechanism or ""), str(repair.guarantee or ""), noise, repair.advice
 
 
-def _curves(verdict: Verdict) -> Iterator[Curve]:
-    """δ(ε) and the loss of the worst pair, drawn from a lattice: pictures, not bounds."""
+def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:
+    """δ(ε) and the loss of the worst pair, each with a title and a note: pictures, not bounds."""
     profile = verdict.profile
     loss = None if profile is None else profile.dominating_loss(verdict.guarantee)
     if profile is None or loss is None or not loss.components or middle(loss.infinite) >= 1:
@@ -216,11 +190,11 @@ def _curves(verdict: Verdict) -> Iterator[Curve]:
     if true_at is not None and math.isfinite(true_at):
         marks.append((true_at, guarantee.delta, "true"))
     drawing = svg.curve(epsilons.tolist(), deltas.tolist(), marks, ("ε", "δ(ε)"))
-    yield Curve("δ at every ε, for the worst pair that is known", drawing)
+    yield "δ at every ε, for the worst pair that is known", drawing, ""
     if len(losses) > 1:
         share = f" With probability {infinite:.4g} it is infinite." if infinite > 0 else ""
         drawing = svg.curve(*_fewer(losses, masses), [], ("loss", "probability"), filled=True)
-        yield Curve("The loss as a random variable", drawing, "Masses on a lattice, before word dropout." + share)
+        yield "The loss as a random variable", drawing, "Masses on a grid, before word dropout." + share
 
 
 def _fewer(losses: NDArray[Any], masses: NDArray[Any]) -> tuple[list[float], list[float]]:
