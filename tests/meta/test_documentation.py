@@ -72,7 +72,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def test_the_pages_of_the_claims_are_those_of_the_registry() -> None:
-    from dpassay.report.pages import all_pages
+    from dpassay.report.show import all_pages
 
     folder = ROOT / "docs" / "claims"
     assert {path.name: path.read_text() for path in folder.glob("*")} == all_pages()

@@ -6,13 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpassay.cli.common import (
-    AsJson,
-    Dim,
-    check_claimed,
-    print_json,
-    working,
-)
+from dpassay.cli.common import AsJson, Dim, check_claimed, print_json, working
 
 app = typer.Typer(
     help="From a guarantee to the least noise that keeps it.", no_args_is_help=True, rich_markup_mode=None

@@ -1,4 +1,4 @@
-"""The gallery of published claims, and the story of one."""
+"""The gallery of published claims, and the report of one."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Pat
 
         write_page(gallery_page(verdicts, command_line()), html)
     if pages is not None:
-        from dpassay.report.pages import write_pages
+        from dpassay.report.show import write_pages
 
         with working("writing pages"):
             written = write_pages(pages)
@@ -168,18 +168,15 @@ def _chosen(only: list[str] | None, folder: Path | None) -> list[Claim]:
     return [claim for name, claim in claims.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in only)]
 
 
-def _tracked(claims: list[Claim], what: str) -> Any:
+def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: str) -> tuple[list[Any], bool]:
+    """What is made of each claim up to Ctrl-C, and whether that came; a claim of which nothing can be made is named."""
     from rich.console import Console
     from rich.progress import track
 
-    return track(claims, what, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
-
-
-def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: str) -> tuple[list[Any], bool]:
-    """What is made of each claim up to Ctrl-C, and whether that came; a claim of which nothing can be made is named."""
     found = []
     try:
-        for claim in _tracked(claims, what):
+        console = Console(stderr=True)
+        for claim in track(claims, what, console=console, disable=not sys.stderr.isatty(), transient=True):
             try:
                 found.append((claim, do(claim)))
             except InputError as error:
@@ -205,14 +202,11 @@ def _try(claim: Claim, seed: int, alpha: float) -> TrialResult:
 def _as_data(verdicts: list[tuple[Claim, Verdict]], tried: dict[str, TrialResult] | None) -> list[Any]:
     if tried is None:
         return [verdict.to_dict() for _, verdict in verdicts]
-    return [
-        {"verdict": verdict.to_dict(), "small": _both(tried[claim.name]) if claim.name in tried else None}
-        for claim, verdict in verdicts
-    ]
-
-
-def _both(tried: TrialResult) -> dict[str, Any]:
-    return {"exact": tried.exact.to_dict(), "sampled": tried.sampled.to_dict(), "agreement": tried.agreement}
+    small = {
+        name: {"exact": both.exact.to_dict(), "sampled": both.sampled.to_dict(), "agreement": both.agreement}
+        for name, both in tried.items()
+    }
+    return [{"verdict": verdict.to_dict(), "small": small.get(claim.name)} for claim, verdict in verdicts]
 
 
 def show(
@@ -223,7 +217,7 @@ def show(
     delta: ClaimedDelta = None,
     as_json: AsJson = False,
 ) -> None:
-    """The story of one claim: who claimed what, why it fails or holds, the witness, other parameters, the remedies.
+    """The report of one claim: who claimed what, why it fails or holds, the witness, other parameters, the remedies.
 
     \b
     Examples:
@@ -247,10 +241,7 @@ def show(
     options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     check_claimed(options["epsilon"], options["delta"], claim)
     changes = {key: value for key, value in options.items() if value is not None}
-    story = ClaimReport(claim(**changes, **values), published=claim)
+    report = ClaimReport(claim(**changes, **values), published=claim)
     with working("looking"):
-        told = story.to_dict() if as_json else render(story)
-    if as_json:
-        print_json(told)
-    else:
-        print_rich(told)
+        shown = report.to_dict() if as_json else render(report)
+    (print_json if as_json else print_rich)(shown)

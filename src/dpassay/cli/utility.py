@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpassay.cli.common import AsJson, check_writable, command_line, print_json, print_rich, progress_bar
+from dpassay.cli.common import AsJson, check_writable, command_line, needs, print_json, print_rich, progress_bar
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ Epsilons = Annotated[
 Delta = Annotated[float, typer.Option("--delta", "-d", help="For Gaussian noise; the others guarantee pure DP.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 Limit = Annotated[
-    int | None, typer.Option(help="Learn from so many utterances at most, and test on so many. Default: all.")
+    int | None, typer.Option(help="Learn from at most this many utterances, and test on as many. Default: all.")
 ]
 Csv = Annotated[Path | None, typer.Option(help="Write all numbers to this file.")]
 Drawing = Annotated[Path | None, typer.Option(help="Draw them to this file, .svg, .pdf or .png.")]
 Save = Annotated[Path | None, typer.Option(help="Keep the rows in this file as they come, for --resume.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the measurement that --save names.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the measurement that --save names.")]
 
 
 def utility(
@@ -79,23 +79,27 @@ def utility(
     rows: list[Row] = []
     asked: dict[str, Any] = {}
     interrupted = False
+    needs("torch", "text")
     try:
-        tools = _tools()
-        trained = tools.load_model(model)
-        train, held_out = _texts(tools, corpus, test, seed, limit)
-        asked = tools.question(trained, train, held_out, seed)
-        done = tools.load(save, asked) if resume and save is not None and save.exists() else []
-        chosen = (mechanism or tools.MECHANISMS, steps or tools.EPSILONS, delta, seed)
+        from dpassay.text import utility as measuring
+        from dpassay.text.adept import load
+        from dpassay.text.release import MECHANISMS
+
+        trained = load(model)
+        train, held_out = _texts(corpus, test, seed, limit)
+        asked = measuring.question(trained, train, held_out, seed)
+        done = measuring.load(save, asked) if resume and save is not None and save.exists() else []
+        chosen = (mechanism or MECHANISMS, steps or measuring.EPSILONS, delta, seed)
         with progress_bar(1) as bar:
-            for row in tools.measure(trained, train, held_out, *chosen, progress=bar, done=done):
+            for row in measuring.measure(trained, train, held_out, *chosen, progress=bar, done=done):
                 rows.append(row)
                 if save is not None:
-                    tools.save(save, asked, _merged(done, rows))
+                    measuring.save(save, asked, _merged(done, rows))
     except KeyboardInterrupt:
         interrupted = True
     _show(rows, {"command": command_line(), "asked": asked, "complete": not interrupted}, as_json, csv, figure)
     if interrupted:
-        kept = f"they are kept in {save}; to go on, add --resume" if save else "with --save FILE they would be kept"
+        kept = f"they are kept in {save}; to continue, add --resume" if save else "with --save FILE they would be kept"
         print(f"interrupted after {len(rows)} rows; {kept}", file=sys.stderr)
         raise typer.Exit(130)
 
@@ -103,49 +107,28 @@ def utility(
 def _check_options(save: Path | None, resume: bool, limit: int | None, figure: Path | None, csv: Path | None) -> None:
     """Find out before the work is done whether its result can be written."""
     if resume and save is None:
-        raise InputError("--resume needs --save FILE, the file of the measurement to go on with")
+        raise InputError("--resume needs --save FILE, the file of the measurement to continue")
     if save is not None and save.exists() and not resume:
-        raise InputError(f"{save} is there already: go on with it by --resume, or save to another file")
+        raise InputError(f"{save} exists already: continue it with --resume, or save to another file")
     if limit is not None and limit < 2:
         raise InputError(f"limit must be 2 or more utterances, got {limit}")
     if figure is not None:
-        from dpassay.report.utility import check_suffix
+        from dpassay.report.gallery import check_suffix
 
-        check_suffix(figure.suffix.removeprefix(".").lower())
+        check_suffix(figure)
     check_writable(save, csv, figure)
 
 
-class _Tools:
-    """What the command uses of the text package, which needs torch and is imported only here."""
+def _texts(corpus: str, test: str | None, seed: int, limit: int | None) -> tuple[list[Utterance], list[Utterance]]:
+    from dpassay.text.corpus import read_corpus, split
 
-    def __init__(self) -> None:
-        from dpassay.text.adept import load as load_model
-        from dpassay.text.corpus import read_corpus, split
-        from dpassay.text.release import MECHANISMS
-        from dpassay.text.utility import EPSILONS, load, measure, question, save
-
-        self.load_model, self.read_corpus, self.split = load_model, read_corpus, split
-        self.measure, self.question, self.load, self.save = measure, question, load, save
-        self.MECHANISMS, self.EPSILONS = MECHANISMS, EPSILONS
-
-
-def _tools() -> _Tools:
-    try:
-        return _Tools()
-    except ImportError as error:
-        raise InputError(f"{error.name or 'torch'} is not installed: pip install 'dpassay[text]'") from None
-
-
-def _texts(
-    tools: _Tools, corpus: str, test: str | None, seed: int, limit: int | None
-) -> tuple[list[Utterance], list[Utterance]]:
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
-    train = tools.read_corpus(corpus)
+    train = read_corpus(corpus)
     if test is not None:
-        held_out = tools.read_corpus(test)
+        held_out = read_corpus(test)
     else:
-        train, held_out = tools.split(train, seed, (1 - TEST_SHARE, TEST_SHARE))
+        train, held_out = split(train, seed, (1 - TEST_SHARE, TEST_SHARE))
     return _some(train, limit, seed), _some(held_out, limit, seed)
 
 

@@ -17,6 +17,7 @@ from dpassay.errors import InputError, harmless
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.claim_report import TrialResult
 from dpassay.report.terminal import COLOURS, SIGNS
+from dpassay.reproduce.result import pictures
 
 Verdicts = Sequence[tuple[Claim, Verdict]]
 
@@ -65,13 +66,13 @@ HEADINGS = ("claim", "claimed ε", "true ε", "verdict", "why")
 
 
 def table(verdicts: Verdicts) -> Table:
-    """The verdicts as a table of 80 columns, a line each as far as their words allow."""
+    """The verdicts in 80 columns, one line per claim as far as their words allow."""
     rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for name, style in zip(HEADINGS, ("bold", "", "", "", "dim"), strict=True):
         rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("verdict", "true ε"))
     for claim, verdict in verdicts:
-        name, promised, epsilon, word, why = cells(claim, verdict)
-        rows.add_row(Text(name), promised, epsilon, Text(word, style=COLOURS[verdict.word]), Text(why))
+        name, guarantee, epsilon, word, why = cells(claim, verdict)
+        rows.add_row(Text(name), guarantee, epsilon, Text(word, style=COLOURS[verdict.word]), Text(why))
     return rows
 
 
@@ -90,25 +91,27 @@ def tried_table(tried: Sequence[tuple[Claim, TrialResult]]) -> Table:
     for name in ("claim, in small", "claimed ε", "true ε", "exact", "sampled ε ≥", "runs", "agree"):
         rows.add_column(name, justify="right" if name in ("sampled ε ≥", "runs") else "left")
     for claim, both in tried:
-        found = outward(both.sampled.epsilon.lower, -1, 4)
-        word = Text(both.exact.word, style=COLOURS[both.exact.word])
-        agree = Text(both.agreement, style="bold red" if both.contradictory else "")
         rows.add_row(
             Text(harmless(claim.name)),
             claimed(both.exact),
             true(both.exact.epsilon, both.exact.least_delta),
-            word,
-            found,
+            Text(both.exact.word, style=COLOURS[both.exact.word]),
+            outward(both.sampled.epsilon.lower, -1, 4),
             f"{both.sampled.runs:,}",
-            agree,
+            Text(both.agreement, style="bold red" if both.contradictory else ""),
         )
     return rows
 
 
 def markdown(verdicts: Verdicts) -> str:
     """The verdicts as a Markdown table."""
-    rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(claim, verdict) for claim, verdict in verdicts)]
-    return "\n".join("| " + " | ".join(_markdown(cell) for cell in row) + " |" for row in rows)
+    rows = [HEADINGS, *(cells(claim, verdict) for claim, verdict in verdicts)]
+    return markdown_table([[_markdown(cell) for cell in row] for row in rows])
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of Markdown as a table; the first is its header."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
 
 
 def _markdown(text: str) -> str:
@@ -135,37 +138,40 @@ def _latex_row(row: Sequence[str]) -> str:
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a figure that is none of .svg, .pdf and .png."""
-    if path.suffix not in (".svg", ".pdf", ".png"):
+    """Refuse a kind of file that no figure is written as.
+
+    >>> check_suffix(Path("x.gif"))
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: a figure is written as .svg, .pdf or .png, got x.gif
+    """
+    if path.suffix.lower() not in (".svg", ".pdf", ".png"):
         raise InputError(f"a figure is written as .svg, .pdf or .png, got {path.name}")
 
 
 def draw(verdicts: Verdicts, path: Path) -> None:
-    """Claimed against true ε, one line a claim, on a logarithmic axis."""
+    """Claimed against true ε, one line per claim, on a logarithmic axis."""
     check_suffix(path)
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
+    suffix = path.suffix.lower().removeprefix(".")
     shown = [(c, v) for c, v in reversed(list(verdicts)) if v.guarantee.epsilon > 0]
+    size = (7.6, 0.3 * len(shown) + 1.2)
+    path.write_bytes(pictures(lambda figure: _draw(figure, shown), size, (suffix,))[suffix])
+
+
+def _draw(figure: Any, shown: Verdicts) -> None:
     finite = [v.epsilon.upper for _, v in shown if math.isfinite(v.epsilon.upper)]
     right = 20 * max([1.0, *finite, *(v.guarantee.epsilon for _, v in shown)])
-    style: Any = {"svg.hashsalt": "dpassay", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif"}
-    with mpl.rc_context(style):
-        figure, axis = plt.subplots(figsize=(7.6, 0.3 * len(shown) + 1.2), layout="constrained")
-        for row, (_, verdict) in enumerate(shown):
-            _row(axis, row, verdict, right)
-        axis.set_xscale("log")
-        axis.set_xlim(right=right * 6)
-        axis.set_yticks(range(len(shown)), [harmless(c.title or c.name) for c, _ in shown], parse_math=False)
-        axis.set_xlabel("privacy loss ε (logarithmic; smaller is more private)")
-        axis.spines[["top", "right", "left"]].set_visible(False)
-        axis.tick_params(axis="y", length=0)
-        axis.set_ylim(-0.7, len(shown) - 0.3)
-        _legend(figure)
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-        plt.close(figure)
+    axis = figure.subplots()
+    for row, (_, verdict) in enumerate(shown):
+        _row(axis, row, verdict, right)
+    axis.set_xscale("log")
+    axis.set_xlim(right=right * 6)
+    axis.set_yticks(range(len(shown)), [harmless(c.title or c.name) for c, _ in shown], parse_math=False)
+    axis.set_xlabel("privacy loss ε (logarithmic; smaller is more private)")
+    axis.spines["left"].set_visible(False)
+    axis.tick_params(axis="y", length=0)
+    axis.set_ylim(-0.7, len(shown) - 0.3)
+    _legend(figure)
 
 
 # Blue and vermilion of Okabe and Ito: told apart by colour-blind readers, and by their shapes.
@@ -194,4 +200,4 @@ def _legend(figure: Any) -> None:
     for word, name in (("proven", "true: the claim holds"), ("refuted", "true: the claim fails")):
         marks.append(Line2D([], [], marker=_MARKS[word], color=_TRUE[word], markersize=6))
         names.append(name)
-    figure.legend(marks, names, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(marks, names, loc="outside upper center", ncols=3)

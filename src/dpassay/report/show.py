@@ -1,8 +1,9 @@
-"""The story of a claim in a terminal."""
+"""A claim's report: in a terminal, and as Markdown pages. docs/claims is made of these, never by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group
@@ -10,28 +11,32 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dpassay.claims.claim import System
 from dpassay.claims.registry import SYSTEMS
 from dpassay.errors import harmless
+from dpassay.exact.witness import Witness
 from dpassay.report.claim_report import Cell, ClaimReport
-from dpassay.report.gallery import true
-from dpassay.report.terminal import SIGNS
+from dpassay.report.gallery import markdown, markdown_table, true
+from dpassay.report.terminal import SIGNS, describe_pair, event_words
+
+NOTE = "*Written by `dpassay gallery --pages docs/claims` from the registry. Change the registry, not this page.*"
 
 
-def grid(story: ClaimReport) -> list[list[str]]:
+def grid(report: ClaimReport) -> list[list[str]]:
     """The true ε at other parameters, a header row first; empty where the claim has no grid.
 
-    >>> from dpassay.claims import find
+    >>> from dpassay.claims.registry import find
     >>> grid(ClaimReport(find("adept")))[:2]
     [['epsilon', 'dim 2', 'dim 32', 'dim 1024'], ['0.1', '0.14142 ✗', '0.56569 ✗', '3.2 ✗']]
     """
-    names = list(story.claim.grid)
+    names = list(report.claim.grid)
     if not names:
         return []
     row, *columns = names
     across = columns[0] if columns else ""
-    heads = [f"{across} {value}" for value in story.claim.grid[across]] if across else ["true ε"]
+    heads = [f"{across} {value}" for value in report.claim.grid[across]] if across else ["true ε"]
     rows: dict[str, list[str]] = {}
-    for cell in story.cells:
+    for cell in report.cells:
         rows.setdefault(str(cell.changes[row]), []).append(_shown(cell))
     return [[row, *heads], *([value, *cells] for value, cells in rows.items())]
 
@@ -40,36 +45,36 @@ def _shown(cell: Cell) -> str:
     return f"{true(cell.epsilon, cell.least_delta)} {SIGNS[cell.word]}"
 
 
-def remedies(story: ClaimReport) -> list[list[str]]:
+def remedies(report: ClaimReport) -> list[list[str]]:
     """The remedies with what they keep and what they cost, a header row first; empty where there are none."""
-    if not story.remedies:
+    if not report.remedies:
         return []
     rows = [["remedy", "keeps", "noise", "times the published"]]
-    for remedy in story.remedies:
+    for remedy in report.remedies:
         noise = "–" if remedy.noise is None else str(remedy.noise)
         times = "–" if remedy.ratio is None else f"{remedy.ratio:.4g}"
         rows.append([remedy.claim.name, str(remedy.claim.guarantee), noise, times])
     return rows
 
 
-def render(story: ClaimReport) -> Any:
-    """The story, section by section."""
-    claim, system = story.claim, story.system
+def render(report: ClaimReport) -> Any:
+    """The report, section by section."""
+    claim, system = report.claim, report.system
     parts: list[Any] = [Text(harmless(claim.title or claim.name), style="bold"), Text(harmless(claim.source), "dim")]
     for paragraph in (system.what, system.reasoning) if system is not None else ():
         parts += [Text(), Text(paragraph)]
     parts += _section("the formula", Text(harmless(claim.pipeline)))
-    parts += _section("what is claimed", Text(f"{claim.guarantee} between {story.verdict.neighbours}"))
+    parts += _section("what is claimed", Text(f"{claim.guarantee} between {report.verdict.neighbours}"))
     if claim.why:
-        same = not claim.expected or story.verdict.word == claim.expected
-        title = "why it holds" if story.verdict.word == "proven" else "why it fails"
+        same = not claim.expected or report.verdict.word == claim.expected
+        title = "why it holds" if report.verdict.word == "proven" else "why it fails"
         title = title if same else "what was said of the published parameters"
         parts += _section(title, Text(harmless(claim.why)))
-    parts += [Text(), story.verdict]
-    parts += _section("the true ε at other parameters (✓ the claim holds, ✗ it fails)", _table(grid(story)))
-    for label, value in story.beside:
+    parts += [Text(), report.verdict]
+    parts += _section("the true ε at other parameters (✓ the claim holds, ✗ it fails)", _table(grid(report)))
+    for label, value in report.beside:
         parts += _section("shown beside", Text(f"{label}: {value:.6g}"))
-    parts += _section("remedies, and what they cost in noise", _table(remedies(story)))
+    parts += _section("remedies, and what they cost in noise", _table(remedies(report)))
     return Group(*parts)
 
 
@@ -97,3 +102,61 @@ def listing() -> Table:
         for claim in system.claims:
             table.add_row(Text(claim.name), Text(claim.title))
     return table
+
+
+def write_pages(folder: Path) -> int:
+    """Write an index and a page per system; how many pages there are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in all_pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return len(SYSTEMS) + 1
+
+
+def all_pages() -> dict[str, str]:
+    """Every page by its file name."""
+    reports = {name: [ClaimReport(claim) for claim in system.claims] for name, system in SYSTEMS.items()}
+    pages = {f"{name}.md": "\n\n".join(_page(SYSTEMS[name], own)) + "\n" for name, own in reports.items()}
+    return {"README.md": "\n\n".join(_index(reports)) + "\n", **pages}
+
+
+def _index(reports: dict[str, list[ClaimReport]]) -> Iterator[str]:
+    yield "# Published claims"
+    yield NOTE
+    yield "What each system claims and what is true. `dpassay gallery` prints the same, `dpassay show NAME` tells more."
+    for name, own in reports.items():
+        yield f"## [{SYSTEMS[name].title}]({name}.md)"
+        yield markdown([(report.claim, report.verdict) for report in own])
+
+
+def _page(system: System, reports: Sequence[ClaimReport]) -> Iterator[str]:
+    yield f"# {system.title}"
+    yield NOTE
+    yield system.what
+    yield system.reasoning
+    yield markdown([(report.claim, report.verdict) for report in reports])
+    for report in reports:
+        yield from _chapter(report)
+
+
+def _chapter(report: ClaimReport) -> Iterator[str]:
+    claim, verdict = report.claim, report.verdict
+    yield f"## {claim.title}"
+    yield f"Claimed: {verdict.guarantee} between {verdict.neighbours}. Source: {claim.source}."
+    yield f"    {claim.pipeline}"
+    yield claim.why
+    yield f"**{verdict.word.capitalize()}.** {verdict.reason}"
+    if isinstance(verdict.witness, Witness):
+        event = f" Event: {event_words(verdict.witness)}." if verdict.witness.event else ""
+        yield f"Witness: {describe_pair(verdict.witness.pair)}.{event}"
+    for warning in verdict.warnings:
+        yield f"> Warning: {warning}"
+    if rows := grid(report):
+        yield "The true ε at other parameters (✓ the claim holds, ✗ it fails):"
+        yield markdown_table(rows)
+    for label, value in report.beside:
+        yield f"Shown beside: {label}: {value:.6g}."
+    if rows := remedies(report):
+        yield "Remedies, and what they cost in noise:"
+        yield markdown_table(rows)
+    proofs = ", ".join(f"[{theorem.value}](../proofs/{theorem.value}.md)" for theorem in verdict.theorems)
+    yield f"To check it: `dpassay check {claim.name}`. Rests on {proofs}."

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
-from dpassay.errors import InputError, harmless
-from dpassay.reproduce.result import COLOURS, MARKS, STYLE
+from dpassay.errors import harmless
+from dpassay.reproduce.result import COLOURS, MARKS, as_csv, pictures
 
 if TYPE_CHECKING:
     from dpassay.text.utility import Row
 
-SUFFIXES = ("svg", "pdf", "png")
 NAMES = {"original": "original text", "none": "no noise", "commonest": "commonest label"}
 NOTES = (
     "Accuracy, in percent with its 95 % interval, of a classifier of labels that has learnt from rewritten text: on "
@@ -32,7 +29,7 @@ PANELS = (
 
 
 def utility_table(rows: Sequence[Row]) -> Table:
-    """One line a row; it fits into 80 columns."""
+    """One line per row; it fits into 80 columns."""
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False, caption=NOTES)
     table.caption_justify = "left"
     table.add_column("mechanism", no_wrap=True)
@@ -63,52 +60,18 @@ def cells_of(row: Row) -> list[str]:
     return [harmless(NAMES.get(row.mechanism, row.mechanism)), *epsilons, *accuracies, close, *shares]
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """The same table for a page."""
-    lines = ["| mechanism | ε | true ε | original | rewritten | BLEU | same | words |", "|---|" + "--:|" * 7]
-    return "\n".join([*lines, *(f"| {' | '.join(cells_of(row))} |" for row in rows)]) + "\n"
-
-
 def utility_csv(rows: Sequence[Row]) -> str:
     """All numbers of all rows, with a header; what does not apply is left empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0].to_dict()), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: "" if v is None else v for name, v in row.to_dict().items()} for row in rows)
-    return text.getvalue()
+    return as_csv([row.to_dict() for row in rows])
 
 
 def utility_figure(rows: Sequence[Row], suffix: str) -> bytes:
     """Accuracies, BLEU and unchanged utterances over ε, as an SVG, PDF or PNG file."""
-    check_suffix(suffix)
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    style: Any = STYLE
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(7.2, 5.2), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
-        draw(figure, rows)
-        file = io.BytesIO()
-        dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}
-        figure.savefig(file, format=suffix, metadata=dates[suffix], dpi=160)
-    return file.getvalue()
-
-
-def check_suffix(suffix: str) -> None:
-    """Refuse a kind of file that no figure is written as.
-
-    >>> check_suffix("gif")
-    Traceback (most recent call last):
-    ...
-    dpassay.errors.InputError: a figure is written as .svg, .pdf or .png, not as '.gif'
-    """
-    if suffix not in SUFFIXES:
-        raise InputError(f"a figure is written as .svg, .pdf or .png, not as {'.' + suffix!r}")
+    return pictures(lambda figure: draw(figure, rows), (7.2, 5.2), (suffix,))[suffix]
 
 
 def draw(figure: Any, rows: Sequence[Row]) -> None:
-    """One line a mechanism at the ε that it keeps; dashed and hollow at the ε that it claims, where that is less."""
+    """One line per mechanism at the ε that it keeps; dashed and hollow at the ε that it claims, where that is less."""
     axes = figure.subplots(2, 2, sharex=True)
     names = list(dict.fromkeys(row.mechanism for row in rows if row.epsilon is not None))
     for axis, (value, label, unit) in zip(axes.flat, PANELS, strict=True):

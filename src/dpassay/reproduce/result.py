@@ -118,7 +118,11 @@ def _counts(found: Any, most: int) -> bool:
 def save(result: Result, name: str, folder: Path, parameters: Mapping[str, Any]) -> list[Path]:
     """Write all files of a result, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = {"csv": _csv(result.rows).encode(), **_pictures(result), "md": _words(result, name).encode()}
+    written = {
+        "csv": as_csv(result.rows).encode(),
+        **pictures(result.draw, result.size),
+        "md": _words(result, name).encode(),
+    }
     data = {"schema": SCHEMA, "name": name, **parameters, "caption": result.caption, "published": result.published}
     data |= {"found": list(result.found), "compared": result.compared}
     pairs = [(c.what, c.published, c.ours, c.apart) for c in result.comparisons]
@@ -157,7 +161,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with a header; what does not apply is left empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -166,22 +171,25 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _pictures(result: Result) -> dict[str, bytes]:
+def pictures(
+    draw: Callable[[Any], None], size: tuple[float, float], suffixes: Sequence[str] = ("svg", "pdf", "png")
+) -> dict[str, bytes]:
+    """A drawing as files, by their suffixes. Nothing in them depends on the time."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     style: Any = STYLE
     with mpl.rc_context(style):
-        figure = Figure(figsize=result.size, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
-        result.draw(figure)
-        pictures = {}
-        for suffix in ("svg", "pdf", "png"):
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+        draw(figure)
+        made = {}
+        for suffix in suffixes:
             file = io.BytesIO()
             dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}
             figure.savefig(file, format=suffix, metadata=dates[suffix], dpi=160)
-            pictures[suffix] = file.getvalue()
-    return pictures
+            made[suffix] = file.getvalue()
+    return made
 
 
 def _words(result: Result, name: str) -> str:

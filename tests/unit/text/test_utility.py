@@ -296,14 +296,14 @@ def test_an_interrupted_measurement_goes_on_to_the_same_rows(
         broken = run(folder, *options, *kept)
     assert broken.exit_code == 130
     assert "interrupted after 4 rows" in broken.stderr
-    assert "to go on, add --resume" in broken.stderr
+    assert "to continue, add --resume" in broken.stderr
     assert json.loads(broken.stdout)["complete"] is False
     resumed = run(folder, *options, *kept, "--resume")
     assert json.loads(resumed.stdout)["rows"] == whole
     more = run(folder, "--mechanism", "gaussian", "-e", "5", "--json", *kept, "--resume")
     assert [row["mechanism"] for row in json.loads(more.stdout)["rows"]] == [*REFERENCES, "gaussian"]
     assert len(json.loads((tmp_path / "u.json").read_text())["rows"]) == 6
-    assert "go on with it by --resume" in str(run(folder, *options, *kept).exception)
+    assert "continue it with --resume" in str(run(folder, *options, *kept).exception)
     assert "it differs in seed" in str(run(folder, *options, *kept, "--resume", "--seed", "1").exception)
 
 
