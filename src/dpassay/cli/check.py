@@ -37,7 +37,7 @@ from dpassay.errors import InputError
 
 CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate for 'dpassay verify'.")]
 ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have, and stop.")]
-Samples = Annotated[int, typer.Option("--runs", help="Besides the exact analysis, run the mechanism so many times.")]
+Samples = Annotated[int, typer.Option("--runs", help="Besides the exact analysis, run the mechanism this often.")]
 Seed = Annotated[int, typer.Option(help="Seed of these runs.")]
 Sampled = Annotated[bool, typer.Option("--sample", help="Besides, run the mechanism, or the --model: --runs 100000.")]
 

@@ -82,8 +82,8 @@ def reproduce(
                 made[figure.name] = _make(figure, out, {**options, "executor": executor}, resume, as_json)
     except KeyboardInterrupt:
         begun = [figure.name for figure in chosen if (out / f"{figure.name}.partial.json").exists()]
-        kept = f", and a part of {begun[0]}" if begun else ""
-        print(f"interrupted; {len(made)} of {len(chosen)}{kept} are in {out}. To go on, add --resume", file=sys.stderr)
+        kept = f"{len(made)} of {len(chosen)}" + (f", and a part of {begun[0]}," if begun else "")
+        print(f"interrupted; {kept} are in {out}. To continue, add --resume", file=sys.stderr)
         raise typer.Exit(130) from None
     if html is not None:
         from dpassay.report.page import figures_page

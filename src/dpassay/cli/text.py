@@ -46,17 +46,13 @@ ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="Of the guara
 MechanismName = Annotated[str, typer.Option(help="gaussian, l1, sqrt-n, adept-as-published, or none (no privacy).")]
 
 
-# What an option is where it is not given, and which systems it is for.
-OWN_OPTIONS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "latent": (None, ("adept", "dptext")),
-    "clip": (1.0, ("adept",)),
-    "steps": (None, ("adept", "dptext")),
-    "batch": (None, ("adept",)),
-    "epsilon": (None, ("dptext", "dpnr")),
-    "mu": (0.5, ("dpnr",)),
-    "encoder": ("minilm", ("dpnr",)),
-    "reading": ("zero", ("dptext",)),
-    "device": ("cpu", ("adept",)),
+# Which systems an option of `train` is for.
+SYSTEMS_OF = {
+    **dict.fromkeys(("clip", "batch", "device", "resume"), ("adept",)),
+    **dict.fromkeys(("latent", "steps"), ("adept", "dptext")),
+    **dict.fromkeys(("mu", "encoder"), ("dpnr",)),
+    "epsilon": ("dptext", "dpnr"),
+    "reading": ("dptext",),
 }
 
 
@@ -79,7 +75,7 @@ def corpus(
 
     check_writable(out)
     if out.exists():
-        raise InputError(f"{out} is there already; give another file")
+        raise InputError(f"{out} exists already; give another file")
     if lines is not None and lines < 2:
         raise InputError(f"a corpus needs 2 utterances or more, got {lines}")
     found = flights(lines or 5000, seed) if source == "flights" else read_corpus(source)[:lines]
@@ -88,13 +84,14 @@ def corpus(
 
 
 def train(
+    context: typer.Context,
     system: Annotated[str, typer.Argument(help="adept, dptext or dpnr.")],
     out: Annotated[Path, typer.Option(help="The folder for the model.")],
     source: Corpus = "flights",
     latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64 (adept), 16 (dptext).")] = None,
     clip: Annotated[float, typer.Option(help="adept: the radius of the ball of vectors.")] = 1.0,
     steps: Annotated[int | None, typer.Option(help="Default: 900 on a CPU, 5000 on a GPU.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Texts a step. Default: 64 on a CPU, 128 on a GPU.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Texts per step. Default: 64 on a CPU, 128 on a GPU.")] = None,
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", "-e", help="dptext: fixed, not learnt. dpnr: 0.05.")
     ] = None,
@@ -103,12 +100,12 @@ def train(
     reading: Annotated[str, typer.Option(help="dptext: zero, resampled, nan or right.")] = "zero",
     seed: Seed = 0,
     device: Device = "cpu",
-    resume: Annotated[bool, typer.Option("--resume", help="adept: go on after an interruption.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="adept: continue after an interruption.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a text system on a corpus: ADePT's autoencoder, DPText, or DPNR's classifier.
 
-    Ctrl-C keeps what adept has learnt; the same line with --resume goes on. Models are safetensors and JSON.
+    Ctrl-C keeps what adept has learnt; the same command with --resume continues. Models are safetensors and JSON.
 
     \b
     Examples:
@@ -120,23 +117,18 @@ def train(
     trainers = {"adept": _train_adept, "dptext": _train_dptext, "dpnr": _train_dpnr}
     if system not in trainers:
         raise InputError(f"unknown system {system!r}; there are {', '.join(trainers)}")
-    options = {
-        "latent": latent, "clip": clip, "steps": steps, "batch": batch, "epsilon": epsilon, "mu": mu,
-        "encoder": encoder, "reading": reading, "seed": seed, "device": device, "resume": resume,
-    }  # fmt: skip
     if epsilon is not None and not 0 < epsilon < float("inf"):
         raise InputError(f"epsilon must be a positive number, got {epsilon:g}")
-    for name, (usual, systems) in OWN_OPTIONS.items():
-        if options[name] != usual and system not in systems:
-            raise InputError(f"--{name} says nothing about {system}: it is for {' and '.join(systems)}")
-    if resume and system != "adept":
-        raise InputError(f"only adept can go on after an interruption; train {system} again, it is quick")
+    for name, systems in SYSTEMS_OF.items():
+        source_of = context.get_parameter_source(name)
+        if system not in systems and source_of is not None and source_of.name == "COMMANDLINE":
+            raise InputError(f"--{name} is no option of {system}: it is for {' and '.join(systems)}")
     if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} is there already and not empty: give another folder, or --resume for adept")
+        raise InputError(f"{out} exists already and is not empty: give another folder, or --resume for adept")
     needs("torch", "text")
     from dpassay.text.corpus import read_corpus
 
-    found = trainers[system](read_corpus(source), out, options)
+    found = trainers[system](read_corpus(source), out, context.params)
     found = {"model": str(out), "system": system, "corpus": source, **found}
     if as_json:
         print_json(found)
@@ -173,7 +165,7 @@ def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) 
                 progress=bar,
             )
     except KeyboardInterrupt:
-        print(f"interrupted; what was learnt is in {out}. To go on, add --resume", file=sys.stderr)
+        print(f"interrupted; what was learnt is in {out}. To continue, add --resume", file=sys.stderr)
         raise typer.Exit(130) from None
     about = model.about
     return {"steps": about.steps, "loss": about.loss, "token_accuracy": about.token_accuracy, "words": len(about.words)}
@@ -214,12 +206,12 @@ def rewrite(
         Path | None, typer.Option(help="Where the guarantee is stated. Default: OUT.json, beside the output.")
     ] = None,
     as_published: Annotated[bool, typer.Option("--as-published", help="Run adept-as-published all the same.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on behind the lines that OUT already has.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue after the lines that OUT already has.")] = False,
     device: Device = "cpu",
     workers: Workers = None,
     cluster: ClusterAddress = None,
 ) -> None:
-    """Rewrite utterances, a line each, so that each is protected by local DP; line n in is line n out.
+    """Rewrite utterances, one per line, so that each is protected by local DP; line n in is line n out.
 
     The noise is drawn by OpenDP. The guarantee is per utterance and between any two utterances; what it rests on is
     written as JSON beside the output. Empty lines, unknown words and very long lines are utterances like any other.
@@ -240,9 +232,9 @@ def rewrite(
         raise InputError(WHY_NOT)
     if resume and (out is None or not out.is_file()):
         where = "--resume needs --out FILE" if out is None else f"there is no file {out}"
-        raise InputError(f"{where}: say which rewriting to go on with")
+        raise InputError(f"{where}: say which rewriting to continue")
     if out is not None and out.exists() and not resume:
-        raise InputError(f"{out} is there already: go on with it by --resume, or write to another file")
+        raise InputError(f"{out} exists already: continue it with --resume, or write to another file")
     statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
     _check_files(source, out, statement)
     needs("torch", "text")
@@ -282,7 +274,7 @@ def _check_files(source: Path | None, out: Path | None, statement: Path | None) 
     """Find out before anything is written whether the input is there, and that nothing is written over it."""
     check_writable(out, statement)
     if source is not None and (source.is_dir() or not os.access(source, os.R_OK)):
-        raise InputError(f"cannot read {source}: give a file of utterances, a line each")
+        raise InputError(f"cannot read {source}: give a file of utterances, one per line")
     places = [path.resolve() for path in (source, out, statement) if path is not None]
     if len(set(places)) < len(places):
         raise InputError("--in, --out and --statement must be different files: one would be written over another")
@@ -335,7 +327,8 @@ def _rewrite_lines(
                 if tell is not None:
                     tell(read, max(total, read), f"{number:,} lines")
         except KeyboardInterrupt:
-            how = f"{number:,} lines are in {out}. To go on, add --resume" if out is not None else "no file was changed"
+            kept = f"{number:,} lines are in {out}. To continue, add --resume"
+            how = "no file was changed" if out is None else kept
             print(f"interrupted; {how}", file=sys.stderr)
             raise typer.Exit(130) from None
     if out is not None:
@@ -345,7 +338,7 @@ def _rewrite_lines(
 def reconstruct(
     text: Annotated[str, typer.Argument(help="A rewritten utterance.")],
     model: ModelFolder,
-    candidates: Annotated[Path, typer.Option(help="A file of utterances that it may have been, a line each.")],
+    candidates: Annotated[Path, typer.Option(help="A file of utterances that it may have been, one per line.")],
     epsilon: ReleaseEpsilon = None,
     delta: ReleaseDelta = 0.0,
     mechanism: Annotated[str, typer.Option(help="gaussian, l1, sqrt-n or adept-as-published.")] = "adept-as-published",

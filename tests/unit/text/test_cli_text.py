@@ -80,7 +80,7 @@ def test_rewriting_goes_on_behind_the_lines_that_are_there(here, folder, tmp_pat
     assert b"half a li" not in out.read_bytes()
     assert out.read_bytes().count(b"\n") == 3
     code, _, err = here(*line)
-    assert (code, "there already" in err) == (2, True)
+    assert (code, "exists already" in err) == (2, True)
     source.write_text("one\n")
     code, _, err = here(*line, "--resume")
     assert (code, "fewer lines" in err) == (2, True)
@@ -157,7 +157,7 @@ def test_ctrl_c_keeps_what_a_worker_has_written(folder, texts, tmp_path):
     _, err = running.communicate(timeout=20)
     lines = out.read_bytes().count(b"\n")
     assert running.returncode == 130
-    assert err.decode() == f"interrupted; {lines:,} lines are in {out}. To go on, add --resume\n"
+    assert err.decode() == f"interrupted; {lines:,} lines are in {out}. To continue, add --resume\n"
     assert lines >= 512
 
 
@@ -220,8 +220,9 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
         (("adept", "--device", "abacus"), "unknown device"),
         (("adept", "--steps", "-1"), "steps must be"),
         (("dptext", "--epsilon", "0"), "epsilon must be"),
-        (("dptext", "--resume"), "only adept can go on"),
-        (("adept", "--epsilon", "3"), "--epsilon says nothing about adept"),
+        (("dptext", "--resume"), "--resume is no option of dptext: it is for adept"),
+        (("adept", "--epsilon", "3"), "--epsilon is no option of adept: it is for dptext and dpnr"),
+        (("dptext", "--clip", "1"), "--clip is no option of dptext: it is for adept"),
     ],
 )
 def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):
