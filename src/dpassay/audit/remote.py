@@ -28,7 +28,7 @@ PATIENCE = 0.5  # seconds for a program to end after it was told to
 
 
 def _plain(x: Any) -> Any:
-    """The input in JSON's terms."""
+    """The input in JSON's terms: by hand because json writes no arrays, and numbers as dict keys change to text."""
     if x is None or isinstance(x, str | bool | int | float):
         return x
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biufUO":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -379,6 +380,6 @@ def reconstruct(
 
     table = Table("probability", "writer's log-likelihood", "candidate", box=None, header_style="bold")
     for row in rows:
-        likely = f"{2.718281828459045 ** row['log_probability']:.3%}"
+        likely = f"{math.exp(row['log_probability']):.3%}"
         table.add_row(likely, f"{row['log_likelihood']:.1f}", Text(harmless(str(row["candidate"]))))
     print_rich(table)

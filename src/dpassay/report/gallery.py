@@ -114,6 +114,7 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
 
 
+# Markdown and LaTeX are escaped by hand: none of our dependencies does it.
 def _markdown(text: str) -> str:
     for letter in "\\`*_{}[]<>#|":
         text = text.replace(letter, f"\\{letter}")
