@@ -11,12 +11,12 @@ import time
 import numpy as np
 
 from dpassay import audit
-from dpassay.text.adept import load
-from dpassay.text.corpus import read_corpus
+from dpassay.text.corpora.corpus import read_corpus
+from dpassay.text.models.training import token_accuracy
 from dpassay.text.reconstruction import far_apart, learn
-from dpassay.text.release import MECHANISMS, Release
-from dpassay.text.rewriting import Rewriter
-from dpassay.text.training import token_accuracy
+from dpassay.text.rewriters.adept import load
+from dpassay.text.rewriters.release import MECHANISMS, Release
+from dpassay.text.rewriters.rewriting import Rewriter
 
 DELTA = 1e-6
 

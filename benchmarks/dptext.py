@@ -14,8 +14,8 @@ import torch
 from scipy.spatial.distance import cdist
 
 import dpassay
-from dpassay.text.dptext import Dptext, Reading, train
-from dpassay.text.flights import flights
+from dpassay.text.corpora.flights import flights
+from dpassay.text.rewriters.dptext import Dptext, Reading, train
 
 CLAIMS = {"zero": "dptext-zero", "resampled": "dptext-resampled", "nan": "dptext-nan", "right": "dptext-corrected"}
 OFFERED = 200  # utterances; the audit tells apart the two of them whose vectors are farthest from each other

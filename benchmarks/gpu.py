@@ -20,7 +20,7 @@ from dpassay.compute.draws import Noise
 from dpassay.compute.likelihood_ratio import of_bits, of_noise
 from dpassay.compute.majority_vote import Ballot, drawn, ones, rounding
 from dpassay.compute.philox import key
-from dpassay.text.autoencoder import Autoencoder, Shape
+from dpassay.text.models.autoencoder import Autoencoder, Shape
 
 MECHANISMS = ("copy", "coin flip", "laplace", "adept", "dptext", "halved")
 EPSILONS, DIMENSIONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (1, 2, 8, 32, 64, 128)

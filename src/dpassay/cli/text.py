@@ -30,8 +30,8 @@ from dpassay.cli.common import (
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
-    from dpassay.text.corpus import Utterance
-    from dpassay.text.rewriting import Order
+    from dpassay.text.corpora.corpus import Utterance
+    from dpassay.text.rewriters.rewriting import Order
 
 Corpus = Annotated[
     str,
@@ -71,8 +71,8 @@ def corpus(
       dpassay corpus --corpus atis.iob --out atis.jsonl
       dpassay corpus --corpus atis.csv --out lines.txt      what 'dpassay rewrite' reads
     """
-    from dpassay.text.corpus import read_corpus, write_corpus
-    from dpassay.text.flights import flights
+    from dpassay.text.corpora.corpus import read_corpus, write_corpus
+    from dpassay.text.corpora.flights import flights
 
     check_writable(out)
     if out.exists():
@@ -127,7 +127,7 @@ def train(
     if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} exists already and is not empty: give another folder, or --resume for adept")
     needs("torch", "text")
-    from dpassay.text.corpus import read_corpus
+    from dpassay.text.corpora.corpus import read_corpus
 
     found = trainers[system](read_corpus(source), out, context.params)
     found = {"model": str(out), "system": system, "corpus": source, **found}
@@ -142,9 +142,9 @@ def train(
 
 
 def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
-    from dpassay.text.adept import train as teach
-    from dpassay.text.corpus import split
-    from dpassay.text.training import Plan, usable
+    from dpassay.text.corpora.corpus import split
+    from dpassay.text.models.training import Plan, usable
+    from dpassay.text.rewriters.adept import train as teach
 
     learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
     device = usable(given["device"]).type
@@ -173,7 +173,7 @@ def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) 
 
 
 def _train_dptext(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
-    from dpassay.text import dptext
+    from dpassay.text.rewriters import dptext
 
     sizes = {name: given[key] for name, key in (("dim", "latent"), ("steps", "steps")) if given[key] is not None}
     with progress_bar(100) as bar:
@@ -185,8 +185,8 @@ def _train_dptext(utterances: list[Utterance], out: Path, given: dict[str, Any])
 
 
 def _train_dpnr(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
-    from dpassay.text import dpnr
-    from dpassay.text.encoders import sentence_encoder
+    from dpassay.text.models.encoders import sentence_encoder
+    from dpassay.text.rewriters import dpnr
 
     with progress_bar(5) as bar:
         encoder = sentence_encoder(given["encoder"])
@@ -223,12 +223,12 @@ def rewrite(
       echo 'book a flight to rome' | dpassay rewrite --model models/adept --mechanism l1 --epsilon 500
       dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt --workers 4
     """
-    from dpassay.text.release import MECHANISMS
+    from dpassay.text.rewriters.release import MECHANISMS
 
     if mechanism not in (*MECHANISMS, "none"):
         raise InputError(f"unknown mechanism {mechanism!r}; there are {', '.join(MECHANISMS)} and none")
     if mechanism == "adept-as-published" and not as_published:
-        from dpassay.text.rewriting import WHY_NOT
+        from dpassay.text.rewriters.rewriting import WHY_NOT
 
         raise InputError(WHY_NOT)
     if resume and (out is None or not out.is_file()):
@@ -241,8 +241,8 @@ def rewrite(
     needs("torch", "text")
     from dpassay.compute.executors import make_executor
     from dpassay.core.files import write_whole
-    from dpassay.text.rewriting import Order, opened
-    from dpassay.text.training import DEVICES, usable
+    from dpassay.text.models.training import DEVICES, usable
+    from dpassay.text.rewriters.rewriting import Order, opened
 
     if cluster is None or device not in DEVICES:  # a cluster's workers find out for themselves
         device = usable(device).type
@@ -263,7 +263,7 @@ def rewrite(
 
 def _at_workers(order: Order, device: str, sha256: str, several: bool) -> Callable[[list[str]], list[str]]:
     """The same work in another process, with the same model; several of them do not fight for the cores."""
-    from dpassay.text.rewriting import rewritten
+    from dpassay.text.rewriters.rewriting import rewritten
 
     folder = str(Path(order.folder).absolute())
     return partial(
@@ -301,7 +301,7 @@ def _behind(out: Path, statement: Path | None, stated: dict[str, Any]) -> int:
 def _rewrite_lines(
     work: Callable[[Iterable[list[str]]], Iterator[list[str]]], source: Path | None, out: Path | None, done: int
 ) -> None:
-    from dpassay.text.rewriting import in_groups, lines_of
+    from dpassay.text.rewriters.rewriting import in_groups, lines_of
 
     number = done
     with ExitStack() as files:

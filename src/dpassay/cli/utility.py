@@ -15,7 +15,7 @@ from dpassay.cli.common import AsJson, check_writable, command_line, needs, prin
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
-    from dpassay.text.corpus import Utterance
+    from dpassay.text.corpora.corpus import Utterance
     from dpassay.text.utility import Row
 
 TEST_SHARE = 0.2  # of a corpus that comes without test texts
@@ -82,8 +82,8 @@ def utility(
     needs("torch", "text")
     try:
         from dpassay.text import utility as measuring
-        from dpassay.text.adept import load
-        from dpassay.text.release import MECHANISMS
+        from dpassay.text.rewriters.adept import load
+        from dpassay.text.rewriters.release import MECHANISMS
 
         trained = load(model)
         train, held_out = _texts(corpus, test, seed, limit)
@@ -120,7 +120,7 @@ def _check_options(save: Path | None, resume: bool, limit: int | None, figure: P
 
 
 def _texts(corpus: str, test: str | None, seed: int, limit: int | None) -> tuple[list[Utterance], list[Utterance]]:
-    from dpassay.text.corpus import read_corpus, split
+    from dpassay.text.corpora.corpus import read_corpus, split
 
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")

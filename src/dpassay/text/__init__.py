@@ -1,1 +1,1 @@
-"""Text systems: corpora, encoders, the autoencoder, rewriting, reconstruction. They know nothing of checking."""
+"""Text systems: corpora, models, rewriters, reconstruction, utility."""

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpassay.errors import InputError
-from dpassay.text.release import Release
-from dpassay.text.rewriting import Rewriter
-from dpassay.text.words import PAD
+from dpassay.text.models.words import PAD
+from dpassay.text.rewriters.release import Release
+from dpassay.text.rewriters.rewriting import Rewriter
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]

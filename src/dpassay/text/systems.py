@@ -13,7 +13,7 @@ from dpassay.audit.runner import audit
 from dpassay.claims.claim import Claim
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
-from dpassay.text.folder import system_of
+from dpassay.text.models.folder import system_of
 
 MOST_CANDIDATES = 100
 MOST_COMPARED = 200
@@ -94,9 +94,9 @@ def opened(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
 
 def rewriter(folder: Path, mechanism: str, epsilon: Any, delta: Any) -> Any:
     """A trained autoencoder with a mechanism."""
-    from dpassay.text.adept import load
-    from dpassay.text.release import Release
-    from dpassay.text.rewriting import Rewriter
+    from dpassay.text.rewriters.adept import load
+    from dpassay.text.rewriters.release import Release
+    from dpassay.text.rewriters.rewriting import Rewriter
 
     model = load(folder)
     return Rewriter(model, Release(mechanism, epsilon, delta or 0.0, dim=model.about.latent, clip=model.about.clip))
@@ -109,7 +109,7 @@ def _adept(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
 
 
 def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
-    from dpassay.text.dptext import load
+    from dpassay.text.rewriters.dptext import load
 
     subject = load(folder)
     if READINGS[claim.name] != subject.reading:
@@ -123,7 +123,7 @@ def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
 def _dpnr(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
     from dataclasses import replace
 
-    from dpassay.text.dpnr import load
+    from dpassay.text.rewriters.dpnr import load
 
     subject, _ = load(folder)
     dropout, noise = "dropout" in claim.name, "e" if "e" in claim.parameters else "epsilon"
@@ -156,7 +156,7 @@ def attacked(
         guesser = learn(subject, candidates, draws, seed, progress)
         return replace(system, inputs={"candidates": candidates}, guesser=guesser)
     if hasattr(subject, "encoder") and hasattr(subject, "mu"):
-        from dpassay.text.dpnr import guesser as dropped
+        from dpassay.text.rewriters.dpnr import guesser as dropped
 
         pair = SENTENCES if texts is None else _pair(_texts(texts))
         return replace(system, inputs={"pairs": [pair]}, guesser=dropped(subject, *pair) if subject.mu else None)
@@ -168,7 +168,7 @@ def _texts(texts: Sequence[str] | None) -> list[str]:
         if odd := [text for text in texts if not isinstance(text, str)]:
             raise InputError(f"a text system takes texts, got {odd[0]!r}"[:200])
         return list(texts)
-    from dpassay.text.flights import flights
+    from dpassay.text.corpora.flights import flights
 
     return [utterance.text for utterance in flights(1000)]
 

@@ -21,12 +21,12 @@ import numpy as np
 from dpassay.audit.inference import proportion_interval
 from dpassay.core.files import write_whole
 from dpassay.errors import InputError
-from dpassay.text.adept import Model
-from dpassay.text.classifier import bag_of_words, fit
-from dpassay.text.corpus import Utterance
-from dpassay.text.release import MECHANISMS, Floats, Release
-from dpassay.text.rewriting import Rewriter
-from dpassay.text.words import tokenise
+from dpassay.text.corpora.corpus import Utterance
+from dpassay.text.models.classifier import bag_of_words, fit
+from dpassay.text.models.words import tokenise
+from dpassay.text.rewriters.adept import Model
+from dpassay.text.rewriters.release import MECHANISMS, Floats, Release
+from dpassay.text.rewriters.rewriting import Rewriter
 
 SCHEMA = "dpassay/utility/1"
 EPSILONS = (1.0, 10.0, 100.0, 1000.0)

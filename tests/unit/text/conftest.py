@@ -6,9 +6,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 
-from dpassay.text.adept import Model, train  # noqa: E402
-from dpassay.text.flights import flights  # noqa: E402
-from dpassay.text.training import Plan  # noqa: E402
+from dpassay.text.corpora.flights import flights  # noqa: E402
+from dpassay.text.models.training import Plan  # noqa: E402
+from dpassay.text.rewriters.adept import Model, train  # noqa: E402
 
 SMALL = {"latent": 16, "hidden": 32, "embedding": 32}
 
@@ -33,6 +33,6 @@ def folder(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(folder: Path) -> Model:
-    from dpassay.text.adept import load
+    from dpassay.text.rewriters.adept import load
 
     return load(folder)

@@ -15,13 +15,13 @@ from dpassay import InputError  # noqa: E402
 from dpassay.claims.registry import find  # noqa: E402
 from dpassay.cli import main as cli  # noqa: E402
 from dpassay.text import systems  # noqa: E402
-from dpassay.text.adept import load, train  # noqa: E402
-from dpassay.text.corpus import read_corpus  # noqa: E402
-from dpassay.text.folder import from_bytes, to_bytes  # noqa: E402
+from dpassay.text.corpora.corpus import read_corpus  # noqa: E402
+from dpassay.text.models.folder import from_bytes, to_bytes  # noqa: E402
+from dpassay.text.models.training import Plan  # noqa: E402
 from dpassay.text.reconstruction import learn  # noqa: E402
-from dpassay.text.release import Release  # noqa: E402
-from dpassay.text.rewriting import Rewriter  # noqa: E402
-from dpassay.text.training import Plan  # noqa: E402
+from dpassay.text.rewriters.adept import load, train  # noqa: E402
+from dpassay.text.rewriters.release import Release  # noqa: E402
+from dpassay.text.rewriters.rewriting import Rewriter  # noqa: E402
 
 
 def refused(monkeypatch, capsys, *arguments: object) -> str:

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch", reason="text systems need the extra: pip in
 
 from dpassay import InputError, Open, Refuted, audit  # noqa: E402
 from dpassay.text.reconstruction import far_apart, learn  # noqa: E402
-from dpassay.text.release import Release  # noqa: E402
-from dpassay.text.rewriting import Rewriter  # noqa: E402
+from dpassay.text.rewriters.release import Release  # noqa: E402
+from dpassay.text.rewriters.rewriting import Rewriter  # noqa: E402
 
 
 def rewriter(model, mechanism="adept-as-published", epsilon=40.0) -> Rewriter:

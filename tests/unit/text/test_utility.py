@@ -22,13 +22,13 @@ pytest.importorskip("sacrebleu", reason="BLEU is computed by sacrebleu: pip inst
 from dpassay.cli.main import app
 from dpassay.errors import InputError
 from dpassay.report.utility import utility_csv, utility_figure, utility_table
-from dpassay.text import classifier
 from dpassay.text import utility as module
-from dpassay.text.adept import train as teach
-from dpassay.text.corpus import Utterance, write_corpus
-from dpassay.text.flights import flights
-from dpassay.text.release import MECHANISMS, Release, integer_noise
-from dpassay.text.training import Plan
+from dpassay.text.corpora.corpus import Utterance, write_corpus
+from dpassay.text.corpora.flights import flights
+from dpassay.text.models import classifier
+from dpassay.text.models.training import Plan
+from dpassay.text.rewriters.adept import train as teach
+from dpassay.text.rewriters.release import MECHANISMS, Release, integer_noise
 from dpassay.text.utility import REFERENCES, Row, load, measure, question, save, true_epsilon
 
 DIM = 16

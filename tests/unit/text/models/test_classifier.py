@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpassay import InputError
-from dpassay.text.classifier import PENALTY, Classifier, bag_of_words, fit
+from dpassay.text.models.classifier import PENALTY, Classifier, bag_of_words, fit
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
 from dpassay.errors import InputError
-from dpassay.text.autoencoder import Autoencoder, shifted
-from dpassay.text.words import END, PAD, SPECIAL, UNKNOWN, Vocabulary
+from dpassay.text.models.autoencoder import Autoencoder, shifted
+from dpassay.text.models.words import END, PAD, SPECIAL, UNKNOWN, Vocabulary
 
 Progress = Callable[[int, int, str], None]
 

@@ -29,13 +29,13 @@ from dpassay.pipeline.regions import check_positive
 from dpassay.pipeline.stages.additive import Additive, one_sided
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.functions import Encode
-from dpassay.text.autoencoder import Autoencoder, Shape, shifted
-from dpassay.text.classifier import fit
-from dpassay.text.corpus import Utterance, split
-from dpassay.text.encoders import Encoder, Remembering
-from dpassay.text.folder import WEIGHTS, About, read_folder, write_folder
-from dpassay.text.training import TOGETHER, Plan, Progress
-from dpassay.text.words import PAD, Vocabulary, tokenise
+from dpassay.text.corpora.corpus import Utterance, split
+from dpassay.text.models.autoencoder import Autoencoder, Shape, shifted
+from dpassay.text.models.classifier import fit
+from dpassay.text.models.encoders import Encoder, Remembering
+from dpassay.text.models.folder import WEIGHTS, About, read_folder, write_folder
+from dpassay.text.models.training import TOGETHER, Plan, Progress
+from dpassay.text.models.words import PAD, Vocabulary, tokenise
 
 Reading = Literal["zero", "resampled", "nan", "right"]
 READINGS: tuple[Reading, ...] = get_args(Reading)  # of the published formula, and the right one

@@ -141,7 +141,7 @@ def _checked(utterances: Sequence[Utterance], source: str) -> list[Utterance]:
 
 
 def _shipped(source: str) -> list[Utterance]:
-    from dpassay.text.flights import flights
+    from dpassay.text.corpora.flights import flights
 
     _, colon, number = source.partition(":")
     if not colon:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import InputError
-from dpassay.text.adept import Model, load
-from dpassay.text.release import Release
+from dpassay.text.rewriters.adept import Model, load
+from dpassay.text.rewriters.release import Release
 
 LINES = 512  # that are rewritten together
 SCHEMA = "dpassay/rewriting/1"

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpassay.errors import InputError
-from dpassay.text.corpus import Utterance, read_corpus, split, write_corpus
-from dpassay.text.flights import flights
+from dpassay.text.corpora.corpus import Utterance, read_corpus, split, write_corpus
+from dpassay.text.corpora.flights import flights
 
 quick = settings(
     derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -367,6 +367,6 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch, tmp_pat
 
 
 def test_the_module_imports_nothing_heavy():
-    code = "import sys, json, dpassay.text.corpus, dpassay.text.flights; print(json.dumps(list(sys.modules)))"
+    code = "import sys, json, dpassay.text.corpora.flights; print(json.dumps(list(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "torch", "datasets", "pandas", "scipy"} & set(json.loads(run.stdout))

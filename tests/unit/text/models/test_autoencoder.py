@@ -5,8 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 
-from dpassay.text.autoencoder import Autoencoder, Shape, shifted  # noqa: E402
-from dpassay.text.words import END, PAD, START, UNKNOWN  # noqa: E402
+from dpassay.text.models.autoencoder import Autoencoder, Shape, shifted  # noqa: E402
+from dpassay.text.models.words import END, PAD, START, UNKNOWN  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay import InputError
-from dpassay.text.words import END, LONGEST, PAD, SPECIAL, UNKNOWN, Vocabulary, tokenise
+from dpassay.text.models.words import END, LONGEST, PAD, SPECIAL, UNKNOWN, Vocabulary, tokenise
 
 KNOWN = Vocabulary(("a", "flight", "rome", "to"))
 

@@ -8,8 +8,8 @@ opendp = pytest.importorskip("opendp", reason="noise that is released needs the 
 
 from dpassay import InputError  # noqa: E402
 from dpassay.audit.targets import describe  # noqa: E402
-from dpassay.text.release import MECHANISMS, Release  # noqa: E402
-from dpassay.text.rewriting import Order, Rewriter, in_groups, lines_of, opened, rewritten  # noqa: E402
+from dpassay.text.rewriters.release import MECHANISMS, Release  # noqa: E402
+from dpassay.text.rewriters.rewriting import Order, Rewriter, in_groups, lines_of, opened, rewritten  # noqa: E402
 
 ODD = ["", "   ", "🛫 à rome", "nul \0 byte", "word " * 10_000, "unknownword", "\x1b[2J", "line\x85sep\u2028here"]
 
@@ -92,7 +92,7 @@ def test_a_worker_rewrites_with_the_model_that_is_named_and_loads_it_once(model,
     work, stated = opened(Order(str(folder), "none"))
     order = Order(str(folder), "none", sha256=stated["model"]["sha256"], threads=1)
     assert rewritten(order, texts[:5]) == work(texts[:5]) == model.texts(model.vectors(texts[:5]))
-    monkeypatch.setattr("dpassay.text.rewriting.load", lambda *_: pytest.fail("loaded twice"))
+    monkeypatch.setattr("dpassay.text.rewriters.rewriting.load", lambda *_: pytest.fail("loaded twice"))
     assert len(rewritten(order, texts[:3])) == 3
     monkeypatch.undo()
     with pytest.raises(InputError, match=r"holds another model at a worker on .*; copy the model"):

@@ -8,16 +8,16 @@ import pytest
 
 from dpassay import InputError, Open, Proven, Refuted, audit, check, claims
 from dpassay.pipeline.distributions import Laplace, OneSided
-from dpassay.text.corpus import Utterance
-from dpassay.text.encoders import Remembering
-from dpassay.text.flights import flights
-from dpassay.text.words import Vocabulary
+from dpassay.text.corpora.corpus import Utterance
+from dpassay.text.corpora.flights import flights
+from dpassay.text.models.encoders import Remembering
+from dpassay.text.models.words import Vocabulary
 
 torch = pytest.importorskip("torch", reason="DPText is trained with pip install 'dpassay[text]'")
 pytest.importorskip("safetensors", reason="models are kept as safetensors: pip install 'dpassay[text]'")
 
-from dpassay.text import dptext  # noqa: E402
-from dpassay.text.dptext import READINGS, Dptext, Network, Reader, load, save, seen, standard_noise, train  # noqa: E402
+from dpassay.text.rewriters import dptext  # noqa: E402
+from dpassay.text.rewriters.dptext import READINGS, Dptext, Network, Reader, load, save, seen, standard_noise, train  # noqa: E402
 
 CLAIMS = {"zero": "dptext-zero", "resampled": "dptext-resampled", "nan": "dptext-nan", "right": "dptext-corrected"}
 PUBLISHED = READINGS[:3]

@@ -12,11 +12,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 
 from dpassay import InputError  # noqa: E402
-from dpassay.text.adept import load, train  # noqa: E402
-from dpassay.text.autoencoder import Autoencoder, Shape  # noqa: E402
-from dpassay.text.folder import MODEL, WEIGHTS, from_bytes  # noqa: E402
-from dpassay.text.training import Learner, Plan, likeness, made_up, token_accuracy, usable  # noqa: E402
-from dpassay.text.words import END, PAD, SPECIAL, Vocabulary  # noqa: E402
+from dpassay.text.models.autoencoder import Autoencoder, Shape  # noqa: E402
+from dpassay.text.models.folder import MODEL, WEIGHTS, from_bytes  # noqa: E402
+from dpassay.text.models.training import Learner, Plan, likeness, made_up, token_accuracy, usable  # noqa: E402
+from dpassay.text.models.words import END, PAD, SPECIAL, Vocabulary  # noqa: E402
+from dpassay.text.rewriters.adept import load, train  # noqa: E402
 
 TINY = {"latent": 4, "hidden": 8, "embedding": 8}
 PLAN = Plan(steps=6, batch=4, learning_rate=0.01)

@@ -10,10 +10,10 @@ import pytest
 from dpassay import InputError, Open, Proven, Refuted, audit, check, claims
 from dpassay.core.numbers import middle
 from dpassay.pipeline.distributions import Laplace, Shifted
-from dpassay.text import dpnr
-from dpassay.text.classifier import Classifier
-from dpassay.text.dpnr import Dpnr, guesser, load, save, train
-from dpassay.text.encoders import Encoder, Remembering, sentence_encoder
+from dpassay.text.models.classifier import Classifier
+from dpassay.text.models.encoders import Encoder, Remembering, sentence_encoder
+from dpassay.text.rewriters import dpnr
+from dpassay.text.rewriters.dpnr import Dpnr, guesser, load, save, train
 
 PAIR = ("book a flight to rome", "book a flight to boston")
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from dpassay.text.words import END, LONGEST, PAD, START, UNKNOWN
+from dpassay.text.models.words import END, LONGEST, PAD, START, UNKNOWN
 
 FARTHEST = 3.0  # a coordinate of a vector on the sphere is about 1 / sqrt(dimension) in size; so many times that
 BATCH = 256  # rows at a time where nothing is learnt

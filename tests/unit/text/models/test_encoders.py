@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpassay import InputError
-from dpassay.text.encoders import Encoder, Remembering, check_folder, sentence_encoder
+from dpassay.text.models.encoders import Encoder, Remembering, check_folder, sentence_encoder
 
 TRANSFORMER = {"path": "", "type": "sentence_transformers.models.Transformer"}
 

@@ -12,7 +12,7 @@ import random
 import re
 
 from dpassay.errors import InputError
-from dpassay.text.corpus import Utterance
+from dpassay.text.corpora.corpus import Utterance
 
 DIALECTS = ("british", "american")
 BORROWED = 0.03  # how often a speaker takes the other dialect's word

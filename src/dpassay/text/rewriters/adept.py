@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpassay.errors import InputError
-from dpassay.text.autoencoder import BATCH, Autoencoder, Shape
-from dpassay.text.folder import About, Arrays, read_folder, write_folder
-from dpassay.text.training import Learner, Plan, Progress, interruptible, usable
-from dpassay.text.words import Vocabulary
+from dpassay.text.models.autoencoder import BATCH, Autoencoder, Shape
+from dpassay.text.models.folder import About, Arrays, read_folder, write_folder
+from dpassay.text.models.training import Learner, Plan, Progress, interruptible, usable
+from dpassay.text.models.words import Vocabulary
 
 SAVED_EVERY = 10.0  # seconds
 TOLD_EVERY = 50  # steps

@@ -28,12 +28,12 @@ from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.functions import Encode
 from dpassay.pipeline.stages.scaling import MinMaxScale
-from dpassay.text.classifier import Classifier, fit
-from dpassay.text.encoders import MINILM, Encoder, sentence_encoder
-from dpassay.text.folder import MODEL, WEIGHTS, About, read_folder, write_folder
+from dpassay.text.models.classifier import Classifier, fit
+from dpassay.text.models.encoders import MINILM, Encoder, sentence_encoder
+from dpassay.text.models.folder import MODEL, WEIGHTS, About, read_folder, write_folder
 
 if TYPE_CHECKING:
-    from dpassay.text.corpus import Utterance
+    from dpassay.text.corpora.corpus import Utterance
 
 HELD_OUT = 0.2  # of the utterances, to measure accuracy on
 Progress = Callable[[int, int, str], None]

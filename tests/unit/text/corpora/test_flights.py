@@ -10,7 +10,7 @@ from math import log
 import pytest
 
 from dpassay.errors import InputError
-from dpassay.text.flights import DIALECTS, INTENTS, LISTS, RULES, flights
+from dpassay.text.corpora.flights import DIALECTS, INTENTS, LISTS, RULES, flights
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_a_seed_says_which_utterances():
 
 
 def test_another_process_draws_the_same_ones():
-    code = "from dpassay.text.flights import flights; print(flights(40, 5))"
+    code = "from dpassay.text.corpora.flights import flights; print(flights(40, 5))"
     environment = {**os.environ, "PYTHONHASHSEED": "77"}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert run.stdout.strip() == str(flights(40, 5))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import InputError
-from dpassay.text.words import tokenise
+from dpassay.text.models.words import tokenise
 
 PENALTY = 0.03
 STEPS = 100

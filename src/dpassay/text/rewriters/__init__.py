@@ -1,0 +1,1 @@
+"""Published text systems and their corrected variants, one file per mechanism."""
