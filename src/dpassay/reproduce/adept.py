@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpassay.audit.inference import proportion_interval
-from dpassay.compute.batching import bundled
 from dpassay.compute.devices import has_numba
-from dpassay.compute.majority_vote import draws_of
 from dpassay.compute.philox import key
 from dpassay.core.numbers import middle
 from dpassay.pipeline.regions import Ball
-from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Options, Partial, Result
+from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Options, Result, label, sampled_counts
 
 PAIRS = 10_000
 CLIP = 10.0
@@ -38,26 +36,22 @@ def violations(options: Options) -> Result:
             beyond, control = counts[f"{n} {shape}"]
             low, high = proportion_interval(beyond, pairs, 0.05)
             known = (0.0, 0.0) if n == 1 else exact[n] if shape == "normal" else (math.nan, math.nan)
-            rows.append(
-                {
-                    **{"dim": n, "distribution": shape, "pairs": pairs, "beyond": beyond, "share": beyond / pairs},
-                    **{"low": low, "high": high, "exact_low": known[0], "exact_high": known[1], "l1_clipped": control},
-                }
-            )
+            row = {"dim": n, "distribution": shape, "pairs": pairs, "beyond": beyond, "share": beyond / pairs}
+            row |= {"low": low, "high": high, "exact_low": known[0], "exact_high": known[1], "l1_clipped": control}
+            rows.append(row)
     half = {s: next(r["dim"] for r in rows if r["distribution"] == s and r["share"] > 0.5) for s in SHAPES}
     at32 = {r["distribution"]: r["share"] for r in rows if r["dim"] == 32}
     return Result(
         rows=rows,
         draw=lambda figure: _draw_violations(figure, rows),
-        caption=f"Share of {pairs:,} random pairs whose l1 distance after l2 clipping exceeds 2C, C = {CLIP:g}; "
-        f"bars: 95 % "
-        "Clopper-Pearson. Coordinates uniform on (-C, C), or normal with variance 0.1 C. Line: numerical integration.",
-        published="Habernal, EMNLP 2021, Figure 1: the share rises from 0 to nearly all pairs; at 32 dimensions "
-        "almost none of "
-        "the data points would be protected.",
+        caption=f"Share of {pairs:,} random pairs whose l1 distance after l2 clipping exceeds 2C, C = {CLIP:g}; bars: "
+        "95 % Clopper-Pearson. Coordinates uniform on (-C, C), or normal with variance 0.1 C. Line: numerical "
+        "integration.",
+        published="Habernal, EMNLP 2021, Figure 1: the share rises from 0 to nearly all pairs; at 32 dimensions almost "
+        "none of the data points would be protected.",
         found=(
             f"At 32 dimensions {at32['uniform']:.1%} (uniform) and {at32['normal']:.1%} (normal) of the pairs break "
-            f"the bound.",
+            "the bound.",
             f"Half of the pairs break it from {half['uniform']} dimensions (uniform) and {half['normal']} (normal) on.",
             f"Clipped in l1 instead, {sum(r['l1_clipped'] for r in rows)} of {pairs * len(rows):,} pairs break it.",
             "The paper's variance of 0.1 C and a deviation of 0.1 C agree only because C is 10.",
@@ -98,28 +92,20 @@ def all_beyond_bound(some: tuple[Batch, ...]) -> list[tuple[int, int]]:
 
 
 def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
-    """Both counts of every dimension and shape; in flat memory."""
-    partial = Partial(options.partial, {"figure": "adept-violations", "runs": pairs, "seed": options.seed})
-    left = [(n, shape) for n in DIMENSIONS for shape in SHAPES if f"{n} {shape}" not in partial.found]
+    """Both counts of every dimension and shape."""
 
-    def tasks() -> Iterator[Batch]:
-        for n, shape in left:
-            for start in range(0, pairs, BATCH):
-                yield Batch(shape, n, options.seed, start, min(BATCH, pairs - start), options.device)
+    def tasks(n: int, shape: str) -> Iterator[Batch]:
+        for start in range(0, pairs, BATCH):
+            yield Batch(shape, n, options.seed, start, min(BATCH, pairs - start), options.device)
 
-    work = sum(pairs * n for n, _ in left)
-    done, counts = 0, [0, 0]
-    with options.at_work() as executor:
-        bundles = bundled(tasks(), lambda task: 2 * task.pairs * task.dim, draws_of(options.device))
-        found_by_all = chain.from_iterable(executor.map(all_beyond_bound, bundles))
-        for task, found in zip(tasks(), found_by_all, strict=True):
-            counts = [a + b for a, b in zip(counts, found, strict=True)]
-            done += task.pairs * task.dim
-            options.progress(done / work)
-            if task.start + task.pairs == pairs:
-                partial.keep(f"{task.dim} {task.shape}", counts)
-                counts = [0, 0]
-    return partial.found
+    return sampled_counts(
+        {f"{n} {shape}": partial(tasks, n, shape) for n in DIMENSIONS for shape in SHAPES},
+        run=all_beyond_bound,
+        counts=lambda task, found: found,
+        draws=lambda task: 2 * task.pairs * task.dim,
+        made={"figure": "adept-violations", "runs": pairs},
+        options=options,
+    )
 
 
 def _normal_curve() -> dict[int, tuple[float, float]]:
@@ -151,9 +137,7 @@ def _draw_violations(figure: Any, rows: list[dict[str, Any]]) -> None:
     middle_line = [50 * (row["exact_low"] + row["exact_high"]) for row in normal]
     axis.plot([row["dim"] for row in normal], middle_line, color="black", linewidth=0.8, label="normal, integrated")
     axis.plot(DIMENSIONS, [0] * len(DIMENSIONS), color=COLOURS[2], linestyle=DASHES[1], label="clipped in l1 instead")
-    axis.set_xlabel("dimension n")
-    axis.set_ylabel("pairs beyond 2C (%)")
-    axis.legend(loc="center right")
+    label(axis, "dimension n", "pairs beyond 2C (%)", loc="center right")
 
 
 def sensitivity(options: Options) -> Result:
@@ -168,8 +152,7 @@ def sensitivity(options: Options) -> Result:
         f"{worst:.3g} C in l1) and the paper's counterexample ({theirs:.3g} C). Right: the largest l1 distance of two "
         "clipped vectors, in units of C.",
         published="Habernal, EMNLP 2021, Theorem 5.1: the sensitivity is 2C sqrt(n), where 2C was claimed; the "
-        "counterexample "
-        "with coordinates 2C/3 loses 4/3 of the claimed epsilon.",
+        "counterexample with coordinates 2C/3 loses 4/3 of the claimed epsilon.",
         found=(
             f"The counterexample's l1 distance is {theirs:.4g} C, so its loss is {theirs / 2:.4g} eps; "
             f"the worst pair in two dimensions loses {worst / 2:.4g} eps.",
@@ -183,20 +166,14 @@ def _draw_sensitivity(figure: Any, rows: list[dict[str, Any]]) -> None:
     angle = np.linspace(0, 2 * np.pi, 400)
     left.plot(np.cos(angle), np.sin(angle), color=COLOURS[0], label="l2 ball")
     left.plot([1, 0, -1, 0, 1], [0, 1, 0, -1, 0], color=COLOURS[2], linestyle=DASHES[1], label="l1 ball")
-    for size, mark, colour, label in (
-        (math.sqrt(0.5), "X", COLOURS[1], "worst pair"),
-        (THEIRS, "o", "black", "paper's pair"),
-    ):
-        left.plot([size, -size], [size, -size], mark, color=colour, label=label, markersize=5)
+    for size, mark, colour, name in ((0.5**0.5, "X", COLOURS[1], "worst pair"), (THEIRS, "o", "black", "paper's pair")):
+        left.plot([size, -size], [size, -size], mark, color=colour, label=name, markersize=5)
     left.set_aspect("equal")
-    left.set_xlabel("first coordinate / C")
-    left.set_ylabel("second coordinate / C")
+    label(left, "first coordinate / C", "second coordinate / C")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2)
     dims = [row["dim"] for row in rows]
     right.plot(dims, [row["true"] for row in rows], "-o", color=COLOURS[1], markersize=4, label="true: 2C√n")
     right.plot(dims, [row["claimed"] for row in rows], linestyle=DASHES[1], color="black", label="claimed: 2C")
     right.set_xscale("log", base=2)
     right.set_yscale("log", base=2)
-    right.set_xlabel("dimension n")
-    right.set_ylabel("largest l1 distance / C")
-    right.legend()
+    label(right, "dimension n", "largest l1 distance / C", loc="best")

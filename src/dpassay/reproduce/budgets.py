@@ -9,7 +9,7 @@ from dpassay.api import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.numbers import middle
 from dpassay.pipeline.stages.bits import BitNoise
-from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result
+from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label
 
 EPSILONS = ("0.05", "0.1", "0.5", "1", "5")
 DROPOUTS = ("0.1", "0.3", "0.5", "0.8")
@@ -29,9 +29,8 @@ def dpnr_budgets(options: Options) -> Result:
     return Result(
         rows=rows,
         draw=lambda figure: _draw_budgets(figure, rows),
-        caption="DPNR's claimed word-level budget (dotted) and the true one. Left: k = 768, the paper's ε, without "
-        "and with "
-        "dropout. Middle: over the dimension at ε = 0.05. Right: over training steps that draw noise anew.",
+        caption="DPNR's claimed word-level budget (dotted) and the true one. Left: k = 768, the paper's ε, without and "
+        "with dropout. Middle: over the dimension at ε = 0.05. Right: over training steps that draw noise anew.",
         published="Lai et al. 2022, appendix: k·ε is at least 0.05·768 = 38.4, and ln[(1-μ)e^(kε) + μ] behind dropout.",
         comparisons=(Comparison("k = 768, ε = 0.05", 38.4, at["epsilon", 0.05, 0.0, 768, 1]),),
         found=(
@@ -45,39 +44,27 @@ def dpnr_budgets(options: Options) -> Result:
 def _row(over: str, name: str, **changes: Any) -> dict[str, Any]:
     claim = REGISTRY[name](**changes)
     _, true, _ = glance(claim)
-    return {
-        **{
-            "over": over,
-            "epsilon": float(changes.get("epsilon", changes.get("e", 0))),
-            "mu": float(changes.get("mu", 0)),
-        },
-        **{"dim": claim.dim, "steps": int(changes.get("T", 1)), "claimed": claim.guarantee.epsilon, "true": true.upper},
-    }
+    epsilon, mu, steps = changes.get("epsilon", changes.get("e", 0)), changes.get("mu", 0), changes.get("T", 1)
+    row = {"over": over, "epsilon": float(epsilon), "mu": float(mu), "dim": claim.dim, "steps": int(steps)}
+    return row | {"claimed": claim.guarantee.epsilon, "true": true.upper}
 
 
 def _draw_budgets(figure: Any, rows: list[dict[str, Any]]) -> None:
     axes = figure.subplots(1, 3)
     series = [("no dropout", [r for r in rows if r["over"] == "epsilon"])]
     series += [(f"μ = {mu}", [r for r in rows if r["over"] == "dropout" and r["mu"] == float(mu)]) for mu in DROPOUTS]
-    for (label, chosen), colour, dash, mark in zip(series, COLOURS, DASHES, MARKS, strict=False):
-        x = [r["epsilon"] for r in chosen]
-        axes[0].plot(
-            x, [r["true"] for r in chosen], linestyle=dash, marker=mark, color=colour, markersize=3, label=label
-        )
+    for (name, chosen), colour, dash, mark in zip(series, COLOURS, DASHES, MARKS, strict=False):
+        x, true = [r["epsilon"] for r in chosen], [r["true"] for r in chosen]
+        axes[0].plot(x, true, linestyle=dash, marker=mark, color=colour, markersize=3, label=name)
         axes[0].plot(x, [r["claimed"] for r in chosen], ":", marker=mark, color=colour, markersize=2, linewidth=0.7)
-    for axis, over, key, label in ((axes[1], "dimension", "dim", "k"), (axes[2], "steps", "steps", "steps T")):
+    for axis, over, key, name in ((axes[1], "dimension", "dim", "k"), (axes[2], "steps", "steps", "steps T")):
         chosen = [r for r in rows if r["over"] == over]
         x = [r[key] for r in chosen]
         axis.plot(x, [r["true"] for r in chosen], "-o", color=COLOURS[1], markersize=3, label="true")
         axis.plot(x, [r["claimed"] for r in chosen], ":", color="black", label="claimed")
-        axis.set_xlabel(label)
-        axis.legend(fontsize=7)
-    axes[0].set_xlabel("ε of one element")
-    axes[0].set_ylabel("privacy budget")
+        label(axis, name, log="xy", fontsize=7)
+    label(axes[0], "ε of one element", "privacy budget", log="xy")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
-    for axis in axes:
-        axis.set_xscale("log")
-        axis.set_yscale("log")
 
 
 def binary_encoding(options: Options) -> Result:
@@ -105,8 +92,7 @@ def binary_encoding(options: Options) -> Result:
         rows=rows,
         draw=lambda figure: _draw_binary(figure, rows, len(names)),
         caption="Left: what each bit of a value loses at ε = 1, r = 768, l = 10: symmetric flips, the document's "
-        "weights (a bound "
-        "for a metric notion), and OME at λ = 100. Right: OME's true ε over λ; 1 is claimed (dotted).",
+        "weights (a bound for a metric notion), and OME at λ = 100. Right: OME's true ε over λ; 1 is claimed (dotted).",
         published="Lai et al. 2022, Eq. 15-19: bits weighted by what they are worth.",
         found=(
             f"The weights add up to {weighted:.6g}, where symmetric flips lose 1 and OME loses {total:,.2f}.",
@@ -119,20 +105,16 @@ def binary_encoding(options: Options) -> Result:
 def _draw_binary(figure: Any, rows: list[dict[str, Any]], bits: int) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     places = range(bits)
-    for key, label, colour, mark in (
+    for key, name, colour, mark in (
         ("symmetric", "symmetric flips, exact", COLOURS[0], "o"),
         ("weighted", "document's weights", COLOURS[2], "s"),
         ("ome", "OME at λ = 100, exact", COLOURS[1], "X"),
     ):
-        left.plot(places, [rows[i][key] for i in places], mark, color=colour, markersize=5, label=label)
+        left.plot(places, [rows[i][key] for i in places], mark, color=colour, markersize=5, label=name)
     left.set_xticks(places, [rows[i]["what"] for i in places], rotation=60, ha="right", fontsize=7)
-    left.set_yscale("log")
-    left.set_ylabel("loss of one bit")
+    label(left, y="loss of one bit", log="y")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     totals = rows[bits:]
     right.plot([r["lambda"] for r in totals], [r["true"] for r in totals], "-X", color=COLOURS[1], markersize=5)
     right.axhline(1, linestyle=":", color="black")
-    right.set_xscale("log")
-    right.set_yscale("log")
-    right.set_xlabel("λ")
-    right.set_ylabel("true ε")
+    label(right, "λ", "true ε", log="xy")

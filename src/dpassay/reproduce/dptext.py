@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.experiment import stream
-from dpassay.reproduce.result import COLOURS, DASHES, Options, Result
+from dpassay.reproduce.result import COLOURS, DASHES, Options, Result, label
 
 DRAWS = 1_000_000
 EDGES = np.linspace(-6, 6, 121)
@@ -43,9 +43,8 @@ def inverse_cdf(options: Options) -> Result:
     return Result(
         rows=rows,
         draw=lambda figure: _draw_inverse(figure, points),
-        caption="The inverse distribution function of Laplace noise of scale 1 at u from (0, 1), and DPText's "
-        "formula at the "
-        "same u. For u of 1/2 and above the second has no real value (shaded).",
+        caption="The inverse distribution function of Laplace noise of scale 1 at u from (0, 1), and DPText's formula "
+        "at the same u. For u of 1/2 and above the second has no real value (shaded).",
         published="Habernal, ACL 2022, Figure 1 and Eq. 4, 7 and 9.",
         found=("DPText's formula gives numbers from 0 up for half of all u, and nothing for the other half.",),
         size=(5.6, 3.4),
@@ -57,9 +56,7 @@ def _draw_inverse(figure: Any, points: NDArray[Any]) -> None:
     axis.axvspan(0.5, 1, color="0.9", label="no real value")
     axis.plot(points, right_inverse(points), color=COLOURS[0], label="right")
     axis.plot(points, wrong_inverse(points), color=COLOURS[1], linestyle=DASHES[1], label="DPText")
-    axis.set_xlabel("u, uniform on (0, 1)")
-    axis.set_ylabel("noise, in units of b")
-    axis.legend()
+    label(axis, "u, uniform on (0, 1)", "noise, in units of b", loc="best")
 
 
 def draws(reading: str, size: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -83,14 +80,9 @@ def sampled_laplace(options: Options) -> Result:
         noise = draws(reading, runs, stream(options.seed, 2, k))
         counts, _ = np.histogram(noise, EDGES)
         for low, high, count in zip(EDGES[:-1], EDGES[1:], counts.tolist(), strict=True):
-            middle = (low + high) / 2
-            distribution = np.exp(-np.abs(middle)) / 2
-            rows.append(
-                {
-                    **{"reading": reading, "from": float(low), "to": float(high), "count": count, "draws": runs},
-                    **{"density": count / runs / (high - low), "laplace": float(distribution)},
-                }
-            )
+            laplace = float(np.exp(-np.abs((low + high) / 2)) / 2)
+            row = {"reading": reading, "from": float(low), "to": float(high), "count": count, "draws": runs}
+            rows.append(row | {"density": count / runs / (high - low), "laplace": laplace})
         shares = [np.mean(noise < 0), np.mean(noise == 0), np.mean(np.isnan(noise))]
         notes.append(f"{title}: {shares[0]:.1%} below 0, {shares[1]:.1%} exactly 0, {shares[2]:.1%} NaN.")
         options.progress((k + 1) / len(READINGS))
@@ -120,6 +112,6 @@ def _draw_sampled(figure: Any, rows: list[dict[str, Any]]) -> None:
             axis.annotate(f"to {cut:.1f}", (0.2, 0.97), fontsize=8)
     axes[5].set_axis_off()
     for axis in axes[2:5]:
-        axis.set_xlabel("noise / b")
+        label(axis, "noise / b")
     for axis in axes[::3]:
-        axis.set_ylabel("density")
+        label(axis, y="density")

@@ -15,7 +15,7 @@ from dpassay.core.numbers import middle, number
 from dpassay.exact.calibrate import classic_gaussian_sigma
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace
-from dpassay.reproduce.result import COLOURS, DASHES, Options, Result
+from dpassay.reproduce.result import COLOURS, DASHES, Options, Result, label
 
 LECTURE = "Habernal, Privacy-preserving NLP, lecture on approximate differential privacy"
 
@@ -31,25 +31,19 @@ def likelihood_ratio(options: Options) -> Result:
         above, below = figure.subplots(2, 1, sharex=True)
         above.plot(t, first, color=COLOURS[0], label="count 0")
         above.plot(t, second, color=COLOURS[1], linestyle=DASHES[1], label="count 1")
-        above.set_ylabel("density")
-        above.legend()
+        label(above, y="density", loc="best")
         below.plot(t, np.log(first / second), color="black")
         for bound in (-1, 1):
             below.axhline(bound, linestyle=":", color="0.4")
-        below.set_xlabel("noisy count")
-        below.set_ylabel("log of their ratio")
+        label(below, "noisy count", "log of their ratio")
 
     return Result(
         rows=rows,
         draw=draw,
         caption="A counting query with Laplace noise of scale 1 on two data sets that differ in one person, and the "
-        "log of the "
-        "ratio of the two densities: between -ε and ε, here 1, everywhere.",
+        "log of the ratio of the two densities: between -ε and ε, here 1, everywhere.",
         published=f"{LECTURE}, recap.",
-        found=(
-            "The bound is attained: at every output up to 0 the loss is exactly ε, at every output from 1 up exactly "
-            "-ε.",
-        ),
+        found=("The bound is attained: the loss is exactly ε at every output up to 0, and exactly -ε from 1 up.",),
         size=(5.6, 4.2),
     )
 
@@ -72,29 +66,24 @@ def loss_variable(options: Options) -> Result:
         left.plot(inside, np.exp((inside - 1) / 2) / 4, color=COLOURS[0], label="density between")
         left.vlines([1, -1], 0, [0.5, math.exp(-1) / 2], color=COLOURS[1], linewidth=3, label="atoms (probability)")
         left.axvline(mean.lower, linestyle=":", color="black", label=f"mean {mean.lower:.4f}")
-        left.set_xlabel("privacy loss of the counting query, ε = 1")
-        left.set_ylabel("density, or probability")
         left.set_ylim(0, 0.75)
-        left.legend(fontsize=7)
+        label(left, "privacy loss of the counting query, ε = 1", "density, or probability", fontsize=7)
         x = [row["epsilon"] for row in rows]
         for name, colour in (("laplace", COLOURS[0]), ("gaussian", COLOURS[1])):
             right.plot(x, [r[f"{name}_tail"] for r in rows], color=colour, linestyle=DASHES[1], label=f"{name}: tail")
             right.plot(x, [r[f"{name}_delta"] for r in rows], color=colour, label=f"{name}: exact δ")
-        right.set_xlabel("ε")
-        right.set_ylabel("probability")
-        right.legend(fontsize=7)
+        label(right, "ε", "probability", fontsize=7)
 
     return Result(
         rows=rows,
         draw=draw,
         caption="Left: the loss of the counting query with Laplace noise of scale 1. Right: the probability that the "
-        "loss exceeds ε "
-        "(dashed) and the least δ for which (ε, δ) holds (solid), for Laplace and for Gaussian noise of deviation 1.",
+        "loss exceeds ε (dashed) and the least δ for which (ε, δ) holds (solid), for Laplace and for Gaussian noise of "
+        "standard deviation 1.",
         published=f"{LECTURE}: (ε, δ)-DP is called equivalent to a loss above ε with probability at most δ.",
         found=(
-            "Only one direction holds: a tail below δ implies (ε, δ). The exact δ is smaller than the tail at every "
-            "ε below the "
-            f"largest loss: at ε = 0.5 it is {loss.delta(0.5).upper:.4f} for Laplace, where the tail is "
+            "Only one direction holds: a tail below δ implies (ε, δ). The exact δ is smaller than the tail at every ε "
+            f"below the largest loss: at ε = 0.5 it is {loss.delta(0.5).upper:.4f} for Laplace, where the tail is "
             f"{loss.tail(0.5).upper:.4f}.",
         ),
         size=(7.2, 3.4),
@@ -117,18 +106,14 @@ def delta_extremes(options: Options) -> Result:
             chosen = [row for row in rows if row["delta"] == d]
             axis.plot(people, [r["somebody"] for r in chosen], color=colour, linestyle=dash, label=f"δ = {d:.0e}")
             axis.axvline(1 / d, linestyle=":", color=colour, linewidth=0.8)
-        axis.set_xscale("log")
-        axis.set_xlabel("people in the data, n (dotted: 1/δ)")
-        axis.set_ylabel("probability that somebody leaks")
-        axis.legend()
+        label(axis, "people in the data, n (dotted: 1/δ)", "probability that somebody leaks", log="x", loc="best")
 
     million = next(r["somebody"] for r in rows if r["people"] == 10**6 and r["delta"] == 1e-6)
     return Result(
         rows=rows,
         draw=draw,
-        caption="A mechanism that publishes each row by itself with probability δ is (0, δ)-private, and publishes "
-        "somebody's row "
-        "with probability 1 - (1-δ)^n.",
+        caption="A mechanism that publishes each row independently with probability δ is (0, δ)-private, and publishes "
+        "somebody's row with probability 1 - (1-δ)^n.",
         published=f"{LECTURE}, two extreme algorithms: 1 - (1-δ)^n, about δn; δ must be far below 1/n.",
         found=(
             f"At a million people and δ = 1e-6 somebody leaks with probability {million:.4f}.",
@@ -158,18 +143,13 @@ def gaussian_noise(options: Options) -> Result:
         axis.plot(x, [r["classic"] for r in rows], color=COLOURS[1], linestyle=DASHES[1], label="classic formula")
         axis.axvspan(0.1, 1, color="0.93", label="where the classic formula is proved")
         axis.axvline(crossing, linestyle=":", color="black", label=f"from ε = {crossing:.2f} on too little")
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_xlabel("ε")
-        axis.set_ylabel("σ at l2 sensitivity 1, δ = 1e-5")
-        axis.legend(fontsize=8, loc="lower left")
+        label(axis, "ε", "σ at l2 sensitivity 1, δ = 1e-5", log="xy", fontsize=8, loc="lower left")
 
     return Result(
         rows=rows,
         draw=draw,
-        caption="The deviation of Gaussian noise at δ = 1e-5 and l2 sensitivity 1: the classic formula and the least "
-        "one that keeps "
-        "(ε, δ). They cross where the classic formula begins to add too little.",
+        caption="The standard deviation of Gaussian noise at δ = 1e-5 and l2 sensitivity 1: the classic formula, and "
+        "the least that guarantees (ε, δ). They cross where the classic formula begins to add too little.",
         published=f"{LECTURE}; Dwork and Roth 2014, Theorem 3.22, for ε below 1.",
         found=(
             f"The classic formula holds far beyond its proof, up to ε = {crossing:.3f}, and fails from there on.",
@@ -180,14 +160,14 @@ def gaussian_noise(options: Options) -> Result:
 
 
 def _crossing(delta: str) -> float:
-    """Where the classic σ stops being enough, by bisection."""
-    low, high = 1.0, 100.0
-    while high / low > 1 + 1e-6:
-        middle_epsilon = math.sqrt(low * high)
-        guarantee = make_guarantee(middle_epsilon, delta)
-        enough = middle(classic_gaussian_sigma(guarantee, number(1))) >= middle(gaussian_sigma(guarantee, number(1)))
-        low, high = (middle_epsilon, high) if enough else (low, middle_epsilon)
-    return low
+    """Where the classic σ stops being enough."""
+    from scipy.optimize import brentq
+
+    def surplus(epsilon: float) -> float:
+        guarantee = make_guarantee(epsilon, delta)
+        return middle(classic_gaussian_sigma(guarantee, number(1))) - middle(gaussian_sigma(guarantee, number(1)))
+
+    return float(brentq(surplus, 1.0, 100.0, xtol=1e-6))
 
 
 def bayes(options: Options) -> Result:
@@ -207,8 +187,7 @@ def bayes(options: Options) -> Result:
             axis.plot(priors, [r["most"] for r in chosen], color=colour, linestyle=dash, label=f"ε = {epsilon:g}")
             axis.plot(priors, [r["least"] for r in chosen], color=colour, linestyle=dash)
         axis.plot([0, 1], [0, 1], color="0.6", linewidth=0.8)
-        axis.set_xlabel("belief before the output")
-        axis.set_ylabel("belief after it, at most and at least")
+        label(axis, "belief before the output", "belief after it, at most and at least")
         axis.set_aspect("equal")
         figure.legend(loc="outside right center")
 

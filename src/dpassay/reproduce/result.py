@@ -1,6 +1,6 @@
-"""What a reproduction gives: data, a figure, what was published, what we get, how far apart, and what was found.
+"""The result of a reproduction: data, a figure, what was published, what we get, how far apart, and findings.
 
-It is written as CSV, JSON, SVG, PDF, PNG and a short text. The JSON comes last: where it is there, all is.
+It is written as CSV, JSON, SVG, PDF, PNG and a short text. The JSON comes last: where it exists, everything does.
 """
 
 from __future__ import annotations
@@ -9,20 +9,23 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from dpassay.compute.batching import bundled
 from dpassay.compute.devices import has_numba
 from dpassay.compute.executors import Executor, cores, make_executor
+from dpassay.compute.majority_vote import draws_of
 from dpassay.core.files import write_whole
 
 SCHEMA, PARTIAL = "dpassay/reproduction/1", "dpassay/partial/1"
-TOLD = ("caption", "published", "found", "compared", "comparisons", "rows")  # what the JSON says besides
+FIELDS = ("caption", "published", "found", "compared", "comparisons", "rows")  # of the JSON, besides the parameters
 SUFFIXES = ("csv", "svg", "pdf", "png", "md", "json")
-# Okabe and Ito's colours, told apart by colour-blind readers; lines differ in dashes too, for print in black.
+# Okabe and Ito's colours, which colour-blind readers can distinguish; lines differ in dashes too, for black print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
@@ -31,10 +34,21 @@ STYLE = {
     **{"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "lines.linewidth": 1.4},
 }
 
+Task = TypeVar("Task")
+Found = TypeVar("Found")
+
+
+def label(axis: Any, x: str = "", y: str = "", log: str = "", **legend: Any) -> None:
+    """Name the axes of a plot, make those in `log` logarithmic, and add a legend if its options are given."""
+    axis.set(**{f"{name}label": text for name, text in (("x", x), ("y", y)) if text})
+    axis.set(**{f"{name}scale": "log" for name in log})
+    if legend:
+        axis.legend(**legend)
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """One published number beside ours; `error` is the standard error of the one that was sampled."""
+    """A published number beside ours; `error` is the standard error of the one that was sampled."""
 
     what: str
     published: float
@@ -52,7 +66,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Result:
-    """What one reproduction gives."""
+    """The result of one reproduction."""
 
     rows: Sequence[Mapping[str, Any]]
     draw: Callable[[Any], None]
@@ -66,18 +80,18 @@ class Result:
 
 @dataclass(frozen=True)
 class Options:
-    """How a reproduction is made: runs where something is sampled (None: its own number), the seed, and where."""
+    """How a reproduction is made: runs where something is sampled (None: the default), the seed, and where."""
 
     runs: int | None = None
     seed: int = 0
     progress: Callable[[float], None] = field(default=lambda share: None, compare=False)
     device: str = "cpu"
     executor: Executor | None = None
-    partial: Path | None = None  # where a long one keeps what it has, to go on after an interruption
+    partial: Path | None = None  # where a long one keeps what it has, to resume after an interruption
 
     @contextmanager
     def at_work(self) -> Iterator[Executor]:
-        """The executor that was given, or else this process, with a thread for each core where there are kernels."""
+        """The given executor, or else this process, with one thread per core where there are kernels."""
         if self.executor is not None:
             yield self.executor
             return
@@ -87,7 +101,7 @@ class Options:
 
 
 class Partial:
-    """What a reproduction has so far, kept in a file that is written whole, and taken up by one made the same way.
+    """The counts of a reproduction so far, kept in a file and taken up by one with the same parameters.
 
     >>> Partial(None, {"runs": 10}).found
     {}
@@ -98,20 +112,49 @@ class Partial:
 
         self.path, self.made = path, {"schema": PARTIAL, "version": __version__, **made}
         self.found: dict[str, list[int]] = {}
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # another's, or damaged: start anew
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # another's, or damaged: start again
             data = json.loads((path or Path()).read_text(encoding="utf-8"))
             counts = data.pop("counts").items()
             self.found = {k: v for k, v in counts if _counts(v, made["runs"])} if data == self.made else {}
 
     def keep(self, name: str, counts: Sequence[int]) -> None:
-        """Note the counts of one part."""
+        """Keep the counts of one part."""
         self.found[name] = list(counts)
         if self.path is not None:
             write_whole(self.path, json.dumps({**self.made, "counts": self.found}) + "\n")
 
 
+def sampled_counts(
+    parts: Mapping[str, Callable[[], Iterable[Task]]],
+    run: Callable[[tuple[Task, ...]], Sequence[Found]],
+    counts: Callable[[Task, Found], tuple[int, int]],
+    draws: Callable[[Task], int],
+    made: Mapping[str, Any],
+    options: Options,
+) -> dict[str, list[int]]:
+    """Two counts for each part, summed over its tasks; in constant memory, and resumable part by part.
+
+    `run` computes several tasks at a worker, `counts` is what one task adds, `draws` is how much work it is.
+    """
+    partial = Partial(options.partial, {**made, "seed": options.seed})
+    left = {name: tasks for name, tasks in parts.items() if name not in partial.found}
+    work, done = sum(draws(task) for tasks in left.values() for task in tasks()), 0
+    with options.at_work() as executor:
+        bundles = bundled((task for tasks in left.values() for task in tasks()), draws, draws_of(options.device))
+        results = chain.from_iterable(executor.map(run, bundles))
+        for name, tasks in left.items():
+            total = [0, 0]
+            for task in tasks():
+                total = [a + b for a, b in zip(total, counts(task, next(results)), strict=True)]
+                done += draws(task)
+                options.progress(done / work)
+            partial.keep(name, total)
+        assert next(results, None) is None, "a result without a task"
+    return partial.found
+
+
 def _counts(found: Any, most: int) -> bool:
-    """Whether something is two counts of so many runs each."""
+    """Whether something is two counts of at most `most` each."""
     return isinstance(found, list) and len(found) == 2 and all(type(c) is int and 0 <= c <= most for c in found)
 
 
@@ -145,12 +188,12 @@ def finished(name: str, folder: Path, parameters: Mapping[str, Any]) -> bool:
         return False
     whole = all((folder / f"{name}.{suffix}").is_file() for suffix in SUFFIXES)
     wanted = {"schema": SCHEMA, "name": name, **parameters}
-    told = isinstance(data, dict) and all(key in data for key in TOLD)
-    return whole and told and all(data.get(key) == value for key, value in wanted.items())
+    complete = isinstance(data, dict) and all(key in data for key in FIELDS)
+    return whole and complete and all(data.get(key) == value for key, value in wanted.items())
 
 
 def read_back(name: str, folder: Path) -> tuple[dict[str, Any], str]:
-    """What a folder holds of a reproduction: its data and its drawing."""
+    """The data and the drawing of a reproduction in a folder."""
     data = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     return data, (folder / f"{name}.svg").read_text(encoding="utf-8")
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtr, bdtrc
 
-from dpassay.compute.batching import bundled
-from dpassay.compute.majority_vote import Ballot, all_ones, ballots, draws_of
+from dpassay.compute.majority_vote import all_ones, ballots
 from dpassay.core.numbers import number
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS, published
-from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Partial, Result
+from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label, sampled_counts
 
 RUNS = 100_000
 THEIR_RUNS = 10_000_000
-SHARE = 1e-4  # of outputs that a guesser speaks of
+SHARE = 1e-4  # of outputs on which the likelihood ratio is used
 MECHANISMS = {
     "copy": "copy",
     "coin flip": "coin flip",
@@ -56,8 +56,8 @@ def exact_loss(mechanism: str, epsilon: float, n: int) -> float:
     if mechanism == "coin flip":
         return 0.0  # one coin for the whole vector, whatever it was
     zero, one = one_rounds(mechanism, epsilon, n)
-    wrong_zeros, right_ones = _more_than_half(n, zero), _more_than_half(n, one)
-    right_zeros, wrong_ones = _at_most_half(n, zero), _at_most_half(n, one)
+    wrong_zeros, right_ones = (float(bdtrc(n // 2, n, p)) for p in (zero, one))
+    right_zeros, wrong_ones = (float(bdtr(n // 2, n, p)) for p in (zero, one))
     return max(_log_ratio(right_zeros, wrong_ones), _log_ratio(right_ones, wrong_zeros))
 
 
@@ -65,40 +65,18 @@ def _log_ratio(p: float, q: float) -> float:
     return math.inf if q == 0 else math.log(p / q)
 
 
-def _at_most_half(n: int, p: float) -> float:
-    return math.fsum(_binomial(n, k, p) for k in range(n // 2 + 1))
-
-
-def _more_than_half(n: int, p: float) -> float:
-    return math.fsum(_binomial(n, k, p) for k in range(n // 2 + 1, n + 1))
-
-
-def _binomial(n: int, k: int, p: float) -> float:
-    return math.comb(n, k) * p**k * (1 - p) ** (n - k)
-
-
 def sampled_votes(cells: Sequence[tuple[str, float, int]], options: Options) -> list[tuple[int, int]]:
-    """For each cell how many of the runs on zeros, and of those on ones, were voted to be ones; in flat memory."""
+    """For each cell, how many of the runs on zeros, and of those on ones, were voted to be ones."""
     runs = options.runs or RUNS
-    partial = Partial(options.partial, {"figure": "sanity-check", "runs": runs, "seed": options.seed})
-    left = [(cell, *told) for cell, told in enumerate(cells) if str(cell) not in partial.found]
-
-    def tasks() -> Iterator[Ballot]:
-        return chain.from_iterable(ballots(*each, runs, options.seed, options.device) for each in left)
-
-    work = sum(2 * runs * n for *_, n in left)
-    done, votes = 0, [0, 0]
-    with options.at_work() as executor:
-        bundles = bundled(tasks(), lambda ballot: ballot.runs * ballot.dim, draws_of(options.device))
-        results = chain.from_iterable(executor.map(all_ones, bundles))
-        for ballot, found in zip(tasks(), results, strict=True):
-            votes[ballot.x] += found
-            done += ballot.runs * ballot.dim
-            options.progress(done / work)
-            if ballot.x and ballot.start + ballot.runs == runs:  # the last of its cell
-                partial.keep(str(ballot.cell), votes)
-                votes = [0, 0]
-    return [(int(partial.found[str(cell)][0]), int(partial.found[str(cell)][1])) for cell in range(len(cells))]
+    votes = sampled_counts(
+        {str(i): partial(ballots, i, *cell, runs, options.seed, options.device) for i, cell in enumerate(cells)},
+        run=all_ones,
+        counts=lambda ballot, ones: (0, ones) if ballot.x else (ones, 0),
+        draws=lambda ballot: ballot.runs * ballot.dim,
+        made={"figure": "sanity-check", "runs": runs},
+        options=options,
+    )
+    return [(votes[str(i)][0], votes[str(i)][1]) for i in range(len(cells))]
 
 
 def votes_loss(ones_of_zeros: int, ones_of_ones: int, runs: int) -> float:
@@ -109,7 +87,7 @@ def votes_loss(ones_of_zeros: int, ones_of_ones: int, runs: int) -> float:
 
 def standard_error(mechanism: str, epsilon: float, n: int, runs: int) -> float:
     """Of the estimated loss, by the delta method on the two frequencies of the guess that decides."""
-    zero, one = (_more_than_half(n, p) for p in one_rounds(mechanism, epsilon, n))
+    zero, one = (float(bdtrc(n // 2, n, p)) for p in one_rounds(mechanism, epsilon, n))
     if mechanism == "coin flip":
         zero = one = 0.5
     right, wrong = ((1 - zero, 1 - one), (one, zero))[_log_ratio(one, zero) >= _log_ratio(1 - zero, 1 - one)]
@@ -121,19 +99,15 @@ def standard_error(mechanism: str, epsilon: float, n: int, runs: int) -> float:
 def sanity_check(options: Options) -> Result:
     """Figure 2: six mechanisms, seven ε, six dimensions, sampled and exact, beside the published numbers."""
     runs = options.runs or RUNS
-    rows = []
+    rows: list[dict[str, Any]] = []
     cells = [(m, e, n) for m in MECHANISMS for e in EPSILONS for n in DIMENSIONS]
     sampled = sampled_votes([(mechanism, float(text), n) for mechanism, text, n in cells], options)
     for votes, (mechanism, text, n) in zip(sampled, cells, strict=True):
         epsilon = float(text)
-        rows.append(
-            {
-                **{"mechanism": mechanism, "epsilon": epsilon, "dim": n, "runs": runs},
-                **{"sampled": votes_loss(*votes, runs), "exact": exact_loss(mechanism, epsilon, n)},
-                **{"published": published(mechanism, text, n), "true": _true(mechanism, epsilon, n)},
-                **{"error": standard_error(mechanism, epsilon, n, runs)},
-            }
-        )
+        row: dict[str, Any] = {"mechanism": mechanism, "epsilon": epsilon, "dim": n, "runs": runs}
+        row |= {"sampled": votes_loss(*votes, runs), "exact": exact_loss(mechanism, epsilon, n)}
+        row |= {"published": published(mechanism, text, n), "true": _true(mechanism, epsilon, n)}
+        rows.append(row | {"error": standard_error(mechanism, epsilon, n, runs)})
     return Result(
         rows=rows,
         draw=lambda figure: _draw(figure, rows),
@@ -192,23 +166,18 @@ def _findings(rows: list[dict[str, Any]]) -> list[str]:
     narrow, wide, fewer = _spread(rows, False, THEIR_RUNS), _spread(rows, True, THEIR_RUNS), _spread(rows, True, 10**6)
     telling = _most_telling(PrivacyLoss.of_shifts(Laplace(128), [(number(1), 128)]))
     return [
-        f"The published infinity of ADePT at n = 128, ε = 1 means only that no mistake was seen: the exact loss of "
-        f"the vote "
-        f"is {adept['exact']:.4f}.",
+        "The published infinity of ADePT at n = 128, ε = 1 means only that no mistake was seen: the exact loss of the "
+        f"vote is {adept['exact']:.4f}.",
         f"The published code does not clip in its ADePT row, so the true pure loss there is n·ε = {adept['true']:g}; "
-        f"ADePT "
-        f"itself, which clips, has √n·ε = {math.sqrt(128):.4g}.",
-        f"Beyond 16 dimensions only one of ten batches of a million runs was kept: in standard errors of 10 million "
-        f"runs the "
-        f"published numbers spread {wide:.1f} times as wide (mean square) there, {narrow:.1f} below; of a million, "
-        f"{fewer:.1f}.",
+        f"ADePT itself, which clips, has √n·ε = {math.sqrt(128):.4g}.",
+        "Beyond 16 dimensions only one of ten batches of a million runs was kept: in standard errors of 10 million "
+        f"runs the published numbers spread {wide:.1f} times as wide (mean square) there, {narrow:.1f} below; of a "
+        f"million, {fewer:.1f}.",
         f"The vote is a weak attack: at n = 128, ε = 1 it sees {laplace['exact']:.4f} of Laplace's 1. The likelihood "
-        f"ratio, "
-        f"speaking only of the most telling one in {round(1 / SHARE):,} outputs, sees {telling:.4f}; the rarer, the "
-        f"nearer to 1.",
-        f"The sixth mechanism, called wrong sensitivity, is not wrong: halving a private output is post-processing. "
-        f"Its exact "
-        f"vote loss at n = 1 is {halved['exact']:.6g}, ε itself.",
+        f"ratio, used only on the most revealing one in {round(1 / SHARE):,} outputs, sees {telling:.4f}; the rarer, "
+        "the nearer to 1.",
+        "The sixth mechanism, called wrong sensitivity, is not wrong: halving a private output is post-processing. Its "
+        f"exact vote loss at n = 1 is {halved['exact']:.6g}, ε itself.",
     ]
 
 
@@ -225,11 +194,10 @@ def _draw(figure: Any, rows: list[dict[str, Any]]) -> None:
             axis.plot(x, values["published"], "x", color=colour, markersize=3.5)
         axis.plot([0.1, 10], [0.1, 10], ":", color="black", linewidth=0.8)
         axis.set_title(title, fontsize=9)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
+        label(axis, log="xy")
         axis.set_ylim(5e-5, 2 * top)
     for axis in axes[3:]:
-        axis.set_xlabel("claimed ε")
+        label(axis, "claimed ε")
     for axis in axes[::3]:
-        axis.set_ylabel("loss seen by the vote")
+        label(axis, y="loss seen by the vote")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
