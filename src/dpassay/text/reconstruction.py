@@ -1,15 +1,15 @@
-"""The attack: which of M candidates was it, judging by the rewritten text alone?
+"""The reconstruction attack: which of M candidates was it, based on the rewritten text alone?
 
-Whoever has the model can rewrite the candidates as often as he likes and look at the noisy vectors, too. From such
-rewritings he learns to guess the noisy vector that a text was written from: by ridge regression on the vector that the
-model reads from the text, apart for short and long texts, since a long text tells more. How likely each candidate is
-follows from the distance of its own vector to the guessed one, with the noise marginalised by these Monte Carlo draws.
-Nothing here needs to be right for an audit to be right: a bad attack only wins less.
+An attacker who has the model can rewrite the candidates any number of times and see the noisy vectors too. From these
+rewritings it learns to predict the noisy vector that a text was written from: by ridge regression on the vector that
+the model encodes the text to, separately for short and long texts, since a long text reveals more. The probability of
+each candidate follows from the distance between its own vector and the predicted one, with the noise marginalised by
+these Monte Carlo draws. Nothing here affects the validity of an audit: a poor attack only refutes less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from dpassay.audit.options import Progress
 from dpassay.errors import InputError
 from dpassay.text.models.words import PAD
 from dpassay.text.rewriters.release import Release
 from dpassay.text.rewriters.rewriting import Rewriter
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, int, str], None]
 
 DRAWS = 400  # rewritings of each candidate to learn from
-LIKELIHOOD_DRAWS = 64  # noises for each candidate where the writer's likelihood is used
+LIKELIHOOD_DRAWS = 64  # noise draws per candidate for the decoder's likelihood
 FITTED = 3  # quarters of the rewritings that weights are fitted to; the others calibrate probabilities
-FEWEST = 0.05  # of all texts that are guessed at least
-LENGTHS = (0.2, 0.4, 0.6, 0.8)  # quantiles of texts' lengths, between which they are treated alike
+FEWEST = 0.05  # least share of texts on which it guesses
+LENGTHS = (0.2, 0.4, 0.6, 0.8)  # quantiles of text length that bound the ranges
 RIDGE = 5.0
 AT_ONCE = 4096
 SHARPNESS = np.geomspace(0.01, 1000.0, 31)  # of the likelihood as a function of the distance, to choose from
@@ -37,17 +37,17 @@ SHARPNESS = np.geomspace(0.01, 1000.0, 31)  # of the likelihood as a function of
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """A guesser for `dpassay.audit(rewriter, candidates=…, guesser=…)`.
+    """A distinguisher for `dpassay.audit(rewriter, candidates=…, guesser=…)`.
 
-    Called with texts it gives a score for each candidate: 1 for the likeliest, and 0 for all others. It cannot tell
-    (NaN) where the likeliest has a probability below `least`; which that is was chosen from far more rewritings than
-    an audit has when it begins, so the audit gets nothing to choose from.
+    Called with texts it scores each candidate: 1 for the likeliest, and 0 for all others. It abstains (NaN) where the
+    likeliest has a probability below `least`. That threshold was chosen from far more rewritings than an audit has
+    when it begins, so the audit is left no choice.
     """
 
     rewriter: Rewriter
     candidates: tuple[str, ...]
     vectors: Floats
-    lengths: Floats  # at which texts are told apart into short and long
+    lengths: Floats  # that separate short texts from long ones
     weights: Floats
     sharpness: float
     offsets: Floats
@@ -56,7 +56,7 @@ class Reconstruction:
     __name__: str = field(default="that reconstructs the input from the rewritten text", repr=False)
 
     def __call__(self, texts: Sequence[Any]) -> Floats:
-        """The scores."""
+        """Score each candidate for each text."""
         scores = np.zeros((len(texts), len(self.candidates)))
         if len(texts):
             logs = self.log_posterior([text if isinstance(text, str) else "" for text in texts])
@@ -67,13 +67,13 @@ class Reconstruction:
         return scores
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
-        """The logarithm of the probability of each candidate, if all were equally likely before."""
+        """The log probability of each candidate, with a uniform prior."""
         guessed = _times(_features(*_read(self.rewriter, texts), self.lengths), self.weights)
         logs = self.sharpness * _times(guessed, self.vectors.T) + self.offsets
         return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
 
     def log_likelihood(self, text: str, seed: int = 0) -> Floats:
-        """For each candidate, how likely the writer is to write this text, averaged over noises: slow, one text."""
+        """For each candidate, the likelihood of this text under the decoder, averaged over noise: slow, one text."""
         import torch
 
         rewriter, rng = self.rewriter, np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def learn(
     progress: Progress | None = None,
     claimed: float | None = None,
 ) -> Reconstruction:
-    """Learn to reconstruct some candidates, from rewritings of them that nobody is tested on: 400 each by default.
+    """Learn to reconstruct some candidates from rewritings of them, 400 each by default; no audit uses these.
 
     When to abstain is chosen so that the claimed epsilon, by default the mechanism's, is refuted soonest if it can be.
     """
@@ -135,10 +135,10 @@ def learn(
 
 
 def _least(posterior: Floats, known: NDArray[np.float32], limit: float) -> float:
-    """The probability from which it pays to guess: right guesses beyond the claim's limit, and many of them.
+    """The probability above which a guess pays off: guesses right more often than the claim allows, and many of them.
 
-    How often a guess is right is known better from the noisy vectors than from counting: `known` has the exact
-    probabilities that they give. (Where δ > 0 the limit is for those who always guess.)
+    The noisy vectors give a better estimate of how often a guess is right than counting does: `known` has the exact
+    probabilities given those vectors. (Where δ > 0 the limit is for those who always guess.)
     """
     best = posterior.argmax(axis=1)
     rows = np.arange(len(best))
@@ -152,17 +152,17 @@ def _least(posterior: Floats, known: NDArray[np.float32], limit: float) -> float
 
 def _posterior_of_noisy(release: Release, noisy: Floats, vectors: Floats) -> NDArray[np.float32]:
     """The exact probability of each candidate, given the noisy vector itself."""
-    power = 2 if release.recipe.law == "Gaussian" else 1
+    power = 2 if release.recipe.noise == "Gaussian" else 1
     unit = 2 * release.scale() ** 2 if power == 2 else release.scale()
     logs = np.stack([-(np.abs(noisy - x) ** power).sum(axis=1) / unit for x in vectors], axis=1)
     return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)), dtype=np.float32)
 
 
 def _calibrated(nearness: Floats, who: NDArray[np.int64]) -> tuple[float, Floats]:
-    """How sharply probability falls with distance, and what it is for each candidate at no distance.
+    """How sharply probability falls with distance, and an offset for each candidate.
 
-    Of some values the one that gives the true candidates the highest likelihood. Each candidate's probabilities,
-    averaged over all texts, are to be equal: so often it was drawn.
+    The sharpness is the one that gives the true candidates the highest likelihood. The offsets make the candidates'
+    average probabilities equal, since they were drawn equally often.
     """
     best, found = -np.inf, (0.0, np.zeros(nearness.shape[1]))
     for sharpness in SHARPNESS / max(float(nearness.std()), 1e-12) * 0.1:
@@ -179,7 +179,7 @@ def _calibrated(nearness: Floats, who: NDArray[np.int64]) -> tuple[float, Floats
 
 
 def _as_seen(rewriter: Rewriter, noisy: Floats) -> NDArray[np.float32]:
-    """Noisy vectors as the writer sees them: that is all that a text can tell of them."""
+    """Noisy vectors as the decoder sees them: a text can reveal no more."""
     import torch
 
     with torch.no_grad():
@@ -188,14 +188,14 @@ def _as_seen(rewriter: Rewriter, noisy: Floats) -> NDArray[np.float32]:
 
 
 def _read(rewriter: Rewriter, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The vector that the model reads from each text, and how many words the text has."""
+    """The vector that the model encodes each text to, and the number of its words."""
     model = rewriter.model
     numbers = model.vocabulary.numbers(texts, model.network.shape.longest)
     return model.network.vectors(numbers), (numbers != PAD).sum(axis=1) - 1
 
 
 def _features(vectors: NDArray[np.float32], lengths: NDArray[np.int64], edges: Floats) -> NDArray[np.float32]:
-    """The vectors and a one, in columns of their own for each range of lengths."""
+    """The vectors and a constant, in separate columns for each range of lengths."""
     place = np.searchsorted(edges, lengths)
     table = np.zeros((len(vectors), len(edges) + 1, vectors.shape[1] + 1), dtype=np.float32)
     rows = np.arange(len(vectors))
@@ -205,12 +205,12 @@ def _features(vectors: NDArray[np.float32], lengths: NDArray[np.int64], edges: F
 
 
 def _times(rows: NDArray[Any], matrix: NDArray[Any]) -> Floats:
-    """A matrix product in double precision: each row's numbers must not depend on how many rows there are."""
+    """A matrix product in double precision: a row must not depend on how many rows there are."""
     return np.asarray(rows, dtype=np.float64) @ np.asarray(matrix, dtype=np.float64)
 
 
 def far_apart(rewriter: Rewriter, texts: Sequence[str], number: int) -> list[str]:
-    """So many texts whose vectors lie far apart: each next one is the farthest from those chosen before."""
+    """Texts whose vectors lie far apart: each next one is the farthest from those chosen before."""
     different = list(dict.fromkeys(texts))
     if len(different) <= number:
         return different

@@ -1,9 +1,9 @@
-"""Published systems as they run: a trained model, the claim that it belongs to, and how to attack it."""
+"""Trained models of published systems: the claim that each belongs to, and how to attack it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from dpassay.text.models.folder import system_of
 
 MOST_CANDIDATES = 100
 MOST_COMPARED = 200
-# Which mechanism, reading or variant of a model each claim is about.
+# The mechanism, reading or variant of a model that each claim is about.
 REWRITERS = {
     "adept": "adept-as-published",
     "adept-l1": "l1",
@@ -26,16 +26,16 @@ REWRITERS = {
 }
 READINGS = {"dptext-zero": "zero", "dptext-resampled": "resampled", "dptext-nan": "nan", "dptext-corrected": "right"}
 EMBEDDINGS = ("dpnr", "dpnr-element", "dpnr-dropout", "dpnr-scaled", "dpnr-corrected", "dpnr-dropout-fixed")
-SETTABLE = {"epsilon", "delta", "e", "mu"}  # what a claim about a model may be given; all else the model fixes
+SETTABLE = {"epsilon", "delta", "e", "mu"}  # what may be set in a claim about a model; the model fixes everything else
 SENTENCES = ("book a flight to rome", "book a flight to boston")
 
 
 @dataclass(frozen=True)
 class Running:
-    """A system that can be run, and what an audit of it takes: inputs, and perhaps a guesser that knows the model."""
+    """A system that can be run, and what an audit of it takes: inputs, and perhaps a distinguisher for its model."""
 
     subject: Any
-    parameters: dict[str, Any]  # of the claim, as the model has them
+    parameters: dict[str, Any]  # of the claim, as they are in the model
     inputs: dict[str, Any] = field(default_factory=dict)
     guesser: Callable[[list[Any]], Any] | None = None
 
@@ -50,9 +50,9 @@ def check_model(
     progress: Progress | None = None,
     **changes: Any,
 ) -> Verdict:
-    """Judge a claim for a trained model: exactly with the model's own parameters and, with `runs`, from its outputs.
+    """Check a claim for a trained model: exactly with the model's own parameters and, with `runs`, from its outputs.
 
-    `texts` are what its inputs are chosen from; by default the shipped corpus.
+    Its inputs are chosen from `texts`, by default the shipped corpus.
     """
     system = opened(claim, Path(folder), changes)
     asked = claim(**{**system.parameters, **changes})
@@ -76,12 +76,12 @@ def check_model(
 
 
 def opened(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
-    """The system of a claim from a model's folder; `changes` are what the user gives: epsilon, delta."""
+    """The system that a claim is about, from a model's folder; `changes` are parameters that the user gives."""
     name, kind = claim.name, system_of(folder)
     wanted = next((s for s, names in CLAIMS.items() if name in names), None)
     if wanted is None:
         known = ", ".join(name for names in CLAIMS.values() for name in names)
-        raise InputError(f"{name} is no claim about a system that can be trained; there are {known}")
+        raise InputError(f"{name} is not a claim about a system that can be trained; there are {known}")
     if wanted != kind:
         raise InputError(f"{name} is a claim about {wanted}; {folder} is a model of {kind}")
     system = OPENERS[kind](claim, folder, changes)
@@ -121,8 +121,6 @@ def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
 
 
 def _dpnr(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
-    from dataclasses import replace
-
     from dpassay.text.rewriters.dpnr import load
 
     subject, _ = load(folder)
@@ -144,9 +142,7 @@ def attacked(
     progress: Progress | None,
     draws: int | None = None,
 ) -> Running:
-    """The same system with inputs to tell apart and the best guesser that is known for it."""
-    from dataclasses import replace
-
+    """The same system with inputs to tell apart and the best distinguisher that is known for it."""
     subject = system.subject
     if hasattr(subject, "release") and hasattr(subject, "model"):
         from dpassay.text.reconstruction import DRAWS, far_apart, learn
@@ -156,10 +152,10 @@ def attacked(
         guesser = learn(subject, candidates, draws, seed, progress)
         return replace(system, inputs={"candidates": candidates}, guesser=guesser)
     if hasattr(subject, "encoder") and hasattr(subject, "mu"):
-        from dpassay.text.rewriters.dpnr import guesser as dropped
+        from dpassay.text.rewriters.dpnr import distinguisher
 
         pair = SENTENCES if texts is None else _pair(_texts(texts))
-        return replace(system, inputs={"pairs": [pair]}, guesser=dropped(subject, *pair) if subject.mu else None)
+        return replace(system, inputs={"pairs": [pair]}, guesser=distinguisher(subject, *pair) if subject.mu else None)
     return replace(system, inputs={"pairs": [_farthest(subject, list(dict.fromkeys(_texts(texts)))[:MOST_COMPARED])]})
 
 
@@ -174,11 +170,11 @@ def _texts(texts: Sequence[str] | None) -> list[str]:
 
 
 def _farthest(subject: Any, texts: list[str]) -> tuple[str, str]:
-    """The two texts whose vectors are farthest from each other in l1."""
+    """The two texts whose vectors are farthest apart in l1."""
     import numpy as np
 
     if len(texts) < 2:
-        raise InputError(f"it takes 2 different texts or more to tell apart, got {len(texts)}")
+        raise InputError(f"2 different texts or more are needed to tell apart, got {len(texts)}")
     vectors = subject.encoder.encode(texts)
     gaps = np.abs(vectors[:, None] - vectors).sum(axis=2)
     first, second = divmod(int(gaps.argmax()), len(texts))
@@ -199,19 +195,19 @@ def _pair(texts: Sequence[str]) -> tuple[str, str]:
 
 
 def of_audit(file: Path, folder: Path) -> tuple[Any, Callable[[list[Any]], Any] | None]:
-    """The rewriter and the guesser of a saved audit, made again from the model; nothing in the file is run."""
+    """The rewriter and the distinguisher of a saved audit, made from the model; nothing in the file is executed."""
     from dpassay.audit.checkpoint import load
     from dpassay.text.reconstruction import learn
 
     journal = load(file)
     asked, record = journal.asked.subject, journal.witness or journal.main
     if asked.get("kind") != "model" or record is None or journal.main is None:
-        raise InputError(f"{file} is no audit of a model; leave --model out")
+        raise InputError(f"{file} is not an audit of a model; leave --model out")
     try:
         subject = rewriter(folder, *(asked[name] for name in ("mechanism", "epsilon", "delta")))
     except KeyError as missing:
         raise InputError(f"{file} is damaged: it does not say which {missing} the model was audited with") from None
     if len(record.inputs) == 2 and not any(e.rule.guesser.get("kind") == "Own" for e in record.epochs):
         return subject, None
-    # Also a smaller pair was told apart by what was learnt for the first one.
+    # A smaller pair, too, is told apart by what was learnt for the first one.
     return subject, learn(subject, [str(text) for text in journal.main.inputs], seed=journal.asked.seed)

@@ -1,7 +1,7 @@
-"""What rewritten text is still good for: a classifier learns from it, and it is compared with what was said.
+"""The utility of rewritten text: a classifier is trained on it, and it is compared with the original.
 
-Each mechanism is measured at each ε with numpy's noise. This is a measurement and no release: nothing of it may leave
-the house. Each cell has a random stream of its own, so that it comes out the same whichever others are measured.
+Each mechanism is measured at each ε with numpy's noise, so nothing of a measurement may be released. Each cell has a
+random stream of its own, so that it comes out the same whichever others are measured.
 """
 
 from __future__ import annotations
@@ -11,18 +11,23 @@ import importlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from dpassay.audit.inference import proportion_interval
+from dpassay.audit.options import Progress
 from dpassay.core.files import write_whole
 from dpassay.errors import InputError
 from dpassay.text.corpora.corpus import Utterance
 from dpassay.text.models.classifier import bag_of_words, fit
+from dpassay.text.models.folder import first_fault, read_json
 from dpassay.text.models.words import tokenise
 from dpassay.text.rewriters.adept import Model
 from dpassay.text.rewriters.release import MECHANISMS, Floats, Release
@@ -30,23 +35,24 @@ from dpassay.text.rewriters.rewriting import Rewriter
 
 SCHEMA = "dpassay/utility/1"
 EPSILONS = (1.0, 10.0, 100.0, 1000.0)
-# What the mechanisms are measured by: the text itself, the autoencoder without noise, and a guess of always the same.
+# What the mechanisms are compared with: the text itself, the autoencoder without noise, and always the same label.
 REFERENCES = ("original", "none", "commonest")
 ERROR = 0.05  # probability that an accuracy's interval misses the truth
 LARGEST_FILE = 10_000_000  # bytes
 BLEU_MISSING = "BLEU is computed by sacrebleu, which is not installed: pip install 'dpassay[text]'"
 
-Progress = Callable[[int, int, str], None]
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Number = Annotated[float, Field(ge=-1e15, le=1e15)]  # what a file may hold: it can be drawn
 Key = tuple[str, float | None, float | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=ConfigDict(strict=True, allow_inf_nan=False))
 class Row:
-    """One mechanism at one ε. The classifier has learnt from rewritten text in all rows but the first.
+    """One mechanism at one ε. The classifier was trained on rewritten text in all rows but the first.
 
-    `epsilon` is what the mechanism promises and `true_epsilon` what it keeps; references have none. The accuracies are
-    on the original and on the rewritten test texts. BLEU, and the shares of unchanged utterances and of kept words,
-    compare rewritten test texts with the original ones.
+    `epsilon` is what the mechanism claims and `true_epsilon` what it guarantees; references have neither. The
+    accuracies are on the original and on the rewritten test texts. BLEU, and the shares of unchanged utterances and of
+    kept words, compare rewritten test texts with the original ones.
 
     >>> row = Row("l1", 10, 0, 10, right_original=70, right_rewritten=40, utterances=100)
     >>> row.accuracy_original, [round(end, 2) for end in row.interval_original]
@@ -54,43 +60,47 @@ class Row:
     """
 
     mechanism: str
-    epsilon: float | None
-    delta: float | None
-    true_epsilon: float | None
-    right_original: int
-    right_rewritten: int
-    utterances: int
-    bleu: float | None = None
-    unchanged: float | None = None
-    words_kept: float | None = None
+    epsilon: Number | None
+    delta: Number | None
+    true_epsilon: Number | None
+    right_original: Count
+    right_rewritten: Count
+    utterances: Count
+    bleu: Number | None = None
+    unchanged: Number | None = None
+    words_kept: Number | None = None
+
+    def __post_init__(self) -> None:
+        if max(self.right_original, self.right_rewritten) > self.utterances or not self.utterances:
+            raise ValueError("a row has more right guesses than utterances")
 
     @property
     def key(self) -> Key:
-        """What tells it from the other rows of a measurement."""
+        """What identifies it among the rows of a measurement."""
         return self.mechanism, self.epsilon, self.delta
 
     @property
     def accuracy_original(self) -> float:
-        """How often the classifier is right about what was really said."""
+        """The classifier's accuracy on the original test texts."""
         return self.right_original / self.utterances
 
     @property
     def accuracy_rewritten(self) -> float:
-        """How often it is right about test texts that were rewritten too."""
+        """Its accuracy on test texts that were rewritten too."""
         return self.right_rewritten / self.utterances
 
     @property
     def interval_original(self) -> tuple[float, float]:
-        """The 95 % interval of the first accuracy; it knows of the draw of test texts, not of the training."""
+        """The 95 % interval of the first accuracy; it covers the choice of test texts, not the training."""
         return proportion_interval(self.right_original, self.utterances, ERROR)
 
     @property
     def interval_rewritten(self) -> tuple[float, float]:
-        """The 95 % interval of the second one."""
+        """The 95 % interval of the second accuracy."""
         return proportion_interval(self.right_rewritten, self.utterances, ERROR)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON or a table."""
+        """The row with accuracies and intervals, ready for JSON or a table."""
         found = asdict(self)
         for name in ("original", "rewritten"):
             found[f"accuracy_{name}"] = getattr(self, f"accuracy_{name}")
@@ -109,21 +119,21 @@ def measure(
     progress: Progress | None = None,
     done: Iterable[Row] = (),
 ) -> Iterator[Row]:
-    """The references, then each mechanism at each ε: a row as soon as it is known. Rows in `done` are taken as given.
+    """The references, then each mechanism at each ε, row by row. Rows in `done` are taken over.
 
-    What is given is checked at once, before the first row is asked for.
+    Arguments are checked at once, before the first row is asked for.
     """
     releases = cells(model, mechanisms, epsilons, delta)
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
-    _check_labels(train, "the corpus to learn from", least=2)
+    _check_labels(train, "the training corpus", least=2)
     _check_labels(test, "the test corpus", least=1)
     _sacrebleu()
     return _rows(_Bench(model, train, test, seed), releases, progress, {row.key: row for row in done})
 
 
 def cells(model: Model, mechanisms: Iterable[str], epsilons: Iterable[float], delta: float) -> list[Release]:
-    """What is measured on a model: each mechanism at each ε, in rising order, none twice."""
+    """Each mechanism at each ε, in ascending order, none twice."""
     names, steps = list(dict.fromkeys(mechanisms)), list(dict.fromkeys(epsilons))
     if not names or not steps:
         raise InputError("give one mechanism and one epsilon, or more")
@@ -137,28 +147,28 @@ def cells(model: Model, mechanisms: Iterable[str], epsilons: Iterable[float], de
 
 
 def true_epsilon(release: Release) -> float:
-    """The ε that a mechanism keeps, by what its noise must hide over what it is scaled to.
+    """The ε that a mechanism guarantees: the claimed one, times what its noise must hide over what it is scaled to.
 
     >>> true_epsilon(Release("adept-as-published", 100, dim=64)), true_epsilon(Release("l1", 100, dim=64))
     (800.0, 100.0)
     """
     recipe = release.recipe
-    too_narrow = recipe.law == "Laplace" and recipe.norm == 2 and not recipe.widened
+    too_narrow = recipe.noise == "Laplace" and recipe.norm == 2 and not recipe.widened
     return release.epsilon * math.sqrt(release.dim) if too_narrow else release.epsilon
 
 
 def bleu(rewritten: Sequence[str], original: Sequence[str]) -> float:
-    """BLEU of rewritten texts, all together, against the original ones; upper and lower case are the same.
+    """Corpus BLEU of rewritten texts against the original ones, ignoring case.
 
     >>> bleu(["show me flights to rome"], ["Show me flights to Rome"])
     100.0
     """
     score = _sacrebleu().corpus_bleu(list(rewritten), [list(original)], lowercase=True, force=True).score
-    return min(100.0, float(score))  # rounding can bring it to a hair above
+    return min(100.0, float(score))  # rounding can bring it slightly above
 
 
 def unchanged(rewritten: Sequence[str], original: Sequence[str]) -> float:
-    """The share of utterances that came back word for word.
+    """The share of utterances that are unchanged, word for word.
 
     >>> unchanged(["fly to rome", "to oslo"], ["Fly to Rome", "to bergen"])
     0.5
@@ -168,7 +178,7 @@ def unchanged(rewritten: Sequence[str], original: Sequence[str]) -> float:
 
 
 def words_kept(rewritten: Sequence[str], original: Sequence[str]) -> float:
-    """The share of the original words that the rewritten utterance has too, at whatever place.
+    """The share of the original words that the rewritten utterance contains too, at any position.
 
     >>> words_kept(["rome rome via"], ["fly to rome via pisa"])
     0.4
@@ -197,20 +207,17 @@ def _rows(
 
 
 class _Bench:
-    """A model with texts to measure on. It remembers the texts' vectors, which all cells share."""
+    """A model with texts to measure on, and their vectors, which all cells share."""
 
     def __init__(self, model: Model, train: Sequence[Utterance], test: Sequence[Utterance], seed: int) -> None:
         self.model, self.seed = model, seed
         self.train, self.test = [u.text for u in train], [u.text for u in test]
         self.labels, self.truth = [u.label for u in train], [u.label for u in test]
-        self._vectors: Floats | None = None
 
-    @property
+    @cached_property
     def vectors(self) -> Floats:
-        """Those of the texts to learn from, then those of the test texts."""
-        if self._vectors is None:
-            self._vectors = np.asarray(self.model.vectors([*self.train, *self.test]), dtype=np.float64)
-        return self._vectors
+        """Those of the training texts, then those of the test texts."""
+        return np.asarray(self.model.vectors([*self.train, *self.test]), dtype=np.float64)
 
     def reference(self, name: str) -> Row:
         if name == "original":
@@ -237,13 +244,13 @@ class _Bench:
 
     def _guesses(self, learnt: Sequence[str], asked: Sequence[str]) -> list[str]:
         rows, words = bag_of_words(learnt)
-        if not words:  # all came back empty: there is nothing to learn but how frequent the labels are
+        if not words:  # all are empty: there is nothing to learn but the frequencies of the labels
             return [_commonest(self.labels)] * len(asked)
         return fit(rows, self.labels, self.seed).predict(bag_of_words(asked, words)[0])
 
 
 def _commonest(labels: Sequence[str]) -> str:
-    """The most frequent label; of several, the first by the alphabet.
+    """The most frequent label; of several, the first in alphabetical order.
 
     >>> _commonest(["b", "a", "b", "a", "c"])
     'a'
@@ -275,7 +282,7 @@ def _sacrebleu() -> Any:
 
 
 def question(model: Model, train: Sequence[Utterance], test: Sequence[Utterance], seed: int) -> dict[str, Any]:
-    """What all rows of one measurement share: rows of two that are equal in this may stand in one table."""
+    """What all rows of one measurement share: only rows that agree in this may stand in one table."""
     from dpassay import __version__
 
     texts = {"train": _digest(train), "test": _digest(test)}
@@ -287,57 +294,30 @@ def _digest(utterances: Sequence[Utterance]) -> str:
 
 
 def save(path: Path, asked: dict[str, Any], rows: Iterable[Row]) -> None:
-    """Write what was asked and the rows so far, whole or not at all."""
+    """Write the question and the rows so far, whole or not at all."""
     data = {"schema": SCHEMA, "asked": asked, "rows": [asdict(row) for row in rows]}
     write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
 def load(path: Path, asked: dict[str, Any]) -> list[Row]:
-    """The rows of a file, if it is of the same question. Other mechanisms and other ε may be added to it."""
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path} is larger than any file of a measurement ({LARGEST_FILE} bytes)")
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; without --resume it is begun") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no file of a measurement, or was cut off: {error}"[:300]) from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("asked"), dict):
-        raise InputError(f"{path} is no file of a measurement: its schema is not {SCHEMA!r}")
-    if changed := [name for name, value in asked.items() if data["asked"].get(name) != value]:
+    """The rows of a file about the same question. Other mechanisms and other ε may be added to it."""
+    absent = "without --resume it is started anew"
+    data = read_json(path, "a measurement's file", ("schema", SCHEMA), absent, LARGEST_FILE)
+    known, rows = data.get("asked"), data.get("rows")
+    if not isinstance(known, dict) or not isinstance(rows, list):
+        raise InputError(f"{path} is damaged: it has no question or no rows; measure again into another file")
+    if changed := [name for name, value in asked.items() if known.get(name) != value]:
         raise InputError(
             f"{path} is another measurement: it differs in {', '.join(changed)}. "
             "Give the same model, corpus and options again, or save to another file."
         )
     try:
-        return [_row_of(row) for row in data["rows"]]
-    except (KeyError, TypeError, ValueError) as error:
+        found = [Row(**row) for row in rows]
+    except ValidationError as error:
+        raise InputError(f"{path} is damaged: {first_fault(error)}; measure again into another file"[:300]) from None
+    except TypeError as error:
         raise InputError(f"{path} is damaged: {error}; measure again into another file"[:300]) from None
-
-
-def _row_of(data: Any) -> Row:
-    """A row from its data.
-
-    >>> _row_of({"mechanism": "l1", "epsilon": "ten"})
-    Traceback (most recent call last):
-    ...
-    ValueError: the epsilon of a row is 'ten'
-    """
-    found = {field.name: data[field.name] for field in fields(Row) if field.name in data}
-    whole = ("right_original", "right_rewritten", "utterances")
-    for name, value in found.items():
-        kinds: Any = str if name == "mechanism" else int if name in whole else int | float | None
-        if not isinstance(value, kinds) or isinstance(value, bool) or (kinds is not str and not _usual(value)):
-            raise ValueError(f"the {name} of a row is {value!r}")
-    row = Row(**found)
-    if row.epsilon is not None and (empty := [name for name, value in asdict(row).items() if value is None]):
-        raise ValueError(f"a row of {row.mechanism!r} has no {empty[0]}")
-    if not 0 <= min(row.right_original, row.right_rewritten) <= max(row.right_original, row.right_rewritten):
-        raise ValueError("a row counts less than nothing")
-    if max(row.right_original, row.right_rewritten) > row.utterances or row.utterances < 1:
-        raise ValueError("a row has more right guesses than utterances")
-    return row
-
-
-def _usual(value: float | None) -> bool:
-    return value is None or (abs(value) <= 1e15 and math.isfinite(value))
+    for row in found:
+        if row.epsilon is not None and (empty := [name for name, value in asdict(row).items() if value is None]):
+            raise InputError(f"{path} is damaged: a row of {row.mechanism!r} has no {empty[0]}; measure again")
+    return found

@@ -257,7 +257,7 @@ def test_a_model_is_checked_exactly_and_by_samples(here, folder, monkeypatch):
     code, _, err = here("check", "dpnr", "--model", folder)
     assert (code, "is a model of adept" in err) == (2, True)
     code, _, err = here("check", "laplace", "--model", folder)
-    assert (code, "no claim about a system that can be trained" in err) == (2, True)
+    assert (code, "not a claim about a system that can be trained" in err) == (2, True)
 
 
 def test_an_audit_of_a_model_is_saved_and_played_again(here, folder, texts, tmp_path):

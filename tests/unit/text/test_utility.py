@@ -162,7 +162,7 @@ def test_finished_rows_are_not_measured_again(monkeypatch: pytest.MonkeyPatch) -
         ({"mechanisms": ()}, "give one mechanism and one epsilon, or more"),
         ({"delta": 0}, "Gaussian noise needs a delta"),
         ({"seed": -1}, "seed must be 0 or more, got -1"),
-        ({"train": [Utterance("fly", "a"), Utterance("go")]}, "1 of the 2 utterances of the corpus to learn from have"),
+        ({"train": [Utterance("fly", "a"), Utterance("go")]}, "1 of the 2 utterances of the training corpus have"),
         ({"train": [Utterance("fly", "a"), Utterance("go", "a")]}, "has one label only, 'a'"),
         ({"test": [Utterance("fly")]}, "the test corpus have no label"),
         ({"test": []}, "the test corpus has no utterances"),
@@ -198,9 +198,9 @@ def test_a_file_gives_back_its_rows_and_refuses_another_question(tmp_path: Path,
     ("change", "message"),
     [
         ({"utterances": 1}, "more right guesses than utterances"),
-        ({"right_original": -1}, "less than nothing"),
-        ({"bleu": "high"}, "the bleu of a row is 'high'"),
-        ({"epsilon": True}, "the epsilon of a row is True"),
+        ({"right_original": -1}, "right_original: .*greater than or equal to 0"),
+        ({"bleu": "high"}, "bleu: .*valid number"),
+        ({"epsilon": True}, "epsilon: .*valid number"),
     ],
 )
 def test_damaged_files_are_refused(change: dict[str, Any], message: str, tmp_path: Path, at_the_ends: Any) -> None:
@@ -213,7 +213,7 @@ def test_damaged_files_are_refused(change: dict[str, Any], message: str, tmp_pat
         load(path, asked)
     for text in ("{", "[]", '{"schema": "dpassay/audit/1"}'):
         path.write_text(text)
-        with pytest.raises(InputError, match="is no file of a measurement"):
+        with pytest.raises(InputError, match="is not a measurement's file"):
             load(path, asked)
 
 

@@ -1,6 +1,6 @@
 """Corpora of utterances, each with a label and perhaps a private attribute of its speaker: read, written and split.
 
-Nothing that is read is ever executed. What `write_corpus` writes, `read_corpus` reads back the same.
+Nothing that is read is ever executed. `read_corpus` reads back exactly what `write_corpus` wrote.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ COLUMNS = {
 }
 ROLES = {name: role for role, names in COLUMNS.items() for name in names}
 HUB = "pip install 'dpassay[hub]'"
-FIRST_WITHOUT_SCRIPTS = 4  # earlier versions of `datasets` may run a script that lies beside the data
+FIRST_WITHOUT_SCRIPTS = 4  # earlier versions of `datasets` may run a script shipped with the data
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """What somebody said, what it was for, and something about the speaker that is nobody's business.
+    """A text, its label, and a private attribute of the speaker.
 
     >>> Utterance("fly me to rome", label="flight")
     Utterance(text='fly me to rome', label='flight', attribute='')
@@ -58,7 +58,7 @@ class _Place:
 
 
 def read_corpus(source: str | Path) -> list[Utterance]:
-    """The utterances of `flights` or `flights:N`, of a file, of a folder, or of `hf:NAME` or `hf:NAME:SPLIT`.
+    """The utterances of `flights` or `flights:N`, a file, a folder, or `hf:NAME` or `hf:NAME:SPLIT`.
 
     >>> len(read_corpus("flights:20"))
     20
@@ -79,7 +79,7 @@ def read_corpus(source: str | Path) -> list[Utterance]:
 
 
 def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
-    """Write a corpus as `.csv` (with a header) or `.jsonl`; or as `.txt`, its texts alone, a line each.
+    """Write a corpus as `.csv` (with a header) or `.jsonl`; or as `.txt`, its texts alone, one per line.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_corpus([Utterance("fly to rome", "flight"), Utterance("what, again")], Path(folder, "a.csv"))
@@ -106,9 +106,11 @@ def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
     try:
         write_whole(path, content)
     except UnicodeEncodeError as error:
-        raise InputError(f"{path}: the text has half a character in it ({error}), which no file can hold") from None
+        raise InputError(
+            f"{path}: the text has half a character in it, a lone surrogate ({error}), which no file can hold"
+        ) from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
 
 
 def split(
@@ -155,7 +157,7 @@ def _text_of(path: Path) -> str:
     try:
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check the name and who may read it") from None
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the name and its permissions") from None
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -169,14 +171,14 @@ def _text_of(path: Path) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines that are not blank. Lines end at newlines only, never at the other marks of Unicode."""
+    """Numbered lines that are not blank. Lines end at newlines only, not at other Unicode line breaks."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, line.removesuffix("\r")
 
 
 def _utterance(fields: Mapping[str, Any], place: _Place) -> Utterance:
-    """An utterance of fields named as in `COLUMNS`."""
+    """An utterance from fields named as in `COLUMNS`."""
     found = {}
     for name, value in fields.items():
         if value is not None and (not isinstance(value, str | int) or isinstance(value, bool)):
@@ -213,7 +215,7 @@ def _read_jsonl(text: str, source: str) -> Iterator[Utterance]:
 
 
 def _columns(names: Sequence[str]) -> dict[str, str]:
-    """Which of the names has which role; the first in the order of `COLUMNS` if several could.
+    """The name for each role; the first in the order of `COLUMNS` if several fit.
 
     >>> _columns(["id", "intent", "query"])
     {'text': 'query', 'label': 'intent'}
@@ -223,7 +225,7 @@ def _columns(names: Sequence[str]) -> dict[str, str]:
 
 
 def _read_csv(text: str, source: str) -> Iterator[Utterance]:
-    """`label,text` a line; or columns in the order of a header."""
+    """`label,text` on each line; or columns in the order of a header."""
     roles = ["label", "text"]
     for i, (place, fields, quoted) in enumerate(_records(text, source)):
         header = [ROLES.get(field.strip().lower(), "") for field in fields]
@@ -249,7 +251,7 @@ def _is_header(roles: Sequence[str]) -> bool:
 
 
 def _records(text: str, source: str) -> Iterator[tuple[_Place, list[str], bool]]:
-    """Each record's place and fields, and whether any was quoted; a quoted field may go on over several lines."""
+    """Each record's place and fields, and whether any was quoted; a quoted field may span several lines."""
     lines = enumerate(text.split("\n"), 1)
     for number, line in lines:
         place = _Place(source, number)
@@ -266,7 +268,7 @@ def _records(text: str, source: str) -> Iterator[tuple[_Place, list[str], bool]]
 
 
 def _read_iob(text: str, source: str) -> Iterator[Utterance]:
-    """A token and its tag a line and a blank line between utterances; or an utterance a line, from BOS to EOS."""
+    """A token and its tag per line with a blank line between utterances; or one utterance per line, from BOS to EOS."""
     block: list[tuple[_Place, str]] = []
     label = ""
     for number, line in enumerate([*text.split("\n"), ""], 1):
@@ -324,7 +326,7 @@ def _library() -> Any:
         raise InputError(f"folders and hf:NAME are read with the `datasets` library: {HUB}") from None
     if int(library.__version__.split(".")[0]) < FIRST_WITHOUT_SCRIPTS:
         raise InputError(
-            f"`datasets` {library.__version__} may run code that lies beside the data; "
+            f"`datasets` {library.__version__} may run code shipped with the data; "
             f"version {FIRST_WITHOUT_SCRIPTS} or later is needed: {HUB}"
         )
     return library
@@ -346,7 +348,7 @@ def _from_folder(folder: Path) -> list[Utterance]:
     try:
         empty = not any(folder.iterdir())
     except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror}); check who may read it") from None
+        raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
     if empty:
         raise InputError(f"{folder}: the folder has no data in it; give a folder with data files, or a file")
     library = _library()
@@ -370,7 +372,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _rows(data: Any, source: str) -> list[Utterance]:
-    """The rows of a data set; of several splits the one called train."""
+    """The rows of a data set; of several splits, the one called train."""
     if isinstance(data, dict):
         if "train" not in data and len(data) != 1:
             raise InputError(f"{source}: none of the splits {sorted(data)} is called train; write hf:NAME:SPLIT")
@@ -388,7 +390,7 @@ def _rows(data: Any, source: str) -> list[Utterance]:
 
 
 def _named(value: Any, feature: Any) -> Any:
-    """A label's name where a data set keeps numbers and their names; -1 stands for no label."""
+    """A label's name where a data set stores numbers with names; -1 stands for no label."""
     names = getattr(feature, "names", None)
     if names is None or value is None:
         return value

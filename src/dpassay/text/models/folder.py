@@ -1,11 +1,13 @@
-"""A trained model on disk: model.json says what it is, weights.safetensors holds its numbers. Neither is ever run."""
+"""A trained model on disk: model.json describes it, weights.safetensors holds its numbers. Neither is ever executed."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,24 +16,30 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dpassay.core.files import write_whole
 from dpassay.errors import InputError
 
+if TYPE_CHECKING:
+    from torch import nn
+
 MODEL, WEIGHTS = "model.json", "weights.safetensors"
+FORMAT: Final = "dpassay/model/1"
 LARGEST_FILE = 2_000_000_000  # bytes
 TEXT_EXTRA = "pip install 'dpassay[text]'"
+ABSENT = "give the folder of a trained model, or train one with 'dpassay train'"
 
 Arrays = dict[str, NDArray[Any]]
 
 
 class About(BaseModel):
-    """What every model's file says; each system adds its own."""
+    """What every model.json states; each system adds fields of its own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    format: Literal["dpassay/model/1"] = "dpassay/model/1"
+    format: Literal["dpassay/model/1"] = FORMAT
     system: str = Field(max_length=40)
     sha256: str = Field("", description="of weights.safetensors")
 
 
 Kind = TypeVar("Kind", bound=About)
+Network = TypeVar("Network", bound="nn.Module")
 
 
 def to_bytes(arrays: Arrays) -> bytes:
@@ -40,28 +48,27 @@ def to_bytes(arrays: Arrays) -> bytes:
     >>> from_bytes(to_bytes({"w": np.eye(2)}), Path("here"))["w"].tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    try:
-        from safetensors.numpy import save
-    except ImportError:
-        raise InputError(f"a model is kept as safetensors, which is not installed: {TEXT_EXTRA}") from None
-    return bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    return bytes(_safetensors().save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
 def from_bytes(content: bytes, path: Path) -> Arrays:
-    """Arrays of a safetensors file; `path` is for the error."""
+    """The arrays of a safetensors file; `path` is for the error."""
+    library = _safetensors()
     try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
+        return dict(library.load(content))
+    except Exception as error:  # of the library's own kind, or whatever it does not expect in a damaged file
+        raise InputError(f"{path} is damaged or not a safetensors file: {error}; train the model again"[:300]) from None
+
+
+def _safetensors() -> Any:
+    try:
+        return importlib.import_module("safetensors.numpy")
     except ImportError:
         raise InputError(f"a model is kept as safetensors, which is not installed: {TEXT_EXTRA}") from None
-    try:
-        return dict(load(content))
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged or no safetensors file: {error}; train the model again"[:300]) from None
 
 
 def write_folder(folder: Path, about: About, arrays: Arrays) -> None:
-    """Write a model, the weights first: a folder that has a model.json is whole."""
+    """Write a model, weights first: a folder that has a model.json is complete."""
     weights = to_bytes(arrays)
     stated = about.model_copy(update={"sha256": hashlib.sha256(weights).hexdigest()})
     try:
@@ -80,51 +87,80 @@ def read_folder(folder: Path, kind: type[Kind]) -> tuple[Kind, Arrays]:
     ...
     dpassay.errors.InputError: no/such/model.json cannot be read: No such file or directory; ...
     """
-    about = read_about(folder / MODEL, kind)
-    weights = read_bytes(folder / WEIGHTS)
+    path, data = folder / MODEL, _model_json(folder)
+    system = kind.model_fields["system"].default
+    if isinstance(system, str) and data.get("system") != system:
+        raise InputError(f"{path} is a model of another system, {str(data.get('system'))[:40]!r}, not {system}")
+    try:
+        about = kind.model_validate(data)
+    except ValidationError as error:
+        raise InputError(f"{path} is damaged: {first_fault(error)}; train the model again") from None
+    weights = _read_bytes(folder / WEIGHTS, LARGEST_FILE, ABSENT)
     if hashlib.sha256(weights).hexdigest() != about.sha256:
         raise InputError(f"{folder / WEIGHTS} is damaged, or not the one that belongs to {MODEL}; train it again")
     return about, from_bytes(weights, folder / WEIGHTS)
 
 
 def system_of(folder: Path) -> str:
-    """Which system a model's folder is of: adept, dptext or dpnr."""
-    return str(_as_json(folder / MODEL).get("system"))[:40]
+    """The system that a model's folder holds: adept, dptext or dpnr."""
+    return str(_model_json(folder).get("system"))[:40]
 
 
-def read_about(path: Path, kind: type[Kind]) -> Kind:
-    """What model.json says, if it is of this kind of model."""
-    data = _as_json(path)
-    system = kind.model_fields["system"].default
-    if isinstance(system, str) and data.get("system") != system:
-        raise InputError(f"{path} is a model of another system, {str(data.get('system'))[:40]!r}, not {system}")
+def weights_of(network: nn.Module) -> Arrays:
+    """The weights of a network, to be saved."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
+
+
+def with_weights(build: Callable[[], Network], arrays: Arrays, folder: Path) -> Network:
+    """The network that `build` makes, with weights from a file; arrays with a colon in their name are not weights."""
+    import torch
+
+    with torch.device("meta"):  # no random numbers for weights that are about to be replaced
+        network = build()
+    weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if ":" not in name}
+    wanted = {name: (*tensor.shape,) for name, tensor in network.state_dict().items()}
+    found = {name: (*tensor.shape,) for name, tensor in weights.items()}
+    if wanted != found:
+        odd = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        raise InputError(
+            f"{folder / WEIGHTS} does not fit the network that {MODEL} describes: {odd} is "
+            f"{found.get(odd, 'missing')} where {wanted.get(odd, 'nothing')} is needed; train it again"
+        )
+    if bad := [name for name, w in weights.items() if w.dtype != torch.float32 or not w.isfinite().all()]:
+        raise InputError(
+            f"the weights in {folder} are not all finite 32-bit floating-point numbers: see {min(bad)}; train it again"
+        )
+    network.load_state_dict(weights, assign=True)
+    return network
+
+
+def read_json(path: Path, what: str, stamp: tuple[str, str], absent: str, largest: int) -> dict[str, Any]:
+    """The JSON object in a file; `stamp` is the field, and its value, by which such a file is recognised."""
+    content = _read_bytes(path, largest, absent)
     try:
-        return kind.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path} is damaged: {where}: {first['msg']}; train the model again") from None
-
-
-def _as_json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(read_bytes(path).decode("utf-8"))
-    except InputError:
-        raise
+        data = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a model's file, or was cut off: {error}; train it again"[:300]) from None
-    wanted = About.model_fields["format"].default
-    if not isinstance(data, dict) or data.get("format") != wanted:
-        raise InputError(f"{path} is not a model's file: its format is not {wanted!r}; give another folder")
+        raise InputError(f"{path} is not {what}, or is incomplete: {error}; make it again"[:300]) from None
+    name, value = stamp
+    if not isinstance(data, dict) or data.get(name) != value:
+        raise InputError(f"{path} is not {what}: its {name} is not {value!r}; {absent}")
     return data
 
 
-def read_bytes(path: Path) -> bytes:
-    """A file of a model."""
+def first_fault(error: ValidationError) -> str:
+    """The first thing that is wrong in data read from a file, and where."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+def _model_json(folder: Path) -> dict[str, Any]:
+    return read_json(folder / MODEL, "a model's file", ("format", FORMAT), ABSENT, LARGEST_FILE)
+
+
+def _read_bytes(path: Path, largest: int, absent: str) -> bytes:
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path} is larger than any model's file ({LARGEST_FILE} bytes); give another folder")
+        if path.stat().st_size > largest:
+            raise InputError(f"{path} has more than {largest:,} bytes, more than any such file")
         return path.read_bytes()
     except OSError as error:
-        said = f"{path} cannot be read: {error.strerror or error}"
-        raise InputError(f"{said}; give the folder of a trained model, or train one with 'dpassay train'") from None
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; {absent}") from None

@@ -1,8 +1,8 @@
-"""Teaching the autoencoder: batches, checkpoints, and going on after an interruption to the very same weights.
+"""Training the autoencoder: batches, checkpoints, and resuming after an interruption with the very same weights.
 
-Each step draws its batch from a random stream of its own, so a run that was resumed takes the same steps. Texts are
-few, so most of a batch is made up: the beginning of one text and the end of another, and words replaced by others.
-What the network then learns is to give back any sequence of words, not only those it has seen.
+Each step draws its batch from a random stream of its own, so a resumed run takes the same steps. Texts are few, so most
+of a batch is made up: the beginning of one text and the end of another, and words replaced by others. The network thus
+learns to reproduce any sequence of words, not only those it has seen.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
@@ -31,18 +31,18 @@ Progress = Callable[[int, int, str], None]
 
 SPLICED = 0.6  # of the texts of a batch have the end of another text
 REPLACED = 0.2  # of the words, on average; between none and twice as many in a text
-UNSEEN = 0.2  # of the words that the writer has just written are hidden from it
+UNSEEN = 0.2  # of the words that the decoder has just written are hidden from it
 TOGETHER = 8  # batches whose texts are sorted by length, so that little is padding
-SPREAD = 1.0  # how much it counts that vectors point in different directions: noise then harms them less
+SPREAD = 1.0  # weight of the penalty on vectors that point the same way: noise harms spread-out vectors less
 WARM_UP = 0.1  # of the steps
 MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam
 DEVICES = ("cpu", "cuda")
-HELD_OUT = 200  # texts at most on which the token accuracy is measured on the way
+HELD_OUT = 200  # texts at most on which the token accuracy is measured during training
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long and how fast to learn.
+    """How long and how fast to train.
 
     >>> Plan(steps=100).rate(10) == Plan().learning_rate
     True
@@ -70,7 +70,7 @@ class Plan:
 
 
 def usable(device: str) -> torch.device:
-    """A device by its name; the CPU, and a sentence on stderr, where torch has no CUDA device.
+    """A device by its name; the CPU, with a note on stderr, where torch has no CUDA device.
 
     >>> usable("cpu")
     device(type='cpu')
@@ -88,7 +88,7 @@ def usable(device: str) -> torch.device:
 
 
 class Learner:
-    """A network on its way: it remembers its step, the optimiser's moments and what was measured last."""
+    """A network in training, with its step, its optimiser and its latest measurements."""
 
     def __init__(
         self, network: Autoencoder, words: Vocabulary, texts: Sequence[str], held_out: Sequence[str], plan: Plan
@@ -116,17 +116,13 @@ class Learner:
         before[torch.from_numpy(hidden).to(before.device) & (before >= SPECIAL)] = UNKNOWN
         vectors = self.network.encode(target)
         loss = cross_entropy(self.network.logits(vectors, before).transpose(1, 2), target, ignore_index=PAD)
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.plan.rate(self.step)
-        self.optimiser.zero_grad()
-        (loss + SPREAD * likeness(vectors)).backward()  # type: ignore[no-untyped-call]
-        clip_grad_norm_(self.network.parameters(), 1.0)
-        self.optimiser.step()
+        total = loss + SPREAD * likeness(vectors)
+        take_step(self.optimiser, total, self.network.parameters(), self.plan.rate(self.step))
         self.losses += torch.stack([loss.detach(), torch.ones_like(loss)])
         self.step += 1
 
     def _batch(self) -> NDArray[np.int64]:
-        """Texts of like length: of so many made up together, the longest to one step, the shortest to another."""
+        """Texts of similar length: several batches are made up together, sorted by length and dealt out."""
         group, place = divmod(self.step, TOGETHER)
         rng = np.random.default_rng([self.plan.seed, 0, group])
         many = made_up(self.numbers, TOGETHER * self.plan.batch, self.likely, rng)
@@ -135,7 +131,7 @@ class Learner:
         return np.ascontiguousarray(many[order, : lengths[order].max()])
 
     def look(self) -> None:
-        """Measure the mean loss since the last look, and how many tokens of held-out texts come back."""
+        """Measure the mean loss since the last measurement, and the token accuracy on held-out texts."""
         total, number = self.losses.tolist()
         self.losses.zero_()
         self.loss = total / number if number else self.loss
@@ -145,12 +141,12 @@ class Learner:
             self.network.train()
 
     def note(self) -> str:
-        """How far it has come, in words."""
+        """The latest measurements, for a progress bar."""
         loss = "" if self.loss is None else f"loss {self.loss:.2f}"
         return loss if self.accuracy is None else f"{loss}, {self.accuracy:.0%} of the tokens"
 
     def moments(self) -> dict[str, NDArray[Any]]:
-        """What the optimiser remembers, to go on from here."""
+        """The state of the optimiser, needed to resume from here."""
         found = {}
         for name, parameter in self.named.items():
             for moment in MOMENTS:
@@ -158,17 +154,27 @@ class Learner:
         return found
 
     def go_on(self, step: int, moments: Mapping[str, NDArray[Any]]) -> None:
-        """Go on after so many steps."""
+        """Resume after `step` steps."""
         self.step = step
         for name, parameter in self.named.items():
             kept = {m: torch.from_numpy(np.array(moments[f"{m}:{name}"])).to(parameter.device) for m in MOMENTS}
             self.optimiser.state[parameter] = {"step": torch.tensor(float(step)), **kept}
 
 
+def take_step(optimiser: torch.optim.Adam, loss: Tensor, parameters: Iterable[nn.Parameter], rate: float) -> None:
+    """One step of gradient descent, with gradients clipped to norm 1."""
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    clip_grad_norm_(parameters, 1.0)
+    optimiser.step()
+
+
 def made_up(
     numbers: NDArray[np.int64], size: int, likely: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A batch: texts, most of them with the end of another text or with other words in them."""
+    """A batch of texts, most of them with the end of another text or with some words replaced."""
     wide = numbers.shape[1]
     own, other = rng.integers(0, len(numbers), size), rng.integers(0, len(numbers), size)
     lengths = (numbers != PAD).sum(axis=1)
@@ -198,7 +204,7 @@ def likeness(vectors: Tensor) -> Tensor:
 
 
 def token_accuracy(network: Autoencoder, numbers: NDArray[np.int64]) -> float:
-    """The share of words that come back at their own place, without noise."""
+    """The share of words reproduced at their own position, without noise."""
     written = network.rows(network.vectors(numbers))
     words = np.isin(numbers, (PAD, END), invert=True)
     wide = min(numbers.shape[1], written.shape[1])
@@ -208,7 +214,7 @@ def token_accuracy(network: Autoencoder, numbers: NDArray[np.int64]) -> float:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is noted, and what is under way is finished first; a second one ends at once."""
+    """Ctrl-C is noted and the current step finished first; a second Ctrl-C ends at once."""
     noted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield noted.is_set

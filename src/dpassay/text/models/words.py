@@ -1,10 +1,11 @@
-"""Words and their numbers: how a text becomes what a network reads, and back."""
+"""Words and their numbers: from a text to what a network reads, and back."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,22 @@ def tokenise(text: str) -> list[str]:
     return text.lower().split()
 
 
+def as_text(given: Any, taker: str) -> str:
+    """What was given, if it is a text.
+
+    >>> as_text(3, "a rewriter")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: a rewriter takes a text, got int
+    """
+    if not isinstance(given, str):
+        raise InputError(f"{taker} takes a text, got {type(given).__name__}")
+    return given
+
+
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words that a model knows. All others are one and the same to it, and it never writes them.
+    """The words that a model knows. It treats all others as the same word, and never writes them.
 
     >>> known = Vocabulary(("fly", "to", "rome"))
     >>> known.numbers(["fly to oslo", ""]).tolist()
@@ -55,7 +69,7 @@ class Vocabulary:
         return SPECIAL + len(self.words)
 
     def numbers(self, texts: Sequence[str], longest: int = LONGEST) -> NDArray[np.int64]:
-        """A row of word numbers for each text, its end marked, filled up with padding; words beyond the longest go."""
+        """One row of word numbers per text, its end marked, padded; words beyond the longest are cut off."""
         rows = [[self._places.get(word, UNKNOWN) for word in tokenise(text)[:longest]] for text in texts]
         table = np.full((len(rows), 1 + max(map(len, rows), default=0)), PAD, dtype=np.int64)
         for place, row in zip(table, rows, strict=True):

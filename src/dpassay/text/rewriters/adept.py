@@ -1,10 +1,10 @@
-"""ADePT's autoencoder as a thing to keep: taught, written to a folder, read back, and taught further."""
+"""ADePT's autoencoder, kept in a folder: trained, saved, loaded, and trained further."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,16 +15,16 @@ from pydantic import Field
 
 from dpassay.errors import InputError
 from dpassay.text.models.autoencoder import BATCH, Autoencoder, Shape
-from dpassay.text.models.folder import About, Arrays, read_folder, write_folder
+from dpassay.text.models.folder import About, Arrays, read_folder, weights_of, with_weights, write_folder
 from dpassay.text.models.training import Learner, Plan, Progress, interruptible, usable
-from dpassay.text.models.words import Vocabulary
+from dpassay.text.models.words import LONGEST, Vocabulary
 
 SAVED_EVERY = 10.0  # seconds
-TOLD_EVERY = 50  # steps
+MEASURED_EVERY = 50  # steps
 
 
 class Learnt(About):
-    """What a trained autoencoder's file says."""
+    """What the model.json of a trained autoencoder states."""
 
     system: Literal["adept"] = "adept"
     words: list[str] = Field(min_length=1, max_length=10**6)
@@ -33,9 +33,9 @@ class Learnt(About):
     embedding: int = Field(ge=1, le=10**4)
     clip: float = Field(gt=0)
     longest: int = Field(ge=1, le=10**4)
-    steps: int = Field(ge=0, description="that were taken, of those planned")
+    steps: int = Field(ge=0, description="taken so far, of those planned")
     plan: dict[str, int | float]
-    texts: int = Field(ge=1, description="how many it learnt from")
+    texts: int = Field(ge=1, description="how many it was trained on")
     loss: float | None = None
     token_accuracy: float | None = Field(None, description="on held-out texts, without noise")
 
@@ -48,7 +48,7 @@ class Learnt(About):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained autoencoder with its words."""
+    """A trained autoencoder with its vocabulary."""
 
     network: Autoencoder
     vocabulary: Vocabulary
@@ -59,7 +59,7 @@ class Model:
         return self.network.vectors(self.vocabulary.numbers(texts, self.network.shape.longest))
 
     def vectors_apart(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The same vectors, of which not even the last digit depends on the other texts: those that get real noise."""
+        """The same vectors, but no digit of one depends on the other texts: for vectors whose noise is released."""
         longest, found = self.network.shape.longest, [np.empty((0, self.network.shape.latent), dtype=np.float32)]
         for start in range(0, len(texts), BATCH):
             group = texts[start : start + BATCH]
@@ -68,12 +68,12 @@ class Model:
         return np.concatenate(found)
 
     def texts(self, vectors: NDArray[Any]) -> list[str]:
-        """What is written for each vector."""
+        """The text that the decoder writes for each vector."""
         return self.vocabulary.texts(self.network.rows(vectors))
 
 
 def load(folder: str | Path, device: str = "cpu") -> Model:
-    """A trained autoencoder from its folder, ready to read and write.
+    """A trained autoencoder from its folder.
 
     >>> load("no/such/model")
     Traceback (most recent call last):
@@ -83,28 +83,12 @@ def load(folder: str | Path, device: str = "cpu") -> Model:
     about, arrays = read_folder(Path(folder), Learnt)
     odd = [word for word in about.words if word.split() != [word] or any("\ud800" <= c <= "\udfff" for c in word)]
     if odd:
-        raise InputError(f"{folder} has a word that is none, {odd[0][:40]!r}: line n in would not be line n out")
+        raise InputError(f"{folder} lists a word that is not one, {odd[0][:40]!r}: line n in would not be line n out")
     return Model(_network(about, arrays, Path(folder), device).eval(), Vocabulary(tuple(about.words)), about)
 
 
 def _network(about: Learnt, arrays: Arrays, folder: Path, device: str) -> Autoencoder:
-    with torch.device("meta"):  # nothing is drawn for weights that are about to be replaced
-        network = Autoencoder(about.shape)
-    weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items() if ":" not in name}
-    wanted = {name: (*tensor.shape,) for name, tensor in network.state_dict().items()}
-    found = {name: (*tensor.shape,) for name, tensor in weights.items()}
-    if wanted != found:
-        odd = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-        raise InputError(
-            f"the weights in {folder} are not of the network that model.json describes: {odd} is "
-            f"{found.get(odd, 'missing')} where {wanted.get(odd, 'nothing')} is needed; train it again"
-        )
-    if bad := [name for name, w in weights.items() if w.dtype != torch.float32 or not w.isfinite().all()]:
-        raise InputError(
-            f"the weights in {folder} are not all finite numbers of 32 bits: see {min(bad)}; train it again"
-        )
-    network.load_state_dict(weights, assign=True)
-    return network.to(usable(device))
+    return with_weights(lambda: Autoencoder(about.shape), arrays, folder).to(usable(device))
 
 
 def train(
@@ -121,26 +105,26 @@ def train(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> Model:
-    """Teach an autoencoder to give back texts, and keep it in a folder.
+    """Train an autoencoder to reproduce texts, and keep it in a folder.
 
-    Ctrl-C ends after the step under way; `resume` goes on from there, to the same weights as without the interruption.
+    Ctrl-C ends after the current step; `resume` continues from there, to the same weights as without the interruption.
     """
     place = Path(folder)
     if len(texts) < 2:
-        raise InputError(f"an autoencoder needs 2 texts or more to learn from, got {len(texts)}")
+        raise InputError(f"an autoencoder needs 2 texts or more to train on, got {len(texts)}")
     device = usable(device).type
     words = Vocabulary.of(texts)
     asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
-    about, arrays = _begun(place, asked) if resume else (_fresh(place, asked, plan.seed))
-    learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan)
-    if about.steps < plan.steps and about.steps:
-        try:
-            learner.go_on(about.steps, arrays)
-        except KeyError as missing:
-            raise InputError(
-                f"{place} cannot be gone on with: {missing} is missing; train into another folder"
-            ) from None
+    about, arrays = _begun(place, asked) if resume else _fresh(place, asked, plan.seed)
     if about.steps < plan.steps:
+        learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan)
+        if about.steps:
+            try:
+                learner.go_on(about.steps, arrays)
+            except KeyError as missing:
+                raise InputError(
+                    f"{place} cannot be continued: {missing} is missing; train into another folder"
+                ) from None
         _teach(learner, about, place, progress)
     return load(place, device)
 
@@ -152,7 +136,7 @@ def _teach(learner: Learner, about: Learnt, place: Path, progress: Progress | No
         saved = time.monotonic()
         while learner.step < steps:
             learner.learn()
-            if learner.step % TOLD_EVERY == 0 or learner.step == steps:
+            if learner.step % MEASURED_EVERY == 0 or learner.step == steps:
                 learner.look()
             if progress is not None:
                 progress(learner.step, steps, learner.note())
@@ -164,31 +148,26 @@ def _teach(learner: Learner, about: Learnt, place: Path, progress: Progress | No
 
 
 def _save(learner: Learner, about: Learnt, place: Path) -> None:
-    """Keep the weights and, while there are steps to go, what the optimiser remembers."""
+    """Keep the weights and, while steps remain, the state of the optimiser."""
     measured = {"steps": learner.step, "loss": learner.loss, "token_accuracy": learner.accuracy}
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in learner.network.state_dict().items()}
-    if 0 < learner.step < learner.plan.steps:
-        arrays |= learner.moments()
-    write_folder(place, about.model_copy(update=measured), arrays)
+    moments = learner.moments() if 0 < learner.step < learner.plan.steps else {}
+    write_folder(place, about.model_copy(update=measured), weights_of(learner.network) | moments)
 
 
 def _asked(words: Vocabulary, texts: int, plan: Plan, sizes: dict[str, Any]) -> Learnt:
     for name in ("latent", "hidden", "embedding"):
         if not 1 <= sizes[name] <= 10**4:
             raise InputError(f"{name} must be a whole number from 1 to 10000, got {sizes[name]}")
-    if not 1e-10 <= sizes["clip"] <= 1e10:  # its square must be a usual float32
+    if not 1e-10 <= sizes["clip"] <= 1e10:  # its square must be a normal float32
         raise InputError(f"clip must be a number from 1e-10 to 1e10, got {sizes['clip']}")
-    shape = Shape(words=len(words), **sizes)
-    planned = {f.name: getattr(plan, f.name) for f in fields(plan)}
-    return Learnt(words=list(words.words), **sizes, longest=shape.longest, steps=0, plan=planned, texts=texts)
+    return Learnt(words=list(words.words), **sizes, longest=LONGEST, steps=0, plan=asdict(plan), texts=texts)
 
 
 def _fresh(place: Path, asked: Learnt, seed: int) -> tuple[Learnt, Arrays]:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InputError(f"{place} is there already and not empty: go on with it by --resume, or give another folder")
+        raise InputError(f"{place} is there already and not empty: continue it with --resume, or give another folder")
     torch.manual_seed(seed)
-    network = Autoencoder(asked.shape)
-    return asked, {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    return asked, weights_of(Autoencoder(asked.shape))
 
 
 def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays]:
@@ -198,7 +177,7 @@ def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays]:
     changed += [n for n in asked.plan if about.plan.get(n) != asked.plan[n]]
     if changed:
         raise InputError(
-            f"{place} was trained otherwise: it differs in {', '.join(changed)}. "
+            f"{place} was trained with other settings: it differs in {', '.join(changed)}. "
             "Give the same corpus and options again, or train into another folder."
         )
     return about, arrays

@@ -1,7 +1,7 @@
 """DPNR as it was published, with a real encoder: drop words, encode, normalise, add Laplace noise to each element.
 
 The published noise has scale 1/ε. One word changes all k elements, so noise that keeps ε has scale k/ε: `Dpnr.scaled`.
-What is claimed and what is true of it is in the registry, as the claims dpnr and dpnr-dropout.
+The claims dpnr and dpnr-dropout in the registry say what is claimed and what is true.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpassay.audit.options import Progress
 from dpassay.core.numbers import middle
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Distribution, Laplace
+from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import check_positive
 from dpassay.pipeline.stages.additive import Additive
@@ -28,22 +29,22 @@ from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.functions import Encode
 from dpassay.pipeline.stages.scaling import MinMaxScale
+from dpassay.text.corpora.corpus import Utterance
 from dpassay.text.models.classifier import Classifier, fit
 from dpassay.text.models.encoders import MINILM, Encoder, sentence_encoder
 from dpassay.text.models.folder import MODEL, WEIGHTS, About, read_folder, write_folder
-
-if TYPE_CHECKING:
-    from dpassay.text.corpora.corpus import Utterance
+from dpassay.text.rewriters.encoded import EncodedText
 
 HELD_OUT = 0.2  # of the utterances, to measure accuracy on
-Progress = Callable[[int, int, str], None]
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Dpnr:
-    """The system: each word goes with probability `mu`, and each element gets Laplace noise of scale 1/ε, or `scale`.
+class Dpnr(EncodedText):
+    """Drop each word with probability `mu`, encode, and add Laplace noise of scale 1/ε, or `scale`, to each element.
 
-    It is a mechanism. Without dropout its exact distribution is known.
+    Without dropout its exact distribution is known; with it, the distribution is a mixture over subsets of words.
 
     >>> class Letters:
     ...     name, dim = "letters", 3
@@ -58,11 +59,8 @@ class Dpnr:
     encode | minmax | laplace(60)
     """
 
-    encoder: Encoder
-    epsilon: float
     mu: float = 0.5
     scale: float | None = None
-    pipeline: Pipeline = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         epsilon, dropout = check_positive(self.epsilon, "epsilon"), Dropout(self.mu)
@@ -74,41 +72,24 @@ class Dpnr:
         stages += [Encode(self.dim, self.encoder.encode), MinMaxScale(), Additive(Laplace(scale))]
         object.__setattr__(self, "pipeline", Pipeline(tuple(stages), self.dim))
 
-    @property
-    def dim(self) -> int:
-        """How many elements a text becomes: k."""
-        return self.encoder.dim
-
     def scaled(self) -> Dpnr:
-        """The same with noise for all k elements, of scale k/ε, never rounded to less."""
+        """The same with noise of scale k/ε, enough for all k elements and never rounded down."""
         exact = self.dim / Fraction(repr(self.epsilon))
         scale = float(exact)
         return replace(self, scale=scale if Fraction(repr(scale)) >= exact else math.nextafter(scale, math.inf))
 
-    def sample(self, x: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw n noisy vectors of a text, one a row, each after a dropout of its own."""
-        return np.asarray(self.pipeline.sample(_checked(x), n, rng))
 
-    def distribution(self, x: str) -> Distribution:
-        """The exact distribution of the noisy vector. With dropout, a mixture over subsets of words, there is none."""
-        return self.pipeline.distribution(_checked(x))
-
-    def release(self, texts: Sequence[str], rng: np.random.Generator) -> NDArray[np.float64]:
-        """One noisy vector of each text."""
-        return np.asarray(self.pipeline.run([_checked(text) for text in texts], rng))
-
-
-def guesser(system: Dpnr, first: str, second: str, draws: int = 256) -> Callable[[Sequence[Any]], NDArray[np.float64]]:
-    """What tells two texts apart for an audit, from knowing the system: how much likelier the second made an output.
+def distinguisher(system: Dpnr, first: str, second: str, draws: int = 256) -> Callable[[Sequence[Any]], Floats]:
+    """A distinguisher of two texts that knows the system: the log-likelihood ratio of the second against the first.
 
     Dropout makes the distribution a mixture over subsets of words. Some subsets are drawn here, the same for both
-    texts; their vectors are known, and so is the noise. So nothing of the vectors has to be learnt from noisy outputs.
+    texts. Their vectors and the noise are known, so nothing has to be learnt from noisy outputs.
 
     >>> class Letters:
     ...     name, dim = "letters", 3
     ...     def encode(self, texts):
     ...         return np.array([[text.count(letter) for letter in "abc"] for text in texts], dtype=float)
-    >>> score = guesser(Dpnr(Letters(), epsilon=1), "to a", "to b")
+    >>> score = distinguisher(Dpnr(Letters(), epsilon=1), "to a", "to b")
     >>> (score([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]) > 0).tolist()
     [False, True]
     """
@@ -116,10 +97,10 @@ def guesser(system: Dpnr, first: str, second: str, draws: int = 256) -> Callable
     assert isinstance(noise, Additive)
     kinds = []
     for text in (first, second):
-        vectors = run(before, [_checked(text)] * draws, np.random.default_rng(0))
+        vectors = run(before, [text] * draws, np.random.default_rng(0))
         kinds.append(np.unique(vectors, axis=0, return_counts=True))
 
-    def likelihood_ratio(outputs: Sequence[Any]) -> NDArray[np.float64]:
+    def likelihood_ratio(outputs: Sequence[Any]) -> Floats:
         rows = np.asarray(outputs, dtype=float)
         sides = []
         for vectors, counts in kinds:
@@ -140,14 +121,14 @@ def train(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Dpnr, Classifier, dict[str, Any]]:
-    """The system, its classifier, fitted to noisy vectors as published, and how good classifiers are on held-out texts.
+    """The system, its classifier, fitted to noisy vectors as published, and accuracies on held-out texts.
 
     The report has the accuracy on clean vectors, with the published noise, with noise that is right for the same ε,
-    and of always naming the commonest label. Noise is drawn once a text; drawn anew in each of T steps it would cost
-    T times as much.
+    and of always naming the commonest label. Noise is drawn once per text; drawn anew in each of T training steps it
+    would cost T times as much.
     """
     system = Dpnr(encoder, epsilon, mu)
-    texts, labels = [_checked(u.text) for u in utterances], [u.label for u in utterances]
+    texts, labels = [u.text for u in utterances], [u.label for u in utterances]
     if len(texts) < 5 or not all(labels):
         raise InputError(f"a classifier needs 5 utterances or more, each with a label; got {len(texts)}")
     rng = np.random.default_rng(seed)
@@ -178,7 +159,7 @@ def train(
 
 
 class _About(About):
-    """What model.json says."""
+    """What model.json states."""
 
     system: Literal["dpnr"] = "dpnr"
     encoder: str = Field(min_length=1, max_length=4096)
@@ -190,7 +171,7 @@ class _About(About):
 
 
 def save(system: Dpnr, classifier: Classifier, folder: str | Path) -> None:
-    """Write the system and its classifier to a folder, which is made: model.json and weights.safetensors."""
+    """Write the system and its classifier to a new folder: model.json and weights.safetensors."""
     if classifier.width != system.dim:
         raise InputError(f"the classifier takes {classifier.width} elements, the encoder gives {system.dim}")
     name, place = system.encoder.name, Path(system.encoder.name).expanduser()
@@ -206,7 +187,7 @@ def save(system: Dpnr, classifier: Classifier, folder: str | Path) -> None:
 
 
 def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[Dpnr, Classifier]:
-    """Read what `save` wrote; nothing in it is run. The encoder that it names is loaded, unless one is given.
+    """Read what `save` wrote, executing nothing. The encoder that it names is loaded, unless one is given.
 
     >>> load("no/such/folder")
     Traceback (most recent call last):
@@ -217,7 +198,7 @@ def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[Dpnr, Clas
     try:
         classifier = Classifier.from_arrays(arrays, about.labels)
     except InputError as error:
-        raise InputError(f"{Path(folder, WEIGHTS)} is no classifier: {error}; train it again") from None
+        raise InputError(f"{Path(folder, WEIGHTS)} is not a classifier: {error}; train it again") from None
     if classifier.width != about.dim:
         raise InputError(
             f"{Path(folder, WEIGHTS)} takes {classifier.width} elements, {MODEL} says {about.dim}; train it again"
@@ -229,9 +210,3 @@ def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[Dpnr, Clas
             f"give the one it was trained with, {about.encoder}"
         )
     return Dpnr(found, about.epsilon, about.mu, about.scale), classifier
-
-
-def _checked(text: Any) -> str:
-    if not isinstance(text, str):
-        raise InputError(f"DPNR takes a text, got {type(text).__name__}")
-    return text

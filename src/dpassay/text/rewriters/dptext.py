@@ -1,15 +1,15 @@
-"""DPText as it was published, for real: an autoencoder, noise on its vectors, a task, and an adversary in training.
+"""DPText as it was published: an autoencoder, noise on its vectors, a task, and an adversary during training.
 
 The vector of a text lies in [0, 1]^n and gets noise of scale n/ε. An attribute of the speaker is to be hidden: the
-encoder learns against a discriminator that guesses it. ε is learnt with the weights, from the private data, by the
-gradient through the noise. What is claimed and what is true of it is in the registry, as the claims dptext-*.
+encoder is trained against a discriminator that predicts it. ε is learnt with the weights, from the private data, by the
+gradient through the noise. The claims dptext-* in the registry say what is claimed and what is true.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.nn.utils import clip_grad_norm_
 
 from dpassay.core.numbers import middle
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Distribution, Laplace
+from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import check_positive
 from dpassay.pipeline.stages.additive import Additive, one_sided
@@ -32,19 +31,20 @@ from dpassay.pipeline.stages.functions import Encode
 from dpassay.text.corpora.corpus import Utterance, split
 from dpassay.text.models.autoencoder import Autoencoder, Shape, shifted
 from dpassay.text.models.classifier import fit
-from dpassay.text.models.encoders import Encoder, Remembering
-from dpassay.text.models.folder import WEIGHTS, About, read_folder, write_folder
-from dpassay.text.models.training import TOGETHER, Plan, Progress
+from dpassay.text.models.encoders import Remembering
+from dpassay.text.models.folder import About, read_folder, weights_of, with_weights, write_folder
+from dpassay.text.models.training import TOGETHER, Plan, Progress, take_step
 from dpassay.text.models.words import PAD, Vocabulary, tokenise
+from dpassay.text.rewriters.encoded import EncodedText
 
 Reading = Literal["zero", "resampled", "nan", "right"]
 READINGS: tuple[Reading, ...] = get_args(Reading)  # of the published formula, and the right one
-PUBLISHED = {"zero": ("0.5", 0), "resampled": (0, 0), "nan": (0, "0.5")}  # how often there is no noise, and NaN
-SHARES = (0.8, 0.2)  # of the utterances: to learn from, and to measure on
+PUBLISHED = {"zero": ("0.5", 0), "resampled": (0, 0), "nan": (0, "0.5")}  # probabilities of no noise and of NaN
+SHARES = (0.8, 0.2)  # of the utterances: for training, and for measuring
 BEYOND = 1e9  # a radius that nothing is clipped to: a sigmoid bounds these vectors
 BATCH, LEARNING_RATE = 32, 5e-3
 START = 1.0  # where a learnt ε starts
-COPIES = 8  # noisy vectors of each text that the attacker makes to learn from: it has the model
+COPIES = 8  # noisy vectors per text that the attacker, who has the model, makes to train on
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ Floats = NDArray[np.float64]
 def standard_noise(uniform: Tensor, reading: str) -> Tensor:
     """The noise of scale 1 for v drawn uniformly from (0, 1), by −sgn(v)·ln(1 − 2|v|): NaN where v is above ½.
 
-    A NaN is left, made 0, or drawn again, which is to draw v from (0, ½). Right is v − ½ in place of v.
+    A NaN is kept, set to 0, or drawn again, which amounts to drawing v from (0, ½). Correct is v − ½ in place of v.
 
     >>> v = torch.tensor([0.25, 0.75])
     >>> for reading in READINGS:
@@ -68,7 +68,7 @@ def standard_noise(uniform: Tensor, reading: str) -> Tensor:
 
 
 def seen(vectors: Tensor) -> Tensor:
-    """What the networks behind the noise see: the middle as 0, and 0 again for what is far out, or lost (NaN).
+    """What the networks after the noise see: the middle as 0, and 0 again for what is far out or lost (NaN).
 
     >>> seen(torch.tensor([0.0, 0.5, 1.0, 100.0, torch.nan]))
     tensor([-1.0000,  0.0000,  1.0000,  0.0100,  0.0000])
@@ -108,7 +108,7 @@ class Network(Autoencoder):
 
 
 class Reader(Remembering):
-    """A trained network with its words: texts become vectors, and noisy vectors become labels and texts."""
+    """A trained network with its vocabulary: texts become vectors, and noisy vectors become labels and texts."""
 
     def __init__(self, network: Network, words: Vocabulary, labels: Sequence[str], attributes: Sequence[str]) -> None:
         super().__init__("dptext", network.shape.latent, self._read)
@@ -130,10 +130,11 @@ class Reader(Remembering):
 
 
 @dataclass(frozen=True, slots=True)
-class Dptext:
-    """The system: the vector of a text, each coordinate in [0, 1], gets noise of scale n/ε in one reading.
+class Dptext(EncodedText):
+    """The mechanism: the vector of a text, each coordinate in [0, 1], gets noise of scale n/ε in one reading.
 
-    It is a mechanism, its distribution is known, and its pipeline is that of the registry's claim.
+    Its distribution is known, and its pipeline is that of the claim in the registry. With the reading `nan`, lost
+    coordinates are NaN.
 
     >>> class Letters:
     ...     name, dim = "letters", 2
@@ -150,11 +151,8 @@ class Dptext:
     ((5, 2), [0.5, 0.5])
     """
 
-    encoder: Encoder
-    epsilon: float
     reading: Reading = "zero"
     learnt: bool = False  # whether ε was learnt from the texts, and so is no guarantee at all
-    pipeline: Pipeline = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         epsilon, reading = check_positive(self.epsilon, "epsilon"), _reading(self.reading)
@@ -163,23 +161,6 @@ class Dptext:
         object.__setattr__(self, "epsilon", middle(epsilon))
         stages = (Encode(self.dim, self.encoder.encode), Clamp(0, 1), noise)
         object.__setattr__(self, "pipeline", Pipeline(stages, self.dim))
-
-    @property
-    def dim(self) -> int:
-        """How many coordinates a text becomes: n."""
-        return self.encoder.dim
-
-    def sample(self, x: str, n: int, rng: np.random.Generator) -> Floats:
-        """Draw n noisy vectors of a text, one a row. With the reading `nan`, coordinates that are lost are NaN."""
-        return np.asarray(self.pipeline.sample(_checked(x), n, rng))
-
-    def distribution(self, x: str) -> Distribution:
-        """The exact distribution of the noisy vector."""
-        return self.pipeline.distribution(_checked(x))
-
-    def release(self, texts: Sequence[str], rng: np.random.Generator) -> Floats:
-        """One noisy vector of each text."""
-        return np.asarray(self.pipeline.run([_checked(text) for text in texts], rng))
 
 
 def train(
@@ -195,10 +176,10 @@ def train(
     adversary: float = 1.0,
     progress: Progress | None = None,
 ) -> tuple[Dptext, dict[str, Any]]:
-    """Teach the system, and measure on held-out utterances what it keeps of the task and of the private attribute.
+    """Train the system, and measure on held-out utterances what is left of the task and of the private attribute.
 
-    Without an `epsilon` it is learnt, starting at 1. `adversary` is how much it counts that the discriminator fails.
-    Nothing here protects the utterances that are learnt from: the weights are not private, and nor is a learnt ε.
+    Without an `epsilon` it is learnt, starting at 1. `adversary` is the weight of the discriminator's failure.
+    Nothing here protects the training utterances: the weights are not private, and neither is a learnt ε.
     """
     plan = Plan(steps, BATCH, LEARNING_RATE, seed)
     fixed = None if epsilon is None else middle(check_positive(epsilon, "epsilon"))
@@ -231,7 +212,7 @@ def train(
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """What is learnt from, and what for."""
+    """The training data and the objective."""
 
     numbers: NDArray[np.int64]
     labels: Tensor
@@ -240,7 +221,7 @@ class _Lesson:
     adversary: float
 
     def batch(self, size: int, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Texts of like length, so that little is padding: of many at random, by length, one part."""
+        """Texts of similar length, so that there is little padding."""
         pool = rng.integers(0, len(self.numbers), TOGETHER * size)
         lengths = (self.numbers[pool] != PAD).sum(axis=1)
         start = size * int(rng.integers(0, TOGETHER))
@@ -250,7 +231,7 @@ class _Lesson:
 
 
 def _teach(network: Network, lesson: _Lesson, plan: Plan, fixed: float | None, progress: Progress | None) -> float:
-    """Min-max: the discriminator learns to guess the attribute, all others to do their work and to make it fail."""
+    """Min-max: the discriminator learns to predict the attribute, the rest does its task and makes it fail."""
     log_epsilon = torch.tensor(np.log(START if fixed is None else fixed), requires_grad=fixed is None)
     against = list(network.discriminator.parameters())
     others = [p for name, p in network.named_parameters() if not name.startswith("discriminator.")]
@@ -264,30 +245,21 @@ def _teach(network: Network, lesson: _Lesson, plan: Plan, fixed: float | None, p
         moved = vectors + noise.nan_to_num(0.0) * network.shape.latent / log_epsilon.exp()
         noisy = moved.masked_fill(noise.isnan(), torch.nan)
         guess = cross_entropy(network.discriminator(seen(noisy.detach())), attributes)
-        _step(optimisers[0], guess, against, plan.rate(step))
+        take_step(optimisers[0], guess, against, plan.rate(step))
         scores = network.logits(noisy, shifted(numbers))
         written = cross_entropy(scores.transpose(1, 2), numbers, ignore_index=PAD)
         task = cross_entropy(network.task(seen(noisy)), labels)
         hidden = cross_entropy(network.discriminator(seen(noisy)), attributes)
-        _step(optimisers[1], written + task - lesson.adversary * hidden, others, plan.rate(step))
+        take_step(optimisers[1], written + task - lesson.adversary * hidden, others, plan.rate(step))
         if progress is not None:
             progress(step + 1, plan.steps, f"task {task.item():.2f}, epsilon {log_epsilon.exp().item():.3g}")
     return log_epsilon.exp().item() if fixed is None else fixed
 
 
-def _step(optimiser: torch.optim.Adam, loss: Tensor, parameters: list[nn.Parameter], rate: float) -> None:
-    for group in optimiser.param_groups:
-        group["lr"] = rate
-    optimiser.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    clip_grad_norm_(parameters, 1.0)
-    optimiser.step()
-
-
 def sightings(vectors: Floats) -> Floats:
-    """What the attacker makes of noisy vectors: each coordinate cut to [0, 1], and again if it was there before.
+    """The attacker's features of noisy vectors: each coordinate clamped to [0, 1], and itself if it already was there.
 
-    The first is all that counts under right noise; the second is a coordinate that likely got none. NaN says nothing.
+    The first is sufficient under correct noise; the second is a coordinate that likely got none. NaN becomes 0.
 
     >>> sightings(np.array([[0.9, 7.0, np.nan]])).round(1).tolist()
     [[0.4, 0.5, 0.0, 0.4, 0.0, 0.0]]
@@ -297,10 +269,10 @@ def sightings(vectors: Floats) -> Floats:
 
 
 def report(system: Dptext, known: Sequence[Utterance], asked: Sequence[Utterance], seed: int = 0) -> dict[str, Any]:
-    """How often the task, the words and the private attribute come back from noisy vectors of held-out utterances.
+    """How often the task, the words and the private attribute are recovered from noisy vectors of held-out utterances.
 
-    With `clean_` before it: without noise; with `commonest_`: by always naming the commonest. The attacker is fitted
-    after the system was taught, to vectors that it makes of utterances it knows.
+    The prefix `clean_` means without noise, `commonest_` by always naming the commonest. The attacker is fitted after
+    the system was trained, to vectors that it makes of utterances it knows.
     """
     reader, rng = system.encoder, np.random.default_rng([seed, 3])
     assert isinstance(reader, Reader)
@@ -322,7 +294,7 @@ def report(system: Dptext, known: Sequence[Utterance], asked: Sequence[Utterance
 
 
 def returned(texts: Sequence[str], written: Sequence[str]) -> float:
-    """The share of words that come back at their own place.
+    """The share of words reproduced at their own position.
 
     >>> returned(["fly to rome", "to oslo"], ["fly me rome", "to"])
     0.6
@@ -346,7 +318,7 @@ class _About(About):
 
 
 def save(system: Dptext, folder: str | Path) -> None:
-    """Write a trained system to a folder, which is made: model.json and weights.safetensors."""
+    """Write a trained system to a new folder: model.json and weights.safetensors."""
     reader = system.encoder
     if not isinstance(reader, Reader):
         raise InputError(f"only a system that was trained can be saved, not one with the encoder {reader.name!r}")
@@ -362,12 +334,11 @@ def save(system: Dptext, folder: str | Path) -> None:
         hidden=shape.hidden,
         embedding=shape.embedding,
     )
-    arrays = {name: tensor.detach().numpy() for name, tensor in reader.network.state_dict().items()}
-    write_folder(Path(folder), about, arrays)
+    write_folder(Path(folder), about, weights_of(reader.network))
 
 
 def load(folder: str | Path) -> Dptext:
-    """Read what `save` wrote; nothing in it is run.
+    """Read what `save` wrote, executing nothing.
 
     >>> load("no/such/folder")
     Traceback (most recent call last):
@@ -377,13 +348,8 @@ def load(folder: str | Path) -> Dptext:
     about, arrays = read_folder(Path(folder), _About)
     words = Vocabulary(tuple(about.words))
     shape = Shape(len(words), about.dim, about.hidden, about.embedding, BEYOND)
-    with torch.device("meta"):  # nothing is drawn for weights that are about to be replaced
-        network = Network(shape, len(about.labels), len(about.attributes))
-    try:
-        network.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in arrays.items()}, assign=True)
-    except RuntimeError as error:
-        said = str(error).splitlines()[-1].strip()
-        raise InputError(f"{Path(folder, WEIGHTS)} is of another network: {said}; train it again"[:300]) from None
+    labels, attributes = len(about.labels), len(about.attributes)
+    network = with_weights(lambda: Network(shape, labels, attributes), arrays, Path(folder))
     return Dptext(Reader(network, words, about.labels, about.attributes), about.epsilon, about.reading, about.learnt)
 
 
@@ -391,9 +357,3 @@ def _reading(name: Any) -> Reading:
     if name not in READINGS:
         raise InputError(f"unknown reading {name!r}; there are {', '.join(READINGS)}")
     return READINGS[READINGS.index(name)]
-
-
-def _checked(text: Any) -> str:
-    if not isinstance(text, str):
-        raise InputError(f"DPText takes a text, got {type(text).__name__}")
-    return text

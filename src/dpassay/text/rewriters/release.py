@@ -1,13 +1,14 @@
 """The noise of a text rewriter: latent vectors are clipped and get noise; decoding them is post-processing.
 
-Noise that leaves the house is drawn by OpenDP on whole numbers, so that no rounding of floating-point numbers
-touches the guarantee (docs/proofs/grid.md). numpy's noise is for audits and simulations only.
+Noise in released outputs is drawn by OpenDP on integers, so that no floating-point rounding affects the guarantee
+(docs/proofs/grid.md). numpy's noise is for audits and simulations only.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -29,7 +30,7 @@ Integers = NDArray[np.int64]
 
 # The grid. OpenDP draws as fast on a fine grid as on a coarse one (benchmarks/release.py), and the guarantee is exact
 # on each. So it is fine enough to cost nothing: the clip is at least 4096 steps, and the noise at least 256, which
-# also keeps a whole-numbered scale within 1/256 of the least one. With these limits a sum of squares fits in 63 bits.
+# also keeps an integer scale within 1/256 of the least one. With these limits a sum of squares fits in 63 bits.
 LEAST_RADIUS, MOST_RADIUS = 2**12, 2**21
 LEAST_SCALE = 256
 MOST_DIM = 2**20
@@ -37,28 +38,28 @@ MOST_DIM = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a mechanism clips, which noise it adds, and whether its noise knows of the √n.
+    """How a mechanism clips, which noise it adds, and whether the noise accounts for the factor √n.
 
     >>> RECIPES["l1"].norm
     1
     """
 
     norm: int
-    law: str
+    noise: str
     widened: bool = False
     proofs: tuple[Theorem, ...] = (Theorem.LAPLACE, Theorem.DIAMETERS)
 
     def distance(self, radius: int, dim: int) -> int:
-        """How far two whole-numbered vectors of the ball are apart at most, in the norm that the noise must hide.
+        """The largest distance of two integer vectors of the ball, in the norm that the noise must hide.
 
         >>> RECIPES["adept-as-published"].distance(100, 64), RECIPES["gaussian"].distance(100, 64)
         (1600, 200)
         """
-        wide = self.law == "Laplace" and self.norm == 2
+        wide = self.noise == "Laplace" and self.norm == 2
         return math.isqrt(4 * radius**2 * dim) if wide else 2 * radius
 
     def hidden(self, radius: int, dim: int) -> int:
-        """The distance that the noise is scaled to: smaller than `distance` in what was published.
+        """The distance that the noise is scaled to: smaller than `distance` in ADePT as published.
 
         >>> RECIPES["adept-as-published"].hidden(100, 64), RECIPES["sqrt-n"].hidden(100, 64)
         (200, 1600)
@@ -77,7 +78,7 @@ MECHANISMS = tuple(RECIPES)
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A mechanism with its guarantee: clip each latent vector, add noise, hand it on to a decoder.
+    """A mechanism with its guarantee: clip each latent vector and add noise; a decoder does the rest.
 
     >>> private = Release("l1", epsilon=2, dim=3, clip=1)
     >>> private.scale()
@@ -107,11 +108,11 @@ class Release:
 
     @property
     def recipe(self) -> Recipe:
-        """What the mechanism does."""
+        """How the mechanism clips and which noise it adds."""
         return RECIPES[self.mechanism]
 
     def scale(self) -> float:
-        """The scale of the continuous noise; for the Gaussian its least deviation by the exact formula.
+        """The scale of the continuous noise; for the Gaussian, the least standard deviation by the exact formula.
 
         >>> Release("sqrt-n", epsilon=1).scale(), round(Release("gaussian", 1, 1e-6).scale(), 4)
         (16.0, 8.4494)
@@ -119,7 +120,7 @@ class Release:
         return _continuous_scale(self)
 
     def bounded(self, latents: ArrayLike) -> Floats:
-        """The vectors, a row each, clipped in the norm of the mechanism (up to the rounding of a double).
+        """The vectors, one per row, clipped in the norm of the mechanism (up to the rounding of a double).
 
         >>> Release("gaussian", 1, 1e-6, dim=2, clip=5).bounded([[30, 40], [1, 2]]).tolist()
         [[3.0, 4.0], [1.0, 2.0]]
@@ -133,19 +134,19 @@ class Release:
         return np.where(largest <= most, rows, shape * most)
 
     def sample(self, latents: ArrayLike, rng: np.random.Generator) -> Floats:
-        """Noisy vectors for audits: numpy's continuous noise, fast, and not fit to protect anybody.
+        """Noisy vectors for audits: numpy's continuous noise, fast, and not safe to release.
 
         >>> Release("l1", 1, dim=2).sample([[0, 0]], np.random.default_rng(1)).shape
         (1, 2)
         """
         centre = self.bounded(latents)
-        draw = rng.normal if self.recipe.law == "Gaussian" else rng.laplace
+        draw = rng.normal if self.recipe.noise == "Gaussian" else rng.laplace
         return centre + draw(0.0, self.scale(), centre.shape)
 
     def release(self, latents: ArrayLike) -> Floats:
-        """Noisy vectors that may leave the house: OpenDP's noise, on whole multiples of the grid's step.
+        """Noisy vectors that may be released: OpenDP's noise, on integer multiples of the grid's step.
 
-        Each utterance is its own data set. Whoever releases the same one again spends its epsilon again.
+        Each utterance is a data set of its own. Releasing the same one again spends its epsilon again.
         """
         noise = integer_noise(self)
         centre = to_grid(self.bounded(latents), self.clip, noise.radius, self.recipe.norm)
@@ -155,7 +156,7 @@ class Release:
         return drawn.astype(np.float64) * (self.clip / noise.radius)
 
     def statement(self) -> dict[str, Any]:
-        """What `release` does and promises, ready for JSON."""
+        """What `release` does and guarantees, ready for JSON."""
         noise, recipe = integer_noise(self), self.recipe
         step = self.clip / noise.radius
         stated: dict[str, Any] = {
@@ -168,12 +169,12 @@ class Release:
             "neighbours": "any two utterances (local DP)",
             "repeated": "each further release of the same utterance spends its epsilon and delta again",
             "drawn": {
-                "sampler": f"OpenDP {version('opendp')} discrete {recipe.law}",
+                "sampler": f"OpenDP {version('opendp')} discrete {recipe.noise}",
                 "grid_step": step,
                 "integer_radius": noise.radius,
                 "integer_scale": noise.scale,
                 "integer_sensitivity": noise.distance,
-                "sensitivity_norm": "l2" if recipe.law == "Gaussian" else "l1",
+                "sensitivity_norm": "l2" if recipe.noise == "Gaussian" else "l1",
                 "scale": noise.scale * step,
                 "least_continuous_scale": self.scale(),
             },
@@ -189,7 +190,7 @@ class Release:
         try:
             rows = np.asarray(latents, dtype=np.float64)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"latents must be an array of numbers, a row for each utterance: {error}") from None
+            raise InputError(f"latents must be an array of numbers, one row per utterance: {error}") from None
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise InputError(f"latents must have a row of {self.dim} numbers per utterance, got shape {rows.shape}")
         if not np.isfinite(rows).all():
@@ -205,14 +206,14 @@ def to_grid(vectors: Floats, clip: float, radius: int, norm: int) -> Integers:
     [[2457, -3276]]
     """
     whole = np.trunc(vectors / clip * radius).clip(-radius, radius).astype(np.int64)
-    # Rounded to a double, a clipped vector can lie outside by a hair; a step inward brings it back.
+    # Rounded to a double, a clipped vector can lie slightly outside; a step inward brings it back.
     while (outside := norm_exceeds(whole, radius, norm)).any():
         whole[outside] -= np.sign(whole[outside])
     return whole
 
 
 def norm_exceeds(whole: Integers, radius: int, norm: int) -> NDArray[np.bool_]:
-    """Which rows have a norm above the radius, in whole numbers: sum |x| > R, or sum x² > R².
+    """Which rows have a norm above the radius, in integers: sum |x| > R, or sum x² > R².
 
     >>> norm_exceeds(np.array([[3, 4], [3, 5]]), 5, 2).tolist()
     [False, True]
@@ -224,7 +225,7 @@ def norm_exceeds(whole: Integers, radius: int, norm: int) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class IntegerNoise:
-    """What OpenDP draws: its measurement, and what its privacy map says at the two distances."""
+    """OpenDP's measurement, and its privacy map at the two distances."""
 
     measurement: Callable[[Integers], list[int]]
     radius: int
@@ -237,12 +238,12 @@ class IntegerNoise:
 
 @lru_cache(maxsize=256)
 def integer_noise(release: Release) -> IntegerNoise:
-    """The noise on whole numbers that keeps the guarantee by OpenDP's own map, built once for each release."""
+    """The integer noise that meets the guarantee by OpenDP's own privacy map, built once for each release."""
     recipe, radius = release.recipe, LEAST_RADIUS
     while radius < MOST_RADIUS and release.scale() / release.clip * radius < LEAST_SCALE:
         radius *= 2
     distance, hidden = recipe.distance(radius, release.dim), recipe.hidden(radius, release.dim)
-    if recipe.law == "Gaussian":
+    if recipe.noise == "Gaussian":
         measured, low = _gaussian, int(release.scale() / release.clip * radius / 2)
     else:
         measured, low = _laplace, math.ceil(hidden / Fraction(release.epsilon)) - 1
@@ -271,32 +272,28 @@ def _gaussian(scale: int) -> Measured:
 
 
 def _least(enough: Callable[[int], bool], low: int) -> int:
-    """The least whole number above `low` that is enough, of a test that stays true once it is."""
+    """The least integer above `low` that is enough, for a test that stays true once it is."""
     low, step = max(low, 0), 1
     while not enough(low + step):
         low, step = low + step, 2 * step
-    high = low + step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return bisect_left(range(low + step), True, lo=low + 1, key=enough)
 
 
 @lru_cache(maxsize=256)
 def _continuous_scale(release: Release) -> float:
-    if release.recipe.law == "Gaussian":
+    if release.recipe.noise == "Gaussian":
         return calibrate.gaussian(release.epsilon, release.delta, 2 * number(release.clip))
     widening = iv.sqrt(release.dim) if release.recipe.widened else 1
     return calibrate.laplace(release.epsilon, 0, 2 * number(release.clip) * widening)
 
 
 def _opendp() -> Any:
-    """OpenDP, with the one feature that its noise needs: `contrib`, what has not been through all of its vetting."""
+    """OpenDP, with the one feature that its noise needs: `contrib`, which has not completed OpenDP's vetting."""
     try:
         dp = importlib.import_module("opendp.prelude")
     except ImportError:
         raise InputError(
-            "noise that leaves the house is drawn by OpenDP, which is not installed: pip install 'dpassay[release]'"
+            "noise in released outputs is drawn by OpenDP, which is not installed: pip install 'dpassay[release]'"
         ) from None
     dp.enable_features("contrib")
     return dp
@@ -315,7 +312,7 @@ def _within(value: Any, what: str, low: float, high: float) -> float:
 def _delta(mechanism: str, value: Any) -> float:
     if mechanism != "gaussian":
         if _within(value, "delta", 0, 1) != 0:
-            raise InputError(f"{mechanism!r} has Laplace noise and promises pure DP: leave delta out, got {value!r}")
+            raise InputError(f"{mechanism!r} has Laplace noise and guarantees pure DP: leave delta out, got {value!r}")
         return 0.0
     if not 0 < (delta := _within(value, "delta", 0, 1)) < 1:
         raise InputError(f"Gaussian noise needs a delta strictly between 0 and 1, such as 1e-6; got {value!r}")

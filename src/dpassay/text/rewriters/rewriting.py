@@ -1,8 +1,8 @@
-"""Rewriting: an utterance to its vector, noise on the vector, and an utterance written from the noisy vector.
+"""Rewriting: an utterance is encoded as a vector, the vector gets noise, and an utterance is decoded from it.
 
-Whatever a line holds, its rewritten form comes from the noisy vector alone: an empty line, a line of ten thousand words
-and a line of unknown words are each one utterance, and the guarantee covers them like any other. Only the first words
-of a long line are read; words that the model does not know are all the same to it, and it never writes them.
+Whatever a line contains, its rewritten form depends on the noisy vector alone: an empty line, a line of ten thousand
+words and a line of unknown words are each one utterance, covered by the guarantee like any other. Only the first words
+of a long line are read; the model treats all unknown words as the same word, and never writes them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import InputError
+from dpassay.text.models.words import as_text
 from dpassay.text.rewriters.adept import Model, load
 from dpassay.text.rewriters.release import Release
 
-LINES = 512  # that are rewritten together
+LINES = 512  # rewritten together
 SCHEMA = "dpassay/rewriting/1"
 
 WHY_NOT = (
-    "ADePT as published is not as private as it says: it clips in l2 but its Laplace noise must hide l1 distances, "
-    "which are up to sqrt(n) times as large. Use gaussian, l1 or sqrt-n; to study it all the same, give --as-published."
+    "ADePT as published is not as private as claimed: it clips in l2 but its Laplace noise must hide l1 distances, "
+    "which are up to sqrt(n) times as large. Use gaussian, l1 or sqrt-n; to run it anyway, add --as-published."
 )
 
 
@@ -33,7 +34,7 @@ WHY_NOT = (
 class Rewriter:
     """A trained autoencoder with a mechanism: what an audit runs, and what rewrites lines.
 
-    `sample` draws numpy's noise, for audits; `rewrite` draws OpenDP's, for text that leaves the house.
+    `sample` draws numpy's noise, for audits; `rewrite` draws OpenDP's, for text that is released.
     """
 
     model: Model
@@ -53,7 +54,7 @@ class Rewriter:
 
     def sample(self, x: str, n: int, rng: np.random.Generator) -> list[str]:
         """n rewritings of one utterance, with numpy's noise."""
-        vector = _vector(self.model, checked(x))
+        vector = _vector(self.model, as_text(x, "a rewriter"))
         return self.write(self.release.sample(np.repeat(vector, n, axis=0), rng))
 
     def sampled(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
@@ -61,26 +62,26 @@ class Rewriter:
         return self.write(self.release.sample(self.model.vectors(texts), rng))
 
     def rewrite(self, texts: Sequence[str]) -> list[str]:
-        """One rewriting of each utterance, with OpenDP's noise; what is written for one depends on no other one."""
+        """One rewriting of each utterance, with OpenDP's noise; each depends on its own utterance alone."""
         return self.write(self.release.release(self.model.vectors_apart(texts)))
 
     def write(self, noisy: NDArray[np.float64]) -> list[str]:
-        """What the model writes for noisy vectors. Only their direction counts, so their size is brought back first."""
+        """What the model writes for noisy vectors. Only their direction matters, so their size is restored first."""
         return self.model.texts(noisy * self.stretch)
 
     @property
     def stretch(self) -> float:
-        """Vectors clipped in l1 are short; the writer has learnt from vectors of the model's size."""
+        """The factor to the model's scale: vectors clipped in l1 are shorter than those the decoder was trained on."""
         return self.model.about.clip / self.release.clip * (self.dim**0.5 if self.release.recipe.norm == 1 else 1.0)
 
     def describe(self) -> dict[str, str]:
-        """What it is, for a certificate."""
+        """The model and its noise, for a certificate."""
         release = self.release
         noise = {name: str(getattr(release, name)) for name in ("mechanism", "epsilon", "delta", "dim", "clip")}
         return {"kind": "model", "type": f"rewriter, {release.mechanism}", **noise, "sha256": self.model.about.sha256}
 
     def statement(self) -> dict[str, Any]:
-        """What is promised for the output, ready for JSON."""
+        """The guarantee of the output, ready for JSON."""
         about = self.model.about
         return {
             "schema": SCHEMA,
@@ -93,9 +94,9 @@ class Rewriter:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What lines are to be rewritten with, as plain data that can be sent to another process.
+    """How lines are to be rewritten, as plain data that can be sent to another process.
 
-    `sha256` is that of the model that the statement names; `threads` is how many torch may use, None for all.
+    `sha256` is that of the model named in the statement; `threads` is how many torch may use, None for all.
     """
 
     folder: str
@@ -108,13 +109,13 @@ class Order:
 
 
 def opened(order: Order) -> tuple[Callable[[list[str]], list[str]], dict[str, Any]]:
-    """What rewrites some lines, and what it promises."""
+    """A function that rewrites lines, and the statement of its guarantee."""
     if order.mechanism == "none":
         if order.epsilon is not None or order.delta:
             raise InputError("without noise there is no epsilon: leave --epsilon and --delta out")
         model = _model(order)
-        promised = {"schema": SCHEMA, "mechanism": "none", "guarantee": "none: no noise"}
-        return (lambda lines: model.texts(model.vectors(lines))), {**promised, "model": {"sha256": model.about.sha256}}
+        stated = {"schema": SCHEMA, "mechanism": "none", "guarantee": "none: no noise"}
+        return (lambda lines: model.texts(model.vectors(lines))), {**stated, "model": {"sha256": model.about.sha256}}
     if order.epsilon is None:
         raise InputError("say which epsilon the output is to have: --epsilon 50")
     model = _model(order)
@@ -138,7 +139,7 @@ _kept = lru_cache(maxsize=2)(opened)
 
 
 def rewritten(order: Order, lines: list[str]) -> list[str]:
-    """Some lines rewritten by a worker, which loads the model once."""
+    """Lines rewritten by a worker, which loads the model once."""
     if order.threads is not None:
         import torch
 
@@ -149,19 +150,6 @@ def rewritten(order: Order, lines: list[str]) -> list[str]:
 @lru_cache(maxsize=4096)
 def _vector(model: Model, text: str) -> NDArray[np.float32]:
     return model.vectors([text])
-
-
-def checked(text: Any) -> str:
-    """A text, or a sentence about what was given instead.
-
-    >>> checked(3)
-    Traceback (most recent call last):
-    ...
-    dpassay.errors.InputError: a rewriter takes a text, got int
-    """
-    if not isinstance(text, str):
-        raise InputError(f"a rewriter takes a text, got {type(text).__name__}")
-    return text
 
 
 def lines_of(stream: Iterable[bytes], name: str = "the input") -> Iterator[str]:
@@ -180,7 +168,7 @@ def lines_of(stream: Iterable[bytes], name: str = "the input") -> Iterator[str]:
 
 
 def in_groups(lines: Iterable[str], size: int = LINES) -> Iterator[list[str]]:
-    """So many lines at a time.
+    """Lines in groups of `size`.
 
     >>> list(in_groups("abcde", 2))
     [['a', 'b'], ['c', 'd'], ['e']]
@@ -194,7 +182,7 @@ def in_groups(lines: Iterable[str], size: int = LINES) -> Iterator[list[str]]:
                 group = []
     except InputError:
         if group:
-            yield group  # what comes before a line that cannot be read is not lost
+            yield group  # the lines before one that cannot be read are not lost
         raise
     if group:
         yield group

@@ -116,7 +116,7 @@ def test_features_that_are_no_matrix_of_numbers(rows):
 def test_labels_and_rows_must_be_as_many():
     which = Classifier(("a", "b"), np.eye(2), np.zeros(2))
     for attempt in (lambda: fit(np.eye(2), ["a"]), lambda: which.accuracy(np.eye(2), ["a"])):
-        with pytest.raises(InputError, match="one label a row"):
+        with pytest.raises(InputError, match="one label per row"):
             attempt()
     with pytest.raises(InputError, match="takes 2 features, got 3"):
         which.predict(np.eye(3))

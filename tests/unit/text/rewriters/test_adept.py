@@ -148,7 +148,7 @@ def damaged(folder: Path, place: Path, how: str) -> None:
         ("no weights", "weights.safetensors cannot be read"),
         ("truncated", "damaged, or not the one that belongs"),
         ("a pickle", "damaged, or not the one that belongs"),
-        ("half a file", "not a model's file, or was cut off"),
+        ("half a file", "not a model's file, or is incomplete"),
         ("foreign", "its format is not"),
         ("another system", "another system, 'dpnr', not adept"),
         ("a word too few", "embedding.weight"),

@@ -13,7 +13,7 @@ from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.text.models.classifier import Classifier
 from dpassay.text.models.encoders import Encoder, Remembering, sentence_encoder
 from dpassay.text.rewriters import dpnr
-from dpassay.text.rewriters.dpnr import Dpnr, guesser, load, save, train
+from dpassay.text.rewriters.dpnr import Dpnr, distinguisher, load, save, train
 
 PAIR = ("book a flight to rome", "book a flight to boston")
 
@@ -127,7 +127,7 @@ def test_only_texts_are_taken():
             attempt()
 
 
-def test_a_guesser_that_knows_the_system_scores_by_the_likelihood():
+def test_a_distinguisher_that_knows_the_system_scores_by_the_likelihood():
     """Two subsets of one word each: the mixture's likelihood by hand."""
     system = Dpnr(letters(), epsilon=1, mu=0.5)
     outputs = np.random.default_rng(0).normal(size=(5, 4))
@@ -139,7 +139,7 @@ def test_a_guesser_that_knows_the_system_scores_by_the_likelihood():
         return gone * math.exp(-np.abs(output).sum()) + (1 - gone) * math.exp(-np.abs(output - word).sum())
 
     expected = [math.log(density(output, 1) / density(output, 0)) for output in outputs]
-    assert guesser(system, "a", "b")(list(outputs)) == pytest.approx(expected)
+    assert distinguisher(system, "a", "b")(list(outputs)) == pytest.approx(expected)
 
 
 # Each refutation below took at most a third of the runs allowed here with each of eight seeds.
@@ -155,7 +155,7 @@ def test_the_claim_is_refuted_from_real_sentences_by_the_exact_law(minilm):
 
 def test_the_claim_with_dropout_is_refuted_by_knowing_the_system(minilm):
     system, promise = Dpnr(minilm, epsilon=0.05, mu=0.5), claimed(0.05, 0.5)
-    options = {"alpha": 0.001, "runs": 300_000, "shrink": False, "guesser": guesser(system, *PAIR)}
+    options = {"alpha": 0.001, "runs": 300_000, "shrink": False, "guesser": distinguisher(system, *PAIR)}
     verdict = audit(system, [PAIR], epsilon=promise, neighbours="word", **options)
     assert isinstance(verdict, Refuted)
     assert verdict.epsilon.lower > promise
@@ -261,7 +261,7 @@ def test_missing_and_damaged_files_are_named(saved, name):
         ({"epsilon": -1}, "is damaged: epsilon"),
         ({"mu": 1}, "is damaged: mu"),
         ({"labels": []}, "is damaged: labels"),
-        ({"labels": ["only"]}, "is no classifier"),
+        ({"labels": ["only"]}, "is not a classifier"),
         ({"dim": 5}, "takes 4 elements"),
         ({"more": 1}, "is damaged: more"),
         ({"sha256": "0"}, "not the one that belongs"),

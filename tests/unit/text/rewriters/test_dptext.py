@@ -264,9 +264,9 @@ def test_missing_and_damaged_files_are_named(saved, name):
         ({"system": "adept"}, "another system, 'adept', not dptext"),
         ({"reading": "other"}, "is damaged: reading"),
         ({"epsilon": 0}, "is damaged: epsilon"),
-        ({"dim": 5}, "is of another network: .*; train it again"),
-        ({"labels": ["only"]}, "is of another network"),
-        ({"words": ["only"]}, "is of another network"),
+        ({"dim": 5}, "does not fit the network .*; train it again"),
+        ({"labels": ["only"]}, "does not fit the network"),
+        ({"words": ["only"]}, "does not fit the network"),
         ({"sha256": "0"}, "not the one that belongs"),
     ],
 )
