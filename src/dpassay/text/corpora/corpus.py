@@ -106,9 +106,7 @@ def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
     try:
         write_whole(path, content)
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"{path}: the text has half a character in it, a lone surrogate ({error}), which no file can hold"
-        ) from None
+        raise InputError(f"{path}: the text has half a character in it ({error}), which no file can hold") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
 

@@ -177,7 +177,7 @@ def test_the_encoder_learns_against_the_discriminator(monkeypatch):
     losses = {}
     for adversary in (0.0, 1.0):
         kept = []
-        monkeypatch.setattr(dptext, "_step", lambda optimiser, loss, *rest, kept=kept: kept.append(loss.item()))
+        monkeypatch.setattr(dptext, "take_step", lambda optimiser, loss, *rest, kept=kept: kept.append(loss.item()))
         train(flights(40), "right", epsilon=1, adversary=adversary, **{**TINY, "steps": 1})
         losses[adversary] = kept
     guess, without = losses[0.0]

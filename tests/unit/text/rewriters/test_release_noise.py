@@ -29,10 +29,10 @@ from dpassay.text.rewriters.release import (
 )
 from statistics_helper import cdf_p_value, generator, require
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 DIM = 64
 DELTA = {"gaussian": 1e-6}
-REASON = "noise that leaves the house is drawn by OpenDP: pip install 'dpassay[release]'"
+REASON = "noise in released outputs is drawn by OpenDP: pip install 'dpassay[release]'"
 HARD = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.sampled_from([1 / 3, 0.1, 0.7, 1.0, -1.0, math.nextafter(1, 2), 1e308, -1e308, 5e-324, 2**0.5 / 2, -0.0]),
