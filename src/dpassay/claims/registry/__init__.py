@@ -1,4 +1,4 @@
-"""Published claims, one system a file: as published, why it fails, its remedies."""
+"""Published claims, one system per file: as published, why it fails, its remedies."""
 
 from __future__ import annotations
 

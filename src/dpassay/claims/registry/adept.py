@@ -15,7 +15,7 @@ SYSTEM = System(
     what="An autoencoder rewrites an utterance. Its latent vector is clipped to l2 norm C, gets Laplace noise of "
     "scale 2C/eps on every coordinate, and is decoded to a new utterance.",
     reasoning="The proof says that two points of the ball are at most 2C apart. That is their l2 distance; Laplace "
-    "noise must hide the l1 distance, and that is up to 2C*sqrt(n), between the vectors with all coordinates "
+    "noise must hide the l1 distance, which is up to 2C*sqrt(n), between the vectors with all coordinates "
     "C/sqrt(n) and -C/sqrt(n). So n dimensions lose sqrt(n) times the claimed epsilon.",
     claims=(
         Claim(
@@ -87,10 +87,10 @@ SYSTEM = System(
             delta="1e-6",
             dim=32,
             parameters={"C": 1},
-            source="a remedy offered here: keep the l2 ball and use the noise that l2 distances need",
+            source="a remedy proposed here: keep the l2 ball and use the noise that l2 distances need",
             brief="Gaussian noise needs l2",
             why="Gaussian noise hides l2 distances, which the clipping bounds by 2C in every dimension. The "
-            "deviation is the least one by the exact formula, at the price of a delta above 0.",
+            "standard deviation is the least one by the exact formula, at the price of a delta above 0.",
             expected="proven",
             caveats=("encoder-training",),
             grid=GRID,

@@ -23,10 +23,10 @@ SYSTEM = System(
     title="Binary encoding",
     what="Each of r values is written as a sign bit, m integer bits and n fraction bits. Each of the r*l bits (l = 1 "
     "+ m + n) is redrawn at random with budget s = eps/(r*l). OME and LATENT differ in the probabilities.",
-    reasoning="Symmetric flips lose s a bit, eps together. OME keeps ones far more often at even places, and far "
-    "more seldom at odd ones, than zeros turn into ones, so a single bit loses many times s: its true loss grows "
+    reasoning="Symmetric flips lose s per bit, eps in total. OME keeps ones far more often at even positions, and far "
+    "less often at odd ones, than zeros turn into ones, so a single bit loses many times s: its true loss grows "
     "with lambda. A correction in the literature multiplies each bit's budget by what the bit is worth as a number. "
-    "That bounds a metric notion of privacy, in which near values may be told apart; the likelihood ratio of a "
+    "That bounds a metric notion of privacy, in which nearby values may be distinguished; the likelihood ratio of a "
     "flipped bit does not depend on what the bit is worth, so for differential privacy the sum of the bits' losses "
     "is exact.",
     claims=(
@@ -54,7 +54,7 @@ SYSTEM = System(
             parameters={**BITS, "L": 100},
             source=f"{LYU}, released code",
             brief="ratios beyond eps/(r*l)",
-            why="P(1 to 1) is L/(1+L) at even places and 1/(1+L^3) at odd ones, P(0 to 1) is 1/(1+L*e^s): ratios of "
+            why="P(1 to 1) is L/(1+L) at even positions and 1/(1+L^3) at odd ones, P(0 to 1) is 1/(1+L*e^s): ratios of "
             "order L^2 and more in single bits. At L = 1 the claim holds.",
             expected="refuted",
             remedies=("binary-symmetric", "latent-moue"),
@@ -72,7 +72,7 @@ SYSTEM = System(
             source=f"{LYU}, released code",
             brief="holds at lambda 1 alone",
             why="At L = 1 ones turn into ones with probability 1/2 and zeros with 1/(1+e^s): optimized unary "
-            "encoding's probabilities, at most s a bit.",
+            "encoding's probabilities, at most s per bit.",
             expected="proven",
             beside=WEIGHTED,
             grid=GRID,

@@ -9,7 +9,7 @@ SYSTEM = System(
     name="controls",
     title="Copying and coin flips",
     what="The sanity check's two extremes: the output is the input, or does not depend on it.",
-    reasoning="A copy gives everything away, whatever is claimed. A coin flip gives nothing away.",
+    reasoning="A copy reveals everything, whatever is claimed. A coin flip reveals nothing.",
     claims=(
         Claim(
             name="copy",
@@ -19,7 +19,7 @@ SYSTEM = System(
             dim=32,
             source=f"a control of {ACL}, section 5",
             brief="nothing is random",
-            why="Nothing is random, so the output gives the input away.",
+            why="Nothing is random, so the output reveals the input.",
             expected="refuted",
             grid={"epsilon": ("0.1", 1, 1000)},
             trial=Trial({"dim": 2, "epsilon": 1}),

@@ -16,7 +16,7 @@ WORD = Neighbours("word")
 
 
 def worst_encoder(texts: Sequence[str], dim: int) -> NDArray[np.float64]:
-    """An encoder that no other is worse than: a text with the word `rome` here, every other as far away as can be.
+    """A worst possible encoder: texts with the word `rome` in one place, all others as far away as possible.
 
     >>> worst_encoder(["fly to rome", "fly to"], 3).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]
@@ -128,7 +128,7 @@ SYSTEM = System(
             neighbours=WORD,
             source=f"{UEDP}, Theorem 1",
             brief="k elements, k times eps",
-            why="Two normalised vectors are at most k apart in l1, and k*eps says so.",
+            why="Two normalised vectors are at most k apart in l1, and k*eps accounts for that.",
             expected="proven",
             grid={"e": ("0.05", "0.5", 5), "dim": (2, 128, 768)},
             trial=_trial(e="0.5"),
@@ -144,7 +144,7 @@ SYSTEM = System(
             source=f"{UEDP}, Theorem 2",
             brief="from the true k*eps",
             why="The bound of k*eps holds for any two vectors, so also for a word dropped against a word replaced; "
-            "behind dropout it becomes ln((1-mu)e^(k*eps) + mu).",
+            "after dropout it becomes ln((1-mu)e^(k*eps) + mu).",
             expected="proven",
             grid={"mu": ("0.1", "0.5", "0.8"), "dim": (2, 128, 768)},
             trial=_trial(e="0.5"),

@@ -20,7 +20,7 @@ SYSTEM = System(
     "noise of scale b. As in the sanity check, coordinates lie between 0 and 1 here, and b is n/eps.",
     reasoning="The formula is the inverse distribution function for v from (-1/2, 1/2). For v above 1/2 the "
     "logarithm has no real value: numpy gives NaN. What is done with it was never published, so all readings are "
-    "here. In none is the noise ever negative, so an output below the input is impossible, and epsilon is infinite.",
+    "listed. In none is the noise ever negative, so an output below the input is impossible, and epsilon is infinite.",
     claims=(
         Claim(
             name="dptext-zero",
@@ -30,8 +30,8 @@ SYSTEM = System(
             dim=1,
             source=f"{BEIGI}; this reading in {ACL}, Theorem 3.2",
             brief="noise is never negative",
-            why="Half of all coordinates leave without noise, the others only larger than they came: an output below "
-            "1 rules out that the input was 1.",
+            why="Half of all coordinates are released without noise, the others only grow: an output below 1 rules out "
+            "that the input was 1.",
             expected="refuted",
             caveats=CAVEATS,
             remedies=("dptext-corrected",),

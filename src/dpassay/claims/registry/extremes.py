@@ -9,9 +9,9 @@ LECTURE = "Habernal, Privacy-preserving NLP, lecture on approximate differential
 SYSTEM = System(
     name="extremes",
     title="The two extremes of delta",
-    what="The first publishes the whole data set with probability delta and else nothing. The second goes through "
-    "the rows and publishes each, by itself, with probability delta.",
-    reasoning="Both keep (0, delta): with probability 1 - delta the output does not depend on the one row that "
+    what="The first publishes the whole data set with probability delta and otherwise nothing. The second goes through "
+    "the rows and publishes each independently with probability delta.",
+    reasoning="Both satisfy (0, delta): with probability 1 - delta the output does not depend on the one row that "
     "differs. But the second publishes somebody's row with probability 1 - (1-delta)^n, 0.632 for a million rows at "
     "delta 1e-6. So delta must be far below one over the number of people.",
     claims=(

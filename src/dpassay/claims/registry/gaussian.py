@@ -14,8 +14,8 @@ SYSTEM = System(
     title="Gaussian mechanism",
     what="The answer to a query plus normal noise on every coordinate, scaled to the l2 sensitivity.",
     reasoning="The classic formula is proved for epsilon below 1. Beyond that it is not always wrong (at delta 1e-5 "
-    "it still holds at 8), but at 10 it adds too little noise. The exact formula gives the least deviation at every "
-    "epsilon.",
+    "it still holds at 8), but at 10 it adds too little noise. The exact formula gives the least standard deviation "
+    "at every epsilon.",
     claims=(
         Claim(
             name="gaussian",
@@ -52,7 +52,7 @@ SYSTEM = System(
             delta="1e-5",
             source=EXACT,
             brief="the least noise",
-            why="The deviation is the least for which delta(eps) is at most the claimed delta.",
+            why="The standard deviation is the least for which delta(eps) is at most the claimed delta.",
             expected="proven",
             grid={"epsilon": ("0.1", 1, 10, 100), "delta": ("1e-9", "1e-5")},
             trial=Trial({"epsilon": 1, "delta": "0.05"}),

@@ -10,11 +10,11 @@ EPSILONS = {"epsilon": ("0.1", 1, 5)}
 SYSTEM = System(
     name="hashing",
     title="Hash-based local privacy",
-    what="A value is hashed to a bit, to one of g cells or to a Bloom filter, or is written as one bit a category; "
+    what="A value is hashed to a bit, to one of g cells or to a Bloom filter, or is written as one bit per category; "
     "then each bit or the cell is redrawn at random.",
     reasoning="Two values differ in few bits (two in a unary code, two for each hash of a Bloom filter) or in one "
-    "cell, and each of them loses what randomized response loses. The hash function is public: whatever it is, two "
-    "values that collide are only better hidden.",
+    "cell, and each of them loses what randomized response loses. The hash function is public; two values that "
+    "collide are only better hidden.",
     claims=(
         Claim(
             name="rappor",
@@ -37,7 +37,7 @@ SYSTEM = System(
             epsilon=1,
             source="Bassily and Smith, Local, private, efficient protocols for succinct histograms, STOC 2015",
             brief="randomized response",
-            why="A public random function says which bit belongs to a value; randomized response hides that bit.",
+            why="A public random function assigns a bit to each value; randomized response hides that bit.",
             expected="proven",
             grid=EPSILONS,
             trial=Trial(pairs=[((0,), (2,)), ((0,), (1,))]),
@@ -76,7 +76,7 @@ SYSTEM = System(
             parameters={"k": 100},
             source=WANG,
             brief="two bits, eps together",
-            why="Of the two bits that differ, the one says e^eps at most if it is set, and the other nothing then.",
+            why="Of the two bits that differ, the ratio is at most e^eps for one, and the other then reveals nothing.",
             expected="proven",
             grid=EPSILONS,
             trial=Trial({"k": 3}),

@@ -8,7 +8,7 @@ from dpassay.claims.registry.sources import DWORK_ROTH
 SYSTEM = System(
     name="properties",
     title="Post-processing, groups, composition",
-    what="What is made of a private output, what a group of people may expect, and what several answers cost together.",
+    what="What is computed from a private output, what a group of people may expect, and what several answers cost.",
     reasoning="Post-processing changes nothing. A group of k is protected by k*eps and k*e^((k-1)*eps)*delta, which "
     "is more than the truth for most mechanisms. The epsilons of several answers add up, and for Laplace noise on "
     "the same query this is exact.",
