@@ -142,7 +142,7 @@ def _comparisons(rows: list[dict[str, Any]]) -> Iterator[Comparison]:
 
 
 def _spread(rows: list[dict[str, Any]], wide: bool, runs: int) -> float:
-    """Mean square of the published numbers' distance from the exact ones, in standard errors of so many runs."""
+    """Mean square of the published numbers' distance from the exact ones, in standard errors of `runs` runs."""
     squares: list[float] = []
     for row in rows:
         if row["mechanism"] in ("laplace", "halved") and (row["dim"] > 16) == wide:

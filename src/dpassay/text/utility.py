@@ -301,7 +301,7 @@ def save(path: Path, asked: dict[str, Any], rows: Iterable[Row]) -> None:
 
 def load(path: Path, asked: dict[str, Any]) -> list[Row]:
     """The rows of a file about the same question. Other mechanisms and other ε may be added to it."""
-    absent = "without --resume it is started anew"
+    absent = "without --resume it is started from scratch"
     data = read_json(path, "a measurement's file", ("schema", SCHEMA), absent, LARGEST_FILE)
     known, rows = data.get("asked"), data.get("rows")
     if not isinstance(known, dict) or not isinstance(rows, list):

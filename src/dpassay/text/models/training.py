@@ -130,7 +130,7 @@ class Learner:
         order = np.argsort(lengths, kind="stable").reshape(TOGETHER, -1)[rng.permutation(TOGETHER)[place]]
         return np.ascontiguousarray(many[order, : lengths[order].max()])
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """Measure the mean loss since the last measurement, and the token accuracy on held-out texts."""
         total, number = self.losses.tolist()
         self.losses.zero_()
@@ -153,7 +153,7 @@ class Learner:
                 found[f"{moment}:{name}"] = self.optimiser.state[parameter][moment].detach().cpu().numpy()
         return found
 
-    def go_on(self, step: int, moments: Mapping[str, NDArray[Any]]) -> None:
+    def resume(self, step: int, moments: Mapping[str, NDArray[Any]]) -> None:
         """Resume after `step` steps."""
         self.step = step
         for name, parameter in self.named.items():

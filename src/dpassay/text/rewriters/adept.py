@@ -120,16 +120,16 @@ def train(
         learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan)
         if about.steps:
             try:
-                learner.go_on(about.steps, arrays)
+                learner.resume(about.steps, arrays)
             except KeyError as missing:
                 raise InputError(
                     f"{place} cannot be continued: {missing} is missing; train into another folder"
                 ) from None
-        _teach(learner, about, place, progress)
+        _run_training(learner, about, place, progress)
     return load(place, device)
 
 
-def _teach(learner: Learner, about: Learnt, place: Path, progress: Progress | None) -> None:
+def _run_training(learner: Learner, about: Learnt, place: Path, progress: Progress | None) -> None:
     steps = learner.plan.steps
     _save(learner, about, place)
     with interruptible() as interrupted:
@@ -137,7 +137,7 @@ def _teach(learner: Learner, about: Learnt, place: Path, progress: Progress | No
         while learner.step < steps:
             learner.learn()
             if learner.step % MEASURED_EVERY == 0 or learner.step == steps:
-                learner.look()
+                learner.measure()
             if progress is not None:
                 progress(learner.step, steps, learner.note())
             if time.monotonic() - saved > SAVED_EVERY or learner.step == steps or interrupted():

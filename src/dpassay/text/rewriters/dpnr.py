@@ -134,12 +134,12 @@ def train(
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(texts))
     cut = len(texts) - max(1, int(HELD_OUT * len(texts)))
-    tell = progress or (lambda done, total, note: None)
+    show = progress or (lambda done, total, note: None)
 
     *before, noise = system.pipeline.stages
-    tell(0, 5, "encoding")
+    show(0, 5, "encoding")
     clean = run([stage for stage in before if not isinstance(stage, Dropout)], texts, rng)
-    tell(1, 5, "encoding after dropout")
+    show(1, 5, "encoding after dropout")
     dropped = run(before, texts, rng)
     ways = {
         "clean vectors": clean,
@@ -150,11 +150,11 @@ def train(
     report: dict[str, Any] = {"texts": len(seen), "held_out": len(asked), "labels": len(set(seen))}
     fitted = {}
     for step, (way, vectors) in enumerate(ways.items(), start=2):
-        tell(step, 5, f"fitting a classifier: {way}")
+        show(step, 5, f"fitting a classifier: {way}")
         fitted[way] = fit(vectors[order[:cut]], seen, seed)
         report[f"accuracy_{way.replace(' ', '_')}"] = fitted[way].accuracy(vectors[order[cut:]], asked)
     report["accuracy_commonest_label"] = asked.count(Counter(seen).most_common(1)[0][0]) / len(asked)
-    tell(5, 5, "done")
+    show(5, 5, "done")
     return system, fitted["published noise"], report
 
 

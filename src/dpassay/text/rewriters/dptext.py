@@ -198,20 +198,20 @@ def train(
         torch.manual_seed(seed)
         shape = Shape(words=len(words), latent=dim, hidden=hidden, embedding=embedding, clip=BEYOND)
         network = Network(shape, len(labels), len(attributes))
-    lesson = _Lesson(
+    data = _TrainingData(
         words.numbers([u.text for u in known]),
         torch.tensor([labels.index(u.label) for u in known]),
         torch.tensor([attributes.index(u.attribute) for u in known]),
         _reading(reading),
         adversary,
     )
-    reached = _teach(network, lesson, plan, fixed, progress)
+    reached = _optimise(network, data, plan, fixed, progress)
     system = Dptext(Reader(network, words, labels, attributes), reached, reading, learnt=fixed is None)
     return system, report(system, known, asked, seed)
 
 
 @dataclass(frozen=True, slots=True)
-class _Lesson:
+class _TrainingData:
     """The training data and the objective."""
 
     numbers: NDArray[np.int64]
@@ -230,7 +230,9 @@ class _Lesson:
         return torch.from_numpy(rows[:, (rows != PAD).any(axis=0)]), self.labels[some], self.attributes[some]
 
 
-def _teach(network: Network, lesson: _Lesson, plan: Plan, fixed: float | None, progress: Progress | None) -> float:
+def _optimise(
+    network: Network, data: _TrainingData, plan: Plan, fixed: float | None, progress: Progress | None
+) -> float:
     """Min-max: the discriminator learns to predict the attribute, the rest does its task and makes it fail."""
     log_epsilon = torch.tensor(np.log(START if fixed is None else fixed), requires_grad=fixed is None)
     against = list(network.discriminator.parameters())
@@ -238,10 +240,10 @@ def _teach(network: Network, lesson: _Lesson, plan: Plan, fixed: float | None, p
     optimisers = torch.optim.Adam(against), torch.optim.Adam([*others, log_epsilon])
     rng = np.random.default_rng([plan.seed, 2])
     for step in range(plan.steps):
-        numbers, labels, attributes = lesson.batch(plan.batch, rng)
+        numbers, labels, attributes = data.batch(plan.batch, rng)
         vectors = network.encode(numbers)
         uniform = (rng.integers(0, 2**23, (*vectors.shape,)) + 0.5) / 2**23  # never 0, ½ or 1: ln 0 is infinite
-        noise = standard_noise(torch.from_numpy(uniform.astype(np.float32)), lesson.reading)
+        noise = standard_noise(torch.from_numpy(uniform.astype(np.float32)), data.reading)
         moved = vectors + noise.nan_to_num(0.0) * network.shape.latent / log_epsilon.exp()
         noisy = moved.masked_fill(noise.isnan(), torch.nan)
         guess = cross_entropy(network.discriminator(seen(noisy.detach())), attributes)
@@ -250,7 +252,7 @@ def _teach(network: Network, lesson: _Lesson, plan: Plan, fixed: float | None, p
         written = cross_entropy(scores.transpose(1, 2), numbers, ignore_index=PAD)
         task = cross_entropy(network.task(seen(noisy)), labels)
         hidden = cross_entropy(network.discriminator(seen(noisy)), attributes)
-        take_step(optimisers[1], written + task - lesson.adversary * hidden, others, plan.rate(step))
+        take_step(optimisers[1], written + task - data.adversary * hidden, others, plan.rate(step))
         if progress is not None:
             progress(step + 1, plan.steps, f"task {task.item():.2f}, epsilon {log_epsilon.exp().item():.3g}")
     return log_epsilon.exp().item() if fixed is None else fixed

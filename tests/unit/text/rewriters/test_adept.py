@@ -191,7 +191,7 @@ def test_a_learner_starts_from_its_moments():
     first = Learner(Autoencoder(Shape(len(words), **TINY)), words, TEXTS, [], PLAN)
     first.learn()
     second = Learner(first.network, words, TEXTS, [], PLAN)
-    second.go_on(1, first.moments())
+    second.resume(1, first.moments())
     assert second.moments().keys() == first.moments().keys()
     assert all((array == first.moments()[name]).all() for name, array in second.moments().items())
     assert second.step == 1
