@@ -51,7 +51,7 @@ class Additive(NoiseStage):
         return Shifted(self.noise, value)
 
     def __str__(self) -> str:
-        return str(self.noise)
+        return str(self.noise) if isinstance(self.noise, Noise) else f"noise({type(self.noise).__name__})"
 
     def to_data(self) -> dict[str, Any]:
         """The data of the noise."""
