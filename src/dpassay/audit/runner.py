@@ -205,8 +205,7 @@ class _Audit:
     def _look_for_artifacts(self, inputs: tuple[Any, ...], most: int) -> None:
         """Whether floating-point artefacts would refute the claim: a warning, if so."""
         state, before = self.state, self.state.spent
-        steps = float_artifacts.look(self.question, inputs, most, self.artifacts_alpha)
-        for runs, state.artifacts in steps:
+        for runs, state.artifacts in float_artifacts.look(self.question, inputs, most, self.artifacts_alpha):
             self._tell(before + runs, "looking at the last bits")
         self.warnings += [state.artifacts] if state.artifacts else []
 

@@ -246,9 +246,8 @@ def _plan(claim: Claim | None, options: AuditOptions, as_json: bool) -> None:
 
     if claim is None and options.epsilon is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
-    guarantee = (
-        make_guarantee(options.epsilon, options.delta or 0) if claim is None else claim(**options.claimed).guarantee
-    )
+    own = None if claim is None else claim(**options.claimed).guarantee
+    guarantee = own or make_guarantee(options.epsilon, options.delta or 0)
     alpha, runs = options.alpha, options.runs
     claimed, many = guarantee.epsilon, 2 if options.candidates is None else len(options.candidates)
     most = most_certifiable(runs, alpha, many)
