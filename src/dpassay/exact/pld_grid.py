@@ -216,7 +216,7 @@ def compose(grids: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
         losses=np.asarray((start + np.arange(support)) * step + middle(shift), dtype=np.float64),
         top=exactly(step) * (start + support - 1) + shift,
         step=step,
-        mass=whole[:support],
+        mass=whole[:support].copy(),  # a view would keep the rest alive
         tilt=tilt,
         log_norm=log_norm,
         error=lost + powers + inverse,
