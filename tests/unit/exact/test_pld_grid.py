@@ -291,7 +291,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         ("clip(linf, 1) | laplace(9)", 50, "0"),
         ("clip(linf, 1) | laplace(9)", 50, "1e-5"),
         ("dropout(0.5) | clip(linf, 1) | laplace(1)", 6, "1e-4"),
-        ("binary(3, 0) | bits(0.9, 0.8, 0.3)", 4, "1e-3"),
     ],
 )
 def test_a_check_makes_no_composition_twice(monkeypatch, text, dim, delta):
