@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import signal
 import sys
 from dataclasses import replace
@@ -144,7 +145,7 @@ def test_a_dask_worker_that_is_killed_changes_no_count(module):
 
 def test_programs_on_two_workers():
     example = Path(__file__).parents[3] / "docs" / "examples" / "noisy_count.py"
-    with Program(f"{sys.executable} {example}") as program:
+    with Program(shlex.join([sys.executable, str(example)])) as program:
         pair = [("one two three", "one two three four")]
         verdict = audit(program, pair, epsilon=3, runs=3000, workers=2, neighbours="any", bits=False)
     assert verdict.runs == 3000  # neither is taken for the other, though both are sent seeds

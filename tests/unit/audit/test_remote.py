@@ -20,6 +20,7 @@ from dpassay.audit.remote import Program
 from dpassay.audit.targets import draw
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn
+from processes import started
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
@@ -283,7 +284,7 @@ say('{"output": 1}')
 time.sleep(0.1)
 print('x', end='', flush=True)
 sys.stdin.read()"""
-    with program(code, time_limit=5) as p, pytest.raises(MechanismError, match=r"several lines: .*x'"):
+    with program(code) as p, pytest.raises(MechanismError, match=r"several lines: .*x'"):
         draw(p, "a" * 10**6, 1, generator())
 
 
@@ -294,7 +295,7 @@ for r in requests:
     print('{"outp', end='', flush=True)
     time.sleep(60)"""
     with (
-        program(code, time_limit=2) as p,
+        program(code, time_limit=5) as p,
         pytest.raises(MechanismError, match=r"""last '\{"outp', .* stderr 'thinking'"""),
     ):
         draw(p, "a", 1, generator())
@@ -603,17 +604,11 @@ def test_the_example_program():
 
 
 def test_the_example_endpoint():
-    server = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / "endpoint.py")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    with server:
-        assert server.stdout
+    line = [sys.executable, str(EXAMPLES / "endpoint.py")]
+    with started(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         url = server.stdout.readline().strip()
-        try:
-            with Endpoint(url) as endpoint:
-                yes, no = (draw(endpoint, x, 500, generator()) for x in ("yes", "no"))
-                assert draw(endpoint, "perhaps", 1, generator()) == [Failure("ValueError")]
-        finally:
-            server.terminate()
+        with Endpoint(url) as endpoint:
+            yes, no = (draw(endpoint, x, 500, generator()) for x in ("yes", "no"))
+            assert draw(endpoint, "perhaps", 1, generator()) == [Failure("ValueError")]
     assert set(yes) == {"yes", "no"}
     assert all(a != b for a, b in zip(yes, no, strict=True))  # the same coins

@@ -3,19 +3,21 @@
 import json
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import fields
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from dpassay.audit.options import AuditOptions
+from processes import LIMIT, started, wait_until
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
-PROGRAM = f"{sys.executable} {EXAMPLES / 'noisy_count.py'}"
+PROGRAM = shlex.join([sys.executable, str(EXAMPLES / "noisy_count.py")])
 TEXTS = '["one two three", "one two three four"]'  # counts that are 1 apart
 
 SUBJECTS = '''
@@ -48,7 +50,7 @@ def run(tmp_path):
             text=True,
             env=environment,
             cwd=tmp_path,
-            timeout=120,
+            timeout=LIMIT,
             check=False,
         )
         assert "Traceback" not in found.stderr
@@ -120,7 +122,7 @@ def test_a_program_and_going_on_after_it_died(run, tmp_path):
         "    noise = [rng.expovariate(0.4) - rng.expovariate(0.4) for _ in range(asked['n'])]\n"
         "    print(json.dumps({'outputs': [count + z for z in noise]}), flush=True)\n"
     )
-    command = ("audit", "--command", f"{sys.executable} dying.py", *asked)
+    command = ("audit", "--command", shlex.join([sys.executable, "dying.py"]), *asked)
     (tmp_path / "mood").write_text("--die")
     died = run(*command, code=4)
     assert "exit code 9" in died.stderr
@@ -135,7 +137,7 @@ def test_a_program_and_going_on_after_it_died(run, tmp_path):
 
 def test_a_program_that_hangs_exits_with_4(run, tmp_path):
     (tmp_path / "hang.py").write_text("import time; time.sleep(60)")
-    command = ("audit", "--command", f"{sys.executable} hang.py", "--pair", "[0, 1]", "--epsilon", "1")
+    command = ("audit", "--command", shlex.join([sys.executable, "hang.py"]), "--pair", "[0, 1]", "--epsilon", "1")
     assert "no answer within 0.5 s" in run(*command, "--time-limit", "0.5", code=4).stderr
 
 
@@ -171,20 +173,16 @@ def test_the_planner(run):
 LONG = ("audit", "--pipeline", "laplace(4)", "--dim", "4", "--pair", "[[0, 0, 0, 0], [1, 1, 1, 1]]", "--epsilon", "1")
 
 
+@contextmanager
 def begun(tmp_path, *words):
     """A long audit that keeps its counts, some time after it has begun, and what it had counted by then."""
+    saved = tmp_path / "long.json"
     environment = {**os.environ, "NO_COLOR": "1"}
     command = [sys.executable, "-m", "dpassay", *LONG, "--runs", "1000000000000", "--save", "long.json", *words]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 100
-    while time.monotonic() < deadline:
-        time.sleep(0.05)
-        if (tmp_path / "long.json").exists():
-            counted = json.loads((tmp_path / "long.json").read_text())["runs"]
-            if counted > 300_000:
-                return process, counted
-    process.kill()
-    raise AssertionError(process.communicate())
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(command, cwd=tmp_path, env=environment, **pipes) as process:
+        wait_until(lambda: saved.exists() and json.loads(saved.read_text())["runs"] > 300_000, process)
+        yield process, json.loads(saved.read_text())["runs"]
 
 
 def epochs(path):
@@ -194,9 +192,9 @@ def epochs(path):
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "two processes"])
 def test_a_killed_audit_goes_on_to_the_same_counts(run, tmp_path, workers):
-    process, counted = begun(tmp_path, *workers)
-    process.kill()
-    process.communicate()
+    with begun(tmp_path, *workers) as (process, counted):
+        process.kill()
+        process.communicate()
     kept = json.loads((tmp_path / "long.json").read_text())
     assert kept["verdict"] == "unfinished"
     assert kept["runs"] >= counted
@@ -208,9 +206,9 @@ def test_a_killed_audit_goes_on_to_the_same_counts(run, tmp_path, workers):
 
 
 def test_an_interrupted_audit_gives_its_partial_verdict_and_says_how_to_go_on(tmp_path):
-    process, counted = begun(tmp_path, "--workers", "2")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    with begun(tmp_path, "--workers", "2") as (process, counted):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
     said = " ".join(out.decode().replace("│", " ").split())
     assert "the audit was interrupted after" in said
     assert "continue it with --resume" in said

@@ -42,6 +42,6 @@ def fail_untold(number: int) -> int:
 
 
 def sleep_long(folder: str) -> None:
-    """Leave a note of who is at work, and work for a minute."""
+    """Leave a note of who is at work, and work for an hour."""
     (Path(folder) / str(os.getpid())).touch()
-    time.sleep(60)
+    time.sleep(3600)

@@ -13,6 +13,7 @@ import pytest
 
 from dpassay.compute import executors
 from dpassay.errors import InputError, MechanismError
+from processes import LIMIT, started, wait_until
 
 SQUARES = [number**2 for number in range(14)]
 QUIET = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
@@ -81,7 +82,7 @@ def test_who_stops_early_leaves_nothing_under_way(workers):
     results.close()
     began = time.monotonic()
     assert list(workers.map(executor_tasks.slow_square, [5])) == [25]
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20  # all of them would take 25 seconds at least
 
 
 def test_a_process_that_dies_costs_its_items_only(tmp_path):
@@ -135,7 +136,6 @@ def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_fo
     distributed = pytest.importorskip("distributed", reason=NO_DASK)
     monkeypatch.setattr(executors, "DESERTED", 0.2)
     monkeypatch.setattr(executors, "COUNTED", 0.1)
-    monkeypatch.setattr(executors, "CONNECT", 0.5)
     options = {"threads_per_worker": 1, "processes": False, "protocol": "tcp://", **QUIET}
     with distributed.LocalCluster(n_workers=0, **options) as few, pytest.raises(InputError, match="has no workers"):
         executors.Cluster(few.scheduler_address)
@@ -190,23 +190,16 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path, number, code):
     notes.mkdir()
     script.write_text(SCRIPT)
     line = [sys.executable, str(script), str(Path(__file__).parent), str(notes)]
-    running = subprocess.Popen(line, stderr=subprocess.PIPE, start_new_session=True)
-    assert within(20, lambda: len(list(notes.iterdir())) == 2)
-    if number == signal.SIGINT:  # as a terminal does it: to all of them
-        os.killpg(running.pid, number)
-    else:
-        running.kill()
-    _, err = running.communicate(timeout=10)
-    assert running.returncode == code
-    assert err == b"" or number == signal.SIGKILL
-    assert within(10, lambda: not any(alive(int(path.name)) for path in notes.iterdir()))
-
-
-def within(seconds: float, done) -> bool:
-    began = time.monotonic()
-    while not done() and time.monotonic() - began < seconds:
-        time.sleep(0.02)
-    return bool(done())
+    with started(line, stderr=subprocess.PIPE) as running:
+        wait_until(lambda: len(list(notes.iterdir())) == 2, running)
+        if number == signal.SIGINT:  # as a terminal does it: to all of them
+            os.killpg(running.pid, number)
+        else:
+            running.kill()
+        _, err = running.communicate(timeout=LIMIT)
+        assert running.returncode == code
+        assert err == b"" or number == signal.SIGKILL
+        wait_until(lambda: not any(alive(int(path.name)) for path in notes.iterdir()))
 
 
 def alive(pid: int) -> bool:

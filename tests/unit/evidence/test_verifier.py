@@ -490,10 +490,10 @@ def test_a_file_of_100_megabytes_is_refused_at_once(tmp_path):
     path = tmp_path / "large.json"
     with path.open("wb") as file:
         file.truncate(100_000_000)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InputError, match="100000000 bytes"):
         verify(path)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 WRONG = [
@@ -668,9 +668,9 @@ def test_a_hundred_thousand_bits():
         return oracles.many_bits_delta(10**5, p, 1 - p, "6")
 
     truth = precisely(oracle)
-    start = time.perf_counter()
+    start = time.process_time()
     found = counting.EqualBits(keep, 1 - keep, 10**5).delta(number(6))
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
     assert holds(found, truth)
 
 

@@ -5,10 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from processes import LIMIT, started, wait_until
 
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 opendp = pytest.importorskip("opendp", reason="noise that is released needs the extra: pip install 'dpassay[release]'")
@@ -149,12 +150,10 @@ def test_ctrl_c_keeps_what_a_worker_has_written(folder, texts, tmp_path):
     source.write_text("".join(f"{line}\n" for line in texts * 1000))
     line = [sys.executable, "-m", "dpassay", "rewrite", "--model", str(folder), "--mechanism", "none", "--workers", "1"]
     line += ["--in", str(source), "--out", str(out)]
-    running = subprocess.Popen(line, stderr=subprocess.PIPE, start_new_session=True)
-    waited = time.monotonic()
-    while not (out.exists() and out.stat().st_size) and time.monotonic() - waited < 60:
-        time.sleep(0.05)
-    os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to all of them
-    _, err = running.communicate(timeout=20)
+    with started(line, stderr=subprocess.PIPE) as running:
+        wait_until(lambda: out.exists() and out.stat().st_size, running)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to all of them
+        _, err = running.communicate(timeout=LIMIT)
     lines = out.read_bytes().count(b"\n")
     assert running.returncode == 130
     assert err.decode() == f"interrupted; {lines:,} lines are in {out}. To continue, add --resume\n"
@@ -163,7 +162,7 @@ def test_ctrl_c_keeps_what_a_worker_has_written(folder, texts, tmp_path):
 
 def test_lines_stream_from_standard_input(folder):
     command = [sys.executable, "-m", "dpassay", "rewrite", "--model", str(folder), "--mechanism", "none"]
-    run = subprocess.run(command, input=b"a flight\n\n", capture_output=True, check=True, timeout=60)
+    run = subprocess.run(command, input=b"a flight\n\n", capture_output=True, check=True, timeout=LIMIT)
     assert run.stdout.count(b"\n") == 2
 
 
@@ -286,12 +285,10 @@ def test_a_rewritten_line_is_traced_to_its_candidates(here, folder, texts, tmp_p
 def test_ctrl_c_keeps_what_was_learnt(tmp_path: Path):
     model = tmp_path / "m"
     line = [sys.executable, "-m", "dpassay", "train", "adept", "--corpus", "flights:100", "--out", str(model)]
-    running = subprocess.Popen(line, stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    waited = time.monotonic()
-    while not (model / "model.json").exists() and time.monotonic() - waited < 60:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
+    with started(line, stderr=subprocess.PIPE) as running:
+        wait_until((model / "model.json").exists, running)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=LIMIT)
     assert running.returncode == 130
     assert b"add --resume" in err
     assert json.loads((model / "model.json").read_text())["steps"] >= 0

@@ -14,7 +14,10 @@ from dpassay.text.corpora.corpus import Utterance, read_corpus, split, write_cor
 from dpassay.text.corpora.flights import flights
 
 quick = settings(
-    derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    derandomize=True,
+    deadline=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 words = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
     [

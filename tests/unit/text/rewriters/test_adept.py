@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from processes import interruptible
+
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 
 from dpassay import InputError  # noqa: E402
@@ -64,10 +66,11 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     assert threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        train(TEXTS, [], tmp_path / "cut", PLAN, **TINY, progress=interrupt)
-    assert signal.getsignal(signal.SIGINT) is before
+    with interruptible():
+        before = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            train(TEXTS, [], tmp_path / "cut", PLAN, **TINY, progress=interrupt)
+        assert signal.getsignal(signal.SIGINT) is before
     assert load(tmp_path / "cut").about.steps == 3
     train(TEXTS, [], tmp_path / "cut", PLAN, **TINY, resume=True)
     expected, found = weights(tmp_path / "whole"), weights(tmp_path / "cut")
