@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from dpassay.audit.options import AuditOptions
+from dpassay.cli.main import main
 from processes import LIMIT, started, wait_until
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -39,26 +40,28 @@ def three(x, n, rng):
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch, capfd):
+    """The command line in this process, which saves a second each time, as if it had just been started in tmp_path."""
     (tmp_path / "subjects.py").write_text(SUBJECTS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
 
     def command(*words, code=None):
-        environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-        found = subprocess.run(
-            [sys.executable, "-m", "dpassay", *words],
-            capture_output=True,
-            text=True,
-            env=environment,
-            cwd=tmp_path,
-            timeout=LIMIT,
-            check=False,
-        )
+        monkeypatch.setattr(sys, "argv", ["dpassay", *words])
+        monkeypatch.setattr(sys, "path", sys.path[:])
+        sys.modules.pop("subjects", None)
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        out, err = capfd.readouterr()
+        found = subprocess.CompletedProcess(words, int(stopped.value.code or 0), out, err)
         assert "Traceback" not in found.stderr
         if code is not None:
             assert found.returncode == code, found.stdout + found.stderr
         return found
 
-    return command
+    yield command
+    sys.modules.pop("subjects", None)
 
 
 NOISY = ("audit", "--python", "subjects:noisy", "--pair", "[0.0, 1.0]")

@@ -22,9 +22,16 @@ from dpassay.reproduce.result import SUFFIXES, Comparison, Options, Partial, fin
 FEW = Options(runs=500)
 
 
+class Made(dict):  # type: ignore[type-arg]
+    """Every figure's result, made when it is first asked for."""
+
+    def __missing__(self, name: str) -> object:
+        return self.setdefault(name, FIGURES[name].make(FEW))
+
+
 @pytest.fixture(scope="module")
 def results() -> dict:
-    return {name: figure.make(FEW) for name, figure in FIGURES.items()}
+    return Made()
 
 
 # ── Files ───────────────────────────────────────────────────────────────────────────────────────
