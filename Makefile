@@ -1,17 +1,22 @@
-# make demo   every published claim with its verdict, and a report to open
-# make test   all tests, and the checks that CI runs
-# Both build .venv from nothing; they need Python >= 3.11 and its pip, no more.
+# make demo       every published claim with its verdict, and a report to open
+# make test       the checks and tests that CI runs, long tests in their reduced form (tests/README.md)
+# make test-all   the same with every test in full
+# All build .venv from nothing; they need Python >= 3.11 and its pip, no more.
 
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test check bench clean
+.PHONY: demo test test-all check bench clean
 
 demo: .venv/runtime
 	$(BIN)/dpassay gallery --figure out/gallery.svg --html out/gallery.html
 
 test: .venv/test check
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
+
+test-all: .venv/test check
+	$(PYTEST) --all
 
 check: .venv/test
 	$(BIN)/ruff check .

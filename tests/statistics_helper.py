@@ -3,7 +3,8 @@
 Every statistical test has a line in `FALSE_ALARMS`: the largest probability with which it may fail
 although the code is right. The p-values below are valid at every sample size (exact binomial tails
 and the Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant), so the stated probabilities
-are upper bounds, not approximations. tests/README.md gives their sum.
+are upper bounds, not approximations, of a long test's reduced form as of its full one. tests/README.md
+gives their sum.
 """
 
 from __future__ import annotations

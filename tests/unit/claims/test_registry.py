@@ -142,7 +142,10 @@ def test_adept_in_other_dimensions(n: int) -> None:
     assert check(find("adept-unclipped"), dim=n).epsilon.lower == pytest.approx(n, rel=1e-12)
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(1, 1), (1, 10), (2, 1), (8, 2), (32, 1)])
+@pytest.mark.parametrize(
+    ("n", "epsilon"),
+    [(1, 1), (1, 10), pytest.param(2, 1, marks=pytest.mark.long), (8, 2), pytest.param(32, 1, marks=pytest.mark.long)],
+)
 def test_the_delta_of_dptext_at_every_epsilon(n: int, epsilon: int) -> None:
     stays = math.exp(-epsilon / n)  # e^(−1/b) with b = n/ε
     alike = {"dptext-zero": stays / 2, "dptext-resampled": stays, "dptext-nan": (1 + stays) / 2}

@@ -94,6 +94,7 @@ def test_the_tail_against_fractions(n, p, q, position):
     assert interval.upper >= bits(n, p, q).delta(epsilon).lower
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_bits_against_mpmath():
     n, p, q = 100_000, "0.505", "0.495"
     loss = bits(n, p, q)

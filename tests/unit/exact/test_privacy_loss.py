@@ -271,7 +271,7 @@ def test_many_laplace_coordinates_against_dp_accounting(shift, count, grid):
         ("0.015625", 4096, "1e-12"),
         ("0.015625", 4096, "1e-6"),
         ("0.1", 4096, "1e-12"),
-        ("1", 4096, "1e-6"),
+        pytest.param("1", 4096, "1e-6", marks=pytest.mark.long),
     ],
 )
 def test_many_laplace_coordinates_are_narrow(shift, count, delta):
@@ -553,8 +553,12 @@ def test_answers_agree_with_each_other(loss, epsilon, delta):
 
 @pytest.mark.parametrize(
     "loss",
-    [laplace("0.5", 3).compose(gaussian("0.3"), bits("0.6", "0.4", 4)), gaussian(50).compose(laplace(3))],
-    ids=["three kinds", "a large Gaussian"],
+    [
+        pytest.param(
+            laplace("0.5", 3).compose(gaussian("0.3"), bits("0.6", "0.4", 4)), id="three kinds", marks=pytest.mark.long
+        ),
+        pytest.param(gaussian(50).compose(laplace(3)), id="a large Gaussian"),
+    ],
 )
 def test_answers_about_mixed_losses_agree_with_each_other(loss):
     agrees_with_itself(loss, 1.5, 1e-4)
@@ -677,7 +681,10 @@ def test_pure_losses_of_a_hundred_thousand_coordinates():
         assert encloses(loss.mean(), 100_000 * (mpf("0.1") - 1 + mp.exp(mpf("-0.1"))))
 
 
-@pytest.mark.parametrize(("shift", "count"), [("10", 100_000), ("750", 2), ("26506.68", 2), ("1000000", 3)])
+@pytest.mark.parametrize(
+    ("shift", "count"),
+    [pytest.param("10", 100_000, marks=pytest.mark.long), ("750", 2), ("26506.68", 2), ("1000000", 3)],
+)
 def test_large_losses_do_not_overflow(shift, count):
     loss = laplace(shift, count)
     pure = float(shift) * count
