@@ -1,6 +1,6 @@
 """For all tests: this folder on the path, one thread per process, Hypothesis without a clock, and long tests.
 
-`@pytest.mark.long` is left to `--all` (`make test-all`). `@pytest.mark.long(reduced=400, full=2000)` always runs, and
+`@pytest.mark.long` is left to `--all` (`make test-all`). `@pytest.mark.long(reduced=200, full=2000)` always runs, and
 its fixture `repetitions` is the one number or, with `--all`, the other.
 """
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import tiers
 
 pytest_plugins = ["pytester"]
 
@@ -29,8 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the long tests too, and every test in full")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--all"):
+def pytest_configure(config: pytest.Config) -> None:
+    tiers.in_full = config.getoption("--all")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if tiers.in_full:
         return
     for item in items:
         mark = item.get_closest_marker("long")
@@ -41,5 +47,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def repetitions(request: pytest.FixtureRequest) -> int:
     """How often a long test repeats what it does."""
-    numbers = request.node.get_closest_marker("long").kwargs
-    return numbers["full" if request.config.getoption("--all") else "reduced"]
+    return tiers.repetitions(**request.node.get_closest_marker("long").kwargs)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+import tiers
+
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 LONG = """
 import pytest
@@ -21,7 +23,8 @@ def test_large(size):
 @pytest.mark.parametrize(
     ("options", "said", "skipped"), [((), ["3 times", "of size 1"], 1), (("--all",), ["7 times", "of size 9"], 0)]
 )
-def test_both_forms(pytester, options, said, skipped):
+def test_both_forms(pytester, monkeypatch, options, said, skipped):
+    monkeypatch.setattr(tiers, "in_full", False)
     pytester.makeconftest(CONFTEST.read_text().replace('pytest_plugins = ["pytester"]', ""))
     pytester.makepyfile(LONG)
     result = pytester.runpytest("-p", "no:cacheprovider", "-rP", *options)

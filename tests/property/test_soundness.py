@@ -28,6 +28,7 @@ from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
+from tiers import repetitions
 
 EPSILONS = ("0", "0.3", "1", "2.5")
 INF = math.inf
@@ -35,8 +36,9 @@ INF = math.inf
 ROUNDING = 1e-11
 
 
-def tries(examples: int) -> settings:
+def tries(reduced: int, full: int) -> settings:
     """So many pipelines, the same ones in every run."""
+    examples = repetitions(reduced, full)
     return settings(max_examples=examples, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -258,7 +260,7 @@ def worst_pairs(x: np.ndarray, y: np.ndarray) -> list[int]:
     return sorted({int(np.argmax(o)) for o in orders} | {int(i) for i in np.argsort(orders[0])[-2:]})
 
 
-@tries(120)
+@tries(60, 120)
 @given(st.one_of(vector_pipelines(), vector_pipelines(), vector_pipelines(), category_pipelines()))
 def test_no_pair_of_inputs_beats_the_upper_bound(given_pipeline: tuple[str, int]) -> None:
     text, dim = given_pipeline
@@ -282,7 +284,7 @@ def test_no_pair_of_inputs_beats_the_upper_bound(given_pipeline: tuple[str, int]
             assert delta <= bound + ROUNDING, (text, dim, x[i], y[i])
 
 
-@tries(25)
+@tries(12, 25)
 @given(st.one_of(vector_pipelines(), category_pipelines()))
 def test_bounds_are_ordered_and_curves_fall(given_pipeline: tuple[str, int]) -> None:
     text, dim = given_pipeline
@@ -409,7 +411,7 @@ def line_pipelines(draw: st.DrawFn) -> str:
     return " | ".join(stages)
 
 
-@tries(200)
+@tries(80, 200)
 @given(line_pipelines())
 def test_on_the_line_the_truth_lies_between_the_bounds(text: str) -> None:
     holds_on_the_line(text)
@@ -428,7 +430,7 @@ CLAMPED = [
 ]
 
 
-@tries(100)
+@tries(100, 100)
 @given(st.sampled_from(CLAMPED), st.sampled_from(["laplace(1)", "gaussian(2.5)", "onesided(2.5)"]))
 def test_on_the_line_clamped_values_are_bounded(text: str, noise: str) -> None:
     holds_on_the_line(text.format(noise))

@@ -14,6 +14,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Open, Proven, Refuted
 from dpassay.pipeline.parser import parse
+from tiers import repetitions
 
 ADEPT = "encode | clip(l2, C) | laplace(2*C/eps) | decode"
 CLASSIC = "query(l2, 1) | gaussian(sqrt(2*ln(1.25/delta))/eps)"
@@ -99,7 +100,7 @@ def test_hardly_too_little_noise_is_too_little(less: str) -> None:
     assert check(f"query(l1, 1) | laplace((1 + {less})/eps)", epsilon="0.7").word == "proven"
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=repetitions(15, 30), derandomize=True, deadline=None)
 @given(
     st.sampled_from(["clip(l1, 1)", "clip(l2, 1)", "clip(linf, 1)", "minmax", "normalise", "squash(tanh)"]),
     st.sampled_from(["laplace", "gaussian"]),
