@@ -7,8 +7,8 @@ import shlex
 import signal
 import subprocess
 import sys
-from dataclasses import fields
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
