@@ -352,3 +352,15 @@ def helper(x):
 
 
 # Programs
+
+
+def test_a_distribution_under_its_old_name_is_not_passed_over_in_silence():
+    class Old:
+        def sample(self, x, n, rng):
+            return rng.normal(size=n)
+
+        def law(self, x):
+            return None
+
+    with pytest.raises(InputError, match=r"call it distribution\(x\)"):
+        as_mechanism(Old())

@@ -214,7 +214,7 @@ def test_an_interrupted_audit_gives_its_partial_verdict_and_says_how_to_go_on(tm
         out, err = process.communicate(timeout=LIMIT)
     said = " ".join(out.decode().replace("│", " ").split())
     assert "the audit was interrupted after" in said
-    assert "continue it with --resume" in said
+    assert "resume it from long.json" in said
     assert b"Traceback" not in err
     kept = json.loads((tmp_path / "long.json").read_text())
     assert kept["verdict"] == "unfinished"

@@ -1,0 +1,20 @@
+"""Files and functions stay small enough to read: where one grows, it holds two ideas."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "dpassay"
+MOST_LINES, MOST_OF_A_FUNCTION = 400, 55
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_files_and_functions_are_short(path: Path) -> None:
+    source = path.read_text()
+    assert len(source.splitlines()) <= MOST_LINES
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):  # without its list of options and its docstring
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+            assert length <= MOST_OF_A_FUNCTION, f"{node.name} has {length} lines"
