@@ -59,7 +59,6 @@ class Subject:
     source: str = ""  # SHA-256 of the file that a Python object's module is in
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
-        """Draw n outputs of the mechanism that it names."""
         return made(self).sample(x, n, rng)
 
 

@@ -53,7 +53,6 @@ class Endpoint(Remote):
         return f"the endpoint {self.url}"
 
     def describe(self) -> dict[str, str]:
-        """What it is, for a certificate."""
         return {"kind": "url", "url": self.url}
 
     def _open(self) -> Line:
@@ -109,7 +108,6 @@ class _Connection:
         raise MechanismError(f"{self.name} answered with HTTP status {response.status_code}: {short(body)}{advice}")
 
     def close(self) -> None:
-        """Close the connection."""
         self.client.close()
 
     def _body(self, response: Response) -> bytes:

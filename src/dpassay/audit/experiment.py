@@ -119,12 +119,10 @@ class Game:
 
     @property
     def counts(self) -> list[Counts]:
-        """The counts of all rounds."""
         return [current.counts for current in self.rounds]
 
     @property
     def rule(self) -> DecisionRule | None:
-        """The latest rule."""
         return self.rounds[-1].rule if self.rounds else None
 
     def best(self, hypothesis: Hypothesis) -> Round:

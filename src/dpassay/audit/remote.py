@@ -111,7 +111,6 @@ class Remote:
         return self._most == 1
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
-        """Draw n outputs."""
         text = _as_json(x)
         if not self._most:
             # This answer is thrown away, so that the outputs of each call depend on its rng alone.
@@ -204,7 +203,6 @@ class Program(Remote):
         return f"the program {self.command!r}"
 
     def describe(self) -> dict[str, str]:
-        """What it is, for a certificate."""
         return {"kind": "command", "command": self.command}
 
     def _open(self) -> Line:

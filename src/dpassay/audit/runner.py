@@ -177,7 +177,6 @@ class _Audit:
         return runs
 
     def _test(self, inputs: tuple[Any, ...], left_over: int) -> None:
-        """The main game."""
         state, game = self.state, self.state.game
         experiment = self.question.experiment(inputs, 0)
         budget = self.options.runs - state.searched - left_over

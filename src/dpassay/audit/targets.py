@@ -49,7 +49,6 @@ class Adapted:
         return self.parameters < 3
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
-        """Draw n outputs."""
         if self.parameters == 3:
             return self.function(x, n, rng)
         arguments = (x, rng)[: self.parameters]
@@ -73,11 +72,9 @@ class Loaded:
         return bool(getattr(self.mechanism, "replays", True))
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
-        """Draw n outputs."""
         return self.mechanism.sample(x, n, rng)
 
     def describe(self) -> dict[str, str]:
-        """What it is, for a certificate."""
         return {"kind": "python", "path": self.path}
 
 
@@ -91,7 +88,6 @@ class LoadedDistribution(Loaded):
     """
 
     def distribution(self, x: Any) -> Distribution:
-        """The distribution of the output for the input x."""
         return cast(HasDistribution, self.mechanism).distribution(x)
 
 
@@ -109,6 +105,8 @@ def as_mechanism(thing: Any) -> Mechanism:
     if inspect.isclass(thing):
         thing = _instance(thing)
     if callable(getattr(thing, "sample", None)):
+        if callable(getattr(thing, "law", None)) and not hasattr(thing, "distribution"):  # it would be audited blindly
+            raise InputError(f"{type(thing).__name__} has a method law(x): call it distribution(x)")
         _check_signature(thing)
         return cast(Mechanism, thing)
     if not callable(thing):

@@ -106,7 +106,7 @@ def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
 def _why_open(question: Question, state: AuditState, lower: float, interrupted: bool) -> str:
     guarantee, options, spent = question.guarantee, question.options, f"{state.spent:,} runs"
     if interrupted:
-        how = "only a saved audit can be continued" if options.save is None else f"continue it from {options.save}"
+        how = "only a saved audit can be resumed" if options.save is None else f"resume it from {options.save}"
         return f"the audit was interrupted after {spent}; {how}."
     out = out_of_reach(guarantee.epsilon, options.runs, state.alpha, len(question.input_sets[0]))
     if out:

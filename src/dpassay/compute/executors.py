@@ -65,11 +65,9 @@ class InProcess:
     """
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """One result after the other."""
         return (function(item) for item in items)
 
     def describe(self) -> str:
-        """In words."""
         return "this process"
 
     def close(self) -> None:
@@ -168,19 +166,15 @@ class Threads(_Ahead):
         self.pool = ThreadPoolExecutor(number)
 
     def size(self) -> int:
-        """As many as were asked for."""
         return self.number
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
-        """Hand out one item."""
         return self.pool.submit(function, item)
 
     def describe(self) -> str:
-        """In words."""
         return f"{self.number} threads"
 
     def close(self) -> None:
-        """End what is under way."""
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -197,7 +191,6 @@ class Processes(_Ahead):
         return ProcessPoolExecutor(self.number, mp_context=get_context("spawn"), initializer=_bound)
 
     def size(self) -> int:
-        """As many as were asked for."""
         return self.number
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
@@ -216,7 +209,6 @@ class Processes(_Ahead):
         self.pool = self._started()
 
     def describe(self) -> str:
-        """In words."""
         return f"{self.number} processes"
 
     def close(self) -> None:
@@ -312,7 +304,6 @@ class Cluster(_Ahead):
         return max(1, self.there())
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
-        """Hand out one item."""
         with self._in_touch():
             return self.client.submit(partial(_told, function, __version__), item, pure=False)
 
@@ -335,7 +326,6 @@ class Cluster(_Ahead):
                 raise MechanismError(LEFT.format(self.address))
 
     def drop(self, futures: list[Any]) -> None:
-        """All in one message."""
         with suppress(Exception):
             if futures:
                 self.client.cancel(futures, force=True)
@@ -348,11 +338,9 @@ class Cluster(_Ahead):
             raise MechanismError(GONE.format(self.address)) from error
 
     def describe(self) -> str:
-        """In words."""
         return f"{self.size()} Dask workers"
 
     def close(self) -> None:
-        """Leave the cluster; it goes on without us."""
         with suppress(Exception):  # the work is done, and a scheduler that is gone needs no farewell
             self.client.close(timeout=FAREWELL)
         _set_levels(self.levels)

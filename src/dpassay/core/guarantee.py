@@ -46,12 +46,10 @@ class PureDP:
 
     @property
     def exact_delta(self) -> Number:
-        """δ is 0."""
         return ZERO
 
     @property
     def delta(self) -> float:
-        """δ is 0."""
         return 0.0
 
     def __str__(self) -> str:

@@ -68,7 +68,6 @@ class LaplaceLoss:
 
     @property
     def pure(self) -> Number:
-        """The shift."""
         return self.shift
 
     @property
@@ -78,7 +77,6 @@ class LaplaceLoss:
 
     @property
     def span(self) -> float:
-        """The shift."""
         return up(self.shift)
 
     def delta(self, epsilon: Number) -> Number:
@@ -125,7 +123,6 @@ class GaussianLoss:
 
     @property
     def pure(self) -> Number:
-        """Unbounded, unless there is no shift."""
         return ZERO if self.mu == 0 else INFINITY
 
     @property
@@ -135,7 +132,6 @@ class GaussianLoss:
 
     @property
     def span(self) -> float:
-        """All but 10⁻³⁰ of the loss lies within."""
         mu = up(self.mu)
         return mu * mu / 2 + 12 * mu
 
@@ -219,25 +215,21 @@ class AtomLoss:
 
     @property
     def pure(self) -> Number:
-        """The largest atom, or infinity."""
         if self.infinite.b > 0:
             return INFINITY
         return maximum(*(loss for loss, _ in self.atoms))
 
     @property
     def mean(self) -> Number:
-        """The sum, or infinity."""
         if self.infinite.b > 0:
             return INFINITY
         return sum((loss * p for loss, p in self.atoms), ZERO)
 
     @property
     def span(self) -> float:
-        """The largest |atom|."""
         return max((up(abs(loss)) for loss, _ in self.atoms), default=0.0)
 
     def delta(self, epsilon: Number) -> Number:
-        """Sum over the atoms above ε."""
         terms = (p * maximum(ZERO, 1 - iv.exp(epsilon - loss)) for loss, p in self.atoms if loss.b > epsilon.a)
         return sum(terms, self.infinite)
 
@@ -257,7 +249,6 @@ class AtomLoss:
         return AtomLoss(tuple((a + b, p * r) for a, p, b, r in pairs), infinite)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """The atoms themselves."""
         side = up if upper else down
         losses = np.array([side(loss) for loss, _ in self.atoms])
         return Cells(np.array([side(p) for _, p in self.atoms]), losses, losses, losses)

@@ -111,7 +111,6 @@ class MixtureLoss:
 
     @property
     def mean(self) -> Number:
-        """The expected loss, within the cells' ranges."""
         if self.infinite.b > 0:
             return INFINITY
         p, q, _, high, lost = self._table
@@ -122,12 +121,10 @@ class MixtureLoss:
 
     @property
     def span(self) -> float:
-        """The largest finite |loss| of a cell."""
         p, q, *_ = self._table
         return float(np.max(np.abs(np.log(p / q)), initial=0.0)) + _SLACK
 
     def delta(self, epsilon: Number) -> Number:
-        """Merged cells from below, spread cells from above."""
         lower, upper = (iv.mpf(self._finite_delta(epsilon, side)) for side in (False, True))
         return between(self.infinite + lower, minimum_one(self.infinite + upper))
 

@@ -49,19 +49,15 @@ class PairBound:
 
     @property
     def pure(self) -> Number:
-        """The largest."""
         return maximum(*(loss.pure for loss in self.losses))
 
     def delta(self, epsilon: Number) -> Number:
-        """The largest."""
         return maximum(*(loss.delta_number(epsilon) for loss in self.losses))
 
     def epsilon(self, delta: Number) -> Number:
-        """The largest."""
         return maximum(*(loss.epsilon_number(delta) for loss in self.losses))
 
     def epsilon_above(self, delta: Number) -> Number:
-        """The largest."""
         return maximum(*(loss.epsilon_above(delta) for loss in self.losses))
 
 
@@ -109,7 +105,6 @@ class RenyiBound:
 
     @property
     def pure(self) -> Number:
-        """The l1 norm of the diagonal shift."""
         return self._shift * self.dim
 
     @cached_property
@@ -149,11 +144,9 @@ class RenyiBound:
         return self.dim * (a + math.log(inner) / less)
 
     def delta(self, epsilon: Number) -> Number:
-        """The least bound over orders."""
         return minimum(ONE, iv.exp(self.log_delta(epsilon, self.best_order(epsilon))))
 
     def epsilon(self, delta: Number) -> Number:
-        """The least bound over orders."""
         return maximum(ZERO, minimum(self.pure, self._epsilon(delta, self.best_order_for(delta))))
 
     epsilon_above = epsilon
@@ -217,7 +210,6 @@ class DropoutBound:
         return ZERO if scaled.b >= 1 else self._after(self.bound.epsilon(scaled))
 
     def epsilon_above(self, delta: Number) -> Number:
-        """The same, quickly."""
         scaled = delta / (1 - self.mu)
         return ZERO if scaled.b >= 1 else self._after(self.bound.epsilon_above(scaled))
 

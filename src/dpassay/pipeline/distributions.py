@@ -74,21 +74,17 @@ class Laplace(Noise):
     scale: Number
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         return rng.laplace(scale=middle(self.scale), size=shape)
 
     def log_density(self, t: Array) -> Array:
-        """Log density."""
         b = middle(self.scale)
         return np.asarray(-np.abs(t) / b - math.log(2 * b))
 
     def cdf(self, t: Array) -> Array:
-        """Distribution function."""
         tail = np.exp(-np.abs(t) / middle(self.scale)) / 2
         return np.where(t < 0, tail, 1 - tail)
 
     def survival(self, t: Array) -> Array:
-        """Upper tail, by symmetry."""
         return self.cdf(-t)
 
 
@@ -105,22 +101,18 @@ class Gaussian(Noise):
     sigma: Number
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         return rng.normal(scale=middle(self.sigma), size=shape)
 
     def log_density(self, t: Array) -> Array:
-        """Log density."""
         s = middle(self.sigma)
         return np.asarray(-0.5 * (t / s) ** 2 - math.log(s) - 0.5 * math.log(2 * math.pi))
 
     def cdf(self, t: Array) -> Array:
-        """Distribution function."""
         from scipy.special import ndtr
 
         return np.asarray(ndtr(t / middle(self.sigma)))
 
     def survival(self, t: Array) -> Array:
-        """Upper tail, by symmetry."""
         return self.cdf(-t)
 
 
@@ -136,7 +128,6 @@ class OneSided(Noise):
     scale: Number
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         return rng.exponential(scale=middle(self.scale), size=shape)
 
     def log_density(self, t: Array) -> Array:
@@ -145,11 +136,9 @@ class OneSided(Noise):
         return np.where(t < 0, -np.inf, -np.maximum(t, 0) / b - math.log(b))
 
     def cdf(self, t: Array) -> Array:
-        """Distribution function."""
         return np.where(t < 0, 0.0, -np.expm1(-np.maximum(t, 0) / middle(self.scale)))
 
     def survival(self, t: Array) -> Array:
-        """Upper tail."""
         return np.asarray(np.exp(-np.maximum(t, 0) / middle(self.scale)))
 
 
@@ -193,7 +182,6 @@ class Mixture(Noise):
         return f"onesided({written(scale)}, {written(self.atom_weight)}, {written(self.lost)})"
 
     def to_data(self) -> dict[str, Any]:
-        """The weights, and the data of each part."""
         parts = [{"weight": list(digits(weight)), **noise.to_data()} for weight, noise in self.parts]
         lost = {"lost": list(digits(self.lost))} if self.lost.b > 0 else {}
         return {"stage": "mixture", "atom": list(digits(self.atom_weight)), "parts": parts, **lost}
@@ -204,7 +192,6 @@ class Mixture(Noise):
         return len(self.parts) <= 1 and all(isinstance(noise, OneSided) for _, noise in self.parts)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Draw independent values."""
         weights = np.array([self.atom, *(middle(w) for w, _ in self.parts), middle(self.lost)])
         which = rng.choice(len(weights), size=shape, p=weights / weights.sum())
         values = np.where(which == len(weights) - 1, np.nan, 0.0)
@@ -214,17 +201,14 @@ class Mixture(Noise):
         return values
 
     def log_density(self, t: Array) -> Array:
-        """Log density of the part without the atom."""
         each = [math.log(middle(w)) + noise.log_density(np.asarray(t, dtype=float)) for w, noise in self.parts]
         return np.asarray(np.logaddexp.reduce(each)) if each else np.full(np.shape(t), -np.inf)
 
     def cdf(self, t: Array) -> Array:
-        """Distribution function of what is not lost."""
         smooth = sum((middle(w) * noise.cdf(t) for w, noise in self.parts), np.zeros(np.shape(t)))
         return np.asarray(smooth + self.atom * (np.asarray(t) >= 0))
 
     def survival(self, t: Array) -> Array:
-        """Upper tail."""
         smooth = sum((middle(w) * noise.survival(t) for w, noise in self.parts), np.zeros(np.shape(t)))
         return np.asarray(smooth + self.atom * (np.asarray(t) < 0))
 
@@ -242,7 +226,6 @@ class Shifted:
     centre: Array
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n outputs."""
         return self.centre + self.noise.draw((n, len(self.centre)), rng)
 
     def log_likelihood(self, outputs: Array) -> Array:
@@ -268,11 +251,9 @@ class BitDistribution:
     one: Array
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n bit strings."""
         return (rng.random((n, len(self.one))) < self.one).astype(float)
 
     def log_likelihood(self, outputs: Array) -> Array:
-        """Log probability of each string."""
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(np.asarray(outputs) == 1, np.log(self.one), np.log1p(-self.one))
         each = np.where(np.isin(outputs, (0, 1)), each, -np.inf)
@@ -290,12 +271,10 @@ class Pmf:
     probabilities: Array
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n outcomes, one a row."""
         weights = self.probabilities / self.probabilities.sum()
         return rng.choice(len(weights), size=(n, 1), p=weights).astype(float)
 
     def log_likelihood(self, outputs: Array) -> Array:
-        """Log probability of each outcome."""
         named = np.asarray(outputs, dtype=float)[..., 0]
         known = np.isin(named, np.arange(len(self.probabilities)))
         with np.errstate(divide="ignore"):

@@ -87,7 +87,6 @@ class BoostedTables(Distinguisher):
             yield cls(features, width, tuple(tables), {j: edges[j] for j in used}, tuple(tables.values()))
 
     def score(self, outputs: Outputs) -> Scores:
-        """The log-odds."""
         view = FEATURES[self.features](outputs, self.width)
         bins = {j: binned(view(j), edges) for j, edges in self.edges.items()}
         total = np.zeros(len(outputs))
@@ -96,7 +95,6 @@ class BoostedTables(Distinguisher):
         return total
 
     def describe(self) -> str:
-        """With the sort of features it looks at."""
         return f"a boosted classifier on {self.features}"
 
     @classmethod

@@ -32,7 +32,6 @@ class Frequencies(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """The outputs themselves, where they repeat."""
         keys = [outputs.keys() for outputs in training.outputs]
         names, counts = np.unique(np.concatenate(keys), return_counts=True)
         if len(names) > max(8, sum(map(len, keys)) // 4):
@@ -74,7 +73,6 @@ class Frequencies(Distinguisher):
         return logs[1] - logs[0] if len(logs) == 2 else logs.T
 
     def describe(self) -> str:
-        """The first few anomalies by name."""
         if self.of == VALUES:
             return "how often each output was seen"
         return "what sort of output it is: " + ", ".join(map(str, self.names[:4]))

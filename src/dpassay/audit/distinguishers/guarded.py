@@ -35,11 +35,9 @@ class Guarded(Distinguisher):
         return np.where(np.abs(log_odds) > ONE_SIDED, np.copysign(np.inf, log_odds), scores)
 
     def describe(self) -> str:
-        """Both in a sentence."""
         return f"{self.base.describe()}, and {self.anomalies.describe()}"
 
     def to_data(self) -> dict[str, Any]:
-        """Both, each with its kind."""
         return {"kind": self.kind, "base": self.base.to_data(), "oddities": self.anomalies.to_data()}
 
     @classmethod

@@ -35,7 +35,6 @@ class LikelihoodRatio(Distinguisher):
         return told_by_words(self.distributions)
 
     def score(self, outputs: Outputs) -> Scores:
-        """NaN where an output is impossible under all distributions."""
         rows = outputs.matrix(self.width)
         with np.errstate(invalid="ignore", over="ignore"):
             logs = [distribution.log_likelihood(rows) for distribution in self.distributions]

@@ -28,7 +28,6 @@ class NaiveBayes(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """Where some output has text."""
         if not any(any(outputs.texts()) for outputs in training.outputs):
             return
         logs = []

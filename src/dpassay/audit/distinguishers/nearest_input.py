@@ -25,12 +25,10 @@ class NearestInput(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """Where inputs and outputs are vectors of one length."""
         if len(training.outputs) > 2 and training.inputs_as_vectors:
             yield cls(training.inputs_as_vectors)
 
     def score(self, outputs: Outputs) -> Scores:
-        """Minus the l1 distances."""
         rows = outputs.matrix(len(self.inputs[0]))
         with np.errstate(invalid="ignore", over="ignore"):
             return np.stack([-np.abs(rows - x).sum(axis=1) for x in self.inputs], axis=1)

@@ -69,7 +69,6 @@ class Statistic(Distinguisher):
         return np.asarray(rows[:, int(self.name.removeprefix(COORDINATE))])
 
     def describe(self) -> str:
-        """Its name in a sentence."""
         nearer = {NEARER: "the output is", NEARER_STEPS: "the output's increments are"}
         if self.name in nearer:
             return f"which input {nearer[self.name]} nearer to in l1"

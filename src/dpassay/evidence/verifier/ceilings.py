@@ -62,7 +62,6 @@ class Renyi:
 
     @property
     def pure(self) -> Number:
-        """The l1 norm of the even shift."""
         return self.shift * self.dim
 
     def _log_delta(self, order: Number, epsilon: Number) -> Number:
@@ -78,7 +77,6 @@ class Renyi:
         return self.dim * (x * a + inner) - x * epsilon - math.log1p(x) + x * (t - math.log1p(x))
 
     def delta(self, epsilon: Number) -> Number:
-        """The least bound over orders."""
         t = _least(lambda t: self._rough(t, middle(epsilon)))
         return at_most_one(iv.exp(self._log_delta(iv.mpf(1 + math.exp(t)), epsilon)))
 
@@ -114,7 +112,6 @@ class Dropped:
 
     @property
     def closed(self) -> bool:
-        """As the curve behind it."""
         return self.curve.closed
 
     @property
@@ -152,20 +149,16 @@ class Worst:
 
     @property
     def closed(self) -> bool:
-        """If all are."""
         return all(curve.closed for curve in self.curves)
 
     @property
     def pure(self) -> Number:
-        """The largest."""
         return largest(curve.pure for curve in self.curves)
 
     def delta(self, epsilon: Number) -> Number:
-        """The largest."""
         return largest(curve.delta(epsilon) for curve in self.curves)
 
     def epsilon(self, delta: Number) -> Number:
-        """The largest."""
         return largest(curve.epsilon(delta) for curve in self.curves)
 
 

@@ -118,7 +118,6 @@ class EqualBits:
 
     @property
     def pure(self) -> Number:
-        """The largest loss."""
         p, q = self._larger_first
         return INF if q.b <= 0 else positive_part(self.count * log(p / q))
 
@@ -173,7 +172,6 @@ class TwoGroups:
 
     @property
     def pure(self) -> Number:
-        """The largest loss."""
         parts = (self.first.pure, self.second.pure)
         return INF if any(part.b == INF for part in parts) else parts[0] + parts[1]
 

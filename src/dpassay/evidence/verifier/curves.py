@@ -57,11 +57,9 @@ class Certain:
     pure: Number = field(default=INF)
 
     def delta(self, epsilon: Number) -> Number:
-        """1."""
         return ONE
 
     def epsilon(self, delta: Number) -> Number:
-        """Infinite."""
         return INF
 
 
@@ -80,7 +78,6 @@ class Outcomes:
 
     @property
     def pure(self) -> Number:
-        """The largest log-ratio."""
         return positive_part(largest(log(p) - log(q) if q.b > 0 else INF for p, q in self.chances if p.b > 0))
 
     def delta(self, epsilon: Number) -> Number:
@@ -89,7 +86,6 @@ class Outcomes:
         return at_most_one(sum((positive_part(p - rise * q) for p, q in self.chances), ZERO))
 
     def epsilon(self, delta: Number) -> Number:
-        """By bisection, first in doubles."""
         pairs = [(middle(p), middle(q)) for p, q in self.chances]
 
         def rough(epsilon: float) -> float:
@@ -108,15 +104,12 @@ class Bits:
 
     @property
     def pure(self) -> Number:
-        """The sum of the largest losses."""
         return self.bits.pure
 
     def delta(self, epsilon: Number) -> Number:
-        """A binomial sum."""
         return self.bits.delta(epsilon)
 
     def epsilon(self, delta: Number) -> Number:
-        """Solved exactly where the sum allows it."""
         found = self.bits.epsilon(delta)
         return invert(self, delta) if found is None else found
 
@@ -130,7 +123,6 @@ class TwoKinds:
 
     @property
     def pure(self) -> Number:
-        """The sum of the largest losses."""
         return self.groups.pure
 
     def delta(self, epsilon: Number) -> Number:
@@ -162,7 +154,6 @@ class Gaussian:
 
     @property
     def pure(self) -> Number:
-        """Infinite."""
         return INF if self.mu.b > 0 else ZERO
 
     def delta(self, epsilon: Number) -> Number:
@@ -170,7 +161,6 @@ class Gaussian:
         return gaussian_delta(epsilon, self.mu)
 
     def epsilon(self, delta: Number) -> Number:
-        """By bisection, first in doubles."""
         mu = middle(self.mu)
         return invert(self, delta, lambda epsilon: rough_delta(epsilon, mu))
 
@@ -188,15 +178,12 @@ class OneSided:
 
     @property
     def pure(self) -> Number:
-        """Infinite where anything differs."""
         return INF if largest([self.up, self.down]).b > 0 else ZERO
 
     def delta(self, epsilon: Number) -> Number:
-        """The larger of both ways."""
         return 1 - iv.exp(-largest([self.up, self.down]))
 
     def epsilon(self, delta: Number) -> Number:
-        """0 or infinite."""
         value = self.delta(ZERO)
         return ZERO if value.b <= delta.a else INF if value.a > delta.b else hull(ZERO, INF)
 
@@ -210,11 +197,9 @@ class Leak:
 
     @property
     def pure(self) -> Number:
-        """Infinite."""
         return INF if self.chance.a > 0 else ZERO
 
     def delta(self, epsilon: Number) -> Number:
-        """That probability."""
         return self.chance
 
     def epsilon(self, delta: Number) -> Number:
@@ -231,12 +216,10 @@ class Summed:
 
     @property
     def closed(self) -> bool:
-        """Whether one coordinate is all there is."""
         return len(self.parts) == 1 and self.parts[0][1] == 1 and isinstance(self.parts[0][0], lattice.Laplace)
 
     @property
     def pure(self) -> Number:
-        """The sum of the largest losses."""
         total = ZERO
         for part, count in self.parts:
             if isinstance(part, lattice.Laplace):
@@ -273,7 +256,6 @@ class Summed:
         return iv.mpf([min(found.a, most), most])
 
     def tail(self, epsilon: Number) -> Number:
-        """P(loss > ε), within bounds."""
         if self.closed:
             return ZERO if epsilon.a >= self.pure.b else 1 - iv.exp((epsilon - self.pure) / 2) / 2
         if len(self.parts) > 1:  # shifts are rounded to the lattice, which tails do not follow

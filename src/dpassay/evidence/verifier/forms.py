@@ -24,7 +24,6 @@ class Reader:
         self.where = where
 
     def fail(self, what: str) -> InputError:
-        """The complaint."""
         return InputError(f"this certificate cannot be read: {self.where}: {what}")
 
     def record(self, value: Any, fields: set[str], optional: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -46,13 +45,11 @@ class Reader:
         return value
 
     def flag(self, value: Any, field: str) -> bool:
-        """True or false."""
         if not isinstance(value, bool):
             raise self.fail(f"{field} must be true or false, got {_shown(value)}")
         return value
 
     def whole(self, value: Any, field: str, low: int = 1, high: int = LARGEST) -> int:
-        """A whole number."""
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self.fail(f"{field} must be a whole number from {low} to {high}, got {_shown(value)}")
         return value

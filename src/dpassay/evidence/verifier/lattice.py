@@ -48,7 +48,6 @@ class Laplace:
 
     @property
     def span(self) -> float:
-        """The largest loss."""
         return middle(self.shift)
 
     def place(self, step: Number, side: str, tilt: float) -> Weights:
@@ -92,7 +91,6 @@ class Atoms:
 
     @property
     def span(self) -> float:
-        """The largest finite loss."""
         return max((abs(middle(loss)) for loss, _ in self.atoms), default=0.0)
 
     def place(self, step: Number, side: str, tilt: float) -> Weights:

@@ -129,7 +129,6 @@ class _Model:
         )
 
     def witness_step(self, step: Witness) -> str:
-        """Pair and event."""
         where = check_pair(step, self.stages, self.reaches, self.claim.neighbours)
         shown = check_event(step, self.claim, self.stages) if step.event else self._pair_alone(step)
         return f"{where}; {shown}"

@@ -31,11 +31,9 @@ class MinMax(Region):
     dim: int
 
     def largest_norm(self, p: float) -> float:
-        """That of all ones."""
         return norm_of_ones(self.dim, p)
 
     def farthest(self, q: float) -> Pair:
-        """(1, 0, …, 0) and (0, 1, …, 1)."""
         if self.dim == 1:
             return Pair((Block(ZERO, ZERO, 1),))
         return Pair((Block(ONE, ZERO, 1), Block(ZERO, ONE, self.dim - 1)))
@@ -59,15 +57,12 @@ class Bits(Region):
     dim: int
 
     def largest_norm(self, p: float) -> float:
-        """That of all ones."""
         return norm_of_ones(self.dim, p)
 
     def farthest(self, q: float) -> Pair:
-        """All ones and all zeros."""
         return Pair((Block(ONE, ZERO, self.dim),))
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether each coordinate is 0 or 1."""
         return bool(np.all((value == 0) | (value == 1)))
 
 
@@ -84,11 +79,9 @@ class OneHot(Region):
     dim: int
 
     def largest_norm(self, p: float) -> float:
-        """A single 1."""
         return 1.0
 
     def farthest(self, q: float) -> Pair:
-        """Any two different ones."""
         if self.dim == 1:
             return Pair((Block(ONE, ONE, 1),))
         rest = (Block(ZERO, ZERO, self.dim - 2),) if self.dim > 2 else ()
@@ -118,7 +111,6 @@ class Sparse(Region):
             raise InputError(f"of {self.dim} bits at most {self.dim} can be ones, got {self.ones}")
 
     def largest_norm(self, p: float) -> float:
-        """That of so many ones."""
         return norm_of_ones(self.ones, p)
 
     def farthest(self, q: float) -> Pair:
@@ -163,20 +155,16 @@ class Rows(Region):
         return Pair((Block(high, low, 1), *rest))
 
     def diameter(self, q: float) -> Number:
-        """How far one coordinate can move, in every norm."""
         return INFINITY if self.limits is None else self.limits[1] - self.limits[0]
 
     def largest_norm(self, p: float) -> float:
-        """That of the box between the limits."""
         return INF if self.limits is None else Box(((*self.limits, self.dim),)).largest_norm(p)
 
     def to_data(self) -> dict[str, Any]:
-        """The limits only where there are any."""
         limits = zip(("low", "high"), self.limits or (), strict=False)
         return {"kind": self.kind, "dim": self.dim, **{end: list(digits(limit)) for end, limit in limits}}
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Every finite vector between the limits."""
         low, high = (-np.inf, np.inf) if self.limits is None else map(middle, self.limits)
         inside = (value >= low - slack * (1 + abs(low))) & (value <= high + slack * (1 + abs(high)))
         return bool(np.isfinite(value).all() and inside.all())
@@ -195,15 +183,12 @@ class Categories(Region):
 
     @property
     def dim(self) -> int:
-        """A category is one value."""
         return 1
 
     def farthest(self, q: float) -> Pair:
-        """The first and the last name."""
         return Pair((Block(iv.mpf(self.size - 1), ZERO, 1),))
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether it is one of the names."""
         return bool(value.shape == (1,) and value[0] in range(self.size))
 
 
@@ -231,7 +216,6 @@ class Finite(Region):
 
     @property
     def dim(self) -> int:
-        """How many coordinates its vectors have."""
         return len(self.points[0])
 
     def farthest(self, q: float) -> Pair:
@@ -247,15 +231,12 @@ class Finite(Region):
         return Pair.of(self.points[i], self.points[j])
 
     def largest_norm(self, p: float) -> float:
-        """That of its longest vector."""
         return float(np.linalg.norm(np.array(self.points), ord=p, axis=1).max()) * SAFE
 
     def to_data(self) -> dict[str, Any]:
-        """Every vector."""
         return {"kind": self.kind, "points": [list(map(repr, point)) for point in self.points], "dim": self.dim}
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether it is one of the vectors."""
         return bool(np.isclose(np.array(self.points), value, rtol=slack, atol=slack).all(axis=1).any())
 
 

@@ -52,7 +52,6 @@ class Ball(Region):
         return self.diagonal(count)
 
     def largest_norm(self, p: float) -> float:
-        """Half the diameter."""
         return up(self.diameter(p) / 2)
 
     def diagonal(self, count: int) -> Pair:
@@ -60,7 +59,6 @@ class Ball(Region):
         return _opposite(self.radius / iv.mpf(count) ** _inverse(self.p), count, self.dim)
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether the norm is within the radius."""
         return bool(np.linalg.norm(value, ord=self.p) <= middle(self.radius) * (1 + slack))
 
 
@@ -77,15 +75,12 @@ class Sphere(Region):
     dim: int
 
     def farthest(self, q: float) -> Pair:
-        """The ball's farthest pair lies on the sphere."""
         return Ball(2, self.radius, self.dim).farthest(q)
 
     def largest_norm(self, p: float) -> float:
-        """Half the diameter."""
         return up(self.diameter(p) / 2)
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether the norm is the radius."""
         radius = middle(self.radius)
         return bool(abs(np.linalg.norm(value) - radius) <= radius * slack)
 
@@ -116,15 +111,12 @@ class Box(Region):
 
     @property
     def dim(self) -> int:
-        """How many coordinates its vectors have."""
         return sum(count for _, _, count in self.sides)
 
     def farthest(self, q: float) -> Pair:
-        """Two opposite corners."""
         return Pair(tuple(Block(high, low, count) for low, high, count in self.sides))
 
     def largest_norm(self, p: float) -> float:
-        """That of the corner farthest from 0."""
         corner = [max(abs(middle(low)), abs(middle(high))) for low, high, _ in self.sides]
         return float(np.linalg.norm(np.repeat(corner, [count for _, _, count in self.sides]), ord=p)) * SAFE
 
@@ -134,12 +126,10 @@ class Box(Region):
         return all(up(low) < 0 < down(high) for low, high, _ in self.sides)
 
     def to_data(self) -> dict[str, Any]:
-        """Its runs of equal sides."""
         sides = [{"low": list(digits(low)), "high": list(digits(high)), "count": n} for low, high, n in self.sides]
         return {"kind": self.kind, "sides": sides, "dim": self.dim}
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether each coordinate lies within its side."""
         counts = [n for _, _, n in self.sides]
         low = np.repeat([middle(side[0]) for side in self.sides], counts)
         high = np.repeat([middle(side[1]) for side in self.sides], counts)
@@ -168,7 +158,6 @@ class SensitivityBall(Region):
         return Ball(self.p, self.distance / 2, self.dim)
 
     def farthest(self, q: float) -> Pair:
-        """The farthest pair of that ball."""
         return self.ball.farthest(q)
 
 
@@ -192,7 +181,6 @@ class Intersection(Region):
 
     @property
     def dim(self) -> int:
-        """How many coordinates its vectors have."""
         return self.first.dim
 
     def farthest(self, q: float) -> Pair:
@@ -216,11 +204,9 @@ class Intersection(Region):
         return between(self.farthest(q).distance(q), minimum(self.first.diameter(q), self.second.diameter(q)))
 
     def largest_norm(self, p: float) -> float:
-        """The smaller of the two balls' largest."""
         return min(self.first.largest_norm(p), self.second.largest_norm(p))
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether it lies in both."""
         return self.first.contains(value, slack) and self.second.contains(value, slack)
 
 
@@ -241,7 +227,6 @@ class Everything(Region):
         return _opposite(number(size), 1, self.dim)
 
     def diameter(self, q: float) -> Number:
-        """Infinite."""
         return INFINITY
 
 
@@ -263,11 +248,9 @@ class Repeated(Region):
 
     @property
     def dim(self) -> int:
-        """How many coordinates its vectors have."""
         return self.region.dim * self.times
 
     def farthest(self, q: float) -> Pair:
-        """The other region's farthest pair, repeated."""
         return self.repeat(self.region.farthest(q))
 
     def repeat(self, pair: Pair) -> Pair:

@@ -43,18 +43,15 @@ class Additive(NoiseStage):
         return OutputRegion(Everything(before.region.dim), before.exact and swamped)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Add fresh noise."""
         return np.asarray(batch, dtype=float) + self.noise.draw(np.shape(batch), rng)
 
     def distribution(self, value: Array) -> Distribution:
-        """The noise, shifted to the value."""
         return Shifted(self.noise, value)
 
     def __str__(self) -> str:
         return str(self.noise) if isinstance(self.noise, Noise) else f"noise({type(self.noise).__name__})"
 
     def to_data(self) -> dict[str, Any]:
-        """The data of the noise."""
         return self.noise.to_data()
 
 

@@ -48,7 +48,6 @@ class Binary(Stage):
         return OutputRegion(Bits(region.dim * self.length), before.exact and isinstance(region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Write each row as one bit string."""
         batch = np.asarray(batch, dtype=float)
         over = np.abs(batch) >= 2.0**self.integer
         size = np.where(over, 0.0, np.abs(batch))

@@ -37,11 +37,9 @@ class Flip(NoiseStage):
 
     @property
     def on_bits(self) -> BitNoise:
-        """The same on bits."""
         return BitNoise(self.keep, self.keep, 1 - self.keep)
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """All bit strings, or all categories."""
         hint = "put binary(m, n), onehot(k), bloom(k, h), category(k) or hash(k) before it"
         _check_region(self, before.region, (Bits, OneHot, Sparse, Categories), hint)
         if isinstance(before.region, Categories):
@@ -54,7 +52,6 @@ class Flip(NoiseStage):
         return Flip(self.keep, region.size) if isinstance(region, Categories) else self.on_bits
 
     def distribution(self, value: Array) -> Distribution:
-        """Bits, or the pmf over categories."""
         if not self.size:
             return self.on_bits.distribution(value)
         other = (1 - middle(self.keep)) / max(1, self.size - 1)
@@ -63,7 +60,6 @@ class Flip(NoiseStage):
         return Pmf(probabilities)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Redraw each bit or category."""
         if not self.size:
             return self.on_bits.run(batch, rng)
         batch = np.asarray(batch, dtype=float)
@@ -94,17 +90,14 @@ class BitNoise(NoiseStage):
     zero: Number
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """All bit strings."""
         hint = "put binary(m, n), onehot(k) or bloom(k, h) before it"
         _check_region(self, before.region, (Bits, OneHot, Sparse), hint)
         return OutputRegion(Bits(before.region.dim), exact=False)
 
     def distribution(self, value: Array) -> Distribution:
-        """Independent bits."""
         return BitDistribution(self._ones(value))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Redraw each bit."""
         return (rng.random(np.shape(batch)) < self._ones(batch)).astype(float)
 
     def _ones(self, bits: Array) -> Array:

@@ -47,7 +47,6 @@ class Category(Stage):
         return OutputRegion(Categories(self.size), before.exact and _all_names(before.region, self.size))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Check the names; they pass as they are."""
         names = np.asarray(batch, dtype=float)
         if names.shape[-1] != 1:
             raise InputError(f"{self} takes one number, got a vector of {names.shape[-1]}")
@@ -123,7 +122,6 @@ class Hash(Stage):
         return OutputRegion(Categories(self.size), before.exact and isinstance(before.region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Hash each value."""
         return (_scrambled(_named(batch, self), 0) % np.uint64(self.size)).astype(float)[..., None]
 
 
@@ -150,7 +148,6 @@ class Bloom(Stage):
         return OutputRegion(Sparse(self.size, self.hashes), before.exact and isinstance(before.region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Set the bits."""
         values = _named(batch, self)
         bits = np.zeros((*values.shape, self.size))
         for salt in range(self.hashes):

@@ -48,5 +48,4 @@ class Clamp(Stage):
         return OutputRegion(Box.cube(self.low, self.high, region.dim), before.exact and isinstance(region, Everything))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Move each coordinate."""
         return np.clip(batch, middle(self.low), middle(self.high))

@@ -33,7 +33,6 @@ class Dropout(Stage):
     mu: Number
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """Texts are not bounded."""
         return before
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:

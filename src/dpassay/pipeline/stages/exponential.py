@@ -27,17 +27,14 @@ class Choose(NoiseStage):
     rate: Number
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """One of as many outputs as there are scores."""
         if isinstance(before.region, Categories):
             raise InputError("exponential needs a vector of scores, not a category")
         return OutputRegion(Categories(before.region.dim), exact=False)
 
     def distribution(self, value: Array) -> Distribution:
-        """The pmf over outputs."""
         weights = np.exp(middle(self.rate) * (value - np.max(value)))
         return Pmf(weights / weights.sum())
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Draw one output a row (by the Gumbel trick)."""
         scores = middle(self.rate) * np.asarray(batch, dtype=float)
         return np.argmax(scores + rng.gumbel(size=scores.shape), axis=-1)[..., None].astype(float)

@@ -38,7 +38,6 @@ class Encode(Stage):
     function: Callable[[Any], Array] | None = None
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """Anything: the encoder may be any function."""
         return _of_any_function(before, self.dim)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -68,9 +67,7 @@ class Function(Stage):
     dim: int | None = None  # of what it puts out; as many coordinates as come in if not given
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """Anything."""
         return _of_any_function(before, self.dim)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Apply it, if one was given."""
         return batch if self.function is None else self.function(batch)

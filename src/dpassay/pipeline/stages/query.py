@@ -28,11 +28,9 @@ class Query(Stage):
     distance: Number
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """Any vector, with a bound on neighbours' distance."""
         return OutputRegion(SensitivityBall(NORMS[self.norm], self.distance, before.region.dim))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Pass the answers on."""
         return batch
 
 
@@ -50,9 +48,7 @@ class PersonRows(Stage):
     depends_on_dimension = True
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """Any vector."""
         return OutputRegion(Rows(before.region.dim))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Pass the rows on."""
         return batch

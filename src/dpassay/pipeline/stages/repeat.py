@@ -26,7 +26,6 @@ class Repeat(Stage):
     times: int
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The region, repeated."""
         region = before.region
         if isinstance(region, Categories):
             raise InputError("a category's name cannot be repeated: put onehot(k) before it")
@@ -35,5 +34,4 @@ class Repeat(Stage):
         return OutputRegion(Repeated(region, self.times), before.exact)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Copy each row."""
         return np.tile(np.asarray(batch, dtype=float), self.times)

@@ -43,5 +43,4 @@ class Round(Stage):
         return OutputRegion(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Round."""
         return np.rint(batch)

@@ -37,7 +37,6 @@ class Clip(Stage):
     radius: Number
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The ball, cut down to what could come in."""
         region, p = before.region, NORMS[self.norm]
         ball = Ball(p, self.radius, region.dim)
         if isinstance(region, Everything):
@@ -69,7 +68,6 @@ class Clip(Stage):
         return OutputRegion(ball, exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Scale each row."""
         radius = middle(self.radius)
         unit, top, norm = _in_units(batch, NORMS[self.norm])
         norm = np.where(norm == 0, 1.0, norm)
@@ -103,7 +101,6 @@ class Normalise(Stage):
         return OutputRegion(Sphere(ONE, before.region.dim), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Scale each row."""
         unit, _, norm = _in_units(batch, 2)
         return unit / np.where(norm == 0, 1.0, norm)
 
@@ -130,7 +127,6 @@ class MinMaxScale(Stage):
         return OutputRegion(MinMax(region.dim), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Scale each row."""
         low = np.min(batch, axis=-1, keepdims=True)
         span = np.max(batch, axis=-1, keepdims=True) - low
         return (batch - low) / np.where(span == 0, 1.0, span)

@@ -60,7 +60,6 @@ class Squash(Stage):
         return OutputRegion(outer, exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Squash each coordinate."""
         if self.kind == "tanh":
             return np.tanh(batch)
         from scipy.special import expit

@@ -77,7 +77,6 @@ class Remembering:
         self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """One row per text."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InputError("an encoder takes a list of texts: encode(['fly to rome'])")
         found = {text: self._rows[text] for text in texts if text in self._rows}

@@ -107,7 +107,6 @@ class Learner:
         self.accuracy: float | None = None
 
     def learn(self) -> None:
-        """One step."""
         rng = np.random.default_rng([self.plan.seed, 1, self.step])
         batch = self._batch()
         hidden = rng.random(batch.shape) < UNSEEN
@@ -154,7 +153,6 @@ class Learner:
         return found
 
     def resume(self, step: int, moments: Mapping[str, NDArray[Any]]) -> None:
-        """Resume after `step` steps."""
         self.step = step
         for name, parameter in self.named.items():
             kept = {m: torch.from_numpy(np.array(moments[f"{m}:{name}"])).to(parameter.device) for m in MOMENTS}

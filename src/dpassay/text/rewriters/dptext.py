@@ -98,7 +98,6 @@ class Network(Autoencoder):
 
     @torch.no_grad()
     def vectors(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of many rows."""
         return np.asarray(torch.sigmoid(torch.from_numpy(super().vectors(numbers))).numpy())
 
     def _begin(self, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
