@@ -536,7 +536,8 @@ def test_an_interrupted_gallery_shows_what_it_has(here, tmp_path: Path, monkeypa
     assert not page.exists()
     monkeypatch.undo()
     audited = story.audit("query(l1, 1) | laplace(1)", epsilon=1, dim=1, runs=100)
-    monkeypatch.setattr(story, "audit", lambda *_, **__: replace(audited, interrupted=True))
+    sampled = replace(audited.sampled, interrupted=True)
+    monkeypatch.setattr(story, "audit", lambda *_, **__: replace(audited, sampled=sampled))
     code, out, err = here("gallery", "--only", "sue", "--sample")
     assert code == 130
     assert "interrupted while running: 0 of 1" in err

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from dpassay.evidence.played import SampledWitness
 from pydantic import ValidationError
 
 from dpassay.api import check
@@ -15,6 +14,7 @@ from dpassay.core.guarantee import ApproxDP
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
+from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.schema import VerdictRecord, record
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Refuted, SampledEvidence
 from dpassay.exact.repair import Repair

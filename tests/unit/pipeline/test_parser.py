@@ -612,10 +612,10 @@ def test_unknown_names() -> None:
     assert "did you mean 'eps'?" in error("laplace(epsilon)").message
 
 
-@pytest.mark.parametrize(("name", "flag"), [("eps", "--epsilon"), ("delta", "--delta"), ("dim", "--dim")])
-def test_names_that_come_from_an_option(name: str, flag: str) -> None:
+@pytest.mark.parametrize(("name", "argument"), [("eps", "epsilon=1"), ("delta", "delta=VALUE"), ("dim", "dim=N")])
+def test_names_that_come_from_an_argument(name: str, argument: str) -> None:
     fault = error(f"query(l1, 1) | laplace(1/{name})", dim=None)
-    assert (fault.position, flag in fault.message) == (25, True)
+    assert (fault.position, argument in fault.message) == (25, True)
 
 
 @pytest.mark.parametrize(
