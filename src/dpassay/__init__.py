@@ -1,7 +1,5 @@
 """Is that ε real? Exact, re-checkable verdicts on differential-privacy claims."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

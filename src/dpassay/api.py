@@ -3,8 +3,6 @@
 Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Else Open.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

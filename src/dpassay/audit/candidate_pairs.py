@@ -3,8 +3,6 @@
 Every pair is one of which the guarantee speaks, as far as that can be seen from the inputs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, groupby

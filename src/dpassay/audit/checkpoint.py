@@ -3,8 +3,6 @@
 The same file serves to continue an audit that was interrupted and to replay a finished one.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ with the highest expected power is kept. Nothing here needs to be right for a ve
 guesses worse.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

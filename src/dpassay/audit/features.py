@@ -1,7 +1,5 @@
 """What distinguishers look at: numbers, categories and n-grams of each output, which depend on that output alone."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable
 from itertools import pairwise

@@ -4,8 +4,6 @@ Noise that is added in floating point leaves traces there for which no finite ep
 evidence, hardly any sampler would pass; were they not looked at, nobody would know. docs/audit.md has the ways.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ An output may be a bool, a number, a vector, a category, text, None, a failed ru
 of one shape stays the array it was; everything else is looked at one by one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

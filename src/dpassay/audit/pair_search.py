@@ -5,8 +5,6 @@ by comparing frequencies; the others are learnt, and the best third goes on with
 are never used to test a claim, so whatever is chosen here, the verdict is right.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What an audit decides: a mechanism, a guarantee, which inputs are neighbours, and which of them may be compared."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

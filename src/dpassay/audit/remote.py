@@ -3,8 +3,6 @@
 One that hangs, dies or answers rubbish is a MechanismError. The protocol is in docs/subjects.md.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

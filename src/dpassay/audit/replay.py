@@ -3,8 +3,6 @@
 Nothing that a file names is run: a pipeline is parsed from its text, and any other mechanism must be given.
 """
 
-from __future__ import annotations
-
 import secrets
 import shlex
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Search for a promising pair, learn what distinguishes its outputs, test that on 
 An audit gives lower bounds only: where it refutes nothing it has proved nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace

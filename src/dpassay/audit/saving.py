@@ -1,7 +1,5 @@
 """How far an audit has come, kept in its file from time to time and read back to continue it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

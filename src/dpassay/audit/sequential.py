@@ -4,8 +4,6 @@ What a task is depends on the tasks before it, never on what came of them. So ta
 counted in order: the same seed gives the same counts wherever they run, and a game that stopped can be continued.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

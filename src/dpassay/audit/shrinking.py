@@ -1,7 +1,5 @@
 """Smaller counterexamples: pairs that differ in less and still refute the claim."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

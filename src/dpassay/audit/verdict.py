@@ -1,7 +1,5 @@
 """The verdict of an audit: what was guessed, what the claim allows, and what that says about epsilon."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Claims of one's own, one TOML file each: what a reviewer writes down from a paper. docs/own-claims.md."""
 
-from __future__ import annotations
-
 import re
 import reprlib
 import tomllib

@@ -1,7 +1,5 @@
 """Guarantees without a claim: the least noise for one, and what several add up to."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """The reproduce command: the figures and tables of the documents, made again."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any

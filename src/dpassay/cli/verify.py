@@ -1,7 +1,5 @@
 """Re-check certificates and repeat saved audits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """What is guaranteed: ε-DP or (ε, δ)-DP."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Values as JSON-ready data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

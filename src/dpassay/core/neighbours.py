@@ -1,7 +1,5 @@
 """Which two inputs a guarantee speaks of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

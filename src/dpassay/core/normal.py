@@ -1,7 +1,5 @@
 """The normal tail, the exact δ of Gaussian noise, and the least deviation that meets a guarantee; all certified."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

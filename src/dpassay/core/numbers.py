@@ -4,8 +4,6 @@
 arithmetic carries it, `down` and `up` give the double below and above. See docs/proofs/rounding.md.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from fractions import Fraction

@@ -4,8 +4,6 @@ Certified bounds rest on the bracket: the function was seen above 0 at one end a
 scipy.optimize returns a point without it, and takes longer to import than a whole check takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

@@ -1,7 +1,5 @@
 """The theorems that bounds rest on. Each has a page, docs/proofs/<name>.md, with statement and proof."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

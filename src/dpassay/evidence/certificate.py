@@ -5,8 +5,6 @@ enclose it. The steps are chained by SHA-256, so that a change anywhere is notic
 mathematics of each step is checked besides. docs/certificate.md describes the format.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Evidence from samples: what a guessing game showed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ a theorem bounds all pairs at once. What comes after the noise is post-processin
 `PrivacyProfile`: the losses of real pairs (from below) and bounds that hold for all pairs (from above).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

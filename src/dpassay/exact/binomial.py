@@ -4,8 +4,6 @@ Of n copies, k take the larger loss with weight w_k = C(n,k) p^k r^(n−k). The 
 relative to the largest one in fixed point, rounded down and up, so that both ends are certified.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass

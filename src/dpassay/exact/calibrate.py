@@ -7,8 +7,6 @@ Exact for every ε ≥ 0, also beyond the ε < 1 of the classic Gaussian formula
 4.0
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

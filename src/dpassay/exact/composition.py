@@ -4,8 +4,6 @@ Any (ε, δ)-DP mechanism is dominated by randomized response that leaks with pr
 composition of those is the best bound that (ε, δ) pairs alone allow: docs/proofs/optimal-composition.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Proofs: docs/proofs/randomized-response.md and docs/proofs/exponential.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

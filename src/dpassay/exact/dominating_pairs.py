@@ -1,7 +1,5 @@
 """Which pairs of a region to look at for a noise, and whether a theorem says that one of them dominates all."""
 
-from __future__ import annotations
-
 from dpassay.core.numbers import middle
 from dpassay.pipeline.distributions import Gaussian, Laplace, Noise, OneSided
 from dpassay.pipeline.regions import (

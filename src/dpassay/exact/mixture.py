@@ -5,8 +5,6 @@ cell gives a bound from below, spreading it over its range of losses one from ab
 docs/proofs/mixture.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -6,8 +6,6 @@ of second order in the step. The composition is one FFT of the exponentially til
 whole support, so nothing wraps around; its rounding error is bounded and charged to δ.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is known of a mechanism's privacy loss: the losses of real pairs from below, bounds for all pairs from above."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from dpassay.core.guarantee import Guarantee

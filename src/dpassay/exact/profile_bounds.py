@@ -3,8 +3,6 @@
 A `PairBound` is the exact profile of one pair of neighbours. The others bound all pairs at once, by a theorem.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

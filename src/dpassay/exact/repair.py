@@ -1,7 +1,5 @@
 """What would make a refuted claim true: the least noise of the same kind, and better noise for the region."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

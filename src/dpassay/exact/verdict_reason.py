@@ -1,7 +1,5 @@
 """One plain English sentence: why a claim holds, fails or stays open."""
 
-from __future__ import annotations
-
 import math
 
 from dpassay.core.guarantee import Guarantee, PureDP

@@ -5,8 +5,6 @@ coordinate of a vector. `BitDistribution` and `Pmf` are the discrete distributio
 log-likelihood of outputs. Noise on coordinates, and bits, can also be drawn and told apart word by word, by a kernel.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What can be run: anything that draws n outputs for an input."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 

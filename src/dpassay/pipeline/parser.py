@@ -3,8 +3,6 @@
 Numbers are enclosed to 50 digits. What is wrong with the text is an ExpressionError that points at the character.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from bisect import bisect_left

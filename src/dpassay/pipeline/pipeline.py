@@ -1,7 +1,5 @@
 """A mechanism made of stages: text ─► encode ─► bound ─► noise ─► decode."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

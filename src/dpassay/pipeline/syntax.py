@@ -1,7 +1,5 @@
 """How a stage or a noise is written: from one `Syntax` come its text form, its data form and its checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

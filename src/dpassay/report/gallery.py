@@ -1,7 +1,5 @@
 """Many verdicts at once: tables for the terminal and for papers, and a figure."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 What a page shows is gathered here, how it is laid out is in templates/. Jinja2 escapes all text.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import platform

@@ -1,7 +1,5 @@
 """A claim's report: in a terminal, and as Markdown pages. docs/claims is made of these, never by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Small drawings for the page: no library, no fixed colours, so that they follow its light and dark."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

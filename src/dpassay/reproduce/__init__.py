@@ -1,7 +1,5 @@
 """Every figure and table of the documents, made again: name, where it is from, and what makes it."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass

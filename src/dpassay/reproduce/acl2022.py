@@ -1,7 +1,5 @@
 """The numbers behind Figure 2 of Habernal, ACL 2022, in acl2022.csv: empirical loss by mechanism, ε and dimension."""
 
-from __future__ import annotations
-
 import csv
 import math
 from functools import cache

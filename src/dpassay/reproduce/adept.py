@@ -1,7 +1,5 @@
 """ADePT: how many random pairs break its bound, and why."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """DPNR's budgets and binary encodings: claimed and true."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

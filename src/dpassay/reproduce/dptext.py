@@ -1,7 +1,5 @@
 """DPText: the right and the wrong inverse distribution function, and what each reading draws."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The lecture's pictures: likelihood ratios, the loss variable, what δ allows, Gaussian noise, and Bayes."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

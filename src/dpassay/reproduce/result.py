@@ -3,8 +3,6 @@
 It is written as CSV, JSON, SVG, PDF, PNG and a short text. The JSON comes last: where it exists, everything does.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The sanity check of Habernal, ACL 2022: guess from a noisy vector whether it was n zeros or n ones, by a vote."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -7,8 +7,6 @@ each candidate follows from the distance between its own vector and the predicte
 these Monte Carlo draws. Nothing here affects the validity of an audit: a poor attack only refutes less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Trained models of published systems: the claim that each belongs to, and how to attack it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Nothing here needs to be right for a verdict to be right: a bad distinguisher on
 them. Whatever file is put into this package is imported here, and its distinguisher takes part.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator, Sequence
 from importlib import import_module

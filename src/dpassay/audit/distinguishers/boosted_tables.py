@@ -3,8 +3,6 @@
 Written here since it must be quick on a hundred runs, fine in the tails, and plain data in a file.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

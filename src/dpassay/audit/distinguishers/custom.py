@@ -1,7 +1,5 @@
 """A distinguisher that the user brings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """How often each category of outputs came from each input."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """A distinguisher behind a guard: anomalies that only one input ever gave decide first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self

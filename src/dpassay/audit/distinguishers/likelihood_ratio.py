@@ -1,7 +1,5 @@
 """The likelihood ratio of exact distributions, which no other distinguisher beats (Neyman and Pearson)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

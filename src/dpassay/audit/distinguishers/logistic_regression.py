@@ -3,8 +3,6 @@
 Written here since it is short, and a library for it would cost a second of start-up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self

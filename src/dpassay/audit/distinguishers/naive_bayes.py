@@ -1,7 +1,5 @@
 """Naive Bayes on the n-grams of texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Which of several inputs a vector output is nearest to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """One number of a vector output: a coordinate, its sum, or which input it is nearer to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self

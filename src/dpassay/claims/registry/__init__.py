@@ -1,7 +1,5 @@
 """Published claims, one system per file: as published, why it fails, its remedies."""
 
-from __future__ import annotations
-
 import difflib
 
 from dpassay.claims.claim import Claim, System

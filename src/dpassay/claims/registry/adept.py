@@ -1,7 +1,5 @@
 """ADePT, a text rewriter: encode, clip in l2, add Laplace noise, decode."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import ACL, EMNLP
 

@@ -1,7 +1,5 @@
 """Binary encodings: each value in bits, each bit flipped at random."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import UEDP
 

@@ -1,7 +1,5 @@
 """Two controls: copying the input, and ignoring it."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import ACL
 

@@ -1,7 +1,5 @@
 """DPNR, noisy sentence embeddings: drop words, encode, min-max normalise each element, add Laplace noise to each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

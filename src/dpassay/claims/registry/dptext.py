@@ -1,6 +1,6 @@
 """DPText: noise from a wrong inverse distribution function, in three readings, and from the right one."""
 
-from __future__ import annotations
+from functools import partial
 
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import ACL
@@ -10,8 +10,8 @@ BEIGI = (
     "(also Alnasser et al. 2021, Eq. 3; Beigi et al. 2021, Eq. 14)"
 )
 GRID = {"epsilon": ("0.1", 1, 10), "dim": (1, 8, 128)}
-SMALL = Trial({"dim": 2})
-CAVEATS = ("epsilon-learnt",)
+Reading = partial(Claim, epsilon=1, dim=1, caveats=("epsilon-learnt",), grid=GRID, trial=Trial({"dim": 2}))
+Flawed = partial(Reading, brief="noise is never negative", expected="refuted", remedies=("dptext-corrected",))
 
 SYSTEM = System(
     name="dptext",
@@ -22,68 +22,39 @@ SYSTEM = System(
     "logarithm has no real value: numpy gives NaN. What is done with it was never published, so all readings are "
     "listed. In none is the noise ever negative, so an output below the input is impossible, and epsilon is infinite.",
     claims=(
-        Claim(
+        Flawed(
             name="dptext-zero",
             title="DPText, NaN as zero",
             pipeline="encode | clamp(0, 1) | onesided(dim/eps, 1/2) | decode",
-            epsilon=1,
-            dim=1,
             source=f"{BEIGI}; this reading in {ACL}, Theorem 3.2",
-            brief="noise is never negative",
             why="Half of all coordinates are released without noise, the others only grow: an output below 1 rules out "
             "that the input was 1.",
-            expected="refuted",
-            caveats=CAVEATS,
-            remedies=("dptext-corrected",),
-            grid=GRID,
-            trial=SMALL,
         ),
-        Claim(
+        Flawed(
             name="dptext-resampled",
             title="DPText, NaN drawn again",
             pipeline="encode | clamp(0, 1) | onesided(dim/eps) | decode",
-            epsilon=1,
-            dim=1,
             source=f"{BEIGI}; this reading in {ACL}, Theorem 3.2",
-            brief="noise is never negative",
             why="What is left is exponential noise. It only ever adds: an output below 1 rules out that the input "
             "was 1.",
-            expected="refuted",
-            caveats=CAVEATS,
-            remedies=("dptext-corrected",),
-            grid=GRID,
-            trial=SMALL,
         ),
-        Claim(
+        Flawed(
             name="dptext-nan",
             title="DPText, NaN left in",
             pipeline="encode | clamp(0, 1) | onesided(dim/eps, 0, 1/2) | decode",
-            epsilon=1,
-            dim=1,
             source=f"{BEIGI}; what numpy does with it",
-            brief="noise is never negative",
             why="Half of all coordinates are lost, which hides them; the others only grow, and one that is below 1 "
             "rules out that the input was 1.",
-            expected="refuted",
-            caveats=CAVEATS,
-            remedies=("dptext-corrected",),
-            grid=GRID,
-            trial=SMALL,
         ),
-        Claim(
+        Reading(
             name="dptext-corrected",
             title="DPText, right inverse",
             pipeline="encode | clamp(0, 1) | laplace(dim/eps) | decode",
-            epsilon=1,
-            dim=1,
             source=f"{ACL}, Eq. 4 and 7",
             brief="true Laplace noise",
             why="-b*sgn(u-1/2)*ln(1-2|u-1/2|) with u uniform on (0, 1) is Laplace noise, and n coordinates between 0 "
             "and 1 are at most n apart in l1.",
             expected="proven",
-            caveats=CAVEATS,
-            grid=GRID,
-            trial=SMALL,
         ),
     ),
 )

@@ -1,7 +1,5 @@
 """What delta allows: two mechanisms that are (0, delta)-private and still publish somebody's data."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 
 LECTURE = "Habernal, Privacy-preserving NLP, lecture on approximate differential privacy"

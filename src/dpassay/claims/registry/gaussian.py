@@ -1,7 +1,5 @@
 """The Gaussian mechanism: the classic formula inside and outside the range it is proved for, and the exact one."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import DWORK_ROTH
 

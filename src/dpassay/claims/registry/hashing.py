@@ -1,7 +1,5 @@
 """Local privacy by hashing and unary encoding: RAPPOR, one bit, local hashing, SUE, OUE."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 
 WANG = "Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation, USENIX Sec. 2017"

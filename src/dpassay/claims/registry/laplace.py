@@ -1,7 +1,5 @@
 """The Laplace mechanism: a counting query, and vectors."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import DWORK_ROTH
 

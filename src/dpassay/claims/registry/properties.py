@@ -1,7 +1,5 @@
 """The properties that every guarantee has, as claims on composed mechanisms."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import DWORK_ROTH
 

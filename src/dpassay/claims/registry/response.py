@@ -1,7 +1,5 @@
 """Randomized response on one category, and the exponential mechanism."""
 
-from __future__ import annotations
-
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import DWORK_ROTH
 

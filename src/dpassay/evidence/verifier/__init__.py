@@ -3,8 +3,6 @@
 See docs/certificate.md for the format, what is checked, and what a check cannot tell.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

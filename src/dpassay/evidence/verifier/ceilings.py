@@ -1,7 +1,5 @@
 """Privacy curves that hold for all pairs at once, by a theorem, and curves made of others."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Privacy curves of one pair of neighbours: δ(ε) and ε(δ), within certified bounds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

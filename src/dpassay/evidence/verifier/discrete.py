@@ -1,7 +1,5 @@
 """Curves of noise with finitely many outputs: flipped bits, categories, the exponential mechanism."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dpassay.evidence.verifier import lattice

@@ -3,8 +3,6 @@
 Whatever does not fit is refused with an InputError that names the step and the field. Nothing is computed here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Whatever does not fit is refused with an InputError that names the step and the field. Nothing is computed here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dpassay.errors import InputError

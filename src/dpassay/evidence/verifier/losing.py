@@ -1,7 +1,5 @@
 """Exponential noise that may be left out, or lost together with its value: what two values show of themselves."""
 
-from __future__ import annotations
-
 import math
 
 from dpassay.evidence.verifier.ceilings import Worst

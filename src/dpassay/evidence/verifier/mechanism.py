@@ -1,7 +1,5 @@
 """From stages, regions and neighbours to bounds on the privacy loss, as the theorems give them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

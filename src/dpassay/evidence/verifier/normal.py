@@ -4,8 +4,6 @@ P(Z > z) = ½ − φ(z)·Σ z^(2k+1)/(1·3·…·(2k+1)); and P(Z > z) = φ(z)·
 convergents lie in turn above and below the value.
 """
 
-from __future__ import annotations
-
 import math
 
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv, log, middle

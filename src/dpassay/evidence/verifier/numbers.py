@@ -3,8 +3,6 @@
 Two intervals are compared by their ends only; mpmath refuses to compare intervals that overlap.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Pairs of vectors in blocks of equal coordinates: those a region has, and what stages make of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

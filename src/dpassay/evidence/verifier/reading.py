@@ -1,7 +1,5 @@
 """From a file to the steps of a certificate. Data only: JSON of a known form and size, nothing is executed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

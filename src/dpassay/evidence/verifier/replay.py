@@ -1,7 +1,5 @@
 """Re-checks a certificate step by step with the verifier's own mathematics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """What each stage makes of a set of vectors, written from the definitions of the stages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Stages are separated by |; their arguments are l1, l2, linf, tanh, sigmoid, or f
 exp, ln, sqrt, least_sigma, pi and the names that the claim gives values to. Nothing is evaluated as code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Re-checks a counterexample: the pair is one of the region's, and the event is as likely as recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a region is: a set of values that a stage can put out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial

@@ -1,7 +1,5 @@
 """Regions of points rather than volumes: bits, one-hot vectors, categories, lists; and min-max images."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

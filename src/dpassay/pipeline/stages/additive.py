@@ -1,7 +1,5 @@
 """Noise added to each coordinate: laplace, gaussian, onesided and leak in a text, mixtures of them in code."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

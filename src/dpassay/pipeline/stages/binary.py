@@ -1,7 +1,5 @@
 """Numbers written in bits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stages that take one value, not a vector: a category, or a value that a public function hashes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Clamping: each coordinate is moved between two limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Word dropout."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

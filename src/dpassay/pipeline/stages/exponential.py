@@ -1,7 +1,5 @@
 """The exponential mechanism."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions of which nothing is known: the encoder, and what comes after the noise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """First stages that say how neighbouring data sets differ: a query's answers, and rows of one person each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Repetition, which is composition: each copy of the vector gets noise of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

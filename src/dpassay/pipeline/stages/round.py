@@ -1,7 +1,5 @@
 """Rounding to whole numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

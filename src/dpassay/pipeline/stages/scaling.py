@@ -1,7 +1,5 @@
 """Stages that scale a vector as a whole: clipping, normalising, min-max scaling."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Squashing: tanh or the sigmoid of each coordinate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

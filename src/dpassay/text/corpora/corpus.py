@@ -3,8 +3,6 @@
 Nothing that is read is ever executed. `read_corpus` reads back exactly what `write_corpus` wrote.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import importlib

@@ -5,8 +5,6 @@ of words of most utterances but not all: some contain no word that gives it away
 other dialect.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import tomllib

@@ -4,8 +4,6 @@ An encoder turns texts into rows of numbers. The same text always gives the same
 float32, which may depend on what was encoded with it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import OrderedDict

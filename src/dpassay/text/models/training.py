@@ -5,8 +5,6 @@ of a batch is made up: the beginning of one text and the end of another, and wor
 learns to reproduce any sequence of words, not only those it has seen.
 """
 
-from __future__ import annotations
-
 import math
 import signal
 import sys

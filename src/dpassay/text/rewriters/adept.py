@@ -1,7 +1,5 @@
 """ADePT's autoencoder, kept in a folder: trained, saved, loaded, and trained further."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields

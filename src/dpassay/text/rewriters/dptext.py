@@ -5,8 +5,6 @@ encoder is trained against a discriminator that predicts it. ε is learnt with t
 gradient through the noise. The claims dptext-* in the registry say what is claimed and what is true.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

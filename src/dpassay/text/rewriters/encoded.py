@@ -1,7 +1,5 @@
 """What DPText and DPNR share: a text is encoded, and its vector gets noise."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Noise in released outputs is drawn by OpenDP on integers, so that no floating-po
 (docs/proofs/grid.md). numpy's noise is for audits and simulations only.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 from bisect import bisect_left

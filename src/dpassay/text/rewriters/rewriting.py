@@ -5,8 +5,6 @@ words and a line of unknown words are each one utterance, covered by the guarant
 of a long line are read; the model treats all unknown words as the same word, and never writes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
