@@ -31,8 +31,8 @@ from rows import Row
 RANDOM = [m for m in MECHANISMS if m not in ("copy", "coin flip")]
 MEMORY = """
 from pathlib import Path
-from dpassay.figures.result import Options, save
-from dpassay.figures.sanity import sanity_check
+from dpassay.reproduce.result import Options, save
+from dpassay.reproduce.sanity import sanity_check
 save(sanity_check(Options({runs})), "sanity-check", Path({folder!r}), {{}})
 # Not getrusage: a process starts with the peak of the one that started it.
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))

@@ -11,8 +11,7 @@ from typing import Any
 
 from dpassay.audit.targets import as_mechanism
 from dpassay.claims.claim import CAVEATS, Claim, merge_parameters
-from dpassay.claims.registry import REGISTRY
-from dpassay.claims.toml import read_claim
+from dpassay.claims.registry import REGISTRY, claim_called
 from dpassay.core.guarantee import Guarantee, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
@@ -96,12 +95,13 @@ def _read(
     subject: Claim | Pipeline | str, changes: dict[str, Any], parameters: dict[str, Any]
 ) -> tuple[Claim, Pipeline]:
     given = {key: value for key, value in changes.items() if value is not None}
-    if isinstance(subject, str) and (subject in REGISTRY or subject.endswith(".toml")):
-        subject = REGISTRY[subject] if subject in REGISTRY else read_claim(subject)
+    if isinstance(subject, str):
+        subject = claim_called(subject) or subject
     if isinstance(subject, Claim):
         claim = subject(parameters, **given) if given or parameters else subject
         return claim, claim.mechanism
-    near = get_close_matches(str(subject), REGISTRY, n=1)
+    word = isinstance(subject, str) and subject.replace("-", "").isalnum()  # a stage without arguments, or a claim
+    near = get_close_matches(str(subject), REGISTRY, n=1) if word else []
     hint = f"; did you mean the claim {near[0]!r}?" if near else ""
     if "epsilon" not in given:
         raise InputError(f"say which epsilon is claimed: check(..., epsilon=1){hint}")

@@ -88,6 +88,14 @@ def test_every_public_name_has_a_docstring_with_an_example(name: str) -> None:
         assert ">>> " in text, name
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_modules_that_a_page_names_exist(page: Path) -> None:
+    for name in re.findall(
+        r"`(?:src/dpassay/)?((?:core|compute|pipeline|exact|evidence|claims|audit|text)/[\w/]+\.py)`", page.read_text()
+    ):
+        assert (ROOT / "src" / "dpassay" / name).exists(), f"{page.name} names {name}"
+
+
 @pytest.mark.parametrize("theorem", Theorem)
 def test_every_theorem_has_its_page(theorem: Theorem) -> None:
     page = (ROOT / theorem.page).read_text()

@@ -194,8 +194,10 @@ def test_neighbours_can_be_given() -> None:
         (lambda: check(Claim("x", ADEPT, 1, dim=2, parameters={"C": 1}), self=3), "no parameter self"),
         (lambda: check(ADEPT, epsilon=1, dim=2, C=1, parameters={"C": 1}), "C is given twice: in parameters and as"),
         (lambda: check("adept", C=1, parameters={"C": 1}), "C is given twice: in parameters and as"),
-        (lambda: check(ADEPT, epsilon=1, parameters={"C": 1, "dim": 2}), "dim is no parameter"),
-        (lambda: check("adept", parameters={"dim": 2}), "adept has no parameter dim"),
+        (lambda: check(ADEPT, epsilon=1, dim=2, parameters=[("C", 1)]), "parameters must be a mapping"),
+        (lambda: check(ADEPT, epsilon=1, dim=2, parameters={3: 3}), "parameters must be a mapping"),
+        (lambda: check(ADEPT, epsilon=1, parameters={"C": 1, "dim": 2}), "dim is an argument of its own"),
+        (lambda: check("adept", parameters={"dim": 2}), "dim is an argument of its own: say dim=VALUE"),
         (lambda: check(ADEPT, epsilon=1, dim=2), r"unknown name 'C'.* say parameters=\{'C': VALUE\}"),
         (lambda: check(ADEPT, dim=2, C=1), r"check\(\.\.\., epsilon=1\)$"),
         (lambda: check("adpet"), r"epsilon is claimed.*; did you mean the claim 'adept'\?"),
@@ -256,3 +258,11 @@ def test_zero_epsilon() -> None:
     assert check("minmax | laplace(1)", epsilon=0, dim=1).word == "proven"
     assert check("query(l1, 1) | laplace(1)", epsilon=0, delta="0.4").word == "proven"  # 1 − e^(−1/2) = 0.3935
     assert check("query(l1, 1) | laplace(1)", epsilon=0, delta="0.39").word == "refuted"
+
+
+def test_only_a_bare_word_is_taken_for_the_name_of_a_claim():
+    with pytest.raises(InputError) as caught:
+        check("laplace(1/0)", epsilon=1, dim=4)
+    assert "did you mean" not in str(caught.value)
+    with pytest.raises(InputError, match="did you mean the claim 'adept'"):
+        check("adep", epsilon=1, dim=4)

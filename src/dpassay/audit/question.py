@@ -10,6 +10,7 @@ from dpassay.audit.experiment import Experiment
 from dpassay.audit.options import INPUT_SOURCES, AuditOptions
 from dpassay.audit.targets import as_mechanism, describe
 from dpassay.claims.claim import Claim
+from dpassay.claims.registry import claim_called
 from dpassay.compute.devices import usable
 from dpassay.core.guarantee import Guarantee, make_guarantee
 from dpassay.core.neighbours import Neighbours
@@ -91,8 +92,10 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
 def _claim(subject: Any, options: AuditOptions) -> Claim | None:
     """The claim that a subject is, or makes with its parameters; None for anything that can only be run."""
     parameters = dict(options.parameters)
+    if isinstance(subject, str):
+        subject = claim_called(subject) or subject
     if isinstance(subject, Claim):
-        return subject(**options.claimed, **parameters)
+        return subject(parameters, **options.claimed)
     if isinstance(subject, str):
         if options.epsilon is None:
             raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")

@@ -36,7 +36,7 @@ class AuditFile:
         self.question, self.path = question, question.options.save
         self.saved, self.cost = time.monotonic(), 0.0  # when it was saved last, and how long that took
         if self.path is not None and self.path.exists() and not question.options.resume:
-            raise InputError(f"{self.path} already exists: continue it with resume, or save to another file")
+            raise InputError(f"{self.path} already exists: resume=True continues it; or save to another file")
 
     def save(self, state: AuditState, word: Any) -> None:
         """Write the audit as it is now."""

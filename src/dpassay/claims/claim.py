@@ -43,6 +43,10 @@ def merge_parameters(parameters: Mapping[str, Any] | None, more: Mapping[str, An
     >>> merge_parameters({"device": 2}, {"C": 1})
     {'device': 2, 'C': 1}
     """
+    if not isinstance(parameters, Mapping | None) or not all(isinstance(name, str) for name in parameters or ()):
+        raise InputError(f"parameters must be a mapping of names to values, got {parameters!r:.60}")
+    if own := {"epsilon", "delta", "dim"} & set(parameters or ()):
+        raise InputError(f"{min(own)} is an argument of its own: say {min(own)}=VALUE, outside the parameters")
     if twice := sorted(set(parameters or ()) & set(more)):
         raise InputError(f"{twice[0]} is given twice: in parameters and as a keyword argument")
     return {**(parameters or {}), **more}

@@ -241,7 +241,7 @@ def show(
     options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     check_claimed(options["epsilon"], options["delta"], claim)
     changes = {key: value for key, value in options.items() if value is not None}
-    report = ClaimReport(claim(**changes, **values), published=claim)
+    report = ClaimReport(claim(values, **changes), published=claim)
     with working("looking"):
         shown = report.to_dict() if as_json else render(report)
     (print_json if as_json else print_rich)(shown)

@@ -23,7 +23,7 @@ from dpassay.cli.reproduce import reproduce
 from dpassay.cli.text import corpus, reconstruct, rewrite, train
 from dpassay.cli.utility import utility
 from dpassay.cli.verify import verify
-from dpassay.errors import CertificateError, DpassayError, InputError, MechanismError, harmless
+from dpassay.errors import CertificateError, DpassayError, ExpressionError, InputError, MechanismError, harmless
 
 app = typer.Typer(
     name="dpassay",
@@ -81,7 +81,11 @@ def main() -> None:
 
 
 def _fail(error: DpassayError, code: int) -> None:
-    print(harmless(f"dpassay: {as_options(str(error))}"), file=sys.stderr)
+    if isinstance(error, ExpressionError):  # the text below its message is the user's own
+        said = str(ExpressionError(as_options(error.message), error.text, error.position))
+    else:
+        said = as_options(str(error))
+    print(harmless(f"dpassay: {said}"), file=sys.stderr)
     raise SystemExit(code)
 
 

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from dpassay.errors import InputError
+
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file beside its place and then move it there: an interruption leaves what was there before.
@@ -17,5 +19,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     try:
         partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         partial.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         partial.unlink(missing_ok=True)

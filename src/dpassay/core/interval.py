@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from numbers import Real
 from typing import Any
@@ -30,8 +30,8 @@ class Interval:
 
     lower: float
     upper: float
-    lower_from: str = ""
-    upper_from: str = ""
+    lower_from: str = field(default="", compare=False)
+    upper_from: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:

@@ -227,7 +227,7 @@ class PrivacyLoss:
         if all(component.span == 0 for component, _ in self.components):  # all that is finite is 0
             return np.zeros(1), np.array([1 - middle(self.infinite)])
         composed = composed_loss(self.components, self.step(points), "loss-down", 0.0)
-        return composed.losses, np.maximum(0.0, composed.mass)
+        return composed.losses.copy(), np.maximum(0.0, composed.mass)
 
     @cached_property
     def _closed(self) -> LossComponent | TwoAtomPower | None:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
 
 LEAST = 1e-12  # δ below this is drawn at the bottom
-POINTS = 1 << 14  # of the lattice, or thereabouts
+POINTS = 1 << 14  # of the grid, or thereabouts
 DELTAS = (*(f"1e-{k}" for k in range(12, 0, -1)), "0.3", "0.6", "0.9")
 
 
 def pair_deltas(loss: PrivacyLoss, mu: Number, epsilons: NDArray[np.float64], points: int = 300) -> NDArray[np.float64]:
-    """δ at each ε of a loss behind word dropout with probability mu, from a lattice: a picture, not a bound."""
+    """δ at each ε of a loss behind word dropout with probability mu, from a grid: a picture, not a bound."""
     losses, masses = loss.density(points)
     before = [middle(before_dropout(number(epsilon), mu)) for epsilon in epsilons.tolist()]
     finite = [np.maximum(0.0, -np.expm1(np.minimum(epsilon - losses, 0.0))) @ masses for epsilon in before]
@@ -55,7 +55,7 @@ def plot_profile(verdict: Verdict) -> Figure:
     if loss is not None:
         epsilons = np.linspace(0, top, 200)
         deltas = pair_deltas(loss, profile.mu, epsilons, POINTS)
-        axes.plot(epsilons, np.maximum(deltas, LEAST / 10), label="worst known pair, from a lattice")
+        axes.plot(epsilons, np.maximum(deltas, LEAST / 10), label="worst known pair, from a grid")
     claimed = ([guarantee.epsilon], [max(guarantee.delta, LEAST)])
     axes.plot(*claimed, "k*", markersize=12, clip_on=False, label=f"claimed: {guarantee}")
     axes.set(yscale="log", ylim=(LEAST, 2), xlim=(0, top), xlabel="ε", ylabel="δ(ε)")

@@ -144,7 +144,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
     path = tmp_path / "audit.json"
     save(journal(), path)
     before = path.read_text()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InputError, match="cannot write"):
         save(journal(), tmp_path / "missing" / "audit.json")
     bad = journal().model_copy(update={"verdict": object()})
     with pytest.raises(ValueError, match="object"):

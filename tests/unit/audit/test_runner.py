@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from dpassay import InputError, MechanismError, Open, Refuted, audit, claims
+from dpassay import Claim, InputError, MechanismError, Open, Refuted, audit, claims
 from dpassay.audit.inference import accuracy_bound, p_value
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.pipeline.distributions import Laplace, Shifted
@@ -476,3 +476,15 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path):
     with pytest.raises(InputError, match="already exists"):
         audit(laplace, PAIR, epsilon=1, save=path)
     assert path.read_text() == "mine"
+
+
+def test_a_parameter_of_a_claim_may_have_the_name_of_an_option():
+    # The claim's own argument people is another thing than the parameter that its text uses.
+    claim = Claim("mine", "query(l1, people) | laplace(1)", epsilon=1, dim=1, parameters={"people": 1})
+    verdict = audit(claim, parameters={"people": 5}, runs=2000)
+    assert str(verdict.mechanism) == "query(l1, 5) | laplace(1)"
+    assert verdict.refuted
+
+
+def test_a_published_claim_is_audited_by_its_name():
+    assert audit("adept", dim=2, runs=100).name == "adept"

@@ -544,6 +544,12 @@ def test_an_interrupted_gallery_shows_what_it_has(here, tmp_path: Path, monkeypa
     assert "proven" in out
 
 
+def test_a_users_own_text_is_shown_as_it_is(here) -> None:  # type: ignore[no-untyped-def]
+    code, _, err = here("check", "--pipeline", "clip(l2, dim=1) | laplace(1)", "--epsilon", "1", "--dim", "2")
+    assert code == 2
+    assert "clip(l2, dim=1) | laplace(1)" in err
+
+
 # The command line as it is, but for a check that says when it begins and has no end.
 ENDLESS = """
 from dpassay import api

@@ -136,3 +136,8 @@ def test_repr_is_short_and_can_be_read_back():
     interval = Interval(0.1, math.inf, "a witness", "nothing")
     assert repr(interval) == "Interval(0.1, inf)"
     assert eval(repr(Interval(0.1, 0.3))) == Interval(0.1, 0.3)
+
+
+def test_where_the_ends_come_from_does_not_make_two_intervals_differ():
+    assert Interval(1, 2, "a pair", "a theorem") == Interval(1, 2)
+    assert hash(Interval(1, 2, "a pair")) == hash(Interval(1, 2))

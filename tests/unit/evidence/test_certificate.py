@@ -9,6 +9,7 @@ import pytest
 
 from dpassay.api import check
 from dpassay.claims.registry import REGISTRY
+from dpassay.errors import InputError
 from dpassay.evidence.certificate import SCHEMA, certify, save
 from dpassay.evidence.verdict import Verdict
 
@@ -119,7 +120,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(InputError, match="No space"):
             save(verdict("proven"), path)
     assert path.read_text(encoding="utf-8") == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["claim.json"]
@@ -128,7 +129,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
 def test_a_failed_replacement_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "claim.json"
     (folder / "inside").mkdir(parents=True)
-    with pytest.raises(OSError):  # noqa: PT011
+    with pytest.raises(InputError, match="cannot write"):
         save(verdict("proven"), folder)
     assert [p.name for p in tmp_path.iterdir()] == ["claim.json"]
 

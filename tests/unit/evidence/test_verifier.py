@@ -305,6 +305,20 @@ def test_a_parameter_redefines_nothing_that_the_text_says(name):
         verify(resigned(certificate))
 
 
+CANCELLING = ["1e100*(pi - pi)", "1e100*(sqrt(2)^2 - 2)", "1e100*(exp(1) - exp(1))", "1e30*(A - B)", "1e13*(dim - 32)"]
+
+
+@pytest.mark.parametrize("term", CANCELLING)
+def test_a_formula_that_is_known_only_roughly_agrees_with_no_stage(term):
+    # The text says a scale of 2, for which epsilon is sqrt(32); recorded are stages with a scale of 12.
+    certificate = certify(check("clip(l2, 1) | laplace(12)", epsilon=1, dim=32))
+    parameters = {"A": ["1", "1.0000000000001"], "B": ["1", "1.0000000000001"], "dim": ["32", "32.00000000001"]}
+    used = {name: value for name, value in parameters.items() if name in term}
+    certificate["steps"][0] |= {"pipeline": f"clip(l2, 1) | laplace(2/eps + {term})", "parameters": used}
+    with pytest.raises(CertificateError, match=r"not what the claim's text says|among the parameters"):
+        verify(resigned(certificate))
+
+
 # What a certificate says besides mathematics, and what stays true though less sharp: a wider guarantee
 # that holds, more noise in a repair, a weaker promise for it.
 BESIDES = {"name", "source", "theorems", "written_by"}

@@ -35,3 +35,16 @@ def find(name: str) -> Claim:
     hint = f"; did you mean {near[0]}?" if near else ";"
     there = "'dpassay show' lists what there is, as does list(dpassay.claims); claims of your own are .toml files"
     raise InputError(f"unknown claim {name[:60]!r}{hint} {there}")
+
+
+def claim_called(name: str) -> Claim | None:
+    """A published claim by its name, or one of a .toml file; None for any other text.
+
+    >>> claim_called("adept").expected, claim_called("clip(l2, 1) | laplace(2)")
+    ('refuted', None)
+    """
+    if name.endswith(".toml"):
+        from dpassay.claims.toml import read_claim
+
+        return read_claim(name)
+    return REGISTRY.get(name)

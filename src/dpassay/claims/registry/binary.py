@@ -1,5 +1,7 @@
 """Binary encodings: each value in bits, each bit flipped at random."""
 
+from functools import partial
+
 from dpassay.claims.claim import Claim, System, Trial
 from dpassay.claims.registry.sources import UEDP
 
@@ -15,6 +17,7 @@ WEIGHTED = {
     f"each bit weighted by its worth, a bound for a metric notion ({UEDP}, Eq. 15-19)": f"dim*{BUDGET}*({WEIGHTS})"
 }
 GRID = {"epsilon": ("0.1", 1, 10), "dim": (1, 32, 768)}
+Encoding = partial(Claim, epsilon=1, dim=768, beside=WEIGHTED, trial=Trial({"dim": 1, "m": 1, "n": 1}))
 
 SYSTEM = System(
     name="binary",
@@ -28,27 +31,21 @@ SYSTEM = System(
     "flipped bit does not depend on what the bit is worth, so for differential privacy the sum of the bits' losses "
     "is exact.",
     claims=(
-        Claim(
+        Encoding(
             name="binary-symmetric",
             title="Binary encoding, symmetric flips",
             pipeline=f"encode | binary(m, n) | flip(exp({BUDGET}) / (1 + exp({BUDGET})))",
-            epsilon=1,
-            dim=768,
             parameters=BITS,
             source=f"symmetric randomized response on every bit, as in {LYU}",
             brief="eps/(r*l) for each bit",
             why="Each of the r*l bits spends eps/(r*l), whatever it is worth.",
             expected="proven",
-            beside=WEIGHTED,
             grid=GRID,
-            trial=Trial({"dim": 1, "m": 1, "n": 1}),
         ),
-        Claim(
+        Encoding(
             name="ome",
             title="OME",
             pipeline=f"encode | binary(m, n) | bits(L/(1+L), 1/(1+L^3), 1/(1+L*exp({BUDGET})))",
-            epsilon=1,
-            dim=768,
             parameters={**BITS, "L": 100},
             source=f"{LYU}, released code",
             brief="ratios beyond eps/(r*l)",
@@ -56,56 +53,43 @@ SYSTEM = System(
             "order L^2 and more in single bits. At L = 1 the claim holds.",
             expected="refuted",
             remedies=("binary-symmetric", "latent-moue"),
-            beside=WEIGHTED,
             grid={"L": (1, 10, 100), "dim": (1, 32, 768)},
-            trial=Trial({"dim": 1, "m": 1, "n": 1}),
         ),
-        Claim(
+        Encoding(
             name="ome-1",
             title="OME at lambda 1",
             pipeline=f"encode | binary(m, n) | bits(L/(1+L), 1/(1+L^3), 1/(1+L*exp({BUDGET})))",
-            epsilon=1,
-            dim=768,
             parameters={**BITS, "L": 1},
             source=f"{LYU}, released code",
             brief="holds at lambda 1 alone",
             why="At L = 1 ones turn into ones with probability 1/2 and zeros with 1/(1+e^s): optimized unary "
             "encoding's probabilities, at most s per bit.",
             expected="proven",
-            beside=WEIGHTED,
             grid=GRID,
-            trial=Trial({"dim": 1, "m": 1, "n": 1}),
         ),
-        Claim(
+        Encoding(
             name="latent-moue",
             title="LATENT, MOUE",
             pipeline=f"encode | binary(m, n) | bits(1/(1+a), 1/(1+a), 1/(1+a*exp({BUDGET})))",
-            epsilon=1,
-            dim=768,
             parameters={**BITS, "a": 100},
             source=f"{LATENT}, modified optimized unary encoding",
             brief="at most eps/(r*l) a bit",
             why="One and zero differ by at most eps/(r*l) at every bit.",
             expected="proven",
-            beside=WEIGHTED,
             grid={"a": (1, 10, 100), "dim": (1, 32, 768)},
             trial=Trial({"dim": 1, "m": 1, "n": 1, "a": 3}),
         ),
-        Claim(
+        Encoding(
             name="latent-uer",
             title="LATENT, UER",
             pipeline=f"encode | binary(m, n) | bits(a/(1+a), 1/(1+a^3), 1/(1+a*exp({BUDGET})))",
-            epsilon=1,
-            dim=768,
             parameters={**BITS, "a": 100},
             source=f"{LATENT}, utility enhancing randomization",
             brief="the same flaw as OME",
             why="These are OME's probabilities with a for lambda, and they fail in the same way.",
             expected="refuted",
             remedies=("latent-moue", "binary-symmetric"),
-            beside=WEIGHTED,
             grid={"a": (1, 10, 100), "dim": (1, 32, 768)},
-            trial=Trial({"dim": 1, "m": 1, "n": 1}),
         ),
     ),
 )

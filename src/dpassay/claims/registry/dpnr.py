@@ -1,6 +1,7 @@
 """DPNR, noisy sentence embeddings: drop words, encode, min-max normalise each element, add Laplace noise to each."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from dpassay.claims.registry.sources import UEDP
 from dpassay.core.neighbours import Neighbours
 
 LYU = "Lyu, He and Li, Differentially private representation for NLP (DPNR), Findings of EMNLP 2020"
-WORD = Neighbours("word")
+OneWord = partial(Claim, dim=768, neighbours=Neighbours("word"))
 
 
 def worst_encoder(texts: Sequence[str], dim: int) -> NDArray[np.float64]:
@@ -37,13 +38,11 @@ SYSTEM = System(
     "losses add up to k*eps. The noise is scaled to one element's sensitivity, not to the vector's. Training that "
     "draws new noise on the same data in each of T steps multiplies that by T.",
     claims=(
-        Claim(
+        OneWord(
             name="dpnr",
             title="DPNR, word-level",
             pipeline="encode | minmax | laplace(1/eps)",
             epsilon="0.05",
-            dim=768,
-            neighbours=WORD,
             source=f"{LYU}, Theorem 1",
             brief="one word, k elements",
             why="One word changes all k elements, each by up to 1: the losses add up to k*eps.",
@@ -52,14 +51,12 @@ SYSTEM = System(
             grid={"epsilon": ("0.05", "0.5", 5), "dim": (2, 128, 768)},
             trial=_trial(epsilon=1),
         ),
-        Claim(
+        OneWord(
             name="dpnr-dropout",
             title="DPNR, word-level with dropout",
             pipeline="dropout(mu) | encode | minmax | laplace(1/e)",
             epsilon="ln((1-mu)*exp(e) + mu)",
-            dim=768,
             parameters={"mu": "0.5", "e": "0.05"},
-            neighbours=WORD,
             source=f"{LYU}, Theorem 2",
             brief="rests on Theorem 1",
             why="Dropping words helps as the theorem says, but it starts from eps where k*eps is true: "
@@ -69,13 +66,11 @@ SYSTEM = System(
             grid={"mu": ("0.1", "0.5", "0.8"), "dim": (2, 128, 768)},
             trial=_trial(e=1),
         ),
-        Claim(
+        OneWord(
             name="dpnr-element",
             title="DPNR, element-level",
             pipeline="encode | minmax | laplace(1/eps)",
             epsilon="0.05",
-            dim=768,
-            neighbours=WORD,
             source=f"the authors' later reading of {LYU}, as reported in {UEDP}",
             brief="elements change together",
             why="A guarantee for one element needs elements that change one at a time. Whatever changes the text "
@@ -85,14 +80,12 @@ SYSTEM = System(
             grid={"epsilon": ("0.05", "0.5", 5), "dim": (2, 128, 768)},
             trial=_trial(epsilon=1),
         ),
-        Claim(
+        OneWord(
             name="dpnr-training",
             title="DPNR, noise redrawn in training",
             pipeline="encode | minmax | repeat(T) | laplace(1/eps)",
             epsilon="0.05",
-            dim=768,
             parameters={"T": 100},
-            neighbours=WORD,
             source=f"the training loop of {LYU}, as described in {UEDP}",
             brief="T looks at the same data",
             why="New noise on the same data in each of T steps is T answers about them: T*k*eps.",
@@ -101,14 +94,12 @@ SYSTEM = System(
             grid={"T": (1, 100, 10000), "dim": (2, 128, 768)},
             trial=_trial(epsilon=1, T=3),
         ),
-        Claim(
+        OneWord(
             name="dpnr-scaled",
             title="DPNR, noise for all elements",
             pipeline="encode | minmax | repeat(T) | laplace(T*dim/eps)",
             epsilon="0.05",
-            dim=768,
             parameters={"T": 1},
-            neighbours=WORD,
             source=f"what {UEDP} implies: noise scaled to all k elements, in all T steps",
             brief="noise for k elements",
             why="T copies of two normalised vectors are at most T*k apart in l1, and the noise is scaled to that.",
@@ -116,14 +107,12 @@ SYSTEM = System(
             grid={"epsilon": ("0.05", "0.5", 5), "dim": (2, 128, 768)},
             trial=_trial(epsilon=1),
         ),
-        Claim(
+        OneWord(
             name="dpnr-corrected",
             title="DPNR, corrected Theorem 1",
             pipeline="encode | minmax | laplace(1/e)",
             epsilon="dim*e",
-            dim=768,
             parameters={"e": "0.05"},
-            neighbours=WORD,
             source=f"{UEDP}, Theorem 1",
             brief="k elements, k times eps",
             why="Two normalised vectors are at most k apart in l1, and k*eps accounts for that.",
@@ -131,14 +120,12 @@ SYSTEM = System(
             grid={"e": ("0.05", "0.5", 5), "dim": (2, 128, 768)},
             trial=_trial(e="0.5"),
         ),
-        Claim(
+        OneWord(
             name="dpnr-dropout-fixed",
             title="DPNR, corrected Theorem 2",
             pipeline="dropout(mu) | encode | minmax | laplace(1/e)",
             epsilon="ln((1-mu)*exp(dim*e) + mu)",
-            dim=768,
             parameters={"mu": "0.5", "e": "0.05"},
-            neighbours=WORD,
             source=f"{UEDP}, Theorem 2",
             brief="from the true k*eps",
             why="The bound of k*eps holds for any two vectors, so also for a word dropped against a word replaced; "

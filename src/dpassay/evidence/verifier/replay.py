@@ -95,7 +95,7 @@ class _Model:
         if len(self._calls) != len(self.steps):
             raise CertificateError(f"the text names {len(self._calls)} stages, recorded are {len(self.steps)}")
         given = step.parameters.get("dim")
-        if given is not None and not (given.a <= step.dim <= given.b):
+        if given is not None and not given.a == given.b == step.dim:
             raise CertificateError(f"dim is {step.dim}, among the parameters it is {show(given)}")
         return f"{step.name or 'a pipeline'} is claimed to keep epsilon {show(step.epsilon)}, delta {show(step.delta)}"
 

@@ -17,6 +17,7 @@ _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:
 _DEEPEST, _LARGEST_LOG = 100, 10**7
 # A pipeline that was made in Python is written with the digits of doubles.
 _AGREE = "3e-16"
+_NARROW = iv.mpf("1e-12")  # how precisely a formula must be known; least_sigma gives 14 digits
 _WORDS = (*NORMS, "tanh", "sigmoid")
 _FUNCTIONS = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt}
 TAKEN = frozenset({*_WORDS, *_FUNCTIONS, "least_sigma", "pi", "eps", "delta"})  # names that mean something already
@@ -235,9 +236,15 @@ def disagreement(call: Call, stage: Stage, before: Shape) -> str:
         if isinstance(value, str) or isinstance(wanted, str):
             if value != wanted:
                 return f"{key} is {value if isinstance(value, str) else show(value)}, the text says {wanted}"
-        elif not close(value, wanted, _AGREE):
+        elif not _agree(value, wanted):
             return f"{key} is {show(value)}, by the text it is {show(wanted)}"
     return ""
+
+
+def _agree(recorded: Number, wanted: Number) -> bool:
+    """Whether two numbers are alike. A formula that is known only roughly agrees with nothing, rather than with all."""
+    width = wanted.b - wanted.a
+    return bool(width <= (_NARROW * abs(wanted)).a + iv.mpf("1e-40").a) and close(recorded, wanted, _AGREE)
 
 
 def _is_zero(value: Number | str) -> bool:
@@ -260,6 +267,6 @@ def _other_mixture(given: Mapping[str, Number | str], stage: Stage) -> str:
     if len(stage.parts) > 1 or (surely and not stage.parts) or any(part.name != "onesided" for _, part in stage.parts):
         return "the text says another noise"
     for key, mine, theirs in wanted:
-        if mine is None or not (close(theirs, mine, _AGREE) or abs(theirs - mine).b < iv.mpf(_AGREE).b):
+        if mine is None or not (_agree(theirs, mine) or abs(theirs - mine).b < iv.mpf(_AGREE).b):
             return f"{key} is {show(theirs)}, the text says otherwise"
     return ""

@@ -125,7 +125,7 @@ class Hash(Stage):
 
 @dataclass(frozen=True)
 class Bloom(Stage):
-    """Write a value as a Bloom filter of k bits, so many hashes each.
+    """Write a value as a Bloom filter of k bits, with this many hashes.
 
     >>> Bloom(8, 2).run(np.array([[5.0]]), np.random.default_rng()).tolist()
     [[1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]

@@ -13,7 +13,7 @@ from dpassay.pipeline.syntax import NORM, NORMS, Syntax, positive
 
 @dataclass(frozen=True)
 class Query(Stage):
-    """Neighbours' answers are at most so far apart; only as first stage.
+    """Neighbours' answers are at most this far apart; only as first stage.
 
     >>> from dpassay.pipeline.regions import Everything
     >>> float(Query("l2", 1).output_region(OutputRegion(Everything(4))).region.diameter(2).mid)
@@ -34,7 +34,7 @@ class Query(Stage):
 
 @dataclass(frozen=True)
 class PersonRows(Stage):
-    """One coordinate a person: neighbours differ in one; only as first stage.
+    """One coordinate per person: neighbours differ in one; only as first stage.
 
     >>> from dpassay.pipeline.regions import Everything
     >>> PersonRows().output_region(OutputRegion(Everything(4))).region
