@@ -92,7 +92,6 @@ class Outputs:
         return np.array([_length(item) for item in self.items])
 
     def rows(self) -> list[Any]:
-        """The outputs one by one."""
         if self.numbers is None:
             return list(self.items)
         return list(self.numbers) if self.numbers.shape[1] != 1 else self.numbers[:, 0].tolist()

@@ -14,7 +14,6 @@ from dpassay.errors import InputError
 
 DEVICES = ("cpu", "cuda", "numpy")
 NO_GPU = "there is no CUDA device that torch and Triton can use here: working on the CPU"
-NO_NUMBA = "numba is not installed: numpy works, far more slowly (pip install 'dpassay[fast]')"
 
 
 class Numbers(Protocol):

@@ -54,7 +54,7 @@ class Executor(Protocol):
         """Who they are, in a few words."""
 
     def close(self) -> None:
-        """Send them home."""
+        """Release the workers."""
 
 
 class InProcess:

@@ -38,7 +38,6 @@ class LikelihoodRatioTable:
 
     @property
     def dim(self) -> int:
-        """How many coordinates there are."""
         return len(self.slope)
 
     def scores(self, words: Words, j: int) -> Array:

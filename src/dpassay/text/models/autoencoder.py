@@ -84,7 +84,6 @@ class Autoencoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
         return self.embedding.weight.device
 
     def encode(self, numbers: Tensor) -> Tensor:

@@ -55,7 +55,6 @@ class Classifier:
 
     @property
     def width(self) -> int:
-        """How many features it takes."""
         return len(self.weights)
 
     def scores(self, features: Features) -> NDArray[np.float64]:
