@@ -90,11 +90,11 @@ def read_folder(path: str | Path) -> list[Claim]:
     >>> read_folder("nowhere")
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: nowhere is no folder
+    dpassay.errors.InputError: nowhere is not a folder
     """
     folder = Path(path)
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder")
+        raise InputError(f"{folder} is not a folder")
     files = sorted(folder.glob("*.toml"))
     if not files:
         raise InputError(f"there is no .toml file in {folder}: each claim is one, see docs/own-claims.md")
@@ -117,7 +117,7 @@ def read_folder(path: str | Path) -> list[Claim]:
 def _text_of(file: Path) -> str:
     try:
         if file.exists() and not file.is_file():
-            raise InputError(f"cannot read {file}: it is no file")
+            raise InputError(f"cannot read {file}: it is not a file")
         if file.stat().st_size > MOST_BYTES:
             raise InputError(f"{file} has more than {MOST_BYTES:,} bytes; a claim is a page at most")
         return file.read_text(encoding="utf-8")

@@ -50,8 +50,8 @@ from dpassay.errors import InputError
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
 
-Pairs = Annotated[list[str] | None, typer.Option("--pair", help="Two inputs as JSON, '[X, Y]'; may be given often.")]
-Inputs = Annotated[Path | None, typer.Option(help="A file of inputs, a line each: JSON (.jsonl) or plain text.")]
+Pairs = Annotated[list[str] | None, typer.Option("--pair", help="Two inputs as JSON, '[X, Y]'; may be repeated.")]
+Inputs = Annotated[Path | None, typer.Option(help="A file of inputs, one per line: JSON (.jsonl) or plain text.")]
 Region = Annotated[
     str | None, typer.Option(help="Search pairs of a region, such as 'clip(l2, 1)' or 'query(linf, 1)'.")
 ]

@@ -37,7 +37,7 @@ CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate 
 ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have, and stop.")]
 Samples = Annotated[int, typer.Option("--runs", help="Besides the exact analysis, run the mechanism this often.")]
 Seed = Annotated[int, typer.Option(help="Seed of these runs.")]
-Sampled = Annotated[bool, typer.Option("--sample", help="Besides, run the mechanism, or the --model: --runs 100000.")]
+Sampled = Annotated[bool, typer.Option("--sample", help="Also run the mechanism, or the --model, 100,000 times.")]
 
 
 def check(

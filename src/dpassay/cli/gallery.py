@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dpassay.report.claim_report import TrialResult
 
 Only = Annotated[
-    list[str] | None, typer.Option(help="Only these claims; names, or patterns such as 'adept*'; may be given often.")
+    list[str] | None, typer.Option(help="Only these claims; names, or patterns such as 'adept*'; may be repeated.")
 ]
 Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Judge every claim at this delta instead of its own.")]
 From = Annotated[Path | None, typer.Option("--from", help="Judge the .toml claims of this folder instead.")]

@@ -68,7 +68,7 @@ def reproduce(
         return
     chosen = list(FIGURES.values()) if name == "all" else [find_figure(name)]
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is no folder")
+        raise InputError(f"{out} is not a folder")
     out.mkdir(parents=True, exist_ok=True)
     check_writable(html, out / "x")
     made: dict[str, Any] = {}

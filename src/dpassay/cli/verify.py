@@ -31,9 +31,9 @@ def verify(
     fresh_seed: Annotated[int | None, typer.Option(help="Seed of the new game of an audit. Default: random.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Re-check a certificate with independent arithmetic, or play a saved audit again.
+    """Re-check a certificate with independent arithmetic, or replay a saved audit.
 
-    An audit is played with the recorded seed, where the counts must be the same, and with a fresh one. What the file
+    An audit is replayed with the recorded seed, where the counts must be the same, and with a fresh one. What the file
     names is never started: a program, an address or a Python object must be given again.
 
     Exit code 0 if everything holds, 1 if something does not, 2 if the file cannot be read.

@@ -133,7 +133,7 @@ def test_odd_files_are_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 3: parameters must be a table of numbers"):
         read_claim(written(tmp_path, deep))
     os.mkfifo(tmp_path / "pipe.toml")
-    with pytest.raises(InputError, match="it is no file"):
+    with pytest.raises(InputError, match="it is not a file"):
         read_claim(tmp_path / "pipe.toml")
 
 

@@ -33,7 +33,7 @@ def find(name: str) -> Claim:
         return REGISTRY[name]
     near = difflib.get_close_matches(name, REGISTRY, n=1)
     hint = f"; did you mean {near[0]}?" if near else ";"
-    there = "'dpassay show' lists what there is, as does list(dpassay.claims); claims of your own are .toml files"
+    there = "'dpassay show' lists them; your own are .toml files, and 'dpassay gallery --from' takes a folder of these"
     raise InputError(f"unknown claim {name[:60]!r}{hint} {there}")
 
 
