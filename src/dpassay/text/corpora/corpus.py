@@ -105,8 +105,6 @@ def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
         write_whole(path, content)
     except UnicodeEncodeError as error:
         raise InputError(f"{path}: the text has half a character in it ({error}), which no file can hold") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
 
 
 def split(

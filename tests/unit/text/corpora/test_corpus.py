@@ -77,7 +77,7 @@ def test_writing_refuses_what_could_not_be_read_back(tmp_path):
         ([ROME, Utterance(" ", "flight")], "a.csv", "utterance 2: the text is blank"),
         ([ROME, OSLO], "a.xlsx", r"\.csv, \.jsonl or \.txt"),
         ([ROME, Utterance("half \ud800")], "a.jsonl", "half a character"),
-        ([ROME, OSLO], "nowhere/a.csv", "cannot be written"),
+        ([ROME, OSLO], "nowhere/a.csv", "cannot write"),
     ]:
         with pytest.raises(InputError, match=message):
             write_corpus(corpus, tmp_path / name)
