@@ -77,7 +77,7 @@ class AlphaBudget:
 
 
 def log_limits(epsilon: float, candidates: int = 2, delta: float = 0.0) -> tuple[float, float]:
-    """Logarithms of the highest accuracy that (ε, δ)-DP allows a guesser, and of its complement.
+    """Logarithms of the highest accuracy that (ε, δ)-DP allows a distinguisher, and of its complement.
 
     With M candidates the accuracy is at most (e^ε + (M−1)δ) / (e^ε + M−1), see docs/proofs/candidates.md.
 
@@ -127,9 +127,9 @@ def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of one round of the game, and what was expected of its guesser before it began.
+    """Counts of one round of the game, and what was expected of its distinguisher before it began.
 
-    `sides` is the number of inputs that the guesser ever names: only where δ > 0 does it matter.
+    `sides` is the number of inputs that the distinguisher ever names: only where δ > 0 does it matter.
     """
 
     right: int = 0
@@ -267,7 +267,7 @@ def runs_to_reach(epsilon: float, alpha: float, candidates: int = 2) -> int:
 def runs_needed(claimed: float, true: float, alpha: float, candidates: int = 2, guessing: float = 1.0) -> int:
     """About how many runs refute a claim half of the time if guesses are as good as the truth allows.
 
-    `guessing` is the share of runs in which the guesser does not abstain. No method needs fewer by much: ln(1/α)
+    `guessing` is the share of runs in which it does not abstain. No method needs fewer by much: ln(1/α)
     divided by what the best bet wins a run.
 
     >>> runs_needed(1.0, 2.0, 0.001)

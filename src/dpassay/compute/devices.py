@@ -23,7 +23,7 @@ class Numbers(Protocol):
         """See `numpy_kernels.count_votes`."""
 
     def count_guesses(
-        self, key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
+        self, key: Key, start: int, runs: int, table: LikelihoodRatioTable, low: float, high: float, resolution: float
     ) -> tuple[int, int]:
         """See `numpy_kernels.count_guesses`."""
 

@@ -1,4 +1,4 @@
-"""What one 32-bit word of a coordinate means: noise, a bit, or what it says to a guesser.
+"""What one 32-bit word of a coordinate means: noise, a bit, or what it says to a distinguisher.
 
 Noise is drawn by inversion, u = (word + 1/2) / 2^32, so it rises with the word, and so does all that is made of it. A
 question such as "is the coordinate rounded to 1?" therefore has its answer in whole ranges of words. The ends of such a

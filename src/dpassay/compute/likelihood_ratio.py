@@ -1,4 +1,4 @@
-"""What the word of a coordinate says to a guesser: the log-likelihood ratio of two inputs, second against first.
+"""What the word of a coordinate says to a distinguisher: the log-likelihood ratio of two inputs, second against first.
 
 In each coordinate it is a constant on at most four ranges of words, but for the second range, where it may be a
 straight line in the noise. Laplace noise has such a line between the two inputs, Gaussian noise everywhere, bits and

@@ -255,7 +255,7 @@ def _order() -> Any:
 @kernel()
 def _guesses(
     k0: Any, k1: Any, start: Any, runs: Any, normal: Any, cuts: Any, values: Any, slope: Any, known: Any, lazy: Any,
-    low: Any, high: Any, grain: Any,
+    low: Any, high: Any, resolution: Any,
 ) -> Any:  # fmt: skip
     firsts, rests = np.empty(4 * BLOCKS, np.uint32), np.empty(16 * BLOCKS, np.uint32)
     bytes_ = firsts.view(np.uint8)
@@ -286,21 +286,21 @@ def _guesses(
         last = first + RUNS * BLOCKS > start + runs
         for i in range(RUNS * BLOCKS):
             if not last or _run(first, i) < start + runs:
-                coarse = min(max(np.rint(total[i] / grain), -FAR), FAR)
+                coarse = min(max(np.rint(total[i] / resolution), -FAR), FAR)
                 below += coarse <= low
                 above += coarse >= high
     return below, above
 
 
 def count_guesses(
-    key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
+    key: Key, start: int, runs: int, table: LikelihoodRatioTable, low: float, high: float, resolution: float
 ) -> tuple[int, int]:
     """As `numpy_kernels.count_guesses`."""
     check_start(start)
-    known = telling.by_byte if telling.dim <= WIDEST else np.full((1, 256), np.nan)
+    known = table.by_byte if table.dim <= WIDEST else np.full((1, 256), np.nan)
     lazy = bool(np.isnan(known).sum() <= LAZY * len(known))
-    made = (telling.cuts, telling.values, telling.slope, known, lazy, low, high, grain)
-    below, above = _guesses(_U32(key[0]), _U32(key[1]), start, runs, telling.kind == GAUSSIAN, *made)
+    made = (table.cuts, table.values, table.slope, known, lazy, low, high, resolution)
+    below, above = _guesses(_U32(key[0]), _U32(key[1]), start, runs, table.kind == GAUSSIAN, *made)
     return int(below), int(above)
 
 

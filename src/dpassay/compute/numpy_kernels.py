@@ -9,7 +9,7 @@ from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import RUNS, Key, words
 
 CELLS = 1 << 18  # words that are held at a time
-FAR = 1e300  # the farthest that a score counts, in grains
+FAR = 1e300  # the farthest that a score counts, in steps
 
 
 def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
@@ -30,21 +30,21 @@ def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
 
 
 def count_guesses(
-    key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
+    key: Key, start: int, runs: int, table: LikelihoodRatioTable, low: float, high: float, resolution: float
 ) -> tuple[int, int]:
-    """In how many runs the ratios' sum, in whole grains, is at most `low`, and in how many at least `high`."""
+    """In how many runs the ratios' sum, in whole steps, is at most `low`, and in how many at least `high`."""
     below = above = 0
-    rows = max(RUNS, CELLS // telling.dim // RUNS * RUNS)
+    rows = max(RUNS, CELLS // table.dim // RUNS * RUNS)
     for first in range(start, start + runs, rows):
         size = min(rows, start + runs - first)
         total = np.zeros(size)
-        for j in range(0, telling.dim, CELLS):
-            wide = range(j, min(telling.dim, j + CELLS))
+        for j in range(0, table.dim, CELLS):
+            wide = range(j, min(table.dim, j + CELLS))
             drawn = words(key, first, size, wide)
             for column, coordinate in enumerate(wide):
-                total += telling.scores(drawn[:, column], coordinate)
+                total += table.scores(drawn[:, column], coordinate)
         with np.errstate(over="ignore", invalid="ignore"):
-            coarse = np.clip(np.rint(total / grain), -FAR, FAR)
+            coarse = np.clip(np.rint(total / resolution), -FAR, FAR)
         below, above = below + int(np.count_nonzero(coarse <= low)), above + int(np.count_nonzero(coarse >= high))
     return below, above
 

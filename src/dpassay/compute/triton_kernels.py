@@ -156,28 +156,28 @@ def _scores_of_four(key, j, block, a, row, normal: tl.constexpr, ratios, split, 
 
 
 @triton.jit
-def _guess(score, run, end, found, low, high, grain, far):  # type: ignore[no-untyped-def]
-    grains = score / grain
+def _guess(score, run, end, found, low, high, resolution, far):  # type: ignore[no-untyped-def]
+    steps = score / resolution
     # Adding and taking away 1.5 · 2^52 leaves a whole number, rounded half to even as numpy's rint does.
-    whole = (grains + 6755399441055744.0) - 6755399441055744.0
-    coarse = tl.where(tl.abs(grains) < 2251799813685248.0, whole, grains)
+    whole = (steps + 6755399441055744.0) - 6755399441055744.0
+    coarse = tl.where(tl.abs(steps) < 2251799813685248.0, whole, steps)
     coarse = tl.where(coarse > far, far, tl.where(coarse < -far, -far, coarse))
     tl.atomic_add(found, tl.sum(((coarse <= low) & (run < end)).to(tl.int64)))
     tl.atomic_add(found + 1, tl.sum(((coarse >= high) & (run < end)).to(tl.int64)))
 
 
 @triton.jit
-def _guesses_of_four(s0, s1, s2, s3, run, end, found, low, high, grain, far):  # type: ignore[no-untyped-def]
-    _guess(s0, run, end, found, low, high, grain, far)
-    _guess(s1, run + 1, end, found, low, high, grain, far)
-    _guess(s2, run + 2, end, found, low, high, grain, far)
-    _guess(s3, run + 3, end, found, low, high, grain, far)
+def _guesses_of_four(s0, s1, s2, s3, run, end, found, low, high, resolution, far):  # type: ignore[no-untyped-def]
+    _guess(s0, run, end, found, low, high, resolution, far)
+    _guess(s1, run + 1, end, found, low, high, resolution, far)
+    _guess(s2, run + 2, end, found, low, high, resolution, far)
+    _guess(s3, run + 3, end, found, low, high, resolution, far)
 
 
 @triton.jit
 def _guesses(asked, limits, rows, ratios, found, normal: tl.constexpr, threads: tl.constexpr):  # type: ignore[no-untyped-def]
     key, start, end, dim = tl.load(asked), tl.load(asked + 1), tl.load(asked + 2), tl.load(asked + 3)
-    low, high, grain, far = tl.load(limits), tl.load(limits + 1), tl.load(limits + 2), tl.load(limits + 3)
+    low, high, resolution, far = tl.load(limits), tl.load(limits + 1), tl.load(limits + 2), tl.load(limits + 3)
     split, further = tl.load(limits + 4), tl.load(limits + 5)
     block, run = _place(start, threads)
     none = tl.zeros((threads,), tl.float64)
@@ -190,24 +190,24 @@ def _guesses(asked, limits, rows, ratios, found, normal: tl.constexpr, threads: 
         s4, s5, s6, s7 = _scores_of_four(key, j, b + 1, a1, at, normal, ratios, split, further, s4, s5, s6, s7)
         s8, s9, s10, s11 = _scores_of_four(key, j, b + 2, a2, at, normal, ratios, split, further, s8, s9, s10, s11)
         s12, s13, s14, s15 = _scores_of_four(key, j, b + 3, a3, at, normal, ratios, split, further, s12, s13, s14, s15)
-    _guesses_of_four(s0, s1, s2, s3, run, end, found, low, high, grain, far)
-    _guesses_of_four(s4, s5, s6, s7, run + 4, end, found, low, high, grain, far)
-    _guesses_of_four(s8, s9, s10, s11, run + 8, end, found, low, high, grain, far)
-    _guesses_of_four(s12, s13, s14, s15, run + 12, end, found, low, high, grain, far)
+    _guesses_of_four(s0, s1, s2, s3, run, end, found, low, high, resolution, far)
+    _guesses_of_four(s4, s5, s6, s7, run + 4, end, found, low, high, resolution, far)
+    _guesses_of_four(s8, s9, s10, s11, run + 8, end, found, low, high, resolution, far)
+    _guesses_of_four(s12, s13, s14, s15, run + 12, end, found, low, high, resolution, far)
 
 
 def count_guesses(
-    key: Key, start: int, runs: int, telling: LikelihoodRatioTable, low: float, high: float, grain: float
+    key: Key, start: int, runs: int, table: LikelihoodRatioTable, low: float, high: float, resolution: float
 ) -> tuple[int, int]:
     """As `numpy_kernels.count_guesses`; products and sums are not fused, so that they round alike."""
     check_start(start)
     if not runs:
         return 0, 0
-    asked = _sent([_signed(key), start, start + runs, telling.dim])
-    limits = _sent([low, high, grain, FAR, EDGE, FURTHER])
-    rows = _sent(np.column_stack([telling.cuts, telling.values, telling.slope]))
+    asked = _sent([_signed(key), start, start + runs, table.dim])
+    limits = _sent([low, high, resolution, FAR, EDGE, FURTHER])
+    rows = _sent(np.column_stack([table.cuts, table.values, table.slope]))
     found = torch.zeros(2, dtype=torch.int64, device=DEVICE)
-    normal = telling.kind == GAUSSIAN
+    normal = table.kind == GAUSSIAN
     _guesses[_programs(runs)](asked, limits, rows, _sent(_RATIOS), found, normal, THREADS, enable_fp_fusion=False)
     below, above = found.tolist()
     return int(below), int(above)
