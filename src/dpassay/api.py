@@ -10,12 +10,13 @@ from difflib import get_close_matches
 from typing import Any
 
 from dpassay.audit.targets import as_mechanism
-from dpassay.claims.claim import CAVEATS, Claim, merge_parameters
+from dpassay.claims.claim import CAVEATS, Claim
 from dpassay.claims.registry import REGISTRY, claim_called
 from dpassay.core.guarantee import Guarantee, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import TIE, Number, down, iv, middle, number
+from dpassay.core.parameters import merge_parameters
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict

@@ -196,6 +196,7 @@ def test_neighbours_can_be_given() -> None:
         (lambda: check("adept", C=1, parameters={"C": 1}), "C is given twice: in parameters and as"),
         (lambda: check(ADEPT, epsilon=1, dim=2, parameters=[("C", 1)]), "parameters must be a mapping"),
         (lambda: check(ADEPT, epsilon=1, dim=2, parameters={3: 3}), "parameters must be a mapping"),
+        (lambda: check(ADEPT, eps=1, dim=2, C=1), "eps is an argument of its own: say epsilon=VALUE"),
         (lambda: check(ADEPT, epsilon=1, parameters={"C": 1, "dim": 2}), "dim is an argument of its own"),
         (lambda: check("adept", parameters={"dim": 2}), "dim is an argument of its own: say dim=VALUE"),
         (lambda: check(ADEPT, epsilon=1, dim=2), r"unknown name 'C'.* say parameters=\{'C': VALUE\}"),

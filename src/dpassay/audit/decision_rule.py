@@ -36,7 +36,7 @@ AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """The claim that a rule is chosen to refute soon, or (`runs` given) to bound as well as so many runs can."""
+    """What a rule is chosen for: to refute this claim soon or, given `runs`, to bound ε as well as these runs can."""
 
     epsilon: float
     delta: float = 0.0

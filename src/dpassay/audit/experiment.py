@@ -24,7 +24,7 @@ from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redr
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
 FIRST_ROUND = 256  # runs that the first rule is learnt from
 GROWTH = 4
-TESTED = 3  # a round tests its rule on so many times the runs that it was learnt from
+TESTED = 3  # a round tests its rule on this many times the runs that the rule was learnt from
 CELLS = 1 << 20  # numbers that are held at a time
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input that are kept to compare the sampler with its distribution
@@ -156,7 +156,7 @@ class GameResult:
 def draw_outputs(
     mechanism: Mechanism, inputs: Sequence[Any], runs: int, rngs: Sequence[np.random.Generator], cells: int
 ) -> tuple[list[Outputs], bool]:
-    """Equally many outputs of each input, `runs` in all if they fit into so many cells, and whether a batch failed.
+    """The same number of outputs per input, `runs` in all if memory allows, and whether a batch failed.
 
     Each input has a generator. Where these are alike, outputs differ by their inputs and little else, so that far
     fewer of them show by how much. That is for learning only: rules are tested on independent runs.

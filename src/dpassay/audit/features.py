@@ -13,7 +13,7 @@ from dpassay.audit.outputs import LONGEST, Array, Outputs, read
 MOST_COPIED = 8  # inputs whose copies are looked for
 FLOAT_BITS, BIT_VIEWS = "float bits", 4
 MANY, FEW = 1 << 14, 64  # values in one call, and edges, from and up to which edges are counted
-HASHED = 1 << 15  # n-grams are counted in so many cells
+HASHED = 1 << 15  # cells that n-grams are counted in
 
 
 def ngrams(text: str) -> NDArray[np.int64]:

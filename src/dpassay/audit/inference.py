@@ -114,7 +114,7 @@ def accuracy_bound(right: int, wrong: int, alpha: float, candidates: int = 2, de
 
 
 def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: float = 0.0) -> float:
-    """The probability of so many right guesses, or more, if every guess is right as often as (ε, δ)-DP allows.
+    """The probability of at least this many correct guesses if each is correct as often as (ε, δ)-DP allows.
 
     >>> round(p_value(9, 1, 0.0), 6)  # 11 / 1024
     0.010742
@@ -244,7 +244,7 @@ def _last_rejected(rejects: Callable[[float], bool], top: float) -> float:
 
 
 def most_certifiable(runs: int, alpha: float, candidates: int = 2) -> float:
-    """The largest ε that so many runs can certify from below: when every guess is right.
+    """The largest ε that this many runs can certify from below, which takes correct guesses only.
 
     >>> round(most_certifiable(1_000_000, 0.001), 2)
     11.88

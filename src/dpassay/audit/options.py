@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from inspect import Parameter, signature
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dpassay.core.parameters import merge_parameters
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,18 +96,12 @@ class AuditOptions:
         known = {"runs": whole(self.runs, "runs", 1, MOST_RUNS), "seed": whole(self.seed, "seed", 0)}
         if self.search_runs is not None:
             known["search_runs"] = whole(self.search_runs, "search_runs", 0)
-        given = {} if self.parameters is None else self.parameters
-        if not isinstance(given, Mapping):
-            raise InputError(f"parameters must be a mapping of names to values, got {type(given).__name__}")
-        claimed = [name for name in ("eps", "epsilon", "delta", "dim") if name in given]
-        if claimed:
-            raise InputError(f"{claimed[0]} is no parameter: it is what is claimed, or the dimension")
         if self.resume and self.save is None:
             raise InputError("to continue an audit, say which: resume=True needs save=FILE")
         if self.guesser is not None and not (self.workers is None and self.cluster is None):
             raise InputError("a guesser of your own cannot travel to workers: leave workers and cluster out")
         save = None if self.save is None else Path(self.save)
-        for name, value in {**known, "save": save, "parameters": dict(given)}.items():
+        for name, value in {**known, "save": save, "parameters": merge_parameters(self.parameters, {})}.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -117,12 +112,9 @@ class AuditOptions:
         {'device': 2, 'C': 1}
         """
         names = {option.name for option in fields(cls)}
-        options = cls(**{name: value for name, value in given.items() if name in names})
-        own, more = options.parameters, {name: value for name, value in given.items() if name not in names}
-        twice = sorted(own.keys() & more.keys())
-        if twice:
-            raise InputError(f"{twice[0]} is given twice, as a keyword and in parameters")
-        return replace(options, parameters={**own, **more})
+        more = {name: value for name, value in given.items() if name not in names}
+        options = {name: value for name, value in given.items() if name in names}
+        return cls(**{**options, "parameters": merge_parameters(given.get("parameters"), more)})
 
     @property
     def claimed(self) -> dict[str, Any]:

@@ -149,7 +149,7 @@ class Remote:
         try:
             reply = json.loads(said.decode("utf-8"))
         except (ValueError, RecursionError):
-            raise MechanismError(f"{self} answered what is no JSON: {short(said)}; print answers only") from None
+            raise MechanismError(f"{self} answered what is not JSON: {short(said)}; print answers only") from None
         if isinstance(reply, dict):
             right = isinstance(reply["outputs"], list) if "outputs" in reply else "output" in reply
             if isinstance(reply["error"], str) if "error" in reply else right:

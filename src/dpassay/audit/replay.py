@@ -23,7 +23,7 @@ from dpassay.evidence.verifier import Verification
 from dpassay.pipeline.mechanism import Mechanism
 from dpassay.pipeline.parser import parse
 
-LONGER = 4  # a fresh game may take so many times the runs of the recorded one
+LONGER = 4  # a fresh game may take this many times the runs of the recorded one
 
 
 def replay(

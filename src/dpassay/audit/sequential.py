@@ -76,7 +76,7 @@ def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task
 
 
 def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> GuessCounts:
-    """One task: so many coins, runs and guesses. Right and wrong guesses, and runs.
+    """Run one task: toss the coins, run the mechanism, guess. Returns correct and wrong guesses, and runs.
 
     A batch that failed was drawn again, and what is drawn again after a failure has other odds than what is drawn
     once. So all its guesses count as wrong, which is never better than the truth. The next round runs one at a time.
@@ -103,7 +103,7 @@ def for_kernels(experiment: Experiment, rule: DecisionRule, before: int) -> Rati
     """What kernels need for a task of a pipeline whose distribution is known; None where the mechanism itself is run.
 
     The first runs are always the mechanism's own: they are compared with its distribution. So are those that come
-    after so many that 32 bits might begin to tell: each coordinate's word moves a probability by at most 2^-33.
+    after as many as 32-bit draws would show in: each coordinate's word moves a probability by at most 2^-33.
     """
     mechanism, distinguisher = experiment.mechanism, rule.distinguisher
     if before < KERNELS_FROM or not isinstance(mechanism, Pipeline) or not isinstance(distinguisher, LikelihoodRatio):

@@ -116,7 +116,7 @@ def _why_open(question: Question, state: AuditState, lower: float, interrupted: 
 
 
 def out_of_reach(epsilon: float, runs: int, alpha: float, candidates: int) -> str:
-    """Why so many runs cannot refute a claim at all; empty if they can."""
+    """Why this number of runs cannot refute the claim whatever they show; empty if it can."""
     most = most_certifiable(runs, alpha, candidates)
     if most > epsilon:
         return ""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from dpassay.core.guarantee import Guarantee, make_guarantee
 from dpassay.core.neighbours import Neighbours
+from dpassay.core.parameters import merge_parameters
 from dpassay.errors import InputError
 from dpassay.pipeline.parser import evaluate, parse
 from dpassay.pipeline.pipeline import Pipeline
@@ -35,21 +36,6 @@ def names(formula: str) -> set[str]:
     ['dim', 'e']
     """
     return set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", formula))
-
-
-def merge_parameters(parameters: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a pipeline from a mapping and from keyword arguments; none may be given both ways.
-
-    >>> merge_parameters({"device": 2}, {"C": 1})
-    {'device': 2, 'C': 1}
-    """
-    if not isinstance(parameters, Mapping | None) or not all(isinstance(name, str) for name in parameters or ()):
-        raise InputError(f"parameters must be a mapping of names to values, got {parameters!r:.60}")
-    if own := {"epsilon", "delta", "dim"} & set(parameters or ()):
-        raise InputError(f"{min(own)} is an argument of its own: say {min(own)}=VALUE, outside the parameters")
-    if twice := sorted(set(parameters or ()) & set(more)):
-        raise InputError(f"{twice[0]} is given twice: in parameters and as a keyword argument")
-    return {**(parameters or {}), **more}
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def train(
     for name, systems in SYSTEMS_OF.items():
         source_of = context.get_parameter_source(name)
         if system not in systems and source_of is not None and source_of.name == "COMMANDLINE":
-            raise InputError(f"--{name} is no option of {system}: it is for {' and '.join(systems)}")
+            raise InputError(f"--{name} is not an option of {system}; it is for {' and '.join(systems)}")
     if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} exists already and is not empty: give another folder, or --resume for adept")
     needs("torch", "text")

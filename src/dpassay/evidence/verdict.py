@@ -99,7 +99,9 @@ class _Of(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name
 
-    def __get__(self, verdict: Verdict, owner: type) -> T:
+    def __get__(self, verdict: Verdict | None, owner: type) -> T:
+        if verdict is None:  # asked of the class, as help() does
+            raise AttributeError(f"{self.name} is known of a verdict, not of {owner.__name__}")
         return getattr(getattr(verdict, self.part), self.name)  # type: ignore[no-any-return]
 
 

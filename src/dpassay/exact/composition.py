@@ -22,11 +22,10 @@ from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 
 MOST_ANSWERS = 1_000_000
-BASIC, OPTIMAL, GROUP = Theorem.COMPOSITION, Theorem.OPTIMAL_COMPOSITION, Theorem.GROUP
 
 
 def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Add up ε and δ.
+    """Add up ε and δ: docs/proofs/composition.md.
 
     >>> print(basic([PureDP(1), make_guarantee(0.5, 1e-6)]))
     (1.5, 1e-06)-DP
@@ -39,7 +38,7 @@ def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
 
 
 def group(guarantee: Guarantee, size: int) -> Guarantee:
-    """What a guarantee for one person says of a group: (kε, k e^((k−1)ε) δ).
+    """What a guarantee for one person says of a group: (kε, k e^((k−1)ε) δ), docs/proofs/group.md.
 
     >>> print(group(make_guarantee(0.5, 1e-6), 3))
     (1.5, 8.154845485e-06)-DP
@@ -168,7 +167,8 @@ def compose(
     at = number(delta)
     if at.a < 0 or at.b >= 1:
         raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
-    exact, simple = Interval.around(exact_epsilon(given, at)), Interval.around(basic_epsilon(given, at))
+    simple = Interval.around(basic_epsilon(given, at), Theorem.COMPOSITION.page)
+    exact = Interval.around(exact_epsilon(given, at), Theorem.OPTIMAL_COMPOSITION.page)
     return Composition(sum(answer.count for answer in given), middle(at), simple, exact)
 
 

@@ -68,7 +68,7 @@ def dominating_pair_is_known(noise: Noise, region: Region) -> bool:
 
 
 def _shortened(pair: Pair) -> Pair:
-    """Only so many differing coordinates, the others made equal."""
+    """A pair that differs in this many coordinates only; the others are made equal."""
     blocks, left = [], MOST_COORDINATES
     for block in pair.blocks:
         used = min(left, block.count)

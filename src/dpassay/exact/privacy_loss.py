@@ -122,7 +122,7 @@ class PrivacyLoss:
 
     @classmethod
     def of_shifts(cls, noise: Noise, shifts: Iterable[tuple[Number, int]]) -> PrivacyLoss:
-        """Independent noise on coordinates that differ by the given shifts, each so many times."""
+        """Independent noise on coordinates that differ by the given shifts, each repeated as often as given."""
         return cls(tuple((coordinate_loss(noise, gap), n) for gap, n in shifts if n and not gap == 0))
 
     def compose(self, *others: PrivacyLoss) -> PrivacyLoss:
@@ -250,7 +250,7 @@ class PrivacyLoss:
         return number(2 * self._closed.span + 1)
 
     def step(self, points: int) -> float:
-        """A grid step: fine enough for 10⁻³ relative accuracy, coarse enough for so many points."""
+        """A grid step: fine enough for 10⁻³ relative accuracy, coarse enough for this number of points."""
         spans = [component.span for component, _ in self.components]
         counts = [n for _, n in self.components]
         if len(self.components) == 1 and isinstance(self.components[0][0], LaplaceLoss):

@@ -51,7 +51,7 @@ class Redrawn(list[Any]):
 
     Whether this happens depends on what the first attempt gave, so these are not n plain runs: rare failures come out
     rarer than they are, and not by the same factor for two inputs. A test must not count them as they are. It may count
-    all n as wrong guesses, and go on with `draw_singly`. A distinguisher may learn from them freely.
+    all n as wrong guesses, and continue with `draw_singly`. A distinguisher may learn from them freely.
 
     >>> isinstance(Redrawn([1, 2]), list)
     True

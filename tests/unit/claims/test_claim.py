@@ -28,10 +28,15 @@ def test_calling_changes_parameters_and_leaves_the_claim() -> None:
     assert ADEPT() == ADEPT
 
 
-@pytest.mark.parametrize("name", ["D", "name", "pipeline", "self", "eps", "changes"])
+@pytest.mark.parametrize("name", ["D", "name", "pipeline", "self", "changes"])
 def test_unknown_parameters_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"no parameter {name}.*epsilon, delta, dim, C"):
         ADEPT(**{name: 1})
+
+
+def test_what_is_claimed_is_no_parameter() -> None:
+    with pytest.raises(InputError, match="eps is an argument of its own: say epsilon=VALUE"):
+        ADEPT(eps=1)
 
 
 def test_what_is_wrong_is_said_when_it_is_used() -> None:

@@ -220,3 +220,8 @@ def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(InputError, match="pip install matplotlib"):
         refuted().plot()
+
+
+def test_the_class_has_no_epsilon_of_its_own():
+    with pytest.raises(AttributeError, match="epsilon is known of a verdict, not of Verdict"):
+        _ = Verdict.epsilon

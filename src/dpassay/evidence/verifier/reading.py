@@ -38,7 +38,8 @@ def load(source: str | Path | dict[str, Any]) -> Certificate:
     read = Reader("the certificate")
     if data.get("schema") != SCHEMA:
         shown = repr(data.get("schema"))[:60] if isinstance(data.get("schema"), str) else "missing"
-        raise InputError(f"this certificate cannot be read: the schema is {shown}, not {SCHEMA!r}")
+        audit = "; a saved audit is replayed by 'dpassay verify FILE'" if shown.startswith("'dpassay/audit/") else ""
+        raise InputError(f"this certificate cannot be read: the schema is {shown}, not {SCHEMA!r}{audit}")
     read.record(data, {"schema", "written_by", "verdict", "steps"})
     read.text(data["written_by"], "written_by")
     verdict = read.text(data["verdict"], "verdict", VERDICTS)

@@ -22,7 +22,7 @@ def _inverse(p: float) -> Number:
 
 
 def norm_of_ones(count: int, p: float) -> float:
-    """The lp norm of so many ones, from above."""
+    """The lp norm of a vector of ones, from above."""
     return float(np.linalg.norm(np.ones(count), ord=p)) * SAFE
 
 

@@ -1,0 +1,24 @@
+"""The parameters of a pipeline or a claim: a namespace of their own, apart from options."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpassay.errors import InputError
+
+# What is claimed, or the dimension: an argument by itself, under the name on the right.
+CLAIMED = {"eps": "epsilon", "epsilon": "epsilon", "delta": "delta", "dim": "dim"}
+
+
+def merge_parameters(parameters: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a pipeline from a mapping and from keyword arguments; none may be given both ways.
+
+    >>> merge_parameters({"device": 2}, {"C": 1})
+    {'device': 2, 'C': 1}
+    """
+    if not isinstance(parameters, Mapping | None) or not all(isinstance(name, str) for name in parameters or ()):
+        raise InputError(f"parameters must be a mapping of names to values, got {parameters!r:.60}")
+    if own := CLAIMED.keys() & {*(parameters or ()), *more}:
+        raise InputError(f"{min(own)} is an argument of its own: say {CLAIMED[min(own)]}=VALUE, which is no parameter")
+    if twice := sorted(set(parameters or ()) & set(more)):
+        raise InputError(f"{twice[0]} is given twice: in parameters and as a keyword argument")
+    return {**(parameters or {}), **more}
