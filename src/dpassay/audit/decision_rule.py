@@ -101,7 +101,7 @@ class DecisionRule:
         """The event in words."""
         what = self.distinguisher.describe()
         if self.candidates > 2:
-            return f"judging by {what}: the input with the highest score"
+            return f"based on {what}: the input with the highest score"
         ends = []
         if self.low <= -FAR / 2 or self.high >= FAR / 2:
             ends.append("the one input that ever gives such outputs")
@@ -109,7 +109,7 @@ class DecisionRule:
             ends.append(f"the first input where it is at most {self.low * self.resolution:.6g}")
         if self.high < FAR / 2:
             ends.append(f"the second input where it is at least {self.high * self.resolution:.6g}")
-        return f"judging by {what}: {' and '.join(ends)}"
+        return f"based on {what}: {' and '.join(ends)}"
 
 
 def rounded(scores: Scores, resolution: float) -> Scores:

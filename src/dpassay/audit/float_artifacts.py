@@ -48,7 +48,7 @@ def look(question: Question, inputs: tuple[Any, ...], runs: int, alpha: float) -
         return
     right, wrong, _ = game.totals()
     told = (
-        f"Floating-point artefacts reveal which input was used: judging by the last bits, {right:,} of "
+        f"Floating-point artefacts reveal which input was used: based on the last bits, {right:,} of "
         f"{right + wrong:,} guesses were correct; under {question.guarantee} such a result has probability at most "
         f"{alpha:.2g}. Noise added in floating point leaves such traces, and the verdict judges the formula without "
         "them. Released outputs need a sampler made for it. "

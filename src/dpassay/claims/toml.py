@@ -71,7 +71,8 @@ def read_claim(path: str | Path) -> Claim:
         given = ClaimFile.model_validate(data).model_dump(exclude_unset=True)
     except ValidationError as error:
         keys = dict.fromkeys(str(wrong["loc"][0]) for wrong in error.errors(include_url=False, include_context=False))
-        raise InputError("\n".join(_complaint(file, text, data, key) for key in keys)) from None
+        found = [_complaint(file, text, data, key) for key in sorted(keys, key=lambda key: _line(text, key))]
+        raise InputError("\n".join(dict.fromkeys(found))) from None
     fields: dict[str, Any] = {"name": file.stem, **given, "caveats": tuple(given.get("caveats", ()))}
     with _pointing(file, text, "neighbours"):
         fields["neighbours"] = Neighbours(given["neighbours"]) if "neighbours" in given else None
@@ -135,7 +136,8 @@ def _complaint(file: Path, text: str, data: dict[str, Any], key: str) -> str:
         hint = f"; did you mean {near[0]!r}?" if near else ";"
         return f"{_place(file, text, key)}: unknown key {key!r}{hint} allowed: {', '.join(known)}"
     if key not in data:
-        return f"{file} says no {key}; a claim needs at least pipeline and epsilon"
+        needed = [name for name in ("pipeline", "epsilon") if name not in data]
+        return f"{file} says no {' and no '.join(needed)}; every claim needs a pipeline and an epsilon"
     return f"{_place(file, text, key)}: {key} must be {known[key].description}, got {reprlib.repr(data[key])}"
 
 
@@ -155,8 +157,13 @@ def _pointing(file: Path, text: str, key: str) -> Iterator[None]:
 
 
 def _place(file: Path, text: str, key: str) -> str:
-    """The file and the line of a key; the line is looked for in the text because tomllib does not tell it."""
+    """The file and the line of a key."""
+    return f"{file}, line {_line(text, key)}" if _line(text, key) else str(file)
+
+
+def _line(text: str, key: str) -> int:
+    """The line of a key, or 0; it is looked for in the text because tomllib does not tell it."""
     for number, line in enumerate(text.splitlines(), start=1):
         if re.match(rf"\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*[=.\]]", line):
-            return f"{file}, line {number}"
-    return str(file)
+            return number
+    return 0

@@ -95,20 +95,27 @@ def test_bad_files_name_the_line(tmp_path: Path, change: tuple[str, str], line: 
         assert word in said, said
 
 
+def test_an_empty_file_is_told_once_what_it_lacks(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_claim(written(tmp_path, ""))
+    needs = "every claim needs a pipeline and an epsilon"
+    assert str(caught.value).endswith(f"theirs.toml says no pipeline and no epsilon; {needs}")
+
+
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_claim(written(tmp_path, 'titel = "x"\nepsilon = true\ndim = "16"'))
     said = str(caught.value).splitlines()
     assert len(said) == 4
-    assert said[0].endswith("theirs.toml says no pipeline; a claim needs at least pipeline and epsilon")
-    assert "line 2: epsilon must be a number, or a formula of the parameters as a text, got True" in said[1]
-    assert "line 3: dim must be a whole number above 0, got '16'" in said[2]
-    assert "line 1: unknown key 'titel'; did you mean 'title'?" in said[3]
+    assert said[0].endswith("theirs.toml says no pipeline; every claim needs a pipeline and an epsilon")
+    assert "line 2: epsilon must be a number, or a formula of the parameters as a text, got True" in said[2]
+    assert "line 3: dim must be a whole number above 0, got '16'" in said[3]
+    assert "line 1: unknown key 'titel'; did you mean 'title'?" in said[1]
 
 
 @pytest.mark.parametrize("text", ["", "epsilon = 1", 'pipeline = "query(l1, 1) | laplace(1)"'])
 def test_what_is_missing_is_named(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match="at least pipeline and epsilon"):
+    with pytest.raises(InputError, match="needs a pipeline and an epsilon"):
         read_claim(written(tmp_path, text))
 
 

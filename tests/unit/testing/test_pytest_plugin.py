@@ -409,6 +409,8 @@ def test_the_plugin_imports_nothing_heavy_until_used() -> None:
     assert {name for name in loaded if name.startswith("dpassay.")} == {
         "dpassay.audit",
         "dpassay.audit.options",
+        "dpassay.core",
+        "dpassay.core.parameters",
         "dpassay.errors",
         "dpassay.testing",
         "dpassay.testing.assertion",

@@ -70,6 +70,8 @@ class Statistic(Distinguisher):
         nearer = {NEARER: "the output is", NEARER_STEPS: "the output's increments are"}
         if self.name in nearer:
             return f"which input {nearer[self.name]} nearer to in l1"
+        if self.name.startswith(COORDINATE):
+            return "the output" if self.width == 1 else f"output[{self.name.removeprefix(COORDINATE)}]"
         return f"the {self.name} of the output"
 
     @classmethod

@@ -31,7 +31,8 @@ def test_statistics(name, expected):
     rows = read([[1, -2, 3], [0, 0, 0]])
     assert same(Statistic(name, 3).score(rows), expected)
     assert same(Statistic(name, 3, -1.0).score(rows), [-v for v in expected])
-    assert name in Statistic(name, 3).describe()
+    words = name.replace("coordinate ", "output[") + "]" if name.startswith("coordinate ") else name
+    assert words in Statistic(name, 3).describe()
 
 
 def test_nearness_is_the_difference_of_distances():
@@ -88,3 +89,10 @@ def test_of_many_coordinates_those_that_differ_most_are_looked_at():
 def test_no_statistic_for_three_inputs_or_for_outputs_of_several_lengths():
     assert not list(Statistic.fit(TrainingSet((read([1.0]),) * 3, (0, 1, 2))))
     assert not fitted([[1, 2], [1]], [[1, 2], [1]], ((), ()))
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "words"), [("coordinate 0", 1, "the output"), ("coordinate 2", 3, "output[2]")]
+)
+def test_a_coordinate_is_named_as_python_names_it(name, width, words):
+    assert Statistic(name, width).describe() == words
