@@ -219,9 +219,9 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
         (("adept", "--device", "abacus"), "unknown device"),
         (("adept", "--steps", "-1"), "steps must be"),
         (("dptext", "--epsilon", "0"), "epsilon must be"),
-        (("dptext", "--resume"), "--resume is no option of dptext: it is for adept"),
-        (("adept", "--epsilon", "3"), "--epsilon is no option of adept: it is for dptext and dpnr"),
-        (("dptext", "--clip", "1"), "--clip is no option of dptext: it is for adept"),
+        (("dptext", "--resume"), "--resume is not an option of dptext; it is for adept"),
+        (("adept", "--epsilon", "3"), "--epsilon is not an option of adept; it is for dptext and dpnr"),
+        (("dptext", "--clip", "1"), "--clip is not an option of dptext; it is for adept"),
     ],
 )
 def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):
