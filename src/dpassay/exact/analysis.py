@@ -13,7 +13,7 @@ import numpy as np
 
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.normal import normal_tail
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, middle, minimum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.discrete_mechanisms import discrete_profile
@@ -210,11 +210,22 @@ def _against_nothing(outputs: OutputRegion) -> OutputRegion:
     )
 
 
+def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
+    """The last place before a noise whose region is known exactly, and its farthest pairs."""
+    regions = pipeline.output_regions()
+    start = max(i for i in range(position + 1) if regions[i].exact)
+    region = regions[start].region
+    if isinstance(region, Everything):
+        pairs = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
+    else:
+        pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
+    return start, [_inwards(region, pair) for pair in pairs]
+
+
 def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
     """Pairs that surely can come in: the last exact region's farthest ones, run through the stages after it."""
     regions = pipeline.output_regions()
-    start = max(i for i in range(position + 1) if regions[i].exact)
-    region, rng = regions[start].region, np.random.default_rng(0)
+    start, found = sources(pipeline, position)
     between = pipeline.stages[start:position]
     if any(isinstance(stage, NoiseStage) or stage.takes_one_value for stage in between):
         return []  # noise is there, or a function of which it is not known where, or whether, it takes these values
@@ -222,29 +233,27 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
         isinstance(r.region, Repeated) for r in regions[start:position]
     ):
         return []  # copies stand together in a pair, and places in a bit string have a parity
-    sources = [region.farthest(q) for q in (1.0, 2.0, INF)]
-    if isinstance(region, Everything):
-        sources = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
-    pairs = []
-    for source in sources:
-        ends = _inwards(region, np.stack([source.first, source.second]))
-        x, y = run(between, ends, rng)
+    pairs, rng = [], np.random.default_rng(0)
+    for source in found:
+        x, y = run(between, np.stack([source.first, source.second]), rng)
         # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
         whole = np.all(x == np.rint(x)) and np.all(y == np.rint(y))
         pairs.append(Pair.of(x, y if whole else x + (y - x) * (1 - 1e-9)))
     return pairs
 
 
-def _inwards(region: Region, ends: np.ndarray) -> np.ndarray:
+def _inwards(region: Region, pair: Pair) -> Pair:
     """A pair moved a little to the middle of its region, whose limits may be never reached."""
     inner = region.region if isinstance(region, Repeated) else region
-    if isinstance(inner, Box):
-        centre = ends.mean(axis=0)
-    elif isinstance(inner, Rows) and inner.limits is not None:
-        centre = np.full(ends.shape[1], (middle(inner.limits[0]) + middle(inner.limits[1])) / 2)
-    else:
-        return ends
-    return np.asarray(centre + (ends - centre) * (1 - 1e-8))
+    if not isinstance(inner, Box) and not (isinstance(inner, Rows) and inner.limits is not None):
+        return pair
+    blocks = []
+    for block in pair.blocks:
+        low, high = inner.limits if isinstance(inner, Rows) and inner.limits else (block.x, block.y)
+        centre = (low + high) / 2
+        x, y = (centre + (value - centre) * (1 - iv.mpf("1e-8")) for value in (block.x, block.y))
+        blocks.append(replace(block, x=x, y=x if block.same else y))
+    return Pair(tuple(blocks))
 
 
 def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], keeps: Keeps) -> PrivacyProfile:

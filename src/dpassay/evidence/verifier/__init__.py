@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.reading import load
-from dpassay.evidence.verifier.replay import Replay
+from dpassay.evidence.verifier.reading import chained, load, read_step
+from dpassay.evidence.verifier.replay import Model, Replay
 
 
 @dataclass(frozen=True)
@@ -58,4 +58,4 @@ def verify(source: str | Path | dict[str, Any]) -> Verification:
     return found
 
 
-__all__ = ["NotHolding", "Verification", "examine", "verify"]
+__all__ = ["Model", "NotHolding", "Verification", "chained", "examine", "read_step", "verify"]

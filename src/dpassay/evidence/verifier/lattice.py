@@ -11,33 +11,22 @@ repeated squaring. All numbers are non-negative, so a sum of k products has a re
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.evidence.verifier.numbers import (
-    ONE,
-    ZERO,
-    Number,
-    above,
-    at_most_one,
-    below,
-    hull,
-    iv,
-    log,
-    middle,
-    whole_part,
-)
+from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, above, at_most_one, below, iv, middle, whole_part
 
 Array: TypeAlias = NDArray[np.float64]
 _U = 2.0**-53
 _TINY = 1e-290  # what doubles too small to be normal can hide
 _CUT = 1e-22
-_WIDTH = 11.0  # standard deviations that are kept on either side
+MOST_CELLS, MOST_WORK = 1 << 15, 1 << 31  # of one coordinate; products of weights in one convolution
 
 
 @dataclass(frozen=True)
@@ -47,14 +36,17 @@ class Laplace:
     shift: Number
 
     @property
-    def span(self) -> float:
-        return middle(self.shift)
+    def key(self) -> Any:
+        """All of it, hashable."""
+        return (self.shift._mpi_,)
 
     def place(self, step: Number, side: str, tilt: float) -> Weights:
         """The weights p·e^(θ(ℓ − a)) at multiples of the step; a shift between multiples goes to the safe side."""
         ratio = self.shift / step
-        up = side in ("above", "late")
+        up = side == "above"
         whole = -_floor(-iv.mpf(ratio.b), "1e-40") if up else _floor(iv.mpf(ratio.a), "1e-40")
+        if not 1 <= whole <= MOST_CELLS:
+            raise CertificateError(f"the grid's step must divide a loss into 1 to {MOST_CELLS} cells")
         a, theta = step * whole, iv.mpf(tilt)
         rise = iv.exp(step * (theta + ONE / 2))
         lowest = iv.exp(-a * (1 + 2 * theta))  # e^((ℓ−a)/2)·e^(θ(ℓ−a)) at ℓ = −a
@@ -64,18 +56,10 @@ class Laplace:
             for i in range(1, 2 * whole, 2):
                 weights[i] = value * factor
                 value *= rise * rise
-        elif side == "above":
+        else:
             value, factor = lowest, 1 - 2 / (iv.exp(step / 2) + 1)
             for i in range(2 * whole + 1):
                 weights[i] = value * factor / (2 if i in (0, 2 * whole) else 1)
-                value *= rise
-        else:
-            half = (iv.exp(step / 4) - iv.exp(-step / 4)) / 2 * iv.exp(step / 4)
-            value = lowest * half
-            shift = 1 if side == "late" else 0
-            moved = iv.exp(step * theta * shift)
-            for i in range(2 * whole):
-                weights[i + shift] = value * moved
                 value *= rise
         weights[0] += lowest / 2  # the two atoms
         weights[-1] += ONE / 2
@@ -90,12 +74,14 @@ class Atoms:
     infinite: Number = ZERO
 
     @property
-    def span(self) -> float:
-        return max((abs(middle(loss)) for loss, _ in self.atoms), default=0.0)
+    def key(self) -> Any:
+        """All of it, hashable."""
+        return tuple((loss._mpi_, chance._mpi_) for loss, chance in self.atoms), self.infinite._mpi_
 
     def place(self, step: Number, side: str, tilt: float) -> Weights:
         """Each atom spread to the two places around it; the largest one lies on the lattice."""
-        assert side == "above"
+        if side != "above":
+            raise CertificateError("of a loss with finitely many values the grid gives an upper bound only")
         found: dict[int, Number] = {}
         theta, top = iv.mpf(tilt), max((loss for loss, _ in self.atoms), key=middle)
         for loss, chance in self.atoms:
@@ -106,6 +92,8 @@ class Atoms:
                 if not (loss is top and index):  # the top lies on the lattice
                     found[index] = found.get(index, ZERO) + part * iv.exp(theta * step * index)
         start, end = min(found), max(found)
+        if end - start > MOST_CELLS:
+            raise CertificateError(f"the grid's step must divide a loss into 1 to {MOST_CELLS} cells")
         placed = [found.get(i, ZERO) for i in range(start, end + 1)]
         return replace(Weights.of(start, placed, top * theta, True), origin=top)
 
@@ -148,6 +136,8 @@ class Weights:
 
     def times(self, other: Weights, cut: float) -> Weights:
         """The weights of the sum of both losses."""
+        if len(self.mass) * len(other.mass) > MOST_WORK:
+            raise CertificateError("the grid's step is too fine to be checked")
         mass = np.convolve(self.mass, other.mass)
         shorter = min(len(self.mass), len(other.mass))
         error = (1 + self.error) * (1 + other.error) * (1 + (shorter + 2) * _U) - 1
@@ -180,7 +170,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Composed:
-    """The sum of all losses: δ(ε) and P(loss > ε) from the side that it errs to."""
+    """The sum of all losses: δ(ε) from the side that it errs to."""
 
     weights: Weights
     step: Number
@@ -189,13 +179,6 @@ class Composed:
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         """A bound on δ(ε)."""
-        return self._sum(epsilon, upper, damped=True)
-
-    def tail(self, epsilon: Number, upper: bool) -> Number:
-        """A bound on P(loss > ε)."""
-        return self._sum(epsilon, upper, damped=False)
-
-    def _sum(self, epsilon: Number, upper: bool, damped: bool) -> Number:
         step, weights = middle(self.step), self.weights
         base = middle(weights.origin - epsilon)
         steps = (weights.start + np.arange(len(weights.mass))) * step
@@ -204,8 +187,7 @@ class Composed:
         first = int(np.searchsorted(gap, -slack if upper else slack, side="right"))
         gap = gap[first:]
         each = weights.mass[first:] * np.exp(-self.tilt * np.maximum(gap, 0.0))
-        if damped:
-            each = each * -np.expm1(-np.maximum(0.0, gap + slack if upper else gap - slack))
+        each = each * -np.expm1(-np.maximum(0.0, gap + slack if upper else gap - slack))
         # Rounding of the exponent, of exp and of the sum.
         reach = float(gap[-1]) if len(gap) else 0.0
         relative = weights.error + self.tilt * 2 * slack + (4 * self.tilt * abs(reach) + len(gap) + 32) * _U
@@ -217,7 +199,13 @@ class Composed:
 
 
 def compose(parts: Sequence[tuple[Part, int]], step: Number, side: str, tilt: float) -> Composed:
-    """The sum of independent losses, each part so many times."""
+    """The sum of independent losses, each part so many times; the latest few are kept."""
+    return _composed(tuple((part.key, count) for part, count in parts), step._mpi_, side, tilt)
+
+
+@lru_cache(maxsize=8)
+def _composed(keys: tuple[tuple[Any, int], ...], step_ends: Any, side: str, tilt: float) -> Composed:
+    parts, step = [(_part(key), count) for key, count in keys], iv.make_mpf(step_ends)
     cut = _CUT / sum(count for _, count in parts)
     weights: Weights | None = None
     finite = ONE
@@ -230,129 +218,8 @@ def compose(parts: Sequence[tuple[Part, int]], step: Number, side: str, tilt: fl
     return Composed(weights, step, tilt, ZERO if finite == 1 else 1 - finite)
 
 
-Sketch: TypeAlias = list[tuple[Array, Array, int]]
-
-
-def cumulant(sketch: Sketch, tilt: float) -> tuple[float, float, float]:
-    """ln E[e^(θL)], its slope and its curvature, roughly: they only steer the search."""
-    value = slope = curve = 0.0
-    for losses, chances, count in sketch:
-        top = float(losses.max())
-        weight = chances * np.exp(tilt * (losses - top))
-        total = float(weight.sum())
-        mean = float((weight * losses).sum()) / total
-        value += count * (tilt * top + math.log(total))
-        slope += count * mean
-        curve += count * float((weight * (losses - mean) ** 2).sum()) / total
-    return value, slope, curve
-
-
-def sketch(parts: Sequence[tuple[Part, int]]) -> Sketch:
-    """Rough losses and probabilities of each part."""
-    return [(*_rough(part), count) for part, count in parts]
-
-
-def _rough(part: Part) -> tuple[Array, Array]:
-    if isinstance(part, Atoms):
-        return np.array([middle(v) for v, _ in part.atoms]), np.array([middle(p) for _, p in part.atoms])
-    a = middle(part.shift)
-    losses = np.linspace(-a, a, 65)
-    chances = np.exp((losses - a) / 2) / 4 * (2 * a / 64)
-    chances[0], chances[-1] = math.exp(-a) / 2 + chances[0] / 2, 0.5 + chances[-1] / 2
-    return losses, chances
-
-
-def tilt_to(rough: Sketch, wanted: Callable[[float], bool]) -> float:
-    """The θ where a condition that holds for large θ begins to hold, at least 0.
-
-    The largest loss occurs with some probability; close to it tilting has no more to give.
-    """
-    top = -sum(count * math.log(float(chances[np.argmax(losses)])) for losses, chances, count in rough)
-
-    def beyond(tilt: float) -> bool:
-        value, slope, _ = cumulant(rough, tilt)
-        return tilt * slope - value >= 0.9 * top or wanted(tilt)
-
-    if beyond(0.0):
-        return 0.0
-    low, high = 0.0, 1e-6
-    while not beyond(high) and high < 1e5:
-        low, high = high, 4 * high
-    for _ in range(30):
-        half = (low + high) / 2
-        low, high = (low, half) if beyond(half) else (half, high)
-    return low
-
-
-def step_for(parts: Sequence[tuple[Part, int]], tilt: float, points: int) -> Number:
-    """A step for which about so many points are left after cutting; one shift is a multiple of it."""
-    deviation = math.sqrt(max(cumulant(sketch(parts), tilt)[2], 1e-300))
-    whole = 2 * sum(part.span * count for part, count in parts)
-    width = min(whole, 2 * _WIDTH * deviation)
-    widest = max((part for part, _ in parts), key=lambda part: part.span)
-    copies = sum(count for _, count in parts)
-    cells = max(1, points // (2 * copies), min(points // 16, math.floor(points * widest.span / max(width, 1e-300))))
-    return (widest.shift if isinstance(widest, Laplace) else iv.mpf(widest.span)) / cells
-
-
-def enclose_delta(parts: Sequence[tuple[Part, int]], epsilon: Number, points: int) -> Number:
-    """δ(ε) of the sum, from below and from above."""
-    rough = sketch(parts)
-    tilt = tilt_to(rough, lambda t: cumulant(rough, t)[1] >= middle(epsilon))
-    step = step_for(parts, tilt, points)
-    low = compose(parts, step, "below", tilt).delta(iv.mpf(epsilon.b), False) if _has_cells(parts) else ZERO
-    return hull(low, compose(parts, step, "above", tilt).delta(iv.mpf(epsilon.a), True))
-
-
-def _has_cells(parts: Sequence[tuple[Part, int]]) -> bool:
-    """Atoms, of which there is no bound from below here, are used from above only."""
-    return all(isinstance(part, Laplace) for part, _ in parts)
-
-
-def enclose_tail(parts: Sequence[tuple[Part, int]], epsilon: Number, points: int) -> Number:
-    """P(loss > ε) of the sum: every cell moved to its lower end, and to its upper end."""
-    rough = sketch(parts)
-    tilt = tilt_to(rough, lambda t: cumulant(rough, t)[1] >= middle(epsilon))
-    step = step_for(parts, tilt, points)
-    low, high = (compose(parts, step, side, tilt) for side in ("early", "late"))
-    return hull(low.tail(iv.mpf(epsilon.b), False), high.tail(iv.mpf(epsilon.a), True))
-
-
-def enclose_epsilon(parts: Sequence[tuple[Part, int]], delta: Number, points: int) -> Number:
-    """The least ε ≥ 0 with δ(ε) ≤ δ, from below and from above."""
-    target = -middle(log(delta))
-    rough = sketch(parts)
-    tilt = tilt_to(rough, lambda t: t * cumulant(rough, t)[1] - cumulant(rough, t)[0] >= target)
-    step = step_for(parts, tilt, points)
-    high = compose(parts, step, "above", tilt)
-    near, most = cumulant(rough, tilt)[1], sum(part.span * count for part, count in parts) * (1 + 1e-9)
-    lower = 0.0
-    if _has_cells(parts):
-        low = compose(parts, step, "below", tilt)
-        lower = _crossing(lambda e: bool(low.delta(iv.mpf(e), False).a > delta.b), near, most)[0]
-    upper = _crossing(lambda e: bool(high.delta(iv.mpf(e), True).b > delta.a), near, most)[1]
-    return hull(iv.mpf(lower), iv.mpf(upper))
-
-
-def _crossing(exceeds: Callable[[float], bool], near: float, most: float) -> tuple[float, float]:
-    """Two numbers close together: at the first δ is exceeded (or it is 0), at the second it is not (or it is ∞).
-
-    Far from where the tilt points the bounds are poor, so the search starts there.
-    """
-    start = min(max(near, 0.0), most)
-    step = 1e-3 * most
-    low = high = start
-    if exceeds(start):
-        while exceeds(high):
-            if high >= most:
-                return high, math.inf
-            low, high, step = high, min(most, high + step), 2 * step
-    else:
-        while not exceeds(low):
-            if low <= 0:
-                return 0.0, 0.0
-            low, high, step = max(0.0, low - step), low, 2 * step
-    while high - low > 1e-9 * high:
-        half = (low + high) / 2
-        low, high = (half, high) if exceeds(half) else (low, half)
-    return low, high
+def _part(key: Any) -> Part:
+    first, *rest = key
+    if not rest:
+        return Laplace(iv.make_mpf(first))
+    return Atoms(tuple((iv.make_mpf(loss), iv.make_mpf(chance)) for loss, chance in first), iv.make_mpf(rest[0]))

@@ -82,18 +82,6 @@ def gaussian_delta(epsilon: Number, mu: Number) -> Number:
     return iv.mpf([max(value.a, ZERO), min(value.b, ONE)]) if value.b < INF else hull(ZERO, ONE)
 
 
-def rough_delta(epsilon: float, mu: float) -> float:
-    """δ(ε) in doubles, to steer a search."""
-    first, second = (_rough_log_tail(epsilon / mu + sign * mu / 2) for sign in (-1, 1))
-    return math.exp(first) * -math.expm1(min(0.0, epsilon + second - first))
-
-
-def _rough_log_tail(z: float) -> float:
-    if z < 20:
-        return math.log(math.erfc(z / math.sqrt(2)) / 2)
-    return -z * z / 2 - math.log(z * math.sqrt(2 * math.pi)) + math.log1p(-1 / z**2 + 3 / z**4 - 15 / z**6)
-
-
 def _delta_at(epsilon: Number, mu: Number) -> Number:
     if mu.a <= 0:
         return ZERO

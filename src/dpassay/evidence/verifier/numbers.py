@@ -20,7 +20,7 @@ ZERO: Number = iv.mpf(0)
 ONE: Number = iv.mpf(1)
 INF: Number = iv.mpf("inf")
 DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,5})?")
-LARGEST_EXPONENT = 10_000
+LARGEST_EXPONENT = 1_000
 
 
 def number(value: int | float | str) -> Number:
@@ -41,15 +41,6 @@ def is_decimal(text: Any) -> bool:
     if not isinstance(text, str) or not DECIMAL.fullmatch(text):
         return False
     return abs(int(text.lower().partition("e")[2] or 0)) <= LARGEST_EXPONENT
-
-
-def enclose(low: str, high: str) -> Number:
-    """Everything from one decimal (or ±inf) to another.
-
-    >>> enclose("1", "2").delta == 1
-    True
-    """
-    return hull(iv.mpf(low), iv.mpf(high))
 
 
 def hull(first: Number, second: Number) -> Number:
@@ -159,21 +150,6 @@ def whole_part(value: Number) -> int:
     (2, -1)
     """
     return int(to_int(value._mpi_[1], round_floor))
-
-
-def close(first: Number, second: Number, tolerance: str) -> bool:
-    """Whether two numbers agree up to a relative tolerance: their intervals, so widened, meet.
-
-    >>> close(ONE, number("1.0001"), "1e-3"), close(ONE, number("1.1"), "1e-3"), close(INF, INF, "1e-3")
-    (True, False, True)
-    """
-    infinite = [bool(v.a == INF or v.b == -INF) for v in (first, second)]
-    if any(infinite):
-        return bool(first.a == second.a and first.b == second.b)
-    if is_infinite(first) or is_infinite(second):
-        return bool(first.b >= second.a and second.b >= first.a)
-    slack = iv.mpf(tolerance) * largest([abs(first), abs(second)])
-    return bool((first - slack).a <= second.b and (second - slack).a <= first.b)
 
 
 def show(value: Number) -> str:

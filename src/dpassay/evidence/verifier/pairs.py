@@ -1,28 +1,13 @@
 """Pairs of vectors in blocks of equal coordinates: those a region has, and what stages make of them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, middle, number, smallest, whole_part
-from dpassay.evidence.verifier.regions import (
-    INFINITE,
-    NORMS,
-    Reach,
-    Shape,
-    Stage,
-    even_pairs,
-    most_differing,
-    power_sum,
-    root,
-)
+from dpassay.evidence.verifier.regions import NORMS, Shape, Stage, power_sum
 from dpassay.evidence.verifier.rules import clamp, squash
-
-SLACK = iv.mpf("1e-30")
-# A pair that is spread over more coordinates is not looked at: fewer give a bound from below too.
-MOST_COORDINATES = 1 << 18
-LONGEST = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +47,7 @@ def lies_in(pair: Pair, shape: Shape) -> str:
     if shape.kind == "rows" and sum(count for _, count in differing(pair)) > 1:
         return "more than one coordinate differs"
     if shape.kind == "apart":
-        far = distance(pair, shape.p).a > (shape.size * (1 + SLACK)).b
+        far = distance(pair, shape.p).b > shape.size.a
         return "the two vectors are farther apart than the query allows" if far else ""
     for side in ("x", "y"):
         values = [(getattr(block, side), block.count) for block in pair if block.count]
@@ -87,14 +72,12 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     if shape.kind == "both":
         return all(_inside(values, part) for part in shape.parts)
     if shape.kind == "ball":
-        return bool(power_sum(values, shape.p).a <= (shape.size * (1 + SLACK)).b)
-    if shape.kind == "sphere":
-        norm = power_sum(values, 2.0)
-        return bool(norm.b == 0 or abs(norm - shape.size).a <= (shape.size * SLACK).b)
+        return bool(power_sum(values, shape.p).b <= shape.size.a)
+    if shape.kind == "sphere":  # its points are named by vectors before they are normalised
+        return False
     if shape.kind == "box" or (shape.kind == "rows" and shape.sides):
         low, high, _ = shape.sides[0]
-        slack = SLACK * largest([abs(low), abs(high), ONE])
-        return len(shape.sides) == 1 and all((low - slack).a <= v.b and v.a <= (high + slack).b for v, _ in values)
+        return len(shape.sides) == 1 and all(low.b <= v.a and v.b <= high.a for v, _ in values)
     ones = sum(count for value, count in values if value.a == 1 and value.b == 1)
     zeros = sum(count for value, count in values if value.a == 0 and value.b == 0)
     total = sum(count for _, count in values)
@@ -113,130 +96,21 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     return all(value.a > -INF and value.b < INF for value, _ in values)
 
 
-def opposite(size: Number, count: int, dim: int) -> Pair:
-    """±size in so many coordinates, 0 in the others."""
-    rest = (Block(ZERO, ZERO, dim - count),) if count < dim else ()
-    return (Block(size, -size, count), *rest)
+_EACH = ("clip", "normalise", "minmax", "squash", "clamp", "round")  # what works on each vector of a pair
 
 
-def farthest(shape: Shape, q: float) -> Pair:
-    """Two of the region's vectors, as far apart in lq as any two."""
-    if shape.kind in ("ball", "sphere", "apart"):
-        return even_pair(shape, shape.dim if q < shape.p else 1)
-    if shape.kind == "box":
-        return tuple(Block(high, low, count) for low, high, count in shape.sides)
-    if shape.kind == "both":
-        size, count = max(even_pairs(shape), key=lambda pair: middle(pair[0] * root(pair[1], q)))
-        return opposite(size, count, shape.dim)
-    if shape.kind == "bits":
-        return (Block(ONE, ZERO, shape.dim),)
-    if shape.kind == "repeated":
-        return copied(farthest(shape.parts[0], q), shape.count)
-    if shape.kind == "rows":
-        low, high = shape.sides[0][:2] if shape.sides else (ZERO, ONE)
-        return (Block(high, low, 1), *((Block(low, low, shape.dim - 1),) if shape.dim > 1 else ()))
-    if shape.kind == "sparse":
-        unlike = most_differing(shape)
-        ones = min(shape.count, unlike - 1) if unlike else 0  # the other string has a 1, too
-        blocks = ((ONE, ZERO, ones), (ZERO, ONE, unlike - ones), (ZERO, ZERO, shape.dim - unlike))
-        return tuple(Block(*block) for block in blocks if block[2]) if unlike else (Block(ONE, ONE, 1),)
-    if shape.kind in ("minmax", "onehot") and shape.dim > 1:
-        others = shape.dim - 1 if shape.kind == "minmax" else 1
-        rest = shape.dim - 1 - others
-        return (Block(ONE, ZERO, 1), Block(ZERO, ONE, others), *((Block(ZERO, ZERO, rest),) if rest else ()))
-    if shape.kind == "categories":
-        return (Block(iv.mpf(shape.count - 1), ZERO, 1),)
-    if shape.kind == "everything":
-        return opposite(ONE, 1, shape.dim)
-    value = ONE if shape.kind == "onehot" else ZERO
-    return (Block(value, value, 1),)
-
-
-def even_pair(shape: Shape, count: int) -> Pair:
-    """The opposite vectors of a ball, sphere or query that are spread evenly over so many coordinates."""
-    radius = shape.size / 2 if shape.kind == "apart" else shape.size
-    return opposite(radius / root(count, shape.p), count, shape.dim)
-
-
-def laplace_pairs(shape: Shape) -> tuple[list[Pair], bool]:
-    """Pairs that may be the worst for Laplace noise, and whether one of them is so at every ε.
-
-    A larger gap in any coordinate is worse, and at equal l1 distance one coordinate is the worst; between
-    those the l2 ball has no pair known to be the worst, and evenly spread ones serve from below.
-    """
-    if shape.kind == "repeated":  # repeating is linear, and keeps every symmetry that these statements rest on
-        inner, known = laplace_pairs(shape.parts[0])
-        pairs = [copied(pair, shape.count) for pair in inner]
-        if any(sum(count for _, count in differing(pair)) > MOST_COORDINATES for pair in pairs):
-            return [pairs[0], *(_shortened(pair) for pair in pairs)], False
-        return pairs, known
-    round_ball = shape.kind in ("ball", "sphere", "apart") and shape.dim > 1
-    if round_ball and shape.p not in (1.0, INFINITE):
-        counts = {4**k for k in range(shape.dim.bit_length() // 2 + 1)} | {shape.dim}
-        wanted = {min(count, shape.dim, MOST_COORDINATES) for count in counts}
-        first = [even_pair(shape, shape.dim)] if shape.dim > MOST_COORDINATES else []
-        return [*first, *(even_pair(shape, count) for count in sorted(wanted, reverse=True))], False
-    pair = farthest(shape, 1.0)
-    if sum(count for _, count in differing(pair)) > MOST_COORDINATES:
-        return [pair, _shortened(pair)], False
-    return [pair], shape.kind != "both"
-
-
-def _shortened(pair: Pair) -> Pair:
-    """Only so many differing coordinates; the others are made equal."""
-    blocks, left = [], MOST_COORDINATES
-    for block in pair:
-        used = min(left, block.count)
-        left -= used
-        blocks += [Block(block.x, block.y, used), Block(block.x, block.x, block.count - used)]
-    return tuple(block for block in blocks if block.count)
-
-
-def passed_on(stages: Sequence[Stage], reaches: Sequence[Reach], position: int) -> list[Pair]:
-    """Pairs that surely can come in at a stage whose region is an outer bound only.
-
-    They are the farthest ones of the last exact region, carried through the stages between; none if noise is there.
-    """
-    start = max(i for i in range(position + 1) if reaches[i].exact)
-    between = stages[start:position]
-    if any(stage.name not in _CARRY for stage in between):
-        return []
-    copies = any(reach.shape.kind == "repeated" for reach in reaches[start:position])
-    if copies and any(stage.name == "binary" for stage in between):
-        return []  # copies stand together in a pair, and places in a bit string have a parity
-    shape = reaches[start].shape
-    sources = [farthest(shape, q) for q in (1.0, 2.0, INFINITE)]
-    if shape.kind == "everything":
-        sources = [opposite(number(size), 1, shape.dim) for size in (1, 20)]
-    found = []
-    for source in sources:
-        pair: Pair | None = _inside_of(shape, source)
-        for stage in between:
-            pair = None if pair is None else _carried(stage, pair)
-        if pair is not None:
-            found.append(pair)
-    return found
-
-
-def _inside_of(shape: Shape, pair: Pair) -> Pair:
-    """A pair a little nearer to the middle: the limits of a box or of rows may never be reached."""
-    inner = shape.parts[0] if shape.kind == "repeated" else shape
-    if inner.kind not in ("box", "rows") or not inner.sides:
-        return pair
-    moved = []
-    for block in pair:
-        low, high = inner.sides[0][:2] if inner.kind == "rows" else (block.y, block.x)
-        centre = (low + high) / 2
-        x, y = (centre + (value - centre) * (1 - iv.mpf("1e-8")) for value in (block.x, block.y))
-        alike_here = block.x.a == block.y.a and block.x.b == block.y.b
-        moved.append(replace(block, x=x, y=x if alike_here else y))
-    return tuple(moved)
-
-
-_CARRY = (
-    *("clip", "normalise", "minmax", "squash", "clamp", "repeat", "round", "binary"),
-    *("dropout", "encode", "decode"),
-)
+def carried(stages: Sequence[Stage], pair: Pair) -> Pair:
+    """What some stages, none of them random, make of a pair."""
+    copies = False
+    for stage in stages:
+        copies |= stage.name == "repeat"
+        if copies and stage.name == "binary":
+            raise CertificateError("copies stand together in a pair, so the places of their bits are not known")
+        found = _carried(stage, pair)
+        if found is None:
+            raise CertificateError(f"what {stage.name} makes of the pair is not known")
+        pair = found
+    return pair
 
 
 def _carried(stage: Stage, pair: Pair) -> Pair | None:
@@ -247,6 +121,8 @@ def _carried(stage: Stage, pair: Pair) -> Pair | None:
         return copied(pair, stage.wholes["times"])
     if stage.name == "binary":
         return _written_in_bits(stage, pair)
+    if stage.name not in _EACH:
+        return None
     sides = [_carried_side(stage, [(getattr(b, side), b.count) for b in pair]) for side in ("x", "y")]
     if any(side is None for side in sides):
         return None
@@ -294,58 +170,41 @@ def _nearest(value: Number) -> Number | None:
 
 
 def _written_in_bits(stage: Stage, pair: Pair) -> Pair | None:
-    """Sign, integer and fraction bits of each coordinate, gathered by the parity of their place."""
-    integer, fraction = stage.wholes["integer"], stage.wholes["fraction"]
-    length = 1 + integer + fraction
-    if sum(block.count for block in pair) * length > LONGEST:
-        return None
+    """Sign, integer and fraction bits of each coordinate."""
     columns = []
     for block in pair:
-        bits = [_bits_of(value, integer, fraction) for value in (block.x, block.y)]
-        if bits[0] is None or bits[1] is None:
+        x, y = (_bits_of(value, stage.wholes["integer"], stage.wholes["fraction"]) for value in (block.x, block.y))
+        if x is None or y is None:
             return None
-        columns.append(np.tile(np.array([bits[0], bits[1]]), (1, block.count)))
-    return gathered(np.concatenate(columns, axis=1))
+        columns.append((x, y, block.count))
+    return _gathered(columns)
 
 
 def _bits_of(value: Number, integer: int, fraction: int) -> list[int] | None:
     magnitude = abs(value) * 2**fraction
     low, high = whole_part(iv.mpf(magnitude.a)), whole_part(iv.mpf(magnitude.b))
-    if low != high and low < 2 ** (integer + fraction) - 1:
+    if (low != high and low < 2 ** (integer + fraction) - 1) or value.a < 0 <= value.b:
         return None
     whole = min(low, 2 ** (integer + fraction) - 1)
     return [int(value.a < 0), *((whole >> place) & 1 for place in reversed(range(integer + fraction)))]
 
 
-def gathered(bits: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Pair:
-    """Two bit strings as blocks, the even and the odd places each by what the two strings have there."""
-    blocks = []
-    for start, parity in ((0, "even"), (1, "odd")):
-        codes, counts = np.unique(2 * bits[0, start::2] + bits[1, start::2], return_counts=True)
-        blocks += [
-            Block(iv.mpf(int(c) // 2), iv.mpf(int(c) % 2), int(n), parity) for c, n in zip(codes, counts, strict=True)
-        ]
-    return tuple(blocks)
+def _gathered(columns: list[tuple[list[int], list[int], int]]) -> Pair:
+    """Bits of the first and the second string, so many times over, as blocks of the even and of the odd places."""
+    counts: Counter[tuple[int, int, str]] = Counter()
+    start = 0
+    for first, second, times in columns:
+        # Of words of odd length every other one begins at an odd place.
+        even = (times + (start % 2 == 0)) // 2 if len(first) % 2 else times * (start % 2 == 0)
+        for place, (x, y) in enumerate(zip(first, second, strict=True)):
+            counts[x, y, ("even", "odd")[place % 2]] += even
+            counts[x, y, ("odd", "even")[place % 2]] += times - even
+        start += times * len(first)
+    return tuple(Block(iv.mpf(x), iv.mpf(y), n, parity) for (x, y, parity), n in sorted(counts.items()) if n)
 
 
 def by_parity(pair: Pair) -> Pair:
     """A pair of bit strings with its even and odd places apart."""
     if all(block.parity != "all" for block in pair):
         return pair
-    rows = [np.repeat([round(middle(getattr(b, side))) for b in pair], [b.count for b in pair]) for side in ("x", "y")]
-    return gathered(np.array(rows))
-
-
-def alike(first: Pair, second: Pair) -> bool:
-    """Whether two pairs have the same coordinates in some order, up to 10⁻⁷ of the largest."""
-    slack = 1e-7 * max((abs(middle(v)) for b in (*first, *second) for v in (b.x, b.y)), default=0.0)
-    rest = [[middle(block.x), middle(block.y), block.count] for block in second]
-    for block in first:
-        x, y, left = middle(block.x), middle(block.y), block.count
-        for other in rest:
-            if abs(x - other[0]) <= slack and abs(y - other[1]) <= slack:
-                used = min(left, int(other[2]))
-                left, other[2] = left - used, other[2] - used
-        if left:
-            return False
-    return not any(other[2] for other in rest)
+    return _gathered([([round(middle(b.x))], [round(middle(b.y))], b.count) for b in pair])

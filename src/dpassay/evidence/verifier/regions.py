@@ -1,7 +1,6 @@
-"""Sets of vectors as a certificate describes them: their size, and what each stage makes of one.
+"""Sets of vectors, and how large they are.
 
-Written from the definitions of the stages, not from the code that made the certificate. The largest lq
-distance in an lp ball of radius r in n dimensions is 2r·n^max(0, 1/q − 1/p).
+The largest lq distance in an lp ball of radius r in n dimensions is 2r·n^max(0, 1/q − 1/p).
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, close, hull, iv, largest, middle, number, smallest
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv, largest, middle, number, smallest
 
 INFINITE = float("inf")
 ADDITIVE = ("laplace", "gaussian", "onesided", "mixture")
 NOISES = (*ADDITIVE, "flip", "bits", "exponential")
+SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
-SAME = "1e-40"
-_TOUCHING = iv.mpf(SAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,61 +163,3 @@ def largest_norm(shape: Shape, q: float) -> Number:
     if shape.kind == "minmax":  # one coordinate at least is 0
         return ZERO if shape.dim == 1 else root(shape.dim - 1, q)
     return ONE if shape.kind == "onehot" else INF
-
-
-def contains(outer: Shape, inner: Shape) -> bool:
-    """Whether a set surely contains another, up to the last digit of a double."""
-    if outer.dim != inner.dim:
-        return False
-    if outer.kind == "everything" or same(outer, inner):
-        return True
-    if outer.kind == "both":
-        return all(contains(part, inner) for part in outer.parts)
-    if outer.kind == "ball":
-        return bool(largest_norm(inner, outer.p).b <= (outer.size * (1 + _TOUCHING)).b)
-    if outer.kind == "box" or (outer.kind == inner.kind == "rows" and outer.sides):
-        low, high = _range(inner)
-        slack = _TOUCHING * largest([abs(low), abs(high)])
-        return all((a - slack).a <= low.a and high.b <= (b + slack).b for a, b, _ in outer.sides)
-    return False
-
-
-def _range(shape: Shape) -> tuple[Number, Number]:
-    """The least and the largest value that a coordinate can have."""
-    if shape.kind == "box" or (shape.kind == "rows" and shape.sides):
-        return smallest(low for low, _, _ in shape.sides), largest(high for _, high, _ in shape.sides)
-    if shape.kind == "repeated":
-        return _range(shape.parts[0])
-    if shape.kind in ("bits", "minmax", "onehot", "sparse"):
-        return ZERO, ONE
-    limit = largest_norm(shape, INFINITE)
-    return -limit, limit
-
-
-def same(first: Shape, second: Shape) -> bool:
-    """Whether two descriptions are alike, numbers within 10⁻⁴⁰."""
-    if (first.kind, first.dim, first.p, first.count) != (second.kind, second.dim, second.p, second.count):
-        return False
-    if len(first.sides) != len(second.sides) or len(first.parts) != len(second.parts):
-        return False
-    sides = zip(first.sides, second.sides, strict=True)
-    return (
-        close(first.size, second.size, SAME)
-        and all(close(a, x, SAME) and close(b, y, SAME) and n == m for (a, b, n), (x, y, m) in sides)
-        and all(same(a, b) for a, b in zip(first.parts, second.parts, strict=True))
-    )
-
-
-def _as_box(shape: Shape) -> Shape:
-    return cube(-shape.size, shape.size, shape.dim) if shape.kind == "ball" and shape.p == INFINITE else shape
-
-
-def equal_sets(mine: Shape, theirs: Shape) -> bool:
-    """Whether two descriptions mean the same set: alike, a cube, or two balls of which one lies in the other."""
-    if same(mine, theirs) or same(_as_box(mine), _as_box(theirs)):
-        return True
-    return (
-        theirs.kind == "both"
-        and any(same(mine, part) for part in theirs.parts)
-        and all(contains(part, mine) for part in theirs.parts)
-    )

@@ -1,4 +1,4 @@
-"""Re-checks a certificate step by step with the verifier's own mathematics."""
+"""Checks a certificate step by step: each bound's premises, and its value by the theorem that it names."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -6,19 +6,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.ceilings import sharpen
-from dpassay.evidence.verifier.fields import Bounded, Claim, Decision, Holds, Repair, StageStep, Witness
-from dpassay.evidence.verifier.mechanism import Bounds, Ends, analyse
-from dpassay.evidence.verifier.numbers import INF, Number, iv, largest, show, smallest
-from dpassay.evidence.verifier.reading import Certificate
-from dpassay.evidence.verifier.regions import NOISES, Reach, Stage, contains, equal_sets
-from dpassay.evidence.verifier.rules import SINGLE, after, incoming
-from dpassay.evidence.verifier.text import Call, disagreement, read_text
-from dpassay.evidence.verifier.witness import check_event, check_pair
+from dpassay.evidence.verifier.losses import infinite_part
+from dpassay.evidence.verifier.lowers import Place, joined_noise, lower
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, log, positive_part, show
+from dpassay.evidence.verifier.reading import Certificate, Claim, Decision, Lower, Repair, Upper, Witness
+from dpassay.evidence.verifier.regions import ADDITIVE, NOISES, Reach, Shape, Stage
+from dpassay.evidence.verifier.rules import after, incoming
+from dpassay.evidence.verifier.text import check_place, read_text, stage_of
+from dpassay.evidence.verifier.uppers import upper
+from dpassay.evidence.verifier.witness import check_event
 
-TIE = iv.mpf("1e-30")
-_TINY = iv.mpf("1e-40")  # what no statement on epsilon or delta depends on
-_PROOF = "1e-3"
+TIE = iv.mpf("1e-30")  # a claim that is met up to this is met
+_SAFE = 1 - iv.mpf("1e-38")  # regions that touch up to 40 digits are taken to touch
 
 
 @dataclass
@@ -31,278 +30,191 @@ class Replay:
 
     def run(self) -> None:
         """Check all steps in order; a failure does not stop the others, unless the mechanism itself is in doubt."""
-        with np.errstate(all="ignore"):  # absurd numbers overflow; what comes of them is not taken for a bound
-            self._run()
-
-    def _run(self) -> None:
         certificate = self.certificate
         for i, (name, intact) in enumerate(zip(certificate.names, certificate.intact, strict=True)):
             if not intact:
                 self.failures.append(f"step {i} ({name}): its contents were changed after it was written")
-        parts = list(zip(certificate.names, certificate.steps, strict=True))
         claim = certificate.steps[0]
         assert isinstance(claim, Claim)
-        stage_steps = [step for step in certificate.steps if isinstance(step, StageStep)]
-        model = _Model(claim, stage_steps, certificate.verdict)
-        checks: dict[type, Callable[..., str]] = {
-            Claim: model.claim_step,
-            StageStep: model.stage_step,
-            Witness: model.witness_step,
-            Bounded: model.bounds_step,
-            Holds: model.holds_step,
-            Repair: model.repair_step,
-            Decision: lambda step: model.decision_step(step, certificate),
-        }
-        for i, (name, step) in enumerate(parts):
-            if model.doubtful and not isinstance(step, StageStep):
-                break  # what follows would speak of another mechanism
+        model: Model | None = None
+        for i, (name, step) in enumerate(zip(certificate.names, certificate.steps, strict=True)):
             try:
-                self.established.append(f"step {i} ({name}): {checks[type(step)](step)}")
+                with np.errstate(all="ignore"):  # absurd numbers overflow; what comes of them is not taken for a bound
+                    if model is None:
+                        model = Model(claim)
+                        said = model.said
+                    elif isinstance(step, Decision):
+                        said = _decided(model.claim, certificate, step.verdict)
+                    else:
+                        said = model.check(step)
+                self.established.append(f"step {i} ({name}): {said}")
             except CertificateError as error:
                 self.failures.append(f"step {i} ({name}): {error}")
-                model.doubtful |= isinstance(step, StageStep)
             except (ValueError, ArithmeticError, LookupError, TypeError, AssertionError, MemoryError) as error:
                 what = f"{type(error).__name__} {error}".strip()
-                self.failures.append(f"step {i} ({name}): cannot be re-checked with these numbers ({what})"[:300])
+                self.failures.append(f"step {i} ({name}): cannot be checked with these numbers ({what})"[:300])
+            if model is None:
+                break  # what follows would speak of another mechanism
 
 
-class _Model:
-    """The mechanism as the certificate describes it, and its bounds, computed when first needed."""
+class Model:
+    """The mechanism of a claim: its stages, what neighbours can bring to each, and word dropout."""
 
-    def __init__(self, claim: Claim, steps: list[StageStep], expected: str) -> None:
-        self.claim, self.steps, self.expected = claim, steps, expected
-        self.stages = [step.stage for step in steps]
-        self.reaches = [incoming(self.stages, claim.dim)]
-        for step in steps:
-            far = after(step.stage, self.reaches[-1], claim.dim).far
-            self.reaches.append(Reach(step.shape, step.exact, far))
-        self.pure = claim.delta.b <= 0
-        self.doubtful = False
-        self._bounds: Bounds | None = None
-        self._calls: list[Call] | None = None
-        self._verdict: str | None = None
+    def __init__(self, claim: Claim, text: str = "") -> None:
+        self.claim = claim
+        given = claim.parameters.get("dim")
+        if given is not None and not given.a == given.b == claim.dim:
+            raise CertificateError(f"dim is {claim.dim}, among the parameters it is {show(given)}")
+        if not claim.delta.b < 1:
+            raise CertificateError("delta must be below 1")
+        own = {"eps": claim.epsilon, "delta": claim.delta, "dim": iv.mpf(claim.dim)}
+        calls = read_text(text or claim.text, own if text else {**own, **claim.parameters})
+        self.stages: list[Stage] = []
+        self.reaches = [incoming([call.name for call in calls], claim.dim)]
+        for call in calls:
+            stage = stage_of(call, self.reaches[-1].shape)
+            check_place(self.stages, stage, self.reaches[-1].shape)
+            self.stages.append(stage)
+            self.reaches.append(after(stage, self.reaches[-1], claim.dim))
+        _for_neighbours(self.stages, self.reaches, claim.neighbours)
+        self.mu = _dropped(self.stages, claim.neighbours)
 
     @property
-    def bounds(self) -> Bounds:
-        if self._bounds is None:
-            self._bounds = analyse(self.stages, self.reaches, self.claim.neighbours)
-        return self._bounds
-
-    def claim_step(self, step: Claim) -> str:
-        """The text can be read, and names as many stages as are recorded."""
-        own = {"eps": step.epsilon, "delta": step.delta}
-        self._calls = read_text(step.text, {**step.parameters, **own})
-        if len(self._calls) != len(self.steps):
-            raise CertificateError(f"the text names {len(self._calls)} stages, recorded are {len(self.steps)}")
-        given = step.parameters.get("dim")
-        if given is not None and not given.a == given.b == step.dim:
-            raise CertificateError(f"dim is {step.dim}, among the parameters it is {show(given)}")
-        return f"{step.name or 'a pipeline'} is claimed to keep epsilon {show(step.epsilon)}, delta {show(step.delta)}"
-
-    def stage_step(self, step: StageStep) -> str:
-        """The stage is the text's, and its region follows from the one before."""
-        if step.index >= len(self.steps) or self.steps[step.index] is not step:
-            raise CertificateError(f"its index is {step.index}, which is another place")
-        before = self.reaches[step.index]
-        _check_order(self.stages, step.index, before)
-        if self._calls is not None and step.index < len(self._calls):
-            why = disagreement(self._calls[step.index], step.stage, before.shape)
-            if why:
-                raise CertificateError(f"{step.stage.name} is not what the claim's text says: {why}")
-        mine = after(step.stage, before, self.claim.dim)
-        if step.stage.name == "decode" and step.shape.dim == self.claim.dim:
-            # A function may go back to the pipeline's own dimension.
-            mine = after(replace(step.stage, name="encode"), before, self.claim.dim)
-        if equal_sets(mine.shape, step.shape):
-            if step.exact != mine.exact:
-                word = "can" if mine.exact else "need not"
-                raise CertificateError(
-                    f"exact is {step.exact}, but any two of these values {word} come from neighbours"
-                )
-            return f"{step.stage.name} puts out the region {step.shape.kind}"
-        if not step.exact and contains(step.shape, mine.shape):
-            return f"{step.stage.name} puts out no more than the region {step.shape.kind}"
-        raise CertificateError(
-            f"the region {step.shape.kind} does not follow: {step.stage.name} puts out {_told(mine)}"
+    def said(self) -> str:
+        claim = self.claim
+        return (
+            f"{claim.name or 'a pipeline'} is claimed to keep epsilon {show(claim.epsilon)}, delta {show(claim.delta)}"
         )
 
+    def check(self, step: object) -> str:
+        """What a step establishes; raises CertificateError where it does not."""
+        checks: dict[type, Callable[..., str]] = {
+            Upper: self.upper_step,
+            Lower: self.lower_step,
+            Witness: self.witness_step,
+            Repair: self.repair_step,
+        }
+        return checks[type(step)](step)
+
+    def place(self, position: int) -> Place:
+        """A noise's place; behind all stages where there is none."""
+        noises = [i for i, stage in enumerate(self.stages) if stage.name in NOISES] or [len(self.stages)]
+        if position not in noises:
+            raise CertificateError(f"noise {position}: there is no noise at this stage")
+        return Place(self.stages, self.reaches, position)
+
+    def upper_step(self, step: Upper) -> str:
+        """The theorem gives no more than the guarantee allows."""
+        place = self.place(step.noise)
+        noise = Stage("", {}, {}, {}) if step.noise == len(self.stages) else joined_noise(place.added) or place.noise
+        loss = upper(step.theorem, noise, place.reach.shape, step.evidence)
+        epsilon, delta = self._before_dropout(step.epsilon, step.delta)
+        what, found, limit = "epsilon", loss.pure, epsilon
+        if not (found.b <= (epsilon * (1 + TIE)).a) and delta.a > 0:
+            what, found, limit = "delta", loss.delta(iv.mpf(epsilon.a), True), delta
+        if not found.b <= (limit * (1 + TIE)).a:
+            raise CertificateError(
+                f"epsilon {show(step.epsilon)} at delta {show(step.delta)} does not follow: "
+                f"{step.theorem} gives {what} {show(iv.mpf(found.b))}, not {show(limit)}"
+            )
+        return f"by {step.theorem}, epsilon {show(step.epsilon)} holds at delta {show(step.delta)}"
+
+    def lower_step(self, step: Lower) -> str:
+        """The pair shows as much as is said."""
+        if step.epsilon.b == INF and step.quantity == "delta":
+            raise CertificateError("delta is bounded at a finite epsilon")
+        loss = lower(step.theorem, self.place(step.noise), step.start, step.pair, step.grid)
+        epsilon, delta = self._before_dropout(step.epsilon, step.delta)
+        if step.quantity == "epsilon" and step.delta.b <= 0:
+            shown, enough = loss.pure, loss.pure.a == INF or (loss.pure * _SAFE).a >= epsilon.b
+        else:
+            shown = infinite_part(loss) if epsilon.b == INF else loss.delta(iv.mpf(epsilon.b), False)
+            least = (shown * _SAFE).a
+            enough = least > delta.b if step.quantity == "epsilon" else least >= delta.b
+        if not enough:
+            raise CertificateError(
+                f"{step.quantity} at least {show(step.epsilon if step.quantity == 'epsilon' else step.delta)} "
+                f"does not follow: the pair shows {show(iv.mpf(shown.a))}"
+            )
+        if step.quantity == "epsilon":
+            return f"by {step.theorem}, epsilon is at least {show(step.epsilon)} at delta {show(step.delta)}"
+        return f"by {step.theorem}, delta is at least {show(step.delta)} at epsilon {show(step.epsilon)}"
+
+    def _before_dropout(self, epsilon: Number, delta: Number) -> tuple[Number, Number]:
+        """The guarantee before word dropout that becomes this one behind it."""
+        if self.mu.b <= 0:
+            return epsilon, delta
+        before = INF if epsilon.a == INF else epsilon + log((1 - self.mu * iv.exp(-epsilon)) / (1 - self.mu))
+        return positive_part(before), delta / (1 - self.mu)
+
     def witness_step(self, step: Witness) -> str:
-        where = check_pair(step, self.stages, self.reaches, self.claim.neighbours)
-        shown = check_event(step, self.claim, self.stages) if step.event else self._pair_alone(step)
-        return f"{where}; {shown}"
-
-    def _pair_alone(self, step: Witness) -> str:
-        """Where no event is named the pair's own loss must break the claim; of unbounded values any pair will do."""
-        claim = self.claim
-        alone = analyse(self.stages, self.reaches, claim.neighbours, step.pair)
-        if self.bounds.pure_ends()[0].a == INF and alone.pure_ends()[0].b <= 0:
-            return "values can be any distance apart"
-        shown = (alone.pure_ends() if self.pure else alone.delta_ends(claim.epsilon))[0]
-        limit = claim.epsilon if self.pure else claim.delta
-        if shown.b <= (limit * (1 - iv.mpf("1e-9"))).a:
-            what = "epsilon" if self.pure else "delta"
-            raise CertificateError(f"the pair does not break the claim: its {what} is {show(shown)}")
-        return f"its own {'epsilon' if self.pure else 'delta'} is {show(shown)}"
-
-    def bounds_step(self, step: Bounded) -> str:
-        """The recorded bounds are those that follow."""
-        claim = self.claim
-        if step.quantity == "delta":
-            if self.pure:
-                raise CertificateError("bounds on delta are given, but no delta is claimed")
-            low, high = self.bounds.delta_ends(claim.epsilon)
-        else:
-            low, high = self.bounds.pure_ends() if self.pure else self.agreeing(self.bounds.epsilon_ends(claim.delta))
-        closed = self.pure or self.bounds.closed
-        # Pairs that were carried through stages in doubles are known to nine digits only.
-        carried = any(not self.reaches[i].exact for i, stage in enumerate(self.stages) if stage.name in NOISES)
-        strong, weak = ("1e-6", "1e-4") if carried else ("1e-9", "1e-9")
-        _compare(step, low, high, *((strong, weak) if closed else (_PROOF, "0.05")))
-        return f"{step.quantity} lies between {show(iv.mpf(low.a))} and {show(iv.mpf(high.b))}"
-
-    def agreeing(self, ends: Ends) -> Ends:
-        """ε at δ > 0, cut to what is known of δ: both are one statement."""
-        claimed, verdict = self.claim.epsilon, self.verdict()
-        low, high = ends
-        if verdict == "proven" and high.b > claimed.b:
-            return smallest([low, claimed]), claimed
-        if verdict == "refuted" and low.a < claimed.a:
-            return claimed, largest([high, claimed])
-        return ends
-
-    def verdict(self) -> str:
-        """What these bounds say of the claim."""
-        if self._verdict is None:
-            self._verdict = self._decided()
-            if self._verdict == "open" and self.expected != "open" and not self.pure:
-                for curve in (*self.bounds.lowers, *self.bounds.uppers):
-                    sharpen(curve, self.claim.epsilon)
-                self._verdict = self._decided()
-        return self._verdict
-
-    def _decided(self) -> str:
-        limit = self.claim.epsilon if self.pure else self.claim.delta
-        value = self.bounds.pure() if self.pure else self.bounds.delta(self.claim.epsilon)
-        if value.b <= (limit * (1 + TIE)).b:
-            return "proven"
-        return "refuted" if value.a > (limit * (1 + TIE)).b else "open"
-
-    def holds_step(self, step: Holds) -> str:
-        """A guarantee that is said to hold, does; and it is not far weaker than what holds."""
-        bounds, slack = self.bounds, 1 + iv.mpf(_PROOF)
-        if step.delta.b <= 0:
-            quick = bounds.pure()
-        else:
-            quick = smallest([INF, *(curve.epsilon(step.delta) for curve in bounds.quick)])
-        mine = quick
-        if quick.b > (step.epsilon * slack).b and step.delta.b > 0:
-            mine = smallest([quick, *(curve.epsilon(step.delta) for curve in bounds.uppers)])
-        if mine.b > (step.epsilon * slack).b:
-            raise CertificateError(f"at delta {show(step.delta)} only {show(iv.mpf(mine.b))} can be proved")
-        if step.epsilon.a > (iv.mpf(quick.b) * slack).b:
-            raise CertificateError(f"at delta {show(step.delta)} it says {show(step.epsilon)}, {show(quick)} follows")
-        return f"epsilon {show(step.epsilon)} holds at delta {show(step.delta)}"
+        place = self.place(step.noise)
+        return check_event(step, self.claim, place, place.pair(step.start, step.pair), self.mu)
 
     def repair_step(self, step: Repair) -> str:
-        """The stated guarantee follows for the stated stages."""
-        if any(stage.name in ("query", "rows") for stage in step.stages[:1]) and step.stages[0] != self.stages[0]:
-            raise CertificateError(f"its {step.stages[0].name} speaks of other neighbours than the claim")
-        reaches = [incoming(step.stages, self.claim.dim)]
-        for i, stage in enumerate(step.stages):
-            _check_order(step.stages, i, reaches[-1])
-            reaches.append(after(stage, reaches[-1], self.claim.dim))
-        bounds = analyse(step.stages, reaches, self.claim.neighbours)
-        if not _proves(bounds, step):
-            raise CertificateError(
-                f"epsilon {show(step.epsilon)} at delta {show(step.delta)} cannot be proved for these stages"
-            )
-        return f"these stages keep epsilon {show(step.epsilon)} at delta {show(step.delta)}"
-
-    def decision_step(self, step: Decision, certificate: Certificate) -> str:
-        """The verdict follows from the bounds that were computed here."""
-        if certificate.verdict != step.verdict:
-            raise CertificateError(f"the certificate says {certificate.verdict}, its last step {step.verdict}")
-        found = self.verdict()
-        if step.verdict == "open":
-            self._stays_open(certificate)
-            return "the recorded bounds do not decide the claim"
-        if found != step.verdict:
-            raise CertificateError(f"{step.verdict} does not follow: by these bounds the claim is {found}")
-        return f"the claim is {found}"
-
-    def _stays_open(self, certificate: Certificate) -> None:
-        """Neither verdict follows from the recorded bounds."""
-        quantity, limit = ("epsilon", self.claim.epsilon) if self.pure else ("delta", self.claim.delta)
-        for step in certificate.steps:
-            if isinstance(step, Bounded) and step.quantity == quantity:
-                if step.upper.b <= limit.a:
-                    raise CertificateError("open, but the recorded bounds prove the claim")
-                if step.lower.a > limit.b:
-                    raise CertificateError("open, but the recorded bounds refute the claim")
-                return
-        raise CertificateError(f"no bounds on {quantity} are recorded")
+        """The guarantee follows for the other mechanism, between the same neighbours."""
+        repaired = Model(self.claim, step.text)
+        first, own = repaired.stages[0], self.stages[0]
+        if {"query", "rows"} & {first.name, own.name} and first != own:
+            raise CertificateError(f"its {first.name} speaks of other neighbours than the claim")
+        return f"{step.text}: {repaired.upper_step(step.bound)}"
 
 
-def _proves(bounds: Bounds, step: Repair) -> bool:
-    """Whether an upper bound is small enough, on the finest lattice if need be."""
-    if step.delta.b <= 0:
-        return bool(bounds.pure().b <= (step.epsilon * (1 + TIE)).b)
-    limit = (step.delta * (1 + TIE)).b
-    slow = [curve for curve in bounds.uppers if curve not in bounds.quick]
-    if any(curve.delta(step.epsilon).b <= limit for curve in (*bounds.quick, *slow)):
-        return True
-    for curve in slow:
-        sharpen(curve, step.epsilon)
-    return any(curve.delta(step.epsilon).b <= limit for curve in slow)
+def _dropped(stages: list[Stage], neighbours: str) -> Number:
+    """The probability that the differing word is dropped; of no help where neighbours differ in more than one."""
+    kept = ONE
+    for stage in stages:
+        if stage.name == "dropout" and neighbours == "word":
+            kept *= 1 - stage.numbers["mu"]
+    return ZERO if kept.a == 1 else 1 - kept
 
 
-def _check_order(stages: list[Stage] | tuple[Stage, ...], index: int, before: Reach) -> None:
-    """Stages that make sense in some places only."""
-    stage = stages[index]
-    if stage.name in ("query", "rows") and index:
-        raise CertificateError(f"{stage.name} must be the first stage")
-    if stage.name == "dropout" and any(earlier.name != "dropout" for earlier in stages[:index]):
-        raise CertificateError("dropout must come before all other stages")
-    allowed = {"bits": ("bits", "onehot", "sparse"), "flip": ("categories",)}.get(stage.name)
-    if allowed and before.shape.kind not in allowed:
-        raise CertificateError(f"{stage.name} cannot work on the region {before.shape.kind}")
-    if stage.name == "flip" and stage.wholes["size"] != before.shape.count:
-        raise CertificateError(f"flip is for {stage.wholes['size']} categories, but there are {before.shape.count}")
-    if (
-        stage.name in SINGLE
-        and before.shape.dim != 1
-        and not (stage.name == "onehot" and before.shape.dim == stage.wholes["size"])
-    ):
-        raise CertificateError(f"{stage.name} takes one value, but {before.shape.dim} coordinates come in")
-    names = ("laplace", "gaussian", "onesided", "exponential", "repeat")
-    needs_vectors = stage.name in names or (stage.name == "mixture" and bool(stage.parts))
-    if needs_vectors and before.shape.kind == "categories":
-        raise CertificateError(f"{stage.name} cannot work on a category's name")
+def _for_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str) -> None:
+    """What two neighbours can bring to the first noise and to what comes after it.
+
+    Records are summed before the first noise: one that is added or removed moves the sum by its own vector. Noise
+    that is not added to the sum would be another mechanism.
+    """
+    known = {"query": ("query", "replace-record", "add-remove-record"), "rows": ("replace-record",)}
+    first = stages[0].name
+    if neighbours not in known.get(first, (neighbours,)):
+        raise CertificateError(f"{first} says nothing of the neighbours {neighbours}")
+    if neighbours == "query" and first != "query":
+        raise CertificateError("no query says how far apart its answers are")
+    if not neighbours.endswith("record") or first in known:
+        return
+    noise = next((i for i, stage in enumerate(stages) if stage.name in NOISES), len(stages))
+    if noise < len(stages) and stages[noise].name not in ADDITIVE:
+        raise CertificateError(f"{stages[noise].name} is not added to a sum of records")
+    shape = reaches[noise].shape
+    if neighbours == "add-remove-record":
+        if shape.kind in ("ball", "sphere"):
+            # In one dimension sums of unit vectors are whole numbers, so not every base point can come.
+            exact = reaches[noise].exact and (shape.kind == "ball" or shape.dim > 1)
+            reaches[noise] = Reach(Shape("apart", shape.dim, shape.p, shape.size), exact)
+        elif shape.kind != "everything":
+            raise CertificateError(f"a record added or removed is not understood for the region {shape.kind}")
+        for i in range(noise + 1, len(reaches)):
+            reaches[i] = replace(reaches[i], exact=False)
+        for i in range(noise):
+            reaches[i] = replace(reaches[i], exact=False)  # of one record; the sum begins behind these stages
 
 
-def _told(reach: Reach) -> str:
-    shape = reach.shape
-    size = f" of size {show(shape.size)}" if shape.kind in ("ball", "apart", "sphere") else ""
-    return f"{shape.kind}{size} in dimension {shape.dim}{'' if reach.exact else ' or less'}"
-
-
-def _compare(step: Bounded, low: Number, high: Number, strong: str, weak: str) -> None:
-    """Both ends must be ours, up to rounding: no better than can be proved, and not much worse."""
-    what, lower, upper = step.quantity, step.lower, step.upper
-    if lower.a > upper.b:
-        raise CertificateError(f"the lower bound {show(lower)} is above the upper bound {show(upper)}")
-    if _beyond(lower, iv.mpf(low.b), strong):
-        raise CertificateError(f"{what} is said to be at least {show(lower)}; only {show(low)} can be shown")
-    if _beyond(iv.mpf(high.a), upper, strong):
-        raise CertificateError(f"{what} is said to be at most {show(upper)}; only {show(high)} can be proved")
-    if _beyond(iv.mpf(low.a), lower, weak):
-        raise CertificateError(f"{what} is said to be at least {show(lower)}, but it is at least {show(low)}")
-    if _beyond(upper, iv.mpf(high.b), weak):
-        raise CertificateError(f"{what} is said to be at most {show(upper)}, but at most {show(high)} follows")
-
-
-def _beyond(larger: Number, smaller: Number, tolerance: str) -> bool:
-    """Whether a number exceeds another by more than the tolerance."""
-    if smaller.b == INF:
-        return False
-    return bool(larger.a > (smaller * (1 + iv.mpf(tolerance)) + _TINY).b)
+def _decided(claim: Claim, certificate: Certificate, verdict: str) -> str:
+    """The verdict follows from the bounds, each of which was checked at its own step."""
+    if certificate.verdict != verdict:
+        raise CertificateError(f"the certificate says {certificate.verdict}, its last step {verdict}")
+    epsilon, delta = ((limit * (1 + TIE)).b for limit in (claim.epsilon, claim.delta))
+    found = "open"
+    for step in certificate.steps:
+        if isinstance(step, Upper) and step.epsilon.b <= epsilon and step.delta.b <= delta:
+            found = "proven"
+        if isinstance(step, Lower):
+            more = step.delta.a > delta and step.epsilon.b >= claim.epsilon.b
+            if more or (
+                claim.delta.b <= 0 and step.quantity == "epsilon" and step.delta.b <= 0 and step.epsilon.a > epsilon
+            ):
+                found = "refuted"
+    if found != verdict:
+        raise CertificateError(f"{verdict} does not follow: by these bounds the claim is {found}")
+    return "the recorded bounds do not decide the claim" if found == "open" else f"the claim is {found}"

@@ -20,7 +20,7 @@ from dpassay.evidence.verifier.regions import (
     INFINITE,
     NOISES,
     NORMS,
-    SAME,
+    SINGLE,
     Reach,
     Shape,
     Stage,
@@ -31,13 +31,11 @@ from dpassay.evidence.verifier.regions import (
     loses,
 )
 
-SINGLE = ("category", "hash", "bloom", "onehot")
 
-
-def incoming(stages: Sequence[Stage], dim: int) -> Reach:
+def incoming(names: Sequence[str], dim: int) -> Reach:
     """Any vector; one value if the first stage takes only that, and a later function makes vectors of it."""
-    named = bool(stages) and stages[0].name in SINGLE
-    return Reach(everything(1 if named and any(s.name in ("encode", "decode") for s in stages[1:]) else dim), True)
+    single = names[0] in SINGLE and any(name in ("encode", "decode") for name in names[1:])
+    return Reach(everything(1 if single else dim), True)
 
 
 def after(stage: Stage, before: Reach, dim: int) -> Reach:
@@ -101,7 +99,7 @@ def _noised(stage: Stage, before: Reach) -> Reach:
 
 def _at_least(first: Number, second: Number) -> bool:
     """Whether the first is as large as the second, taking what 40 digits cannot tell apart as equal."""
-    return bool((first * (1 + iv.mpf(SAME))).b >= second.a)
+    return bool((first * (1 + iv.mpf("1e-40"))).b >= second.a)
 
 
 def _clipped(stage: Stage, before: Reach) -> Reach:
@@ -235,7 +233,7 @@ def _repeated(stage: Stage, before: Reach) -> Reach:
 
 def _named(stage: Stage, before: Reach) -> Reach:
     """A list of names, or their vectors. Of other values than these nobody knows which ones are among them."""
-    size, shape = stage.wholes["size"], before.shape
+    size, shape = stage.wholes["k"], before.shape
     named = shape.kind == "everything" or (shape.kind == "categories" and shape.count == size)
     if stage.name == "category":
         return Reach(Shape("categories", 1, count=size), before.exact and named)
@@ -246,7 +244,7 @@ def _named(stage: Stage, before: Reach) -> Reach:
 def _hashed(stage: Stage, before: Reach) -> Reach:
     """Public functions, the worst ones: of all values every category, every string with few ones can come."""
     exact = before.exact and before.shape.kind == "everything"
-    size = stage.wholes["size"]
+    size = stage.wholes["k"]
     if stage.name == "hash":
         return Reach(Shape("categories", 1, count=size), exact)
     return Reach(Shape("sparse", size, count=stage.wholes["hashes"]), exact)

@@ -1,49 +1,55 @@
-"""A reader of a pipeline's text of its own: do the recorded stages say what the claim's text says?
+"""A reader of a pipeline's text of its own.
 
 Stages are separated by |; their arguments are l1, l2, linf, tanh, sigmoid, or formulas with + − * / ^, brackets,
 exp, ln, sqrt, least_sigma, pi and the names that the claim gives values to. Nothing is evaluated as code.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.normal import gaussian_delta
-from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, close, hull, is_decimal, iv, middle, show
-from dpassay.evidence.verifier.regions import NORMS, Shape, Stage
+from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_decimal, iv, largest, middle, show
+from dpassay.evidence.verifier.regions import SINGLE, Shape, Stage
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\*\*|[|(),=+\-*/^])")
 _DEEPEST, _LARGEST_LOG = 100, 10**7
-# A pipeline that was made in Python is written with the digits of doubles.
-_AGREE = "3e-16"
-_NARROW = iv.mpf("1e-12")  # how precisely a formula must be known; least_sigma gives 14 digits
-_WORDS = (*NORMS, "tanh", "sigmoid")
+_NARROW, _NOTHING = iv.mpf("1e-40"), iv.mpf("1e-50")  # how precisely a formula must be known
+LARGEST = 10_000_000  # dimension, or number of categories
 _FUNCTIONS = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt}
-TAKEN = frozenset({*_WORDS, *_FUNCTIONS, "least_sigma", "pi", "eps", "delta"})  # names that mean something already
-_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "clip": ("norm", "radius"),
-    "normalise": ("norm",),
-    "squash": ("kind",),
-    "category": ("k",),
-    "onehot": ("k",),
-    "binary": ("integer", "fraction"),
-    "query": ("norm", "distance"),
-    "dropout": ("mu",),
-    "laplace": ("scale",),
-    "gaussian": ("sigma",),
-    "onesided": ("scale", "zero", "lost"),
-    "leak": ("chance",),
-    "clamp": ("low", "high"),
-    "repeat": ("times",),
-    "hash": ("k",),
-    "bloom": ("k", "hashes"),
-    "flip": ("keep",),
-    "bits": ("even", "odd", "zero"),
-    "exponential": ("rate",),
-    "noise": ("",),  # how a noise that the text form does not know is written
+_STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each must be
+    "encode": {},
+    "decode": {},
+    "minmax": {},
+    "round": {},
+    "rows": {},
+    "clamp": {"low": "real", "high": "real"},
+    "repeat": {"times": "size"},
+    "hash": {"k": "size"},
+    "bloom": {"k": "size", "hashes": "size"},
+    "clip": {"norm": "l1 l2 linf", "radius": "positive"},
+    "normalise": {"norm": "l2"},
+    "squash": {"kind": "tanh sigmoid"},
+    "category": {"k": "size"},
+    "onehot": {"k": "size"},
+    "binary": {"integer": "bits", "fraction": "bits"},
+    "query": {"norm": "l1 l2 linf", "distance": "positive"},
+    "dropout": {"mu": "probability"},
+    "laplace": {"scale": "positive"},
+    "gaussian": {"sigma": "positive"},
+    "onesided": {"scale": "positive", "zero": "probability", "lost": "probability"},
+    "leak": {"chance": "probability"},
+    "flip": {"keep": "probability"},
+    "bits": {"even": "probability", "odd": "probability", "zero": "probability"},
+    "exponential": {"rate": "positive"},
 }
-_PLAIN = ("encode", "minmax", "round", "rows", "decode")
+_DEFAULTS: dict[str, Number | str] = {"norm": "l2", "zero": ZERO, "lost": ZERO}
+_MAY_BE_LEFT_OUT = {"normalise": ("norm",), "onesided": ("zero", "lost")}
+_WORDS = frozenset(word for stage in _STAGES.values() for kind in stage.values() for word in kind.split())
+_WORDS -= {"real", "size", "bits", "positive", "probability"}
+TAKEN = frozenset({*_WORDS, *_FUNCTIONS, "least_sigma", "pi", "eps", "delta"})  # names that mean something already
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +100,9 @@ class _Text:
 
     def stage(self) -> Call:
         name = self.take().replace("normalize", "normalise")
-        names = _PARAMETERS.get(name, ())
-        if not names and name not in _PLAIN:
+        if name not in _STAGES:
             raise CertificateError(f"the pipeline's text names the unknown stage {name[:40]!r}")
+        names = tuple(_STAGES[name])
         arguments: dict[str, Number | str] = {}
         if self.take("("):
             while not self.take(")"):
@@ -106,14 +112,14 @@ class _Text:
                 if self.at + 1 < len(self.tokens) and self.tokens[self.at + 1] == "=":
                     key = self.take()
                     self.need("=")
-                arguments[key] = self.argument(name)
+                if key in arguments or key not in names:
+                    raise CertificateError(
+                        f"the pipeline's text gives {name} the argument {key[:40]!r}, or gives it twice"
+                    )
+                arguments[key] = self.take(*_WORDS) or self.sum()
                 if self.here != ")":
                     self.need(",")
         return Call(name, arguments)
-
-    def argument(self, stage: str) -> Number | str:
-        word = self.take(*_WORDS) or (self.take() if stage == "noise" else "")
-        return word or self.sum()
 
     def sum(self) -> Number:
         value = self.product()
@@ -173,19 +179,31 @@ class _Text:
 
 
 def _least_sigma(*values: Number) -> Number:
-    """The least deviation of normal noise for epsilon, delta and an l2 distance, to about 14 digits."""
+    """A deviation of normal noise that is enough for epsilon, delta and an l2 distance: the least, as a double."""
     if len(values) != 3 or not (values[0].a >= 0 and values[1].a > 0 and values[1].b < 1 and values[2].a > 0):
         raise CertificateError("the pipeline's text needs least_sigma(epsilon, delta, distance), delta and it positive")
     epsilon, delta, distance = values
-    low = high = 1.0
-    while gaussian_delta(epsilon, 1 / iv.mpf(high)).b > delta.a:
-        low, high = high, 2 * high
-    while gaussian_delta(epsilon, 1 / iv.mpf(low)).b <= delta.a:
-        low, high = low / 2, low
-    while high - low > 1e-15 * high and low < (low + high) / 2 < high:
-        half = (low + high) / 2
-        low, high = (low, half) if gaussian_delta(epsilon, 1 / iv.mpf(half)).b <= delta.a else (half, high)
-    return distance * hull(iv.mpf(low), iv.mpf(high) * (1 + iv.mpf("1e-14")))
+    near, target = (middle(value) for value in (epsilon, delta))
+    low, high = 1e-12, 1e12  # to guess with, in doubles
+    while high - low > 1e-15 * high:
+        half = math.sqrt(low * high) if high > 2 * low else (low + high) / 2
+        if not low < half < high:
+            break
+        low, high = (half, high) if _rough_delta(near, 1 / half) > target else (low, half)
+    for slack in range(60):  # the guess is off by rounding only
+        sigma = iv.mpf(high * (1 + 2.0 ** (slack - 52)))
+        if gaussian_delta(epsilon, 1 / sigma).b <= delta.a:
+            return distance * sigma
+    raise CertificateError("the pipeline's text needs a least_sigma that cannot be found")
+
+
+def _rough_delta(epsilon: float, mu: float) -> float:
+    """δ of normal noise in doubles; the logarithms of its tails are what counts far out."""
+    logs = []
+    for z in (epsilon / mu - mu / 2, epsilon / mu + mu / 2):
+        far = -z * z / 2 - math.log(max(z, 1.0) * math.sqrt(2 * math.pi)) - 1 / max(z, 1.0) ** 2
+        logs.append(math.log(math.erfc(z / math.sqrt(2)) / 2) if z < 20 else far)
+    return math.exp(logs[0]) * -math.expm1(min(0.0, epsilon + logs[1] - logs[0]))
 
 
 def _raised(base: Number, exponent: Number) -> Number:
@@ -206,67 +224,88 @@ def read_text(text: str, values: Mapping[str, Number]) -> list[Call]:
     return _Text(text, {"pi": +iv.pi, **values}).stages()
 
 
-def disagreement(call: Call, stage: Stage, before: Shape) -> str:
-    """How a recorded stage differs from the text's, or nothing."""
+def stage_of(call: Call, before: Shape) -> Stage:
+    """A stage as the text has it, for values of a region; arguments that it cannot have are refused."""
     name, given = call.name, dict(call.arguments)
-    if name == "noise":
-        known = {"OneSided": "onesided", "Mixture": "mixture"}.get(str(given.get("")), "")
-        return "" if known == stage.name else f"the text says {given.get('')}"
-    if name == "leak" or (name == "onesided" and stage.name == "mixture"):
-        return _other_mixture(given, stage)
-    if name == "onesided":  # nothing is left out, nothing lost
-        given = {key: value for key, value in given.items() if key == "scale" or not _is_zero(value)}
-    if name == "flip" and before.kind != "categories":
-        name, keep = "bits", given.pop("keep", "")
-        given |= {"even": keep, "odd": keep, "zero": keep if isinstance(keep, str) else 1 - keep}
-    elif name == "flip":
-        given["size"] = iv.mpf(before.count)
-    if name == "normalise":
-        given.setdefault("norm", "l2")
-    if "k" in given:
-        given["size"] = given.pop("k")
-    if name != stage.name:
-        return f"the text says {name}"
-    recorded: dict[str, Number | str] = {**stage.words, **stage.numbers}
-    recorded |= {key: iv.mpf(value) for key, value in stage.wholes.items()}
-    if recorded.keys() != given.keys():
-        return "the text gives other arguments"
-    for key, value in recorded.items():
-        wanted = given[key]
-        if isinstance(value, str) or isinstance(wanted, str):
-            if value != wanted:
-                return f"{key} is {value if isinstance(value, str) else show(value)}, the text says {wanted}"
-        elif not _agree(value, wanted):
-            return f"{key} is {show(value)}, by the text it is {show(wanted)}"
-    return ""
+    for key in _MAY_BE_LEFT_OUT.get(name, ()):
+        given.setdefault(key, _DEFAULTS[key])
+    missing = _STAGES[name].keys() - given.keys()
+    if missing:
+        raise CertificateError(f"the pipeline's text gives {name} no {min(missing)}")
+    words: dict[str, str] = {}
+    wholes: dict[str, int] = {}
+    numbers: dict[str, Number] = {}
+    for key, kind in _STAGES[name].items():
+        value, own = given[key], f"the pipeline's text: {name}: {key}"
+        if isinstance(value, str):
+            if value not in kind.split():
+                raise CertificateError(f"{own} cannot be {value}")
+            words[key] = value
+            continue
+        if not (value.b - value.a) <= (_NARROW * abs(value)).b + _NOTHING.a:
+            raise CertificateError(f"{own} is not known precisely enough")
+        if kind in ("size", "bits"):
+            wholes[key] = _whole(value, own, *((1, LARGEST) if kind == "size" else (0, 30)))
+        elif kind == "positive" and not value.a > 0:
+            raise CertificateError(f"{own} must be positive, it is {show(value)}")
+        elif kind not in ("positive", "real", "probability"):
+            raise CertificateError(f"{own} must be one of {kind}, it is a number")
+        else:
+            numbers[key] = _probability(value, own) if kind == "probability" else value
+    return _for_region(Stage(name, words, wholes, numbers), before)
 
 
-def _agree(recorded: Number, wanted: Number) -> bool:
-    """Whether two numbers are alike. A formula that is known only roughly agrees with nothing, rather than with all."""
-    width = wanted.b - wanted.a
-    return bool(width <= (_NARROW * abs(wanted)).a + iv.mpf("1e-40").a) and close(recorded, wanted, _AGREE)
+def _whole(value: Number, own: str, low: int, high: int) -> int:
+    if not (value.a == value.b and low <= value.a and value.b <= high and value.a == int(middle(value))):
+        raise CertificateError(f"{own} must be a whole number from {low} to {high}, it is {show(value)}")
+    return int(middle(value))
 
 
-def _is_zero(value: Number | str) -> bool:
-    return not isinstance(value, str) and bool(value.a == 0 and value.b == 0)
+def _probability(value: Number, own: str) -> Number:
+    """An enclosure of 0 or 1 may stick out by what rounding makes; a probability does not."""
+    if value.b < 0 or value.a > 1:
+        raise CertificateError(f"{own} must be from 0 to 1, it is {show(value)}")
+    return iv.mpf([max(value.a, ZERO), min(value.b, ONE)])
 
 
-def _other_mixture(given: Mapping[str, Number | str], stage: Stage) -> str:
-    """How a recorded mixture differs from leak(chance) or onesided(scale, zero, lost), or nothing."""
-    if stage.name != "mixture" or any(isinstance(value, str) for value in given.values()):
-        return "the text says another noise"
-    if "chance" in given:
-        zero, lost, scale = given["chance"], ONE - given["chance"], None
-    else:
-        zero, lost, scale = given.get("zero", ZERO), given.get("lost", ZERO), given.get("scale")
-    rest = ONE - zero - lost if scale is not None else ZERO
-    wanted = [("atom", zero, stage.numbers["atom"]), ("lost", lost, stage.numbers["lost"])]
-    for weight, part in stage.parts:
-        wanted += [("weight", rest, weight), ("scale", scale, part.numbers.get("scale"))]
-    surely = rest.a > iv.mpf(_AGREE).b
-    if len(stage.parts) > 1 or (surely and not stage.parts) or any(part.name != "onesided" for _, part in stage.parts):
-        return "the text says another noise"
-    for key, mine, theirs in wanted:
-        if mine is None or not (_agree(theirs, mine) or abs(theirs - mine).b < iv.mpf(_AGREE).b):
-            return f"{key} is {show(theirs)}, the text says otherwise"
-    return ""
+def _for_region(stage: Stage, before: Shape) -> Stage:
+    """The same stage in the words of the others: leak and lost noise are mixtures, flipped bits are bits."""
+    name, numbers = stage.name, stage.numbers
+    if name == "dropout" and not numbers["mu"].b < 1:
+        raise CertificateError("the pipeline's text: dropout: mu must be below 1")
+    if name == "clamp" and not numbers["low"].b < numbers["high"].a:
+        raise CertificateError("the pipeline's text: clamp: low must be below high")
+    if name == "bloom" and stage.wholes["hashes"] > stage.wholes["k"]:
+        raise CertificateError("the pipeline's text: bloom: there are more hashes than bits")
+    if name == "leak":
+        return Stage("mixture", {}, {}, {"atom": numbers["chance"], "lost": 1 - numbers["chance"]})
+    if name == "onesided" and (numbers["zero"].b > 0 or numbers["lost"].b > 0):
+        rest = 1 - numbers["zero"] - numbers["lost"]
+        if rest.b < 0:
+            raise CertificateError("the pipeline's text: onesided: zero and lost are more than 1 together")
+        part = Stage("onesided", {}, {}, {"scale": numbers["scale"]})
+        return Stage(
+            "mixture", {}, {}, {"atom": numbers["zero"], "lost": numbers["lost"]}, ((largest([ZERO, rest]), part),)
+        )
+    if name == "flip" and before.kind == "categories":
+        return Stage("flip", {}, {"k": before.count}, numbers)
+    if name == "flip":
+        keep = numbers["keep"]
+        return Stage("bits", {}, {}, {"even": keep, "odd": keep, "zero": 1 - keep})
+    return stage
+
+
+def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
+    """Refuse a stage where it makes no sense: behind these stages, on values of this region."""
+    name, kind = stage.name, before.kind
+    if name in ("query", "rows") and stages:
+        raise CertificateError(f"{name} must be the first stage")
+    if name == "dropout" and any(earlier.name != "dropout" for earlier in stages):
+        raise CertificateError("dropout must come before all other stages")
+    if name == "bits" and kind not in ("bits", "onehot", "sparse"):
+        raise CertificateError(f"bits cannot be flipped in the region {kind}")
+    if name in SINGLE and before.dim != 1 and not (name == "onehot" and before.dim == stage.wholes["k"]):
+        raise CertificateError(f"{name} takes one value, but {before.dim} coordinates come in")
+    vectors = name in ("laplace", "gaussian", "onesided", "exponential", "repeat") or bool(stage.parts)
+    if vectors and kind == "categories":
+        raise CertificateError(f"{name} cannot work on a category's name")
