@@ -89,6 +89,10 @@ class BitNoise(NoiseStage):
     odd: Number
     zero: Number
 
+    def __str__(self) -> str:
+        """As flip(keep) where it is just that: 1 − keep need not have so short a decimal."""
+        return str(Flip(self.even)) if self == Flip(self.even).on_bits else super().__str__()
+
     def output_region(self, before: OutputRegion) -> OutputRegion:
         hint = "put binary(m, n), onehot(k) or bloom(k, h) before it"
         _check_region(self, before.region, (Bits, OneHot, Sparse), hint)
