@@ -21,6 +21,8 @@ FALSE_ALARMS: dict[str, float] = {
     "laplace draws": EACH,
     "gaussian draws": EACH,
     "one-sided draws": EACH,
+    "radial lengths": EACH,
+    "radial directions": EACH,
     "mixture draws": EACH,
     "mixture atom": EACH,
     "lost values": EACH,

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.query import PersonRows
+from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.scaling import Clip
 from statistics_helper import (
@@ -95,6 +97,42 @@ def test_gaussian_draws():
 def test_one_sided_draws():
     name = "one-sided draws"
     require(name, cdf_p_value(OneSided(3).draw((RUNS,), generator(name)), stats.expon(scale=3).cdf))
+
+
+def test_radial_lengths():
+    # Gamma(n) in each norm, and in l1 by another way of drawing.
+    name = "radial lengths"
+    rng = generator(name)
+    found = []
+    for norm, power, dim in (("l1", 1, 3), ("l2", 2, 5), ("linf", np.inf, 4)):
+        draws = Radial(norm, "1.7").run(np.zeros((RUNS, dim)), rng)
+        found.append(cdf_p_value(np.linalg.norm(draws, ord=power, axis=1), stats.gamma(dim, scale=1.7).cdf))
+    require(name, len(found) * min(found))
+
+
+def on_a_face(t, dim, before=False):
+    """A coordinate on one of a cube's 2n faces: 1 or −1 with probability 1/n in all, else uniform."""
+    at_end = (t > -1) * 1.0 + (t > 1) if before else (t >= -1) * 1.0 + (t >= 1)
+    return (1 - 1 / dim) * stats.uniform(-1, 2).cdf(t) + at_end / (2 * dim)
+
+
+def test_radial_directions():
+    # Whatever the length: the first coordinate over the length, for draws that are short and for draws that are long.
+    name = "radial directions"
+    rng = generator(name)
+    found = []
+    for norm, power, dim in (("l2", 2, 5), ("linf", np.inf, 4)):
+        draws = Radial(norm, 2).run(np.zeros((RUNS, dim)), rng)
+        lengths = np.linalg.norm(draws, ord=power, axis=1)
+        long = lengths > stats.gamma(dim, scale=2).median()
+        for half in (long, ~long):
+            first = draws[half, 0] / lengths[half]
+            if norm == "l2":  # on the sphere
+                law = stats.beta((dim - 1) / 2, (dim - 1) / 2, loc=-1, scale=2).cdf
+                found.append(cdf_p_value(first, law))
+                continue
+            found.append(cdf_p_value(first, partial(on_a_face, dim=dim), partial(on_a_face, dim=dim, before=True)))
+    require(name, len(found) * min(found))
 
 
 MIXED = Mixture("0.3", (("0.2", Laplace(1)), ("0.4", Gaussian(2)), ("0.1", OneSided(5))))

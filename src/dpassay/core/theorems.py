@@ -12,6 +12,7 @@ class Theorem(StrEnum):
 
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
+    RADIAL = "radial"
     ONE_SIDED = "one-sided"
     MIXTURE = "mixture"
     RANDOMIZED_RESPONSE = "randomized-response"

@@ -22,6 +22,7 @@ from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, PureBound, RenyiBound
+from dpassay.exact.radial_loss import radial_profile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
@@ -41,6 +42,7 @@ from dpassay.pipeline.stages.additive import Additive, loses
 from dpassay.pipeline.stages.base import Keeps, NoiseStage, OutputRegion
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.dropout import Dropout
+from dpassay.pipeline.stages.radial import Radial, in_dimension
 from dpassay.pipeline.stages.squash import Squash
 
 INF = float("inf")
@@ -173,11 +175,14 @@ def _keeps(pipeline: Pipeline, position: int) -> Keeps:
 
 def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> PrivacyProfile:
     """The bounds that one noise stage gives."""
-    stage, outputs = pipeline.stages[position], region_at(pipeline, position, neighbours)
+    outputs = region_at(pipeline, position, neighbours)
+    stage = in_dimension(pipeline.stages[position], outputs.region.dim)
     known = outputs.exact or neighbours.kind == "add-remove-record"
     pushed = [] if known else _pushed(pipeline, position)
     if isinstance(stage, Additive):
         return _additive(stage.noise, outputs, pushed, _keeps(pipeline, position))
+    if isinstance(stage, Radial):
+        return radial_profile(stage, outputs, pushed, _keeps(pipeline, position), pipeline.stages[position + 1 :])
     assert isinstance(stage, NoiseStage)
     profile = discrete_profile(stage, outputs, pushed)
     whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])

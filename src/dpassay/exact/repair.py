@@ -19,6 +19,7 @@ from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
 
 USUAL_DELTA = "1e-6"
@@ -54,7 +55,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarante
         advice = "Bound the vector before the noise, for example with clip(l1, C) and then laplace(2*C/eps)."
         return (Repair(advice),)
     inner = _before_dropout(pipeline, neighbours, guarantee)
-    if isinstance(stage, Additive):
+    if isinstance(stage, Additive | Radial):
         proposals = _additive(pipeline, position, outputs.region, inner, guarantee)
     else:
         proposals = _discrete(pipeline, position, inner, guarantee)
@@ -94,7 +95,6 @@ def _additive(
 ) -> list[Repair]:
     """Laplace and Gaussian noise for the region, the kind that was used first."""
     stage = pipeline.stages[position]
-    assert isinstance(stage, Additive)
     if isinstance(region, Categories):
         return [Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1)).")]
     scale = _laplace_scale(region, inner)
@@ -116,7 +116,7 @@ def _additive(
         advice = "Clipping in l1 instead needs less Laplace noise, but shortens vectors more."
         laplace.append(Repair(advice, clipped, guarantee, math.sqrt(2) * middle(sharper)))
     gaussian = [_gaussian(pipeline, position, region, inner, guarantee)]
-    first = isinstance(stage.noise, Gaussian) and not isinstance(guarantee, PureDP)
+    first = isinstance(getattr(stage, "noise", None), Gaussian) and not isinstance(guarantee, PureDP)
     return gaussian + laplace if first else laplace + gaussian
 
 

@@ -13,6 +13,7 @@ from dpassay.pipeline.regions import Categories, OneHot, Rows, SensitivityBall, 
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise
 from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.radial import Radial
 
 
 def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Number) -> str:
@@ -80,6 +81,8 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return f"{_distance(stage, region, profile)}{dropped}"
     if isinstance(stage, Additive):
         return "Values are shown as they are"
+    if isinstance(stage, Radial):
+        return f"{_in_norm(stage, profile)}{dropped}"
     if isinstance(stage, BitNoise):
         differing = f"{middle(region.diameter(1)):.0f} of the" if isinstance(region, OneHot | Sparse) else "All of the"
         return f"{differing} {region.dim} bits can differ between two inputs, and each adds its own loss{dropped}"
@@ -99,3 +102,10 @@ def _distance(stage: Additive, region: object, profile: PrivacyProfile) -> str:
     if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):
         return "The noise is never negative, so an output below the input's value is impossible"
     return "Some outputs are possible for one input and impossible for another"
+
+
+def _in_norm(stage: Radial, profile: PrivacyProfile) -> str:
+    worst = profile.dominating_pure()
+    pair = profile.pair if worst is None else worst.pair
+    apart = "" if pair is None else f", and two neighbours' values can be {middle(pair.distance(stage.q)):.6g} apart"
+    return f"Radial noise of scale {middle(stage.scale):.6g} must hide {stage.norm} distances{apart}"

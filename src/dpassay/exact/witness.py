@@ -18,6 +18,7 @@ from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.radial import Radial, in_dimension
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarant
         return None if profile.pair is None else Witness(profile.pair)
     bound = candidate.bound
     inner = Candidate(candidate.pair, bound.bound if isinstance(bound, DropoutBound) else bound)
-    stages = [pipeline.stages[i] for i in pipeline.noise_positions]
+    outputs = pipeline.output_regions()
+    stages = [in_dimension(pipeline.stages[i], outputs[i].region.dim) for i in pipeline.noise_positions]
     if len(stages) > 1 and not isinstance(profile.noise, Gaussian):
         return Witness(candidate.pair)  # of a sum of other noises no event is known
     stage = Additive(profile.noise) if len(stages) > 1 and profile.noise else stages[0] if stages else None
@@ -82,6 +84,8 @@ def _named(
         # Such an event speaks of values that were not rounded.
         rounded = any(after.name == "round" for after in pipeline.stages[pipeline.noise_positions[-1] + 1 :])
         return Witness(found.pair) if rounded else found
+    if isinstance(stage, Radial):
+        return Witness(candidate.pair)
     if isinstance(stage, Choose):
         return _choose(stage, candidate)
     assert isinstance(candidate.bound, PairBound)

@@ -24,6 +24,7 @@ from dpassay.pipeline.parser import evaluate
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.radial import Radial
 
 SMALL = 8  # the dimension in which a claim is tried that says nothing else
 
@@ -154,6 +155,8 @@ def amount(pipeline: Pipeline) -> Amount | None:
         return Amount("wrong bits", middle((1 - stage.even + 1 - stage.odd) / 4 + stage.zero / 2))
     if isinstance(stage, Flip):
         return Amount("wrong names", middle(1 - stage.keep))
+    if isinstance(stage, Radial):
+        return Amount("deviation", stage.deviation(pipeline.output_regions()[pipeline.noise_positions[0]].region.dim))
     noise = stage.noise if isinstance(stage, Additive) else None
     if isinstance(noise, Laplace):
         return Amount("deviation", math.sqrt(2) * middle(noise.scale))

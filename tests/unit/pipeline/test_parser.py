@@ -26,6 +26,7 @@ from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.functions import Encode, Function
 from dpassay.pipeline.stages.query import PersonRows, Query
+from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.round import Round
 from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
@@ -314,6 +315,8 @@ EVERY_STAGE: list[tuple[str, Stage]] = [
     ("laplace(scale=2)", Additive(Laplace(2))),
     ("gaussian(0.7)", Additive(Gaussian("0.7"))),
     ("gaussian(sigma=0.7)", Additive(Gaussian("0.7"))),
+    ("radial(l2, 3)", Radial("l2", 3)),
+    ("radial(scale=3, norm=linf)", Radial("linf", 3)),
     ("onesided(3)", Additive(OneSided(3))),
     ("onesided(scale=3)", Additive(OneSided(3))),
     ("onesided(3, 1/4)", one_sided(3, "0.25")),
