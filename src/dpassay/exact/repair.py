@@ -1,7 +1,12 @@
-"""What would make a refuted claim true: the least noise of the same kind, and better noise for the region."""
+"""What would make a refuted claim true: the same noise made large enough, and noise that suits the region better.
+
+Each repair is proved by the analysis that judges claims, with the numbers that its text shows. One is called the least
+only if the claim is refuted with 0.1% less noise.
+"""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
@@ -14,16 +19,16 @@ from dpassay.exact.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.profile_bounds import before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Categories, Region, SensitivityBall
+from dpassay.pipeline.regions import Categories, Region, Repeated, SensitivityBall
 from dpassay.pipeline.stages.additive import Additive
-from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
 
 USUAL_DELTA = "1e-6"
-MORE_THAN_NEEDED = "The least Laplace noise for which the claim can be proved; somewhat less may do."
+LESS, MORE = iv.mpf("0.999"), iv.mpf("1.001")
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,15 @@ class Repair:
     mechanism: Pipeline | None = None
     guarantee: Guarantee | None = None
     deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """A repair to be proved, and what to say of it if less noise of its kind would not do."""
+
+    repair: Repair
+    least: str = ""
+    weaker: Pipeline | None = None  # the same with 0.1% less noise
 
 
 def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarantee) -> tuple[Repair, ...]:
@@ -47,19 +61,68 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarante
     positions = pipeline.noise_positions
     if len(positions) != 1:
         return (Repair("Use one noise stage, after the stage that bounds the value."),) if not positions else ()
-    position = positions[0]
-    outputs, stage = region_at(pipeline, position, neighbours), pipeline.stages[position]
     if guarantee.exact_epsilon == 0 and guarantee.exact_delta == 0:
         return (Repair("Nothing that depends on its input is 0-DP: claim a positive epsilon."),)
-    if outputs.region.diameter(1) == INFINITY:
+    task = _Task(_as_written(pipeline), positions[0], neighbours, guarantee)
+    region, stage = task.outputs.region, task.stage
+    if region.diameter(1) == INFINITY:
         advice = "Bound the vector before the noise, for example with clip(l1, C) and then laplace(2*C/eps)."
         return (Repair(advice),)
-    inner = _before_dropout(pipeline, neighbours, guarantee)
-    if isinstance(stage, Additive | Radial):
-        proposals = _additive(pipeline, position, outputs.region, inner, guarantee)
-    else:
-        proposals = _discrete(pipeline, position, inner, guarantee)
-    return tuple(repair for repair in proposals if repair.mechanism is None or _holds(repair, neighbours))
+    if isinstance(stage, Additive | Radial) and isinstance(region, Categories):
+        return (Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1))."),)
+    proposals = _additive(task) if isinstance(stage, Additive | Radial) else _discrete(task)
+    return tuple(_worded(proposal, neighbours) for proposal in proposals if _holds(proposal.repair, neighbours))
+
+
+def _as_written(pipeline: Pipeline) -> Pipeline:
+    """The pipeline with each number as its text has it, so that a repair's text says all of it."""
+    stages = []
+    for stage in pipeline.stages:
+        values = {} if isinstance(stage, NoiseStage) else stage.syntax.parameters
+        numbers = {name: getattr(stage, name) for name, parameter in values.items() if parameter.kind == "number"}
+        changed = {name: number(middle(value)) for name, value in numbers.items()}
+        stages.append(replace(stage, **changed) if changed else stage)  # type: ignore[type-var]
+    return Pipeline(tuple(stages), pipeline.dim)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A refuted claim: the pipeline, where its noise is, and what is to hold."""
+
+    pipeline: Pipeline
+    position: int
+    neighbours: Neighbours
+    guarantee: Guarantee
+
+    @property
+    def stage(self) -> Stage:
+        return self.pipeline.stages[self.position]
+
+    @property
+    def outputs(self) -> OutputRegion:
+        """What two neighbours bring to the noise."""
+        return region_at(self.pipeline, self.position, self.neighbours)
+
+    def inner(self, guarantee: Guarantee | None = None) -> Guarantee:
+        """The guarantee that must hold before word dropout so that the claimed one holds behind it."""
+        outer = guarantee or self.guarantee
+        mu = dropped_share(self.pipeline, self.neighbours)
+        if mu == 0:
+            return outer
+        delta = outer.exact_delta / (1 - mu)  # as large as 1 if nearly all words are dropped; less is safe
+        return make_guarantee(before_dropout(outer.exact_epsilon, mu), delta if delta.b < 1 else outer.exact_delta)
+
+    def with_noise(self, noise: Stage, before: Stage | None = None) -> Pipeline:
+        """The pipeline with another noise, and another stage before it if one is given."""
+        stages = list(self.pipeline.stages)
+        stages[self.position] = noise
+        if before is not None:
+            stages[self.position - 1] = before
+        return Pipeline(tuple(stages), self.pipeline.dim)
+
+    def proves(self, noise: Stage) -> bool:
+        """Whether the claim is proved with this noise."""
+        return _holds(Repair("", self.with_noise(noise), self.guarantee), self.neighbours)
 
 
 def _holds(repair: Repair, neighbours: Neighbours) -> bool:
@@ -73,61 +136,88 @@ def _holds(repair: Repair, neighbours: Neighbours) -> bool:
     return any(bound.delta(epsilon).b <= (delta * (1 + TIE)).b for bound in uppers)
 
 
-def _before_dropout(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarantee) -> Guarantee:
-    """The guarantee that must hold before word dropout so that the claimed one holds behind it."""
-    mu = dropped_share(pipeline, neighbours)
-    if mu == 0:
-        return guarantee
-    return make_guarantee(before_dropout(guarantee.exact_epsilon, mu), guarantee.exact_delta / (1 - mu))
+def _worded(proposal: _Proposal, neighbours: Neighbours) -> Repair:
+    """The repair, called the least if the losses of real pairs refute the claim with less noise."""
+    repair, weaker = proposal.repair, proposal.weaker
+    if weaker is None or repair.guarantee is None:
+        return repair
+    profile, epsilon, delta = analyse(weaker, neighbours), repair.guarantee.exact_epsilon, repair.guarantee.exact_delta
+    if delta == 0:
+        refuted = profile.lower_pure.a > (epsilon * (1 + TIE)).b
+    else:
+        refuted = any(c.bound.delta(epsilon).a > (delta * (1 + TIE)).b for c in profile.candidates)
+    return replace(repair, advice=proposal.least) if refuted else repair
 
 
-def _replaced(pipeline: Pipeline, position: int, noise: Stage, before: Stage | None = None) -> Pipeline:
-    """The pipeline with another noise, and another stage before it if one is given."""
-    stages = list(pipeline.stages)
-    stages[position] = noise
-    if before is not None:
-        stages[position - 1] = before
-    return Pipeline(tuple(stages), pipeline.dim)
+def _additive(task: _Task) -> Iterable[_Proposal]:
+    """Laplace, radial and Gaussian noise for the region, the kind that was used first."""
+    laplace, gaussian = [_laplace(task)], [_gaussian(task)]
+    most = laplace[0].repair.deviation
+    assert most is not None
+    radial = [each for each in _radial(task) if isinstance(task.stage, Radial) or (each.repair.deviation or 0) < most]
+    pure = isinstance(task.guarantee, PureDP)
+    if isinstance(task.stage, Radial):
+        return [*radial, *laplace, *_sharper_clip(task, most), *gaussian]
+    if not pure and isinstance(getattr(task.stage, "noise", None), Gaussian):
+        return [*gaussian, *laplace, *_sharper_clip(task, most)]
+    return [*laplace, *radial, *_sharper_clip(task, most), *gaussian]
 
 
-def _additive(
-    pipeline: Pipeline, position: int, region: Region, inner: Guarantee, guarantee: Guarantee
-) -> list[Repair]:
-    """Laplace and Gaussian noise for the region, the kind that was used first."""
-    stage = pipeline.stages[position]
-    if isinstance(region, Categories):
-        return [Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1)).")]
+def _laplace(task: _Task) -> _Proposal:
+    region, inner = task.outputs.region, task.inner()
     scale = _laplace_scale(region, inner)
-    # At δ > 0 the dominating pair is not known for every region; then the proof may ask for more than the truth.
-    tight = isinstance(inner, PureDP) or dominating_pair_is_known(Laplace(scale), region)
-    laplace = [
-        Repair(
-            "The least Laplace noise that keeps the claim." if tight else MORE_THAN_NEEDED,
-            _replaced(pipeline, position, Additive(Laplace(scale))),
-            guarantee,
-            math.sqrt(2) * middle(scale),
-        )
-    ]
-    last = pipeline.stages[position - 1] if position else None
-    if isinstance(last, Clip) and last.norm != "l1" and region.dim > 1:
-        apart = last.radius if isinstance(region, SensitivityBall) else 2 * last.radius
-        sharper = number(double_above(calibrate.laplace_scale(inner, apart)))
-        clipped = _replaced(pipeline, position, Additive(Laplace(sharper)), Clip("l1", last.radius))
+    repair = Repair(
+        "Enough Laplace noise; less may do.",
+        task.with_noise(Additive(Laplace(scale))),
+        task.guarantee,
+        math.sqrt(2) * middle(scale),
+    )
+    # At δ > 0 no pair is known to dominate in every region; where none is, no pair shows that less is too little.
+    sharp = inner.exact_delta == 0 or (task.outputs.exact and dominating_pair_is_known(Laplace(scale), region))
+    weaker = task.with_noise(Additive(Laplace(scale * LESS))) if sharp else None
+    return _Proposal(repair, "The least Laplace noise that keeps the claim.", weaker)
+
+
+def _sharper_clip(task: _Task, most: float) -> Iterable[_Proposal]:
+    """Laplace noise behind clipping in l1, in place of clipping in another norm."""
+    last, region = task.pipeline.stages[task.position - 1] if task.position else None, task.outputs.region
+    if not isinstance(last, Clip) or last.norm == "l1" or region.dim == 1:
+        return
+    apart = last.radius if isinstance(region, SensitivityBall) else 2 * last.radius
+    scale = number(double_above(calibrate.laplace_scale(task.inner(), apart)))
+    deviation = math.sqrt(2) * middle(scale)
+    if deviation < most:
+        clipped = task.with_noise(Additive(Laplace(scale)), Clip("l1", last.radius))
         advice = "Clipping in l1 instead needs less Laplace noise, but shortens vectors more."
-        laplace.append(Repair(advice, clipped, guarantee, math.sqrt(2) * middle(sharper)))
-    gaussian = [_gaussian(pipeline, position, region, inner, guarantee)]
-    first = isinstance(getattr(stage, "noise", None), Gaussian) and not isinstance(guarantee, PureDP)
-    return gaussian + laplace if first else laplace + gaussian
+        yield _Proposal(Repair(advice, clipped, task.guarantee, deviation))
 
 
-def _gaussian(pipeline: Pipeline, position: int, region: Region, inner: Guarantee, guarantee: Guarantee) -> Repair:
-    advice = "The least Gaussian noise that keeps the claim."
+def _radial(task: _Task) -> Iterable[_Proposal]:
+    """Radial noise: in the norm that was used, or in the one that needs the smallest deviation."""
+    region, inner = task.outputs.region, task.inner()
+    if inner.exact_delta != 0 or isinstance(region, Repeated):
+        return
+    norms = [task.stage.norm] if isinstance(task.stage, Radial) else ["l2", "linf"]
+    stages = [Radial(norm, 1) for norm in norms]
+    needed = [iv.mpf(region.diameter(stage.q).b) / inner.exact_epsilon for stage in stages]
+    stages = [Radial(each.norm, number(double_above(scale))) for each, scale in zip(stages, needed, strict=True)]
+    noise = min(stages, key=lambda stage: stage.deviation(region.dim))
+    what = f"radial noise in {noise.norm}"
+    repair = Repair(f"Enough {what}; less may do.", task.with_noise(noise), task.guarantee, noise.deviation(region.dim))
+    weaker = task.with_noise(replace(noise, scale=noise.scale * LESS))
+    yield _Proposal(repair, f"The least {what} that keeps the claim.", weaker)
+
+
+def _gaussian(task: _Task) -> _Proposal:
+    guarantee, advice = task.guarantee, "Enough Gaussian noise; less may do."
     if isinstance(guarantee, PureDP):
         advice = f"Gaussian noise, if delta = {USUAL_DELTA} is acceptable."
         guarantee = ApproxDP(guarantee.exact_epsilon, USUAL_DELTA)
-        inner = ApproxDP(inner.exact_epsilon, USUAL_DELTA)
-    sigma = number(double_above(gaussian_sigma(inner, iv.mpf(region.diameter(2).b))))
-    return Repair(advice, _replaced(pipeline, position, Additive(Gaussian(sigma))), guarantee, middle(sigma))
+    sigma = number(double_above(gaussian_sigma(task.inner(guarantee), iv.mpf(task.outputs.region.diameter(2).b))))
+    repair = Repair(advice, task.with_noise(Additive(Gaussian(sigma))), guarantee, middle(sigma))
+    sharp = task.outputs.exact and not isinstance(task.guarantee, PureDP)
+    weaker = task.with_noise(Additive(Gaussian(sigma * LESS))) if sharp else None
+    return _Proposal(repair, "The least Gaussian noise that keeps the claim.", weaker)
 
 
 def _laplace_scale(region: Region, guarantee: Guarantee) -> Number:
@@ -153,21 +243,52 @@ def _laplace_scale(region: Region, guarantee: Guarantee) -> Number:
     return number(math.exp(high - shift))
 
 
-def _discrete(pipeline: Pipeline, position: int, inner: Guarantee, guarantee: Guarantee) -> list[Repair]:
+def _discrete(task: _Task) -> Iterable[_Proposal]:
     """Randomized response with the right probability, or a slower exponential mechanism."""
-    region, stage, epsilon = pipeline.output_regions()[position].region, pipeline.stages[position], inner.exact_epsilon
-    if epsilon.a <= 0:
-        return []
-    noise: Stage
+    region, stage = task.outputs.region, task.stage
     if isinstance(stage, Choose):
-        noise = Choose(number(double_below(epsilon / (2 * region.diameter(float("inf"))))))
-    elif isinstance(region, Categories):
-        noise = Flip(number(double_below(calibrate.flip_keep(epsilon, region.size))))
-    else:
-        differing = round(middle(region.diameter(1)))
-        noise = Flip(number(double_below(calibrate.flip_keep(epsilon / differing))))
-    exact = isinstance(inner, PureDP) and not isinstance(stage, Choose)
-    advice = "The least noise of this kind that keeps the claim." if exact else "Enough noise of this kind."
-    if isinstance(stage, BitNoise):
-        advice = "Symmetric flips that keep the claim."
-    return [Repair(advice, _replaced(pipeline, position, noise), guarantee)]
+        return _choose(task)
+    categories = region.size if isinstance(region, Categories) else 2
+    differing = 1 if isinstance(region, Categories) else round(middle(region.diameter(1)))
+
+    def flip(epsilon: Number) -> Flip:
+        return Flip(number(double_below(calibrate.flip_keep(epsilon, categories))))
+
+    inner = task.inner()
+    loss = inner.exact_epsilon / differing
+    if inner.exact_delta != 0:
+        loss = _largest(
+            lambda each: task.proves(flip(each)), loss, iv.mpf(max(loss.b, inner.exact_delta.b / differing))
+        )
+    kind = "symmetric flipping" if isinstance(stage, BitNoise) else "flipping"
+    repair = Repair(f"Enough {kind}; less may do.", task.with_noise(flip(loss)), task.guarantee)
+    return [_Proposal(repair, f"The least {kind} that keeps the claim.", task.with_noise(flip(loss * MORE)))]
+
+
+def _choose(task: _Task) -> Iterable[_Proposal]:
+    """The exponential mechanism with the largest rate that is proved."""
+    inner, distance = task.inner(), 2 * iv.mpf(task.outputs.region.diameter(float("inf")).b)
+    smallest = iv.mpf(max(inner.exact_epsilon.a, inner.exact_delta.a)) / distance
+    rate = number(double_below(_largest(lambda each: task.proves(Choose(_below(each))), smallest, smallest)))
+    repair = Repair("A rate that is small enough; a larger one may do.", task.with_noise(Choose(rate)), task.guarantee)
+    weaker = task.with_noise(Choose(rate * MORE))
+    return [_Proposal(repair, "The largest rate that keeps the claim: the least noise of this kind.", weaker)]
+
+
+def _below(value: Number) -> Number:
+    return number(double_below(value))
+
+
+def _largest(proved: Callable[[Number], bool], start: Number, step: Number) -> Number:
+    """The largest value that is proved, within one part in 10⁴, from a start that is."""
+    low, high = start, start + step
+    for _ in range(60):
+        if not proved(high):
+            break
+        low, high = high, high + 2 * (high - low)
+    for _ in range(200):
+        if (high - low).b <= (low * iv.mpf("1e-4")).a:
+            break
+        centre = iv.mpf((low + high).mid) / 2
+        low, high = (centre, high) if proved(centre) else (low, centre)
+    return low
