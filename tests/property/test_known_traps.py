@@ -72,7 +72,8 @@ def test_a_sigmoid_leaves_no_signs() -> None:
 
 def test_adding_a_record_compares_with_nothing_not_with_another_record() -> None:
     found = profile("squash(tanh) | clip(l2, 2) | laplace(1)", 9, "add-remove-record")
-    assert down(found.delta(number(3))) <= 0.1139
+    # dp-accounting's pessimistic δ of nine coordinates that move by 2/3; two records, 4/3 apart, would show far more.
+    assert down(found.delta(number(3))) <= 0.1139194
 
 
 def test_floats_are_read_as_decimals_on_both_sides() -> None:

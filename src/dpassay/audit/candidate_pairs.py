@@ -17,7 +17,7 @@ from dpassay.core.numbers import middle
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import as_vector
 from dpassay.pipeline.parser import parse
-from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import Box, Region, SensitivityBall
 from dpassay.pipeline.stages.query import PersonRows, Query
 
@@ -291,6 +291,15 @@ def region_of(text: str, dim: int | None) -> Region:
     return parse(text, dim, {}).output_regions()[-1].region
 
 
+def _keeps_zero(pipeline: Pipeline) -> bool:
+    """Whether the stages before the first noise take the zero vector to itself, so that it can stand for no record."""
+    before = pipeline.stages[: (pipeline.noise_positions or [len(pipeline.stages)])[0]]
+    try:
+        return not np.any(run(before, np.zeros((1, pipeline.dim)), np.random.default_rng(0)))
+    except InputError:
+        return False
+
+
 def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
     """Inputs of a pipeline that are likely to come out far apart: its region's pairs, and large and small vectors.
 
@@ -307,8 +316,8 @@ def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
             region = pipeline.output_regions()[position].region
             if region.dim == dim and math.isfinite(float(region.diameter(1).b)):
                 found += region_pairs(region)
-    if relation.kind == "add-remove-record":  # a record's vector against none
-        found = [(x, np.zeros(dim)) for x, _ in found if np.any(x)]
+    if relation.kind == "add-remove-record":  # a record's vector against none, whose sum is 0
+        found = [(x, np.zeros(dim)) for x, _ in found if np.any(x)] if _keeps_zero(pipeline) else []
     elif relation.kind != "query":
         patterns = [np.zeros(dim), np.ones(dim), np.where(place == 0, 1.0, 0.0), np.where(place < dim / 2, 1.0, 0.0)]
         patterns += [np.where(place == dim - 1, 1.0, 0.0), np.where(place % 2 == 0, 1.0, -1.0)]

@@ -27,6 +27,7 @@ class Theorem(StrEnum):
     DISCRETISATION = "discretisation"
     GROUP = "group"
     DROPOUT = "dropout"
+    RECORD_SUMS = "record-sums"
     POST_PROCESSING = "post-processing"
     TWO_NOISES = "two-noises"
     UNBOUNDED = "unbounded"

@@ -15,7 +15,6 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minimum
 from dpassay.core.theorems import Theorem
-from dpassay.errors import InputError
 from dpassay.exact.discrete_mechanisms import discrete_profile
 from dpassay.exact.dominating_pairs import dominating_pairs, most_differing
 from dpassay.exact.loss_components import AtomLoss
@@ -23,6 +22,14 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, PureBound, RenyiBound
 from dpassay.exact.radial_loss import radial_profile
+from dpassay.exact.record_sums import (
+    adds_a_record,
+    against_no_record,
+    can_lie_around_zero,
+    check_neighbours,
+    sums_records,
+    with_record_added,
+)
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
@@ -56,24 +63,15 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     >>> round(float(profile.pure.mid), 9)
     5.656854249
     """
-    _check_neighbours(pipeline, neighbours)
+    check_neighbours(pipeline, neighbours)
     profiles = [_at_noise(pipeline, position, neighbours) for position in pipeline.noise_positions]
     if not profiles:
         profile = _without_noise(pipeline, neighbours)
     else:
         profile = profiles[0] if len(profiles) == 1 else _several(pipeline, profiles, neighbours)
+    if sums_records(pipeline, neighbours):
+        profile = replace(profile, theorems=(*profile.theorems, Theorem.RECORD_SUMS))
     return _behind_dropout(pipeline, neighbours, profile)
-
-
-def _check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
-    """Refuse a relation that the first stage does not speak of: its bound on neighbours would be none for these."""
-    first = pipeline.stages[0]
-    allowed = first.neighbours or (neighbours.kind,)
-    if neighbours.kind not in allowed:
-        raise InputError(
-            f"a pipeline that begins with {first.name} speaks of neighbours {', '.join(allowed)}, got "
-            f"{neighbours.kind}; leave neighbours out, or let a stage that bounds any two inputs replace {first.name}"
-        )
 
 
 def _several(pipeline: Pipeline, profiles: list[PrivacyProfile], neighbours: Neighbours) -> PrivacyProfile:
@@ -141,10 +139,8 @@ def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
 
 def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     """A deterministic mechanism gives its input away, unless all inputs give the same output."""
-    outputs = pipeline.output_regions()[-1]
-    if neighbours.kind == "add-remove-record":
-        _against_nothing(outputs)  # all that is asked is whether it can be said what no record gives
-    pairs = [outputs.region.farthest(1)] if outputs.exact else _pushed(pipeline, len(pipeline.stages))
+    outputs = region_at(pipeline, len(pipeline.stages), neighbours)
+    pairs = [outputs.region.farthest(1)] if outputs.exact else _pushed(pipeline, len(pipeline.stages), neighbours)
     different = [pair for pair in pairs if pair.distance(1).a > 0]
     loss = PrivacyLoss(((AtomLoss((), ONE), 1),))
     bound = PairBound((loss,), Theorem.NO_NOISE)
@@ -177,12 +173,14 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     """The bounds that one noise stage gives."""
     outputs = region_at(pipeline, position, neighbours)
     stage = in_dimension(pipeline.stages[position], outputs.region.dim)
-    known = outputs.exact or neighbours.kind == "add-remove-record"
-    pushed = [] if known else _pushed(pipeline, position)
+    pushed = [] if outputs.exact else _pushed(pipeline, position, neighbours)
+    keeps = _keeps(pipeline, position)
+    if keeps == "signs" and adds_a_record(pipeline, position, neighbours):
+        keeps = "signs" if can_lie_around_zero(pipeline.output_regions()[position].region) else "nothing"
     if isinstance(stage, Additive):
-        return _additive(stage.noise, outputs, pushed, _keeps(pipeline, position))
+        return _additive(stage.noise, outputs, pushed, keeps)
     if isinstance(stage, Radial):
-        return radial_profile(stage, outputs, pushed, _keeps(pipeline, position), pipeline.stages[position + 1 :])
+        return radial_profile(stage, outputs, pushed, keeps, pipeline.stages[position + 1 :])
     assert isinstance(stage, NoiseStage)
     profile = discrete_profile(stage, outputs, pushed)
     whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
@@ -190,29 +188,9 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
 
 
 def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:
-    """What two neighbours can bring to a noise stage."""
+    """What two neighbours can bring to a noise stage. Behind the first noise there is one noisy sum, not records."""
     outputs = pipeline.output_regions()[position]
-    if neighbours.kind != "add-remove-record":
-        return outputs
-    if position == pipeline.noise_positions[0]:
-        return _against_nothing(outputs)
-    # Behind a noise the absence of a record is noise too, and no longer 0: any two values of the region may come.
-    return replace(outputs, exact=False)
-
-
-def _against_nothing(outputs: OutputRegion) -> OutputRegion:
-    """A record added or removed: its vector against the zero vector."""
-    region = outputs.region
-    if isinstance(region, Everything | SensitivityBall):
-        return outputs
-    if isinstance(region, Ball):
-        return OutputRegion(SensitivityBall(region.p, region.radius, region.dim), outputs.exact)
-    if isinstance(region, Sphere):
-        return OutputRegion(SensitivityBall(2, region.radius, region.dim), outputs.exact)
-    raise InputError(
-        f"add-remove-record is understood for clipped or normalised vectors, not for {type(region).__name__}; "
-        "state the sensitivity with query(norm, distance) instead"
-    )
+    return with_record_added(outputs) if adds_a_record(pipeline, position, neighbours) else outputs
 
 
 def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
@@ -227,7 +205,7 @@ def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
     return start, [_inwards(region, pair) for pair in pairs]
 
 
-def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
+def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[Pair]:
     """Pairs that surely can come in: the last exact region's farthest ones, run through the stages after it."""
     regions = pipeline.output_regions()
     start, found = sources(pipeline, position)
@@ -244,7 +222,7 @@ def _pushed(pipeline: Pipeline, position: int) -> list[Pair]:
         # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
         whole = np.all(x == np.rint(x)) and np.all(y == np.rint(y))
         pairs.append(Pair.of(x, y if whole else x + (y - x) * (1 - 1e-9)))
-    return pairs
+    return [against_no_record(pair) for pair in pairs] if adds_a_record(pipeline, position, neighbours) else pairs
 
 
 def _inwards(region: Region, pair: Pair) -> Pair:

@@ -190,12 +190,6 @@ def test_unbounded_and_silent() -> None:
     assert profile("minmax", 1).pure == 0
 
 
-def test_what_add_remove_does_not_cover_is_refused() -> None:
-    for text in ("minmax | laplace(1)", "binary(1, 1) | flip(0.9)", "category(3) | flip(0.9)", "onehot(1)"):
-        with pytest.raises(InputError, match="query"):
-            profile(text, 1, "add-remove-record")
-
-
 def test_uppers_of_a_region_alone() -> None:
     bounds = additive_uppers(Laplace(2), Ball(2, 1, 32))
     assert min(up(bound.pure) for bound in bounds) == pytest.approx(math.sqrt(32))
@@ -299,17 +293,8 @@ def test_equal_scores_show_nothing() -> None:
 # ── Whom a first stage speaks of, and what stands still ─────────────────────────────────────────
 
 
-def test_behind_a_noise_the_absence_of_a_record_is_noise_too() -> None:
-    # What comes of no record is v = clip(0 + noise), not 0. A record far to the left gives −1; far to the right, the
-    # loss of no record against it is ln(E[e^v]/e^(−1)). v is ±1 with probability e^(−1)/2 each, else it is the noise.
-    mean = math.exp(-1) * math.cosh(1) + 1 / 2 + (1 - math.exp(-2)) / 4
-    truth = 1 + math.log(mean)
-    assert truth > 1.24
-    found = profile("encode | laplace(1) | clip(l1, 1) | laplace(1)", 1, "add-remove-record")
-    assert down(found.pure) <= truth <= up(found.pure)
-    assert up(found.pure) == 2
-    assert found.candidates == ()
-    # The first noise still sees a record against nothing.
+def test_behind_a_noise_there_is_one_noisy_sum() -> None:
+    # The first noise sees one record more or less; what comes behind it is post-processing.
     assert up(profile("clip(l1, 1) | laplace(2) | clip(l1, 1) | laplace(1)", 1, "add-remove-record").pure) == 0.5
     assert up(profile("clip(l1, 1) | laplace(1) | laplace(2)", 1, "add-remove-record").pure) == 0.5
 

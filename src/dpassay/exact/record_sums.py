@@ -1,0 +1,128 @@
+"""Data sets that differ in one record: their records' vectors are summed, and the first noise is added to the sum.
+
+So `replace-record` and `add-remove-record` are read for a pipeline whose first stage does not itself say how
+neighbours differ, as `query` and `rows` do. docs/concepts.md has the table of what each relation means.
+"""
+
+from dataclasses import replace
+
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import ZERO, maximum
+from dpassay.errors import InputError
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.regions import (
+    Ball,
+    Bits,
+    Box,
+    Categories,
+    Everything,
+    Intersection,
+    OneHot,
+    Pair,
+    Region,
+    Repeated,
+    SensitivityBall,
+    Sphere,
+)
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import OutputRegion
+from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.radial import Radial
+
+INF = float("inf")
+
+
+def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
+    """Refuse a relation of which the pipeline does not say what it means."""
+    first = pipeline.stages[0]
+    if first.neighbours and neighbours.kind not in first.neighbours:
+        raise InputError(
+            f"a pipeline that begins with {first.name} speaks of neighbours {', '.join(first.neighbours)}, got "
+            f"{neighbours.kind}; leave neighbours out, or let a stage that bounds any two inputs replace {first.name}"
+        )
+    if sums_records(pipeline, neighbours):
+        _check_sum(pipeline, neighbours.kind)
+
+
+def sums_records(pipeline: Pipeline, neighbours: Neighbours) -> bool:
+    """Whether neighbours are data sets whose records' vectors are summed before the first noise."""
+    return neighbours.kind in ("replace-record", "add-remove-record") and not pipeline.stages[0].neighbours
+
+
+def adds_a_record(pipeline: Pipeline, position: int, neighbours: Neighbours) -> bool:
+    """Whether neighbours bring two sums to a stage, one with a vector more; behind a noise they no longer do."""
+    before_noise = all(position <= i for i in pipeline.noise_positions)
+    return before_noise and neighbours.kind == "add-remove-record" and sums_records(pipeline, neighbours)
+
+
+def _check_sum(pipeline: Pipeline, relation: str) -> None:
+    """Refuse names, which have no sum, and a first noise that is not added to one."""
+    position = (pipeline.noise_positions or [len(pipeline.stages)])[0]
+    stage = pipeline.stages[position] if pipeline.noise_positions else None
+    summed = f"{relation} means that the records' vectors are summed and the noise is added to the sum"
+    if isinstance(stage, Choose):
+        raise InputError(
+            f"{summed}; exponential adds no noise, and what it chooses depends on all records' scores. State "
+            f"how far one record moves a score, for example query(linf, 1) | {stage}"
+        )
+    if stage is not None and not isinstance(stage, Additive | Radial):
+        raise InputError(
+            f"{summed}; {stage.name} randomizes each record on its own, which is local DP: say neighbours any, or "
+            "leave neighbours out"
+        )
+    if isinstance(pipeline.output_regions()[position].region, Categories):
+        raise InputError(f"{summed}; names of categories have no sum. Put onehot(k) before the noise to count them")
+
+
+def with_record_added(outputs: OutputRegion) -> OutputRegion:
+    """How far a sum moves when one vector of the region is added to it or taken away: docs/proofs/record-sums.md.
+
+    >>> with_record_added(OutputRegion(OneHot(4))).region.kind
+    'apart'
+    """
+    return replace(outputs, region=_moved(outputs.region))
+
+
+def _moved(region: Region) -> Region:
+    if isinstance(region, Everything | Bits):
+        return region
+    if isinstance(region, Ball):
+        return SensitivityBall(region.p, region.radius, region.dim)
+    if isinstance(region, Sphere):
+        return SensitivityBall(2, region.radius, region.dim)
+    if isinstance(region, OneHot):
+        return SensitivityBall(1, 1, region.dim)
+    if isinstance(region, Intersection):
+        first, second = (replace(ball, radius=ball.radius / 2) for ball in (region.first, region.second))
+        return Intersection(first, second)
+    if isinstance(region, Repeated):
+        return Repeated(_moved(region.region), region.times)
+    # Of a constant it is known that it is one, but not always which.
+    if isinstance(region, Box) and region.diameter(INF) != 0:
+        sides = []
+        for low, high, count in region.sides:
+            size = maximum(abs(low), abs(high))
+            sides.append((ZERO, size, count) if abs(high).mid >= abs(low).mid else (-size, ZERO, count))
+        return Box(tuple(sides))
+    what = "a constant" if isinstance(region, Box) else type(region).__name__
+    raise InputError(
+        f"add-remove-record is not understood for {what}: how far one more vector moves the sum is "
+        "not known. State it with query(norm, distance) instead"
+    )
+
+
+def can_lie_around_zero(region: Region) -> bool:
+    """Whether other records can shift two sums so that a pair lies as the region after `with_record_added` has it.
+
+    A sum of one-hot vectors has no negative coordinate, and one of numbers ±r is a multiple of r.
+    """
+    inner = region.region if isinstance(region, Repeated) else region
+    return not (isinstance(inner, OneHot) or (isinstance(inner, Sphere) and inner.dim == 1))
+
+
+def against_no_record(pair: Pair) -> Pair:
+    """The first vector of a pair that was run in doubles, against the empty sum."""
+    first = pair.first
+    whole = bool((first == first.round()).all())
+    # Making it a little shorter absorbs the rounding of doubles.
+    return Pair.of(first if whole else first * (1 - 1e-9), 0 * first)
