@@ -14,7 +14,8 @@ def falling_root(gap: Callable[[float], float], low: float, high: float, width: 
         if high - low <= width * high:
             break
         # Regula falsi, with a bisection every third step so that neither end can stall.
-        share = 0.5 if i % 3 == 2 else min(0.95, max(0.05, at_low / (at_low - at_high)))
+        halve = i % 3 == 2 or not at_low > at_high  # where it is flat there is no slope to follow
+        share = 0.5 if halve else min(0.95, max(0.05, at_low / (at_low - at_high)))
         point = low + share * (high - low)
         value = gap(point)
         if value <= 0:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dpassay.core.normal import gaussian_delta
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, down, iv, maximum, number, up
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, number, up
 from dpassay.pipeline.regions import Array
 
 
@@ -232,6 +232,11 @@ class AtomLoss:
     def delta(self, epsilon: Number) -> Number:
         terms = (p * maximum(ZERO, 1 - iv.exp(epsilon - loss)) for loss, p in self.atoms if loss.b > epsilon.a)
         return sum(terms, self.infinite)
+
+    def tail(self, epsilon: Number) -> Number:
+        """P(L > ε); where a loss may equal ε, with and without it."""
+        surely = sum((p for loss, p in self.atoms if loss.a > epsilon.b), self.infinite)
+        return between(surely, sum((p for loss, p in self.atoms if loss.b > epsilon.a), self.infinite))
 
     def power(self, count: int) -> AtomLoss | None:
         """The loss of `count` copies, where it is a single atom again."""

@@ -208,6 +208,8 @@ class PrivacyLoss:
             return Interval(0.0, 0.0, self.source, self.source)
         if isinstance(self._closed, TwoAtomPower):
             return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
+        if isinstance(self._closed, AtomLoss):
+            return Interval.around(minimum_one(self._closed.tail(value)), self.source)
         if isinstance(self._closed, GaussianLoss):
             # L is normal with mean μ²/2 and deviation μ.
             mu = self._closed.mu
