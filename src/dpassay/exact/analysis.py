@@ -41,14 +41,17 @@ from dpassay.pipeline.regions import (
     Pair,
     Region,
     Repeated,
+    RowBits,
     Rows,
     SensitivityBall,
     Sphere,
 )
 from dpassay.pipeline.stages.additive import Additive, loses
-from dpassay.pipeline.stages.base import Keeps, NoiseStage, OutputRegion
+from dpassay.pipeline.stages.base import Keeps, NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.binary import Binary
+from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
+from dpassay.pipeline.stages.query import PersonRows
 from dpassay.pipeline.stages.radial import Radial, in_dimension
 from dpassay.pipeline.stages.squash import Squash
 
@@ -208,6 +211,8 @@ def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
 def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[Pair]:
     """Pairs that surely can come in: the last exact region's farthest ones, run through the stages after it."""
     regions = pipeline.output_regions()
+    if isinstance(here := regions[position].region, RowBits) and _clamped_rows(pipeline.stages[:position]):
+        return [here.farthest(1)]
     start, found = sources(pipeline, position)
     between = pipeline.stages[start:position]
     if any(isinstance(stage, NoiseStage) or stage.takes_one_value for stage in between):
@@ -223,6 +228,11 @@ def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[P
         whole = np.all(x == np.rint(x)) and np.all(y == np.rint(y))
         pairs.append(Pair.of(x, y if whole else x + (y - x) * (1 - 1e-9)))
     return [against_no_record(pair) for pair in pairs] if adds_a_record(pipeline, position, neighbours) else pairs
+
+
+def _clamped_rows(stages: tuple[Stage, ...]) -> bool:
+    """Whether the bits are those of clamped rows, and of nothing else: then the limits themselves are reached."""
+    return all(isinstance(stage, PersonRows | Clamp | Binary) for stage in stages)
 
 
 def _inwards(region: Region, pair: Pair) -> Pair:

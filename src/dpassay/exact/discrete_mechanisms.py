@@ -5,6 +5,7 @@ Proofs: docs/proofs/randomized-response.md and docs/proofs/exponential.md.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Literal
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum
 from dpassay.core.theorems import Theorem
@@ -22,6 +23,7 @@ from dpassay.pipeline.regions import (
     Pair,
     Region,
     Repeated,
+    RowBits,
     SensitivityBall,
     Sparse,
 )
@@ -30,6 +32,7 @@ from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
 
 _RESPONSE = Theorem.RANDOMIZED_RESPONSE
+_PARITIES: dict[Literal["even", "odd"], int] = {"even": 0, "odd": 1}
 
 
 def discrete_profile(stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
@@ -51,13 +54,14 @@ def discrete_profile(stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair
     shown = bounds if outputs.exact else [(pair, bit_bound(stage, pair)) for pair in pushed]
     if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
         shown = [(region.farthest(1), bit_bound(stage, region.farthest(1)))] if outputs.exact else shown
+    if isinstance(region, RowBits) and not region.whole and not _symmetric(stage) and outputs.exact:
+        farthest = _of_one_person(region, [(region.first, region.second)])
+        shown = [(pair, bit_bound(stage, pair)) for pair in farthest]
     candidates = tuple(Candidate(pair, bound) for pair, bound in shown if bound.losses[0].components)
     largest = PairBound(tuple(loss for _, bound in bounds for loss in bound.losses), _RESPONSE)
     if isinstance(region, OneHot) or _symmetric(stage):
         return PrivacyProfile(candidates, (largest,), (_RESPONSE,))
-    return PrivacyProfile(
-        candidates, (PureBound(largest.pure, _RESPONSE), _dominating(stage, region.dim)), (_RESPONSE,)
-    )
+    return PrivacyProfile(candidates, (PureBound(largest.pure, _RESPONSE), _dominating(stage, region)), (_RESPONSE,))
 
 
 def _symmetric(stage: BitNoise) -> bool:
@@ -87,6 +91,10 @@ def _bit_pairs(stage: BitNoise, region: Region) -> list[Pair]:
     """All bits differ; which string has the ones at even and which at odd positions is tried both ways."""
     if isinstance(region, Sparse) and _symmetric(stage):
         return [region.farthest(1)]  # the more bits differ, the larger the loss
+    if isinstance(region, RowBits):
+        mixed = "10" * region.length
+        every = [("1" * region.length, "0" * region.length), (mixed[: region.length], mixed[1 : 1 + region.length])]
+        return _of_one_person(region, [(region.first, region.second)] if _symmetric(stage) else every)
     odd = region.dim // 2
     even = region.dim - odd
     alike = [Block(ONE, ZERO, even, "even"), Block(ONE, ZERO, odd, "odd")]
@@ -109,14 +117,40 @@ def _one_hot_pairs(region: OneHot) -> list[Pair]:
     return pairs or [region.farthest(1)]
 
 
-def _dominating(stage: BitNoise, dim: int) -> PairBound:
+def _starts(region: RowBits) -> tuple[int, ...]:
+    """Where a person's bits begin: at an even position, and where the persons' bits are odd in number at an odd one."""
+    return (0, region.length) if region.length % 2 and region.dim > region.length else (0,)
+
+
+def _of_one_person(region: RowBits, strings: list[tuple[str, str]]) -> list[Pair]:
+    """One person's strings with all others' bits alike, for each parity at which a person's bits begin."""
+    pairs = []
+    for start in _starts(region):
+        for first, second in strings:
+            blocks: list[Block] = []
+            for positions, parity in _PARITIES.items():
+                own = [i for i in range(region.length) if (start + i) % 2 == parity]
+                before = (start + 1 - parity) // 2
+                after = (region.dim + 1 - parity) // 2 - before - len(own)
+                blocks.append(Block(ZERO, ZERO, before, positions))
+                blocks += [Block(iv.mpf(first[i]), iv.mpf(second[i]), 1, positions) for i in own]
+                blocks.append(Block(ZERO, ZERO, after, positions))
+            pairs.append(Pair(tuple(block for block in blocks if block.count)))
+    return pairs
+
+
+def _dominating(stage: BitNoise, region: Region) -> PairBound:
     """Each bit replaced by a pair that is at least as far apart as either way of it, at every ε."""
-    components = tuple(
-        (_envelope(chance, stage.zero), count)
-        for chance, count in ((stage.even, dim - dim // 2), (stage.odd, dim // 2))
-        if count
-    )
-    return PairBound((PrivacyLoss(components),), _RESPONSE)
+    even, odd = region.dim - region.dim // 2, region.dim // 2
+    counts = [(even, odd)]
+    if isinstance(region, RowBits):
+        even, odd = region.length - region.length // 2, region.length // 2
+        counts = [(odd, even) if start % 2 else (even, odd) for start in _starts(region)]
+    losses = []
+    for evens, odds in counts:
+        chances = [(chance, count) for chance, count in ((stage.even, evens), (stage.odd, odds)) if count]
+        losses.append(PrivacyLoss(tuple((_envelope(chance, stage.zero), count) for chance, count in chances)))
+    return PairBound(tuple(losses), _RESPONSE)
 
 
 def _envelope(p: Number, q: Number) -> AtomLoss:

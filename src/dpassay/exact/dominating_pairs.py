@@ -14,6 +14,7 @@ from dpassay.pipeline.regions import (
     Pair,
     Region,
     Repeated,
+    RowBits,
     Rows,
     SensitivityBall,
     Sparse,
@@ -39,7 +40,7 @@ def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
         return [region.farthest(2)], not isinstance(region, Intersection)
     if not isinstance(noise, Laplace):
         return [region.farthest(1)], isinstance(noise, OneSided) and not isinstance(
-            region, MinMax | OneHot | Finite | Intersection
+            region, MinMax | OneHot | Finite | Intersection | RowBits
         )
     if isinstance(region, Finite):
         return _finite_pairs(region)
@@ -89,6 +90,6 @@ def most_differing(region: Region) -> int:
     """In how many coordinates two neighbours can differ, at most."""
     if isinstance(region, Repeated):
         return region.times * most_differing(region.region)
-    if isinstance(region, OneHot | Sparse):
+    if isinstance(region, OneHot | Sparse | RowBits):
         return round(middle(region.diameter(1)))
     return 1 if isinstance(region, Rows) else region.dim

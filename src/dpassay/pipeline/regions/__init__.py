@@ -2,7 +2,7 @@
 
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_positive
 from dpassay.pipeline.regions.base import Region
-from dpassay.pipeline.regions.discrete import Bits, Categories, Finite, MinMax, OneHot, Rows, Sparse
+from dpassay.pipeline.regions.discrete import Bits, Categories, Finite, MinMax, OneHot, RowBits, Rows, Sparse
 from dpassay.pipeline.regions.vector import Ball, Box, Everything, Intersection, Repeated, SensitivityBall, Sphere
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Pair",
     "Region",
     "Repeated",
+    "RowBits",
     "Rows",
     "SensitivityBall",
     "Sparse",

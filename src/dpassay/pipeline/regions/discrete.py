@@ -65,6 +65,44 @@ class Bits(Region):
 
 
 @dataclass(frozen=True)
+class RowBits(Bits):
+    """Strings of `dim` bits, equally many for each person; two neighbours differ in the bits of one person.
+
+    No two strings that one person can have differ in more places than `first` and `second`.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(RowBits(20, "11111", "00000").diameter(1))
+    5.0
+    """
+
+    kind = "row-bits"
+    first: str
+    second: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        strings = (self.first, self.second)
+        if any(set(string) - {"0", "1"} or len(string) != self.length for string in strings) or self.dim % self.length:
+            raise InputError(f"one person's bits must be two equally long strings of which {self.dim} bits are made")
+
+    @property
+    def length(self) -> int:
+        """Bits for each person."""
+        return max(1, len(self.first))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all bits of a person can differ."""
+        return all(one != other for one, other in zip(self.first, self.second, strict=True))
+
+    def farthest(self, q: float) -> Pair:
+        """The first person's bits differ; the others', alike in both, are written as 0, which changes no loss."""
+        bits = [Block(iv.mpf(one), iv.mpf(other), 1) for one, other in zip(self.first, self.second, strict=True)]
+        rest = [Block(ZERO, ZERO, self.dim - self.length)] if self.dim > self.length else []
+        return Pair((*bits, *rest))
+
+
+@dataclass(frozen=True)
 class OneHot(Region):
     """The k vectors with a single 1.
 

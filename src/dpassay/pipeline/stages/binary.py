@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from mpmath.libmp import round_floor, to_int
 
+from dpassay.core.numbers import Number, iv
 from dpassay.errors import InputError
-from dpassay.pipeline.regions import Bits, Everything
+from dpassay.pipeline.regions import Bits, Everything, RowBits, Rows
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax
 
@@ -18,6 +20,41 @@ def _length(what: str) -> Parameter:
         return int(bits)
 
     return Parameter("whole", check)
+
+
+def _floor(value: Number) -> int:
+    return int(to_int(value._mpi_[0], round_floor))
+
+
+def _differing(first: str, second: str) -> int:
+    return sum(one != other for one, other in zip(first, second, strict=True))
+
+
+def farthest_strings(ranges: list[tuple[int, int, int]], length: int) -> tuple[str, str]:
+    """Two bit strings, a sign and a number in one of its ranges, that differ in the most places.
+
+    docs/proofs/diameters.md, point 13. Where both signs have a range, both ranges begin at 0.
+
+    >>> farthest_strings([(0, 0, 4)], 5)
+    ('00100', '00011')
+    """
+    pairs = []
+    for sign, low, high in ranges:
+        bits = (low ^ high).bit_length()
+        turn = high >> max(0, bits - 1) << max(0, bits - 1)  # what both begin with, then a 1 and zeros
+        pairs.append(((sign, turn), (sign, turn - 1 if bits else turn)))
+    if len(ranges) == 2:
+        (large, _, most), (small, _, least) = sorted(ranges, key=lambda limits: -limits[2])
+        ones = (1 << most.bit_length()) - 1
+        pairs.append(
+            ((large, most), (small, ones - most)) if ones - most <= least else ((large, ones >> 1), (small, 0))
+        )
+
+    def written(sign: int, value: int) -> str:
+        return f"{sign}{value:0{length - 1}b}" if length > 1 else str(sign)
+
+    strings = [(written(*one), written(*other)) for one, other in pairs] or [("0" * length, "0" * length)]
+    return max(strings, key=lambda pair: _differing(*pair))
 
 
 @dataclass(frozen=True)
@@ -43,7 +80,32 @@ class Binary(Stage):
     def output_region(self, before: OutputRegion) -> OutputRegion:
         """All bit strings, if the coordinates are not bounded more tightly than the bits are."""
         region = before.region
+        if isinstance(region, Rows):
+            first, second, reached = self._of_one_person(region.limits)
+            return OutputRegion(RowBits(region.dim * self.length, first, second), before.exact and reached)
         return OutputRegion(Bits(region.dim * self.length), before.exact and isinstance(region, Everything))
+
+    def _of_one_person(self, limits: tuple[Number, Number] | None) -> tuple[str, str, bool]:
+        """Two strings that differ in the most places, and whether values strictly between the limits have them."""
+        if limits is None:
+            return "1" * self.length, "0" * self.length, True
+        inside, all_of_it = (farthest_strings(self._ranges(*limits, closed), self.length) for closed in (False, True))
+        reached = _differing(*inside) == _differing(*all_of_it)
+        return *(inside if reached else all_of_it), reached
+
+    def _ranges(self, low: Number, high: Number, closed: bool) -> list[tuple[int, int, int]]:
+        """For each sign, the least and the largest whole number that the bits after it can write."""
+        unit, top = iv.mpf(2) ** self.fraction, 2 ** (self.integer + self.fraction) - 1
+        ranges = []
+        for sign, least, most in ((0, low, high), (1, -high, -low)):
+            if closed:
+                first, last = _floor(least.a * unit), _floor(most.b * unit)
+            else:
+                first, last = _floor(least.b * unit), -_floor(-most.a * unit) - 1
+            zero_alone = most.b <= 0 if closed else most.a <= 0
+            if last >= 0 and not (zero_alone and (sign or not closed)):  # 0 itself has no minus
+                ranges.append((sign, min(top, max(0, first)), min(top, last)))
+        return ranges
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         batch = np.asarray(batch, dtype=float)
