@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpassay.core.numbers import ZERO, Number, middle, number
+from dpassay.core.numbers import ZERO, Number, as_written, middle, number
 from dpassay.errors import InputError
 
 _DELTA = "delta must be 0 (pure DP) or lie strictly between 0 and 1"
@@ -51,7 +51,7 @@ class PureDP:
         return 0.0
 
     def __str__(self) -> str:
-        return f"{self.epsilon:.10g}-DP"
+        return f"{as_written(self.exact_epsilon)}-DP"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -83,7 +83,7 @@ class ApproxDP:
         return middle(self.exact_delta)
 
     def __str__(self) -> str:
-        return f"({self.epsilon:.10g}, {self.delta:.10g})-DP"
+        return f"({as_written(self.exact_epsilon)}, {as_written(self.exact_delta)})-DP"
 
 
 Guarantee = PureDP | ApproxDP

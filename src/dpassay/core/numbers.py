@@ -116,6 +116,20 @@ def middle(value: Number) -> float:
     return float(to_float(value.mid._mpi_[0], rnd=round_nearest))
 
 
+def as_written(value: Number) -> str:
+    """Write a number in the fewest digits that give it back, as a person wrote it; else as the double nearest to it.
+
+    >>> as_written(number("1.00000000004")), as_written(number("1.00000000000000000004")), as_written(number("1e-6"))
+    ('1.00000000004', '1.00000000000000000004', '1e-06')
+    """
+    nearest = repr(middle(value)).removesuffix(".0")
+    for text in (nearest, *(str(to_str(value.mid._mpi_[0], count)) for count in range(17, 46))):
+        read = iv.mpf(text)
+        if read.a <= value.b and value.a <= read.b:
+            return text
+    return nearest
+
+
 def digits(value: Number) -> tuple[str, str]:
     """Write both ends in 45 digits, rounded outward, so that another program can read them.
 

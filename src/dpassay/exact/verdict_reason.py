@@ -4,12 +4,12 @@ import math
 
 from dpassay.core.guarantee import Guarantee, PureDP
 from dpassay.core.interval import outward
-from dpassay.core.numbers import INFINITY, Number, down, middle, up
+from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, iv, maximum, middle, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Categories, OneHot, Rows, SensitivityBall, Sparse
+from dpassay.pipeline.regions import Categories, Region, RowBits, Rows, SensitivityBall
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise
 from dpassay.pipeline.stages.exponential import Choose
@@ -28,30 +28,37 @@ def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: G
         floor = f", and at every epsilon delta is at least {outward(least, -1, 6)}" if 0 < least < 1 else ""
         return f"{because}; the true epsilon is {_times(value, guarantee)}{floor}."
     return (
-        f"{because}; at epsilon {middle(guarantee.exact_epsilon):.6g} the true delta is "
-        f"at least {outward(down(value), -1, 5)}, above the claimed {middle(guarantee.exact_delta):.6g}."
+        f"{because}; at epsilon {as_written(guarantee.exact_epsilon)} the true delta is "
+        f"{_at_least(down(value), guarantee.delta)}, above the claimed {as_written(guarantee.exact_delta)}."
     )
 
 
 def _bound(guarantee: Guarantee, value: Number) -> str:
     # A tie beyond 30 digits goes to the claim.
     if isinstance(guarantee, PureDP):
-        return f"the true epsilon is at most {_at_most(up(value), guarantee.epsilon)}"
-    most = _at_most(up(value), guarantee.delta)
-    return f"at epsilon {guarantee.epsilon:.6g} the true delta is at most {most}"
+        return f"the true epsilon is at most {_at_most(up(value), guarantee.exact_epsilon)}"
+    most = _at_most(up(value), guarantee.exact_delta)
+    return f"at epsilon {as_written(guarantee.exact_epsilon)} the true delta is at most {most}"
 
 
-def _at_most(value: float, claimed: float) -> str:
+def _at_most(value: float, claimed: Number) -> str:
     rounded = outward(value, 1, 6)
-    return rounded if float(rounded) < claimed else f"{claimed:.15g}"
+    return rounded if float(rounded) < middle(claimed) else as_written(claimed)
+
+
+def _at_least(value: float, claimed: float, significant: int = 5) -> str:
+    """A bound in few digits; in more where few would not show that it exceeds the claim."""
+    rounded = outward(value, -1, significant)
+    return f"at least {rounded if float(rounded) > claimed else outward(value, -1, 17)}"
 
 
 def _between(guarantee: Guarantee, value: Number) -> str:
     low, high = outward(down(value), -1, 6), outward(up(value), 1, 6)
+    epsilon = as_written(guarantee.exact_epsilon)
     if isinstance(guarantee, PureDP):
-        return f"the true epsilon lies between {low} and {high}, and so does the claimed {guarantee.epsilon:.6g}"
-    where = f"at epsilon {guarantee.epsilon:.6g} the true delta lies between {low} and {high}"
-    return f"{where}, and so does the claimed {guarantee.delta:.6g}"
+        return f"the true epsilon lies between {low} and {high}, and so does the claimed {epsilon}"
+    where = f"at epsilon {epsilon} the true delta lies between {low} and {high}"
+    return f"{where}, and so does the claimed {as_written(guarantee.exact_delta)}"
 
 
 def _times(value: Number, guarantee: Guarantee) -> str:
@@ -62,7 +69,7 @@ def _times(value: Number, guarantee: Guarantee) -> str:
         return f"at least {outward(low, -1, 6)}, not 0"
     ratio = low / guarantee.epsilon
     factor = f"{ratio:,.4g} times" if ratio >= 1.0005 else "more than"
-    return f"at least {outward(low, -1, 6)}, {factor} the claimed {guarantee.epsilon:.6g}"
+    return f"{_at_least(low, guarantee.epsilon, 6)}, {factor} the claimed {as_written(guarantee.exact_epsilon)}"
 
 
 def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
@@ -84,21 +91,47 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
     if isinstance(stage, Radial):
         return f"{_in_norm(stage, profile)}{dropped}"
     if isinstance(stage, BitNoise):
-        differing = f"{middle(region.diameter(1)):.0f} of the" if isinstance(region, OneHot | Sparse) else "All of the"
-        return f"{differing} {region.dim} bits can differ between two inputs, and each adds its own loss{dropped}"
+        return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
     if isinstance(stage, Choose):
-        return f"Two neighbours' scores can differ by {middle(region.diameter(math.inf)):.6g} at the given rate"
+        return f"Two neighbours' scores {_far(region, profile, math.inf, 'differ by {}')} at the given rate"
     return f"One category can be told from another more surely than claimed{dropped}"
 
 
-def _distance(stage: Additive, region: object, profile: PrivacyProfile) -> str:
+def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
+    inputs = "two neighbours" if isinstance(region, RowBits) else "two inputs"
+    shown, most = (round(middle(count)) for count in (_shown(profile, 1), region.diameter(1)))
+    if shown == region.dim:
+        return f"All of the {region.dim} bits can differ between {inputs}"
+    count = f"{most}" if shown == most else f"{shown}, and at most {most},"
+    return f"{count} of the {region.dim} bits can differ between {inputs}"
+
+
+def _shown(profile: PrivacyProfile, q: float) -> Number:
+    """How far apart in lq the pairs are that neighbours are known to have."""
+    pairs = [candidate.pair for candidate in profile.candidates] + ([profile.pair] if profile.pair else [])
+    return maximum(ZERO, *(pair.distance(q) for pair in pairs))
+
+
+def _far(region: Region, profile: PrivacyProfile, q: float, words: str) -> str:
+    """That two values can be as far apart as the region is wide; or how far they can be for sure, and at most."""
+    shown, most = _shown(profile, q), region.diameter(q)
+    if shown.a >= most.b * (1 - iv.mpf("1e-6")):
+        return "can " + words.format(f"{middle(most):.6g}")
+    limit = f"at most {outward(up(most), 1, 6)}"
+    if shown.a > 0:
+        limit = f"{outward(down(shown), -1, 6)}, and {limit},"
+    return "can " + words.format(limit)
+
+
+def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
     assert profile.region is not None
-    who = {SensitivityBall: "two neighbours' answers", Rows: "two neighbours"}.get(type(region), "two vectors")
+    kinds = {SensitivityBall: "two neighbours' answers", Rows: "two neighbours", RowBits: "two neighbours"}
+    who = kinds.get(type(profile.region)) or kinds.get(type(region), "two vectors")
     if isinstance(stage.noise, Gaussian):
-        return f"Before Gaussian noise {who} can be {middle(profile.region.diameter(2)):.6g} apart in l2"
+        return f"Before Gaussian noise {who} {_far(profile.region, profile, 2, 'be {} apart in l2')}"
     if isinstance(stage.noise, Laplace):
-        distance, scale = middle(profile.region.diameter(1)), middle(stage.noise.scale)
-        return f"Laplace noise of scale {scale:.6g} must hide l1 distances, and {who} can be {distance:.6g} apart in l1"
+        far = _far(profile.region, profile, 1, "be {} apart in l1")
+        return f"Laplace noise of scale {middle(stage.noise.scale):.6g} must hide l1 distances, and {who} {far}"
     if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):
         return "The noise is never negative, so an output below the input's value is impossible"
     return "Some outputs are possible for one input and impossible for another"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpassay.audit.verdict import witness_rows
 from dpassay.core.interval import outward
-from dpassay.core.numbers import middle
+from dpassay.core.numbers import as_written, middle
 from dpassay.errors import harmless
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Verdict
@@ -99,8 +99,10 @@ def _compared(data: dict[str, Any]) -> Rows:
 
 def headline(verdict: Verdict) -> str:
     """The verdict in one sentence for somebody who does not know the field."""
-    what, promised = verdict.name, f"a privacy loss of at most {verdict.guarantee.epsilon:.4g}"
-    promised += f" up to a probability of {verdict.guarantee.delta:g}" if verdict.guarantee.delta else ""
+    what, promised = verdict.name, f"a privacy loss of at most {as_written(verdict.guarantee.exact_epsilon)}"
+    promised += (
+        f" up to a probability of {as_written(verdict.guarantee.exact_delta)}" if verdict.guarantee.delta else ""
+    )
     low, high = verdict.epsilon.lower, verdict.epsilon.upper
     if verdict.word == "proven":
         return f"Yes: {what} keeps what it claims, {promised}."
@@ -147,7 +149,7 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "between", str(verdict.neighbours)
     yield "true ε", f"{verdict.epsilon}" + (f" at δ {verdict.guarantee.delta:g}" if verdict.guarantee.delta else "")
     if verdict.delta is not None:
-        yield "true δ", f"{verdict.delta} at ε {verdict.guarantee.epsilon:g}"
+        yield "true δ", f"{verdict.delta} at ε {as_written(verdict.guarantee.exact_epsilon)}"
     if 0 < verdict.least_delta < 1:
         yield "δ at every ε", f"at least {outward(verdict.least_delta, -1, 6)}"
     if verdict.source:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.core.interval import outward
-from dpassay.core.numbers import down, middle, up
+from dpassay.core.numbers import as_written, down, middle, up
 from dpassay.errors import harmless
 from dpassay.evidence.sampled import SampledWitness
 
@@ -32,10 +32,10 @@ def render(verdict: Verdict) -> Any:
     rows.add_column()
     rows.add_row("claim", Text(harmless(f"{verdict.guarantee} for {verdict.subject}")))
     rows.add_row("between", Text(str(verdict.neighbours)))
-    at = "" if verdict.delta is None else f" at delta {verdict.guarantee.delta:.6g}"
+    at = "" if verdict.delta is None else f" at delta {as_written(verdict.guarantee.exact_delta)}"
     rows.add_row("true epsilon", Text(f"{verdict.epsilon}{at}", style=colour))
     if verdict.delta is not None:
-        rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {verdict.guarantee.epsilon:.6g}"))
+        rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {as_written(verdict.guarantee.exact_epsilon)}"))
     if isinstance(verdict.witness, SampledWitness):
         from dpassay.audit.verdict import witness_rows
 

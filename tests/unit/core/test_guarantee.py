@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay.core.guarantee import ApproxDP, PureDP, make_guarantee
+from dpassay.core.numbers import iv
 from dpassay.errors import InputError
 from oracles import ends
 
@@ -78,3 +79,13 @@ def test_equal_guarantees_are_equal():
 def test_a_guarantee_cannot_be_changed():
     with pytest.raises(AttributeError):
         PureDP(1).exact_epsilon = 2
+
+
+@pytest.mark.parametrize("claimed", ["1", "0.1", "1.00000000004", "1.00000000000000000004", "53013.35", "1e-06", "250"])
+def test_a_printed_claim_is_the_claim(claimed: str) -> None:
+    assert str(PureDP(claimed)) == f"{claimed}-DP"
+    assert str(ApproxDP(claimed, "0.10000000000000000000001")) == f"({claimed}, 0.10000000000000000000001)-DP"
+
+
+def test_a_claim_that_no_decimal_gives_is_printed_as_a_double() -> None:
+    assert str(PureDP(iv.log(3))) == "1.0986122886681098-DP"

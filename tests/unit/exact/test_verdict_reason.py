@@ -1,5 +1,6 @@
 """The one sentence: true, plain, and never at odds with the verdict."""
 
+import math
 import re
 
 import pytest
@@ -24,6 +25,14 @@ CASES = [
     ("clip(l2, 1) | onesided(1)", 4, {"epsilon": 1}, ["never negative", "infinite"]),
     ("dropout(0.5) | encode | minmax | laplace(1)", 8, {"epsilon": 1}, ["dropout"]),
     ("clip(l1, 1) | laplace(1) | laplace(0.5)", 8, {"epsilon": 1}, ["noises", "at least 2"]),
+    ("clip(l2, 5) | squash(tanh) | laplace(1)", 64, {"epsilon": 1}, ["can be 70.9887, and at most 127.989, apart"]),
+    ("rows | binary(2, 2) | flip(0.9)", 4, {"epsilon": 1}, ["5 of the 20 bits can differ between two neighbours"]),
+    ("rows | binary(2, 2) | flip(0.9)", 1, {"epsilon": 1}, ["All of the 5 bits can differ between two neighbours"]),
+    ("clip(l2, 5) | binary(1, 1) | flip(0.9)", 4, {"epsilon": 1}, ["at most 12, of the 12 bits"]),
+    ("clip(l2, 1) | laplace(2)", 4, {"epsilon": "1.9999999"}, ["at least 2,", "the claimed 1.9999999."]),
+    ("clip(l2, 1) | laplace(2)", 4, {"epsilon": "2.00000000004"}, ["2.00000000004-DP holds", "at most 2."]),
+    ("query(l1, 1) | laplace(1/eps)", 4, {"epsilon": "1.00000000004"}, ["1.00000000004-DP", "most 1.00000000004."]),
+    ("query(l1, 1.00000000004) | laplace(1)", 4, {"epsilon": 1}, ["at least 1.0000000000", "claimed 1."]),
     ("category(2) | flip(0.51)", None, {"epsilon": 0}, ["not 0"]),
     ("clip(l1, 1) | laplace(2)", 4, {"epsilon": 1}, ["1-DP holds", "at most 1."]),
     ("clip(l1, 1) | laplace(20)", 4, {"epsilon": "0.1"}, ["0.1-DP holds", "at most 0.1."]),
@@ -74,3 +83,13 @@ def test_of_every_published_claim(claim: object) -> None:
     reason = check(claim).reason
     assert reason.endswith(".")
     assert len(reason) < 250
+
+
+def test_what_an_outer_bound_allows_is_not_told_as_reached() -> None:
+    # 64·tanh(5/8) is the most that one vector of the ball has, and its opposite the farthest.
+    reason = check("clip(l2, 5) | squash(tanh) | laplace(1)", epsilon=1, dim=64).reason
+    stated, most = (float(x) for x in re.search(r"can be ([0-9.]+), and at most ([0-9.]+),", reason).groups())
+    assert stated <= 128 * math.tanh(5 / 8) <= most
+    # A region whose farthest pair is reached has no second number.
+    assert "at most" not in check("clip(l2, 5) | laplace(1)", epsilon=1, dim=64).reason
+    assert "at most" not in check("normalise | gaussian(1)", epsilon=1, delta="1e-9", dim=64).reason
