@@ -7,12 +7,12 @@ written a little weaker. docs/certificate.md describes the format.
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from dpassay.core.files import write_whole
-from dpassay.core.numbers import INFINITY, TIE, ZERO, Number, digits, exactly, iv, maximum, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, digits, exactly, iv, maximum, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.errors import CertificateError, DpassayError, InputError
 from dpassay.evidence.grids import LEVELS, grid_for
@@ -23,7 +23,9 @@ from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, before_dropout
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Block, Box, Pair, Region, Repeated, Rows
+from dpassay.pipeline.regions import Block, Box, Pair, Region, Repeated, RowBits, Rows
+from dpassay.pipeline.stages.base import OutputRegion, Stage
+from dpassay.pipeline.stages.binary import Binary
 
 SCHEMA = "dpassay/certificate/2"
 _INWARD = 1 - iv.mpf("1e-35")  # a pair this much nearer to the middle lies in its region beyond doubt
@@ -205,12 +207,14 @@ class _Writer:
                         yield {**start, "pair": pair_data(pair), **grid}
             if self.profile.pair is not None:
                 for at, pair in self._places(self.profile.pair, position):
-                    for theorem in ("two-noises", "laplace", "gaussian"):
+                    for theorem in ("two-noises", "laplace", "gaussian", "radial"):
                         yield {"theorem": theorem, "noise": position, "at": at, "pair": pair_data(pair)}
 
     def _places(self, pair: Pair, position: int) -> Iterator[tuple[int, Pair]]:
         """Where a pair can come in: just before the noise, or what the stages make such a pair of, before them."""
         regions = self.pipeline.output_regions()
+        if isinstance(bits := regions[position].region, RowBits):
+            yield from _rows_with_bits(bits, self.pipeline.stages, regions)
         for start in range(position, -1, -1):
             yield start, _inwards(pair, regions[start].region)
         start, found = sources(self.pipeline, position)
@@ -323,6 +327,24 @@ def _inwards(pair: Pair, region: Region) -> Pair:
         x, y = (centre + (value - centre) * _INWARD for value in (block.x, block.y))
         blocks.append(Block(x, x if block.same else y, block.count, block.positions))
     return Pair(tuple(blocks))
+
+
+def _rows_with_bits(
+    bits: RowBits, stages: Sequence[Stage], regions: Sequence[OutputRegion]
+) -> Iterator[tuple[int, Pair]]:
+    """Rows of which one person's number is written as the one or the other string, before they are written in bits."""
+    at, stage = next((i, stage) for i, stage in enumerate(stages) if isinstance(stage, Binary))
+    rows = regions[at].region
+    low, high = (rows.limits if isinstance(rows, Rows) else None) or (ZERO, ONE)
+    rest = (low + high) / 2
+    for part in (ZERO, ONE / 2):  # the number as it is written, or one that is cut off to it
+        first, second = (
+            (-1) ** int(string[0]) * (int("0" + string[1:], 2) + part) / iv.mpf(2) ** stage.fraction
+            for string in (bits.first, bits.second)
+        )
+        for before in range(min(2, rows.dim)):
+            counts = ((rest, rest, before), (first, second, 1), (rest, rest, rows.dim - 1 - before))
+            yield at, Pair(tuple(Block(x, y, count) for x, y, count in counts if count))
 
 
 def pair_data(pair: Pair) -> list[Data]:

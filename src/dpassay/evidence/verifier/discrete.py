@@ -45,7 +45,17 @@ def bits_upper(stage: Stage, shape: Shape, grid: Grid | None) -> Loss:
         return bits_loss([(stage.numbers["even"], stage.numbers["zero"], most_differing(shape))])
     if shape.kind == "onehot":
         return Worst([bits_loss(noised_bits(stage, pair)) for pair in _one_hot_pairs(shape.dim)])
-    places = (("even", shape.dim - shape.dim // 2), ("odd", shape.dim // 2))
+    if shape.kind == "row-bits":  # all bits of one row, which may begin at an odd place
+        more, less = shape.count - shape.count // 2, shape.count // 2
+        begins = [(more, less), (less, more)] if shape.count % 2 and shape.dim > shape.count else [(more, less)]
+    else:
+        begins = [(shape.dim - shape.dim // 2, shape.dim // 2)]
+    return Worst([_all_bits(stage, even, odd, grid) for even, odd in begins])
+
+
+def _all_bits(stage: Stage, even: int, odd: int, grid: Grid | None) -> Loss:
+    """So many bits at even and at odd places, any of which may differ in any direction."""
+    places = (("even", even), ("odd", odd))
     chances = [(stage.numbers[key], stage.numbers["zero"], count) for key, count in places if count]
     if grid is not None:
         return Summed(tuple((_envelope(p, q), count) for p, q, count in chances), grid)

@@ -14,6 +14,7 @@ from dpassay.evidence.verifier.regions import (
     ADDITIVE,
     INFINITE,
     NOISES,
+    NORMS,
     Reach,
     Stage,
     diameter,
@@ -27,6 +28,9 @@ _KEEPS = {
     **dict.fromkeys(("clip", "normalise", "binary"), "signs"),
     "round": "tails",
 }
+
+
+NO_NOISE = Stage("", {}, {}, {})
 
 
 @dataclass(frozen=True)
@@ -61,16 +65,19 @@ class Place:
     """A noise in its pipeline: all stages, what neighbours can bring to each, and where the noise stands."""
 
     stages: Sequence[Stage]
-    reaches: Sequence[Reach]
+    reaches: Sequence[Reach]  # of one record, where records are summed
     position: int
+    moved: Reach | None = None  # what a record that is added or removed brings to the noise
+    around_zero: bool = True  # whether neighbours' values can lie anywhere, up to their difference
 
     @property
     def noise(self) -> Stage:
-        return self.stages[self.position]
+        """The noise; a stage without a name where there is none."""
+        return self.stages[self.position] if self.position < len(self.stages) else NO_NOISE
 
     @property
     def reach(self) -> Reach:
-        return self.reaches[self.position]
+        return self.moved or self.reaches[self.position]
 
     @property
     def added(self) -> list[Stage]:
@@ -80,28 +87,35 @@ class Place:
             if stage.name not in ADDITIVE:
                 break
             found.append(stage)
-        return found or list(self.stages[self.position : self.position + 1])
+        return found or [self.noise]
 
     @property
     def keeps(self) -> str:
         """What survives behind the noise, and the noises added right after it."""
         behind = self.stages[self.position + len(self.added) :]
-        if any(stage.name in NOISES for stage in behind):
-            return "nothing"
-        return kept_after(behind)
+        kept = kept_after(behind)
+        hidden = any(stage.name in NOISES for stage in behind) or (kept == "signs" and not self.around_zero)
+        return "nothing" if hidden else kept
 
     def pair(self, start: int, given: Pair) -> Pair:
-        """A pair of the region at an earlier place, carried here; any two values there can come from neighbours."""
+        """A pair of the region at an earlier place, carried here; any two values there can come from neighbours.
+
+        Of records that are added or removed it is the first one's vector, against none.
+        """
         if not 0 <= start <= self.position:
             raise CertificateError(f"the pair cannot come in at stage {start}, which is not before the noise")
-        if not self.reaches[start].exact:
+        reach = self.reach if start == self.position else self.reaches[start]
+        if not reach.exact:
             raise CertificateError(f"it is not known which pairs can come in at stage {start}")
-        if self.reaches[start].far and self.position < len(self.stages) and self.noise.name not in ADDITIVE:
+        if reach.far and self.noise.name not in ("", *ADDITIVE):
             raise CertificateError("values that are reached only in the limit tell nothing of this noise")
-        why = lies_in(given, self.reaches[start].shape)
+        why = lies_in(given, reach.shape)
         if why:
-            raise CertificateError(f"the pair is not one of the region {self.reaches[start].shape.kind}: {why}")
-        return carried(self.stages[start : self.position], given)
+            raise CertificateError(f"the pair is not one of the region {reach.shape.kind}: {why}")
+        pair = carried(self.stages[start : self.position], given)
+        if self.moved is None or start == self.position:
+            return pair
+        return tuple(replace(block, y=ZERO) for block in pair)
 
 
 def lower(theorem: str, place: Place, start: int, given: Pair, grid: Grid | None) -> Loss:
@@ -125,6 +139,8 @@ def lower(theorem: str, place: Place, start: int, given: Pair, grid: Grid | None
             return pair_loss(noise, pair, grid)
         if keeps == "tails" and noise.name in ("laplace", "gaussian"):
             return AtZero(pair_loss(noise, pair, grid).pure)
+    if theorem == noise.name == "radial" and keeps in ("all", "tails"):
+        return AtZero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
     if theorem == "post-processing" and keeps == "signs" and noise.name in ("laplace", "gaussian"):
         chances = [tuple(chance_above_zero(noise, value) for value in (b.x, b.y)) for b in pair]
         return bits_loss([(p, q, block.count) for (p, q), block in zip(chances, pair, strict=True)])
@@ -146,7 +162,7 @@ def joined_noise(noises: Sequence[Stage]) -> Stage | None:
     """One noise, or the sum of Gaussians that are added to one another."""
     if len(noises) == 1:
         return noises[0]
-    if not noises or any(noise.name != "gaussian" for noise in noises):
+    if any(noise.name != "gaussian" for noise in noises):
         return None
     square = sum((noise.numbers["sigma"] ** 2 for noise in noises), ZERO)
     return replace(noises[0], numbers={"sigma": iv.sqrt(square)})

@@ -9,10 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv, largest, middle, number, smallest
+from dpassay.evidence.verifier.numbers import (
+    INF,
+    ONE,
+    ZERO,
+    Number,
+    hull,
+    iv,
+    largest,
+    middle,
+    number,
+    smallest,
+    whole_part,
+)
 
 INFINITE = float("inf")
-ADDITIVE = ("laplace", "gaussian", "onesided", "mixture")
+ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial")
 NOISES = (*ADDITIVE, "flip", "bits", "exponential")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
@@ -33,7 +45,7 @@ class Shape:
     size: Number = ZERO  # a ball's radius, a query's distance
     sides: tuple[tuple[Number, Number, int], ...] = ()
     parts: tuple[Shape, ...] = ()
-    count: int = 0  # how many categories, ones of a sparse string, or copies
+    count: int = 0  # how many categories, ones of a sparse string, copies, or bits of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +113,8 @@ def diameter(shape: Shape, q: float) -> Number:
         return shape.sides[0][1] - shape.sides[0][0] if shape.sides else INF
     if shape.kind == "repeated":
         return diameter(shape.parts[0], q) * root(shape.count, q)
-    if shape.kind == "sparse":
-        return root(most_differing(shape), q)
+    if shape.kind in ("sparse", "row-bits"):
+        return root(most_differing(shape), q) if most_differing(shape) else ZERO
     if shape.kind == "both":
         at_most = smallest(diameter(part, q) for part in shape.parts)
         return hull(largest(2 * size * root(count, q) for size, count in even_pairs(shape)), at_most)
@@ -124,6 +136,8 @@ def most_differing(shape: Shape) -> int:
         return min(2 * shape.count, shape.dim) if shape.dim > 1 else 0
     if shape.kind == "onehot":
         return min(2, shape.dim) if shape.dim > 1 else 0
+    if shape.kind == "row-bits":
+        return whole_part(shape.size)
     return 1 if shape.kind == "rows" else shape.dim
 
 
@@ -158,7 +172,7 @@ def largest_norm(shape: Shape, q: float) -> Number:
         return root(shape.count, q)
     if shape.kind == "both":
         return smallest(largest_norm(part, q) for part in shape.parts)
-    if shape.kind == "bits":
+    if shape.kind in ("bits", "row-bits"):
         return root(shape.dim, q)
     if shape.kind == "minmax":  # one coordinate at least is 0
         return ZERO if shape.dim == 1 else root(shape.dim - 1, q)

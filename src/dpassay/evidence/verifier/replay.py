@@ -8,9 +8,9 @@ import numpy as np
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.losses import infinite_part
 from dpassay.evidence.verifier.lowers import Place, joined_noise, lower
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, log, positive_part, show
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, log, positive_part, show
 from dpassay.evidence.verifier.reading import Certificate, Claim, Decision, Lower, Repair, Upper, Witness
-from dpassay.evidence.verifier.regions import ADDITIVE, NOISES, Reach, Shape, Stage
+from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, diameter
 from dpassay.evidence.verifier.rules import after, incoming
 from dpassay.evidence.verifier.text import check_place, read_text, stage_of
 from dpassay.evidence.verifier.uppers import upper
@@ -76,7 +76,7 @@ class Model:
             check_place(self.stages, stage, self.reaches[-1].shape)
             self.stages.append(stage)
             self.reaches.append(after(stage, self.reaches[-1], claim.dim))
-        _for_neighbours(self.stages, self.reaches, claim.neighbours)
+        _check_neighbours(self.stages, self.reaches, claim.neighbours)
         self.mu = _dropped(self.stages, claim.neighbours)
 
     @property
@@ -101,12 +101,19 @@ class Model:
         noises = [i for i, stage in enumerate(self.stages) if stage.name in NOISES] or [len(self.stages)]
         if position not in noises:
             raise CertificateError(f"noise {position}: there is no noise at this stage")
-        return Place(self.stages, self.reaches, position)
+        one_more = self.claim.neighbours == "add-remove-record" and self.stages[0].name != "query"
+        if not one_more or position != _first_noise(self.stages):
+            return Place(self.stages, self.reaches, position)
+        reach = self.reaches[position]
+        inner = reach.shape.parts[0] if reach.shape.kind == "repeated" else reach.shape
+        # Counts are not negative, and sums of numbers ±r are multiples of r.
+        around_zero = not (inner.kind == "onehot" or (inner.kind == "sphere" and inner.dim == 1))
+        return Place(self.stages, self.reaches, position, replace(reach, shape=_moved(reach.shape)), around_zero)
 
     def upper_step(self, step: Upper) -> str:
         """The theorem gives no more than the guarantee allows."""
         place = self.place(step.noise)
-        noise = Stage("", {}, {}, {}) if step.noise == len(self.stages) else joined_noise(place.added) or place.noise
+        noise = joined_noise(place.added) or place.noise
         loss = upper(step.theorem, noise, place.reach.shape, step.evidence)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         what, found, limit = "epsilon", loss.pure, epsilon
@@ -169,35 +176,45 @@ def _dropped(stages: list[Stage], neighbours: str) -> Number:
     return ZERO if kept.a == 1 else 1 - kept
 
 
-def _for_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str) -> None:
-    """What two neighbours can bring to the first noise and to what comes after it.
+def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str) -> None:
+    """Refuse a relation of which the stages do not say what it means.
 
-    Records are summed before the first noise: one that is added or removed moves the sum by its own vector. Noise
-    that is not added to the sum would be another mechanism.
+    Records are summed before the first noise; noise that is not added to the sum would be another mechanism.
     """
     known = {"query": ("query", "replace-record", "add-remove-record"), "rows": ("replace-record",)}
     first = stages[0].name
     if neighbours not in known.get(first, (neighbours,)):
         raise CertificateError(f"{first} says nothing of the neighbours {neighbours}")
-    if neighbours == "query" and first != "query":
-        raise CertificateError("no query says how far apart its answers are")
-    if not neighbours.endswith("record") or first in known:
+    if first in known or not neighbours.endswith("record"):
         return
-    noise = next((i for i, stage in enumerate(stages) if stage.name in NOISES), len(stages))
+    noise = _first_noise(stages)
     if noise < len(stages) and stages[noise].name not in ADDITIVE:
         raise CertificateError(f"{stages[noise].name} is not added to a sum of records")
-    shape = reaches[noise].shape
-    if neighbours == "add-remove-record":
-        if shape.kind in ("ball", "sphere"):
-            # In one dimension sums of unit vectors are whole numbers, so not every base point can come.
-            exact = reaches[noise].exact and (shape.kind == "ball" or shape.dim > 1)
-            reaches[noise] = Reach(Shape("apart", shape.dim, shape.p, shape.size), exact)
-        elif shape.kind != "everything":
-            raise CertificateError(f"a record added or removed is not understood for the region {shape.kind}")
-        for i in range(noise + 1, len(reaches)):
-            reaches[i] = replace(reaches[i], exact=False)
-        for i in range(noise):
-            reaches[i] = replace(reaches[i], exact=False)  # of one record; the sum begins behind these stages
+    if reaches[noise].shape.kind == "categories":
+        raise CertificateError("names of categories have no sum")
+
+
+def _first_noise(stages: list[Stage]) -> int:
+    return next((i for i, stage in enumerate(stages) if stage.name in NOISES), len(stages))
+
+
+def _moved(shape: Shape) -> Shape:
+    """How far one more vector of a region moves a sum, written as a region of which neighbours have any two values."""
+    if shape.kind in ("everything", "bits"):
+        return shape
+    if shape.kind in ("ball", "sphere"):
+        return Shape("apart", shape.dim, shape.p, shape.size)
+    if shape.kind == "onehot":
+        return Shape("apart", shape.dim, 1.0, ONE)
+    if shape.kind == "both":
+        return replace(shape, parts=tuple(replace(part, size=part.size / 2) for part in shape.parts))
+    if shape.kind == "repeated":
+        return replace(shape, parts=(_moved(shape.parts[0]),))
+    if shape.kind == "box" and diameter(shape, INFINITE).a > 0:
+        farther = [(low, high, largest([abs(low), abs(high)]), n) for low, high, n in shape.sides]
+        sides = ((ZERO, m, n) if abs(high).b >= abs(low).b else (-m, ZERO, n) for low, high, m, n in farther)
+        return replace(shape, sides=tuple(sides))
+    raise CertificateError(f"how far one more vector of the region {shape.kind} moves a sum is not known")
 
 
 def _decided(claim: Claim, certificate: Certificate, verdict: str) -> str:

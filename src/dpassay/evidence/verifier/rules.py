@@ -180,12 +180,36 @@ def _squashed(stage: Stage, before: Reach) -> Reach:
 
 def _in_bits(stage: Stage, before: Reach) -> Reach:
     length = 1 + stage.wholes["integer"] + stage.wholes["fraction"]
+    if before.shape.kind == "rows":
+        places = _places_of_a_row(stage, before.shape)
+        return Reach(Shape("row-bits", before.shape.dim * length, size=iv.mpf(places), count=length), False)
     return Reach(Shape("bits", before.shape.dim * length), before.exact and before.shape.kind == "everything")
+
+
+def _places_of_a_row(stage: Stage, shape: Shape) -> int:
+    """In how many places two numbers between the limits of rows can differ, at most."""
+    top, unit = 2 ** (stage.wholes["integer"] + stage.wholes["fraction"]) - 1, 2 ** stage.wholes["fraction"]
+    if not shape.sides:
+        return top.bit_length() + 1
+    low, high, _ = shape.sides[0]
+    places: list[int] = [0]
+    largest_wholes: list[int] = []
+    for least, most in ((low, high), (-high, -low)):
+        if most.b >= 0:
+            first, last = whole_part(iv.mpf(least.a) * unit), whole_part(iv.mpf(most.b) * unit)
+            first, last = min(top, max(0, first)), min(top, last)
+            places.append((first ^ last).bit_length())  # of numbers of one sign
+            largest_wholes.append(last)
+    if len(largest_wholes) == 2:
+        lesser, larger = sorted(largest_wholes)
+        length = larger.bit_length()
+        places.append(length + (2**length - 1 - larger <= lesser))
+    return max(places)
 
 
 def _rounded(stage: Stage, before: Reach) -> Reach:
     shape = before.shape
-    if shape.kind in ("bits", "onehot", "categories", "sparse"):
+    if shape.kind in ("bits", "row-bits", "onehot", "categories", "sparse"):
         return before
     if shape.kind == "rows" and not shape.sides:
         return Reach(shape, before.exact, far=True)
@@ -214,7 +238,7 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
     limit = largest_norm(shape, INFINITE)
     if _at_least(-low, limit) and _at_least(high, limit):
         return before
-    if shape.kind in ("minmax", "bits", "onehot", "sparse") and low.b <= 0 and high.a >= 1:
+    if shape.kind in ("minmax", "bits", "row-bits", "onehot", "sparse") and low.b <= 0 and high.a >= 1:
         return before
     return Reach(cube(low, high, shape.dim), before.exact and shape.kind == "everything")
 

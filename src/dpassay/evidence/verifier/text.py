@@ -39,6 +39,7 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "dropout": {"mu": "probability"},
     "laplace": {"scale": "positive"},
     "gaussian": {"sigma": "positive"},
+    "radial": {"norm": "l1 l2 linf", "scale": "positive"},
     "onesided": {"scale": "positive", "zero": "probability", "lost": "probability"},
     "leak": {"chance": "probability"},
     "flip": {"keep": "probability"},
@@ -277,6 +278,8 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
         raise CertificateError("the pipeline's text: clamp: low must be below high")
     if name == "bloom" and stage.wholes["hashes"] > stage.wholes["k"]:
         raise CertificateError("the pipeline's text: bloom: there are more hashes than bits")
+    if name == "radial" and (stage.words["norm"] == "l1" or before.dim == 1):
+        return Stage("laplace", {}, {}, numbers)
     if name == "leak":
         return Stage("mixture", {}, {}, {"atom": numbers["chance"], "lost": 1 - numbers["chance"]})
     if name == "onesided" and (numbers["zero"].b > 0 or numbers["lost"].b > 0):
@@ -302,10 +305,12 @@ def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
         raise CertificateError(f"{name} must be the first stage")
     if name == "dropout" and any(earlier.name != "dropout" for earlier in stages):
         raise CertificateError("dropout must come before all other stages")
-    if name == "bits" and kind not in ("bits", "onehot", "sparse"):
+    if name == "bits" and kind not in ("bits", "row-bits", "onehot", "sparse"):
         raise CertificateError(f"bits cannot be flipped in the region {kind}")
     if name in SINGLE and before.dim != 1 and not (name == "onehot" and before.dim == stage.wholes["k"]):
         raise CertificateError(f"{name} takes one value, but {before.dim} coordinates come in")
-    vectors = name in ("laplace", "gaussian", "onesided", "exponential", "repeat") or bool(stage.parts)
+    if name == "radial" and kind == "repeated":
+        raise CertificateError("radial draws one noise for the whole vector, not one for each copy")
+    vectors = name in ("laplace", "gaussian", "onesided", "radial", "exponential", "repeat") or bool(stage.parts)
     if vectors and kind == "categories":
         raise CertificateError(f"{name} cannot work on a category's name")

@@ -8,7 +8,7 @@ from dpassay.evidence.verifier.discrete import bits_upper, category_loss, choice
 from dpassay.evidence.verifier.losses import Gaussian, Grid, Leak, Loss, Pure, Renyi, laplace_loss
 from dpassay.evidence.verifier.mixtures import overlap
 from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_infinite, iv
-from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, most_differing, root
+from dpassay.evidence.verifier.regions import INFINITE, NORMS, Shape, Stage, diameter, most_differing, root
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,10 @@ def _gaussian(stage: Stage, shape: Shape, evidence: Evidence) -> Loss:
     return Gaussian(_largest(shape, 2.0) / stage.numbers["sigma"])
 
 
+def _radial(stage: Stage, shape: Shape, evidence: Evidence) -> Loss:
+    return Pure(_largest(shape, NORMS[stage.words["norm"]]) / stage.numbers["scale"])
+
+
 def _one_sided(stage: Stage, shape: Shape, evidence: Evidence) -> Loss:
     """An output below the second value gives the first away; of few ones one place at least has a 1 before."""
     rise = iv.mpf(min(shape.count, shape.dim - 1)) if shape.kind == "sparse" else _largest(shape, 1.0)
@@ -97,6 +101,7 @@ _UPPERS: dict[str, dict[str, Callable[[Stage, Shape, Evidence], Loss]]] = {
     "worst-shift": {"laplace": _worst_shift, "onesided": _one_sided},
     "renyi": {"laplace": _renyi},
     "gaussian": {"gaussian": _gaussian},
+    "radial": {"radial": _radial},
     "one-sided": {"onesided": _one_sided},
     "mixture": {"mixture": lambda stage, shape, _: overlap(stage, shape)},
     "randomized-response": {

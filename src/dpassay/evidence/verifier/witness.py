@@ -15,7 +15,7 @@ Logs = tuple[Number, Number]
 
 def check_event(witness: Witness, claim: Claim, place: Place, pair: Pair, mu: Number) -> str:
     """Whether the event's probabilities lie where they are said to, and what they show."""
-    noise = joined_noise(place.added) if place.added else Stage("", {}, {}, {})
+    noise = joined_noise(place.added)
     if noise is None or place.keeps != "all":
         raise CertificateError("of what is left of this noise no event is known")
     logs = _event(witness.event, noise, pair, claim, mu)
