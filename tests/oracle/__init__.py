@@ -1,0 +1,13 @@
+"""An oracle for pipelines: what is true of their privacy loss by the definition of their stages.
+
+It imports nothing of dpassay. Finite mechanisms are enumerated, input by input and output by output; additive noise is
+judged by closed forms at the sets' diameters, with textbook theorems above and real pairs of inputs below. Where these
+do not meet, or nothing is known, the answer is an interval, at worst [0, ∞].
+"""
+
+from oracle.judge import Statement, false_statement
+from oracle.losses import Truth
+from oracle.mechanism import truth_of
+from oracle.text import Unreadable
+
+__all__ = ["Statement", "Truth", "Unreadable", "false_statement", "truth_of"]

@@ -1,0 +1,153 @@
+"""A reader of pipeline texts of its own: names and numbers, with none of dpassay's parser.
+
+Numbers are rewritten as calls and the rest is read by Python's own parser, whose `**`, signs and parentheses mean the
+same; what the tree holds beyond sums, products, powers, calls and names is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mpmath import mp, mpf
+
+from oracles import gaussian_delta
+
+_TOKEN = re.compile(
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<other>\s+|.)"
+)
+WORDS = ("l1", "l2", "linf", "tanh", "sigmoid")
+ARGUMENTS = {
+    "encode": (),
+    "decode": (),
+    "round": (),
+    "rows": (),
+    "minmax": (),
+    "normalise": ("norm",),
+    "clip": ("norm", "radius"),
+    "squash": ("kind",),
+    "clamp": ("low", "high"),
+    "repeat": ("times",),
+    "category": ("k",),
+    "onehot": ("k",),
+    "hash": ("k",),
+    "bloom": ("k", "hashes"),
+    "binary": ("integer", "fraction"),
+    "query": ("norm", "distance"),
+    "dropout": ("mu",),
+    "laplace": ("scale",),
+    "gaussian": ("sigma",),
+    "onesided": ("scale", "zero", "lost"),
+    "leak": ("chance",),
+    "flip": ("keep",),
+    "bits": ("even", "odd", "zero"),
+    "exponential": ("rate",),
+}
+DEFAULTS = {"norm": "l2", "zero": mpf(0), "lost": mpf(0)}
+
+
+class Unreadable(ValueError):
+    """A text that this reader makes nothing of."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage's name with its arguments, numbers in mpmath."""
+
+    name: str
+    given: Mapping[str, object]
+
+    def __getattr__(self, key: str) -> object:
+        try:
+            return self.given[key]
+        except KeyError:
+            raise AttributeError(key) from None
+
+
+def least_sigma(epsilon: mpf, delta: mpf, distance: mpf) -> mpf:
+    """The least σ at which Gaussian noise hides this distance at (ε, δ), by bisection of Balle and Wang's formula."""
+    low, high = mpf(0), distance * (mp.sqrt(2 * mp.log(mpf(5) / (4 * delta))) + 1) / min(mpf(1), epsilon or delta) * 2
+    for _ in range(int(mp.prec) + 30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gaussian_delta(distance / middle, epsilon) > delta else (low, middle)
+    return high
+
+
+FUNCTIONS: dict[str, Callable[..., mpf]] = {"sqrt": mp.sqrt, "ln": mp.log, "exp": mp.exp, "least_sigma": least_sigma}
+
+
+def _tree(text: str) -> ast.expr:
+    parts = []
+    for match in _TOKEN.finditer(text):
+        if match["number"]:
+            parts.append(f'_("{match[0]}")')
+        else:
+            parts.append("**" if match[0] == "^" else match[0])
+    try:
+        return ast.parse("".join(parts).strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise Unreadable(f"{text!r}: {error}") from None
+
+
+def _value(node: ast.expr, values: Mapping[str, mpf]) -> mpf:
+    if isinstance(node, ast.BinOp):
+        a, b = _value(node.left, values), _value(node.right, values)
+        if isinstance(node.op, ast.Pow) and abs(b) < 10**6:
+            return a**b
+        pairs = {ast.Add: a.__add__, ast.Sub: a.__sub__, ast.Mult: a.__mul__, ast.Div: a.__truediv__}
+        if type(node.op) in pairs:
+            return pairs[type(node.op)](b)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        return -_value(node.operand, values) if isinstance(node.op, ast.USub) else _value(node.operand, values)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        if node.func.id == "_" and isinstance(node.args[0], ast.Constant):
+            return mpf(str(node.args[0].value))
+        if node.func.id in FUNCTIONS:
+            return FUNCTIONS[node.func.id](*(_value(arg, values) for arg in node.args))
+    if isinstance(node, ast.Name) and (node.id in values or node.id == "pi"):
+        return +mp.pi if node.id == "pi" else values[node.id]
+    raise Unreadable(ast.dump(node)[:80])
+
+
+def formula(text: str, values: Mapping[str, mpf]) -> mpf:
+    """Read a formula such as `2*C/eps`, at the working precision."""
+    try:
+        value = _value(_tree(text), values)
+    except (TypeError, ZeroDivisionError, OverflowError) as error:
+        raise Unreadable(f"{text!r}: {error}") from None
+    if not isinstance(value, mpf) or not mp.isfinite(value):
+        raise Unreadable(f"{text!r} is not a real number")
+    return value
+
+
+def _stage(text: str, values: Mapping[str, mpf]) -> Stage:
+    node = _tree(text)
+    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    name = getattr(call.func, "id", "").replace("normalize", "normalise")
+    if name not in ARGUMENTS or len(call.args) > len(ARGUMENTS[name]):
+        raise Unreadable(f"no such stage: {text!r}")
+    nodes = dict(zip(ARGUMENTS[name], call.args, strict=False)) | {k.arg or "": k.value for k in call.keywords}
+    given: dict[str, object] = {}
+    for key in ARGUMENTS[name]:
+        node = nodes.pop(key, None)
+        if node is None and key not in DEFAULTS:
+            raise Unreadable(f"{name} needs {key}")
+        word = isinstance(node, ast.Name) and node.id in WORDS and key in ("norm", "kind")
+        given[key] = DEFAULTS[key] if node is None else node.id if word else _value(node, values)  # type: ignore[union-attr]
+    if nodes:
+        raise Unreadable(f"{name} takes no {', '.join(nodes)}")
+    return Stage(name, given)
+
+
+def stages(text: str, values: Mapping[str, mpf]) -> list[Stage]:
+    """Read a whole pipeline.
+
+    >>> [s.name for s in stages("clip(l2, C) | laplace(2*C/eps)", {"C": mpf(1), "eps": mpf(1)})]
+    ['clip', 'laplace']
+    """
+    try:
+        return [_stage(part, values) for part in text.split("|")]
+    except (TypeError, ZeroDivisionError, OverflowError) as error:
+        raise Unreadable(f"{text!r}: {error}") from None

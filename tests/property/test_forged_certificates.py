@@ -1,0 +1,258 @@
+"""No change to a certificate makes `verify` accept something false: thousands of mutants, judged by the oracle.
+
+A mutant that is refused, or does not hold, is harmless. One that verifies must state only what is true, as far as
+tests/oracle knows. What a certificate states is read by `statements`, the one place that knows the format.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from mpmath import mp, mpf
+
+import tiers
+from dpassay import certify, check, claims
+from dpassay.errors import InputError
+from dpassay.evidence.verdict import Verdict
+from dpassay.evidence.verifier import examine
+from mutations import Mutant, at_leaf, get, is_decimal, is_enclosure, leaves, of_structure, rechained, transplanted
+from oracle import Statement, Truth, Unreadable, false_statement, truth_of
+from random_pipelines import Maker
+from tiers import repetitions
+
+SEED = 20261116
+SLOW = ("adept-gaussian", "gaussian-exact", "group")  # more than a second to verify: in full only
+# By how much a format's own page allows a number to be off and still verify; others allow nothing.
+ALLOWED = {"dpassay/certificate/1": mpf("1.001e-3")}
+ARGUMENT_ORDER = {
+    "clip": ("norm", "radius"),
+    "clamp": ("low", "high"),
+    "squash": ("kind",),
+    "query": ("norm", "distance"),
+    "repeat": ("times",),
+    "bloom": ("size", "hashes"),
+    "binary": ("integer", "fraction"),
+    "bits": ("even", "odd", "zero"),
+}
+
+
+# ── The adapter: what a certificate states ──────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The mechanism that a statement is about."""
+
+    text: str
+    values: tuple[tuple[str, mpf], ...]
+    dim: int
+    neighbours: str
+
+    def truth(self) -> Truth:
+        return truth_of(self.text, dict(self.values), self.dim, self.neighbours)
+
+
+def _number(value: Any) -> mpf:
+    with mp.workdps(50):
+        return (mpf(value[0]) + mpf(value[1])) / 2 if is_enclosure(value) else mpf(value)
+
+
+def _double(value: str) -> mpf:
+    """A bound: a double, written as the shortest decimal that gives it back, and not that decimal."""
+    return mpf(float(value))
+
+
+def _written(stage: dict[str, Any]) -> str:
+    """A stage's data as text."""
+    name = stage["stage"]
+    keys = ARGUMENT_ORDER.get(name) or [k for k in stage if k not in ("stage", "norm" if name == "normalise" else "")]
+    if name == "flip":
+        keys = ["keep"]
+    values = [stage[key] for key in keys]
+    texts = [mp.nstr(_number(v), 50) if is_enclosure(v) else str(v) for v in values]
+    return f"{name}({', '.join(texts)})" if texts else str(name)
+
+
+def statements(certificate: dict[str, Any]) -> Iterator[tuple[Subject, Statement]]:
+    """Everything that a certificate says of a mechanism's loss."""
+    steps = certificate["steps"]
+    claim = steps[0]
+    epsilon, delta = _number(claim["epsilon"]), _number(claim["delta"])
+    values = {key: _number(value) for key, value in claim["parameters"].items() if key != "dim"}
+    values |= {"eps": epsilon, "delta": delta}
+    subject = Subject(claim["pipeline"], tuple(values.items()), claim["dim"], claim["neighbours"])
+    if certificate["verdict"] != "open":
+        yield subject, Statement(certificate["verdict"], epsilon, delta)
+    for step in steps:
+        if step["step"] == "bounds":
+            low, high = _double(step["lower"]), _double(step["upper"])
+            if step["quantity"] == "epsilon":
+                yield subject, Statement("epsilon at least", low, delta)
+                yield subject, Statement("epsilon at most", high, delta)
+            else:
+                yield subject, Statement("delta at least", epsilon, low)
+                yield subject, Statement("delta at most", epsilon, high)
+        if step["step"] == "holds":
+            yield subject, Statement("epsilon at most", _double(step["epsilon"]), _number(step["delta"]))
+        if step["step"] == "repair" and all(stage["stage"] != "mixture" for stage in step["stages"]):
+            text = " | ".join(map(_written, step["stages"]))
+            repaired = Subject(text, subject.values, subject.dim, subject.neighbours)
+            yield repaired, Statement("proven", _number(step["epsilon"]), _number(step["delta"]))
+
+
+# ── The judge ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _with_room(said: Statement, room: mpf) -> Statement:
+    """A statement with as much room as the format allows; none for the verdict itself."""
+    if not room:
+        return said
+    factor = {"most": 1 + room, "least": 1 - room}.get(said.what.rsplit(" ", maxsplit=1)[-1], mpf(1))
+    if said.what.startswith("epsilon"):
+        return replace(said, epsilon=said.epsilon * factor)
+    return replace(said, delta=said.delta * factor) if said.what.startswith("delta") else said
+
+
+def falsehoods(certificate: dict[str, Any]) -> tuple[list[str], int]:
+    """What a certificate states and the oracle knows to be false; and how many statements it could not read."""
+    found, unread = [], 0
+    room = ALLOWED.get(certificate["schema"], mpf(0))
+    for subject, said in statements(certificate):
+        try:
+            why = false_statement(subject.truth(), _with_room(said, room))
+        except Unreadable:
+            unread += 1
+            continue
+        if why:
+            found.append(f"{subject.text} (dim {subject.dim}, {subject.neighbours}): {why}")
+    return found, unread
+
+
+def outcome(mutant: Mutant) -> tuple[str, str]:
+    """What became of a mutant, and for a harmful one why."""
+    try:
+        verification = examine(mutant.data)
+    except InputError:
+        return "unreadable", ""
+    except Exception as error:
+        return "CRASH", f"{type(error).__name__}: {error}"
+    if not verification.ok:
+        return "does not hold", ""
+    false, unread = falsehoods(mutant.data)
+    if false:
+        return "HARMFUL", false[0]
+    return ("true, in part unknown" if unread else "true"), ""
+
+
+# ── Certificates ────────────────────────────────────────────────────────────────────────────────
+
+
+def generated(count: int) -> Iterator[Verdict]:
+    """Random pipelines that both dpassay and the oracle read, each with a claim at δ = 0 and one above."""
+    maker, made = Maker(SEED), 0
+    while made < count:
+        case = maker.case()
+        try:
+            _ = case.truth
+            above = case.delta if case.delta != "0" else "1e-6"
+            both = [check(case.text, **replace(case, delta=delta).arguments) for delta in ("0", above)]
+        except (Unreadable, InputError):
+            continue
+        made += 1
+        yield from both
+
+
+@cache
+def certificates() -> list[dict[str, Any]]:
+    """Those of all published claims, and of the generated pipelines."""
+    published = [name for name in claims if tiers.in_full or name not in SLOW]
+    verdicts = [*(check(name) for name in published), *generated(repetitions(reduced=8, full=60))]
+    return [certify(verdict) for verdict in verdicts]
+
+
+class Leaves:
+    """The leaves of a certificate in random order, each once before any comes again; words less often than the rest."""
+
+    def __init__(self, certificate: dict[str, Any], rng: np.random.Generator) -> None:
+        self.rng = rng
+        words = [path for path in leaves(certificate) if _is_word(get(certificate, path))]
+        self.kinds = [[path for path in leaves(certificate) if path not in words], words]
+        self.left: list[list[Any]] = [[], []]
+
+    def __next__(self) -> tuple[Any, ...]:
+        kind = int(self.rng.random() > 0.8)
+        if not self.left[kind]:
+            self.left[kind] = [self.kinds[kind][i] for i in self.rng.permutation(len(self.kinds[kind]))]
+        return self.left[kind].pop()
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and not is_decimal(value) and "|" not in value
+
+
+def mutants(count: int) -> Iterator[tuple[Mutant, dict[str, Any]]]:
+    """So many, of each certificate in turn: changed leaves, changed structure, and parts of other certificates."""
+    rng, all_of_them = np.random.default_rng(SEED), certificates()
+    ways = [Leaves(certificate, rng) for certificate in all_of_them]
+    order = rng.permutation(len(all_of_them)).tolist()
+    for i in itertools.islice(itertools.cycle(order), count):
+        certificate, mutant = all_of_them[i], None
+        while mutant is None or mutant.data == certificate:
+            roll = rng.random()
+            if roll < 0.7:
+                mutant = at_leaf(certificate, next(ways[i]), rng)
+            elif roll < 0.9:
+                mutant = of_structure(certificate, rng)
+            else:
+                mutant = transplanted(certificate, all_of_them[int(rng.integers(len(all_of_them)))], rng)
+        yield mutant, certificate
+
+
+def table(counts: dict[str, Counter[str]]) -> str:
+    """Kinds of changes and what became of them."""
+    columns = sorted({word for row in counts.values() for word in row})
+    lines = [f"{'':28}" + "".join(f"{column:>24}" for column in columns)]
+    for kind, row in sorted(counts.items()):
+        lines.append(f"{kind:28}" + "".join(f"{row[column]:>24}" for column in columns))
+    total = Counter[str]()
+    for row in counts.values():
+        total += row
+    return "\n".join([*lines, f"{'all':28}" + "".join(f"{total[column]:>24}" for column in columns)])
+
+
+def test_no_mutant_verifies_and_states_something_false() -> None:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    harmful = []
+    for mutant, _ in mutants(repetitions(reduced=300, full=4000)):
+        what, why = outcome(mutant)
+        counts[mutant.kind][what] += 1
+        if what in ("HARMFUL", "CRASH"):
+            harmful.append(f"{what}: {mutant.kind} at {mutant.where}: {why}")
+    shown = table(counts)
+    print(shown)
+    assert not harmful, "\n".join([shown, *harmful[:40]])
+
+
+def test_the_certificates_themselves_are_true() -> None:
+    for certificate in certificates():
+        false, _ = falsehoods(certificate)
+        assert not false, false
+
+
+def test_the_judge_sees_a_falsehood() -> None:
+    """So that no harm found means something: certificates that state false things, with nothing to check them."""
+    right = certify(check("clip(l1, 1) | laplace(2)", epsilon=1, dim=4))
+    assert falsehoods(right) == ([], 0)
+    for pipeline in ("clip(l2, 1) | laplace(2)", "clip(l1, 1) | laplace(1.9)"):
+        wrong = rechained(right)
+        wrong["steps"][0]["pipeline"] = pipeline
+        assert falsehoods(wrong)[0], pipeline
+    wrong = rechained(right)
+    wrong["verdict"] = "refuted"
+    assert falsehoods(wrong)[0]

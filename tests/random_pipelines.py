@@ -1,0 +1,189 @@
+"""Random pipelines with a claim each, for tests that hold dpassay against the oracle: the same ones in every run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from mpmath import mp, mpf
+
+from oracle import Truth, Unreadable, truth_of
+
+DELTAS = ("1e-30", "1e-12", "1e-6", "1e-3", "0.01", "0.1", "0.3", "0.5", "0.7", "0.9", "0.95")
+PROBABILITIES = ("0", "1", "0.5", "1e-9", "0.999999")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pipeline and what is claimed of it; numbers as text."""
+
+    text: str
+    dim: int
+    neighbours: str
+    epsilon: str
+    delta: str = "0"
+
+    @property
+    def truth(self) -> Truth:
+        """What the oracle knows."""
+        values = {"eps": self.epsilon, "delta": self.delta}
+        return truth_of(self.text, values, self.dim, self.neighbours)
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """What `dpassay.check` takes besides the text."""
+        one = {"dim": self.dim, "neighbours": self.neighbours, "epsilon": self.epsilon}
+        return one if self.delta == "0" else one | {"delta": self.delta}
+
+
+class Maker:
+    """Draws pipelines from one generator."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def one_of(self, *choices: object) -> str:
+        return str(choices[int(self.rng.integers(len(choices)))])
+
+    def often(self, share: float) -> bool:
+        return bool(self.rng.random() < share)
+
+    def size(self) -> str:
+        """A length or a scale: mostly between 0.05 and 20, with few digits."""
+        return self.one_of(
+            "1", "2", "0.5", "3", "1/3", "sqrt(2)", *(f"{x:.3g}" for x in np.exp(self.rng.normal(size=8)))
+        )
+
+    def chance(self) -> str:
+        if self.often(0.25):
+            return self.one_of(*PROBABILITIES)
+        return f"{self.rng.random():.3g}"
+
+    def norm(self) -> str:
+        return self.one_of("l1", "l2", "linf")
+
+    def bound(self) -> str:
+        low = round(float(self.rng.normal()), 2)
+        return self.one_of(
+            f"clip({self.norm()}, {self.size()})",
+            f"clip({self.norm()}, {self.size()})",
+            f"clamp({low}, {low} + {self.size()})",
+            "normalise",
+            "minmax",
+            "squash(tanh)",
+            "squash(sigmoid)",
+        )
+
+    def before(self) -> tuple[list[str], int, str]:
+        """Stages that bound a vector, the dimension, and neighbours that they can speak of."""
+        dim = int(self.one_of(1, 1, 2, 2, 3, 4, 5, 8, 17, 33))
+        kind = self.one_of(
+            "bound", "bound", "bound", "two", "query", "query", "rows", "onehot", "dropout", "binary", "bloom"
+        )
+        if kind in ("onehot", "bloom"):
+            k = int(self.rng.integers(1, 6))
+            first = f"onehot({k})" if kind == "onehot" else f"bloom({k}, {self.rng.integers(1, k + 1)})"
+            return [first], 1, self.one_of("any", "any", "replace-record", "add-remove-record")
+        if kind == "query":
+            stages = [f"query({self.norm()}, {self.size()})"]
+            if self.often(0.25):
+                stages.append(self.bound())
+            return stages, dim, self.one_of("query", "query", "replace-record", "add-remove-record")
+        if kind == "rows":
+            return ["rows", *([self.bound()] if self.often(0.9) else [])], dim, "replace-record"
+        stages = [self.bound() for _ in range(2 if kind == "two" else 1)]
+        if kind == "binary":
+            stages, dim = (
+                [*stages[: int(self.often(0.5))], f"binary({self.rng.integers(0, 3)}, {self.rng.integers(0, 2)})"],
+                1,
+            )
+        if kind == "dropout":
+            return (
+                [f"dropout({self.one_of('0', '0.3', '0.5', '0.999')})", "encode", *stages],
+                dim,
+                self.one_of("word", "any"),
+            )
+        return stages, dim, self.one_of("any", "any", "word", "replace-record", "add-remove-record")
+
+    def after(self) -> list[str]:
+        if self.often(0.8):
+            return []
+        return [
+            self.one_of(
+                "decode",
+                "round",
+                "clamp(0, 1)",
+                "clip(l2, 1)",
+                "squash(tanh)",
+                "minmax",
+                "binary(1, 1)",
+                "laplace(2)",
+                "gaussian(1)",
+            )
+        ]
+
+    def additive(self) -> tuple[str, int, str]:
+        """Laplace, Gaussian and other noise on a bounded vector."""
+        stages, dim, neighbours = self.before()
+        if dim <= 8 and self.often(0.1):
+            stages.append(f"repeat({self.rng.integers(1, 4)})")
+        noise = self.one_of(
+            f"laplace({self.size()})",
+            f"laplace({self.size()})",
+            f"gaussian({self.size()})",
+            f"gaussian({self.size()})",
+            f"onesided({self.size()})",
+            f"onesided({self.size()}, {self.one_of('0', '0.25', '0.5')}, {self.one_of('0', '0.25', '0.5')})",
+            f"leak({self.chance()})",
+        )
+        return " | ".join([*stages, noise, *self.after()]), dim, neighbours
+
+    def bit_noise(self) -> str:
+        return self.one_of(f"flip({self.chance()})", f"bits({self.chance()}, {self.chance()}, {self.chance()})")
+
+    def finite(self) -> tuple[str, int, str]:
+        """Mechanisms that can be enumerated."""
+        kind = self.one_of(
+            "category", "onehot", "bloom", "binary", "bounded-binary", "rows-binary", "hash", "choice", "choice"
+        )
+        k, dim, neighbours = int(self.rng.integers(1, 7)), 1, "any"
+        tail = [self.one_of("decode", "round", self.bit_noise(), "minmax")] if self.often(0.12) else []
+        if kind in ("category", "hash"):
+            stages = [f"{kind}({k})", f"flip({self.chance()})"]
+        elif kind in ("onehot", "bloom"):
+            first = f"onehot({k})" if kind == "onehot" else f"bloom({k}, {self.rng.integers(1, k + 1)})"
+            stages = [first, self.bit_noise()]
+        elif kind == "choice":
+            dim = int(self.rng.integers(1, 6))
+            stages = [
+                self.bound() if self.often(0.7) else f"query({self.norm()}, {self.size()})",
+                f"exponential({self.size()})",
+            ]
+            neighbours = "query" if stages[0].startswith("query") else "any"
+        else:
+            dim = int(self.rng.integers(1, 3))
+            first = {"binary": "encode", "bounded-binary": self.bound(), "rows-binary": "rows"}[kind]
+            neighbours = "replace-record" if kind == "rows-binary" else "any"
+            stages = [first, f"binary({self.rng.integers(0, 2)}, {self.rng.integers(0, 2)})", self.bit_noise()]
+        if neighbours == "any" and self.often(0.1):
+            neighbours = self.one_of("word", "replace-record", "add-remove-record")
+        return " | ".join([*stages, *tail]), dim, neighbours
+
+    def claim(self, text: str, dim: int, neighbours: str) -> Case:
+        """A claim near what is true, where that is known, or anywhere."""
+        delta = "0" if self.often(0.45) else self.one_of(*DELTAS, f"{self.rng.random() * 0.95:.4g}")
+        epsilon = self.one_of("0", "0.1", "1", "1", "3", "10", "100", f"{3 * self.rng.random():.4g}")
+        if self.often(0.5):
+            try:
+                known = truth_of(text, {"eps": 1, "delta": 0}, dim, neighbours).pure[int(self.often(0.5))]
+            except Unreadable:
+                known = mp.inf
+            if 0 < known < 500:
+                with mp.workdps(50):
+                    factor = mpf(self.one_of("1", "1", "0.9999999", "1.0000001", "0.5", "0.9", "1.2"))
+                    epsilon = mp.nstr(known * factor, 17)
+        return Case(text, dim, neighbours, epsilon, delta)
+
+    def case(self) -> Case:
+        """The next random case."""
+        return self.claim(*(self.finite() if self.often(0.5) else self.additive()))
