@@ -138,6 +138,16 @@ class Maker:
         )
         return " | ".join([*stages, noise, *self.after()]), dim, neighbours
 
+    def behind(self) -> tuple[str, int, str]:
+        """One number, with stages behind its noise."""
+        query = self.often(0.4)
+        first = f"query({self.norm()}, {self.size()})" if query else self.bound()
+        after = [self.one_of("round", "clamp(0, 10)", "binary(1, 1)", "binary(0, 0)", self.bound(), self.bound())]
+        if "binary" not in after[0] and self.often(0.4):
+            after.append(self.one_of("round", self.bound()))
+        noise = self.one_of(f"laplace({self.size()})", f"laplace({self.size()})", f"gaussian({self.size()})")
+        return " | ".join([first, noise, *after]), 1, "query" if query else "any"
+
     def bit_noise(self) -> str:
         return self.one_of(f"flip({self.chance()})", f"bits({self.chance()}, {self.chance()}, {self.chance()})")
 
@@ -186,4 +196,5 @@ class Maker:
 
     def case(self) -> Case:
         """The next random case."""
-        return self.claim(*(self.finite() if self.often(0.5) else self.additive()))
+        family = self.one_of("finite", "finite", "additive", "additive", "behind")
+        return self.claim(*getattr(self, family)())

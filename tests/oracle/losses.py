@@ -45,6 +45,14 @@ class Truth:
 
         return Truth((min(self.pure[1], max(self.pure[0], other.pure[0])), self.pure[1]), delta)
 
+    def or_else(self, other: Truth) -> Truth:
+        """Known to be one of two mechanisms."""
+
+        def either(one: Ends, two: Ends) -> Ends:
+            return min(one[0], two[0]), max(one[1], two[1])
+
+        return Truth(either(self.pure, other.pure), lambda e: either(self.delta(e), other.delta(e)))
+
     def forgotten(self) -> Truth:
         """What stays known behind a function of the output that may lose anything."""
         return Truth((mpf(0), self.pure[1]), lambda e: (mpf(0), self.delta(e)[1]))

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from mpmath import mp, mpf
 
+from oracle.line import line_truth
 from oracle.losses import (
     ALL_LOST,
     INF,
@@ -23,8 +24,8 @@ from oracle.losses import (
     one_sided,
     pure_delta,
 )
-from oracle.text import Stage, Unreadable, stages
-from oracle.values import BIT_KINDS, NOISES, Values, pairs, root, run, walk, whole
+from oracle.text import ROUNDED_UP, Stage, Unreadable, stages
+from oracle.values import BIT_KINDS, NOISES, Values, pairs, root, run, walk
 
 MOST_INPUTS, MOST_OUTPUTS = 256, 256
 RECORDS = ("replace-record", "add-remove-record")
@@ -46,7 +47,11 @@ def truth_of(text: str, values: Mapping[str, object], dim: int, neighbours: str)
     """
     with mp.workdps(DIGITS):
         read = tuple((key, value if isinstance(value, mpf) else mpf(str(value))) for key, value in values.items())
-    return _truth(text, (*read, ("dim", mpf(dim))), dim, neighbours)
+        known = _truth(text, (*read, ("dim", mpf(dim))), dim, neighbours)
+        if "least_sigma" not in text:
+            return known
+        more = _truth(text, (*read, ("dim", mpf(dim)), (ROUNDED_UP, 1 + mpf("1e-14"))), dim, neighbours)
+        return known.or_else(more)
 
 
 def _of(all_stages: Sequence[Stage], dim: int, neighbours: str) -> Truth:
@@ -101,8 +106,11 @@ def _at(all_stages: Sequence[Stage], position: int, dim: int, neighbours: str) -
     known = {"laplace": _laplace, "gaussian": _gaussian, "onesided": _one_sided, "leak": _leak}[noise.name](
         v, noise, added, sampled
     )
-    exact = first and all(stage.name in ("encode", "decode") for stage in after)
-    return known if exact else known.forgotten()
+    if first and all(stage.name in ("encode", "decode") for stage in after):
+        return known
+    known = known.forgotten()
+    found = line_truth(noise, v, after) if first and not added and noise.name in NOISES[:2] else None
+    return known if found is None else known.at_most(found).at_least(found)
 
 
 Sampled = Callable[[], object]
@@ -413,6 +421,3 @@ def _vertices(v: Values) -> list[list[mpf]] | None:
     points = [list(p) for p in itertools.product(cube, repeat=n)]
     # Min-max scaled vectors have a 0 and a 1; the vertices that matter have both, or all scores are alike.
     return [p for p in points if len(set(p)) > 1 or v.kind != "minmax"]
-
-
-_ = whole

@@ -45,6 +45,8 @@ ARGUMENTS = {
     "bits": ("even", "odd", "zero"),
     "exponential": ("rate",),
 }
+# Under this key, which is no name, comes the factor by which least_sigma is rounded up: it is a double that suffices.
+ROUNDED_UP = "least_sigma, rounded up"
 DEFAULTS = {"norm": "l2", "zero": mpf(0), "lost": mpf(0)}
 
 
@@ -105,7 +107,8 @@ def _value(node: ast.expr, values: Mapping[str, mpf]) -> mpf:
         if node.func.id == "_" and isinstance(node.args[0], ast.Constant):
             return mpf(str(node.args[0].value))
         if node.func.id in FUNCTIONS:
-            return FUNCTIONS[node.func.id](*(_value(arg, values) for arg in node.args))
+            found = FUNCTIONS[node.func.id](*(_value(arg, values) for arg in node.args))
+            return found * values.get(ROUNDED_UP, 1) if node.func.id == "least_sigma" else found
     if isinstance(node, ast.Name) and (node.id in values or node.id == "pi"):
         return +mp.pi if node.id == "pi" else values[node.id]
     raise Unreadable(ast.dump(node)[:80])

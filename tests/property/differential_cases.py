@@ -3,6 +3,13 @@
 from random_pipelines import Case
 
 KEPT: list[Case] = [
-    # A probability of 0 or 1 at δ > 0.
+    # Bits that are never, or always, flipped, at δ > 0: a ratio of probabilities by 0.
     Case("onehot(4) | flip(1)", 1, "any", "1", "0.01"),
+    Case("onehot(2) | flip(0)", 1, "any", "0.7278", "1e-6"),
+    Case("bloom(3, 3) | flip(1)", 1, "any", "1.836", "0.9"),
+    Case("bloom(5, 5) | flip(0)", 1, "word", "100", "0.9"),
+    Case("encode | binary(1, 0) | flip(0)", 2, "any", "3", "0.9"),
+    Case("encode | binary(1, 0) | flip(1)", 1, "any", "100", "0.3"),
+    Case("rows | binary(1, 1) | flip(1)", 2, "replace-record", "10", "0.9169"),
+    Case("rows | binary(0, 1) | flip(1)", 2, "replace-record", "0", "0.9"),
 ]

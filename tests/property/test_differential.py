@@ -58,9 +58,10 @@ def examine(case: Case) -> str:
     return "agrees"
 
 
-@pytest.mark.long(reduced=80, full=6000)
-def test_random_pipelines_agree_with_the_oracle(repetitions: int) -> None:
-    maker, outcomes, failures = Maker(SEED), Counter[str](), []
+@pytest.mark.long(reduced=15, full=600)
+@pytest.mark.parametrize("part", range(4))
+def test_random_pipelines_agree_with_the_oracle(part: int, repetitions: int) -> None:
+    maker, outcomes, failures = Maker(SEED + part), Counter[str](), []
     for _ in range(repetitions):
         case = maker.case()
         try:
@@ -69,7 +70,7 @@ def test_random_pipelines_agree_with_the_oracle(repetitions: int) -> None:
             failures.append(str(failure))
     assert not failures, "\n".join([f"{len(failures)} of {repetitions}", *failures[:40]])
     # Most cases are judged by both: a generator that makes only refused pipelines would find nothing.
-    assert outcomes["agrees"] > repetitions * 0.75, outcomes
+    assert outcomes["agrees"] >= repetitions * 0.7, outcomes
 
 
 @pytest.mark.parametrize("case", KEPT, ids=lambda case: f"{case.text} {case.dim} {case.neighbours} {case.delta}")
