@@ -319,6 +319,47 @@ def _everywhere(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json
     return (), changed
 
 
+def _smaller_region(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json] | None:
+    """A region replaced by another, mostly smaller one, that says it is an outer bound only."""
+    found = [(path, value) for path, value in _objects(certificate) if "kind" in value and path]
+    if not found:
+        return None
+    path, value = _pick(rng, found)
+    dim, small = value.get("dim", 1), ["0.001", "0.001"]
+    side = {"low": ["-0.001", "-0.001"], "high": small, "count": _pick(rng, [1, dim])}
+    region = _pick(
+        rng,
+        [
+            {"kind": "box", "dim": dim, "sides": [side]},
+            {"kind": "ball", "p": _pick(rng, ["1.0", "2.0", "inf"]), "radius": small, "dim": dim},
+            {"kind": "apart", "p": "2.0", "distance": small, "dim": dim},
+            {"kind": "rows", "dim": dim, "low": side["low"], "high": small},
+            {"kind": "sphere", "radius": small, "dim": dim},
+            {"kind": "onehot", "dim": dim},
+            {"kind": "minmax", "dim": dim},
+            {"kind": "categories", "size": 1},
+            {**value, "dim": 1},
+        ],
+    )
+    around = get(certificate, path[:-1])
+    if isinstance(around, dict) and "exact" in around:
+        return path[:-1], {**around, path[-1]: region, "exact": bool(rng.random() < 0.3)}
+    return path, region
+
+
+def _redefined(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json] | None:
+    """A parameter more, called as something that means a number already."""
+    found = [
+        path for path, value in places(certificate) if path and path[-1] == "parameters" and isinstance(value, dict)
+    ]
+    if not found:
+        return None
+    path = _pick(rng, found)
+    texts = " ".join(value for _, value in places(certificate) if isinstance(value, str) and "|" in value)
+    names = [m[0] for m in NUMBER_IN_TEXT.finditer(texts)] + ["pi", "eps", "delta", "dim", "l2", "exp", "sqrt"]
+    return path, {**get(certificate, path), _pick(rng, names): [w := _pick(rng, ["1000.0", "0.001"]), w]}
+
+
 STRUCTURES: dict[str, Callable[[Json, np.random.Generator], tuple[Path, Json] | None]] = {
     "a step removed": _listed(_removed, steps=True),
     "a step doubled": _listed(_doubled, steps=True),
@@ -331,6 +372,8 @@ STRUCTURES: dict[str, Callable[[Json, np.random.Generator], tuple[Path, Json] | 
     "a field more": _fielded,
     "one object for another": _exchanged,
     "a number everywhere": _everywhere,
+    "a smaller region": _smaller_region,
+    "a literal redefined": _redefined,
 }
 
 
@@ -362,3 +405,35 @@ def transplanted(certificate: Json, donor: Json, rng: np.random.Generator) -> Mu
         key = _pick(rng, [k for k in step if k != "digest"])
         step = {**certificate["steps"][i], key: step[key]}
     return Mutant("from another certificate", f"steps/{i}", rechained(put(certificate, ("steps", i), step)))
+
+
+def hybrid(proven: Json, refuted: Json, rng: np.random.Generator) -> Mutant:
+    """The claim that fails, with the verdict and some of the evidence of its twin that holds.
+
+    The stages are those that fail, mostly with the twin's regions, which may be called outer bounds; of the rest each
+    field comes from either.
+    """
+    made = copy.deepcopy(proven)
+    made["steps"][0] = copy.deepcopy(refuted["steps"][0])
+    share, outer = rng.random(), rng.random() < 0.5
+    for step, other in zip(made["steps"][1:], refuted["steps"][1:], strict=False):
+        if step.get("step") != other.get("step"):
+            break
+        if "region" in step:  # the stage is the one that fails
+            kept = {key: step[key] for key in ("region", "exact") if key in step and rng.random() < 0.85}
+            step_now = {**copy.deepcopy(other), **kept}
+            if outer and "exact" in step_now:
+                step_now["exact"] = False
+            step.clear()
+            step.update(step_now)
+            continue
+        for key in step.keys() & other.keys() - {"step", "digest", "verdict"}:
+            if rng.random() < share:
+                step[key] = copy.deepcopy(other[key])
+    return Mutant("evidence of a twin", "everywhere", rechained(made))
+
+
+def edited(text: str, rng: np.random.Generator) -> str:
+    """A text with one number or norm changed."""
+    kinds = ("a number in a text", "a norm in a text")
+    return str(_pick(rng, [new for kind, new in _text(text, rng) if kind in kinds] or [text]))

@@ -21,9 +21,21 @@ from dpassay import certify, check, claims
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.verifier import examine
-from mutations import Mutant, at_leaf, get, is_decimal, is_enclosure, leaves, of_structure, rechained, transplanted
+from mutations import (
+    Mutant,
+    at_leaf,
+    edited,
+    get,
+    hybrid,
+    is_decimal,
+    is_enclosure,
+    leaves,
+    of_structure,
+    rechained,
+    transplanted,
+)
 from oracle import Statement, Truth, Unreadable, false_statement, truth_of
-from random_pipelines import Maker
+from random_pipelines import Case, Maker
 from tiers import repetitions
 
 SEED = 20261116
@@ -176,6 +188,45 @@ def certificates() -> list[dict[str, Any]]:
     return [certify(verdict) for verdict in verdicts]
 
 
+CLASSIC_TWINS = [
+    (Case("clip(l1, 1) | laplace(2)", 32, "any", "1"), Case("clip(l2, 1) | laplace(2)", 32, "any", "1")),
+    (Case("clip(linf, 0.1) | laplace(2)", 5, "any", "1"), Case("squash(tanh) | laplace(2)", 5, "any", "1")),
+    (Case("clip(l1, 1) | laplace(2)", 9, "any", "1"), Case("clip(linf, 1) | laplace(2)", 9, "any", "1")),
+    (
+        Case("rows | clamp(0, 1) | laplace(2)", 6, "replace-record", "1"),
+        Case("clamp(0, 1) | laplace(2)", 6, "any", "1"),
+    ),
+]
+
+
+def _edited(case: Case, rng: np.random.Generator) -> tuple[Case, Case]:
+    return case, replace(case, text=edited(case.text, rng), dim=case.dim * int(rng.choice([1, 1, 2])))
+
+
+@cache
+def twins() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Certificates of pipelines that differ in a number, a norm or the dimension: only one of them keeps the claim."""
+    rng, maker, found = np.random.default_rng(SEED), Maker(SEED + 1), []
+    candidates = itertools.chain(CLASSIC_TWINS, (_edited(maker.case(), rng) for _ in itertools.count()))
+    while len(found) < repetitions(reduced=8, full=40):
+        case, other = next(candidates)
+        try:
+            pair = sorted(
+                ((check(c.text, **replace(c, delta="0").arguments).epsilon, c) for c in (case, other)),
+                key=lambda one: one[0].upper,
+            )
+            (least, one), (most, two) = pair
+            if not least.upper < 0.99 * most.lower:
+                continue
+            claimed = repr(float(np.nextafter(least.upper, np.inf)))
+            both = [check(c.text, **replace(c, epsilon=claimed, delta="0").arguments) for c in (one, two)]
+        except (InputError, ZeroDivisionError):
+            continue
+        if [verdict.word for verdict in both] == ["proven", "refuted"]:
+            found.append((certify(both[0]), certify(both[1])))
+    return found
+
+
 class Leaves:
     """The leaves of a certificate in random order, each once before any comes again; words less often than the rest."""
 
@@ -207,8 +258,10 @@ def mutants(count: int) -> Iterator[tuple[Mutant, dict[str, Any]]]:
             roll = rng.random()
             if roll < 0.7:
                 mutant = at_leaf(certificate, next(ways[i]), rng)
-            elif roll < 0.9:
+            elif roll < 0.85:
                 mutant = of_structure(certificate, rng)
+            elif roll < 0.93:
+                mutant = hybrid(*twins()[int(rng.integers(len(twins())))], rng)
             else:
                 mutant = transplanted(certificate, all_of_them[int(rng.integers(len(all_of_them)))], rng)
         yield mutant, certificate
