@@ -12,4 +12,9 @@ KEPT: list[Case] = [
     Case("encode | binary(1, 0) | flip(1)", 1, "any", "100", "0.3"),
     Case("rows | binary(1, 1) | flip(1)", 2, "replace-record", "10", "0.9169"),
     Case("rows | binary(0, 1) | flip(1)", 2, "replace-record", "0", "0.9"),
+    # The same of bits that are redrawn with different probabilities.
+    Case("onehot(3) | bits(1, 0.345, 0)", 1, "any", "0.1", "1e-6"),
+    Case("rows | binary(0, 1) | bits(0.386, 1, 0)", 2, "replace-record", "3", "1e-6"),
+    Case("rows | binary(1, 1) | bits(0.809, 1, 0)", 1, "replace-record", "3", "1e-6"),
+    Case("onehot(2) | bits(0.452, 0, 1)", 1, "any", "0.1", "0.7"),
 ]
