@@ -188,9 +188,10 @@ def _in_bits(stage: Stage, before: Reach) -> Reach:
 
 def _places_of_a_row(stage: Stage, shape: Shape) -> int:
     """In how many places two numbers between the limits of rows can differ, at most."""
-    top, unit = 2 ** (stage.wholes["integer"] + stage.wholes["fraction"]) - 1, 2 ** stage.wholes["fraction"]
+    integer, fraction = stage.wholes["integer"], stage.wholes["fraction"]
     if not shape.sides:
-        return top.bit_length() + 1
+        return 1 + integer + fraction
+    top, unit = (1 << integer + fraction) - 1, 1 << fraction
     low, high, _ = shape.sides[0]
     places: list[int] = [0]
     largest_wholes: list[int] = []
