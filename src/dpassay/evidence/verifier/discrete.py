@@ -2,8 +2,20 @@
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
-from dpassay.evidence.verifier.losses import Grid, Loss, Outcomes, Pure, Summed, Worst, bits_loss, both_ways
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, log, log_sum, middle, positive_part
+from dpassay.evidence.verifier.losses import Grid, Loss, Outcomes, Pure, Range, Summed, Worst, bits_loss, both_ways
+from dpassay.evidence.verifier.numbers import (
+    INF,
+    ONE,
+    ZERO,
+    Number,
+    iv,
+    largest,
+    log,
+    log_sum,
+    middle,
+    positive_part,
+    smallest,
+)
 from dpassay.evidence.verifier.pairs import Block, Pair, by_parity
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, most_differing
 
@@ -111,19 +123,42 @@ def choice_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
     return list(zip(*sides, strict=True))
 
 
-def choice_upper(stage: Stage, shape: Shape) -> Loss:
-    """2·rate·Δ∞ always holds; on a cube one output's score is high against the others', and the other way round."""
-    if shape.dim == 1 or (shape.kind == "repeated" and shape.parts[0].dim == 1):  # all scores are equal
+def score_spread(shape: Shape) -> Number:
+    """The most that the largest minus the smallest coordinate of x − y can be.
+
+    Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q); if all move one way, by the largest alone.
+    """
+    if shape.monotone:
+        return diameter(shape, INFINITE)
+    powers = {1.0: ONE, 2.0: iv.sqrt(iv.mpf(2)), INFINITE: iv.mpf(2)}
+    return smallest(diameter(shape, q) * power for q, power in powers.items())
+
+
+def _score_width(shape: Shape) -> Number:
+    """The most that the largest minus the smallest coordinate of one vector can be."""
+    if shape.kind == "box":
+        return largest(high for _, high, _ in shape.sides) - smallest(low for low, _, _ in shape.sides)
+    if shape.kind in ("minmax", "bits", "row-bits", "onehot", "sparse"):
+        return ONE
+    return score_spread(shape) / 2 if shape.kind in ("ball", "sphere", "both") else INF  # with x they have −x
+
+
+def choice_upper(stage: Stage, shape: Shape, by_range: bool) -> Loss:
+    """Losses that differ by at most the rate times the spread, and are at most what the width of the scores allows."""
+    inner, rate = shape.parts[0] if shape.kind == "repeated" else shape, stage.numbers["rate"]
+    if inner.dim == 1:  # all scores are equal
         return Pure(ZERO)
-    cube = None
-    if shape.kind == "ball" and shape.p == INFINITE:
-        cube = -shape.size, shape.size
-    elif shape.kind == "box" and len(shape.sides) == 1:
-        cube = shape.sides[0][:2]
-    if cube is not None:
-        low, high = cube
-        return Pure(choice_loss(stage, (Block(high, low, 1), Block(low, high, shape.dim - 1))).pure)
-    widest = diameter(shape, INFINITE)
-    if widest.b == INF:
+    spread = rate * iv.mpf(score_spread(inner).b)
+    if spread.b == INF:
         raise CertificateError("nothing bounds the scores")
-    return Pure(2 * stage.numbers["rate"] * widest)
+    if inner.kind == "onehot" and not by_range:  # all pairs are alike
+        rest = ((ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
+        return choice_loss(stage, tuple(Block(*block) for block in ((ONE, ZERO, 1), (ZERO, ONE, 1), *rest)))
+    pure, n = spread, iv.mpf(inner.dim - 1)
+    width = rate * _score_width(inner)
+    if inner.kind == "rows":
+        low = iv.exp(-rate * (inner.sides[0][1] - inner.sides[0][0]))
+        pure = smallest([pure, log((low + n) / (inner.dim * low))])
+    elif width.b < INF:
+        pure = smallest([pure, width + log((iv.exp(-width) + n) / (1 + n * iv.exp(-width)))])
+    return Range(smallest([spread, 2 * pure]), pure) if by_range else Pure(pure)

@@ -7,7 +7,7 @@ from typing import Protocol
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
 from dpassay.evidence.verifier.binomial import EqualBits, UnequalBits, joined
-from dpassay.evidence.verifier.normal import gaussian_delta
+from dpassay.evidence.verifier.normal import gaussian_delta, tail
 from dpassay.evidence.verifier.numbers import (
     INF,
     ONE,
@@ -19,7 +19,11 @@ from dpassay.evidence.verifier.numbers import (
     largest,
     log,
     positive_part,
+    smallest,
 )
+from dpassay.evidence.verifier.regions import Stage
+
+_SHORTEST = iv.mpf("1e-20")  # below this a range leaves too few digits in 1 − e^−range
 
 
 class Loss(Protocol):
@@ -55,6 +59,25 @@ class Pure:
         if is_infinite(self.pure):
             return ONE
         return positive_part(1 - iv.exp(epsilon - self.pure)) / (1 + iv.exp(-self.pure))
+
+
+@dataclass(frozen=True)
+class Range:
+    """Losses between t − range and t, t at most `pure`: (1 − e^(t−r))(1 − e^(ε−t))/(1 − e^−r), largest at t = (r+ε)/2.
+
+    >>> round(middle(Range(iv.mpf(2), iv.mpf(2)).delta(ZERO, True)), 9)  # tanh(1/2)
+    0.462117157
+    """
+
+    range: Number
+    pure: Number
+
+    def delta(self, epsilon: Number, upper: bool) -> Number:
+        if self.range.a < _SHORTEST:
+            return Pure(self.pure).delta(epsilon, upper)
+        top = smallest([self.pure, (self.range + epsilon) / 2])
+        gaps = [positive_part(1 - iv.exp(gap)) for gap in (top - self.range, epsilon - top)]
+        return at_most_one(gaps[0] * gaps[1] / (1 - iv.exp(-self.range)))
 
 
 @dataclass(frozen=True)
@@ -220,3 +243,15 @@ def laplace_loss(shifts: Sequence[tuple[Number, int]], scale: Number, grid: Grid
             else:
                 sizes.append((size, count))
     return Summed(tuple((lattice.Laplace(size), count) for size, count in sizes), grid)
+
+
+def chance_above(stage: Stage, centre: Number, threshold: Number) -> Number:
+    """P(centre + noise > threshold)."""
+    distance = threshold - centre
+    if stage.name == "gaussian":
+        return tail(distance / stage.numbers["sigma"])
+    ends = []
+    for end in (distance.b, distance.a):
+        less = iv.exp(-abs(iv.mpf(end)) / stage.numbers["scale"]) / 2
+        ends.append(less if end > 0 else 1 - less)
+    return iv.mpf([ends[0].a, ends[1].b])

@@ -1,14 +1,13 @@
 """Lower bounds: the loss of two values that neighbours can have, as far as it survives what comes after the noise."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier import normal
-from dpassay.evidence.verifier.discrete import category_loss, choice_loss, noised_bits
-from dpassay.evidence.verifier.losses import Gaussian, Grid, Leak, Loss, Pure, bits_loss, laplace_loss
+from dpassay.evidence.verifier.discrete import category_loss, choice_loss, noised_bits, score_spread
+from dpassay.evidence.verifier.losses import Gaussian, Grid, Leak, Loss, Pure, bits_loss, chance_above, laplace_loss
 from dpassay.evidence.verifier.mixtures import mixture_loss
-from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_infinite, iv, largest, smallest
+from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_infinite, iv, largest, smallest, whole_part
 from dpassay.evidence.verifier.pairs import Pair, carried, differing, distance, lies_in
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
@@ -16,20 +15,15 @@ from dpassay.evidence.verifier.regions import (
     NOISES,
     NORMS,
     Reach,
+    Shape,
     Stage,
     diameter,
     loses,
     most_differing,
+    squash,
 )
 
-# What is left of an output behind a stage: all of it, events far out, signs; nothing that is known behind the others.
-_KEEPS = {
-    **dict.fromkeys(("encode", "decode", "squash", "repeat", *ADDITIVE), "all"),
-    **dict.fromkeys(("clip", "normalise", "binary"), "signs"),
-    "round": "tails",
-}
-
-
+_LOSSLESS = ("encode", "decode", "repeat")  # functions of which the worst lose nothing
 NO_NOISE = Stage("", {}, {}, {})
 
 
@@ -43,21 +37,14 @@ class AtZero:
         return ZERO
 
 
-def kept_after(stages: Sequence[Stage]) -> str:
-    """What the stages after a noise leave of its output."""
-    kept, squashed = set(), ""
-    for stage in stages:
-        what = _KEEPS.get(stage.name, "nothing")
-        # What was squashed has no far-out values any more, and behind a sigmoid all signs are the same.
-        lost = (what == "tails" and squashed) or (what == "signs" and squashed == "sigmoid")
-        kept.add("nothing" if lost else what)
-        if stage.name == "binary":
-            squashed = "sigmoid"  # bits have no signs either
-        if stage.name == "squash":
-            squashed = "sigmoid" if "sigmoid" in (squashed, stage.words["kind"]) else "tanh"
-    if "nothing" in kept or {"tails", "signs"} <= kept:
-        return "nothing"
-    return next((what for what in ("signs", "tails") if what in kept), "all")
+@dataclass(frozen=True)
+class Shown:
+    """A pair, where it comes in, and what is looked at: a grid of losses, or thresholds of its coordinates."""
+
+    start: int
+    pair: Pair
+    grid: Grid | None = None
+    thresholds: tuple[Number, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,6 @@ class Place:
     reaches: Sequence[Reach]  # of one record, where records are summed
     position: int
     moved: Reach | None = None  # what a record that is added or removed brings to the noise
-    around_zero: bool = True  # whether neighbours' values can lie anywhere, up to their difference
 
     @property
     def noise(self) -> Stage:
@@ -90,72 +76,135 @@ class Place:
         return found or [self.noise]
 
     @property
-    def keeps(self) -> str:
-        """What survives behind the noise, and the noises added right after it."""
-        behind = self.stages[self.position + len(self.added) :]
-        kept = kept_after(behind)
-        hidden = any(stage.name in NOISES for stage in behind) or (kept == "signs" and not self.around_zero)
-        return "nothing" if hidden else kept
+    def behind(self) -> Sequence[Stage]:
+        """The stages after the noise, and after noises added right after it."""
+        return self.stages[self.position + len(self.added) :]
 
-    def pair(self, start: int, given: Pair) -> Pair:
+    @property
+    def keeps_all(self) -> bool:
+        """Whether nothing is lost behind the noise; of names and bits rounding loses nothing."""
+        lossless = (*_LOSSLESS, "squash") if self.noise.name in ADDITIVE else (*_LOSSLESS, "squash", "round")
+        return all(stage.name in lossless for stage in self.behind)
+
+    def region(self, start: int) -> Reach:
+        """What neighbours can bring to a place."""
+        if not 0 <= start <= self.position:
+            raise CertificateError(f"the pair cannot come in at stage {start}, which is not before the noise")
+        return self.reach if start == self.position else self.reaches[start]
+
+    def pair(self, shown: Shown) -> Pair:
         """A pair of the region at an earlier place, carried here; any two values there can come from neighbours.
 
         Of records that are added or removed it is the first one's vector, against none.
         """
-        if not 0 <= start <= self.position:
-            raise CertificateError(f"the pair cannot come in at stage {start}, which is not before the noise")
-        reach = self.reach if start == self.position else self.reaches[start]
+        reach = self.region(shown.start)
         if not reach.exact:
-            raise CertificateError(f"it is not known which pairs can come in at stage {start}")
+            raise CertificateError(f"it is not known which pairs can come in at stage {shown.start}")
         if reach.far and self.noise.name not in ("", *ADDITIVE):
             raise CertificateError("values that are reached only in the limit tell nothing of this noise")
-        why = lies_in(given, reach.shape)
+        why = lies_in(shown.pair, reach.shape)
         if why:
             raise CertificateError(f"the pair is not one of the region {reach.shape.kind}: {why}")
-        pair = carried(self.stages[start : self.position], given)
-        if self.moved is None or start == self.position:
+        pair = carried(self.stages[shown.start : self.position], shown.pair)
+        if self.moved is None or shown.start == self.position:
             return pair
         return tuple(replace(block, y=ZERO) for block in pair)
 
+    def placed(self, shown: Shown) -> bool:
+        """Whether the pair's values are those that neighbours have, not only their difference."""
+        shape = _inner(self.region(shown.start).shape)
+        return shape.kind != "apart" or shape.free
 
-def lower(theorem: str, place: Place, start: int, given: Pair, grid: Grid | None) -> Loss:
+    def anywhere(self, shown: Shown) -> bool:
+        """Whether the two values may be shifted together to any place."""
+        shape = _inner(self.region(shown.start).shape)
+        return shown.start == self.position and self.moved is None and shape.kind == "apart" and shape.free
+
+    def tells(self, threshold: Number) -> bool:
+        """Whether the output tells on which side of a threshold a noisy coordinate lay."""
+        return _told(self.behind, threshold)
+
+    def tells_far(self, shown: Shown) -> bool:
+        """Whether the output tells thresholds arbitrarily far out, seen from the pair."""
+        if any(is_infinite(abs(threshold)) for threshold in shown.thresholds):
+            return _told_far(self.behind)
+        known = bool(shown.thresholds) and all(self.tells(threshold) for threshold in shown.thresholds)
+        return known and self.anywhere(shown)
+
+
+def _inner(shape: Shape) -> Shape:
+    return shape.parts[0] if shape.kind == "repeated" else shape
+
+
+def _told(stages: Sequence[Stage], threshold: Number) -> bool:
+    """Whether "above the threshold" before some stages can be told behind them; followed through stage by stage."""
+    at_limit = False
+    for stage in stages:
+        if stage.name == "clamp":
+            low, high = stage.numbers["low"], stage.numbers["high"]
+            if not (low.b <= threshold.a and threshold.b <= high.a):
+                return False
+            at_limit |= not (low.b < threshold.a and threshold.b < high.a)
+        elif stage.name == "squash":
+            threshold = squash(stage.words["kind"], threshold)
+        elif stage.name == "round":
+            twice = 2 * threshold
+            odd = twice.a == twice.b == whole_part(twice) and whole_part(twice) % 2 == 1
+            if not odd or at_limit:
+                return False
+        elif stage.name in ("clip", "normalise", "binary"):
+            if not (threshold.a == 0 and threshold.b == 0) or at_limit:
+                return False
+            threshold = ONE / 2 if stage.name == "binary" else ZERO
+        elif stage.name not in _LOSSLESS:
+            return False
+    return True
+
+
+def _told_far(stages: Sequence[Stage]) -> bool:
+    names = [stage.name for stage in stages]
+    if "squash" in names and "round" in names[names.index("squash") :]:
+        return False
+    return all(name in (*_LOSSLESS, "squash", "round") for name in names)
+
+
+def _all_between(stages: Sequence[Stage], pair: Pair) -> bool:
+    """Whether all that lies between the two values of each coordinate can be told apart behind some stages."""
+    for block in pair:
+        low, high = smallest([block.x, block.y]), largest([block.x, block.y])
+        if block.x.a == block.y.a and block.x.b == block.y.b:
+            continue
+        for stage in stages:
+            if stage.name == "squash":
+                low, high = (squash(stage.words["kind"], end) for end in (low, high))
+            elif stage.name == "clamp":
+                if not (stage.numbers["low"].b <= low.a and high.b <= stage.numbers["high"].a):
+                    return False
+            elif stage.name not in _LOSSLESS:
+                return False
+    return True
+
+
+def lower(theorem: str, place: Place, shown: Shown) -> Loss:
     """The loss that some neighbours show, by the theorem of this name."""
     if theorem == "unbounded":
-        return _unbounded(place)
-    if theorem == "exponential" and not given:
+        return _unbounded(place, shown)
+    if theorem == "exponential" and not shown.pair:
         return _far_scores(place)
-    pair = place.pair(start, given)
+    pair = place.pair(shown)
     if theorem == "no-noise":
         if any(stage.name in NOISES for stage in place.stages):
             raise CertificateError("there is noise")
         return Leak(ONE if distance(pair, INFINITE).a > 0 else ZERO)
     if theorem == "two-noises":
-        return _rare(place, pair)
-    noise, keeps = joined_noise(place.added), place.keeps
+        return _rare(place, shown, pair)
+    noise = joined_noise(place.added)
     if noise is None:
         raise CertificateError("of a sum of different noises only rare outputs are known")
-    if _OF_PAIRS.get(noise.name) == theorem:
-        if keeps == "all" or (noise.name not in ADDITIVE and keeps == "tails"):
-            return pair_loss(noise, pair, grid)
-        if keeps == "tails" and noise.name in ("laplace", "gaussian"):
-            return AtZero(pair_loss(noise, pair, grid).pure)
-    if theorem == noise.name == "radial" and keeps in ("all", "tails"):
-        return AtZero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
-    if theorem == "post-processing" and keeps == "signs" and noise.name in ("laplace", "gaussian"):
-        chances = [tuple(chance_above_zero(noise, value) for value in (b.x, b.y)) for b in pair]
-        return bits_loss([(p, q, block.count) for (p, q), block in zip(chances, pair, strict=True)])
+    known = _LOSSES.get(theorem)
+    if known is not None and noise.name in known[0]:
+        return known[1](noise, place, shown, pair)
     raise CertificateError(f"no theorem {theorem!r} says what a pair shows behind {noise.name} here")
-
-
-_OF_PAIRS = {
-    "laplace": "laplace",
-    "gaussian": "gaussian",
-    "onesided": "one-sided",
-    "mixture": "mixture",
-    "bits": "randomized-response",
-    "flip": "randomized-response",
-    "exponential": "exponential",
-}
 
 
 def joined_noise(noises: Sequence[Stage]) -> Stage | None:
@@ -187,42 +236,82 @@ def pair_loss(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     return choice_loss(stage, pair)
 
 
-def chance_above_zero(stage: Stage, centre: Number) -> Number:
-    """P(centre + noise > 0)."""
-    if stage.name == "gaussian":
-        return normal.tail(-centre / stage.numbers["sigma"])
-    tail = iv.exp(-abs(centre) / stage.numbers["scale"]) / 2
-    return 1 - tail if centre.a > 0 else tail
+def _whole_loss(noise: Stage, place: Place, shown: Shown, pair: Pair) -> Loss:
+    """Nothing is lost; or of Laplace noise nothing that lies between the two values, which is all that counts."""
+    between = noise.name == "laplace" and place.placed(shown) and _all_between(place.behind, pair)
+    if not place.keeps_all and not between:
+        raise CertificateError(f"not all of what {noise.name} leaves of the pair is known to survive")
+    if noise.name == "exponential" and not place.placed(shown):
+        raise CertificateError("the scores themselves are not known, only how far they move")
+    return pair_loss(noise, pair, shown.grid)
 
 
-def _unbounded(place: Place) -> Loss:
+def _thresholds(noise: Stage, place: Place, shown: Shown, pair: Pair) -> Loss:
+    """On which side of a threshold each coordinate lies; far out all of ε at δ = 0 is shown."""
+    if place.tells_far(shown):
+        return AtZero(pair_loss(noise, pair, None).pure)
+    if len(shown.thresholds) != len(pair) or not place.placed(shown):
+        raise CertificateError("each block of the pair needs a threshold, and to lie where neighbours' values do")
+    if not all(place.tells(threshold) for threshold in shown.thresholds):
+        raise CertificateError("a threshold cannot be told from the output")
+    groups = []
+    for block, threshold in zip(pair, shown.thresholds, strict=True):
+        p, q = (chance_above(noise, value, threshold) for value in (block.x, block.y))
+        same = block.x.a == block.y.a and block.x.b == block.y.b
+        groups.append((p, p if same else q, block.count))
+    return bits_loss(groups)
+
+
+def _radial(noise: Stage, place: Place, shown: Shown, pair: Pair) -> Loss:
+    """Far out along the pair the distance over the scale is shown, where cells of bounded size can be told there."""
+    if not _told_far(place.behind):
+        raise CertificateError("outputs far out cannot be told apart")
+    return AtZero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
+
+
+_LOSSES: dict[str, tuple[tuple[str, ...], Callable[[Stage, Place, Shown, Pair], Loss]]] = {
+    "laplace": (("laplace",), _whole_loss),
+    "gaussian": (("gaussian",), _whole_loss),
+    "one-sided": (("onesided",), _whole_loss),
+    "mixture": (("mixture",), _whole_loss),
+    "randomized-response": (("bits", "flip"), _whole_loss),
+    "exponential": (("exponential",), _whole_loss),
+    "post-processing": (("laplace", "gaussian"), _thresholds),
+    "radial": (("radial",), _radial),
+}
+
+
+def _unbounded(place: Place, shown: Shown) -> Loss:
     """Values that nothing bounds are given away, unless every coordinate that differs is lost."""
-    noise, reach, keeps = place.noise, place.reach, place.keeps
-    if not reach.exact or not is_infinite(diameter(reach.shape, INFINITE)) or keeps == "nothing":
+    noise, reach = place.noise, place.reach
+    if not reach.exact or not is_infinite(diameter(reach.shape, INFINITE)):
         raise CertificateError("it is not known that values can be any distance apart")
-    if noise.name == "exponential" and reach.shape.dim > 1 and keeps in ("all", "tails"):
+    if noise.name == "exponential" and reach.shape.dim > 1 and place.keeps_all:
         return Leak(ONE)
-    if noise.name not in ADDITIVE:
-        raise CertificateError(f"of {noise.name} on values without a bound nothing is known")
+    far = any(is_infinite(abs(threshold)) for threshold in shown.thresholds) and _told_far(place.behind)
+    told = far or (bool(shown.thresholds) and all(place.tells(threshold) for threshold in shown.thresholds))
+    if noise.name not in ADDITIVE or not told:
+        raise CertificateError(f"of {noise.name} on values without a bound nothing is known here")
     if any(loses(stage) for stage in place.added):
         # Where a vector is scaled, one lost coordinate takes the others with it.
-        if len(place.added) > 1 or keeps == "signs":
+        if len(place.added) > 1 or not far:
             raise CertificateError("values may be lost")
         return Leak(1 - noise.numbers["lost"] ** most_differing(reach.shape))
     return Leak(ONE)
 
 
-def _rare(place: Place, pair: Pair) -> Loss:
+def _rare(place: Place, shown: Shown, pair: Pair) -> Loss:
     """Laplace and Gaussian noises added right after one another: far out the widest Laplace noise decides."""
-    if place.keeps not in ("all", "tails") or any(noise.name not in ("laplace", "gaussian") for noise in place.added):
+    known = all(noise.name in ("laplace", "gaussian") for noise in place.added)
+    if not known or not place.tells_far(shown):
         raise CertificateError("of these noises nothing is known that survives")
     return AtZero(smallest(pair_loss(noise, pair, None).pure for noise in place.added))
 
 
 def _far_scores(place: Place) -> Loss:
-    """A query's scores can put one output far behind the others; there 2·rate·Δ is approached."""
-    noise, reach = place.noise, place.reach
-    known = noise.name == "exponential" and reach.exact and place.keeps in ("all", "tails") and reach.shape.dim > 1
-    if not known or reach.shape.kind != "apart" or reach.shape.p != INFINITE:
+    """A query's scores can put one output far behind the others; there the rate times their spread is approached."""
+    noise, shape = place.noise, _inner(place.reach.shape)
+    free = shape.kind == "apart" and shape.free and place.moved is None
+    if noise.name != "exponential" or not place.reach.exact or not place.keeps_all or not free or shape.dim == 1:
         raise CertificateError("scores are not known to lie far behind one another")
-    return AtZero(2 * noise.numbers["rate"] * reach.shape.size)
+    return AtZero(noise.numbers["rate"] * iv.mpf(score_spread(shape).a))

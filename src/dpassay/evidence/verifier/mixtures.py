@@ -4,7 +4,7 @@ import math
 
 from dpassay.evidence.verifier.losses import Leak, Loss, Outcomes, Pure, Worst
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest
-from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, most_differing
+from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, even_gap, most_differing
 
 Gaps = list[tuple[Number, int]]  # by how much the second value is larger, and in how many coordinates
 _MOST_OUTCOMES = 2000
@@ -52,8 +52,13 @@ def _outcomes(stage: Stage, gaps: Gaps) -> tuple[tuple[Number, Number], ...]:
 
 
 def overlap(stage: Stage, shape: Shape) -> Loss:
-    """No event tells two laws apart by more than what they do not have in common; each coordinate has this much."""
-    gap, common = diameter(shape, INFINITE), stage.numbers["lost"]
+    """No event tells two laws apart by more than what they do not have in common; each coordinate has this much.
+
+    Of balls and the like the even pair has the least in common.
+    """
+    inner = shape.parts[0] if shape.kind == "repeated" else shape
+    even = inner.kind in ("ball", "sphere", "apart", "both", "squashed")
+    gap, common = even_gap(inner) if even else diameter(shape, INFINITE), stage.numbers["lost"]
     if gap.b <= 0:
         return Pure(ZERO)
     for weight, part in stage.parts:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, middle, number, smallest, whole_part
-from dpassay.evidence.verifier.regions import NORMS, Shape, Stage, power_sum
-from dpassay.evidence.verifier.rules import clamp, squash
+from dpassay.evidence.verifier.regions import NORMS, Shape, Stage, power_sum, squash
+from dpassay.evidence.verifier.rules import clamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,9 @@ def lies_in(pair: Pair, shape: Shape) -> str:
         return "more than one coordinate differs"
     if shape.kind == "apart":
         far = distance(pair, shape.p).b > shape.size.a
+        gaps = [gap for gap, _ in differing(pair)]
+        if shape.monotone and not (all(gap.a >= 0 for gap in gaps) or all(gap.b <= 0 for gap in gaps)):
+            return "some answers rise and others fall"
         return "the two vectors are farther apart than the query allows" if far else ""
     for side in ("x", "y"):
         values = [(getattr(block, side), block.count) for block in pair if block.count]

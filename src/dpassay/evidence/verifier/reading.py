@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.verifier.losses import Grid
+from dpassay.evidence.verifier.lowers import Shown
 from dpassay.evidence.verifier.numbers import INF, Number, is_decimal, iv, middle
 from dpassay.evidence.verifier.pairs import Block, Pair
 from dpassay.evidence.verifier.text import LARGEST, TAKEN
@@ -63,9 +64,7 @@ class Lower:
     delta: Number
     theorem: str
     noise: int
-    start: int
-    pair: Pair
-    grid: Grid | None
+    shown: Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ class Witness:
     """Two values that come in at a stage, and an event with the logarithms of its probabilities."""
 
     noise: int
-    start: int
-    pair: Pair
+    shown: Shown
     event: str
     log_p: Number
     log_q: Number
@@ -144,10 +142,8 @@ class Fields:
 
     def number(self, name: str, low: float | None = None, high: float | None = None) -> Number:
         """A number as two decimals that enclose it narrowly."""
-        found = _enclosed(*self.take(name), low, high)
-        if (found.b - found.a) > (_NARROW * abs(found)).b + _NOTHING.a:
-            raise refused(f"{self.where}.{name}", "is not known precisely enough")
-        return found
+        value, where = self.take(name)
+        return _narrow(_enclosed(value, where, low, high), where)
 
     def items(self, name: str, most: int) -> list[tuple[Any, str]]:
         """A list that is not too long, each item with where it stands."""
@@ -176,6 +172,12 @@ def _enclosed(value: Any, where: str, low: float | None = None, high: float | No
     if (low is not None and found.b < low) or (high is not None and found.a > high) or (infinite and high is not None):
         raise refused(where, f"must be from {low:g} to {high:g}, got {_shown(value)}")
     return found
+
+
+def _narrow(value: Number, where: str) -> Number:
+    if (value.b - value.a) > (_NARROW * abs(value)).b + _NOTHING.a:
+        raise refused(where, "is not known precisely enough")
+    return value
 
 
 def _shown(value: Any) -> str:
@@ -223,7 +225,8 @@ def _upper(fields: Fields) -> Upper:
         if not order.a > 1:
             raise refused(f"{fields.where}.order", "must be above 1")
     theorem, noise = fields.text("theorem"), fields.whole("noise", 0, MOST_STAGES)
-    return Upper(epsilon, delta, theorem, noise, Evidence(_grid(fields), order))
+    tilt = fields.number("tilt", 0, 1e6) if "tilt" in fields.left else None
+    return Upper(epsilon, delta, theorem, noise, Evidence(_grid(fields), order, tilt))
 
 
 def _lower(fields: Fields) -> Lower:
@@ -233,10 +236,14 @@ def _lower(fields: Fields) -> Lower:
         fields.number("delta", 0, 1),
         fields.text("theorem"),
         fields.whole("noise", 0, MOST_STAGES),
-        fields.whole("at", 0, MOST_STAGES),
-        _pair(fields),
-        _grid(fields),
+        Shown(fields.whole("at", 0, MOST_STAGES), _pair(fields), _grid(fields), _thresholds(fields)),
     )
+
+
+def _thresholds(fields: Fields) -> tuple[Number, ...]:
+    if "thresholds" not in fields.left:
+        return ()
+    return tuple(_narrow(_enclosed(*item), item[1]) for item in fields.items("thresholds", MOST_BLOCKS))
 
 
 def _pair(fields: Fields) -> Pair:
@@ -252,8 +259,8 @@ def _pair(fields: Fields) -> Pair:
 
 def _witness(fields: Fields) -> Witness:
     noise, start = fields.whole("noise", 0, MOST_STAGES), fields.whole("at", 0, MOST_STAGES)
-    pair, event = _pair(fields), fields.text("event")
-    return Witness(noise, start, pair, event, *(_enclosed(*fields.take(name)) for name in ("log_p", "log_q")))
+    shown, event = Shown(start, _pair(fields)), fields.text("event")
+    return Witness(noise, shown, event, *(_enclosed(*fields.take(name)) for name in ("log_p", "log_q")))
 
 
 def _repair(fields: Fields) -> Repair:

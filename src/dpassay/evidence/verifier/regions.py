@@ -5,6 +5,7 @@ The largest lq distance in an lp ball of radius r in n dimensions is 2r·n^max(0
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,9 @@ class Shape:
     size: Number = ZERO  # a ball's radius, a query's distance
     sides: tuple[tuple[Number, Number, int], ...] = ()
     parts: tuple[Shape, ...] = ()
+    free: bool = False  # of a query's answers: any vector can be one, not only any difference come
+    monotone: bool = False  # of a query's answers: either none falls or none rises
+    function: str = ""  # tanh or sigmoid, of what is squashed
     count: int = 0  # how many categories, ones of a sparse string, copies, or bits of a row
 
 
@@ -107,6 +111,10 @@ def diameter(shape: Shape, q: float) -> Number:
         return 2 * shape.size * spread(shape.dim, shape.p, q)
     if shape.kind == "apart":
         return shape.size * spread(shape.dim, shape.p, q)
+    if shape.kind == "squashed":
+        return _squashed_diameter(shape, q)
+    if shape.kind == "rounded":
+        return rounded_diameter(shape, q)
     if shape.kind == "box":
         return power_sum([(high - low, count) for low, high, count in shape.sides], q)
     if shape.kind == "rows":  # one coordinate differs
@@ -125,6 +133,78 @@ def diameter(shape: Shape, q: float) -> Number:
     if shape.kind == "categories":
         return iv.mpf(shape.count - 1)
     return INF if shape.kind == "everything" else ZERO
+
+
+def squash(kind: str, value: Number) -> Number:
+    """tanh or the sigmoid, both rising."""
+    scaled = 2 * value if kind == "tanh" else value
+    ends = [1 / (1 + iv.exp(-iv.mpf(end))) for end in (scaled.a, scaled.b)]
+    sigmoid = hull(*ends)
+    return 2 * sigmoid - 1 if kind == "tanh" else sigmoid
+
+
+def even_gap(shape: Shape) -> Number:
+    """By how much each coordinate differs in the farthest pair whose coordinates all differ alike."""
+    if shape.kind == "both":
+        return smallest(even_gap(part) for part in shape.parts)
+    if shape.kind == "squashed":
+        half = even_gap(shape.parts[0]) / 2
+        return squash(shape.function, half) - squash(shape.function, -half)
+    width = shape.size if shape.kind == "apart" else 2 * shape.size
+    return width / root(shape.dim, shape.p)
+
+
+def _squashed_diameter(shape: Shape, q: float) -> Number:
+    """Opposite vectors of a ball behind tanh or the sigmoid: even ones for q ≤ p, else one coordinate or a bound."""
+    inner = shape.parts[0]
+    half, kappa = diameter(inner, INFINITE) / 2, ONE if shape.function == "tanh" else ONE / 2
+    one = squash(shape.function, half) - squash(shape.function, -half)
+    if q <= inner.p:
+        return even_gap(shape) * root(shape.dim, q)
+    argument = 2 * kappa * half
+    sinh = (iv.exp(argument) - iv.exp(-argument)) / 2
+    if q == INFINITE or shape.dim == 1 or (sinh / argument).b <= (number(q) / number(inner.p)).a:
+        return one
+    return hull(one, smallest([kappa**2 * diameter(inner, q), one * root(shape.dim, q)]))
+
+
+def rounded_steps(shape: Shape) -> tuple[list[list[tuple[int, int]]], bool]:
+    """Differences of a query's rounded answers, as sizes and how many coordinates have them.
+
+    They are all extreme ones if the flag says so: every other one lies below a mean of these, in any order. A
+    coordinate moves by m only if it moved by more than m − 1, or by m − 1 with m even, from tie to tie.
+    """
+    answers, n = shape.parts[0], shape.dim
+    p = INFINITE if n == 1 else answers.p
+    budget = answers.size**2 if p == 2 else answers.size
+    below = -whole_part(iv.mpf(-budget.b)) - 1  # whole numbers below it, or equal to it
+    most, tie = whole_part(iv.mpf(budget.b)), bool(budget.a == budget.b == whole_part(budget))
+    if p == INFINITE:
+        return [[(most + 1 if tie and most % 2 else below + 1, n)]], True
+    if p == 1:
+        ties = range(2 - most % 2, min(n, most) + 1, 2) if tie else range(0)
+        found = [[(most - j + 2, 1), (2, j - 1), (0, n - j)] for j in ties[:16]]
+        return [[(below + 1, 1), (1, n - 1)], *found], len(ties) <= 16
+    if most < 1:
+        return [[(1, n)]], True
+    return ([[(1, n)], [(2, 1), (0, n - 1)]] if tie and most == 1 else [[(2, 1), (1, n - 1)]]), most <= 1
+
+
+def rounded_diameter(shape: Shape, q: float) -> Number:
+    """The largest of the extreme differences; where they are not known, one more than before in each coordinate."""
+    steps, known = rounded_steps(shape)
+    if known:
+        return largest(power_sum([(iv.mpf(size), n) for size, n in step], q) for step in steps)
+    answers = shape.parts[0]
+    if q == INFINITE:
+        return iv.mpf(whole_part(iv.mpf(answers.size.b)) + 1)
+    found = diameter(answers, q) + root(shape.dim, q)
+    if q == 1 and answers.p == 2:  # whole numbers with the largest sum and this sum of squares
+        square = whole_part(iv.mpf((answers.size**2).b))
+        level = math.isqrt(square // shape.dim)
+        more = (square - level * level * shape.dim) // (2 * level + 1)
+        return smallest([found, iv.mpf(shape.dim * (level + 1) + more)])
+    return found
 
 
 def most_differing(shape: Shape) -> int:
@@ -174,6 +254,12 @@ def largest_norm(shape: Shape, q: float) -> Number:
         return smallest(largest_norm(part, q) for part in shape.parts)
     if shape.kind in ("bits", "row-bits"):
         return root(shape.dim, q)
+    if shape.kind == "squashed":
+        inner = shape.parts[0]
+        if inner.kind == "apart":
+            return root(shape.dim, q)
+        widest = squash(shape.function, inner.size) * root(shape.dim, q)
+        return smallest([widest, largest_norm(inner, q)]) if shape.function == "tanh" else widest
     if shape.kind == "minmax":  # one coordinate at least is 0
         return ZERO if shape.dim == 1 else root(shape.dim - 1, q)
     return ONE if shape.kind == "onehot" else INF

@@ -101,20 +101,23 @@ class Model:
         noises = [i for i, stage in enumerate(self.stages) if stage.name in NOISES] or [len(self.stages)]
         if position not in noises:
             raise CertificateError(f"noise {position}: there is no noise at this stage")
-        one_more = self.claim.neighbours == "add-remove-record" and self.stages[0].name != "query"
+        one_more = self._sums and self.claim.neighbours == "add-remove-record"
         if not one_more or position != _first_noise(self.stages):
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
-        inner = reach.shape.parts[0] if reach.shape.kind == "repeated" else reach.shape
-        # Counts are not negative, and sums of numbers ±r are multiples of r.
-        around_zero = not (inner.kind == "onehot" or (inner.kind == "sphere" and inner.dim == 1))
-        return Place(self.stages, self.reaches, position, replace(reach, shape=_moved(reach.shape)), around_zero)
+        return Place(self.stages, self.reaches, position, replace(reach, shape=_moved(reach.shape)))
+
+    @property
+    def _sums(self) -> bool:
+        """Whether records are summed before the first noise, so that values there are not those of one record."""
+        return self.claim.neighbours.endswith("record") and self.stages[0].name not in ("query", "rows")
 
     def upper_step(self, step: Upper) -> str:
         """The theorem gives no more than the guarantee allows."""
         place = self.place(step.noise)
         noise = joined_noise(place.added) or place.noise
-        loss = upper(step.theorem, noise, place.reach.shape, step.evidence)
+        behind = () if self._sums else place.behind
+        loss = upper(step.theorem, noise, place.reach.shape, step.evidence, behind)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         what, found, limit = "epsilon", loss.pure, epsilon
         if not (found.b <= (epsilon * (1 + TIE)).a) and delta.a > 0:
@@ -130,7 +133,7 @@ class Model:
         """The pair shows as much as is said."""
         if step.epsilon.b == INF and step.quantity == "delta":
             raise CertificateError("delta is bounded at a finite epsilon")
-        loss = lower(step.theorem, self.place(step.noise), step.start, step.pair, step.grid)
+        loss = lower(step.theorem, self.place(step.noise), step.shown)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         if step.quantity == "epsilon" and step.delta.b <= 0:
             shown, enough = loss.pure, loss.pure.a == INF or (loss.pure * _SAFE).a >= epsilon.b
@@ -156,7 +159,7 @@ class Model:
 
     def witness_step(self, step: Witness) -> str:
         place = self.place(step.noise)
-        return check_event(step, self.claim, place, place.pair(step.start, step.pair), self.mu)
+        return check_event(step, self.claim, place, place.pair(step.shown), self.mu)
 
     def repair_step(self, step: Repair) -> str:
         """The guarantee follows for the other mechanism, between the same neighbours."""
@@ -203,7 +206,9 @@ def _moved(shape: Shape) -> Shape:
     if shape.kind in ("everything", "bits"):
         return shape
     if shape.kind in ("ball", "sphere"):
-        return Shape("apart", shape.dim, shape.p, shape.size)
+        # Sums of numbers ±r are multiples of r; others can be anywhere.
+        free = shape.kind == "ball" or shape.dim > 1
+        return Shape("apart", shape.dim, shape.p, shape.size, free=free)
     if shape.kind == "onehot":
         return Shape("apart", shape.dim, 1.0, ONE)
     if shape.kind == "both":

@@ -7,7 +7,6 @@ from dpassay.evidence.verifier.numbers import (
     ONE,
     ZERO,
     Number,
-    hull,
     is_infinite,
     iv,
     largest,
@@ -29,6 +28,7 @@ from dpassay.evidence.verifier.regions import (
     everything,
     largest_norm,
     loses,
+    squash,
 )
 
 
@@ -79,7 +79,8 @@ def _after(stage: Stage, before: Reach, dim: int) -> Reach:
     if stage.name == "rows":
         return Reach(Shape("rows", shape.dim), True)
     if stage.name == "query":
-        return Reach(Shape("apart", shape.dim, NORMS[stage.words["norm"]], stage.numbers["distance"]), True)
+        ball = Shape("apart", shape.dim, NORMS[stage.words["norm"]], stage.numbers["distance"], free=True)
+        return Reach(replace(ball, monotone=stage.words["moves"] == "monotone"), True)
     if stage.name in ("category", "onehot"):
         return _named(stage, before)
     return _noised(stage, before)
@@ -125,6 +126,8 @@ def _clipped(stage: Stage, before: Reach) -> Reach:
 
 def _clipped_answers(shape: Shape, ball: Shape, exact: bool) -> Reach:
     """Clipping in l2 never moves two vectors apart in l2; in any norm it at most doubles their distance."""
+    exact &= not shape.monotone  # what is scaled may move both ways, but not to any two vectors of the ball
+    shape = replace(shape, free=False, monotone=False)
     if ball.p == shape.p == 2:
         return Reach(shape if _at_least(2 * ball.size, shape.size) else ball, exact)
     if ball.p == shape.p:
@@ -136,7 +139,7 @@ def _every_direction(shape: Shape) -> bool:
     """Whether two vectors of any two directions lie in the set, and neighbours can have them."""
     if shape.kind == "box":
         return all(low.b < 0 and high.a > 0 for low, high, _ in shape.sides)
-    return shape.kind in ("everything", "ball", "both", "apart", "sphere")
+    return shape.kind in ("everything", "ball", "both", "apart", "sphere") and not shape.monotone
 
 
 def _normalised(stage: Stage, before: Reach) -> Reach:
@@ -152,14 +155,6 @@ def _minmaxed(stage: Stage, before: Reach) -> Reach:
     return Reach(Shape("minmax", shape.dim), before.exact and whole)
 
 
-def squash(kind: str, value: Number) -> Number:
-    """tanh or the sigmoid, both rising."""
-    scaled = 2 * value if kind == "tanh" else value
-    ends = [1 / (1 + iv.exp(-iv.mpf(end))) for end in (scaled.a, scaled.b)]
-    sigmoid = hull(*ends)
-    return 2 * sigmoid - 1 if kind == "tanh" else sigmoid
-
-
 def _squashed(stage: Stage, before: Reach) -> Reach:
     shape, kind = before.shape, stage.words["kind"]
     whole = cube(-ONE if kind == "tanh" else ZERO, ONE, shape.dim)
@@ -171,6 +166,10 @@ def _squashed(stage: Stage, before: Reach) -> Reach:
     if shape.kind == "rows":
         low, high = (squash(kind, limit) for limit in shape.sides[0][:2]) if shape.sides else whole.sides[0][:2]
         return Reach(_rows(low, high, shape.dim), before.exact)
+    if shape.kind in ("ball", "sphere", "apart") and not (shape.kind == "ball" and shape.p == INFINITE):
+        # Which pairs come out is known only of those that come in.
+        inner = replace(shape, kind="ball") if shape.kind == "sphere" else shape
+        return Reach(Shape("squashed", shape.dim, parts=(inner,), function=kind), False)
     limit = largest_norm(shape, INFINITE)
     if is_infinite(limit):
         return Reach(whole, False)
@@ -217,6 +216,8 @@ def _rounded(stage: Stage, before: Reach) -> Reach:
     if shape.kind == "rows":
         low, high = -whole_part(number("0.5") - shape.sides[0][0]), whole_part(shape.sides[0][1] + number("0.5"))
         return Reach(_rows(iv.mpf(low), iv.mpf(high), shape.dim), False)
+    if shape.kind == "apart":
+        return Reach(Shape("rounded", shape.dim, parts=(shape,)), False)
     limit = largest_norm(shape, INFINITE)
     if is_infinite(limit):
         return Reach(everything(shape.dim), before.exact and shape.kind == "everything", far=True)
@@ -235,7 +236,7 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
         ends = shape.sides[0][:2] if shape.sides else (low, high)
         return Reach(_rows(clamp(ends[0], low, high), clamp(ends[1], low, high), shape.dim), before.exact)
     if shape.kind == "apart":
-        return Reach(shape, False)
+        return Reach(replace(shape, free=False), False)
     limit = largest_norm(shape, INFINITE)
     if _at_least(-low, limit) and _at_least(high, limit):
         return before

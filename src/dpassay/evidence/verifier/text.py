@@ -35,7 +35,7 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "category": {"k": "size"},
     "onehot": {"k": "size"},
     "binary": {"integer": "bits", "fraction": "bits"},
-    "query": {"norm": "l1 l2 linf", "distance": "positive"},
+    "query": {"norm": "l1 l2 linf", "distance": "positive", "moves": "any monotone"},
     "dropout": {"mu": "probability"},
     "laplace": {"scale": "positive"},
     "gaussian": {"sigma": "positive"},
@@ -46,8 +46,8 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "bits": {"even": "probability", "odd": "probability", "zero": "probability"},
     "exponential": {"rate": "positive"},
 }
-_DEFAULTS: dict[str, Number | str] = {"norm": "l2", "zero": ZERO, "lost": ZERO}
-_MAY_BE_LEFT_OUT = {"normalise": ("norm",), "onesided": ("zero", "lost")}
+_DEFAULTS: dict[str, Number | str] = {"norm": "l2", "zero": ZERO, "lost": ZERO, "moves": "any"}
+_MAY_BE_LEFT_OUT = {"normalise": ("norm",), "onesided": ("zero", "lost"), "query": ("moves",)}
 _WORDS = frozenset(word for stage in _STAGES.values() for kind in stage.values() for word in kind.split())
 _WORDS -= {"real", "size", "bits", "positive", "probability"}
 TAKEN = frozenset({*_WORDS, *_FUNCTIONS, "least_sigma", "pi", "eps", "delta"})  # names that mean something already

@@ -3,7 +3,8 @@
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import normal
 from dpassay.evidence.verifier.discrete import choice_chances, noised_bits
-from dpassay.evidence.verifier.lowers import Place, chance_above_zero, joined_noise
+from dpassay.evidence.verifier.losses import chance_above
+from dpassay.evidence.verifier.lowers import Place, joined_noise
 from dpassay.evidence.verifier.mixtures import leak
 from dpassay.evidence.verifier.numbers import INF, ZERO, Number, iv, log, log_sum, positive_part, show
 from dpassay.evidence.verifier.pairs import Pair, differing, distance
@@ -16,7 +17,7 @@ Logs = tuple[Number, Number]
 def check_event(witness: Witness, claim: Claim, place: Place, pair: Pair, mu: Number) -> str:
     """Whether the event's probabilities lie where they are said to, and what they show."""
     noise = joined_noise(place.added)
-    if noise is None or place.keeps != "all":
+    if noise is None or not place.keeps_all:
         raise CertificateError("of what is left of this noise no event is known")
     logs = _event(witness.event, noise, pair, claim, mu)
     if mu.b > 0:
@@ -42,7 +43,7 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Claim, mu: Number) -> Lo
         log_p = -sum(count for _, count in gaps) * iv.log(iv.mpf(2))
         return log_p, log_p - distance(pair, 1.0) / numbers["scale"]
     if noise.name in ("laplace", "gaussian") and event == "the first coordinate is above 0":
-        p, q = (chance_above_zero(noise, value) for value in (pair[0].x, pair[0].y))
+        p, q = (chance_above(noise, value, ZERO) for value in (pair[0].x, pair[0].y))
         return log(p), log(q)
     if noise.name == "gaussian" and event == (
         "the log-likelihood ratio of the first value to the second exceeds the claimed epsilon"
