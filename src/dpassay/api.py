@@ -15,7 +15,7 @@ from dpassay.claims.registry import REGISTRY, claim_called
 from dpassay.core.guarantee import Guarantee, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import TIE, Number, down, iv, middle, number
+from dpassay.core.numbers import INFINITY, TIE, Number, down, iv, middle, number
 from dpassay.core.parameters import merge_parameters
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
@@ -219,6 +219,8 @@ def _warnings(pipeline: Pipeline, guarantee: Guarantee, profile: PrivacyProfile)
     noises = [pipeline.stages[i] for i in pipeline.noise_positions]
     if len(noises) == 1 and isinstance(noises[0], Additive) and isinstance(noises[0].noise, Gaussian):
         if isinstance(guarantee, PureDP):
+            if profile.pure.b < INFINITY:  # clamped
+                return ()
             found.append("Gaussian noise gives no pure DP at any epsilon: claim a delta above 0.")
         elif guarantee.exact_epsilon.a >= 1 and profile.region is not None:
             classic = classic_gaussian_sigma(guarantee, profile.region.diameter(2))

@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minimum
 from dpassay.core.theorems import Theorem
+from dpassay.exact.after_noise import Kept, clamped_uppers, kept_after, with_what_is_kept
 from dpassay.exact.discrete_mechanisms import discrete_profile
-from dpassay.exact.dominating_pairs import dominating_pairs, most_differing
+from dpassay.exact.dominating_pairs import dominating_pairs, most_differing, most_spread
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
@@ -25,7 +25,6 @@ from dpassay.exact.radial_loss import radial_profile
 from dpassay.exact.record_sums import (
     adds_a_record,
     against_no_record,
-    can_lie_around_zero,
     check_neighbours,
     sums_records,
     with_record_added,
@@ -41,19 +40,20 @@ from dpassay.pipeline.regions import (
     Pair,
     Region,
     Repeated,
+    Rounded,
     RowBits,
     Rows,
     SensitivityBall,
     Sphere,
+    Squashed,
 )
 from dpassay.pipeline.stages.additive import Additive, loses
-from dpassay.pipeline.stages.base import Keeps, NoiseStage, OutputRegion, Stage
+from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.query import PersonRows
 from dpassay.pipeline.stages.radial import Radial, in_dimension
-from dpassay.pipeline.stages.squash import Squash
 
 INF = float("inf")
 
@@ -107,7 +107,9 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
     each = [alone(noise) for noise in noises]
     uppers = tuple(bound for profile in each for bound in profile.uppers)
     profile = PrivacyProfile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
-    known = _keeps(pipeline, last) in ("all", "tails") and all(isinstance(n, Gaussian | Laplace) for n in noises)
+    kept = kept_after(pipeline, first, neighbours)
+    tails = kept.thresholds is not None and (kept.thresholds.unlimited or kept.anywhere)
+    known = tails and all(isinstance(n, Gaussian | Laplace) for n in noises)
     if any(loses(noise) for noise in noises):
         return profile
     if any(Theorem.UNBOUNDED in p.theorems for p in each):
@@ -154,36 +156,16 @@ def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile
     return PrivacyProfile((), (constant if known else bound,), theorems=(Theorem.NO_NOISE,))
 
 
-def _keeps(pipeline: Pipeline, position: int) -> Keeps:
-    """What the stages after a noise leave of its output."""
-    kept: set[Keeps] = set()
-    squashed = ""
-    for stage in pipeline.stages[position + 1 :]:
-        # A squashed value has no far-out events any more, and behind a sigmoid no signs.
-        lost = (stage.keeps == "tails" and squashed) or (stage.keeps == "signs" and squashed == "sigmoid")
-        kept.add("nothing" if lost else stage.keeps)
-        if isinstance(stage, Binary):
-            squashed = "sigmoid"  # bits have no signs either
-        if isinstance(stage, Squash):
-            squashed = "sigmoid" if "sigmoid" in (squashed, stage.kind) else stage.kind
-    if "nothing" in kept or {"tails", "signs"} <= kept:
-        # Far-out events survive rounding, signs survive scaling; nothing is known to survive both.
-        return "nothing"
-    return "signs" if "signs" in kept else "tails" if "tails" in kept else "all"
-
-
 def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> PrivacyProfile:
     """The bounds that one noise stage gives."""
     outputs = region_at(pipeline, position, neighbours)
     stage = in_dimension(pipeline.stages[position], outputs.region.dim)
     pushed = [] if outputs.exact else _pushed(pipeline, position, neighbours)
-    keeps = _keeps(pipeline, position)
-    if keeps == "signs" and adds_a_record(pipeline, position, neighbours):
-        keeps = "signs" if can_lie_around_zero(pipeline.output_regions()[position].region) else "nothing"
+    kept = kept_after(pipeline, position, neighbours)
     if isinstance(stage, Additive):
-        return _additive(stage.noise, outputs, pushed, keeps)
+        return _additive(stage.noise, outputs, pushed, kept)
     if isinstance(stage, Radial):
-        return radial_profile(stage, outputs, pushed, keeps, pipeline.stages[position + 1 :])
+        return radial_profile(stage, outputs, pushed, kept, pipeline.stages[position + 1 :])
     assert isinstance(stage, NoiseStage)
     profile = discrete_profile(stage, outputs, pushed)
     whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
@@ -221,13 +203,14 @@ def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[P
         isinstance(r.region, Repeated) for r in regions[start:position]
     ):
         return []  # copies stand together in a pair, and places in a bit string have a parity
-    pairs, rng = [], np.random.default_rng(0)
+    pairs, rng, added = [], np.random.default_rng(0), adds_a_record(pipeline, position, neighbours)
     for source in found:
         x, y = run(between, np.stack([source.first, source.second]), rng)
-        # Doubles carry the values through the stages; shrinking the gap absorbs their rounding.
+        # Doubles carry the values through the stages; moving both a little inwards absorbs their rounding.
         whole = np.all(x == np.rint(x)) and np.all(y == np.rint(y))
-        pairs.append(Pair.of(x, y if whole else x + (y - x) * (1 - 1e-9)))
-    return [against_no_record(pair) for pair in pairs] if adds_a_record(pipeline, position, neighbours) else pairs
+        inwards = 0.0 if whole else (y - x) * 5e-10
+        pairs.append(against_no_record(x) if added else Pair.of(x + inwards, y - inwards))
+    return pairs
 
 
 def _clamped_rows(stages: tuple[Stage, ...]) -> bool:
@@ -249,29 +232,26 @@ def _inwards(region: Region, pair: Pair) -> Pair:
     return Pair(tuple(blocks))
 
 
-def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], keeps: Keeps) -> PrivacyProfile:
+def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], kept: Kept) -> PrivacyProfile:
     """Noise on the coordinates of a vector."""
-    region = outputs.region
+    region, told = outputs.region, kept.thresholds
     if region.diameter(INF) == INFINITY:
         # A coordinate that is lost takes the whole vector with it where that is scaled.
-        kept = ("all", "tails") if loses(noise) else ("all", "tails", "signs")
-        profile = _unbounded(noise, region, outputs.exact and keeps in kept)
-        if not loses(noise) or outputs.exact or keeps != "all":
+        shown = told is not None and (told.unlimited or not loses(noise))
+        profile = _unbounded(noise, region, outputs.exact and shown)
+        if not loses(noise) or outputs.exact or told is None or not told.everything:
             return profile
         return replace(profile, candidates=tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in pushed))
     pairs, known = dominating_pairs(noise, region) if outputs.exact else (pushed, False)
     bounds = [(pair, _pair_bound(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
-    uppers = _uppers(noise, region, [bound for _, bound in bounds] if known else [])
+    uppers = list(_uppers(noise, region, [bound for _, bound in bounds] if known else []))
     profile = PrivacyProfile((), tuple(uppers), theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
-    if keeps == "all":
+    if told is not None and told.everything:
         return replace(profile, candidates=tuple(Candidate(pair, bound) for pair, bound in bounds))
-    profile = replace(profile, theorems=(Theorem.DIAMETERS, Theorem.POST_PROCESSING))
-    if keeps == "tails" and bounds and isinstance(noise, Laplace | Gaussian):
-        pure = maximum(*(bound.pure for _, bound in bounds))
-        return replace(profile, pure_from_tails=pure, pair=bounds[0][0])
-    if keeps == "signs" and isinstance(noise, Laplace | Gaussian):
-        return replace(profile, candidates=tuple(Candidate(pair, _sign_bound(noise, pair)) for pair, _ in bounds))
-    return profile
+    if not isinstance(noise, Laplace | Gaussian):
+        return replace(profile, theorems=(Theorem.DIAMETERS, Theorem.POST_PROCESSING))
+    profile = replace(profile, uppers=(*uppers, *clamped_uppers(noise, region, kept.passed)))
+    return with_what_is_kept(profile, noise, bounds, kept)
 
 
 def _unbounded(noise: Noise, region: Region, known: bool) -> PrivacyProfile:
@@ -306,33 +286,13 @@ def _pair_bound(noise: Noise, pair: Pair) -> PairBound:
     return PairBound((there, PrivacyLoss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
 
 
-def _sign_bound(noise: Laplace | Gaussian, pair: Pair) -> PairBound:
-    """The loss of the signs alone, one bit a coordinate: what scaling after the noise cannot hide."""
-    losses = []
-    for one, other in (("x", "y"), ("y", "x")):
-        components = []
-        for block in (b for b in pair.blocks if b.count and not b.same):
-            p, q = (_sign_chances(noise, getattr(block, side)) for side in (one, other))
-            components.append((AtomLoss.between(p, q), block.count))
-        losses.append(PrivacyLoss(tuple(components)))
-    return PairBound(tuple(losses), Theorem.POST_PROCESSING)
-
-
-def _sign_chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]:
-    """P(centre + noise > 0) and its complement, neither taken from 1."""
-    if isinstance(noise, Gaussian):
-        return normal_tail(-centre / noise.sigma), normal_tail(centre / noise.sigma)
-    tail = iv.exp(-abs(centre) / noise.scale) / 2
-    return (1 - tail, tail) if centre.mid > 0 else (tail, 1 - tail)
-
-
 def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterable[ProfileBound]:
     """Bounds that hold for every pair of the region; some pairs dominate all others, where it is known which."""
     if dominating:
         theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
         yield PairBound(tuple(loss for bound in dominating for loss in bound.losses), theorem)
     if isinstance(noise, Gaussian):
-        yield _pair_bound(noise, Pair((Block(region.diameter(2), ZERO, 1),)))
+        yield _pair_bound(noise, Pair((Block(iv.mpf(region.diameter(2).b), ZERO, 1),)))
         return
     diameter = region.diameter(1)
     if isinstance(noise, OneSided):
@@ -347,11 +307,14 @@ def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterab
 
 
 def _overlap(noise: Mixture, region: Region) -> PairBound:
-    """What two distributions share if every coordinate differs by the most: docs/proofs/mixture.md, point 6."""
+    """What two distributions share if every coordinate differs by the most: docs/proofs/mixture.md, points 6, 7."""
+    base = region.region if isinstance(region, Repeated) else region
+    even = isinstance(base, Ball | SensitivityBall | Sphere | Intersection | Squashed)
+    gap = most_spread(region).distance(INF) if even else region.diameter(INF)
     alike = noise.lost
     for weight, each in noise.parts:
         assert isinstance(each, OneSided)
-        alike += weight * iv.exp(-region.diameter(INF) / each.scale)
+        alike += weight * iv.exp(-gap / each.scale)
     count = most_differing(region)
     components = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
     return PairBound((PrivacyLoss(components),), Theorem.MIXTURE)
@@ -370,7 +333,11 @@ def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiBound]:
         yield from _renyi(noise, region.second)
         return
     base = region.region if isinstance(region, Repeated) else region
-    p = getattr(base, "p", 2.0) if isinstance(base, Ball | SensitivityBall | Sphere | Rows) else INF
+    p = (
+        getattr(base, "p", 2.0)
+        if isinstance(base, Ball | SensitivityBall | Sphere | Rows | Squashed | Rounded)
+        else INF
+    )
     p = p if p >= 2 else 2.0  # a smaller p bounds the l2 norm too
     shift = region.diameter(p)
     if not math.isinf(float(shift.b)):

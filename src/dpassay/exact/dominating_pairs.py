@@ -1,7 +1,7 @@
 """Which pairs of a region to look at for a noise, and whether a theorem says that one of them dominates all."""
 
 from dpassay.core.numbers import middle
-from dpassay.pipeline.distributions import Gaussian, Laplace, Noise, OneSided
+from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.regions import (
     Ball,
     Bits,
@@ -14,11 +14,13 @@ from dpassay.pipeline.regions import (
     Pair,
     Region,
     Repeated,
+    Rounded,
     RowBits,
     Rows,
     SensitivityBall,
     Sparse,
     Sphere,
+    Squashed,
 )
 
 INF = float("inf")
@@ -37,11 +39,14 @@ def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
             return [pairs[0], *(_shortened(pair) for pair in pairs)], False
         return pairs, known and isinstance(noise, Gaussian | Laplace)
     if isinstance(noise, Gaussian):
-        return [region.farthest(2)], not isinstance(region, Intersection)
+        return [region.farthest(2)], _knows_farthest(region, 2)
+    if isinstance(noise, Mixture) and noise.one_sided:
+        return [most_spread(region)], False
     if not isinstance(noise, Laplace):
-        return [region.farthest(1)], isinstance(noise, OneSided) and not isinstance(
-            region, MinMax | OneHot | Finite | Intersection | RowBits
-        )
+        upwards = isinstance(noise, OneSided) and not isinstance(region, MinMax | OneHot | Finite | RowBits)
+        return [region.farthest(1)], upwards and _knows_farthest(region, 1)
+    if isinstance(region, Rounded) and all(_differing(pair) <= MOST_COORDINATES for pair in region.pairs()):
+        return region.pairs(), region.complete
     if isinstance(region, Finite):
         return _finite_pairs(region)
     ball = region.ball if isinstance(region, SensitivityBall) else region
@@ -52,11 +57,32 @@ def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
         # The most spread pair has the largest pure loss, the least spread ones may have a larger δ.
         first = [ball.farthest(1)] if ball.dim > MOST_COORDINATES else []
         return [*first, *(spread.diagonal(count) for count in sorted(counts, reverse=True))], False
+    if isinstance(region, Squashed) and region.dim > 1 and region.p != INF:
+        counts = {min(count, region.dim, MOST_COORDINATES) for count in (1, 4, 16, 64, region.dim)}
+        first = [region.farthest(1)] if region.dim > MOST_COORDINATES else []
+        return [*first, *(region.spread(count) for count in sorted(counts, reverse=True))], False
     pair = region.farthest(1)
-    known = isinstance(ball, Ball | Box | MinMax | Bits | OneHot | Sphere | Sparse | Rows)
+    known = isinstance(ball, Ball | Box | MinMax | Bits | OneHot | Sphere | Sparse | Rows | Squashed)
     if _differing(pair) > MOST_COORDINATES:
         return [pair, _shortened(pair)], False
     return [pair], known
+
+
+def _knows_farthest(region: Region, q: float) -> bool:
+    """Whether the region's farthest pair in lq is surely the farthest."""
+    if isinstance(region, Squashed | Rounded):
+        return region.knows_farthest(q)
+    return not isinstance(region, Intersection)
+
+
+def most_spread(region: Region) -> Pair:
+    """A pair whose coordinates all differ by as much as they can at once, where the region treats them alike."""
+    if isinstance(region, Repeated):
+        return region.repeat(most_spread(region.region))
+    if isinstance(region, Intersection):
+        return region.spread(region.dim)
+    ball = region.ball if isinstance(region, SensitivityBall) else region
+    return ball.diagonal(ball.dim) if isinstance(ball, Ball) else region.farthest(1)
 
 
 def _differing(pair: Pair) -> int:

@@ -60,6 +60,30 @@ class PairBound:
 
 
 @dataclass(frozen=True)
+class CurveBound:
+    """The profile of a pair at every ε ≥ 0, of whose loss not all is seen: each ε has an event of its own.
+
+    So this is no loss that could be composed. docs/proofs/post-processing.md, points 7 and 8.
+    """
+
+    bound: PairBound
+    theorem: Theorem = Theorem.POST_PROCESSING
+
+    @property
+    def pure(self) -> Number:
+        return self.bound.pure
+
+    def delta(self, epsilon: Number) -> Number:
+        return self.bound.delta(epsilon)
+
+    def epsilon(self, delta: Number) -> Number:
+        return self.bound.epsilon(delta)
+
+    def epsilon_above(self, delta: Number) -> Number:
+        return self.bound.epsilon_above(delta)
+
+
+@dataclass(frozen=True)
 class PureBound:
     """What ε₀-DP implies at δ > 0; randomized response attains it. docs/proofs/pure-to-approximate.md.
 

@@ -5,29 +5,32 @@ from dataclasses import replace
 
 from dpassay.core.numbers import INFINITY, ONE
 from dpassay.core.theorems import Theorem
+from dpassay.exact.after_noise import Kept
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import PairBound, PureBound
 from dpassay.pipeline.regions import Pair
-from dpassay.pipeline.stages.base import Keeps, OutputRegion, Stage
+from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.stages.radial import Radial
 
 
 def radial_profile(
-    stage: Radial, outputs: OutputRegion, pushed: list[Pair], keeps: Keeps, after: Sequence[Stage]
+    stage: Radial, outputs: OutputRegion, pushed: list[Pair], kept: Kept, after: Sequence[Stage]
 ) -> PrivacyProfile:
     """Pure ε is the largest distance in the norm over the scale; at δ > 0 only what that implies is known.
 
-    `pushed` are pairs that surely can come in where the region is only an outer bound, `keeps` and `after` what the
-    later stages leave of the output.
+    `pushed` are pairs that surely can come in where the region is only an outer bound, `kept` what the
+    later stages, `after`, leave of the output.
     """
     region = outputs.region
     # An output is told to within a bounded cell, however far out: as it is, or rounded. Point 3 of the page.
-    in_cells = keeps in ("all", "tails") and all(each.keeps == "all" or each.name == "round" for each in after)
+    told = kept.thresholds
+    far_out = told is not None and told.unlimited  # not so behind tanh and then rounding
+    in_cells = far_out and all(each.keeps == "all" or each.name == "round" for each in after)
     if region.diameter(stage.q) == INFINITY:
         nothing_hidden = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
-        known = outputs.exact and (in_cells or keeps == "signs")
+        known = outputs.exact and told is not None
         candidates = (Candidate(region.farthest(1), nothing_hidden),) if known else ()
         return PrivacyProfile(candidates, (nothing_hidden,), (Theorem.UNBOUNDED,))
     upper = PureBound(region.diameter(stage.q) / stage.scale, Theorem.RADIAL)

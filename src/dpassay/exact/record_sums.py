@@ -7,10 +7,11 @@ neighbours differ, as `query` and `rows` do. docs/concepts.md has the table of w
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ZERO, maximum
+from dpassay.core.numbers import ONE, ZERO, maximum
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
+    Array,
     Ball,
     Bits,
     Box,
@@ -21,9 +22,12 @@ from dpassay.pipeline.regions import (
     Pair,
     Region,
     Repeated,
+    Rows,
     SensitivityBall,
     Sphere,
+    Squashed,
 )
+from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.exponential import Choose
@@ -78,9 +82,11 @@ def with_record_added(outputs: OutputRegion) -> OutputRegion:
     """How far a sum moves when one vector of the region is added to it or taken away: docs/proofs/record-sums.md.
 
     >>> with_record_added(OutputRegion(OneHot(4))).region.kind
-    'apart'
+    'rows'
     """
-    return replace(outputs, region=_moved(outputs.region))
+    inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    exact = outputs.exact and not isinstance(inner, Squashed)
+    return replace(outputs, region=_moved(outputs.region), exact=exact)
 
 
 def _moved(region: Region) -> Region:
@@ -91,12 +97,16 @@ def _moved(region: Region) -> Region:
     if isinstance(region, Sphere):
         return SensitivityBall(2, region.radius, region.dim)
     if isinstance(region, OneHot):
-        return SensitivityBall(1, 1, region.dim)
+        return Rows(region.dim, (ZERO, ONE))
     if isinstance(region, Intersection):
         first, second = (replace(ball, radius=ball.radius / 2) for ball in (region.first, region.second))
         return Intersection(first, second)
     if isinstance(region, Repeated):
         return Repeated(_moved(region.region), region.times)
+    if isinstance(region, Squashed):  # what the box around it tells is not all, but enough for a bound
+        most = region.region.diameter(INF) / 2
+        low, high = squashed(region.function, -most), squashed(region.function, most)
+        return _moved(Box.cube(low, high, region.dim))
     # Of a constant it is known that it is one, but not always which.
     if isinstance(region, Box) and region.diameter(INF) != 0:
         sides = []
@@ -114,15 +124,14 @@ def _moved(region: Region) -> Region:
 def can_lie_around_zero(region: Region) -> bool:
     """Whether other records can shift two sums so that a pair lies as the region after `with_record_added` has it.
 
-    A sum of one-hot vectors has no negative coordinate, and one of numbers ±r is a multiple of r.
+    All can but sums of numbers ±r, which are multiples of r.
     """
     inner = region.region if isinstance(region, Repeated) else region
-    return not (isinstance(inner, OneHot) or (isinstance(inner, Sphere) and inner.dim == 1))
+    return not (isinstance(inner, Sphere) and inner.dim == 1)
 
 
-def against_no_record(pair: Pair) -> Pair:
-    """The first vector of a pair that was run in doubles, against the empty sum."""
-    first = pair.first
-    whole = bool((first == first.round()).all())
+def against_no_record(vector: Array) -> Pair:
+    """A record's vector, computed in doubles, against the empty sum."""
+    whole = bool((vector == vector.round()).all())
     # Making it a little shorter absorbs the rounding of doubles.
-    return Pair.of(first if whole else first * (1 - 1e-9), 0 * first)
+    return Pair.of(vector if whole else vector * (1 - 1e-9), 0 * vector)

@@ -8,9 +8,10 @@ from dpassay.core.guarantee import Guarantee
 from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
 from dpassay.core.theorems import Theorem
+from dpassay.exact.after_noise import thresholds_told
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, PairBound, before_dropout
+from dpassay.exact.profile_bounds import CurveBound, DropoutBound, PairBound, before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
@@ -80,10 +81,15 @@ def _named(
     if stage is None:
         return Witness(candidate.pair, "the output that the first value gives", ZERO, -INFINITY)
     if isinstance(stage, Additive):
+        if isinstance(candidate.bound, CurveBound):
+            return Witness(candidate.pair)
         found = _additive(stage, candidate, epsilon, delta, mu)
-        # Such an event speaks of values that were not rounded.
-        rounded = any(after.name == "round" for after in pipeline.stages[pipeline.noise_positions[-1] + 1 :])
-        return Witness(found.pair) if rounded else found
+        # Such an event speaks of values that were not rounded, or of their signs.
+        after = pipeline.stages[pipeline.noise_positions[-1] + 1 :]
+        told = thresholds_told(after)
+        far = isinstance(candidate.bound, PairBound) and candidate.bound.theorem == Theorem.UNBOUNDED
+        lost = any(stage.name == "round" for stage in after) or (far and not (told and told.tells_signs))
+        return Witness(found.pair) if lost else found
     if isinstance(stage, Radial):
         return Witness(candidate.pair)
     if isinstance(stage, Choose):

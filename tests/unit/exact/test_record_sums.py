@@ -112,7 +112,9 @@ def test_signs_are_shown_only_where_sums_can_lie_around_zero(dim: int) -> None:
     # Sums of numbers ±1 are whole: at best 0 against 1, whose signs lose ln((1/2)/(e^(−1)/2)) = 1 one way at most.
     sphere = profile("normalise | laplace(1) | clip(l2, 1)", dim, ADDED)
     assert (sphere.candidates == ()) == (dim == 1)
-    assert profile("onehot(3) | laplace(1) | normalise", 1, ADDED).candidates == ()
+    # A count of 1 against 0: the noisy one is negative with probability e^(−1)/2 against 1/2.
+    count = profile("onehot(3) | laplace(1) | normalise", 1, ADDED).pure
+    assert (down(count), up(count)) == pytest.approx((1, 1), rel=1e-12)
 
 
 def test_pairs_run_through_stages_are_compared_with_the_empty_sum() -> None:
@@ -120,6 +122,20 @@ def test_pairs_run_through_stages_are_compared_with_the_empty_sum() -> None:
     # The even spread is one vector of the ball: 64 tanh(5/8), and no vector has a longer sum of tanh: tanh is concave.
     truth = 64 * math.tanh(5 / 8)
     assert truth * (1 - 1e-8) <= down(found.pure) <= truth <= up(found.pure)
+
+
+def test_one_more_name_moves_one_count() -> None:
+    # So one coordinate shows it, with probability 1/10, however many there are.
+    leak = profile("onehot(4) | leak(0.1)", 1, ADDED).delta(number(1))
+    assert (down(leak), up(leak)) == pytest.approx((0.1, 0.1), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [ADDED, REPLACED])
+def test_sums_lie_beyond_the_limits_of_a_record(kind: str) -> None:
+    # Sums of 0.5 n lie far above the limit 1, where clamped Gaussian noise has no finite loss: the least output has
+    # Φ((1 − s)/σ) of ever larger ratios.
+    assert profile("clamp(0, 0.5) | gaussian(1) | clamp(0, 1)", 1, kind).pure.b == INFINITY
+    assert profile("clamp(0, 0.5) | gaussian(1) | clamp(0, 1)", 1, "any").pure.b < INFINITY
 
 
 def test_without_noise_a_count_gives_a_record_away() -> None:

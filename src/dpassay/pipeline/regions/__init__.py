@@ -3,6 +3,7 @@
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_positive
 from dpassay.pipeline.regions.base import Region
 from dpassay.pipeline.regions.discrete import Bits, Categories, Finite, MinMax, OneHot, RowBits, Rows, Sparse
+from dpassay.pipeline.regions.images import Rounded, Squashed
 from dpassay.pipeline.regions.vector import Ball, Box, Everything, Intersection, Repeated, SensitivityBall, Sphere
 
 __all__ = [
@@ -20,11 +21,13 @@ __all__ = [
     "Pair",
     "Region",
     "Repeated",
+    "Rounded",
     "RowBits",
     "Rows",
     "SensitivityBall",
     "Sparse",
     "Sphere",
+    "Squashed",
     "check_dimension",
     "check_positive",
 ]

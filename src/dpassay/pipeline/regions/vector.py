@@ -192,9 +192,10 @@ class Intersection(Region):
             if power:
                 crossing = (middle(one.radius) / middle(other.radius)) ** (1 / power)
                 counts |= {min(self.dim, max(1, int(crossing) + step)) for step in (0, 1) if crossing < self.dim}
-        return max((self._spread(k) for k in sorted(counts)), key=lambda pair: pair.distance(q).a)
+        return max((self.spread(k) for k in sorted(counts)), key=lambda pair: pair.distance(q).a)
 
-    def _spread(self, count: int) -> Pair:
+    def spread(self, count: int) -> Pair:
+        """The opposite pair spread evenly over the first `count` coordinates, as far out as both balls allow."""
         sizes = [ball.radius / iv.mpf(count) ** _inverse(ball.p) for ball in (self.first, self.second)]
         size = minimum(*sizes)
         return _opposite(size, count, self.dim)

@@ -16,11 +16,12 @@ from dpassay.core.neighbours import Kind
 from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.regions import Array, Region
 from dpassay.pipeline.syntax import Syntax, Written
+from dpassay.pipeline.thresholds import SIGNS, Thresholds
 
 Build = TypeVar("Build", bound="Callable[..., Stage]")
 # What survives of an output when a stage is applied to it: everything, events far out in every
-# coordinate, the sign of each coordinate, or nothing that we know of.
-Keeps = Literal["all", "tails", "signs", "nothing"]
+# coordinate, the order of values between two limits, the sign of each coordinate, or nothing that we know of.
+Keeps = Literal["all", "tails", "order", "signs", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,12 @@ class Stage(Written, ABC):
     @abstractmethod
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Transform a batch, one value a row."""
+
+    def thresholds_before(self, after: Thresholds) -> Thresholds | None:
+        """Thresholds of a coordinate before the stage that can be told, given which can be told behind it."""
+        if self.keeps == "signs":
+            return SIGNS if after.tells_signs else None
+        return after if self.keeps == "all" else None
 
     def for_region(self, region: Region) -> Stage:
         """The same stage, or the one that does its work on values of this region."""

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from mpmath.libmp import round_floor, to_int
 
-from dpassay.core.numbers import Number, iv
+from dpassay.core.numbers import ONE, ZERO, Number, iv
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import Bits, Everything, RowBits, Rows
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax
+from dpassay.pipeline.thresholds import SIGNS, Thresholds
 
 
 def _length(what: str) -> Parameter:
@@ -106,6 +107,10 @@ class Binary(Stage):
             if last >= 0 and not (zero_alone and (sign or not closed)):  # 0 itself has no minus
                 ranges.append((sign, min(top, max(0, first)), min(top, last)))
         return ranges
+
+    def thresholds_before(self, after: Thresholds) -> Thresholds | None:
+        """The signs, if it can be told whether a bit is 0 or 1."""
+        return None if after.within(ZERO, ONE) is None else SIGNS
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         batch = np.asarray(batch, dtype=float)

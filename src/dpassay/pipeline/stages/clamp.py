@@ -10,6 +10,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.regions import Bits, Box, Everything, MinMax, OneHot, Rows, SensitivityBall, Sparse
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import INF, Parameter, Syntax, written
+from dpassay.pipeline.thresholds import Thresholds
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Clamp(Stage):
     """
 
     syntax = Syntax("clamp", order=60, low=Parameter("number", number), high=Parameter("number", number))
+    keeps = "order"
     low: Number
     high: Number
 
@@ -44,6 +46,10 @@ class Clamp(Stage):
         if isinstance(region, MinMax | Bits | OneHot | Sparse) and up(self.low) <= 0 and down(self.high) >= 1:
             return before
         return OutputRegion(Box.cube(self.low, self.high, region.dim), before.exact and isinstance(region, Everything))
+
+    def thresholds_before(self, after: Thresholds) -> Thresholds | None:
+        """What lies between the limits: those beyond one of them are put together."""
+        return after.within(self.low, self.high)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         return np.clip(batch, middle(self.low), middle(self.high))

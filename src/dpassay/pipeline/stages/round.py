@@ -6,14 +6,26 @@ from typing import Any
 import numpy as np
 
 from dpassay.core.numbers import down, up
-from dpassay.pipeline.regions import Bits, Box, Categories, Everything, Finite, OneHot, Rows, Sparse
+from dpassay.pipeline.regions import (
+    Bits,
+    Box,
+    Categories,
+    Everything,
+    Finite,
+    OneHot,
+    Rounded,
+    Rows,
+    SensitivityBall,
+    Sparse,
+)
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import INF, Syntax
+from dpassay.pipeline.thresholds import Thresholds
 
 
 @dataclass(frozen=True)
 class Round(Stage):
-    """Round each coordinate to the nearest whole number.
+    """Round each coordinate to the nearest whole number; of two that are equally near, to the even one.
 
     >>> Round().run(np.array([[0.4, 1.6]]), np.random.default_rng()).tolist()
     [[0.0, 2.0]]
@@ -35,10 +47,16 @@ class Round(Stage):
             return OutputRegion(Rows(region.dim, ends), exact=False)
         if isinstance(region, Rows):
             return OutputRegion(region, before.exact, far=True)
+        if isinstance(region, SensitivityBall) and region.p in (1, 2, INF):
+            return OutputRegion(Rounded(region), before.exact)
         limit = region.largest_norm(INF)
         if limit == INF:
             return OutputRegion(Everything(region.dim), before.exact and isinstance(region, Everything), far=True)
         return OutputRegion(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
+
+    def thresholds_before(self, after: Thresholds) -> Thresholds | None:
+        """The numbers halfway between two whole ones."""
+        return after.rounded()
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         return np.rint(batch)

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpassay.core.numbers import ONE, Number, down, middle, minimum, up
 from dpassay.errors import InputError
-from dpassay.pipeline.regions import Array, Ball, Box, Everything, Intersection, MinMax, SensitivityBall, Sphere
+from dpassay.pipeline.regions import Array, Ball, Box, Everything, Intersection, MinMax, Rows, SensitivityBall, Sphere
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import NORM, NORMS, Parameter, Syntax, positive
 
@@ -118,10 +118,11 @@ class MinMaxScale(Stage):
     outweighs_noise = True
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """All vectors with a 0, a 1 and the rest between."""
+        """All vectors with a 0, a 1 and the rest between; one person's value can move them from end to end."""
         region = before.region
+        free = isinstance(region, Rows) and (region.limits is None or region.limits[0].b < region.limits[1].a)
         cube = isinstance(region, Box) and len(region.sides) == 1 and region.sides[0][0].b < region.sides[0][1].a
-        whole = region.surrounds_zero or cube or isinstance(region, Sphere | MinMax)
+        whole = region.surrounds_zero or cube or free or isinstance(region, Sphere | MinMax)
         return OutputRegion(MinMax(region.dim), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:

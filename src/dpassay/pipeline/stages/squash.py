@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import Number, exactly, iv
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv
 from dpassay.errors import InputError
-from dpassay.pipeline.regions import Ball, Box, Everything, Rows
+from dpassay.pipeline.regions import Ball, Box, Everything, Rows, SensitivityBall, Sphere, Squashed
+from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import INF, Parameter, Syntax
+from dpassay.pipeline.thresholds import Thresholds
 
 
 def _check_kind(kind: str) -> str:
@@ -32,9 +34,7 @@ class Squash(Stage):
     kind: str
 
     def _exact(self, value: Number) -> Number:
-        if self.kind == "tanh":
-            return 1 - 2 / (iv.exp(2 * value) + 1)
-        return 1 / (1 + iv.exp(-value))
+        return squashed(self.kind, value)
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
         """The open box between the two limits, or its part that bounded inputs give."""
@@ -51,11 +51,32 @@ class Squash(Stage):
         if isinstance(region, Ball) and region.p == INF:
             cube = Box.cube(self._exact(-region.radius), self._exact(region.radius), region.dim)
             return OutputRegion(cube, before.exact)
+        if isinstance(region, Sphere):  # its pairs are as far apart as the ball's
+            region = Ball(2, region.radius, region.dim)
+        if isinstance(region, Ball | SensitivityBall):
+            return OutputRegion(Squashed(region, self.kind), before.exact)
         limit = region.largest_norm(INF)
         if limit == INF:
             return OutputRegion(whole, exact=False)
         outer = Box.cube(self._exact(-exactly(limit)), self._exact(exactly(limit)), region.dim)
         return OutputRegion(outer, exact=False)
+
+    def thresholds_before(self, after: Thresholds) -> Thresholds | None:
+        """Those between its limits, taken back through it."""
+        low, high = (-ONE if self.kind == "tanh" else ZERO), ONE
+        inside = after.within(low, high)
+        if inside is None:
+            return None
+        ends = (self._before(inside.low, low, high), self._before(inside.high, low, high))
+        return Thresholds(*ends, inside.whole)
+
+    def _before(self, value: Number, low: Number, high: Number) -> Number:
+        """ln((v − l)/(h − v)), for tanh half of it; the limits themselves are infinitely far away."""
+        if value == low:
+            return -INFINITY
+        if value == high:
+            return INFINITY
+        return iv.log((value - low) / (high - value)) / (2 if self.kind == "tanh" else 1)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         if self.kind == "tanh":

@@ -1,0 +1,203 @@
+"""Squashed balls and answers, and rounded answers: docs/proofs/diameters.md, points 14 and 15."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dpassay.core.numbers import ONE, ZERO, Number, between, down, iv, maximum, minimum, number, up
+from dpassay.pipeline.pair import Array, Block, Pair
+from dpassay.pipeline.regions.base import INF, Region
+from dpassay.pipeline.regions.vector import Ball, SensitivityBall, norm_of_ones
+
+MOST_PAIRS = 16  # of rounded answers none of which is known to be worse than another
+
+
+def squashed(function: str, value: Number) -> Number:
+    """Apply tanh or sigmoid to a number.
+
+    >>> squashed("sigmoid", ZERO) == number("0.5")
+    True
+    """
+    if function == "tanh":
+        return 1 - 2 / (iv.exp(2 * value) + 1)
+    return 1 / (1 + iv.exp(-value))
+
+
+@dataclass(frozen=True)
+class Squashed(Region):
+    """What tanh or the sigmoid of each coordinate makes of a ball or of a query's answers.
+
+    >>> from dpassay.core.numbers import middle
+    >>> round(middle(Squashed(Ball(2, 5, 64), "tanh").diameter(1)), 9)  # 128 tanh(5/8)
+    70.988764461
+    """
+
+    kind = "squashed"
+    region: Ball | SensitivityBall
+    function: str
+
+    @property
+    def dim(self) -> int:
+        return self.region.dim
+
+    @property
+    def p(self) -> float:
+        """The norm of what is squashed."""
+        return self.region.p
+
+    @property
+    def _ball(self) -> Ball:
+        return self.region.ball if isinstance(self.region, SensitivityBall) else self.region
+
+    def spread(self, count: int) -> Pair:
+        """The images of the opposite pair that is spread evenly over the first `count` coordinates."""
+        first = self._ball.diagonal(count).blocks[0]
+        centre = squashed(self.function, ZERO)
+        rest = (Block(centre, centre, self.dim - count),) if count < self.dim else ()
+        return Pair((Block(squashed(self.function, first.x), squashed(self.function, first.y), count), *rest))
+
+    def farthest(self, q: float) -> Pair:
+        """Spread evenly over all coordinates for q ≤ p; else the best that was tried."""
+        if q <= self.p:
+            return self.spread(self.dim)
+        counts = {1, self.dim} | {2**k for k in range(self.dim.bit_length())}
+        return max((self.spread(count) for count in sorted(counts)), key=lambda pair: pair.distance(q).a)
+
+    def knows_farthest(self, q: float) -> bool:
+        """Whether no pair is farther apart in lq than the one that is named."""
+        if q <= self.p or q == INF or self.dim == 1:
+            return True
+        argument = self._ball.radius * (2 if self.function == "tanh" else 1)
+        sinh = (iv.exp(argument) - iv.exp(-argument)) / 2
+        return bool((sinh / argument - number(q) / number(self.p)).b <= 0)
+
+    def diameter(self, q: float) -> Number:
+        """The farthest pair's distance, or from that to what a contraction allows."""
+        found = self.farthest(q).distance(q)
+        if self.knows_farthest(q):
+            return found
+        slope = ONE if self.function == "tanh" else ONE / 4
+        widest = self.diameter(INF) * iv.mpf(self.dim) ** (1 / number(q))
+        return between(found, minimum(slope * self._ball.diameter(q), widest))
+
+    def largest_norm(self, p: float) -> float:
+        if isinstance(self.region, SensitivityBall):
+            return norm_of_ones(self.dim, p)
+        widest = norm_of_ones(self.dim, p) * up(squashed(self.function, self._ball.radius))
+        return min(widest, self._ball.largest_norm(p)) if self.function == "tanh" else widest
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            before = np.arctanh(value) if self.function == "tanh" else np.log(value) - np.log1p(-value)
+        return bool(np.isfinite(before).all()) and self.region.contains(before, slack)
+
+
+@dataclass(frozen=True)
+class Rounded(Region):
+    """A query's answers, each coordinate rounded to a whole number, ties to the even one; p is 1, 2 or ∞.
+
+    However little a coordinate moves, its rounded value can move by 1.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(Rounded(SensitivityBall(1, 1.5, 4)).diameter(1)), middle(Rounded(SensitivityBall(1, 1, 1)).diameter(1))
+    (5.0, 2.0)
+    """
+
+    kind = "rounded"
+    region: SensitivityBall
+
+    @property
+    def dim(self) -> int:
+        return self.region.dim
+
+    @property
+    def p(self) -> float:
+        """The norm in which the answers are close."""
+        return INF if self.dim == 1 else self.region.p
+
+    @cached_property
+    def _budget(self) -> tuple[int, int, bool]:
+        """The distance, or for p = 2 its square: what whole numbers are certainly below it, not above it; and a tie."""
+        budget = self.region.distance**2 if self.p == 2 else self.region.distance
+        low, high = Fraction(down(budget)), Fraction(up(budget))
+        return math.ceil(low) - 1, math.floor(high), low == high and low.denominator == 1
+
+    @cached_property
+    def _steps(self) -> tuple[list[list[tuple[int, int]]], bool]:
+        """Differences of two rounded answers as (size, count), and whether each other one is within one of these.
+
+        Within: no larger in any coordinate, or a mean of such.
+        """
+        below, most, tie = self._budget
+        known = tie or below == most
+        n = self.dim
+        if self.p == INF:
+            size = most + 1 if tie and most % 2 else below + 1
+            return [[(size, n)]], known
+        if self.p == 1:
+            tied = range(2 - most % 2, min(n, most) + 1, 2) if tie else range(0)
+            chosen = tied if len(tied) <= MOST_PAIRS else (tied[0], tied[-1])
+            found = [[(most - j + 2, 1), (2, j - 1), (0, n - j)] for j in chosen]
+            return [[(below + 1, 1), (1, n - 1)], *found], known and len(tied) == len(chosen)
+        level, more = _levels(below, n)
+        found = [[(level + 2, more), (level + 1, n - more)], [(math.isqrt(below) + 1, 1), (1, n - 1)]]
+        if tie:
+            level, more = _levels(most, n)
+            root = math.isqrt(most)
+            found += [[(level + 1, n)]] if level % 2 and not more else []
+            found += [[(root + 1, 1), (0, n - 1)]] if root % 2 and root * root == most else []
+        return found, known and most <= 1
+
+    def pairs(self) -> list[Pair]:
+        """Pairs of rounded answers of which one may be the worst."""
+        return [_pair(step) for step in self._steps[0]]
+
+    @property
+    def complete(self) -> bool:
+        """Whether one of `pairs` is the worst for log-concave noise that is even in each coordinate."""
+        return self._steps[1]
+
+    def farthest(self, q: float) -> Pair:
+        return max(self.pairs(), key=lambda pair: pair.distance(q).a)
+
+    def knows_farthest(self, q: float) -> bool:
+        """Whether no pair is farther apart in lq than the one that is named."""
+        below, most, tie = self._budget
+        return self.complete or ((tie or below == most) and (self.p == 1 or q == 1))
+
+    def diameter(self, q: float) -> Number:
+        """The farthest pair's distance, or from that to a bound on all."""
+        found = self.farthest(q).distance(q)
+        return found if self.knows_farthest(q) else between(found, maximum(found, self._bound(q)))
+
+    def _bound(self, q: float) -> Number:
+        """A coordinate moves by at most 1 more than before, and by a whole number."""
+        if q == INF:
+            return iv.mpf(math.floor(Fraction(up(self.region.distance))) + 1)
+        general = self.region.diameter(q) + iv.mpf(self.dim) ** (1 / number(q))
+        most = self._budget[1]
+        whole = {INF: (most + 1) * self.dim, 1: most + self.dim, 2: sum(_levels(most, self.dim, total=True))}
+        return minimum(general, iv.mpf(whole[self.p])) if q == 1 else general
+
+    def contains(self, value: Array, slack: float = 1e-9) -> bool:
+        return bool(np.all(value == np.rint(value)))
+
+
+def _levels(square: int, count: int, total: bool = False) -> tuple[int, int]:
+    """Whole numbers with the largest sum and at most this sum of squares: all are k, and so many k + 1.
+
+    With `total` their sum, and how many there are.
+    """
+    level = math.isqrt(square // count)
+    more = (square - level * level * count) // (2 * level + 1)
+    return (level * count + more, count) if total else (level, more)
+
+
+def _pair(steps: Iterable[tuple[int, int]]) -> Pair:
+    return Pair(tuple(Block(number(size) if size else ZERO, ZERO, count) for size, count in steps if count))
