@@ -20,6 +20,7 @@ class Theorem(StrEnum):
     DIAMETERS = "diameters"
     WORST_SHIFT = "worst-shift"
     RENYI = "renyi"
+    SADDLEPOINT = "saddlepoint"
     PURE_TO_APPROXIMATE = "pure-to-approximate"
     HOCKEY_STICK = "hockey-stick"
     COMPOSITION = "composition"

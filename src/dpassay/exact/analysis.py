@@ -29,6 +29,7 @@ from dpassay.exact.record_sums import (
     sums_records,
     with_record_added,
 )
+from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
@@ -300,6 +301,8 @@ def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterab
     elif isinstance(noise, Laplace):
         yield PureBound(diameter / noise.scale, Theorem.LAPLACE)
         yield from _renyi(noise, region)
+        if not dominating:
+            yield from (SaddlepointBound(b.norm, b.p, b.dim) for b in _renyi(noise, region) if b.norm.b > 0)
     elif isinstance(noise, Mixture):
         yield PureBound(_mixture_pure(noise, diameter), Theorem.MIXTURE)
         if noise.one_sided:
