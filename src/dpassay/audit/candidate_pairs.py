@@ -18,7 +18,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.distributions import as_vector
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline, run
-from dpassay.pipeline.regions import Box, Region, SensitivityBall
+from dpassay.pipeline.regions import Box, MonotoneBall, Region, SensitivityBall
 from dpassay.pipeline.stages.query import PersonRows, Query
 
 InputPair = tuple[Any, Any]
@@ -137,6 +137,8 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
             apart, allowed = float(np.linalg.norm(one - other, ord=region.p)), middle(region.distance)
             if apart > allowed * (1 + 1e-9):
                 return f"they are {apart:.6g} apart, and neighbours' answers are at most {allowed:.6g} apart"
+            if isinstance(region, MonotoneBall) and (one > other).any() and (one < other).any():
+                return "some answers rise and others fall, and neighbours' answers all move the same way"
     if relation.kind == "replace-record" and pipeline is not None and isinstance(pipeline.stages[0], PersonRows):
         one, other = as_row(x), as_row(y)
         if one is not None and other is not None and len(one) == len(other) and (one != other).sum() != 1:
@@ -266,6 +268,8 @@ def _apart(region: SensitivityBall) -> Iterator[InputPair]:
     else:
         steps = [distance * one.astype(float), distance * last.astype(float)]
         steps += [distance * every / dim ** (1 / region.p)]
+    if isinstance(region, MonotoneBall):
+        steps = [step for step in steps if (step >= 0).all() or (step <= 0).all()]
     for step in steps:
         for move in (step, -step):
             yield np.maximum(0.0, -move), np.maximum(0.0, move)

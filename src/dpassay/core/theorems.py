@@ -17,6 +17,7 @@ class Theorem(StrEnum):
     MIXTURE = "mixture"
     RANDOMIZED_RESPONSE = "randomized-response"
     EXPONENTIAL = "exponential"
+    BOUNDED_RANGE = "bounded-range"
     DIAMETERS = "diameters"
     WORST_SHIFT = "worst-shift"
     RENYI = "renyi"

@@ -38,6 +38,7 @@ from dpassay.pipeline.regions import (
     Box,
     Everything,
     Intersection,
+    MinMax,
     Pair,
     Region,
     Repeated,
@@ -53,8 +54,10 @@ from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
-from dpassay.pipeline.stages.query import PersonRows
+from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial, in_dimension
+from dpassay.pipeline.stages.repeat import Repeat
 
 INF = float("inf")
 
@@ -161,6 +164,9 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     """The bounds that one noise stage gives."""
     outputs = region_at(pipeline, position, neighbours)
     stage = in_dimension(pipeline.stages[position], outputs.region.dim)
+    anywhere = all(isinstance(before, Query | Repeat) for before in pipeline.stages[:position])
+    if isinstance(stage, Choose) and not anywhere and _tells_differences_alone(pipeline, outputs.region):
+        outputs = replace(outputs, exact=False)  # the loss depends on where the scores are
     pushed = [] if outputs.exact else _pushed(pipeline, position, neighbours)
     kept = kept_after(pipeline, position, neighbours)
     if isinstance(stage, Additive):
@@ -168,9 +174,16 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     if isinstance(stage, Radial):
         return radial_profile(stage, outputs, pushed, kept, pipeline.stages[position + 1 :])
     assert isinstance(stage, NoiseStage)
-    profile = discrete_profile(stage, outputs, pushed)
+    profile = discrete_profile(stage, outputs, pushed, anywhere)
     whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
     return profile if whole else replace(profile, candidates=(), pure_from_tails=None, pair=None)
+
+
+def _tells_differences_alone(pipeline: Pipeline, region: Region) -> bool:
+    """Whether neighbours are known by their distances, so that not any two vectors of the region are neighbours."""
+    inner = region.region if isinstance(region, Repeated) else region
+    rows = isinstance(pipeline.stages[0], PersonRows) and isinstance(inner, MinMax)
+    return rows or isinstance(inner, SensitivityBall)
 
 
 def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:

@@ -1,30 +1,26 @@
-"""Losses of noise with finitely many outputs: flipped bits, categories, the exponential mechanism.
+"""Losses of noise with finitely many outputs: flipped bits and categories. Proofs: docs/proofs/randomized-response.md.
 
-Proofs: docs/proofs/randomized-response.md and docs/proofs/exponential.md.
+The exponential mechanism has a file of its own.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum
+from dpassay.core.numbers import ONE, ZERO, Number, iv, maximum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
+from dpassay.exact.exponential_mechanism import choose_profile
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import PairBound, PureBound
 from dpassay.pipeline.regions import (
-    Ball,
     Block,
-    Box,
     Categories,
     OneHot,
     Pair,
     Region,
-    Repeated,
     RowBits,
-    SensitivityBall,
     Sparse,
 )
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
@@ -35,11 +31,13 @@ _RESPONSE = Theorem.RANDOMIZED_RESPONSE
 _PARITIES: dict[Literal["even", "odd"], int] = {"even": 0, "odd": 1}
 
 
-def discrete_profile(stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
-    """Bound the loss of a noise stage with finitely many outputs."""
+def discrete_profile(
+    stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair], anywhere: bool = False
+) -> PrivacyProfile:
+    """Bound the loss of a noise stage with finitely many outputs; `anywhere`: see `choose_profile`."""
     region = outputs.region
     if isinstance(stage, Choose):
-        return _choose(stage, outputs, pushed)
+        return choose_profile(stage, outputs, pushed, anywhere)
     if isinstance(stage, Flip) and isinstance(region, Categories):
         return _categories(stage, region, outputs.exact)
     if isinstance(stage, Flip):
@@ -183,77 +181,15 @@ def _envelope(p: Number, q: Number) -> AtomLoss:
 def _categories(stage: Flip, region: Categories, exact: bool) -> PrivacyProfile:
     """k-ary randomized response: all pairs are alike."""
     k = region.size
-    if k == 1:
+    if k == 1 or stage.keep == (1 - stage.keep) / (k - 1):
         return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))
-    keep, other = stage.keep, (1 - stage.keep) / (k - 1)
-    rest = other * (k - 2)
-    if keep == other:
-        return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))
-    bound = PairBound((PrivacyLoss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
+    bound = category_bound(stage, k)
     candidates = (Candidate(Pair((Block(ZERO, ONE, 1),)), bound),) if exact else ()
     return PrivacyProfile(candidates, (bound,), (_RESPONSE,))
 
 
-def choose_bound(stage: Choose, pair: Pair) -> PairBound:
-    """The loss of the exponential mechanism between two score vectors, both ways."""
-    losses = []
-    for first, second in (("x", "y"), ("y", "x")):
-        scores = [[getattr(block, side) * stage.rate for block in pair.blocks] for side in (first, second)]
-        totals = [_log_total(values, [block.count for block in pair.blocks]) for values in scores]
-        atoms = []
-        for x, y, block in zip(*scores, pair.blocks, strict=True):
-            chance = iv.exp(x - totals[0]) * block.count
-            atoms.append(((ZERO if block.same else x - y) - totals[0] + totals[1], chance))
-        losses.append(PrivacyLoss(((AtomLoss(tuple(atoms)), 1),)))
-    return PairBound(tuple(losses), Theorem.EXPONENTIAL)
-
-
-def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
-    total: Number | None = None
-    for score, count in zip(scores, counts, strict=True):
-        term = score + iv.log(iv.mpf(count))
-        total = term if total is None else log_add(total, term)
-    return total
-
-
-def _choose(stage: Choose, outputs: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
-    """Scores in a region: 2·rate·Δ∞ always holds; on a cube the dominating pair is known exactly."""
-    region, theorem = outputs.region, Theorem.EXPONENTIAL
-    if region.dim == 1 or (isinstance(region, Repeated) and region.region.dim == 1):  # all scores are equal
-        return PrivacyProfile((), (PureBound(ZERO, theorem),), (theorem,))
-    general = PureBound(2 * stage.rate * region.diameter(float("inf")), theorem)
-    if region.diameter(float("inf")) == INFINITY:
-        infinite = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
-        known = (Candidate(region.farthest(1), infinite),) if outputs.exact else ()
-        return PrivacyProfile(known, (general,), (Theorem.UNBOUNDED,))
-    pairs = _score_pairs(region, stage) if outputs.exact else pushed
-    candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
-    if outputs.exact and _cube(region) is not None:
-        exact = PureBound(maximum(*(c.bound.pure for c in candidates)), theorem)
-        return PrivacyProfile(candidates, (general, exact), (theorem,))
-    tails = general.pure if outputs.exact and isinstance(region, SensitivityBall) and region.p == float("inf") else None
-    return PrivacyProfile(candidates, (general,), (theorem,), pure_from_tails=tails, pair=pairs[0] if pairs else None)
-
-
-def _cube(region: Region) -> tuple[Number, Number] | None:
-    if isinstance(region, Ball) and region.p == float("inf"):
-        return -region.radius, region.radius
-    if isinstance(region, Box) and len(region.sides) == 1:
-        return region.sides[0][0], region.sides[0][1]
-    return None
-
-
-def _score_pairs(region: Region, stage: Choose) -> list[Pair]:
-    """One output's score high against all others', and the other way round."""
-    cube = _cube(region)
-    if cube is not None:
-        low, high = cube
-        return [Pair((Block(high, low, 1), Block(low, high, region.dim - 1)))]
-    if isinstance(region, SensitivityBall) and region.p == float("inf"):
-        half = region.distance / 2
-        return [
-            # Far behind the others, the first output gains the most; level with them, most often.
-            Pair((Block(half - base, -half - base, 1), Block(-half, half, region.dim - 1)))
-            for base in (60 / stage.rate + region.distance, ZERO)
-        ]
-    return [region.farthest(q) for q in (1.0, 2.0, float("inf"))]
+def category_bound(stage: Flip, size: int) -> PairBound:
+    """The loss between any two of some categories."""
+    keep, other = stage.keep, (1 - stage.keep) / (size - 1)
+    rest = other * (size - 2)
+    return PairBound((PrivacyLoss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)

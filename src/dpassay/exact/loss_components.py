@@ -238,6 +238,19 @@ class AtomLoss:
         surely = sum((p for loss, p in self.atoms if loss.a > epsilon.b), self.infinite)
         return between(surely, sum((p for loss, p in self.atoms if loss.b > epsilon.a), self.infinite))
 
+    def near_epsilon(self, delta: Number) -> Number:
+        """Nearly ε(δ): P(E) − e^ε Q(E) = δ solved for the events "the loss is at least so large", the largest solution.
+
+        >>> round(float(AtomLoss(((ONE, ONE),)).near_epsilon(ONE / 2).mid), 9)  # 1 + ln(1/2)
+        0.306852819
+        """
+        best, p, q = ZERO, self.infinite, ZERO
+        for loss, chance in sorted(self.atoms, key=lambda atom: -atom[0].mid):
+            p, q = p + chance, q + chance * iv.exp(-loss)
+            if (p - delta).a > 0:
+                best = maximum(best, iv.log((p - delta) / q))
+        return best
+
     def power(self, count: int) -> AtomLoss | None:
         """The loss of `count` copies, where it is a single atom again."""
         if len(self.atoms) > 1:

@@ -193,6 +193,13 @@ class PrivacyLoss:
         bound = exactly(_invert_composed(composed, down(delta), upper=True))
         return iv.mpf(min(bound.b, self.pure.b))
 
+    def epsilon_below(self, delta: Number, points: int = RESOLUTIONS[0]) -> Number:
+        """A lower bound on ε(δ) that is quick: a coarser grid, from below only."""
+        if self._closed is not None or delta == 0 or not self.components or (self.infinite - delta).b > 0:
+            return self.epsilon_number(delta)
+        composed = self.composed("delta-down", self.step(points), delta=up(delta))
+        return exactly(_invert_composed(composed, up(delta), upper=False))
+
     def delta(self, epsilon: Any) -> Interval:
         """δ(ε): the least δ for which the first distribution is (ε, δ)-close to the second."""
         return Interval.around(self.delta_number(_at_least_zero(epsilon)), self.source)
@@ -366,6 +373,8 @@ def _closed_epsilon(loss: PrivacyLoss, delta: Number) -> Number:
         return between(largest, INFINITY)
     closed, target = loss.components[0][0], math.log(middle(delta))
     guess = gaussian_epsilon_guess(delta, closed.mu) if isinstance(closed, GaussianLoss) else None
+    if isinstance(closed, AtomLoss):
+        guess = closed.near_epsilon(delta)
     if guess is None:
         low, high = falling_root(
             lambda e: math.log(max(middle(delta_of(number(e))), 1e-300)) - target, 0.0, up(largest), 1e-15

@@ -46,17 +46,17 @@ class PrivacyProfile:
     @property
     def pure(self) -> Number:
         """ε at δ = 0, within bounds."""
-        return _joined(self.lower_pure, minimum(INFINITY, *(bound.pure for bound in self.uppers)))
+        return joined(self.lower_pure, minimum(INFINITY, *(bound.pure for bound in self.uppers)))
 
     def delta(self, epsilon: Number) -> Number:
         """δ at an ε, within bounds."""
         lower = maximum(ZERO, *(c.bound.delta(epsilon) for c in self.candidates))
-        return _joined(lower, minimum(ONE, *(bound.delta(epsilon) for bound in self.uppers)))
+        return joined(lower, minimum(ONE, *(bound.delta(epsilon) for bound in self.uppers)))
 
     def epsilon(self, delta: Number) -> Number:
         """ε at a δ > 0, within bounds."""
         lower = maximum(ZERO, *(c.bound.epsilon(delta) for c in self.candidates))
-        return _joined(lower, minimum(INFINITY, *(bound.epsilon(delta) for bound in self.uppers)))
+        return joined(lower, minimum(INFINITY, *(bound.epsilon(delta) for bound in self.uppers)))
 
     def epsilon_above(self, delta: Number) -> Number:
         """An upper bound on ε at a δ > 0, quickly."""
@@ -96,7 +96,7 @@ class PrivacyProfile:
         return min(self.uppers, key=lambda bound: bound.pure.b)
 
 
-def _joined(lower: Number, upper: Number) -> Number:
+def joined(lower: Number, upper: Number) -> Number:
     """From a lower bound's lower end to an upper bound's upper end."""
     if lower.a <= upper.b:
         return between(lower, upper)

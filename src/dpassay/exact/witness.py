@@ -216,4 +216,6 @@ def _choose(stage: Choose, candidate: Candidate) -> Witness:
         return Witness(candidate.pair)
     component, _ = bound.losses[0].components[0]
     loss, chance = component.atoms[0]  # type: ignore[attr-defined]
-    return Witness(candidate.pair, "the first output is chosen", iv.log(chance), iv.log(chance) - loss)
+    count = candidate.pair.blocks[0].count
+    event = "the first output is chosen" if count == 1 else f"one of the first {count} outputs is chosen"
+    return Witness(candidate.pair, event, iv.log(chance), iv.log(chance) - loss)

@@ -1,6 +1,7 @@
 """Witnesses replayed: the pair can occur, and the event's probabilities, computed again, break the claim."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -218,7 +219,8 @@ def test_exponential(text: str, dim: int | None, delta: str) -> None:
     both = []
     for side in (witness.pair.first, witness.pair.second):
         weights = [mp.exp(rate * mpf(repr(float(v)))) for v in side]
-        both.append(mp.log(weights[0] / mp.fsum(weights)))  # "the first output is chosen"
+        first = re.findall(r"first (\d+) outputs", witness.event) or ["1"]
+        both.append(mp.log(mp.fsum(weights[: int(first[0])]) / mp.fsum(weights)))
     agrees(witness, *both, "1e-12")
 
 

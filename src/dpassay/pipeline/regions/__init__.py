@@ -4,7 +4,16 @@ from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_pos
 from dpassay.pipeline.regions.base import Region
 from dpassay.pipeline.regions.discrete import Bits, Categories, Finite, MinMax, OneHot, RowBits, Rows, Sparse
 from dpassay.pipeline.regions.images import Rounded, Squashed
-from dpassay.pipeline.regions.vector import Ball, Box, Everything, Intersection, Repeated, SensitivityBall, Sphere
+from dpassay.pipeline.regions.vector import (
+    Ball,
+    Box,
+    Everything,
+    Intersection,
+    MonotoneBall,
+    Repeated,
+    SensitivityBall,
+    Sphere,
+)
 
 __all__ = [
     "Array",
@@ -17,6 +26,7 @@ __all__ = [
     "Finite",
     "Intersection",
     "MinMax",
+    "MonotoneBall",
     "OneHot",
     "Pair",
     "Region",

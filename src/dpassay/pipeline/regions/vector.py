@@ -162,6 +162,20 @@ class SensitivityBall(Region):
 
 
 @dataclass(frozen=True)
+class MonotoneBall(SensitivityBall):
+    """Answers to a query all of which move the same way between neighbours: none rises while another falls.
+
+    The farthest pairs of `SensitivityBall` move so too, hence additive noise loses as much on either.
+
+    >>> middle(MonotoneBall(2, 1, dim=4).diameter(1))
+    2.0
+    """
+
+    kind = "monotone"
+    surrounds_zero = False  # opposite directions are no neighbours
+
+
+@dataclass(frozen=True)
 class Intersection(Region):
     """The vectors that lie in two lp balls at once. Its diameter is known within bounds.
 

@@ -6,27 +6,54 @@ from typing import Any
 import numpy as np
 
 from dpassay.core.numbers import Number
-from dpassay.pipeline.regions import Rows, SensitivityBall
+from dpassay.errors import InputError
+from dpassay.pipeline.regions import MonotoneBall, Rows, SensitivityBall
 from dpassay.pipeline.stages.base import OutputRegion, Stage
-from dpassay.pipeline.syntax import NORM, NORMS, Syntax, positive
+from dpassay.pipeline.syntax import NORM, NORMS, Parameter, Syntax, positive
+
+_MOVES = ("any", "monotone")
+
+
+def _check_moves(moves: str) -> str:
+    if moves not in _MOVES:
+        raise InputError(f"a query's answers move {' or '.join(_MOVES)}, got {moves!r}")
+    return moves
 
 
 @dataclass(frozen=True)
 class Query(Stage):
     """Neighbours' answers are at most this far apart; only as first stage.
 
+    With the word `monotone`, between two neighbours either no answer falls or none rises, as with counts of records
+    when one is added. The exponential mechanism then loses less; additive noise loses what it loses anyway.
+
     >>> from dpassay.pipeline.regions import Everything
     >>> float(Query("l2", 1).output_region(OutputRegion(Everything(4))).region.diameter(2).mid)
     1.0
     """
 
-    syntax = Syntax("query", order=130, norm=NORM, distance=positive("sensitivity"))
+    syntax = Syntax(
+        "query",
+        order=130,
+        norm=NORM,
+        distance=positive("sensitivity"),
+        moves=Parameter("word", _check_moves, _MOVES, default="any"),
+    )
     neighbours = ("query", "replace-record", "add-remove-record")
     norm: str
     distance: Number
+    moves: str = "any"
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        return OutputRegion(SensitivityBall(NORMS[self.norm], self.distance, before.region.dim))
+        ball = MonotoneBall if self.moves == "monotone" else SensitivityBall
+        return OutputRegion(ball(NORMS[self.norm], self.distance, before.region.dim))
+
+    def __str__(self) -> str:
+        return super().__str__().replace(", any)", ")")
+
+    def to_data(self) -> dict[str, Any]:
+        """As a certificate has it; without the word where it says nothing."""
+        return {name: value for name, value in super().to_data().items() if value != "any"}
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         return batch

@@ -7,7 +7,18 @@ import numpy as np
 
 from dpassay.core.numbers import ONE, Number, down, middle, minimum, up
 from dpassay.errors import InputError
-from dpassay.pipeline.regions import Array, Ball, Box, Everything, Intersection, MinMax, Rows, SensitivityBall, Sphere
+from dpassay.pipeline.regions import (
+    Array,
+    Ball,
+    Box,
+    Everything,
+    Intersection,
+    MinMax,
+    MonotoneBall,
+    Rows,
+    SensitivityBall,
+    Sphere,
+)
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import NORM, NORMS, Parameter, Syntax, positive
 
@@ -56,6 +67,8 @@ class Clip(Stage):
 
     def _of_answers(self, region: SensitivityBall, ball: Ball, exact: bool) -> OutputRegion:
         """l2 clipping never increases an l2 distance; in any norm clipping at most doubles a distance."""
+        if isinstance(region, MonotoneBall):  # scaled answers may move both ways, but not to any two of the ball
+            region, exact = SensitivityBall(region.p, region.distance, region.dim), False
         if self.norm == "l2" and region.p == 2:
             if down(region.distance) > up(2 * self.radius):
                 return OutputRegion(ball, exact)

@@ -1,0 +1,127 @@
+"""What follows from losses that lie in an interval of known length: docs/proofs/bounded-range.md.
+
+The exponential mechanism is the example: between two score vectors its losses are at most the rate times the largest
+minus the smallest difference of scores apart.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, minimum
+from dpassay.core.theorems import Theorem
+from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile_bounds import PureBound, RenyiBound
+
+_TINY = iv.mpf("1e-20")  # below this a range leaves too few of 50 digits in 1 − e^−range
+
+
+@dataclass(frozen=True)
+class RangeBound:
+    """Losses between t − range and t, where t is any number up to `pure`; `pure` bounds the losses both ways.
+
+    >>> bound = RangeBound(iv.mpf(2), iv.mpf(2))
+    >>> float(bound.delta(ZERO).mid)  # tanh(1/2)
+    0.46211715726...
+    """
+
+    range: Number
+    pure: Number
+    theorem: Theorem = Theorem.BOUNDED_RANGE
+
+    @property
+    def _whole(self) -> Number:
+        return 1 - iv.exp(-self.range)
+
+    def delta(self, epsilon: Number) -> Number:
+        """(1 − e^(t − r))(1 − e^(ε − t))/(1 − e^−r) at t = (r + ε)/2, or at the largest t there is."""
+        if self.range.a < _TINY:
+            return PureBound(self.pure, self.theorem).delta(epsilon)
+        if epsilon.a >= self.pure.b:
+            return ZERO
+        top = minimum(self.pure, (self.range + epsilon) / 2)
+        gaps = [maximum(ZERO, 1 - iv.exp(gap)) for gap in (top - self.range, epsilon - top)]
+        return minimum(ONE, gaps[0] * gaps[1] / self._whole)
+
+    def epsilon(self, delta: Number) -> Number:
+        """r + 2 ln(1 − √(δ(1 − e^−r))); where t would be too large for that, from the largest t there is."""
+        if self.range.a < _TINY:
+            return PureBound(self.pure, self.theorem).epsilon(delta)
+        capped = self._at_largest(delta)
+        if capped is not None:
+            return capped
+        left = 1 - iv.sqrt(delta * self._whole)
+        return maximum(ZERO, minimum(self.pure, self.range + 2 * iv.log(left)))
+
+    epsilon_above = epsilon
+
+    def _at_largest(self, delta: Number) -> Number | None:
+        """ε(δ) of the losses t and t − r with t = `pure`, if no smaller t has a larger one."""
+        chance = 1 - iv.exp(self.pure - self.range)
+        if chance.a <= 0:
+            return None
+        left = 1 - delta * self._whole / chance
+        if left.a <= 0:
+            return None
+        epsilon = self.pure + iv.log(left)
+        return maximum(ZERO, epsilon) if ((self.range + epsilon) / 2).a >= self.pure.b else None
+
+    def divergence(self, order: Number) -> Number:
+        """The largest Rényi divergence of an order: that of the losses t and t − r with the worst t.
+
+        >>> round(float(RangeBound(iv.mpf(2), ONE).divergence(iv.mpf(2)).mid), 6)  # ln(e + 1/e − 1)
+        0.735326
+        """
+        if self.range.a < _TINY:
+            return self.pure
+        less, r = order - 1, self.range
+        high, low = 1 - iv.exp(-order * r), 1 - iv.exp(-less * r)
+        top = minimum(self.pure, r + iv.log(less * high / (order * low)))
+        rest = high - low * iv.exp(top - r)
+        if rest.a <= 0:
+            return self.pure
+        return maximum(ZERO, minimum(self.pure, top + iv.log(rest / self._whole) / less))
+
+
+def largest_choice(width: Number, count: int) -> Number:
+    """The largest loss of the exponential mechanism with `count` outputs, scores times rate in a cube of this width.
+
+    >>> round(float(largest_choice(ONE, 10).mid), 9)
+    1.776136585
+    """
+    # ln((1 + n e^w)/(e^w + n)), with e^w taken out of both
+    n, inverse = iv.mpf(count - 1), iv.exp(-width)
+    return width + iv.log((inverse + n) / (1 + n * inverse))
+
+
+def with_range(spread: Number, pure: Number) -> RangeBound:
+    """A range bound whose range is at most twice the largest loss, which every range is."""
+    return RangeBound(minimum(spread, 2 * pure), pure)
+
+
+def loss_divergence(loss: PrivacyLoss, order: Number) -> Number:
+    """The Rényi divergence of a loss where it is finite, or infinity where no closed form is at hand.
+
+    >>> float(loss_divergence(PrivacyLoss(((GaussianLoss(ONE), 4),)), iv.mpf(3)).mid)  # 4·3/2
+    6.0
+    """
+    total = ZERO
+    for component, count in loss.components:
+        if isinstance(component, GaussianLoss):
+            each = order * component.mu**2 / 2
+        elif isinstance(component, LaplaceLoss):
+            each = RenyiBound(component.shift, 2.0, 1).divergence(order)
+        elif isinstance(component, AtomLoss):
+            each = _atom_divergence(component, order)
+        else:
+            return INFINITY
+        total += each * count
+    return total
+
+
+def _atom_divergence(component: AtomLoss, order: Number) -> Number:
+    finite = 1 - component.infinite
+    if not component.atoms or finite.a <= 0 or any(p.a <= 0 for _, p in component.atoms):
+        return INFINITY
+    terms = [(order - 1) * loss + iv.log(p / finite) for loss, p in component.atoms]
+    return reduce(log_add, terms) / (order - 1)

@@ -1,0 +1,188 @@
+"""The loss of the exponential mechanism. Proofs: docs/proofs/exponential.md and docs/proofs/bounded-range.md."""
+
+import math
+from collections.abc import Iterable
+
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, middle, minimum, number
+from dpassay.core.theorems import Theorem
+from dpassay.exact.bounded_range import largest_choice, with_range
+from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import PairBound, ProfileBound, PureBound
+from dpassay.pipeline.regions import (
+    Ball,
+    Bits,
+    Block,
+    Box,
+    Intersection,
+    MinMax,
+    MonotoneBall,
+    OneHot,
+    Pair,
+    Region,
+    Repeated,
+    Rounded,
+    RowBits,
+    Rows,
+    SensitivityBall,
+    Sparse,
+    Sphere,
+    Squashed,
+)
+from dpassay.pipeline.stages.base import OutputRegion
+from dpassay.pipeline.stages.exponential import Choose
+
+INF = float("inf")
+_STEPS, _RATIO = 12, 1.6  # base points to look at, each so many times nearer to the largest loss than the one before
+_FAR = 60  # a score this far behind, times the rate, is as good as infinitely far: e^−60 is left
+
+
+def choose_profile(stage: Choose, outputs: OutputRegion, pushed: list[Pair], anywhere: bool) -> PrivacyProfile:
+    """Scores in a region. `anywhere`: the answers to a query can be any vectors, so base points are free."""
+    region = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    if region.dim == 1:  # all scores are equal
+        return PrivacyProfile((), (PureBound(ZERO, Theorem.EXPONENTIAL),), (Theorem.EXPONENTIAL,))
+    if region.diameter(INF) == INFINITY:
+        infinite = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
+        known = (Candidate(outputs.region.farthest(1), infinite),) if outputs.exact else ()
+        return PrivacyProfile(known, (PureBound(INFINITY, Theorem.EXPONENTIAL),), (Theorem.UNBOUNDED,))
+    free = outputs.exact and anywhere and isinstance(region, SensitivityBall)
+    spread = stage.rate * score_spread(region)
+    pairs = pushed
+    if free:
+        assert isinstance(region, SensitivityBall)
+        pairs = _free_pairs(region, stage.rate, spread)
+    elif outputs.exact and not isinstance(region, SensitivityBall):
+        pairs = _region_pairs(region)
+    if isinstance(region, RowBits):  # what the other persons' bits are is not known
+        pairs = pushed = []
+    if isinstance(outputs.region, Repeated) and pairs is not pushed:
+        pairs = [outputs.region.repeat(pair) for pair in pairs]
+    candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
+    pure = minimum(spread, _largest(region, stage.rate))
+    uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), with_range(spread, pure)]
+    if outputs.exact and isinstance(region, OneHot):  # all pairs are alike
+        uppers.append(candidates[0].bound)
+    first = pairs[0] if pairs else None
+    tails = spread if free else None
+    return PrivacyProfile(candidates, tuple(uppers), (Theorem.EXPONENTIAL,), pure_from_tails=tails, pair=first)
+
+
+def choose_bound(stage: Choose, pair: Pair) -> PairBound:
+    """The loss of the exponential mechanism between two score vectors, both ways."""
+    losses = []
+    for first, second in (("x", "y"), ("y", "x")):
+        scores = [[getattr(block, side) * stage.rate for block in pair.blocks] for side in (first, second)]
+        totals = [_log_total(values, [block.count for block in pair.blocks]) for values in scores]
+        atoms = []
+        for x, y, block in zip(*scores, pair.blocks, strict=True):
+            chance = iv.exp(x - totals[0]) * block.count
+            atoms.append(((ZERO if block.same else x - y) - totals[0] + totals[1], chance))
+        losses.append(PrivacyLoss(((AtomLoss(tuple(atoms)), 1),)))
+    return PairBound(tuple(losses), Theorem.EXPONENTIAL)
+
+
+def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
+    total: Number | None = None
+    for score, count in zip(scores, counts, strict=True):
+        term = score + iv.log(iv.mpf(count))
+        total = term if total is None else log_add(total, term)
+    return total
+
+
+def score_spread(region: Region) -> Number:
+    """The most that the largest minus the smallest coordinate of x − y can be: exponential.md, point 1.
+
+    >>> middle(score_spread(SensitivityBall(INF, 1, dim=3))), middle(score_spread(MonotoneBall(INF, 1, dim=3)))
+    (2.0, 1.0)
+    """
+    answers = region.region if isinstance(region, Squashed | Rounded) else region
+    if isinstance(answers, MonotoneBall):  # and so are monotone functions of them
+        return region.diameter(INF)
+    # Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q).
+    powers = {1.0: ONE, 2.0: iv.sqrt(iv.mpf(2)), INF: iv.mpf(2)}
+    norms = {q: region.diameter(q) * power for q, power in powers.items()}
+    p = getattr(region, "p", INF)
+    if p not in powers:
+        norms[p] = region.diameter(p) * iv.mpf(2) ** (1 - 1 / number(p))
+    return minimum(*norms.values())
+
+
+def score_width(region: Region) -> Number:
+    """The most that the largest minus the smallest coordinate of one vector can be.
+
+    >>> middle(score_width(Box.cube(0, 3, dim=2)))
+    3.0
+    """
+    if isinstance(region, Box):
+        lows, highs, _ = zip(*region.sides, strict=True)
+        return maximum(*highs) - minimum(*lows)
+    if isinstance(region, MinMax | Bits | OneHot | Sparse):
+        return ONE
+    if isinstance(region, Squashed):
+        return (
+            region.diameter(INF) if isinstance(region.region, Ball) else ONE * (2 if region.function == "tanh" else 1)
+        )
+    if isinstance(region, Ball | Sphere | Intersection):  # with x it has −x
+        return score_spread(region) / 2
+    return INFINITY
+
+
+def _largest(region: Region, rate: Number) -> Number:
+    """The largest loss that the width of the region allows: exponential.md, points 2 and 5."""
+    if isinstance(region, Rows) and region.limits is not None:
+        width = iv.exp(-rate * (region.limits[1] - region.limits[0]))
+        return -iv.log((region.dim * width) / (width + region.dim - 1))
+    return largest_choice(rate * score_width(region), region.dim)
+
+
+def _cube(region: Region) -> tuple[Number, Number] | None:
+    """The two ends of a cube all of whose corners, but for the two constant ones, are in the region."""
+    if isinstance(region, Ball) and region.p == INF:
+        return -region.radius, region.radius
+    if isinstance(region, Box) and len(region.sides) == 1:
+        return region.sides[0][0], region.sides[0][1]
+    return (ZERO, ONE) if isinstance(region, MinMax | Bits) else None
+
+
+def _region_pairs(region: Region) -> list[Pair]:
+    """Some outputs' scores high and the others' low, and the other way round."""
+    cube = _cube(region)
+    if cube is not None:
+        low, high = cube
+        sizes = sorted({region.dim // 2, *(2**i for i in range(region.dim.bit_length() - 1))})
+        return [Pair((Block(high, low, size), Block(low, high, region.dim - size))) for size in sizes]
+    if isinstance(region, Rows) and region.limits is not None:
+        low, high = region.limits
+        return [Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))) for rest in (high, low)]
+    pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
+    if isinstance(region, Ball | Sphere):
+        size = region.radius / iv.mpf(2) ** (1 / number(getattr(region, "p", 2.0)))
+        rest = (Block(ZERO, ZERO, region.dim - 2),) if region.dim > 2 else ()
+        pairs.insert(0, Pair((Block(size, -size, 1), Block(-size, size, 1), *rest)))
+    return pairs
+
+
+def _free_pairs(region: SensitivityBall, rate: Number, spread: Number) -> list[Pair]:
+    """One output's score rises against the others' by all that it may, from several base points.
+
+    The farther it was behind them, the larger the loss, and the rarer the output.
+    """
+    n, length = region.dim - 1, middle(spread)
+    one_moves = isinstance(region, MonotoneBall) or region.p == 1
+    if not one_moves and region.p < INF:
+        n = 1  # all outputs but two stay where they are, and are never chosen
+    behind = [length + _FAR]
+    for gap in (length / (2 * _RATIO**i) for i in range(_STEPS)):  # how much the loss falls short of the largest
+        behind.append(length - gap + math.log(-math.expm1(gap - length)) - math.log(-math.expm1(-gap)))
+    pairs = []
+    for lead in (number(math.log(n) - log_odds) / rate for log_odds in behind):
+        step = spread / rate
+        high, low = (lead + step, ZERO) if one_moves else (lead + step / 2, -step / 2)
+        blocks = [Block(high, lead, 1), Block(low, ZERO, n)]
+        if n < region.dim - 1:
+            never = minimum(maximum(high, low), maximum(lead, ZERO)) - 200 / rate
+            blocks.append(Block(never, never, region.dim - 1 - n))
+        pairs.append(Pair(tuple(blocks)))
+    return pairs
