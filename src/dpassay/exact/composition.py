@@ -11,13 +11,16 @@ from typing import Any
 from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, middle, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, middle, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
+from dpassay.exact.bounded_range import RangeBound, loss_divergence
+from dpassay.exact.common_pairs import Part, composed, largest_epsilon, share_a_pair
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile_bounds import PairBound
+from dpassay.exact.profile import joined
+from dpassay.exact.profile_bounds import PairBound, ProfileBound, RenyiBound, renyi_epsilon
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 
@@ -70,6 +73,8 @@ def dominating(guarantee: Guarantee) -> PrivacyLoss:
 class Answer:
     """A loss that no pair of neighbours exceeds, how often it occurs, and whether a pair attains it.
 
+    Of a mechanism, `part` is what is known of it besides.
+
     >>> print(Answer(dominating(PureDP(1))).count)
     1
     """
@@ -77,6 +82,23 @@ class Answer:
     loss: PrivacyLoss
     count: int = 1
     exact: bool = True
+    part: Part | None = None
+
+    @property
+    def bounds(self) -> tuple[ProfileBound, ...]:
+        """Bounds besides the loss."""
+        return self.part.profile.uppers if self.part is not None else ()
+
+    def epsilon(self, delta: Number) -> Number:
+        """ε(δ) of one answer: the least of all bounds."""
+        if delta == 0:
+            return minimum(self.loss.pure, *(bound.pure for bound in self.bounds))
+        return minimum(self.loss.epsilon_number(delta), *(bound.epsilon_above(delta) for bound in self.bounds))
+
+    def divergence(self, order: Number) -> Number:
+        """A bound on the Rényi divergence of one answer."""
+        known = [bound for bound in self.bounds if isinstance(bound, RangeBound | RenyiBound)]
+        return minimum(loss_divergence(self.loss, order), *(bound.divergence(order) for bound in known))
 
 
 def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours | None = None) -> Answer:
@@ -85,35 +107,53 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
     >>> print(mechanism_answer(parse("query(l2, 1) | gaussian(2)")).loss.times(4).epsilon(1e-6))
     [4.886554117, 4.886554118]
     """
-    profile = analyse(pipeline, neighbours or pipeline.neighbours)
+    relation = neighbours or pipeline.neighbours
+    profile = analyse(pipeline, relation)
+    part = Part(pipeline, relation.kind, profile, count)
     attained = [c.bound.losses for c in profile.candidates if isinstance(c.bound, PairBound)]
     for bound in sorted(profile.uppers, key=lambda upper: upper.pure.b):
         if isinstance(bound, PairBound) and len(bound.losses) == 1:
-            return Answer(bound.losses[0], count, bound.losses in attained)
+            return Answer(bound.losses[0], count, bound.losses in attained, part)
     if profile.pure.b == INFINITY:
-        return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, exact=profile.pure.a == INFINITY)
-    return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False)
+        return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, profile.pure.a == INFINITY, part)
+    return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False, part=part)
 
 
 def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
-    """ε of all answers at a total δ. Where an answer's dominating pair is not known, only the upper end counts.
+    """ε of all answers at a total δ: from what one pair of inputs shows to what is proved for all.
 
     >>> print(float(exact_epsilon([Answer(dominating(PureDP(1)), 2)], ZERO).b))
     2.0
     """
     if not answers:
         raise InputError("nothing to compose: give at least one guarantee or mechanism")
-    first, *others = (answer.loss.times(answer.count) for answer in answers)
-    epsilon = first.compose(*others).epsilon_number(delta)
-    return epsilon if all(answer.exact for answer in answers) else between(ZERO, epsilon)
+    total = composed(answer.loss.times(answer.count) for answer in answers)
+    whole = total.epsilon_number(delta)
+    upper = minimum(whole, basic_epsilon(answers, delta), _renyi(answers, total, delta))
+    parts = [answer.part for answer in answers if answer.part is not None]
+    alike = share_a_pair(parts)
+    if alike and all(answer.exact for answer in answers):
+        lower = whole
+    elif alike and delta == 0:
+        lower = sum((a.count * (a.loss.pure if a.part is None else a.part.profile.lower_pure) for a in answers), ZERO)
+    else:
+        known = [answer.loss.times(answer.count) for answer in answers if answer.part is None]
+        lower = largest_epsilon(parts, known, delta)
+    return joined(lower, upper)
+
+
+def _renyi(answers: Sequence[Answer], total: PrivacyLoss, delta: Number) -> Number:
+    """ε(δ) by Rényi divergences, which add up, where they may say more: docs/proofs/composition.md, point 9."""
+    left = (delta - total.infinite) / (1 - total.infinite) if total.infinite.b < 1 else ZERO
+    if left.a <= 0 or not any(isinstance(bound, RangeBound | RenyiBound) for a in answers for bound in a.bounds):
+        return INFINITY
+    return renyi_epsilon(lambda order: sum((a.count * a.divergence(order) for a in answers), ZERO), left)
 
 
 def basic_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
     """Basic composition at a total δ: each answer gets an equal share of it."""
     total = sum(answer.count for answer in answers)
-    if delta == 0:
-        return sum((answer.loss.pure * answer.count for answer in answers), ZERO)
-    return sum((answer.loss.epsilon_number(delta / total) * answer.count for answer in answers), ZERO)
+    return sum((answer.epsilon(delta / total) * answer.count for answer in answers), ZERO)
 
 
 def read_answer(text: str, dim: int | None = None) -> Answer:
