@@ -217,5 +217,9 @@ def _choose(stage: Choose, candidate: Candidate) -> Witness:
     component, _ = bound.losses[0].components[0]
     loss, chance = component.atoms[0]  # type: ignore[attr-defined]
     count = candidate.pair.blocks[0].count
-    event = "the first output is chosen" if count == 1 else f"one of the first {count} outputs is chosen"
+    event = (
+        "the first output is chosen"
+        if count == 1
+        else f"one of the {count} outputs with the first one's scores is chosen"
+    )
     return Witness(candidate.pair, event, iv.log(chance), iv.log(chance) - loss)

@@ -219,7 +219,7 @@ def test_exponential(text: str, dim: int | None, delta: str) -> None:
     both = []
     for side in (witness.pair.first, witness.pair.second):
         weights = [mp.exp(rate * mpf(repr(float(v)))) for v in side]
-        first = re.findall(r"first (\d+) outputs", witness.event) or ["1"]
+        first = re.findall(r"one of the (\d+) outputs", witness.event) or ["1"]
         both.append(mp.log(mp.fsum(weights[: int(first[0])]) / mp.fsum(weights)))
     agrees(witness, *both, "1e-12")
 
