@@ -68,9 +68,11 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Claim, mu: Number) -> Lo
         return log(1 - iv.exp(-rise / numbers["scale"])), -INF
     if noise.name == "mixture" and event == "an output that the second value cannot give":
         return log(leak(noise, gaps)), -INF
-    if noise.name == "exponential" and event == "the first output is chosen":
+    count = pair[0].count if pair else 0
+    several = f"one of the {count} outputs with the first one's scores is chosen"
+    if noise.name == "exponential" and event == (several if count > 1 else "the first output is chosen"):
         p, q = choice_chances(noise, pair)[0]
-        return log(p * pair[0].count), log(q * pair[0].count)
+        return log(p * count), log(q * count)
     raise CertificateError(f"the event {event[:80]!r} is not known for {noise.name or 'no'} noise")
 
 

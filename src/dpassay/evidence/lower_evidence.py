@@ -1,0 +1,225 @@
+"""What the verifier needs to check a lower bound: a pair, where it comes in, and what of its loss is looked at."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv
+from dpassay.core.theorems import Theorem
+from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, point
+from dpassay.exact.after_noise import Kept, kept_after
+from dpassay.exact.analysis import sources
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import CurveBound, DropoutBound, before_dropout
+from dpassay.pipeline.distributions import Gaussian, Laplace
+from dpassay.pipeline.pair import Block, Pair
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.regions import (
+    Ball,
+    Box,
+    Region,
+    Repeated,
+    Rounded,
+    RowBits,
+    Rows,
+    SensitivityBall,
+    Sphere,
+    Squashed,
+)
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import OutputRegion, Stage
+from dpassay.pipeline.stages.binary import Binary
+from dpassay.pipeline.stages.round import Round
+from dpassay.pipeline.stages.scaling import MinMaxScale
+from dpassay.pipeline.stages.squash import Squash
+
+_INWARD = 1 - iv.mpf("1e-35")  # a pair this much nearer to the middle lies in its region beyond doubt
+_FAR: Data = {"thresholds": [["inf", "inf"]]}
+__all__ = ["enclosed", "lower_evidence", "pair_data", "places", "point"]
+
+
+def lower_evidence(
+    pipeline: Pipeline, profile: PrivacyProfile, neighbours: Neighbours, epsilon: Number, delta: Number
+) -> Iterator[Data]:
+    """Pairs that may show a lower bound on ε at δ or on δ at ε, with their theorems, the strongest first."""
+    best = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)
+    candidates = sorted(profile.candidates, key=lambda candidate: candidate is not best)
+    before = before_dropout(epsilon, profile.mu)
+    for position in pipeline.noise_positions or [len(pipeline.stages)]:
+        kept = _kept(pipeline, position, neighbours)
+        nowhere = {"noise": position, "at": position, "pair": []}
+        yield {"theorem": "unbounded", **nowhere, **_any_threshold(kept)}
+        yield {"theorem": "exponential", **nowhere}
+        for candidate in candidates[:6]:
+            yield from _of_candidate(pipeline, position, candidate, kept, before, delta)
+        if profile.pair is not None and delta == 0:
+            yield from _far_out(pipeline, position, profile.pair, kept)
+
+
+def _kept(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kept | None:
+    """What the stages after a noise, and after noises added right after it, leave of it."""
+    if position == len(pipeline.stages):
+        return None
+    while position + 1 < len(pipeline.stages) and isinstance(pipeline.stages[position + 1], Additive):
+        position += 1
+    return kept_after(pipeline, position, neighbours)
+
+
+def _any_threshold(kept: Kept | None) -> Data:
+    """Thresholds as far out as there are, or any."""
+    if kept is None or kept.thresholds is None:
+        return {}
+    return _FAR if kept.thresholds.unlimited else {"thresholds": [enclosed(kept.thresholds.nearest(ZERO))]}
+
+
+def _of_candidate(
+    pipeline: Pipeline, position: int, candidate: Candidate, kept: Kept | None, epsilon: Number, delta: Number
+) -> Iterator[Data]:
+    bound = candidate.bound.bound if isinstance(candidate.bound, DropoutBound) else candidate.bound
+    pair, name = candidate.pair, {"theorem": bound.theorem.value, "noise": position}
+    looked_at: Iterator[Data] | list[Data] = grids(bound, epsilon, delta, LEVELS[:2], below=True)
+    if bound.theorem == Theorem.POST_PROCESSING and kept is not None:
+        if isinstance(bound, CurveBound):
+            pair = _at_best_threshold(pair, kept, pipeline.stages[position], epsilon)
+        looked_at = [{"thresholds": _thresholds(pair, kept, pipeline.stages[position], epsilon, bound)}]
+    for found in looked_at:
+        for at, placed in places(pipeline, pair, position):
+            yield {**name, "at": at, "pair": pair_data(placed), **found}
+
+
+def _best_offset(noise: Stage, gap: Number, epsilon: Number) -> Number:
+    """How far beyond the middle of two values the threshold lies that tells them apart best at an ε."""
+    if isinstance(noise, Additive) and isinstance(noise.noise, Gaussian):
+        return epsilon * noise.noise.sigma**2 / gap
+    return epsilon * noise.noise.scale / 2 if isinstance(noise, Additive) and isinstance(noise.noise, Laplace) else ZERO
+
+
+def _at_best_threshold(pair: Pair, kept: Kept, noise: Stage, epsilon: Number) -> Pair:
+    """A query's answers shifted so that the best threshold for an ε can be told."""
+    if not kept.anywhere or kept.thresholds is None:
+        return pair
+    block = next(block for block in pair.blocks if not block.same)
+    best = (block.x + block.y) / 2 + _best_offset(noise, abs(block.gap), epsilon)
+    shift = kept.thresholds.nearest(ZERO) - best
+    return Pair(tuple(replace(b, x=b.x + shift, y=b.x + shift if b.same else b.y + shift) for b in pair.blocks))
+
+
+def _thresholds(pair: Pair, kept: Kept, noise: Stage, epsilon: Number, bound: object) -> list[list[str]]:
+    """For each block of a pair a threshold that tells its two values apart well."""
+    assert kept.thresholds is not None
+    found = []
+    for block in pair.blocks:
+        wanted = (block.x + block.y) / 2
+        if isinstance(bound, CurveBound) and not block.same:
+            beyond = wanted + _best_offset(noise, abs(block.gap), epsilon)
+            below = wanted - _best_offset(noise, abs(block.gap), epsilon)
+            wanted = next((c for c in (beyond, below) if _reached(kept, c)), wanted)
+        found.append(enclosed(kept.thresholds.nearest(wanted)))
+    return found
+
+
+def _reached(kept: Kept, threshold: Number) -> bool:
+    told = kept.thresholds
+    return told is not None and bool(told.low.b <= threshold.a and threshold.b <= told.high.a)
+
+
+def _far_out(pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None) -> Iterator[Data]:
+    """ε at δ = 0 as outputs beyond the outermost thresholds show it."""
+    looked_at: list[tuple[str, Data]] = []
+    told = kept.thresholds if kept is not None else None
+    if kept is not None and told is not None:
+        outermost = _FAR if told.unlimited else {"thresholds": [enclosed(told.nearest(ZERO))]}
+        looked_at = [(theorem, outermost) for theorem in ("post-processing", "two-noises")]
+        if abs(told.low).b < INFINITY and abs(told.high).b < INFINITY:
+            for upwards in (True, False):
+                ends = [told.high if (b.x.mid > b.y.mid) == upwards else told.low for b in pair.blocks]
+                looked_at.append(("post-processing", {"thresholds": [enclosed(end) for end in ends]}))
+    for at, placed in places(pipeline, pair, position):
+        for theorem, found in (*looked_at, ("radial", {})):
+            yield {"theorem": theorem, "noise": position, "at": at, "pair": pair_data(placed), **found}
+
+
+def places(pipeline: Pipeline, pair: Pair, position: int) -> Iterator[tuple[int, Pair]]:
+    """Where a pair can come in: just before the noise, or what the stages make such a pair of, before them."""
+    regions, stages = pipeline.output_regions(), pipeline.stages
+    yield from _images(pair, regions[: position + 1], stages)
+    for start in range(position, -1, -1):
+        yield start, _inwards(pair, regions[start].region)
+    start, found = sources(pipeline, position)
+    for source in found:
+        yield start, _inwards(source, regions[start].region)
+
+
+def _images(pair: Pair, regions: Sequence[OutputRegion], stages: Sequence[Stage]) -> Iterator[tuple[int, Pair]]:
+    """Pairs of which squashing, rounding, min-max scaling or writing in bits makes such a pair."""
+    for at, (stage, before) in enumerate(zip(stages, regions[:-1], strict=False)):
+        region, after = before.region, regions[at + 1].region
+        if isinstance(stage, Squash) and isinstance(after, Squashed):
+            ball = region.ball if isinstance(region, SensitivityBall) else region
+            spread = Ball(2, ball.radius, ball.dim) if isinstance(ball, Sphere) else ball
+            if isinstance(spread, Ball):
+                opposite = spread.diagonal(pair.blocks[0].count)
+                for start in range(at, -1, -1):
+                    yield start, _inwards(opposite, regions[start].region)
+        elif isinstance(stage, Round) and isinstance(after, Rounded):
+            yield at, _before_rounding(pair)
+        elif isinstance(stage, MinMaxScale) and isinstance(region, Rows) and region.dim > 1:
+            low, high = region.limits or (-ONE, ONE)
+            middle, step = (low + high) / 2, (high - low) / 4
+            yield at, Pair((Block(middle + step, middle - step, 1), Block(middle, middle, region.dim - 1)))
+        elif isinstance(stage, Binary) and isinstance(after, RowBits):
+            yield from ((at, rows) for rows in _rows_with_bits(after, stage, region))
+
+
+def _before_rounding(pair: Pair) -> Pair:
+    """Answers that are rounded to a pair of whole numbers, as near to each other as can be.
+
+    From a tie to a tie, both rounded away from each other, for even differences; just beyond them for odd ones.
+    """
+    blocks = []
+    for block in pair.blocks:
+        gap, half, little = block.x - block.y, ONE / 2, iv.mpf("1e-20")
+        if block.same:
+            blocks.append(Block(ZERO, ZERO, block.count))
+            continue
+        more = ZERO if round(float(gap.mid)) % 2 == 0 else little
+        blocks.append(Block(gap - half + more, half - more, block.count))
+    return Pair(tuple(blocks))
+
+
+def _rows_with_bits(bits: RowBits, stage: Binary, rows: Region) -> Iterator[Pair]:
+    """Rows of which one person's number is written as the one or the other string, before they are written in bits."""
+    low, high = (rows.limits if isinstance(rows, Rows) else None) or (ZERO, ONE)
+    rest = (low + high) / 2
+    for part in (ZERO, ONE / 2):  # the number as it is written, or one that is cut off to it
+        first, second = (
+            (-1) ** int(string[0]) * (int("0" + string[1:], 2) + part) / iv.mpf(2) ** stage.fraction
+            for string in (bits.first, bits.second)
+        )
+        for before in range(min(2, rows.dim)):
+            counts = ((rest, rest, before), (first, second, 1), (rest, rest, rows.dim - 1 - before))
+            yield Pair(tuple(Block(x, y, count) for x, y, count in counts if count))
+
+
+def _inwards(pair: Pair, region: Region) -> Pair:
+    """A pair moved a little to the middle of its region, so that rounding leaves no doubt that it lies inside."""
+    inner = region.region if isinstance(region, Repeated) else region
+    centre = ZERO
+    if isinstance(inner, Box):
+        centre = (inner.sides[0][0] + inner.sides[0][1]) / 2
+    elif isinstance(inner, Rows) and inner.limits is not None:
+        centre = (inner.limits[0] + inner.limits[1]) / 2
+    elif not isinstance(inner, SensitivityBall) and not inner.surrounds_zero:
+        return pair
+    elif isinstance(inner, SensitivityBall):
+        return Pair(tuple(b if b.same else replace(b, x=b.y + (b.x - b.y) * _INWARD) for b in pair.blocks))
+    blocks = []
+    for block in pair.blocks:
+        x, y = (centre + (value - centre) * _INWARD for value in (block.x, block.y))
+        blocks.append(replace(block, x=x, y=x if block.same else y))
+    return Pair(tuple(blocks))
+
+
+def pair_data(pair: Pair) -> list[Data]:
+    """A pair of vectors in blocks."""
+    return [{"x": enclosed(b.x), "y": enclosed(b.y), "count": b.count, "positions": b.positions} for b in pair.blocks]

@@ -1,0 +1,95 @@
+"""What the verifier needs to check an upper bound: the theorem, the noise, an order, a tilt, a grid of losses.
+
+Any order, tilt and step give a valid bound; those chosen here only make it a good one.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.numbers import INFINITY, Number, digits, exactly, iv, middle, number
+from dpassay.core.theorems import Theorem
+from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, before_dropout
+from dpassay.exact.saddlepoint import SaddlepointBound
+from dpassay.pipeline.pipeline import Pipeline
+
+Data = dict[str, Any]
+LEVELS = (1 << 12, 1 << 14, 1 << 16)  # how many points of a sum of losses are to be kept, about
+_WIDTH = 11.0  # standard deviations that are kept on either side
+_MOST_CELLS = 1 << 15  # of one coordinate, as the verifier allows
+
+
+def enclosed(value: Number) -> list[str]:
+    """A number as two decimals that enclose it."""
+    return list(digits(value))
+
+
+def point(value: Number) -> list[str]:
+    """The lower end of a number, given as both ends."""
+    return [digits(value)[0]] * 2
+
+
+def upper_evidence(
+    pipeline: Pipeline, profile: PrivacyProfile, epsilon: Number, delta: Number, levels: tuple[int, ...]
+) -> Iterator[Data]:
+    """Evidence for (ε, δ)-DP from each upper bound, for each noise that it may be about."""
+    for position in pipeline.noise_positions or [len(pipeline.stages)]:
+        for bound in profile.uppers:
+            for found in _of_bound(bound, epsilon, delta, profile.mu, levels):
+                yield {**found, "noise": position}
+
+
+def _of_bound(
+    bound: ProfileBound, epsilon: Number, delta: Number, mu: Number, levels: tuple[int, ...]
+) -> Iterator[Data]:
+    theorem = {"theorem": bound.theorem.value}
+    if isinstance(bound, DropoutBound):
+        yield from _of_bound(bound.bound, before_dropout(epsilon, mu), delta, mu, levels)
+    elif isinstance(bound, RenyiBound):
+        order = bound.best_order(epsilon) if delta.b > 0 else number(2)
+        yield {**theorem, "order": point(iv.mpf(order.mid))}
+    elif isinstance(bound, SaddlepointBound):
+        if delta.b > 0:
+            yield {**theorem, "tilt": enclosed(exactly(bound.best_tilt(epsilon)))}
+    else:
+        for grid in grids(bound, epsilon, delta, levels):
+            yield {**theorem, **grid}
+
+
+def grids(
+    bound: ProfileBound, epsilon: Number, delta: Number, levels: tuple[int, ...], below: bool = False
+) -> Iterator[Data]:
+    """No grid first, then grids that get finer, for sums of losses at δ > 0."""
+    yield {}
+    if not isinstance(bound, PairBound) or delta.b <= 0 or bound.theorem in (Theorem.UNBOUNDED, Theorem.NO_NOISE):
+        return
+    loss = max(bound.losses, key=lambda loss: loss.pure.a)
+    if sum(count for _, count in loss.components) > 1 and loss.pure.b < INFINITY:
+        for points in levels:
+            yield {"grid": grid_for(loss, epsilon, points, below)}
+
+
+def grid_for(loss: PrivacyLoss, epsilon: Number, points: int, below: bool) -> Data:
+    """A grid on which a sum of losses is precise at an ε; one loss is a multiple of its step.
+
+    From below the step is smaller by less than matters, for pairs that were moved a little inwards.
+    """
+    coarse = loss.composed("delta-up", loss.step(1 << 12), epsilon=middle(epsilon))
+    weights = coarse.mass / coarse.mass.sum()
+    mean = float((weights * coarse.losses).sum())
+    deviation = math.sqrt(max(float((weights * (coarse.losses - mean) ** 2).sum()), 1e-300))
+    whole = 2 * sum(component.span * count for component, count in loss.components)
+    width = min(whole, 2 * _WIDTH * deviation)
+    widest, _ = max(loss.components, key=lambda part: part[0].span)
+    copies = sum(count for _, count in loss.components)
+    cells = max(1, points // (2 * copies), min(points // 16, math.floor(points * widest.span / max(width, 1e-300))))
+    span = number(widest.span) if isinstance(widest, AtomLoss) else iv.mpf(widest.pure.mid)
+    if below:
+        span *= 1 - iv.mpf("1e-33")
+    tilt = number(float(np.round(coarse.tilt, 9)))
+    return {"step": enclosed(span / min(cells, _MOST_CELLS - 1)), "tilt": enclosed(tilt)}
