@@ -133,7 +133,10 @@ def _far_out(pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None) -
         if abs(told.low).b < INFINITY and abs(told.high).b < INFINITY:
             for upwards in (True, False):
                 ends = [told.high if (b.x.mid > b.y.mid) == upwards else told.low for b in pair.blocks]
-                looked_at.append(("post-processing", {"thresholds": [enclosed(end) for end in ends]}))
+                centre = (told.low + told.high) / 2
+                for less in (ONE, _INWARD) if told.whole else (ONE,):  # a limit may be known to some digits only
+                    within = [point(centre + (end - centre) * less) for end in ends]
+                    looked_at.append(("post-processing", {"thresholds": within}))
     for at, placed in places(pipeline, pair, position):
         for theorem, found in (*looked_at, ("radial", {})):
             yield {"theorem": theorem, "noise": position, "at": at, "pair": pair_data(placed), **found}
@@ -221,5 +224,5 @@ def _inwards(pair: Pair, region: Region) -> Pair:
 
 
 def pair_data(pair: Pair) -> list[Data]:
-    """A pair of vectors in blocks."""
-    return [{"x": enclosed(b.x), "y": enclosed(b.y), "count": b.count, "positions": b.positions} for b in pair.blocks]
+    """A pair of vectors in blocks. Any pair will do, so coordinates are decimals, not enclosures."""
+    return [{"x": point(b.x), "y": point(b.y), "count": b.count, "positions": b.positions} for b in pair.blocks]

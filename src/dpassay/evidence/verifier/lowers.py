@@ -29,12 +29,13 @@ NO_NOISE = Stage("", {}, {}, {})
 
 @dataclass(frozen=True)
 class AtZero:
-    """A bound on ε at δ = 0 alone: the events that show it are rare."""
+    """A bound on ε at δ = 0: the events that show it are rare; at δ > 0 only what another loss shows is known."""
 
     pure: Number
+    other: Loss | None = None
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
-        return ZERO
+        return ZERO if self.other is None else self.other.delta(epsilon, upper)
 
 
 @dataclass(frozen=True)
@@ -248,18 +249,17 @@ def _whole_loss(noise: Stage, place: Place, shown: Shown, pair: Pair) -> Loss:
 
 def _thresholds(noise: Stage, place: Place, shown: Shown, pair: Pair) -> Loss:
     """On which side of a threshold each coordinate lies; far out all of ε at δ = 0 is shown."""
-    if place.tells_far(shown):
-        return AtZero(pair_loss(noise, pair, None).pure)
-    if len(shown.thresholds) != len(pair) or not place.placed(shown):
-        raise CertificateError("each block of the pair needs a threshold, and to lie where neighbours' values do")
-    if not all(place.tells(threshold) for threshold in shown.thresholds):
-        raise CertificateError("a threshold cannot be told from the output")
+    known = len(shown.thresholds) == len(pair) and place.placed(shown)
+    told = known and all(place.tells(threshold) for threshold in shown.thresholds)
+    if not told and not place.tells_far(shown):
+        raise CertificateError("the output does not tell on which side of these thresholds the pair's values lie")
     groups = []
-    for block, threshold in zip(pair, shown.thresholds, strict=True):
+    for block, threshold in zip(pair, shown.thresholds if told else (), strict=bool(told)):
         p, q = (chance_above(noise, value, threshold) for value in (block.x, block.y))
         same = block.x.a == block.y.a and block.x.b == block.y.b
         groups.append((p, p if same else q, block.count))
-    return bits_loss(groups)
+    sides = bits_loss(groups)
+    return AtZero(pair_loss(noise, pair, None).pure, sides) if place.tells_far(shown) else sides
 
 
 def _radial(noise: Stage, place: Place, shown: Shown, pair: Pair) -> Loss:
