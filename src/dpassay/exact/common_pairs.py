@@ -130,6 +130,8 @@ def _inputs(parts: Sequence[Part]) -> Iterator[tuple[Array, Array]]:
     ):
         return  # it cannot be said which input of one is which of the other
     dim, rows = dims.pop(), any(isinstance(first, PersonRows) for first in firsts)
+    if rows and any(p.kind != "any" and not isinstance(p.pipeline.stages[0], PersonRows) for p in parts):
+        return  # one person's coordinate is no record whose vector is summed
     few = dim > _MANY_COORDINATES
     pairs = [c.pair for part in parts for c in part.profile.candidates[: 1 if few else 4]]
     own = [(pair.first, pair.second) for pair in pairs]

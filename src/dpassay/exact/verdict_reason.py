@@ -9,7 +9,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Categories, Region, RowBits, Rows, SensitivityBall
+from dpassay.pipeline.regions import Categories, MonotoneBall, Region, RowBits, Rows, SensitivityBall
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise
 from dpassay.pipeline.stages.exponential import Choose
@@ -125,7 +125,8 @@ def _far(region: Region, profile: PrivacyProfile, q: float, words: str) -> str:
 
 def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
     assert profile.region is not None
-    kinds = {SensitivityBall: "two neighbours' answers", Rows: "two neighbours", RowBits: "two neighbours"}
+    answers = "two neighbours' answers"
+    kinds = {SensitivityBall: answers, MonotoneBall: answers, Rows: "two neighbours", RowBits: "two neighbours"}
     who = kinds.get(type(profile.region)) or kinds.get(type(region), "two vectors")
     if isinstance(stage.noise, Gaussian):
         return f"Before Gaussian noise {who} {_far(profile.region, profile, 2, 'be {} apart in l2')}"

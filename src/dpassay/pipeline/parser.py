@@ -17,7 +17,7 @@ from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, Number, iv, middle, number
 from dpassay.errors import ExpressionError, InputError
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline
-from dpassay.pipeline.regions import Everything, check_dimension, check_positive
+from dpassay.pipeline.regions import Everything, Repeated, Rounded, Squashed, check_dimension, check_positive
 from dpassay.pipeline.stages.base import STAGES, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax, written
 
@@ -384,7 +384,8 @@ def _needs_dimension(pipeline: Pipeline) -> bool:
     # Laplace noise measures shifts in l1, Gaussian in l2. The lq diameter of an lp ball is free of the dimension
     # if p ≤ q. Noise after noise may be counted as if it had come first, so every noise must suit every region.
     noises = [getattr(pipeline.stages[i], "noise", None) for i in positions]
-    regions = [getattr(outputs[i].region, "region", outputs[i].region) for i in positions]  # repeated or not
+    places = [outputs[i].region for i in positions]
+    regions = [place.region if isinstance(place, Repeated) else place for place in places]
     q = min((getattr(noise, "norm", 0) for noise in noises), default=0)
     p = max((1 if isinstance(r, Everything) else getattr(r, "p", float("inf")) for r in regions), default=float("inf"))
-    return bool(p > q)
+    return bool(p > q) or any(isinstance(r, Squashed | Rounded) for r in regions)

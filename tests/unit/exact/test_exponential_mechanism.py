@@ -208,3 +208,23 @@ def test_one_hot_scores_and_repeated_ones() -> None:
     once, often = (profile(f"clamp(0, 1) | {repeat}exponential(1)", 3) for repeat in ("", "repeat(4) | "))
     assert (down(once.pure), up(once.pure)) == pytest.approx((down(often.pure), up(often.pure)), rel=1e-14)
     assert down(profile("query(l2, 1) | repeat(4) | exponential(1)", 3).pure) == pytest.approx(ROOT)
+
+
+def test_one_persons_value_moves_min_max_scores_from_end_to_end_only() -> None:
+    # Of (1, 1, 0, 0) one person's value does not make (0, 0, 1, 1); of (1, 0, 0, 0) it does make (0, 1, 1, 1).
+    found = profile("rows | minmax | exponential(2)", 4)
+    p, q = softmax(np.array([1.0, 0, 0, 0]), 2), softmax(np.array([0.0, 1, 1, 1]), 2)
+    for epsilon in (0.0, 0.5, 1.0):
+        best = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+        assert down(found.delta(number(epsilon))) == pytest.approx(best, rel=1e-12)
+
+
+def test_scores_in_one_persons_bits_show_nothing_that_others_decide() -> None:
+    assert profile("rows | binary(1, 1) | exponential(1)", 4).candidates == ()
+
+
+@pytest.mark.parametrize("stage", ["squash(tanh)", "round"])
+def test_monotone_answers_stay_monotone(stage: str) -> None:
+    both, one = (profile(f"query(linf, 1{word}) | {stage} | exponential(1)", 3) for word in ("", ", monotone"))
+    assert up(both.pure) == pytest.approx(2 * up(one.pure))
+    assert down(one.pure) <= up(one.pure)

@@ -695,6 +695,8 @@ def test_pipelines_that_need_no_dimension(text: str) -> None:
         "query(l1, 1) | clip(l2, 1) | laplace(1)",
         "query(l1, 1) | minmax | clip(l1, 1) | laplace(1)",
         "query(l1, 1) | squash(tanh) | laplace(1)",
+        "query(l1, 1) | round | laplace(1)",
+        "query(l2, 1) | round | gaussian(1)",
         "query(l1, 1) | binary(2, 2) | flip(0.9)",
         "query(l2, 1) | gaussian(1) | laplace(1)",
         "query(l1, 1) | laplace(9) | clip(l2, 1) | laplace(1)",
