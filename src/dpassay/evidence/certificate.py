@@ -42,7 +42,11 @@ def certify(verdict: Verdict) -> Data:
             "a certificate is for a pipeline's exact verdict; an audit is saved with audit(..., save=FILE)"
         )
     claim = _claim(verdict)
-    writer = _Writer(verdict, Model(read_step(claim)))
+    try:
+        model = Model(read_step(claim))
+    except CertificateError as error:
+        raise InputError(f"this pipeline cannot have a certificate: {error}") from None
+    writer = _Writer(verdict, model)
     steps = [claim, *writer.witness(), *writer.bounds(), *writer.repairs()]
     steps.append({"step": "decision", "verdict": verdict.word})
     linked, last = [], hashlib.sha256(SCHEMA.encode()).hexdigest()
@@ -94,17 +98,16 @@ def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
 
     pipeline, guarantee = verdict.mechanism, verdict.guarantee
     claimed = {"eps": guarantee.exact_epsilon, "delta": guarantee.exact_delta}
-    if pipeline.told_by_its_text:
-        for text, parameters in ((verdict.text, verdict.parameters), (str(pipeline), {})):
-            try:
-                read = parse(text, pipeline.dim, {**claimed, **parameters})
-            except InputError:
-                continue
-            if [stage.to_data() for stage in read.stages] == [stage.to_data() for stage in pipeline.stages]:
-                return text, parameters
+    for text, parameters in ((verdict.text, verdict.parameters), (str(pipeline), {})):
+        try:
+            read = parse(text, pipeline.dim, {**claimed, **parameters})
+        except InputError:
+            continue
+        if [stage.to_data() for stage in read.stages] == [stage.to_data() for stage in pipeline.stages]:
+            return text, parameters
     raise InputError(
-        "this pipeline has no text that says all of it, so it cannot have a certificate: build it with parse(), "
-        "or from stages whose numbers print as they are"
+        "this pipeline cannot have a certificate: no text says all of it; build it with parse(), or from stages "
+        "whose numbers print as they are"
     )
 
 

@@ -107,9 +107,10 @@ class Place:
         if why:
             raise CertificateError(f"the pair is not one of the region {reach.shape.kind}: {why}")
         pair = carried(self.stages[shown.start : self.position], shown.pair)
-        if self.moved is None or shown.start == self.position:
+        if self.moved is None or (shown.start == self.position and _inner(reach.shape).kind not in ("box", "bits")):
             return pair
-        return tuple(replace(block, y=ZERO) for block in pair)
+        side = "y" if abs(pair[0].x).b >= abs(pair[0].y).b else "x"  # the empty sum
+        return tuple(replace(block, **{side: ZERO}) for block in pair)
 
     def placed(self, shown: Shown) -> bool:
         """Whether the pair's values are those that neighbours have, not only their difference."""

@@ -10,7 +10,7 @@ from dpassay.evidence.verifier.losses import infinite_part
 from dpassay.evidence.verifier.lowers import Place, joined_noise, lower
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, log, positive_part, show
 from dpassay.evidence.verifier.reading import Certificate, Claim, Decision, Lower, Repair, Upper, Witness
-from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, diameter
+from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, cube, diameter, squash
 from dpassay.evidence.verifier.rules import after, incoming
 from dpassay.evidence.verifier.text import check_place, read_text, stage_of
 from dpassay.evidence.verifier.uppers import upper
@@ -105,7 +105,9 @@ class Model:
         if not one_more or position != _first_noise(self.stages):
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
-        return Place(self.stages, self.reaches, position, replace(reach, shape=_moved(reach.shape)))
+        inner = reach.shape.parts[0] if reach.shape.kind == "repeated" else reach.shape
+        exact = reach.exact and inner.kind != "squashed"
+        return Place(self.stages, self.reaches, position, Reach(_moved(reach.shape), exact, reach.far))
 
     @property
     def _sums(self) -> bool:
@@ -210,7 +212,10 @@ def _moved(shape: Shape) -> Shape:
         free = shape.kind == "ball" or shape.dim > 1
         return Shape("apart", shape.dim, shape.p, shape.size, free=free)
     if shape.kind == "onehot":
-        return Shape("apart", shape.dim, 1.0, ONE)
+        return Shape("rows", shape.dim, sides=((ZERO, ONE, shape.dim),))
+    if shape.kind == "squashed":  # the box around it
+        limit = diameter(shape.parts[0], INFINITE) / 2
+        return _moved(cube(squash(shape.function, -limit), squash(shape.function, limit), shape.dim))
     if shape.kind == "both":
         return replace(shape, parts=tuple(replace(part, size=part.size / 2) for part in shape.parts))
     if shape.kind == "repeated":
