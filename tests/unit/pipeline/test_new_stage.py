@@ -94,7 +94,7 @@ def test_it_is_listed_last(stretch: type[Stage]) -> None:
 
 def test_it_has_a_certificate_when_the_verifier_has_its_half(stretch: type[Stage]) -> None:
     # The verifier knows no stage that it was not taught: it has a half of its own for each.
-    with pytest.raises(InputError, match="cannot have a certificate.*unknown stage 'stretch'"):
+    with pytest.raises(InputError, match=r"cannot have a certificate.*unknown stage 'stretch'"):
         certify(check("clip(l1, 1) | stretch(3) | laplace(2)", epsilon=3, dim=4))
 
 

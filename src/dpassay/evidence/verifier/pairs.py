@@ -96,7 +96,8 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     if shape.kind == "categories":
         value = values[0][0]
         return total == 1 and bool(value.a == value.b) and middle(value) in range(shape.count)
-    return all(value.a > -INF and value.b < INF for value, _ in values)
+    free = shape.kind == "everything" or (shape.kind == "rows" and not shape.sides)
+    return free and all(value.a > -INF and value.b < INF for value, _ in values)
 
 
 _EACH = ("clip", "normalise", "minmax", "squash", "clamp", "round")  # what works on each vector of a pair

@@ -16,7 +16,8 @@ from dpassay.evidence.verifier.losses import Grid
 from dpassay.evidence.verifier.lowers import Shown
 from dpassay.evidence.verifier.numbers import INF, Number, is_decimal, iv, middle
 from dpassay.evidence.verifier.pairs import Block, Pair
-from dpassay.evidence.verifier.text import LARGEST, TAKEN
+from dpassay.evidence.verifier.regions import LARGEST
+from dpassay.evidence.verifier.text import TAKEN
 from dpassay.evidence.verifier.uppers import Evidence
 
 SCHEMA = "dpassay/certificate/2"

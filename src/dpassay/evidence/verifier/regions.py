@@ -25,6 +25,7 @@ from dpassay.evidence.verifier.numbers import (
 )
 
 INFINITE = float("inf")
+LARGEST = 10_000_000  # dimension, or number of categories
 ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial")
 NOISES = (*ADDITIVE, "flip", "bits", "exponential")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector

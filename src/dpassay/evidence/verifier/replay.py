@@ -117,8 +117,10 @@ class Model:
     def upper_step(self, step: Upper) -> str:
         """The theorem gives no more than the guarantee allows."""
         place = self.place(step.noise)
-        noise = joined_noise(place.added) or place.noise
-        behind = () if self._sums else place.behind
+        joined = joined_noise(place.added)
+        noise = joined or place.noise
+        # Behind another noise, or where sums of records leave the region, limits that follow tell nothing.
+        behind = () if self._sums or joined is None else place.behind
         loss = upper(step.theorem, noise, place.reach.shape, step.evidence, behind)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         what, found, limit = "epsilon", loss.pure, epsilon

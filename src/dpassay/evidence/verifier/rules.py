@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import (
     ONE,
     ZERO,
@@ -17,6 +18,7 @@ from dpassay.evidence.verifier.numbers import (
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
     INFINITE,
+    LARGEST,
     NOISES,
     NORMS,
     SINGLE,
@@ -252,6 +254,8 @@ def clamp(value: Number, low: Number, high: Number) -> Number:
 
 def _repeated(stage: Stage, before: Reach) -> Reach:
     shape, times = before.shape, stage.wholes["times"]
+    if shape.dim * times > LARGEST:
+        raise CertificateError(f"{times} copies of {shape.dim} coordinates are more than {LARGEST}")
     if shape.kind == "repeated":
         return Reach(replace(shape, dim=shape.dim * times, count=shape.count * times), before.exact)
     return Reach(Shape("repeated", shape.dim * times, parts=(shape,), count=times), before.exact)

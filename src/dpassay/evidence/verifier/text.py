@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.normal import gaussian_delta
 from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_decimal, iv, largest, middle, show
-from dpassay.evidence.verifier.regions import SINGLE, Shape, Stage
+from dpassay.evidence.verifier.regions import LARGEST, SINGLE, Shape, Stage
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\*\*|[|(),=+\-*/^])")
 _DEEPEST, _LARGEST_LOG = 100, 10**7
 _NARROW, _NOTHING = iv.mpf("1e-40"), iv.mpf("1e-50")  # how precisely a formula must be known
-LARGEST = 10_000_000  # dimension, or number of categories
 _FUNCTIONS = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt}
 _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each must be
     "encode": {},
