@@ -109,7 +109,8 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
         joined = alone(Gaussian(iv.sqrt(sum((sigma**2 for sigma in sigmas), ZERO))))
         return replace(joined, theorems=(*joined.theorems, Theorem.TWO_NOISES))
     each = [alone(noise) for noise in noises]
-    uppers = tuple(bound for profile in each for bound in profile.uppers)
+    # What clamps cut off is that of the sum, of which no single noise tells.
+    uppers = tuple(bound for p in each for bound in p.uppers if bound.theorem != Theorem.POST_PROCESSING)
     profile = PrivacyProfile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
     kept = kept_after(pipeline, first, neighbours)
     tails = kept.thresholds is not None and (kept.thresholds.unlimited or kept.anywhere)

@@ -193,3 +193,9 @@ def test_thresholds() -> None:
         "minmax",
     ):
         assert told(lost) is None, lost
+
+
+def test_a_clamp_behind_two_noises_strengthens_no_bound() -> None:
+    # The limits cut off what the sum of both noises is beyond them; a bound for one noise alone would need a proof.
+    profile = analyse(parse("clip(linf, 1) | gaussian(1) | laplace(0.2) | clamp(-1, 1)", dim=1), Neighbours())
+    assert float(profile.pure.b) == pytest.approx(10)  # what the Laplace noise gives by itself, 2/0.2
