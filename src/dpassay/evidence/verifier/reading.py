@@ -171,7 +171,8 @@ def _enclosed(value: Any, where: str, low: float | None = None, high: float | No
     if infinite and low is not None and found.a < found.b:
         raise refused(where, f"is not known precisely enough: {_shown(ends[0])} to {_shown(ends[1])}")
     if (low is not None and found.b < low) or (high is not None and found.a > high) or (infinite and high is not None):
-        raise refused(where, f"must be from {low:g} to {high:g}, got {_shown(value)}")
+        most = " on" if high is None else f" to {high:g}"
+        raise refused(where, f"must be from {low:g}{most}, got {_shown(value)}")
     return found
 
 
