@@ -5,6 +5,37 @@ import pytest
 from dpassay import certify, check
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import examine
+from random_pipelines import Case
+
+REFUTED = [
+    # A pair moved inwards from 0 was written less precisely than the reader asks for.
+    Case("rows | squash(sigmoid) | laplace(0.171)", 3, "replace-record", "5.847953216374269"),
+    Case("squash(sigmoid) | exponential(1)", 2, "any", "0", "0.1858"),
+    # Vectors on a sphere are named by vectors before they are scaled, near enough for the query.
+    Case("query(linf, 1.06) | normalise | laplace(0.5)", 2, "replace-record", "5.0911688194519734"),
+    Case("normalise | binary(0, 0) | flip(0.999999) | round", 2, "any", "1"),
+    # What gives the input away, at an infinite ε.
+    Case("bloom(4, 4) | onesided(0.98, 0.25, 0.25)", 1, "replace-record", "1", "0.6926"),
+    Case("rows | binary(1, 1) | bits(0.537, 1, 0.898)", 1, "replace-record", "100", "1e-12"),
+]
+PROVEN = [
+    # Of two noises the second one is enough.
+    Case("clip(linf, 1.35) | gaussian(1) | laplace(2)", 1, "add-remove-record", "1", "1e-3"),
+    # Few bits, noised unlike one another: all strings are looked at.
+    Case("encode | binary(0, 0) | bits(0.0983, 0.954, 0.365) | minmax", 2, "any", "3", "0.3"),
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "word"),
+    [*((case, "refuted") for case in REFUTED), *((case, "proven") for case in PROVEN)],
+    ids=lambda value: value.text if isinstance(value, Case) else "",
+)
+def test_a_decided_claim_has_a_certificate_that_verifies(case: Case, word: str) -> None:
+    written = certify(check(case.text, **case.arguments))
+    assert written["verdict"] == word
+    found = examine(written)
+    assert found.ok, found.failures
 
 
 def test_an_epsilon_below_zero_is_refused_by_its_name() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.core.files import write_whole
-from dpassay.core.numbers import INFINITY, ONE, TIE, Number, exactly, iv, maximum, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, TIE, Number, exactly, iv, minimum, number
 from dpassay.errors import CertificateError, DpassayError, InputError
 from dpassay.evidence.lower_evidence import enclosed, lower_evidence, pair_data, places, point
 from dpassay.evidence.upper_evidence import LEVELS, upper_evidence
@@ -129,14 +129,11 @@ class _Writer:
             yield self._needed(self.upper(epsilon, delta, ("0",)))
         if verdict.delta is None:
             lower, upper = (found.a, found.b) if found is not None else (verdict.epsilon.lower, verdict.epsilon.upper)
-            decided = self.lower("epsilon", iv.mpf(lower), delta)
+            decided = self.lower("epsilon", iv.mpf(lower), delta, verdict.refuted)
             yield from [self._needed(decided)] if verdict.refuted else decided
             yield from self.upper(iv.mpf(upper), delta)
         else:
-            least = exactly(verdict.delta.lower)
-            decided = self.lower(
-                "delta", epsilon, maximum(least, iv.mpf((delta * (1 + 2 * TIE)).b)) if verdict.refuted else least
-            )
+            decided = self.lower("delta", epsilon, exactly(verdict.delta.lower), verdict.refuted)
             yield from [self._needed(decided)] if verdict.refuted else decided
             yield from self.upper(epsilon, exactly(verdict.delta.upper), weaken="delta")
             yield from self.lower("epsilon", exactly(verdict.epsilon.lower), delta)
@@ -183,18 +180,22 @@ class _Writer:
                     yield step
                     return
 
-    def lower(self, quantity: str, epsilon: Number, delta: Number) -> Iterator[Data]:
-        """ε at δ, or δ at ε, is at least this, or a little less, by a pair that the verifier accepts."""
+    def lower(self, quantity: str, epsilon: Number, delta: Number, refutes: bool = False) -> Iterator[Data]:
+        """ε at δ, or δ at ε, is at least this, or a little less, by a pair that the verifier accepts.
+
+        What refutes the claim stays above it.
+        """
+        claimed = self.guarantee.exact_epsilon if quantity == "epsilon" else self.guarantee.exact_delta
         if (epsilon if quantity == "epsilon" else delta) == 0:
             return
         options = list(lower_evidence(self.pipeline, self.profile, self.verdict.neighbours, epsilon, delta))
-        for weaker in ("1e-33", *_WEAKER[1:]):
-            less = 1 - iv.mpf(weaker)
-            at = (epsilon * less, delta) if quantity == "epsilon" else (epsilon, delta * less)
-            if at[0].b == INFINITY:
-                at = (INFINITY, delta)
-            ends = {"epsilon": enclosed(at[0]), "delta": enclosed(at[1])}
-            ends[quantity] = point(at[0] if quantity == "epsilon" else at[1])
+        value = epsilon if quantity == "epsilon" else delta
+        weaker = [value * (1 - iv.mpf(slack)) if value.b < INFINITY else value for slack in ("1e-33", *_WEAKER[1:])]
+        if refutes:
+            weaker = [less for less in weaker if less.a > (claimed * (1 + 2 * TIE)).b]
+            weaker.append(iv.mpf((claimed * (1 + 3 * TIE)).b))
+        for less in weaker:
+            ends = {"epsilon": enclosed(epsilon), "delta": enclosed(delta), quantity: point(less)}
             for option in options:
                 step = {"step": "lower", "quantity": quantity, **ends, **option}
                 if _accepted(self.model, step):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, point
 from dpassay.exact.after_noise import Kept, kept_after
@@ -34,6 +34,7 @@ from dpassay.pipeline.stages.scaling import MinMaxScale
 from dpassay.pipeline.stages.squash import Squash
 
 _INWARD = 1 - iv.mpf("1e-35")  # a pair this much nearer to the middle lies in its region beyond doubt
+_LARGE = 1_000  # an epsilon at which only what gives a value away still counts
 _FAR: Data = {"thresholds": [["inf", "inf"]]}
 __all__ = ["enclosed", "lower_evidence", "pair_data", "places", "point"]
 
@@ -42,9 +43,10 @@ def lower_evidence(
     pipeline: Pipeline, profile: PrivacyProfile, neighbours: Neighbours, epsilon: Number, delta: Number
 ) -> Iterator[Data]:
     """Pairs that may show a lower bound on ε at δ or on δ at ε, with their theorems, the strongest first."""
-    best = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)
+    finite = epsilon if epsilon.b < INFINITY else number(_LARGE)
+    best = profile.dominating_pure() if delta == 0 else profile.dominating_at(finite)
     candidates = sorted(profile.candidates, key=lambda candidate: candidate is not best)
-    before = before_dropout(epsilon, profile.mu)
+    before = before_dropout(finite, profile.mu)
     for position in pipeline.noise_positions or [len(pipeline.stages)]:
         kept = _kept(pipeline, position, neighbours)
         nowhere = {"noise": position, "at": position, "pair": []}
@@ -148,9 +150,18 @@ def places(pipeline: Pipeline, pair: Pair, position: int) -> Iterator[tuple[int,
     yield from _images(pair, regions[: position + 1], stages)
     for start in range(position, -1, -1):
         yield start, _inwards(pair, regions[start].region)
-    start, found = sources(pipeline, position)
-    for source in found:
-        yield start, _inwards(source, regions[start].region)
+    last, found = sources(pipeline, position)
+    for start in range(last, -1, -1):
+        for source in found:
+            yield start, _inwards(_close_enough(source, regions[start].region), regions[start].region)
+
+
+def _close_enough(pair: Pair, region: Region) -> Pair:
+    """A pair scaled down to what a query's neighbours can differ by: some stages take no notice of a scale."""
+    if not isinstance(region, SensitivityBall):
+        return pair
+    factor = minimum(ONE, region.distance / pair.distance(region.p))
+    return Pair(tuple(replace(b, x=b.x * factor, y=b.y * factor) for b in pair.blocks))
 
 
 def _images(pair: Pair, regions: Sequence[OutputRegion], stages: Sequence[Stage]) -> Iterator[tuple[int, Pair]]:

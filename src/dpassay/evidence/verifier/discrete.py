@@ -2,7 +2,18 @@
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
-from dpassay.evidence.verifier.losses import Grid, Loss, Outcomes, Pure, Range, Summed, Worst, bits_loss, both_ways
+from dpassay.evidence.verifier.losses import (
+    FEW_BITS,
+    Grid,
+    Loss,
+    Outcomes,
+    Pure,
+    Range,
+    Summed,
+    Worst,
+    bits_loss,
+    both_ways,
+)
 from dpassay.evidence.verifier.numbers import (
     INF,
     ONE,
@@ -71,6 +82,11 @@ def _all_bits(stage: Stage, even: int, odd: int, grid: Grid | None) -> Loss:
     chances = [(stage.numbers[key], stage.numbers["zero"], count) for key, count in places if count]
     if grid is not None:
         return Summed(tuple((_envelope(p, q), count) for p, q, count in chances), grid)
+    if even + odd <= FEW_BITS:  # all of them: a bit that does not differ hides nothing
+        ways: list[list[tuple[Number, Number, int]]] = [[]]
+        for p, q, count in chances:
+            ways = [[*way, (p, q, up), (q, p, count - up)] for way in ways for up in range(count + 1)]
+        return Worst([bits_loss(way) for way in ways])
     each = [both_ways(((p, q), (1 - p, 1 - q))).pure * count for p, q, count in chances]
     return Pure(INF if any(loss.b == INF for loss in each) else sum(each, ZERO))
 

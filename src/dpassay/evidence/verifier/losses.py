@@ -25,6 +25,8 @@ from dpassay.evidence.verifier.regions import Stage
 
 _SHORTEST = iv.mpf("1e-20")  # below this a range leaves too few digits in 1 − e^−range
 
+FEW_BITS = 4  # of which all outcomes are listed
+
 
 class Loss(Protocol):
     """A bound on the loss between two neighbours."""
@@ -220,7 +222,7 @@ def bits_loss(groups: Sequence[tuple[Number, Number, int]]) -> Loss:
     kinds = joined(groups)
     if not kinds:
         return Pure(ZERO)
-    if sum(kind.count for kind in kinds) <= 4:
+    if sum(kind.count for kind in kinds) <= FEW_BITS:
         outcomes = [(ONE, ONE)]
         for kind in kinds:
             for _ in range(kind.count):

@@ -17,6 +17,7 @@ from dpassay.evidence.verifier.uppers import upper
 from dpassay.evidence.verifier.witness import check_event
 
 TIE = iv.mpf("1e-30")  # a claim that is met up to this is met
+_SUMMED = ("laplace", "gaussian", "onesided", "radial")  # noise that is added, whatever the values are
 _SAFE = 1 - iv.mpf("1e-38")  # regions that touch up to 40 digits are taken to touch
 
 
@@ -114,14 +115,21 @@ class Model:
         """Whether records are summed before the first noise, so that values there are not those of one record."""
         return self.claim.neighbours.endswith("record") and self.stages[0].name not in ("query", "rows")
 
+    def _first_added(self, position: int) -> int:
+        """The first of the noises that are added to one another here: it does not matter which one comes first."""
+        added = [i < len(self.stages) and self.stages[i].name in _SUMMED for i in range(position + 1)]
+        while position > 0 and added[position - 1] and added[position]:
+            position -= 1
+        return position
+
     def upper_step(self, step: Upper) -> str:
         """The theorem gives no more than the guarantee allows."""
         place = self.place(step.noise)
-        joined = joined_noise(place.added)
-        noise = joined or place.noise
+        first, joined = self.place(self._first_added(step.noise)), joined_noise(place.added)
         # Behind another noise, or where sums of records leave the region, limits that follow tell nothing.
-        behind = () if self._sums or joined is None else place.behind
-        loss = upper(step.theorem, noise, place.reach.shape, step.evidence, behind)
+        alone = joined is not None and first.position == place.position and not self._sums
+        behind = place.behind if alone else ()
+        loss = upper(step.theorem, joined or place.noise, first.reach.shape, step.evidence, behind)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         what, found, limit = "epsilon", loss.pure, epsilon
         if not (found.b <= (epsilon * (1 + TIE)).a) and delta.a > 0:
