@@ -99,8 +99,7 @@ class SaddlepointBound:
         found = (exactly(self.log_mass(tilt)) - iv.log(iv.mpf(delta.a))) / exactly(tilt)
         return maximum(ZERO, minimum(self.pure, found))
 
-    def epsilon_above(self, delta: Number) -> Number:
-        return self._renyi.epsilon(delta)
+    epsilon_above = epsilon
 
 
 def _least(value: Callable[[float], float]) -> float:
