@@ -44,7 +44,7 @@ def group(guarantee: Guarantee, size: int) -> Guarantee:
     """What a guarantee for one person says of a group: (kε, k e^((k−1)ε) δ), docs/proofs/group.md.
 
     >>> print(group(make_guarantee(0.5, 1e-6), 3))
-    (1.5, 8.154845485e-06)-DP
+    (1.5, 8.1548454853...e-06)-DP
     """
     if size < 1:
         raise InputError(f"a group has at least one member, got {size}")

@@ -91,12 +91,23 @@ class SaddlepointBound:
         return float(logs[0]) + math.log(area / math.pi)
 
     def delta(self, epsilon: Number) -> Number:
-        tilt = self.best_tilt(epsilon)
+        first = self._delta(epsilon, self.best_tilt(epsilon))
+        if first.b <= 0 or first == ONE:
+            return first
+        # Searched from the other side the tilt comes out a little different, and often better.
+        return minimum(first, self._delta(epsilon, self.best_tilt_for(first)))
+
+    def _delta(self, epsilon: Number, tilt: float) -> Number:
         return minimum(ONE, iv.exp(exactly(self.log_mass(tilt)) - exactly(tilt) * iv.mpf(epsilon.a)))
 
     def epsilon(self, delta: Number) -> Number:
         tilt = self.best_tilt_for(delta)
         found = (exactly(self.log_mass(tilt)) - iv.log(iv.mpf(delta.a))) / exactly(tilt)
+        for _ in range(4):  # what is stated here must also follow from δ at that ε, which has a tilt of its own
+            there = self.delta(iv.mpf(found.b))
+            if there.b <= delta.a:
+                break
+            found = iv.mpf(found.b) + iv.mpf("1.01") * iv.log(there / delta) / exactly(tilt)
         return maximum(ZERO, minimum(self.pure, found))
 
     epsilon_above = epsilon

@@ -50,7 +50,7 @@ def verify(source: str | Path | dict[str, Any]) -> Verification:
     >>> from dpassay import certify, check
     >>> found = verify(certify(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)))
     >>> found.verdict, found.ok, found.established[-1]
-    ('refuted', True, 'step 12 (decision): the claim is refuted')
+    ('refuted', True, 'step 11 (decision): the claim is refuted')
     """
     found = examine(source)
     if not found.ok:

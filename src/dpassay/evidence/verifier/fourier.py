@@ -37,7 +37,8 @@ class Fourier:
 def log_mass(mean: float, largest: float, dim: int, s: float) -> float:
     """C, from above.
 
-    >>> 0 < log_mass(1.0, 1.0, 1, 2.0) - math.log(0.2) < 0.2  # one coordinate: e^C is not below the largest δ·e^(sε)
+    >>> deltas = [(e / 50, 1 - math.exp((e / 50 - 1) / 2)) for e in range(50)]  # one coordinate with the shift 1
+    >>> all(math.log(delta) <= log_mass(1.0, 1.0, 1, 2.0) - 2 * epsilon for epsilon, delta in deltas)
     True
     """
     width = 1 / math.sqrt(mean * dim)

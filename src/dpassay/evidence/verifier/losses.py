@@ -51,6 +51,7 @@ class Grid:
 class Pure:
     """What ε₀-DP implies: δ(ε) ≤ (e^ε₀ − e^ε)/(e^ε₀ + 1), attained by randomized response.
 
+    >>> from dpassay.evidence.verifier.numbers import middle
     >>> round(middle(Pure(ONE).delta(ZERO, True)), 9)
     0.462117157
     """
@@ -67,6 +68,7 @@ class Pure:
 class Range:
     """Losses between t − range and t, t at most `pure`: (1 − e^(t−r))(1 − e^(ε−t))/(1 − e^−r), largest at t = (r+ε)/2.
 
+    >>> from dpassay.evidence.verifier.numbers import middle
     >>> round(middle(Range(iv.mpf(2), iv.mpf(2)).delta(ZERO, True)), 9)  # tanh(1/2)
     0.462117157
     """
@@ -114,6 +116,7 @@ class Leak:
 class Outcomes:
     """Finitely many outcomes, each with its probabilities under both laws.
 
+    >>> from dpassay.evidence.verifier.numbers import middle
     >>> keep, other = iv.mpf("0.75"), iv.mpf("0.25")
     >>> loss = Outcomes(((keep, other), (other, keep)))
     >>> round(middle(loss.pure), 6), middle(loss.delta(ZERO, True))
