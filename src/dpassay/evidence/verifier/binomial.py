@@ -107,13 +107,15 @@ class EqualBits:
     @property
     def pure(self) -> Number:
         p, q = self.larger_first
-        return INF if q.b <= 0 else positive_part(self.count * log(p / q)) if q.a > 0 else hull(ZERO, INF)
+        if q.a <= 0:  # a 1 gives the first law away, if it can come
+            return INF if q.b <= 0 < p.a else hull(ZERO, INF)
+        return positive_part(self.count * log(p / q))
 
     @property
     def infinite(self) -> Number:
         """The probability of an infinite loss."""
         p, q = self.larger_first
-        return 1 - (1 - p) ** self.count if q.b <= 0 < p.a else ZERO
+        return 1 - (1 - p) ** self.count if q.b <= 0 < p.b else ZERO
 
     def _loss(self, k: int) -> Number:
         """The loss where k bits speak for the first law."""
@@ -124,7 +126,7 @@ class EqualBits:
         """P(K ≥ k) − e^ε Q(K ≥ k), where from k on the loss exceeds ε."""
         p, q = self.larger_first
         if q.b <= 0:  # a single 1 gives the first law away
-            return self.infinite if p.b > 0 else ZERO
+            return self.infinite
         if (1 - p).b <= 0:  # only ones can come
             return positive_part(1 - iv.exp(epsilon) * q**self.count)
         if q.a <= 0 or (1 - p).a <= 0 or (p.a <= q.b and p.b >= q.a):

@@ -23,7 +23,6 @@ from dpassay.evidence.verifier.numbers import (
     largest,
     log,
     log_sum,
-    middle,
     positive_part,
     smallest,
 )
@@ -97,12 +96,14 @@ def _envelope(p: Number, q: Number) -> lattice.Atoms:
     δ as a function of z = e^ε is the largest of the lines P(E) − z·Q(E). Where its slope changes by s, the second
     law has probability s and the first z·s.
     """
+    if p.a <= q.b and q.a <= p.b and not p.a == p.b == q.a == q.b:
+        raise CertificateError("the probabilities of a bit are too close to one another")
     lines = [(ONE, ONE), (p, q), (1 - p, 1 - q), (q, p), (1 - q, 1 - p), (ZERO, ZERO)]
     here, atoms = (ONE, ONE), []
     while here[1].b > 0:
-        flatter = [line for line in lines if middle(line[1]) < middle(here[1]) or line[1].b <= 0 < here[1].b]
+        flatter = [line for line in lines if line[1].mid.a < here[1].mid.a or line[1].b <= 0 < here[1].b]
         crossings = [((here[0] - line[0]) / (here[1] - line[1]), line) for line in flatter]
-        z, there = min(crossings, key=lambda found: (middle(found[0]), middle(found[1][1])))
+        z, there = min(crossings, key=lambda found: (found[0].mid.a, found[1][1].mid.a))
         if z.b > 0:
             atoms.append((log(z), z * (here[1] - there[1])))
         here = there

@@ -191,6 +191,8 @@ class Composed:
         # Rounding of the exponent, of exp and of the sum.
         reach = float(gap[-1]) if len(gap) else 0.0
         relative = weights.error + self.tilt * 2 * slack + (4 * self.tilt * abs(reach) + len(gap) + 32) * _U
+        if upper and not relative < 0.25:
+            raise CertificateError("the grid's tilt is too large for numbers of this size")
         total = float(each.sum())
         scale = iv.exp(weights.log_scale - iv.mpf(self.tilt) * epsilon)
         if upper:

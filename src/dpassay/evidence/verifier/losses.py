@@ -14,6 +14,7 @@ from dpassay.evidence.verifier.numbers import (
     ZERO,
     Number,
     at_most_one,
+    hull,
     is_infinite,
     iv,
     largest,
@@ -92,7 +93,7 @@ class Gaussian:
 
     @property
     def pure(self) -> Number:
-        return INF if self.mu.b > 0 else ZERO
+        return INF if self.mu.a > 0 else ZERO if self.mu.b <= 0 else hull(ZERO, INF)
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         return gaussian_delta(epsilon, self.mu)
@@ -106,7 +107,7 @@ class Leak:
 
     @property
     def pure(self) -> Number:
-        return INF if self.chance.a > 0 else ZERO if self.chance.b <= 0 else iv.mpf([0, INF.b])
+        return INF if self.chance.a > 0 else ZERO if self.chance.b <= 0 else hull(ZERO, INF)
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         return self.chance
@@ -127,7 +128,10 @@ class Outcomes:
 
     @property
     def pure(self) -> Number:
-        return positive_part(largest(log(p) - log(q) if q.b > 0 else INF for p, q in self.chances if p.b > 0))
+        ratios = (
+            log(p) - log(q) if q.b > 0 else INF if p.a > 0 else hull(-INF, INF) for p, q in self.chances if p.b > 0
+        )
+        return positive_part(largest(ratios))
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         """Σ max(0, p − e^ε q)."""

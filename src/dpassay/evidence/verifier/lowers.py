@@ -115,7 +115,7 @@ class Place:
     def placed(self, shown: Shown) -> bool:
         """Whether the pair's values are those that neighbours have, not only their difference."""
         shape = _inner(self.region(shown.start).shape)
-        return shape.kind != "apart" or shape.free
+        return shape.kind != "apart" or shape.free or bool(shape.parts)
 
     def anywhere(self, shown: Shown) -> bool:
         """Whether the two values may be shifted together to any place."""
@@ -189,10 +189,10 @@ def _all_between(stages: Sequence[Stage], pair: Pair) -> bool:
 
 def lower(theorem: str, place: Place, shown: Shown) -> Loss:
     """The loss that some neighbours show, by the theorem of this name."""
-    if theorem == "unbounded":
-        return _unbounded(place, shown)
-    if theorem == "exponential" and not shown.pair:
-        return _far_scores(place)
+    if not shown.pair:
+        if shown.start != place.position or theorem not in ("unbounded", "exponential"):
+            raise CertificateError(f"the theorem {theorem!r} speaks of a pair, and none is given")
+        return _unbounded(place, shown) if theorem == "unbounded" else _far_scores(place)
     pair = place.pair(shown)
     if theorem == "no-noise":
         if any(stage.name in NOISES for stage in place.stages):
@@ -287,7 +287,7 @@ def _unbounded(place: Place, shown: Shown) -> Loss:
     noise, reach = place.noise, place.reach
     if not reach.exact or not is_infinite(diameter(reach.shape, INFINITE)):
         raise CertificateError("it is not known that values can be any distance apart")
-    if noise.name == "exponential" and reach.shape.dim > 1 and place.keeps_all:
+    if noise.name == "exponential" and _inner(reach.shape).dim > 1 and place.keeps_all:
         return Leak(ONE)
     far = any(is_infinite(abs(threshold)) for threshold in shown.thresholds) and _told_far(place.behind)
     told = far or (bool(shown.thresholds) and all(place.tells(threshold) for threshold in shown.thresholds))

@@ -29,8 +29,9 @@ def distance(pair: Pair, q: float) -> Number:
 
 
 def differing(pair: Pair) -> list[tuple[Number, int]]:
-    """The gaps y − x of the coordinates that differ, and how many there are of each."""
-    return [(b.y - b.x, b.count) for b in pair if b.count and not (b.x.a == b.y.a and b.x.b == b.y.b)]
+    """The gaps y − x of the coordinates that differ beyond doubt, and how many there are of each."""
+    gaps = [(block.y - block.x, block.count) for block in pair]
+    return [(gap, count) for gap, count in gaps if gap.a > 0 or gap.b < 0]
 
 
 def lies_in(pair: Pair, shape: Shape) -> str:
@@ -44,14 +45,13 @@ def lies_in(pair: Pair, shape: Shape) -> str:
             return "its even and odd coordinates are not half of all"
     if shape.kind == "repeated":
         return _copies_lie_in(pair, shape)
-    if shape.kind == "rows" and sum(count for _, count in differing(pair)) > 1:
+    if shape.kind == "rows" and sum(b.count for b in pair if not (b.x.a == b.y.a and b.x.b == b.y.b)) > 1:
         return "more than one coordinate differs"
-    if shape.kind == "apart":
-        far = distance(pair, shape.p).b > shape.size.a
-        gaps = [gap for gap, _ in differing(pair)]
-        if shape.monotone and not (all(gap.a >= 0 for gap in gaps) or all(gap.b <= 0 for gap in gaps)):
-            return "some answers rise and others fall"
-        return "the two vectors are farther apart than the query allows" if far else ""
+    if shape.kind == "apart" and distance(pair, shape.p).b > shape.size.a:
+        return "the two vectors are farther apart than the query allows"
+    gaps = [block.x - block.y for block in pair]
+    if shape.monotone and not (all(gap.a >= 0 for gap in gaps) or all(gap.b <= 0 for gap in gaps)):
+        return "some answers rise and others fall"
     for side in ("x", "y"):
         values = [(getattr(block, side), block.count) for block in pair if block.count]
         if not _inside(values, shape):
@@ -72,7 +72,7 @@ def copied(pair: Pair, times: int) -> Pair:
 
 
 def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
-    if shape.kind == "both":
+    if shape.kind in ("both", "apart"):
         return all(_inside(values, part) for part in shape.parts)
     if shape.kind == "ball":
         return bool(power_sum(values, shape.p).b <= shape.size.a)
@@ -80,7 +80,9 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
         return False
     if shape.kind == "box" or (shape.kind == "rows" and shape.sides):
         low, high, _ = shape.sides[0]
-        return len(shape.sides) == 1 and all(low.b <= v.a and v.b <= high.a for v, _ in values)
+        if shape.open:
+            return all(low.b < v.a and v.b < high.a for v, _ in values)
+        return all(low.b <= v.a and v.b <= high.a for v, _ in values)
     ones = sum(count for value, count in values if value.a == 1 and value.b == 1)
     zeros = sum(count for value, count in values if value.a == 0 and value.b == 0)
     total = sum(count for _, count in values)

@@ -51,6 +51,7 @@ class Shape:
     monotone: bool = False  # of a query's answers: either none falls or none rises
     function: str = ""  # tanh or sigmoid, of what is squashed
     count: int = 0  # how many categories, ones of a sparse string, copies, or bits of a row
+    open: bool = False  # whether the ends of the sides are approached only
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class Replay:
 class Model:
     """The mechanism of a claim: its stages, what neighbours can bring to each, and word dropout."""
 
-    def __init__(self, claim: Claim, text: str = "") -> None:
+    def __init__(self, claim: Claim, text: str | None = None) -> None:
         self.claim = claim
         given = claim.parameters.get("dim")
         if given is not None and not given.a == given.b == claim.dim:
@@ -69,7 +69,7 @@ class Model:
         if not claim.delta.b < 1:
             raise CertificateError("delta must be below 1")
         own = {"eps": claim.epsilon, "delta": claim.delta, "dim": iv.mpf(claim.dim)}
-        calls = read_text(text or claim.text, own if text else {**own, **claim.parameters})
+        calls = read_text(claim.text, {**own, **claim.parameters}) if text is None else read_text(text, own)
         self.stages: list[Stage] = []
         self.reaches = [incoming([call.name for call in calls], claim.dim)]
         for call in calls:
@@ -233,7 +233,7 @@ def _moved(shape: Shape) -> Shape:
     if shape.kind == "box" and diameter(shape, INFINITE).a > 0:
         farther = [(low, high, largest([abs(low), abs(high)]), n) for low, high, n in shape.sides]
         sides = ((ZERO, m, n) if abs(high).b >= abs(low).b else (-m, ZERO, n) for low, high, m, n in farther)
-        return replace(shape, sides=tuple(sides))
+        return replace(shape, sides=tuple(sides), open=False)
     raise CertificateError(f"how far one more vector of the region {shape.kind} moves a sum is not known")
 
 
@@ -241,16 +241,16 @@ def _decided(claim: Claim, certificate: Certificate, verdict: str) -> str:
     """The verdict follows from the bounds, each of which was checked at its own step."""
     if certificate.verdict != verdict:
         raise CertificateError(f"the certificate says {certificate.verdict}, its last step {verdict}")
-    epsilon, delta = ((limit * (1 + TIE)).b for limit in (claim.epsilon, claim.delta))
+    epsilon, delta = claim.epsilon, claim.delta
     found = "open"
     for step in certificate.steps:
-        if isinstance(step, Upper) and step.epsilon.b <= epsilon and step.delta.b <= delta:
+        # What was taken for met at its own step, up to a tie, is not stretched again.
+        if isinstance(step, Upper) and step.epsilon.b <= epsilon.b and step.delta.b <= delta.b:
             found = "proven"
         if isinstance(step, Lower):
-            more = step.delta.a > delta and step.epsilon.b >= claim.epsilon.b
-            if more or (
-                claim.delta.b <= 0 and step.quantity == "epsilon" and step.delta.b <= 0 and step.epsilon.a > epsilon
-            ):
+            more = step.delta.a > (delta * (1 + TIE)).b and step.epsilon.b >= epsilon.b
+            larger = step.epsilon.a > (epsilon * (1 + TIE)).b and step.delta.b >= delta.b
+            if more or (larger and step.quantity == "epsilon"):
                 found = "refuted"
     if found != verdict:
         raise CertificateError(f"{verdict} does not follow: by these bounds the claim is {found}")

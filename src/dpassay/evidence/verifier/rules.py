@@ -105,6 +105,11 @@ def _at_least(first: Number, second: Number) -> bool:
     return bool((first * (1 + iv.mpf("1e-40"))).b >= second.a)
 
 
+def _surely(first: Number, second: Number) -> bool:
+    """Whether the first is as large as the second beyond doubt."""
+    return bool(first.a >= second.b)
+
+
 def _clipped(stage: Stage, before: Reach) -> Reach:
     """Scaling down keeps every vector's direction, so a set that contains 0 and is star-shaped is cut, no more."""
     shape, p, radius = before.shape, NORMS[stage.words["norm"]], stage.numbers["radius"]
@@ -113,25 +118,28 @@ def _clipped(stage: Stage, before: Reach) -> Reach:
         return Reach(ball, before.exact)
     if shape.kind == "apart":
         return _clipped_answers(shape, ball, before.exact)
-    if _at_least(radius, largest_norm(shape, p)):
-        return before
+    if _at_least(radius, limit := largest_norm(shape, p)):
+        return replace(before, exact=before.exact and _surely(radius, limit))
     if shape.kind == "ball" and shape.p == p:
         return Reach(ball, before.exact)
     if shape.kind == "ball":
-        inside = _at_least(shape.size, largest_norm(ball, shape.p))
-        return Reach(ball if inside else Shape("both", shape.dim, parts=(shape, ball)), before.exact)
-    wide = shape.kind == "box" and all(
-        _at_least(-low, radius) and _at_least(high, radius) for low, high, _ in shape.sides
-    )
+        if _at_least(shape.size, limit := largest_norm(ball, shape.p)):
+            return Reach(ball, before.exact and _surely(shape.size, limit))
+        return Reach(Shape("both", shape.dim, parts=(shape, ball)), before.exact)
+    wide = shape.kind == "box" and all(_surely(-low, radius) and _surely(high, radius) for low, high, _ in shape.sides)
     return Reach(ball, before.exact and wide)
 
 
 def _clipped_answers(shape: Shape, ball: Shape, exact: bool) -> Reach:
-    """Clipping in l2 never moves two vectors apart in l2; in any norm it at most doubles their distance."""
+    """Clipping in l2 never moves two vectors apart in l2; in any norm it at most doubles their distance.
+
+    Two values are then this near, and in the ball.
+    """
     exact &= not shape.monotone  # what is scaled may move both ways, but not to any two vectors of the ball
     shape = replace(shape, free=False, monotone=False)
     if ball.p == shape.p == 2:
-        return Reach(shape if _at_least(2 * ball.size, shape.size) else ball, exact)
+        near = replace(shape, parts=(*shape.parts, ball))
+        return Reach(near if _at_least(2 * ball.size, shape.size) else ball, exact)
     if ball.p == shape.p:
         return Reach(replace(shape, size=2 * smallest([shape.size, ball.size])), False)
     return Reach(ball, False)
@@ -159,7 +167,7 @@ def _minmaxed(stage: Stage, before: Reach) -> Reach:
 
 def _squashed(stage: Stage, before: Reach) -> Reach:
     shape, kind = before.shape, stage.words["kind"]
-    whole = cube(-ONE if kind == "tanh" else ZERO, ONE, shape.dim)
+    whole = replace(cube(-ONE if kind == "tanh" else ZERO, ONE, shape.dim), open=True)
     if shape.kind == "everything":
         return Reach(whole, before.exact)
     if shape.kind == "box":
@@ -167,7 +175,7 @@ def _squashed(stage: Stage, before: Reach) -> Reach:
         return Reach(replace(shape, sides=sides), before.exact)
     if shape.kind == "rows":
         low, high = (squash(kind, limit) for limit in shape.sides[0][:2]) if shape.sides else whole.sides[0][:2]
-        return Reach(_rows(low, high, shape.dim), before.exact)
+        return Reach(_rows(low, high, shape.dim, shape.open or not shape.sides), before.exact)
     if shape.kind in ("ball", "sphere", "apart") and not (shape.kind == "ball" and shape.p == INFINITE):
         # Which pairs come out is known only of those that come in.
         inner = replace(shape, kind="ball") if shape.kind == "sphere" else shape
@@ -227,8 +235,8 @@ def _rounded(stage: Stage, before: Reach) -> Reach:
     return Reach(cube(iv.mpf(-whole), iv.mpf(whole), shape.dim), False)
 
 
-def _rows(low: Number, high: Number, dim: int) -> Shape:
-    return Shape("rows", dim, sides=((low, high, dim),))
+def _rows(low: Number, high: Number, dim: int, ends_left_out: bool = False) -> Shape:
+    return Shape("rows", dim, sides=((low, high, dim),), open=ends_left_out)
 
 
 def _clamped(stage: Stage, before: Reach) -> Reach:
@@ -236,12 +244,12 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
     shape, low, high = before.shape, stage.numbers["low"], stage.numbers["high"]
     if shape.kind == "rows":
         ends = shape.sides[0][:2] if shape.sides else (low, high)
-        return Reach(_rows(clamp(ends[0], low, high), clamp(ends[1], low, high), shape.dim), before.exact)
+        return Reach(_rows(clamp(ends[0], low, high), clamp(ends[1], low, high), shape.dim, shape.open), before.exact)
     if shape.kind == "apart":
         return Reach(replace(shape, free=False), False)
     limit = largest_norm(shape, INFINITE)
     if _at_least(-low, limit) and _at_least(high, limit):
-        return before
+        return replace(before, exact=before.exact and _surely(-low, limit) and _surely(high, limit))
     if shape.kind in ("minmax", "bits", "row-bits", "onehot", "sparse") and low.b <= 0 and high.a >= 1:
         return before
     return Reach(cube(low, high, shape.dim), before.exact and shape.kind == "everything")
