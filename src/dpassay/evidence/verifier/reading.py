@@ -21,7 +21,7 @@ from dpassay.evidence.verifier.text import TAKEN
 from dpassay.evidence.verifier.uppers import Evidence
 
 SCHEMA = "dpassay/certificate/2"
-LARGEST_FILE = 2_000_000  # bytes
+LARGEST_FILE = 3_000_000  # bytes
 LONGEST_TEXT, MOST_STEPS, MOST_BLOCKS, MOST_STAGES = 10_000, 200, 10_000, 100
 NEIGHBOURS = ("any", "word", "replace-record", "add-remove-record", "query")
 VERDICTS = ("proven", "refuted", "open")
@@ -144,7 +144,10 @@ class Fields:
     def number(self, name: str, low: float | None = None, high: float | None = None) -> Number:
         """A number as two decimals that enclose it narrowly."""
         value, where = self.take(name)
-        return _narrow(_enclosed(value, where, low, high), where)
+        found = _enclosed(value, where, low, high)
+        if low is None and abs(found).b == INF:
+            raise refused(where, "must be finite")
+        return _narrow(found, where)
 
     def items(self, name: str, most: int) -> list[tuple[Any, str]]:
         """A list that is not too long, each item with where it stands."""
@@ -171,8 +174,8 @@ def _enclosed(value: Any, where: str, low: float | None = None, high: float | No
     if infinite and low is not None and found.a < found.b:
         raise refused(where, f"is not known precisely enough: {_shown(ends[0])} to {_shown(ends[1])}")
     if (low is not None and found.b < low) or (high is not None and found.a > high) or (infinite and high is not None):
-        most = " on" if high is None else f" to {high:g}"
-        raise refused(where, f"must be from {low:g}{most}, got {_shown(value)}")
+        limits = f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
+        raise refused(where, f"must be {limits}, got {_shown(ends[0])}")
     return found
 
 
@@ -355,13 +358,17 @@ def _from_file(path: Path) -> dict[str, Any]:
             content.decode("utf-8"),
             object_pairs_hook=_without_doubles,
             parse_int=_whole,
-            parse_float=_no_number,
-            parse_constant=_no_number,
+            parse_float=_Unfit,
+            parse_constant=_Unfit,
         )
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text") from None
     except RecursionError:
         raise refused("steps", "is nested too deeply") from None
+    except CertificateError:
+        if SCHEMA.encode() in content:
+            raise
+        raise InputError(f"{path} is not a certificate: nothing in it says {SCHEMA!r}") from None
     except ValueError as error:
         raise InputError(f"{path} is not JSON, or was cut off: {error}"[:300]) from None
     if not isinstance(data, dict):
@@ -378,11 +385,15 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _whole(text: str) -> int:
-    if len(text) > 20:
-        raise refused("with a whole number", f"of {len(text)} digits is out of range")
-    return int(text)
+@dataclass(frozen=True, slots=True)
+class _Unfit:
+    """A number that no field can have; the field that has it is named when it is read."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text if len(self.text) <= 40 else f"{self.text[:20]}... of {len(self.text)} digits"
 
 
-def _no_number(text: str) -> Any:
-    raise refused("with a number", f"must be a whole number or a decimal in quotes, got {text[:40]}")
+def _whole(text: str) -> int | _Unfit:
+    return int(text) if len(text) <= 20 else _Unfit(text)
