@@ -36,7 +36,8 @@ def verify(
     An audit is replayed with the recorded seed, where the counts must be the same, and with a fresh one. What the file
     names is never started: a program, an address or a Python object must be given again.
 
-    Exit code 0 if everything holds, 1 if something does not, 2 if the file cannot be read.
+    Exit code 0 if everything holds, 1 if something does not or a field cannot be read, 2 if the file is neither a
+    certificate nor an audit.
 
     \b
     Examples:

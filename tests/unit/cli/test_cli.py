@@ -133,6 +133,14 @@ def test_certificates(tmp_path: Path) -> None:
     assert broken.returncode == 1
     assert "Traceback" not in broken.stderr
     assert broken.stderr
+    path.write_text(path.read_text(encoding="utf-8").replace('"dim":', '"dimension":', 1), encoding="utf-8")
+    unread = run("verify", str(path))
+    assert unread.returncode == 1
+    assert re.fullmatch(r"dpassay: the certificate does not hold: field \S+ is (missing|not known)\n", unread.stderr)
+    path.write_text('{"schema": "dpassay/certificate/1"}', encoding="utf-8")
+    old = run("verify", str(path))
+    assert old.returncode == 2
+    assert "dpassay check ... --certificate FILE" in " ".join(old.stderr.split())
 
 
 def test_help_names_every_command() -> None:
