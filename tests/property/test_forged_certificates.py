@@ -28,7 +28,6 @@ from mutations import (
     get,
     hybrid,
     is_decimal,
-    is_enclosure,
     leaves,
     of_structure,
     rechained,
@@ -60,7 +59,7 @@ class Subject:
 
 def _number(value: Any) -> mpf:
     with mp.workdps(50):
-        return (mpf(value[0]) + mpf(value[1])) / 2 if is_enclosure(value) else mpf(value)
+        return (mpf(value[0]) + mpf(value[1])) / 2
 
 
 def statements(certificate: dict[str, Any]) -> Iterator[tuple[Subject, Statement]]:
