@@ -1,10 +1,13 @@
 """Verdicts whose certificates once failed: each has one now, and it verifies."""
 
+import time
+
 import pytest
 
 from dpassay import certify, check
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import examine
+from mutations import rechained
 from random_pipelines import Case
 
 REFUTED = [
@@ -17,10 +20,14 @@ REFUTED = [
     # What gives the input away, at an infinite ε.
     Case("bloom(4, 4) | onesided(0.98, 0.25, 0.25)", 1, "replace-record", "1", "0.6926"),
     Case("rows | binary(1, 1) | bits(0.537, 1, 0.898)", 1, "replace-record", "100", "1e-12"),
+    # A row's bits that differ one way and the other; numbers that are written in bits as they are.
+    Case("rows | binary(0, 1) | bits(0.13, 0.402, 0.995)", 2, "replace-record", "4.9716040703655302", "1e-3"),
+    Case("normalise | binary(2, 0) | leak(1)", 1, "any", "1"),
 ]
 PROVEN = [
     # Of two noises the second one is enough.
     Case("clip(linf, 1.35) | gaussian(1) | laplace(2)", 1, "add-remove-record", "1", "1e-3"),
+    Case("normalise | onesided(0.127, 0.5, 0) | laplace(2)", 2, "word", "1", "0.5"),
     # Few bits, noised unlike one another: all strings are looked at.
     Case("encode | binary(0, 0) | bits(0.0983, 0.954, 0.365) | minmax", 2, "any", "3", "0.3"),
 ]
@@ -44,3 +51,21 @@ def test_an_epsilon_below_zero_is_refused_by_its_name() -> None:
     step["epsilon"] = ["-1", "-1"]
     with pytest.raises(CertificateError, match="epsilon must be from 0 on, got"):
         examine(written)
+
+
+def test_many_fine_grids_are_refused_in_time() -> None:
+    written = certify(check("clip(linf, 1) | laplace(2)", epsilon="5", delta="1e-6", dim=33))
+    claim, *steps, decision = written["steps"]
+    upper = next(step for step in steps if step["step"] == "upper" and "grid" in step)
+    grids = [{"step": [f"{0.0005 + i / 10**6}"] * 2, "tilt": ["1.0", "1.0"]} for i in range(60)]
+    written["steps"] = [claim, *({**upper, "grid": grid} for grid in grids), decision]
+    start = time.thread_time()
+    assert "too fine to be checked all together" in " ".join(examine(rechained(written)).failures)
+    assert time.thread_time() - start < 30  # of CPU time, on any machine
+
+
+def test_many_searches_for_a_deviation_are_refused() -> None:
+    written = certify(check("clip(l2, 1) | gaussian(1)", epsilon=1, delta="1e-3", dim=2))
+    sums = "+".join(["least_sigma(1, 1e-6, 1)"] * 5)
+    written["steps"][0]["pipeline"] = f"clip(l2, 1) | gaussian({sums})"
+    assert "too many least_sigma" in examine(rechained(written)).failures[0]

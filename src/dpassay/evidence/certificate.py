@@ -192,8 +192,8 @@ class _Writer:
         value = epsilon if quantity == "epsilon" else delta
         weaker = [value * (1 - iv.mpf(slack)) if value.b < INFINITY else value for slack in ("1e-33", *_WEAKER[1:])]
         if refutes:
-            weaker = [less for less in weaker if less.a > (claimed * (1 + 2 * TIE)).b]
-            weaker.append(iv.mpf((claimed * (1 + 3 * TIE)).b))
+            least = (claimed * (1 + 2 * TIE)).b
+            weaker = [less for less in (*weaker, iv.mpf((claimed * (1 + 3 * TIE)).b)) if less.a > least]
         for less in weaker:
             ends = {"epsilon": enclosed(epsilon), "delta": enclosed(delta), quantity: point(less)}
             for option in options:

@@ -17,6 +17,7 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
     Ball,
     Box,
+    Everything,
     Region,
     Repeated,
     Rounded,
@@ -149,11 +150,22 @@ def places(pipeline: Pipeline, pair: Pair, position: int) -> Iterator[tuple[int,
     regions, stages = pipeline.output_regions(), pipeline.stages
     yield from _images(pair, regions[: position + 1], stages)
     for start in range(position, -1, -1):
-        yield start, _inwards(pair, regions[start].region)
+        before = _uncopied(pair, regions[start].region.dim)
+        yield start, _inwards(before, regions[start].region)
     last, found = sources(pipeline, position)
     for start in range(last, -1, -1):
         for source in found:
-            yield start, _inwards(_close_enough(source, regions[start].region), regions[start].region)
+            before = _close_enough(_uncopied(source, regions[start].region.dim), regions[start].region)
+            yield start, _inwards(before, regions[start].region)
+            yield start, before  # rounding takes notice of the least move
+
+
+def _uncopied(pair: Pair, dim: int) -> Pair:
+    """One of the copies that a pair consists of, where it has too many coordinates."""
+    times = sum(block.count for block in pair.blocks) // max(1, dim)
+    if times < 2 or any(block.count % times for block in pair.blocks):
+        return pair
+    return Pair(tuple(replace(block, count=block.count // times) for block in pair.blocks))
 
 
 def _close_enough(pair: Pair, region: Region) -> Pair:
@@ -182,7 +194,8 @@ def _images(pair: Pair, regions: Sequence[OutputRegion], stages: Sequence[Stage]
             middle, step = (low + high) / 2, (high - low) / 4
             yield at, Pair((Block(middle + step, middle - step, 1), Block(middle, middle, region.dim - 1)))
         elif isinstance(stage, Binary) and isinstance(after, RowBits):
-            yield from ((at, rows) for rows in _rows_with_bits(after, stage, region))
+            for strings in ((after.first, after.second), _strings_of_a_row(pair, after.length)):
+                yield from ((at, rows) for rows in _rows_with_bits(strings, stage, region))
 
 
 def _before_rounding(pair: Pair) -> Pair:
@@ -201,14 +214,22 @@ def _before_rounding(pair: Pair) -> Pair:
     return Pair(tuple(blocks))
 
 
-def _rows_with_bits(bits: RowBits, stage: Binary, rows: Region) -> Iterator[Pair]:
+def _strings_of_a_row(pair: Pair, length: int) -> tuple[str, str]:
+    """How the row that differs is written in the two vectors."""
+    first, second = pair.first, pair.second
+    at = int((first != second).argmax()) // length * length
+    one, other = ("".join(str(int(bit)) for bit in side[at : at + length]) for side in (first, second))
+    return one, other
+
+
+def _rows_with_bits(strings: tuple[str, str], stage: Binary, rows: Region) -> Iterator[Pair]:
     """Rows of which one person's number is written as the one or the other string, before they are written in bits."""
     low, high = (rows.limits if isinstance(rows, Rows) else None) or (ZERO, ONE)
     rest = (low + high) / 2
     for part in (ZERO, ONE / 2):  # the number as it is written, or one that is cut off to it
         first, second = (
             (-1) ** int(string[0]) * (int("0" + string[1:], 2) + part) / iv.mpf(2) ** stage.fraction
-            for string in (bits.first, bits.second)
+            for string in strings
         )
         for before in range(min(2, rows.dim)):
             counts = ((rest, rest, before), (first, second, 1), (rest, rest, rows.dim - 1 - before))
@@ -223,7 +244,7 @@ def _inwards(pair: Pair, region: Region) -> Pair:
         centre = (inner.sides[0][0] + inner.sides[0][1]) / 2
     elif isinstance(inner, Rows) and inner.limits is not None:
         centre = (inner.limits[0] + inner.limits[1]) / 2
-    elif not isinstance(inner, SensitivityBall) and not inner.surrounds_zero:
+    elif isinstance(inner, Everything) or not (isinstance(inner, SensitivityBall) or inner.surrounds_zero):
         return pair
     elif isinstance(inner, SensitivityBall):
         return Pair(tuple(b if b.same else replace(b, x=b.y + (b.x - b.y) * _INWARD) for b in pair.blocks))

@@ -215,9 +215,10 @@ class AtomLoss:
 
     @property
     def pure(self) -> Number:
-        if self.infinite.b > 0:
+        if self.infinite.a > 0:
             return INFINITY
-        return maximum(*(loss for loss, _ in self.atoms))
+        finite = maximum(*(loss for loss, _ in self.atoms)) if self.atoms else ZERO
+        return finite if self.infinite.b <= 0 else between(finite, INFINITY)  # it may be 0 up to rounding
 
     @property
     def mean(self) -> Number:

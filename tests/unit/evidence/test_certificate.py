@@ -17,7 +17,7 @@ from dpassay.evidence.verdict import Verdict
 CASES = {
     "refuted": ("clip(l2, C) | laplace(2*C/eps)", {"epsilon": 1, "dim": 32, "C": 1}),
     "proven": ("clip(l1, C) | laplace(2*C/eps)", {"epsilon": "0.1", "dim": 32, "C": 1}),
-    "open": ("clip(l2, 1) | laplace(2)", {"epsilon": "4.5", "delta": "1e-6", "dim": 32}),
+    "open": ("clip(l2, 1) | laplace(2)", {"epsilon": "4.42", "delta": "1e-6", "dim": 32}),
     "gaussian": ("query(l2, 1) | gaussian(0.3)", {"epsilon": 10, "delta": "1e-5"}),
     "infinite": ("encode | laplace(1)", {"epsilon": 1, "dim": 3}),
     "silent": ("encode | minmax", {"epsilon": 1, "dim": 3}),
@@ -163,9 +163,11 @@ def test_every_bound_names_its_theorem_and_carries_its_evidence(name: str) -> No
             assert step["at"] <= step["noise"]
 
 
-def test_a_grid_and_an_order_are_written_where_they_are_needed() -> None:
+def test_a_grid_an_order_and_a_tilt_are_written_where_they_are_needed() -> None:
     steps = certify(verdict("open"))["steps"]
-    assert any(step.get("theorem") == "renyi" and Fraction(step["order"][0]) > 1 for step in steps)
+    assert any(step.get("theorem") == "saddlepoint" and Fraction(step["tilt"][0]) > 0 for step in steps)
+    far = certify(check("clip(l2, 1) | laplace(2)", epsilon=1, delta="0.1", dim=2))["steps"]
+    assert any(step.get("theorem") == "renyi" and Fraction(step["order"][0]) > 1 for step in far)
     grids = [step["grid"] for step in steps if step["step"] == "lower" and "grid" in step]
     assert grids
     for grid in grids:

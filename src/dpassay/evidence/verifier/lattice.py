@@ -11,7 +11,9 @@ repeated squaring. All numbers are non-negative, so a sum of k products has a re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -27,6 +29,19 @@ _U = 2.0**-53
 _TINY = 1e-290  # what doubles too small to be normal can hide
 _CUT = 1e-22
 MOST_CELLS, MOST_WORK = 1 << 15, 1 << 31  # of one coordinate; products of weights in one convolution
+
+ALL_WORK = 1 << 31  # in one certificate: some seconds
+_LEFT: ContextVar[list[int] | None] = ContextVar("_LEFT", default=None)
+
+
+@contextmanager
+def limited(work: int = ALL_WORK) -> Iterator[None]:
+    """Refuse to multiply more weights than this, in all, until the end of the block."""
+    token = _LEFT.set([work])
+    try:
+        yield
+    finally:
+        _LEFT.reset(token)
 
 
 @dataclass(frozen=True)
@@ -136,8 +151,14 @@ class Weights:
 
     def times(self, other: Weights, cut: float) -> Weights:
         """The weights of the sum of both losses."""
-        if len(self.mass) * len(other.mass) > MOST_WORK:
+        work = len(self.mass) * len(other.mass)
+        if work > MOST_WORK:
             raise CertificateError("the grid's step is too fine to be checked")
+        left = _LEFT.get()
+        if left is not None:
+            left[0] -= work
+            if left[0] < 0:
+                raise CertificateError("the grids of this certificate are too fine to be checked all together")
         mass = np.convolve(self.mass, other.mass)
         shorter = min(len(self.mass), len(other.mass))
         error = (1 + self.error) * (1 + other.error) * (1 + (shorter + 2) * _U) - 1

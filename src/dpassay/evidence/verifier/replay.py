@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpassay.errors import CertificateError
+from dpassay.evidence.verifier import lattice
 from dpassay.evidence.verifier.losses import infinite_part
 from dpassay.evidence.verifier.lowers import Place, joined_noise, lower
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, log, positive_part, show
-from dpassay.evidence.verifier.reading import Certificate, Claim, Decision, Lower, Repair, Upper, Witness
+from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Claim, Decision, Lower, Repair, Upper, Witness
 from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, cube, diameter, squash
 from dpassay.evidence.verifier.rules import after, incoming
 from dpassay.evidence.verifier.text import check_place, read_text, stage_of
@@ -17,7 +18,6 @@ from dpassay.evidence.verifier.uppers import upper
 from dpassay.evidence.verifier.witness import check_event
 
 TIE = iv.mpf("1e-30")  # a claim that is met up to this is met
-_SUMMED = ("laplace", "gaussian", "onesided", "radial")  # noise that is added, whatever the values are
 _SAFE = 1 - iv.mpf("1e-38")  # regions that touch up to 40 digits are taken to touch
 
 
@@ -31,6 +31,10 @@ class Replay:
 
     def run(self) -> None:
         """Check all steps in order; a failure does not stop the others, unless the mechanism itself is in doubt."""
+        with lattice.limited():
+            self._run()
+
+    def _run(self) -> None:
         certificate = self.certificate
         for i, (name, intact) in enumerate(zip(certificate.names, certificate.intact, strict=True)):
             if not intact:
@@ -70,6 +74,8 @@ class Model:
             raise CertificateError("delta must be below 1")
         own = {"eps": claim.epsilon, "delta": claim.delta, "dim": iv.mpf(claim.dim)}
         calls = read_text(claim.text, {**own, **claim.parameters}) if text is None else read_text(text, own)
+        if len(calls) > MOST_STAGES:
+            raise CertificateError(f"the pipeline's text has {len(calls)} stages, at most {MOST_STAGES} are allowed")
         self.stages: list[Stage] = []
         self.reaches = [incoming([call.name for call in calls], claim.dim)]
         for call in calls:
@@ -117,7 +123,7 @@ class Model:
 
     def _first_added(self, position: int) -> int:
         """The first of the noises that are added to one another here: it does not matter which one comes first."""
-        added = [i < len(self.stages) and self.stages[i].name in _SUMMED for i in range(position + 1)]
+        added = [i < len(self.stages) and self.stages[i].name in ADDITIVE for i in range(position + 1)]
         while position > 0 and added[position - 1] and added[position]:
             position -= 1
         return position
@@ -131,10 +137,10 @@ class Model:
         behind = place.behind if alone else ()
         loss = upper(step.theorem, joined or place.noise, first.reach.shape, step.evidence, behind)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
-        what, found, limit = "epsilon", loss.pure, epsilon
-        if not (found.b <= (epsilon * (1 + TIE)).a) and delta.a > 0:
-            what, found, limit = "delta", loss.delta(iv.mpf(epsilon.a), True), delta
-        if not found.b <= (limit * (1 + TIE)).a:
+        what, found, limit = "epsilon", loss.pure, self._before_dropout(step.epsilon * (1 + TIE), step.delta)[0]
+        if not found.b <= limit.a and delta.a > 0:
+            what, found, limit = "delta", loss.delta(iv.mpf(epsilon.a), True), delta * (1 + TIE)
+        if not found.b <= limit.a:
             raise CertificateError(
                 f"epsilon {show(step.epsilon)} at delta {show(step.delta)} does not follow: "
                 f"{step.theorem} gives {what} {show(iv.mpf(found.b))}, not {show(limit)}"

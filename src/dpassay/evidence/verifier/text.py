@@ -15,7 +15,7 @@ from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_decimal, iv,
 from dpassay.evidence.verifier.regions import LARGEST, SINGLE, Shape, Stage
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\*\*|[|(),=+\-*/^])")
-_DEEPEST, _LARGEST_LOG = 100, 10**7
+_DEEPEST, _LARGEST_LOG, _MOST_SEARCHES = 100, 10**7, 4
 _NARROW, _NOTHING = iv.mpf("1e-40"), iv.mpf("1e-50")  # how precisely a formula must be known
 _FUNCTIONS = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt}
 _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each must be
@@ -64,7 +64,7 @@ class _Text:
     """Recursive descent over the tokens."""
 
     def __init__(self, text: str, values: Mapping[str, Number]) -> None:
-        self.values, self.depth, self.at = values, 0, 0
+        self.values, self.depth, self.at, self.searches = values, 0, 0, 0
         self.tokens, position = [], 0
         stripped = text.rstrip()
         while position < len(stripped):
@@ -164,6 +164,9 @@ class _Text:
                 raise CertificateError(f"the pipeline's text takes {token} of {show(value)}")
             return _FUNCTIONS[token](value)
         if token == "least_sigma" and self.take("("):
+            self.searches += 1
+            if self.searches > _MOST_SEARCHES:
+                raise CertificateError("the pipeline's text needs too many least_sigma")
             values = [self.sum()]
             while self.take(","):
                 values.append(self.sum())
