@@ -21,49 +21,31 @@ Path = tuple[Any, ...]
 Json = Any
 DECIMAL = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 NUMBER_IN_TEXT = re.compile(r"(?<![A-Za-z_0-9.])\d+(\.\d+)?([eE][+-]?\d+)?")
-# Names that mean something somewhere in a certificate or a text.
+# Words that mean something where a field of this name stands.
+WORDS = {
+    "verdict": "proven refuted open",
+    "quantity": "epsilon delta",
+    "neighbours": "any word query replace-record add-remove-record",
+    "positions": "all even odd",
+    "step": "claim witness upper lower repair decision",
+    "theorem": "laplace gaussian radial one-sided mixture randomized-response exponential diameters worst-shift renyi "
+    "pure-to-approximate hockey-stick composition dropout record-sums post-processing two-noises unbounded no-noise",
+}
 NAMES = (
-    *("l1", "l2", "linf", "tanh", "sigmoid", "proven", "refuted", "open", "epsilon", "delta", "all", "even", "odd"),
-    *(
-        "any",
-        "word",
-        "query",
-        "replace-record",
-        "add-remove-record",
-        "laplace",
-        "gaussian",
-        "onesided",
-        "clip",
-        "clamp",
-    ),
-    *(
-        "ball",
-        "box",
-        "sphere",
-        "apart",
-        "everything",
-        "minmax",
-        "bits",
-        "onehot",
-        "categories",
-        "rows",
-        "sparse",
-        "both",
-    ),
-    *(
-        "encode",
-        "decode",
-        "round",
-        "flip",
-        "exponential",
-        "normalise",
-        "squash",
-        "repeat",
-        "repeated",
-        "leak",
-        "mixture",
-    ),
-    *("diameters", "renyi", "laplace", "hockey-stick", "rounding", "worst-shift", "post-processing", "dropout", "pi"),
+    *(name for words in WORDS.values() for name in words.split()),
+    "l1",
+    "l2",
+    "linf",
+    "tanh",
+    "sigmoid",
+    "pi",
+    "eps",
+)
+STAGES = (
+    *("encode", "decode", "round", "minmax", "normalise", "rows", "squash(tanh)", "squash(sigmoid)", "clamp(0, 1)"),
+    *("clip(l1, 1)", "clip(l2, 1)", "clip(linf, 1)", "repeat(2)", "dropout(0.5)", "binary(1, 1)", "query(l1, 1)"),
+    *("query(linf, 1)", "laplace(1)", "gaussian(1)", "radial(l2, 1)", "radial(linf, 1)", "onesided(1)", "leak(0.5)"),
+    *("onehot(3)", "category(3)", "bloom(4, 2)", "flip(0.75)", "bits(0.6, 0.7, 0.2)", "exponential(1)"),
 )
 
 
@@ -157,6 +139,7 @@ def _numeric(value: Json, rng: np.random.Generator) -> Iterator[tuple[str, Json]
     yield "the sign", scaled(Fraction(-1))
     yield "a billionth more", scaled(1 + Fraction(1, 10**9))
     yield "a billionth less", scaled(1 - Fraction(1, 10**9))
+    yield "a hair", scaled(1 + Fraction(int(rng.choice([-1, 1])), 10**20))
     yield "a thousandth", scaled(1 + Fraction(int(rng.choice([-1, 1])), 1000))
     yield "another size", scaled(Fraction(*((1, 2), (2, 1), (99, 100), (1000, 1))[int(rng.integers(4))]))
     yield "no number", "nan" if not pair else ["nan", "nan"]
@@ -182,10 +165,8 @@ def _text(value: str, rng: np.random.Generator) -> Iterator[tuple[str, Json]]:
         stages = value.split("|")
         i = int(rng.integers(len(stages)))
         yield "a stage less in a text", "|".join([*stages[:i], *stages[i + 1 :]])
-        yield (
-            "a stage more in a text",
-            "|".join([*stages[:i], f" {rng.choice(['decode', 'clip(l2, 1)'])} ", *stages[i:]]),
-        )
+        yield "a stage more in a text", "|".join([*stages[:i], f" {rng.choice(STAGES)} ", *stages[i:]])
+        yield "another stage in a text", "|".join([*stages[:i], f" {rng.choice(STAGES)} ", *stages[i + 1 :]])
     names = [
         m for m in re.finditer(r"[A-Za-z_]\w*", value) if m[0] in ("laplace", "gaussian", "clip", "C", "eps", "dim")
     ]
@@ -319,32 +300,87 @@ def _everywhere(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json
     return (), changed
 
 
-def _smaller_region(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json] | None:
-    """A region replaced by another, mostly smaller one, that says it is an outer bound only."""
-    found = [(path, value) for path, value in _objects(certificate) if "kind" in value and path]
+def _steps(certificate: Json, *names: str) -> list[int]:
+    return [i for i, step in enumerate(certificate["steps"]) if step.get("step") in names]
+
+
+def _times(value: Json, factor: Fraction) -> Json:
+    """An enclosure, both of its ends scaled alike."""
+    return [decimal(Fraction(end) * factor) if is_decimal(end) else end for end in value]
+
+
+def other_evidence(step: Json, rng: np.random.Generator) -> Json:
+    """A step with one thing changed of what its theorem needs."""
+    step = copy.deepcopy(step)
+    numbers = [Fraction(1, 2), Fraction(2), Fraction(10), Fraction(1, 10), Fraction(99, 100), Fraction(101, 100)]
+    what = _pick(rng, ["theorem", "noise", "at", "grid", "grid", "order", "pair", "pair", "pair", "pair"])
+    if what == "theorem":
+        step["theorem"] = _pick(rng, WORDS["theorem"].split())
+    elif what in ("noise", "at"):
+        step[what] = max(0, step.get(what, 0) + _pick(rng, [-1, 1, -2, 2]))
+    elif what == "grid":
+        grid = step.get("grid") or {"step": ["0.01", "0.01"], "tilt": ["1.0", "1.0"]}
+        key = _pick(rng, ["step", "tilt"])
+        step["grid"] = {**grid, key: _times(grid[key], _pick(rng, numbers))}
+    elif what == "order" and "order" in step:
+        step["order"] = _times(step["order"], _pick(rng, numbers))
+    elif step.get("pair"):
+        step["pair"] = _other_pair(step["pair"], rng)
+    return step
+
+
+def _other_pair(pair: list[Json], rng: np.random.Generator) -> list[Json]:
+    """Another pair of vectors, mostly one that is farther apart."""
+    i, j = (int(x) for x in rng.integers(len(pair), size=2))
+    what, factor = int(rng.integers(7)), Fraction(_pick(rng, [2, 3, 10, -1]))
+    if what == 0:
+        return [{**block, "x": _times(block["x"], factor), "y": _times(block["y"], factor)} for block in pair]
+    if what == 1:
+        return [{**block, "y": _times(block["y"], factor)} for block in pair]
+    if what == 2:
+        return [{**block, "x": block["y"], "y": block["x"]} for block in pair]
+    if what == 3 and pair[j]["count"] > 1:  # a coordinate of one block given to another
+        moved = [dict(block) for block in pair]
+        moved[i]["count"] += 1
+        moved[j]["count"] -= 1
+        return moved
+    if what == 4:
+        return [{**block, "x": pair[j]["y"] if k == i else block["x"]} for k, block in enumerate(pair)]
+    if what == 5:
+        return [{**block, "positions": _pick(rng, ["all", "even", "odd"])} for block in pair]
+    changed = [dict(block) for block in pair]
+    changed[i]["count"] = max(1, changed[i]["count"] + _pick(rng, [-1, 1, 2, 100]))
+    return changed
+
+
+def _stronger(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json] | None:
+    """A bound that says more than before, mostly by other evidence; the claim may be moved to where it decides it."""
+    found = _steps(certificate, "upper", "lower", "repair")
     if not found:
         return None
-    path, value = _pick(rng, found)
-    dim, small = value.get("dim", 1), ["0.001", "0.001"]
-    side = {"low": ["-0.001", "-0.001"], "high": small, "count": _pick(rng, [1, dim])}
-    region = _pick(
-        rng,
-        [
-            {"kind": "box", "dim": dim, "sides": [side]},
-            {"kind": "ball", "p": _pick(rng, ["1.0", "2.0", "inf"]), "radius": small, "dim": dim},
-            {"kind": "apart", "p": "2.0", "distance": small, "dim": dim},
-            {"kind": "rows", "dim": dim, "low": side["low"], "high": small},
-            {"kind": "sphere", "radius": small, "dim": dim},
-            {"kind": "onehot", "dim": dim},
-            {"kind": "minmax", "dim": dim},
-            {"kind": "categories", "size": 1},
-            {**value, "dim": 1},
-        ],
-    )
-    around = get(certificate, path[:-1])
-    if isinstance(around, dict) and "exact" in around:
-        return path[:-1], {**around, path[-1]: region, "exact": bool(rng.random() < 0.3)}
-    return path, region
+    made, i = copy.deepcopy(certificate), _pick(rng, found)
+    step = made["steps"][i]
+    for _ in range(int(rng.integers(3))):
+        step = other_evidence(step, rng)
+    share = _pick(rng, [Fraction(1, 10**9), Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2)])
+    key = step.get("quantity") or _pick(rng, ["epsilon", "epsilon", "delta"])
+    step[key] = _times(step[key], 1 + share if step["step"] == "lower" else 1 - share)
+    made["steps"][i] = step
+    if step["step"] != "repair" and rng.random() < 0.5:
+        made["verdict"] = made["steps"][-1]["verdict"] = "proven" if step["step"] == "upper" else "refuted"
+        room = Fraction(1) if step["step"] == "upper" else 1 - Fraction(1, 10**12)
+        made["steps"][0].update(
+            {name: _times(step[name], room) for name in ("epsilon", "delta") if step[name][0] != "inf"}
+        )
+    return (), made
+
+
+def _with_other_evidence(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json] | None:
+    found = _steps(certificate, "upper", "lower", "repair", "witness")
+    if not found:
+        return None
+    i = _pick(rng, found)
+    return ("steps", i), other_evidence(certificate["steps"][i], rng)
 
 
 def _redefined(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json] | None:
@@ -372,7 +408,8 @@ STRUCTURES: dict[str, Callable[[Json, np.random.Generator], tuple[Path, Json] | 
     "a field more": _fielded,
     "one object for another": _exchanged,
     "a number everywhere": _everywhere,
-    "a smaller region": _smaller_region,
+    "a stronger bound": _stronger,
+    "other evidence": _with_other_evidence,
     "a literal redefined": _redefined,
 }
 
@@ -385,6 +422,8 @@ def at_leaf(certificate: Json, path: Path, rng: np.random.Generator) -> Mutant:
     """One leaf changed in one of the ways that suit it."""
     value = get(certificate, path)
     kind, new = _pick(rng, [other for other in others(value, rng) if other[1] != value] or [("no text", None)])
+    if path[-1] in WORDS and rng.random() < 0.8:
+        kind, new = "a word", _pick(rng, [word for word in WORDS[path[-1]].split() if word != value])
     return Mutant(kind, _shown(path), rechained(put(certificate, path, new)))
 
 
@@ -407,29 +446,18 @@ def transplanted(certificate: Json, donor: Json, rng: np.random.Generator) -> Mu
     return Mutant("from another certificate", f"steps/{i}", rechained(put(certificate, ("steps", i), step)))
 
 
-def hybrid(proven: Json, refuted: Json, rng: np.random.Generator) -> Mutant:
-    """The claim that fails, with the verdict and some of the evidence of its twin that holds.
-
-    The stages are those that fail, mostly with the twin's regions, which may be called outer bounds; of the rest each
-    field comes from either.
-    """
-    made = copy.deepcopy(proven)
-    made["steps"][0] = copy.deepcopy(refuted["steps"][0])
-    share, outer = rng.random(), rng.random() < 0.5
-    for step, other in zip(made["steps"][1:], refuted["steps"][1:], strict=False):
-        if step.get("step") != other.get("step"):
-            break
-        if "region" in step:  # the stage is the one that fails
-            kept = {key: step[key] for key in ("region", "exact") if key in step and rng.random() < 0.85}
-            step_now = {**copy.deepcopy(other), **kept}
-            if outer and "exact" in step_now:
-                step_now["exact"] = False
-            step.clear()
-            step.update(step_now)
-            continue
-        for key in step.keys() & other.keys() - {"step", "digest", "verdict"}:
-            if rng.random() < share:
-                step[key] = copy.deepcopy(other[key])
+def hybrid(evidence: Json, claim: Json, rng: np.random.Generator) -> Mutant:
+    """One of two twins' claims, with the verdict and most of the evidence of the other one."""
+    made = copy.deepcopy(evidence)
+    made["steps"][0] = copy.deepcopy(claim["steps"][0])
+    share = rng.random()
+    for step in made["steps"][1:]:
+        alike = [other for other in claim["steps"][1:-1] if other["step"] == step["step"]]
+        if alike and rng.random() < share:
+            other = _pick(rng, alike)
+            for key in step.keys() & other.keys() - {"step", "digest"}:
+                if rng.random() < share:
+                    step[key] = copy.deepcopy(other[key])
     return Mutant("evidence of a twin", "everywhere", rechained(made))
 
 

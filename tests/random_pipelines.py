@@ -135,8 +135,22 @@ class Maker:
             f"onesided({self.size()})",
             f"onesided({self.size()}, {self.one_of('0', '0.25', '0.5')}, {self.one_of('0', '0.25', '0.5')})",
             f"leak({self.chance()})",
+            f"radial({self.norm()}, {self.size()})",
         )
         return " | ".join([*stages, noise, *self.after()]), dim, neighbours
+
+    def records(self) -> tuple[str, int, str]:
+        """Vectors of records, summed before the noise, of which one is added, removed or replaced."""
+        dim = int(self.one_of(1, 1, 2, 3, 5))
+        stages, single = ([f"onehot({dim})"], 1) if self.often(0.2) else ([self.bound()], dim)
+        noise = self.one_of("laplace", "laplace", "gaussian", "onesided", "radial")
+        scale = f"{self.norm()}, {self.size()}" if noise == "radial" else self.size()
+        after = self.after() if self.often(0.5) else []
+        return (
+            " | ".join([*stages, f"{noise}({scale})", *after]),
+            single,
+            self.one_of("replace-record", "add-remove-record"),
+        )
 
     def behind(self) -> tuple[str, int, str]:
         """One number, with stages behind its noise."""
@@ -154,7 +168,8 @@ class Maker:
     def finite(self) -> tuple[str, int, str]:
         """Mechanisms that can be enumerated."""
         kind = self.one_of(
-            "category", "onehot", "bloom", "binary", "bounded-binary", "rows-binary", "hash", "choice", "choice"
+            *("category", "onehot", "bloom", "binary", "bounded-binary", "rows-binary", "row-bits", "hash", "choice"),
+            "choice",
         )
         k, dim, neighbours = int(self.rng.integers(1, 7)), 1, "any"
         tail = [self.one_of("decode", "round", self.bit_noise(), "minmax")] if self.often(0.12) else []
@@ -172,12 +187,29 @@ class Maker:
             neighbours = "query" if stages[0].startswith("query") else "any"
         else:
             dim = int(self.rng.integers(1, 3))
-            first = {"binary": "encode", "bounded-binary": self.bound(), "rows-binary": "rows"}[kind]
-            neighbours = "replace-record" if kind == "rows-binary" else "any"
+            low = self.one_of("-1", "0", "0.3", "-0.7", "-2.5", "1")
+            limits = f"rows | clamp({low}, {low} + {self.size()})"
+            first = {"binary": "encode", "bounded-binary": self.bound(), "rows-binary": "rows", "row-bits": limits}[
+                kind
+            ]
+            neighbours = "replace-record" if kind.startswith("row") else "any"
             stages = [first, f"binary({self.rng.integers(0, 2)}, {self.rng.integers(0, 2)})", self.bit_noise()]
         if neighbours == "any" and self.often(0.1):
             neighbours = self.one_of("word", "replace-record", "add-remove-record")
         return " | ".join([*stages, *tail]), dim, neighbours
+
+    def composed(self) -> tuple[list[str], int, str]:
+        """Two finite mechanisms for the same inputs, their dimension, and a δ."""
+        kind = self.one_of("category", "onehot", "cube")
+        k, dim = int(self.rng.integers(2, 5)), 1
+        if kind == "cube":
+            dim, size = k, self.size()
+            texts = [f"clip(linf, {size}) | exponential({self.size()})" for _ in range(2)]
+        elif kind == "category":
+            texts = [f"category({k}) | flip({self.chance()})" for _ in range(2)]
+        else:
+            texts = [f"onehot({k}) | {self.bit_noise()}" for _ in range(2)]
+        return texts, dim, "0" if self.often(0.3) else self.one_of(*DELTAS)
 
     def claim(self, text: str, dim: int, neighbours: str) -> Case:
         """A claim near what is true, where that is known, or anywhere."""
@@ -196,5 +228,5 @@ class Maker:
 
     def case(self) -> Case:
         """The next random case."""
-        family = self.one_of("finite", "finite", "additive", "additive", "behind")
+        family = self.one_of("finite", "finite", "additive", "additive", "behind", "records")
         return self.claim(*getattr(self, family)())

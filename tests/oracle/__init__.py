@@ -5,9 +5,9 @@ judged by closed forms at the sets' diameters, with textbook theorems above and 
 do not meet, or nothing is known, the answer is an interval, at worst [0, ∞].
 """
 
-from oracle.judge import Statement, false_statement
+from oracle.judge import Statement, false_statement, judged
 from oracle.losses import Truth
-from oracle.mechanism import truth_of
+from oracle.mechanism import composed_truth, truth_of
 from oracle.text import Unreadable
 
-__all__ = ["Statement", "Truth", "Unreadable", "false_statement", "truth_of"]
+__all__ = ["Statement", "Truth", "Unreadable", "composed_truth", "false_statement", "judged", "truth_of"]

@@ -1,4 +1,4 @@
-"""Which statements about a mechanism the oracle knows to be false."""
+"""Which statements about a mechanism the oracle knows to be true, and which to be false."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 from oracle.losses import Ends, Truth
 from oracle.mechanism import DIGITS
 
-TIE = mpf(10) ** -30  # the part of a number by which a claim may be missed and still be met: docs/proofs/rounding.md
+TIE = 4 * mpf(10) ** -30  # a claim that is missed by one part in 10³⁰ is met: docs/proofs/rounding.md
 LARGEST = mpf(10) ** 5  # beyond this ε only upper ends of δ are looked at
 
 
@@ -28,34 +28,45 @@ class Statement:
 
 def _delta(truth: Truth, epsilon: mpf) -> Ends:
     low, high = truth.delta(min(epsilon, LARGEST))
-    return (low, high) if epsilon <= LARGEST else (mpf(0), high)
+    if epsilon <= LARGEST:
+        return low, high
+    # What does not fall from ε to 10ε is what gives the input away, however large ε is. Doubtful only next to 1.
+    stays = low == 1 or (low < 1 - mpf(10) ** -20 and abs(low - truth.delta(LARGEST / 10)[0]) <= TIE * low / 8)
+    return (low if stays else mpf(0)), high
+
+
+def judged(truth: Truth, said: Statement) -> tuple[str, str]:
+    """ "true", "false" or "unknown", where the oracle's ends are too far apart to tell; and for a false one why."""
+    with mp.workdps(DIGITS):
+        return _judged(truth, said)
 
 
 def false_statement(truth: Truth, said: Statement) -> str | None:
     """Why a statement is false, or None where it is true or the oracle cannot tell."""
-    with mp.workdps(DIGITS):
-        return _why_false(truth, said)
+    word, why = judged(truth, said)
+    return why if word == "false" else None
 
 
-def _why_false(truth: Truth, said: Statement) -> str | None:
+def _judged(truth: Truth, said: Statement) -> tuple[str, str]:
     e, d = said.epsilon, said.delta
-    if said.what in ("proven", "epsilon at most"):
+    if said.what in ("proven", "epsilon at most", "delta at most"):
         if mp.isinf(e):
-            return None
-        low, limit = (truth.pure[0], e) if d == 0 else (_delta(truth, e)[0], d)
-        return f"{said}: at least {mp.nstr(low, 15)}" if low > limit * (1 + TIE) else None
+            return "true", ""
+        pure = d == 0 and said.what != "delta at most"
+        (low, high), limit = (truth.pure, e) if pure else (_delta(truth, e), d)
+        if low > limit * (1 + TIE):
+            return "false", f"{said}: at least {mp.nstr(low, 15)}"
+        return ("true" if high <= limit * (1 + TIE) else "unknown"), ""
+    # "refuted" by more than the tie; the others up to it
+    pure = d == 0 and said.what != "delta at least"
+    (low, high), limit = (truth.pure, e) if pure else (_delta(truth, e), d)
     if said.what == "refuted":
-        high, limit = (truth.pure[1], e) if d == 0 else (_delta(truth, e)[1], d)
-        return f"{said}: at most {mp.nstr(high, 15)}" if high <= limit * (1 + TIE) else None
-    if said.what == "epsilon at least":
-        if e == 0:
-            return None
-        if d == 0:
-            return f"{said}: at most {mp.nstr(truth.pure[1], 15)}" if truth.pure[1] < e * (1 - TIE) else None
-        high = _delta(truth, e)[1]
-        return f"{said}: there delta is at most {mp.nstr(high, 15)}" if high < d * (1 - TIE) else None
-    low, high = _delta(truth, e)
-    if said.what == "delta at most":
-        return f"{said}: at least {mp.nstr(low, 15)}" if low > d * (1 + TIE) else None
-    assert said.what == "delta at least", said
-    return f"{said}: at most {mp.nstr(high, 15)}" if high < d * (1 - TIE) else None
+        if high <= limit * (1 + TIE / 8):
+            return "false", f"{said}: at most {mp.nstr(high, 15)}"
+        return ("true" if low > limit else "unknown"), ""
+    assert said.what in ("epsilon at least", "delta at least"), said
+    if limit == 0 or (said.what == "epsilon at least" and e == 0):
+        return "true", ""
+    if high < limit * (1 - TIE):
+        return "false", f"{said}: at most {mp.nstr(high, 15)}"
+    return ("true" if low >= limit * (1 - TIE) else "unknown"), ""

@@ -23,9 +23,10 @@ from oracle.losses import (
     laplace_pair,
     one_sided,
     pure_delta,
+    renyi_delta,
 )
 from oracle.text import ROUNDED_UP, Stage, Unreadable, stages
-from oracle.values import BIT_KINDS, NOISES, Values, pairs, root, run, walk
+from oracle.values import ADDITIVE, BIT_KINDS, NOISES, P, Values, pairs, root, run, walk
 
 MOST_INPUTS, MOST_OUTPUTS = 256, 256
 RECORDS = ("replace-record", "add-remove-record")
@@ -56,16 +57,16 @@ def truth_of(text: str, values: Mapping[str, object], dim: int, neighbours: str)
 
 def _of(all_stages: Sequence[Stage], dim: int, neighbours: str) -> Truth:
     first = all_stages[0].name
-    if (first == "query") != (neighbours in ("query", *RECORDS)) and (first == "query" or neighbours == "query"):
+    if first == "query" and neighbours not in ("query", *RECORDS):
         raise Unreadable(f"{first} does not speak of neighbours {neighbours}")
     if first == "rows" and neighbours != "replace-record":
         raise Unreadable("rows speak of replaced records")
     positions = [i for i, stage in enumerate(all_stages) if stage.name in NOISES]
     if not positions:
         return _without_noise(all_stages, dim, neighbours)
-    if neighbours in RECORDS and first not in ("query", "rows") and all_stages[positions[0]].name not in NOISES[:4]:
+    if neighbours in RECORDS and first not in ("query", "rows") and all_stages[positions[0]].name not in ADDITIVE:
         raise Unreadable("records are summed, and this noise does not speak of sums")
-    if neighbours in RECORDS and first == "query" and all_stages[positions[0]].name not in (*NOISES[:4], "exponential"):
+    if neighbours in RECORDS and first == "query" and all_stages[positions[0]].name not in (*ADDITIVE, "exponential"):
         raise Unreadable("a query's answers are numbers")
     known = _at(all_stages, positions[0], dim, neighbours)
     for i in positions[1:]:
@@ -98,19 +99,35 @@ def _at(all_stages: Sequence[Stage], position: int, dim: int, neighbours: str) -
         return _finite(before, noise, after, v, dim)
     if v.kind == "categories" and noise.name != "leak":
         raise Unreadable("noise on a category's name")
+    if noise.name == "radial" and v.times > 1:
+        raise Unreadable("one noise vector for copies")
+    if noise.name == "radial" and (noise.norm == "l1" or v.dim == 1):
+        noise = Stage("laplace", {"scale": noise.scale})
     if noise.name == "gaussian" and first:
         # Independent normal noises add up to one.
         while after and after[0].name == "gaussian":
             sigma = mp.sqrt(noise.sigma**2 + after[0].sigma ** 2)  # type: ignore[operator]
             noise, after = Stage("gaussian", {"sigma": sigma}), after[1:]
-    known = {"laplace": _laplace, "gaussian": _gaussian, "onesided": _one_sided, "leak": _leak}[noise.name](
-        v, noise, added, sampled
-    )
+    laws = {"laplace": _laplace, "gaussian": _gaussian, "onesided": _one_sided, "leak": _leak, "radial": _radial}
+    known = laws[noise.name](v, noise, added, sampled)
     if first and all(stage.name in ("encode", "decode") for stage in after):
         return known
+    if first and v.tight and noise.name in ("laplace", "gaussian"):
+        known = _far_out(known, v, added, [noise, *after])
+        if known.pure[0] > 0 and after[0].name in ADDITIVE:
+            return Truth(known.pure, known.forgotten().delta)
     known = known.forgotten()
-    found = line_truth(noise, v, after) if first and not added and noise.name in NOISES[:2] else None
+    found = line_truth(noise, v, after) if first and not added and noise.name in ("laplace", "gaussian") else None
     return known if found is None else known.at_most(found).at_least(found)
+
+
+def _far_out(known: Truth, v: Values, added: bool, noises: Sequence[Stage]) -> Truth:
+    """Laplace and Gaussian noise added right after one another: far out the widest Laplace noise decides."""
+    scales = [stage.scale for stage in noises if stage.name == "laplace"]
+    if not scales or any(stage.name not in ("laplace", "gaussian", "encode", "decode") for stage in noises):
+        return known
+    pure = v.diameter(mpf(1), added) / max(scales)  # type: ignore[type-var]
+    return Truth((pure, pure), known.delta)
 
 
 Sampled = Callable[[], object]
@@ -144,13 +161,19 @@ def _laplace(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
         row = _gaps(sampled, 1)
         found = NO_LOSS if row is None else laplace_pair([(mpf(g) / scale, 1) for g in row.tolist() if g > 0][:6])
         # Outer sets bound from above only; their worst shift is one of `known` unless they are l2 balls.
-        tops = above if in_l2 else above.at_most(_upper(known))
+        even = ((gap / root(v.dim, mpf(2)), v.dim * v.times),)
+        tops = above.at_most(
+            Truth((mpf(0), pure), lambda e: (mpf(0), renyi_delta(even, e))) if in_l2 else _upper(known)
+        )
         return tops.at_least(found)
     truth = above
     for pair in known:
         truth = truth.at_least(pair)
     if not in_l2:  # coordinates apart: each grows alone; on an l1 ball: docs/proofs/worst-shift.md
         return truth.at_most(_upper(known))
+    # Of all shifts of one l2 norm the even one has the largest moments: docs/proofs/renyi.md
+    even = ((gap / root(v.dim, mpf(2)), v.dim * v.times),)
+    truth = truth.at_most(Truth((mpf(0), pure), lambda e: (mpf(0), renyi_delta(even, e))))
     if v.dim == 2 and v.times == 1:
         top = disc(gap)
         return truth.at_most(Truth((mpf(0), pure), lambda e: (mpf(0), top(e))))
@@ -184,13 +207,18 @@ def _one_sided(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
     top = 1 - shared**differing
     pure = INF if top > 0 else mpf(0)
     above = Truth((mpf(0), pure), lambda e: (mpf(0), top))
+    if zero == 0 and lost == 0 and not v.unbounded:
+        # δ(ε) = 1 − min(e^−R, e^(ε − F)), the second value rising by R and falling by F in all: the largest R counts.
+        known = one_sided(v.rise(added) * v.times / scale)
+        return known if v.tight else known.forgotten()
+    if not v.tight and (row := _gaps(sampled, 1)) is not None and row.max() > 0:
+        seen = zero + rest * -mp.expm1(-mpf(float(row.max())) / scale)  # in one coordinate, one way or the other
+        return above.at_least(Truth((INF if seen > 0 else mpf(0), INF), lambda e: (seen * (1 - mpf("1e-9")), mpf(1))))
     if not v.tight or v.kind == "onehot" or v.kind == "sparse" or v.kind == "minmax" or added:
         return above
     if v.unbounded:
         return Truth((pure, pure), lambda e: (top, top))
-    if zero == 0 and lost == 0:
-        return above.at_least(one_sided(v.diameter(mpf(1)) / scale)).at_most(one_sided(v.diameter(mpf(1)) / scale))
-    if v.kind in ("box", "rows", "bits") or v.dim == 1:
+    if v.kind in ("box", "rows", "bits") or v.dim == 1 or (v.kind in ("ball", "query") and mp.isinf(v.p)):
         # Every coordinate shifted by the most, all one way: P alone has its atom and what lies before Q's start.
         return (
             Truth((pure, pure), lambda e: (top, top))
@@ -204,6 +232,23 @@ def _one_way(shared: mpf, lost: mpf, n: int) -> Truth:
     """P's own part has probability 1 − shared a coordinate: where any coordinate is there, Q is impossible."""
     top = 1 - shared**n
     return Truth((INF if top > 0 else mpf(0), INF), lambda e: (top, mpf(1)))
+
+
+def _radial(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
+    """‖z − d‖ − ‖z‖ ≤ ‖d‖, with equality at z = −t·d: at δ = 0 the distance counts, in the noise's own norm."""
+    if v.unbounded:
+        return ALL_LOST if v.tight else NOTHING_KNOWN
+    norm = P[str(noise.norm)]
+    pure = v.diameter(norm, added) / noise.scale  # type: ignore[operator]
+    low = pure
+    if not v.tight:
+        row = _gaps(sampled, int(norm) if norm < 3 else np.inf)
+        low = (
+            mpf(0)
+            if row is None
+            else mpf(float(np.linalg.norm(row, ord=float(norm)))) * (1 - mpf("1e-12")) / noise.scale
+        )  # type: ignore[operator]
+    return Truth((min(low, pure), pure), lambda e: (mpf(0), pure_delta(pure, e)))
 
 
 def _leak(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
@@ -220,6 +265,11 @@ def _strings(v: Values) -> list[tuple[int, ...]]:
     """All bit strings of the set."""
     if v.kind == "onehot":
         return [tuple(int(i == j) for j in range(v.dim)) for i in range(v.dim)]
+    if v.codes:
+        rows = v.dim // int(v.size)
+        if len(v.codes) ** rows > MOST_INPUTS:
+            raise OverflowError
+        return [tuple(itertools.chain(*codes)) for codes in itertools.product(v.codes, repeat=rows)]
     if 2**v.dim > MOST_INPUTS:
         raise OverflowError
     every = itertools.product((0, 1), repeat=v.dim)
@@ -306,6 +356,34 @@ def _rows_related(before: Sequence[Stage], strings: Sequence[Sequence[int]], v: 
     return np.asarray(differ.sum(axis=2) <= 1)
 
 
+def composed_truth(texts: Sequence[str], dim: int) -> Truth:
+    """Several finite mechanisms that answer about the same input: all pairs of inputs, all tuples of answers.
+
+    Of scores only the vertices of a cube are tried, which bounds from below.
+    """
+    with mp.workdps(DIGITS):
+        rows: list[list[mpf]] = []
+        for text in texts:
+            *before, noise = stages(text, {"dim": mpf(dim)})
+            v = walk(before, dim)
+            if not v.tight:
+                raise Unreadable("inputs that are not all known")
+            if noise.name == "exponential":
+                points = _vertices(v) or []
+                found = [_choice_row([noise.rate * s for s in point]) for point in points]  # type: ignore[operator]
+            elif v.kind == "categories":
+                found = _category_rows(v.dim, noise.keep)  # type: ignore[arg-type]
+            else:
+                found = _bit_rows(_strings(v), noise)[0]
+            if rows and len(rows) != len(found):
+                raise Unreadable("other inputs")
+            rows = [[a * b for a in one for b in two] for one, two in zip(rows, found, strict=True)] if rows else found
+        known = Finite(rows).truth()
+        if any("exponential" in text for text in texts):  # of two choices other scores than these may show more
+            return Truth((known.pure[0], INF), lambda e: (known.delta(e)[0], mpf(1)))
+        return known
+
+
 def _pushed(whole_set: Finite, outputs: np.ndarray, after: Sequence[Stage]) -> Finite | None:
     """The mechanism with the stages after it; None where noise follows that is not enumerated."""
     rows = whole_set.rows
@@ -385,6 +463,9 @@ def _exponential(
         known = Truth((pure if not after and v.times == 1 else mpf(0), pure), lambda e: (mpf(0), pure_delta(pure, e)))
         return above.at_most(known).at_least(known)
     points = _vertices(v)
+    cube = _cube(v)
+    if cube is not None and v.times == 1 and not after and first and v.tight:
+        return _choice_on_a_cube(rate * cube[0], rate * cube[1], v.dim)
     if points is not None:
         rows = [_choice_row([rate * s for s in p] * v.times) for p in points]
         finite = Finite(rows)
@@ -409,13 +490,35 @@ def _exponential(
     return above.at_least(found)
 
 
+def _choice_on_a_cube(low: mpf, high: mpf, n: int) -> Truth:
+    """Of k outputs the scores are high and the others' low, against the other way round; all k are tried."""
+
+    def both(k: int) -> tuple[mpf, mpf]:
+        weights = [(k * mp.exp(a - high), (n - k) * mp.exp(b - high)) for a, b in ((high, low), (low, high))]
+        one, other = (inside / (inside + outside) for inside, outside in weights)
+        return one, other
+
+    pure = mp.log(both(1)[0] / both(1)[1])
+    chances = [both(k) for k in ({*range(1, n)} if n <= 200 else {1, 2, n // 2, n - 1})]
+
+    def delta(e: mpf) -> Ends:
+        found = max(mpf(0), *(p - mp.exp(e) * q for p, q in chances))
+        return found, found if n <= 200 else max(found, pure_delta(pure, e))
+
+    return Truth((pure, pure), delta)
+
+
+def _cube(v: Values) -> tuple[mpf, mpf] | None:
+    if v.kind == "ball" and mp.isinf(v.p):
+        return -v.size, v.size
+    return (v.low, v.high) if v.kind == "box" else (mpf(0), mpf(1)) if v.kind == "bits" else None
+
+
 def _vertices(v: Values) -> list[list[mpf]] | None:
     n = v.dim
     if v.kind == "onehot" and n <= 40:
         return [[mpf(int(i == j)) for j in range(n)] for i in range(n)]
-    cube = {"box": (v.low, v.high), "bits": (mpf(0), mpf(1)), "minmax": (mpf(0), mpf(1))}.get(v.kind)
-    if v.kind == "ball" and mp.isinf(v.p):
-        cube = -v.size, v.size
+    cube = (mpf(0), mpf(1)) if v.kind == "minmax" else _cube(v)
     if cube is None or 2**n > MOST_INPUTS:
         return None
     points = [list(p) for p in itertools.product(cube, repeat=n)]

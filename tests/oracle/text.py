@@ -39,6 +39,7 @@ ARGUMENTS = {
     "dropout": ("mu",),
     "laplace": ("scale",),
     "gaussian": ("sigma",),
+    "radial": ("norm", "scale"),
     "onesided": ("scale", "zero", "lost"),
     "leak": ("chance",),
     "flip": ("keep",),
@@ -135,7 +136,7 @@ def _stage(text: str, values: Mapping[str, mpf]) -> Stage:
     given: dict[str, object] = {}
     for key in ARGUMENTS[name]:
         node = nodes.pop(key, None)
-        if node is None and key not in DEFAULTS:
+        if node is None and (key not in DEFAULTS or name in ("clip", "query", "radial")):
             raise Unreadable(f"{name} needs {key}")
         word = isinstance(node, ast.Name) and node.id in WORDS and key in ("norm", "kind")
         given[key] = DEFAULTS[key] if node is None else node.id if word else _value(node, values)  # type: ignore[union-attr]

@@ -17,7 +17,8 @@ from oracle.text import Stage, Unreadable
 
 ZERO, TWO = mpf(0), mpf(2)
 P = {"l1": mpf(1), "l2": mpf(2), "linf": mpf("inf")}
-NOISES = ("laplace", "gaussian", "onesided", "leak", "flip", "bits", "exponential")
+ADDITIVE = ("laplace", "gaussian", "onesided", "leak", "radial")  # added to a vector, or kept from it
+NOISES = (*ADDITIVE, "flip", "bits", "exponential")
 BIT_KINDS = ("onehot", "sparse", "bits")
 
 
@@ -45,6 +46,7 @@ class Values:
     high: mpf = ZERO
     times: int = 1
     tight: bool = True
+    codes: tuple[tuple[int, ...], ...] = ()  # what one person's number can be written as, for `rows` in bits
 
     @property
     def unbounded(self) -> bool:
@@ -73,6 +75,14 @@ class Values:
         if self.kind in ("ball", "sphere"):
             return self.size * (1 if added else 2)
         return self.size if self.kind == "query" else mpf(1)
+
+    def rise(self, added: bool = False) -> mpf:
+        """The most that the coordinates which grow can grow in all, from one of two neighbours to the other."""
+        if self.kind in ("onehot", "sparse", "minmax") and not added:
+            if self.dim == 1:
+                return mpf(0)
+            return {"onehot": mpf(1), "sparse": min(self.size, mpf(self.dim - 1))}.get(self.kind, mpf(self.dim - 1))
+        return self.diameter(mpf(1), added) / self.times
 
     def diameter(self, q: mpf, added: bool = False) -> mpf:
         """The largest lq distance between neighbours' vectors; with `added`, the largest lq norm of one vector.
@@ -130,8 +140,24 @@ def _after(stage: Stage, v: Values) -> Values:
         return Values("box", v.dim, low=mpf(0), high=half, tight=False)
     if name == "binary":
         length = 1 + whole(stage.integer) + whole(stage.fraction)
+        if v.kind == "rows" and length <= 8:
+            codes = _codes(v, whole(stage.integer), whole(stage.fraction))
+            return Values("bits", v.dim * length, size=mpf(length), tight=v.tight, codes=codes)
         return Values("bits", v.dim * length, size=mpf(length), tight=v.tight and v.kind == "everything")
     raise Unreadable(f"{name} here")
+
+
+def _codes(v: Values, integer: int, fraction: int) -> tuple[tuple[int, ...], ...]:
+    """The strings of all numbers between the limits: a sign, and the whole part of |x|·2^fraction, at most the top."""
+    found, unit, top = [], 2**fraction, 2 ** (integer + fraction) - 1
+    for size in range(top + 1):
+        end = mp.inf if size == top else mpf(size + 1) / unit
+        digits = tuple(size >> place & 1 for place in range(integer + fraction - 1, -1, -1))
+        if v.high >= mpf(size) / unit and v.low < end and v.high >= 0:
+            found.append((0, *digits))
+        if v.low < 0 and -v.low >= mpf(size) / unit and -v.high < end:
+            found.append((1, *digits))
+    return tuple(found)
 
 
 def _clipped(v: Values, p: mpf, radius: mpf) -> Values:

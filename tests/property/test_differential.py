@@ -13,9 +13,9 @@ import pytest
 from differential_cases import KEPT
 from mpmath import mp, mpf
 
-from dpassay import check
+from dpassay import check, compose
 from dpassay.errors import InputError
-from oracle import Statement, Unreadable, false_statement
+from oracle import Statement, Unreadable, composed_truth, false_statement
 from random_pipelines import Case, Maker
 
 SEED = 20261116
@@ -71,6 +71,25 @@ def test_random_pipelines_agree_with_the_oracle(part: int, repetitions: int) -> 
     assert not failures, "\n".join([f"{len(failures)} of {repetitions}", *failures[:40]])
     # Most cases are judged by both: a generator that makes only refused pipelines would find nothing.
     assert outcomes["agrees"] >= repetitions * 0.7, outcomes
+
+
+def composed_wrongly(texts: list[str], dim: int, delta: str) -> str:
+    """Why what `compose` says of two mechanisms is false, or nothing."""
+    said, truth = compose(*texts, delta=delta, dim=dim), composed_truth(texts, dim)
+    with mp.workdps(50):
+        at = mpf(delta)
+        for name, found in (("exact", said.exact), ("basic", said.basic)):
+            most = Statement("epsilon at most", mpf(found.upper), at)
+            if why := false_statement(truth, most):
+                return f"{name} {texts}, dim {dim}: {why}"
+        return false_statement(truth, Statement("epsilon at least", mpf(said.exact.lower), at)) or ""
+
+
+@pytest.mark.long(reduced=10, full=300)
+def test_two_mechanisms_against_all_common_pairs(repetitions: int) -> None:
+    maker = Maker(SEED)
+    failures = [why for _ in range(repetitions) if (why := composed_wrongly(*maker.composed()))]
+    assert not failures, "\n".join([f"{len(failures)} of {repetitions}", *failures[:40]])
 
 
 @pytest.mark.parametrize("case", KEPT, ids=lambda case: f"{case.text} {case.dim} {case.neighbours} {case.delta}")
