@@ -52,7 +52,7 @@ def discrete_profile(
     shown = bounds if outputs.exact else [(pair, bit_bound(stage, pair)) for pair in pushed]
     if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
         shown = [(region.farthest(1), bit_bound(stage, region.farthest(1)))] if outputs.exact else shown
-    if isinstance(region, RowBits) and not region.whole and not _symmetric(stage) and outputs.exact:
+    if isinstance(region, RowBits) and not region.free and not _symmetric(stage) and outputs.exact:
         farthest = _of_one_person(region, [(region.first, region.second)])
         shown = [(pair, bit_bound(stage, pair)) for pair in farthest]
     candidates = tuple(Candidate(pair, bound) for pair, bound in shown if bound.losses[0].components)

@@ -78,6 +78,7 @@ class RowBits(Bits):
     kind = "row-bits"
     first: str
     second: str
+    free: bool = False  # whether one person can have any string at all
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,11 +90,6 @@ class RowBits(Bits):
     def length(self) -> int:
         """Bits for each person."""
         return max(1, len(self.first))
-
-    @property
-    def whole(self) -> bool:
-        """Whether all bits of a person can differ."""
-        return all(one != other for one, other in zip(self.first, self.second, strict=True))
 
     def farthest(self, q: float) -> Pair:
         """The first person's bits differ; the others', alike in both, are written as 0, which changes no loss."""

@@ -83,7 +83,9 @@ class Binary(Stage):
         region = before.region
         if isinstance(region, Rows):
             first, second, reached = self._of_one_person(region.limits)
-            return OutputRegion(RowBits(region.dim * self.length, first, second), before.exact and reached)
+            top = iv.mpf((1 << self.integer + self.fraction) - 1) / (1 << self.fraction)
+            free = region.limits is None or bool(region.limits[0].b < -top.b and region.limits[1].a > top.b)
+            return OutputRegion(RowBits(region.dim * self.length, first, second, free), before.exact and reached)
         return OutputRegion(Bits(region.dim * self.length), before.exact and isinstance(region, Everything))
 
     def _of_one_person(self, limits: tuple[Number, Number] | None) -> tuple[str, str, bool]:
