@@ -71,6 +71,10 @@ def _of(all_stages: Sequence[Stage], dim: int, neighbours: str) -> Truth:
     known = _at(all_stages, positions[0], dim, neighbours)
     for i in positions[1:]:
         known = known.at_most(_at(all_stages, i, dim, neighbours))
+        if all(stage.name in ADDITIVE for stage in all_stages[positions[0] : i + 1]):
+            # Added right after one another, the order does not matter, and each alone loses no less.
+            alone = [*all_stages[: positions[0]], all_stages[i]]
+            known = known.at_most(_at(alone, positions[0], dim, neighbours))
     kept = 1
     for stage in all_stages:
         if stage.name == "dropout" and neighbours == "word":
