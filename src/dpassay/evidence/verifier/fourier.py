@@ -10,12 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.evidence.verifier.lattice import spend
 from dpassay.evidence.verifier.numbers import Number, above, at_most_one, iv
 
 Array = NDArray[np.float64]
 _CELLS, _SQUARES, _CUT = 500, 180, 1e4
 _ERROR = 128 * 2.0**-53
 _MORE = 1 + 1e-8
+_WORK = 1 << 26  # of one integral, in products of doubles
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Fourier:
     tilt: float
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
+        spend(_WORK)
         mean = above(self.mean)
         power = log_mass(mean, max(mean, above(self.largest)), self.dim, self.tilt)
         return at_most_one(iv.exp(iv.mpf(power) - iv.mpf(self.tilt) * epsilon))

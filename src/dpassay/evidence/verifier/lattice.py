@@ -28,20 +28,28 @@ Array: TypeAlias = NDArray[np.float64]
 _U = 2.0**-53
 _TINY = 1e-290  # what doubles too small to be normal can hide
 _CUT = 1e-22
-MOST_CELLS, MOST_WORK = 1 << 15, 1 << 31  # of one coordinate; products of weights in one convolution
-
-ALL_WORK = 1 << 31  # in one certificate: some seconds
+MOST_CELLS = 1 << 15  # of one coordinate
+ALL_WORK = 1 << 31  # products of doubles in one certificate: some seconds
+_OF_A_CELL = 1 << 13  # what a number of 60 digits costs, in such products
 _LEFT: ContextVar[list[int] | None] = ContextVar("_LEFT", default=None)
 
 
 @contextmanager
-def limited(work: int = ALL_WORK) -> Iterator[None]:
-    """Refuse to multiply more weights than this, in all, until the end of the block."""
-    token = _LEFT.set([work])
+def limited() -> Iterator[None]:
+    """Refuse more work than is allowed, in all, until the end of the block."""
+    token = _LEFT.set([ALL_WORK])
     try:
         yield
     finally:
         _LEFT.reset(token)
+
+
+def spend(work: int) -> None:
+    """Count work, and refuse it where it is too much; outside of `limited` each piece of it alone is looked at."""
+    left = _LEFT.get() or [ALL_WORK]
+    left[0] -= work
+    if left[0] < 0:
+        raise CertificateError("the evidence of this certificate takes too long to be checked: its grids are too fine")
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,7 @@ class Laplace:
         whole = -_floor(-iv.mpf(ratio.b), "1e-40") if up else _floor(iv.mpf(ratio.a), "1e-40")
         if not 1 <= whole <= MOST_CELLS:
             raise CertificateError(f"the grid's step must divide a loss into 1 to {MOST_CELLS} cells")
+        spend(2 * whole * _OF_A_CELL)
         a, theta = step * whole, iv.mpf(tilt)
         rise = iv.exp(step * (theta + ONE / 2))
         lowest = iv.exp(-a * (1 + 2 * theta))  # e^((ℓ−a)/2)·e^(θ(ℓ−a)) at ℓ = −a
@@ -151,14 +160,7 @@ class Weights:
 
     def times(self, other: Weights, cut: float) -> Weights:
         """The weights of the sum of both losses."""
-        work = len(self.mass) * len(other.mass)
-        if work > MOST_WORK:
-            raise CertificateError("the grid's step is too fine to be checked")
-        left = _LEFT.get()
-        if left is not None:
-            left[0] -= work
-            if left[0] < 0:
-                raise CertificateError("the grids of this certificate are too fine to be checked all together")
+        spend(len(self.mass) * len(other.mass))
         mass = np.convolve(self.mass, other.mass)
         shorter = min(len(self.mass), len(other.mass))
         error = (1 + self.error) * (1 + other.error) * (1 + (shorter + 2) * _U) - 1
