@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, point
 from dpassay.exact.after_noise import Kept, kept_after
@@ -224,16 +224,25 @@ def _strings_of_a_row(pair: Pair, length: int) -> tuple[str, str]:
 
 def _rows_with_bits(strings: tuple[str, str], stage: Binary, rows: Region) -> Iterator[Pair]:
     """Rows of which one person's number is written as the one or the other string, before they are written in bits."""
-    low, high = (rows.limits if isinstance(rows, Rows) else None) or (ZERO, ONE)
-    rest = (low + high) / 2
-    for part in (ZERO, ONE / 2):  # the number as it is written, or one that is cut off to it
-        first, second = (
-            (-1) ** int(string[0]) * (int("0" + string[1:], 2) + part) / iv.mpf(2) ** stage.fraction
-            for string in strings
-        )
+    limits = rows.limits if isinstance(rows, Rows) else None
+    rest = (limits[0] + limits[1]) / 2 if limits else ZERO
+    for exactly_written in (True, False):
+        first, second = (_number_with_bits(string, stage, limits, exactly_written) for string in strings)
         for before in range(min(2, rows.dim)):
             counts = ((rest, rest, before), (first, second, 1), (rest, rest, rows.dim - 1 - before))
             yield Pair(tuple(Block(x, y, count) for x, y, count in counts if count))
+
+
+def _number_with_bits(
+    string: str, stage: Binary, limits: tuple[Number, Number] | None, exactly_written: bool
+) -> Number:
+    """The number that a string of bits writes, or one between the limits that is cut off to it."""
+    sign, whole, unit = (-1) ** int(string[0]), int("0" + string[1:], 2), iv.mpf(2) ** stage.fraction
+    if exactly_written:
+        return sign * whole / unit
+    ends = sorted((sign * whole / unit, sign * (whole + 1) / unit), key=lambda end: end.mid)
+    low, high = (maximum(limits[0], ends[0]), minimum(limits[1], ends[1])) if limits else ends
+    return (low + high) / 2
 
 
 def _inwards(pair: Pair, region: Region) -> Pair:

@@ -208,11 +208,17 @@ class _Table:
 
 
 def _walk(n: int, p: Number, q: Number) -> list[tuple[Number, Number]]:
-    """All probabilities, each from the one before."""
+    """All probabilities of k ones, under both laws; the latest few are kept."""
+    return _walked(n, p._mpi_, q._mpi_)
+
+
+@lru_cache(maxsize=8)
+def _walked(n: int, first: tuple[Any, Any], second: tuple[Any, Any]) -> list[tuple[Number, Number]]:
+    p, q = iv.make_mpf(first), iv.make_mpf(second)
     a, b = (1 - p) ** n, (1 - q) ** n
     odds = p / (1 - p), q / (1 - q)
     chances = []
-    for k in range(n + 1):
+    for k in range(n + 1):  # each from the one before
         chances.append((a, b))
         step = iv.mpf(n - k) / (k + 1)
         a, b = a * odds[0] * step, b * odds[1] * step
