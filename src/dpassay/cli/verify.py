@@ -77,7 +77,8 @@ def verify(
         what, word = "audit" if _is_audit(file) else "certificate", str(result.verdict)
         if what == "audit":
             word = {"open": "not refuted", "unfinished": "not yet refuted"}.get(word, word)
-        said = harmless(f"{result.claim} is {word}")
+        name = "" if result.claim in ("", "pipeline") else f" {result.claim}"
+        said = harmless(f"the claim{name} is {word}")
         print(f"The {what} holds: {said}." if result.ok else f"The {what} does not hold. It says that {said}.")
     raise typer.Exit(0 if result.ok else 1)
 

@@ -218,7 +218,7 @@ def compose(grids: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
         tilt=tilt,
         log_norm=log_norm,
         error=lost + powers + inverse,
-        relative=math.expm1(rounding + 32 * _U * exponent),
+        relative=math.expm1(min(rounding + 32 * _U * exponent, 600.0)),  # so large, the bound is trivial
         infinite=-math.expm1(log_finite),
     )
 

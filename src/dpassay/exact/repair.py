@@ -262,7 +262,9 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
         )
     kind = "symmetric flipping" if isinstance(stage, BitNoise) else "flipping"
     repair = Repair(f"Enough {kind}; less may do.", task.with_noise(flip(loss)), task.guarantee)
-    return [_Proposal(repair, f"The least {kind} that keeps the claim.", task.with_noise(flip(loss * MORE)))]
+    digits = "" if inner.exact_delta == 0 else ", to three digits"
+    least = f"The least {kind} that keeps the claim{digits}."
+    return [_Proposal(repair, least, task.with_noise(flip(loss * MORE)))]
 
 
 def _choose(task: _Task) -> Iterable[_Proposal]:
@@ -272,7 +274,8 @@ def _choose(task: _Task) -> Iterable[_Proposal]:
     rate = number(double_below(_largest(lambda each: task.proves(Choose(_below(each))), smallest, smallest)))
     repair = Repair("A rate that is small enough; a larger one may do.", task.with_noise(Choose(rate)), task.guarantee)
     weaker = task.with_noise(Choose(rate * MORE))
-    return [_Proposal(repair, "The largest rate that keeps the claim: the least noise of this kind.", weaker)]
+    least = "The largest rate that keeps the claim, to three digits: the least noise of this kind."
+    return [_Proposal(repair, least, weaker)]
 
 
 def _below(value: Number) -> Number:

@@ -22,6 +22,7 @@ CELLS = 500  # of frequencies
 CUT = 1e4  # beyond this many times max(s, the width of the peak) frequencies are bounded as one cell
 LEFT, RIGHT = 40, 140  # squared shifts below and above the mean one
 SMALLEST = 1e-5  # of the squared shifts, in mean ones
+SMALLEST_DELTA = 1e-250  # below it doubles are too coarse for the search
 ROUNDS, STEPS = 2, 16  # in the search for a multiplier; any multiplier is valid
 _U = 2.0**-53
 _ROUNDING, MORE = 64 * _U, 1 + 1e-9  # docs/proofs/saddlepoint.md, point 7
@@ -92,7 +93,7 @@ class SaddlepointBound:
 
     def delta(self, epsilon: Number) -> Number:
         first = self._delta(epsilon, self.best_tilt(epsilon))
-        if first.b <= 0 or first == ONE:
+        if first.b <= SMALLEST_DELTA or first == ONE:
             return first
         # Searched from the other side the tilt comes out a little different, and often better.
         return minimum(first, self._delta(epsilon, self.best_tilt_for(first)))
@@ -101,6 +102,8 @@ class SaddlepointBound:
         return minimum(ONE, iv.exp(exactly(self.log_mass(tilt)) - exactly(tilt) * iv.mpf(epsilon.a)))
 
     def epsilon(self, delta: Number) -> Number:
+        if delta.b <= SMALLEST_DELTA:
+            return self._renyi.epsilon(delta)
         tilt = self.best_tilt_for(delta)
         found = (exactly(self.log_mass(tilt)) - iv.log(iv.mpf(delta.a))) / exactly(tilt)
         for _ in range(4):  # what is stated here must also follow from δ at that ε, which has a tilt of its own

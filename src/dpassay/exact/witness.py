@@ -191,12 +191,14 @@ def _bits(stage: object, candidate: Candidate) -> Witness:
         pair = _swapped(pair.by_parity())
     log_p = log_q = ZERO
     for block in pair.by_parity().blocks:
+        if block.same:
+            continue
         chance = stage.even if block.positions == "even" else stage.odd
         p, q = (chance if bit == 1 else stage.zero for bit in (block.x, block.y))
         ones, zeros = _logs(p, q), _logs(1 - p, 1 - q)
         better = ones if _gap(ones) >= _gap(zeros) else zeros
         log_p, log_q = log_p + better[0] * block.count, log_q + better[1] * block.count
-    return Witness(pair, "each bit takes the value that speaks most for the first string", log_p, log_q)
+    return Witness(pair, "each bit that differs takes the value that speaks most for the first string", log_p, log_q)
 
 
 def _logs(p: Number, q: Number) -> tuple[Number, Number]:

@@ -327,7 +327,7 @@ def load(source: str | Path | dict[str, Any]) -> Certificate:
         intact.append(digest == last)
         last = digest  # so that a change is reported at its own step only
     if not _ORDER.fullmatch(" ".join(names)):
-        raise refused("steps", f"must be in order, got {', '.join(names)}"[:300])
+        raise refused("steps", f"must be in order, got {', '.join(names) or 'none'}"[:300])
     return Certificate(verdict, tuple(names), tuple(steps), tuple(intact))
 
 

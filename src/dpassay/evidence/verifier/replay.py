@@ -89,9 +89,8 @@ class Model:
     @property
     def said(self) -> str:
         claim = self.claim
-        return (
-            f"{claim.name or 'a pipeline'} is claimed to keep epsilon {show(claim.epsilon)}, delta {show(claim.delta)}"
-        )
+        said = f"epsilon {show(claim.epsilon)} and delta {show(claim.delta)} are claimed for {claim.text}"
+        return f"{said} in dimension {claim.dim}, neighbours {claim.neighbours}"
 
     def check(self, step: object) -> str:
         """What a step establishes; raises CertificateError where it does not."""

@@ -7,7 +7,7 @@ from dpassay.evidence.verifier.losses import chance_above
 from dpassay.evidence.verifier.lowers import Place, joined_noise
 from dpassay.evidence.verifier.mixtures import leak
 from dpassay.evidence.verifier.numbers import INF, ZERO, Number, iv, log, log_sum, positive_part, show
-from dpassay.evidence.verifier.pairs import Pair, differing, distance
+from dpassay.evidence.verifier.pairs import Pair, by_parity, differing, distance
 from dpassay.evidence.verifier.reading import Claim, Witness
 from dpassay.evidence.verifier.regions import Stage
 
@@ -53,7 +53,7 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Claim, mu: Number) -> Lo
         # At δ = 0 any ε is exceeded far enough out; the threshold is then one above it.
         threshold = positive_part(epsilon) + (1 if claim.delta.b <= 0 else 0)
         return normal.log_tail(threshold / mean - mean / 2), normal.log_tail(threshold / mean + mean / 2)
-    if noise.name == "bits" and event == "each bit takes the value that speaks most for the first string":
+    if noise.name == "bits" and event == "each bit that differs takes the value that speaks most for the first string":
         return _most_telling(noise, pair)
     if noise.name == "flip" and gaps:
         logs = log(numbers["keep"]), log((1 - numbers["keep"]) / max(1, noise.wholes["k"] - 1))
@@ -79,7 +79,7 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Claim, mu: Number) -> Lo
 def _most_telling(noise: Stage, pair: Pair) -> Logs:
     """Of each bit the value with the larger ratio."""
     total = [ZERO, ZERO]
-    for p, q, count in noised_bits(noise, pair):
+    for p, q, count in noised_bits(noise, tuple(b for b in by_parity(pair) if not b.x.a == b.y.a)):
         options = [(log(a), log(b)) for a, b in ((p, q), (1 - p, 1 - q)) if a.b > 0]
         best = max(options, key=lambda logs: float("inf") if logs[1].b == -INF else float((logs[0] - logs[1]).mid))
         total = [total[0] + best[0] * count, total[1] + best[1] * count]
