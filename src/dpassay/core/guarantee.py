@@ -6,7 +6,6 @@ from typing import Any
 from dpassay.core.numbers import ZERO, Number, as_written, middle, number
 from dpassay.errors import InputError
 
-_LEAST_DELTA = 1e-300  # what doubles can still tell from 0
 _DELTA = "delta must be 0 (pure DP) or lie strictly between 0 and 1"
 
 
@@ -70,8 +69,6 @@ class ApproxDP:
         enclosed = _read(delta, _DELTA)
         if enclosed.a <= 0 or enclosed.b >= 1:
             raise InputError(f"{_DELTA}, got {delta}")
-        if enclosed.b < _LEAST_DELTA:
-            raise InputError(f"delta must be 0 (pure DP) or at least {_LEAST_DELTA:g}, got {delta}")
         object.__setattr__(self, "exact_epsilon", _epsilon(epsilon))
         object.__setattr__(self, "exact_delta", enclosed)
 
