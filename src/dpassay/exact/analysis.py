@@ -176,7 +176,9 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
         return radial_profile(stage, outputs, pushed, kept, pipeline.stages[position + 1 :])
     assert isinstance(stage, NoiseStage)
     profile = discrete_profile(stage, outputs, pushed, anywhere)
-    whole = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
+    told = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
+    # Outputs are whole numbers, which rounding leaves alone; what was squashed before it does not.
+    whole = told and kept.thresholds is not None and kept.thresholds.unlimited
     return profile if whole else replace(profile, candidates=(), pure_from_tails=None, pair=None)
 
 

@@ -47,6 +47,24 @@ FALSE_REFUTATIONS = {
         claim("squash(sigmoid) | normalise | gaussian(1)", 1),
         lower("gaussian", 2, 2, [block("0.3", "0.7")], at=1),
     ),
+    # From 0 to 10 and then from 10 to 20: every output is 10.
+    "limits that share one number": (
+        claim("clamp(-1, 1) | laplace(1) | clamp(0, 10) | clamp(10, 20)", "0.5"),
+        lower("post-processing", 1, "1.9", [block(1, -1)], thresholds=[exactly(10)]),
+    ),
+    "limits that share one number, without a bound": (
+        claim("laplace(1) | clamp(0, 10) | clamp(10, 20)", "0.5"),
+        lower("unbounded", 0, 100, [], thresholds=[exactly(10)]),
+    ),
+    # The sigmoid of a sigmoid is above 1/2: rounded, every output is 1.
+    "bits that are squashed and rounded": (
+        claim("binary(0, 1) | flip(0.9) | squash(sigmoid) | squash(sigmoid) | round", 1),
+        lower("randomized-response", 1, 4, [block(0, 1, 2)]),
+    ),
+    "an output that is squashed and rounded": (
+        claim("clip(linf, 1) | exponential(1) | squash(sigmoid) | squash(sigmoid) | round", "0.5", dim=2),
+        lower("exponential", 1, "0.9", [block(1, -1), block(-1, 1)]),
+    ),
     # A sigmoid never is 1, so the integer bit never is 1.
     "the end of an open interval": (
         claim("squash(sigmoid) | binary(1, 0) | flip(0.9)", 1),

@@ -151,3 +151,15 @@ def test_a_flat_function_has_no_slope_to_follow() -> None:
 def test_a_delta_that_equals_the_chance_of_an_infinite_loss() -> None:
     # The first of two strings sets an even bit with probability 1/2, the second never: δ is 1/2 at every ε.
     assert check("onehot(3) | bits(0.5, 0.3333333333333333, 0)", epsilon=700, delta="0.5").proven
+
+
+@pytest.mark.parametrize(
+    ("text", "dim"),
+    [("binary(0, 1) | flip(0.9)", 1), ("clip(linf, 1) | exponential(1)", 2), ("category(2) | flip(0.9)", 1)],
+)
+def test_outputs_that_are_squashed_may_be_rounded_to_one(text: str, dim: int) -> None:
+    # The sigmoid of a sigmoid is above 1/2.
+    constant = f"{text} | squash(sigmoid) | squash(sigmoid) | round"
+    given = {} if text.startswith("category") else {"dim": dim}
+    assert check(constant, epsilon="0.5", **given).epsilon.lower == 0
+    assert check(f"{text} | round", epsilon="0.5", **given).refuted

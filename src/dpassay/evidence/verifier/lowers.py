@@ -83,9 +83,10 @@ class Place:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether nothing is lost behind the noise; of names and bits rounding loses nothing."""
-        lossless = (*_LOSSLESS, "squash") if self.noise.name in ADDITIVE else (*_LOSSLESS, "squash", "round")
-        return all(stage.name in lossless for stage in self.behind)
+        """Whether nothing is lost behind the noise; of names and bits, which are whole, rounding loses nothing."""
+        if self.noise.name not in ADDITIVE:
+            return _told_far(self.behind)
+        return all(stage.name in (*_LOSSLESS, "squash") for stage in self.behind)
 
     def region(self, start: int) -> Reach:
         """What neighbours can bring to a place."""
@@ -139,23 +140,31 @@ def _inner(shape: Shape) -> Shape:
 
 
 def _told(stages: Sequence[Stage], threshold: Number) -> bool:
-    """Whether "above the threshold" before some stages can be told behind them; followed through stage by stage."""
-    at_limit = False
+    """Whether "above the threshold" or "not below it" before some stages can be told behind them.
+
+    It is followed through stage by stage. At its lower limit a clamp tells only the first, at its upper one the second.
+    """
+    told = {"above", "not below"}
     for stage in stages:
         if stage.name == "clamp":
             low, high = stage.numbers["low"], stage.numbers["high"]
             if not (low.b <= threshold.a and threshold.b <= high.a):
                 return False
-            at_limit |= not (low.b < threshold.a and threshold.b < high.a)
+            if not low.b < threshold.a:
+                told &= {"above"}
+            if not threshold.b < high.a:
+                told &= {"not below"}
+            if not told:
+                return False
         elif stage.name == "squash":
             threshold = squash(stage.words["kind"], threshold)
         elif stage.name == "round":
             twice = 2 * threshold
             odd = twice.a == twice.b == whole_part(twice) and whole_part(twice) % 2 == 1
-            if not odd or at_limit:
+            if not odd or len(told) < 2:
                 return False
         elif stage.name in ("clip", "normalise", "binary"):
-            if not (threshold.a == 0 and threshold.b == 0) or at_limit:
+            if not (threshold.a == 0 and threshold.b == 0) or len(told) < 2:
                 return False
             threshold = ONE / 2 if stage.name == "binary" else ZERO
         elif stage.name not in _LOSSLESS:
@@ -164,6 +173,7 @@ def _told(stages: Sequence[Stage], threshold: Number) -> bool:
 
 
 def _told_far(stages: Sequence[Stage]) -> bool:
+    """Whether values that lie far out, or are whole numbers, are told apart; what was squashed is not, once rounded."""
     names = [stage.name for stage in stages]
     if "squash" in names and "round" in names[names.index("squash") :]:
         return False
