@@ -68,6 +68,16 @@ def _symmetric(stage: BitNoise) -> bool:
     return all(abs(gap).b < iv.mpf("1e-40") for gap in gaps)
 
 
+def _kept_and_flipped(stage: BitNoise) -> tuple[Number, Number]:
+    """The probabilities of a bit's own value and of the other one where these are alike everywhere.
+
+    They are enclosed with what their differences are: of probabilities near 0 these may be most of them.
+    """
+    kept, flipped = (stage.even, stage.odd, 1 - stage.zero), (stage.zero, 1 - stage.even, 1 - stage.odd)
+    first, second = (iv.mpf([min(p.a for p in group), max(p.b for p in group)]) for group in (kept, flipped))
+    return first, second
+
+
 def bit_bound(stage: BitNoise, pair: Pair) -> PairBound:
     """The loss between two bit strings, both ways."""
     losses = []
@@ -78,7 +88,7 @@ def bit_bound(stage: BitNoise, pair: Pair) -> PairBound:
             chance = stage.even if block.positions == "even" else stage.odd
             p, q = (chance if getattr(block, side) == 1 else stage.zero for side in (first, second))
             if not block.x == block.y and _symmetric(stage):
-                p, q = stage.even, stage.zero  # which string has the 1 does not matter
+                p, q = _kept_and_flipped(stage)  # which string has the 1 does not matter
             if not p == q:
                 components.append((AtomLoss.of_bits(p, q), block.count))
         losses.append(PrivacyLoss(tuple(components)))

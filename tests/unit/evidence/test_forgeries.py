@@ -122,6 +122,11 @@ def test_a_false_refutation_does_not_verify(steps):
 
 TINY = "0.50000000000000000001"
 FALSE_PROOFS = {
+    # 45 ln 10 of the even bit and 55 ln 10 of the odd one, 230.26 together.
+    "bits that are nearly alike": (
+        claim("binary(0, 1) | bits(1 - 1e-45, 1 - 1e-55, 1e-45)", 230),
+        upper("randomized-response", 1, 230),
+    ),
     # Each bit shows 2·10⁻²⁰ of itself.
     "probabilities that doubles cannot tell apart": (
         claim(f"binary(0, 0) | bits(0.5, 0.5, {TINY})", 0, dim=3),

@@ -153,6 +153,11 @@ def test_a_delta_that_equals_the_chance_of_an_infinite_loss() -> None:
     assert check("onehot(3) | bits(0.5, 0.3333333333333333, 0)", epsilon=700, delta="0.5").proven
 
 
+def test_bits_that_are_nearly_alike_are_not_taken_to_be() -> None:
+    epsilon = check("binary(0, 1) | bits(1 - 1e-45, 1 - 1e-55, 1e-45)", epsilon=208, dim=1).epsilon
+    assert epsilon.lower <= 100 * math.log(10) <= epsilon.upper  # 45 ln 10 of the even bit, 55 ln 10 of the odd one
+
+
 @pytest.mark.parametrize(
     ("text", "dim"),
     [("binary(0, 1) | flip(0.9)", 1), ("clip(linf, 1) | exponential(1)", 2), ("category(2) | flip(0.9)", 1)],

@@ -42,10 +42,17 @@ def noised_bits(stage: Stage, pair: Pair) -> list[tuple[Number, Number, int]]:
     return groups
 
 
-def symmetric(stage: Stage) -> bool:
-    """Whether ones and zeros are treated alike at all places."""
+def _kept_and_flipped(stage: Stage) -> tuple[Number, Number] | None:
+    """The probabilities of a bit's own value and of the other one, if ones and zeros are treated alike at all places.
+
+    They are enclosed with what their differences are: of probabilities near 0 these may be most of them.
+    """
     even, odd, zero = (stage.numbers[key] for key in ("even", "odd", "zero"))
-    return all(abs(gap).b < _ALIKE.b for gap in (even - odd, even + zero - 1))
+    if any(abs(gap).b >= _ALIKE.a for gap in (even - odd, even + zero - 1)):
+        return None
+    kept, flipped = (even, odd, 1 - zero), (zero, 1 - even, 1 - odd)
+    first, second = (iv.mpf([min(p.a for p in group), max(p.b for p in group)]) for group in (kept, flipped))
+    return first, second
 
 
 def _one_hot_pairs(dim: int) -> list[Pair]:
@@ -63,8 +70,9 @@ def bits_upper(stage: Stage, shape: Shape, grid: Grid | None) -> Loss:
     """
     if diameter(shape, 1.0).b <= 0:
         return Pure(ZERO)
-    if symmetric(stage):
-        return bits_loss([(stage.numbers["even"], stage.numbers["zero"], most_differing(shape))])
+    alike = _kept_and_flipped(stage)
+    if alike is not None:
+        return bits_loss([(*alike, most_differing(shape))])
     if shape.kind == "onehot":
         return Worst([bits_loss(noised_bits(stage, pair)) for pair in _one_hot_pairs(shape.dim)])
     if shape.kind == "row-bits":  # all bits of one row, which may begin at an odd place
