@@ -1,4 +1,4 @@
-"""What the stages after Laplace or Gaussian noise leave of its loss: docs/proofs/post-processing.md, points 3 to 7."""
+"""What the stages after Laplace or Gaussian noise leave of its loss: docs/proofs/post-processing.md, points 3 to 8."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 """Which thresholds of a coordinate can be told from an output: what post-processing leaves of noise.
 
-See docs/proofs/post-processing.md, points 5 to 7.
+See docs/proofs/post-processing.md, point 5.
 """
 
 import math

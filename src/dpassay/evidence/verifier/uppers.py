@@ -140,9 +140,9 @@ def _before_squashes(kinds: Sequence[str], value: Number) -> Number:
 
 
 def _beyond(stage: Stage, near: Number, far: Number) -> Number:
-    """ln P(Z > near) − ln P(Z > far), near below far; the limit where both are infinite."""
-    if near.b == INF or far.b == INF:
-        return (far - near) / stage.numbers["scale"] if near.b < INF and stage.name == "laplace" else INF
+    """ln P(Z > near) − ln P(Z > far), near below far; where both are infinite nothing bounds it here."""
+    if far.b == INF:
+        return INF
     return log(chance_above(stage, ZERO, near)) - log(chance_above(stage, ZERO, far))
 
 
