@@ -122,6 +122,11 @@ def test_a_false_refutation_does_not_verify(steps):
 
 TINY = "0.50000000000000000001"
 FALSE_PROOFS = {
+    # Probabilities that differ by less than the verifier's 60 digits.
+    "bits that differ beyond all digits": (
+        claim("binary(0, 1) | bits(0.5 + 1e-65, 0.5 + 1e-65, 0.5 + 2e-65)", 0),
+        upper("randomized-response", 1, 0),
+    ),
     # 45 ln 10 of the even bit and 55 ln 10 of the odd one, 230.26 together.
     "bits that are nearly alike": (
         claim("binary(0, 1) | bits(1 - 1e-45, 1 - 1e-55, 1e-45)", 230),

@@ -229,7 +229,7 @@ def joined(groups: Sequence[tuple[Number, Number, int]]) -> tuple[EqualBits, ...
     """Groups of bits with the same two probabilities joined, the largest first; those without a difference left out."""
     kinds: list[EqualBits] = []
     for p, q, count in groups:
-        if not count or (p.a == q.a and p.b == q.b):
+        if not count or p is q or p.a == p.b == q.a == q.b:  # equal enclosures need not be equal numbers
             continue
         p, q = EqualBits(p, q, count).larger_first
         for i, kind in enumerate(kinds):
