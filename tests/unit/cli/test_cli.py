@@ -133,7 +133,7 @@ def test_certificates(tmp_path: Path) -> None:
     assert broken.returncode == 1
     assert "Traceback" not in broken.stderr
     assert broken.stderr
-    path.write_text(path.read_text(encoding="utf-8").replace('"dim":', '"dimension":', 1), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace('"neighbours":', '"neighbors":', 1), encoding="utf-8")
     unread = run("verify", str(path))
     assert unread.returncode == 1
     assert re.fullmatch(r"dpassay: the certificate does not hold: field \S+ is (missing|not known)\n", unread.stderr)
