@@ -5,11 +5,13 @@ The same file serves to continue an audit that was interrupted and to replay a f
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
 from dpassay.audit.decision_rule import DecisionRule
@@ -74,6 +76,7 @@ class RoundRecord(_Record):
     length: Count
     singly: bool
     rows: int = Field(ge=1, le=MOST_ROWS)
+    screening: bool = Field(default=False, description="made in batches whose rows may depend on each other")
     sizes: list[tuple[Annotated[int, Field(ge=0, le=MOST_ROWS)], Annotated[int, Field(ge=1, le=10**15)]]] = Field(
         description="of its tasks, in order, and how often each"
     )
@@ -100,6 +103,11 @@ class GameRecord(_Record):
     runs: Count
     lost: int = Field(ge=0, le=10**6, default=0, description="trainings in which the mechanism failed")
     epochs: list[RoundRecord] = Field(max_length=64)
+    forms: list[str] = Field(default=[], description="of each input: list, tuple, array and its dtype, or empty")
+    batches: Literal["", "shared", "repeated", "unconfirmed"] = Field(
+        default="", description="what is wrong with the rows of one batch"
+    )
+    replays: bool = Field(default=True, description="whether the same seed gave the same outputs again")
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -107,6 +115,8 @@ class GameRecord(_Record):
             raise ValueError("its epochs have more runs than it has")
         if any(one.rule.candidates != len(self.inputs) for one in self.epochs):
             raise ValueError("its rules are for another number of inputs")
+        if self.forms and len(self.forms) != len(self.inputs):
+            raise ValueError("its forms are for another number of inputs")
         return self
 
 
@@ -123,6 +133,7 @@ class Asked(_Record):
     seed: int = Field(ge=0)
     fixed: Count = Field(description="the number of runs, where it was fixed; else 0")
     bits: bool | None = Field(description="whether the last bits of floats count; null: only a warning comes of them")
+    seed_all: bool = Field(default=False, description="whether numpy, random and torch were seeded around each call")
 
 
 class Journal(_Record):
@@ -136,6 +147,8 @@ class Journal(_Record):
     main: GameRecord | None
     witness: GameRecord | None
     bits: str = Field(max_length=2000, default="", description="what the last bits of floats told, as a warning")
+    refuted_after: Count = Field(default=0, description="the runs of the main game when it refuted the claim")
+    attempts: Count = Field(default=0, description="how many smaller pairs were tried")
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -183,7 +196,38 @@ def game_record(result: GameResult) -> GameRecord:
         runs=game.runs,
         lost=game.lost,
         epochs=[_round_record(one) for one in game.rounds],
+        forms=[_form(x) for x in result.inputs],
+        batches=game.batches,
+        replays=game.replays,
     )
+
+
+def _form(x: Any) -> str:
+    """What an input is where JSON would not tell."""
+    if isinstance(x, np.ndarray):
+        return f"array {x.dtype.str}"
+    return type(x).__name__ if type(x) in (list, tuple) else ""
+
+
+def inputs_of(record: GameRecord) -> tuple[Any, ...]:
+    """The inputs of a game in the form that they had; in files that do not say, a list of numbers is an array."""
+    if not record.forms:
+        return tuple(np.array(x, dtype=float) if _vector(x) else x for x in record.inputs)
+    return tuple(map(_in_form, record.inputs, record.forms))
+
+
+def _vector(x: Any) -> bool:
+    return isinstance(x, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in x)
+
+
+def _in_form(x: Any, form: str) -> Any:
+    kind, _, dtype = form.partition(" ")
+    if kind == "array" and re.fullmatch(r"[<>|=]?[biufcUS]\d{1,4}", dtype):
+        try:
+            return np.array(x, dtype=np.dtype(dtype))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"the file has an input that is no array of its kind: {error}") from None
+    return tuple(x) if form == "tuple" and isinstance(x, list) else x
 
 
 def rule_record(rule: DecisionRule) -> RuleRecord:
@@ -214,7 +258,7 @@ def rule_of(
 
 
 def _round_record(one: Round) -> RoundRecord:
-    rest = {name: getattr(one, name) for name in ("learnt_from", "length", "singly", "rows")}
+    rest = {name: getattr(one, name) for name in ("learnt_from", "length", "singly", "rows", "screening")}
     return RoundRecord(rule=rule_record(one.rule), sizes=list(one.sizes), **asdict(one.counts), **rest)
 
 
@@ -224,5 +268,5 @@ def game_of(record: GameRecord, distributions: Sequence[Distribution] | None, ow
     for e in record.epochs:
         rule = rule_of(e.rule, distributions, own)
         counts = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
-        rounds.append(Round(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows))
-    return Game(rounds, record.runs, record.lost)
+        rounds.append(Round(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows, e.screening))
+    return Game(rounds, record.runs, record.lost, batches=record.batches, replays=record.replays)

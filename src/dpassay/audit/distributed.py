@@ -28,6 +28,7 @@ from dpassay.audit.endpoint import Endpoint
 from dpassay.audit.experiment import KEPT, Experiment, Round
 from dpassay.audit.inference import Counts
 from dpassay.audit.remote import Program
+from dpassay.audit.seeding import Seeded, seed_all
 from dpassay.audit.sequential import GuessCounts, Kept, Outcomes, Task, TaskRunner, in_this_process, run_task
 from dpassay.audit.targets import Adapted, Loaded, describe, draw, load_python
 from dpassay.compute.batching import BatchSizer
@@ -57,6 +58,7 @@ class Subject:
     name: str
     extra: float = 0.0  # a pipeline's dimension, a program's time limit
     source: str = ""  # SHA-256 of the file that a Python object's module is in
+    seeded: bool = False  # whether the process's generators are seeded around each call
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         return made(self).sample(x, n, rng)
@@ -171,13 +173,15 @@ def named(mechanism: Mechanism) -> Subject:
     """What a mechanism is called, so that another process can make it anew.
 
     >>> named(parse("laplace(2)", dim=3))
-    Subject(kind='pipeline', name='laplace(2)', extra=3.0, source='')
+    Subject(kind='pipeline', name='laplace(2)', extra=3.0, source='', seeded=False)
     >>> named(Adapted(lambda x: x, 1))
     Traceback (most recent call last):
     ...
     dpassay.errors.InputError: an object of this process cannot travel to workers: ...<lambda>; ...
     """
     match mechanism:
+        case Seeded(inner):
+            return replace(named(inner), seeded=True)
         case Pipeline() if mechanism.told_by_its_text:
             return Subject("pipeline", str(mechanism), float(mechanism.dim))
         case Loaded(path):
@@ -217,6 +221,8 @@ def _source(path: str) -> str:
 @lru_cache(maxsize=4)
 def made(subject: Subject) -> Mechanism:
     """The mechanism of that name."""
+    if subject.seeded:
+        return seed_all(made(replace(subject, seeded=False)))
     if subject.kind == "pipeline":
         return parse(subject.name, int(subject.extra), {})
     if subject.kind == "python":

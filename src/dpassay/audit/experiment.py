@@ -11,15 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.audit import batches as rows_of_batches
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis, best_of_many, learn
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import Bits, Distinguisher
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
 from dpassay.audit.outputs import Outputs, join, part, read
-from dpassay.audit.targets import draw, one_at_a_time
+from dpassay.audit.targets import draw, draw_singly, one_at_a_time
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn
+from dpassay.pipeline.pipeline import Pipeline
 
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
 FIRST_ROUND = 256  # runs that the first rule is learnt from
@@ -89,6 +91,7 @@ class Round:
     singly: bool = False  # runs are made one at a time, in the order of the coins
     sizes: tuple[tuple[int, int], ...] = ()  # of its tasks in order, and how often each; 0 for one that broke off
     rows: int = 64  # the most that a task may hold
+    screening: bool = False  # made in batches whose rows may depend on each other: a refutation rests on other rounds
 
     @property
     def tasks(self) -> int:
@@ -116,23 +119,31 @@ class Game:
     lost: int = 0  # trainings in which the mechanism failed: the next one has other random numbers
     nothing_learnt: bool = False
     kept: list[list[Outputs]] = field(default_factory=list)
+    batches: str = ""  # what is wrong with the rows of one batch: then all runs are made one at a time
+    replays: bool = True  # whether the same seed gave the same outputs again
 
     @property
     def counts(self) -> list[Counts]:
         return [current.counts for current in self.rounds]
 
     @property
+    def evidence(self) -> list[Round]:
+        """The rounds on which a refutation may rest."""
+        return [current for current in self.rounds if not current.screening]
+
+    @property
     def rule(self) -> DecisionRule | None:
         return self.rounds[-1].rule if self.rounds else None
 
     def best(self, hypothesis: Hypothesis) -> Round:
-        """The round that says most against the claim."""
+        """The round that says most against the claim, of those that count."""
         claimed = hypothesis.epsilon, hypothesis.delta, hypothesis.candidates
-        return max(self.rounds, key=lambda one: one.counts.log_evidence(*claimed))
+        return max(self.evidence or self.rounds, key=lambda one: one.counts.log_evidence(*claimed))
 
     def log_evidence(self, hypothesis: Hypothesis) -> float:
-        """What all rounds together say against the claim."""
-        return log_evidence(self.counts, hypothesis.epsilon, hypothesis.delta, hypothesis.candidates)
+        """What all rounds that count say together against the claim."""
+        counts = [current.counts for current in self.evidence]
+        return log_evidence(counts, hypothesis.epsilon, hypothesis.delta, hypothesis.candidates)
 
     def totals(self) -> tuple[int, int, int]:
         """Right and wrong guesses, and the runs they were made in."""
@@ -154,36 +165,89 @@ class GameResult:
 
 
 def draw_outputs(
-    mechanism: Mechanism, inputs: Sequence[Any], runs: int, rngs: Sequence[np.random.Generator], cells: int
-) -> tuple[list[Outputs], bool]:
+    mechanism: Mechanism,
+    inputs: Sequence[Any],
+    runs: int,
+    rngs: Sequence[np.random.Generator],
+    cells: int,
+    singly: bool = False,
+) -> tuple[list[Outputs], bool, list[list[Outputs]]]:
     """The same number of outputs per input, `runs` in all if memory allows, and whether a batch failed.
 
     Each input has a generator. Where these are alike, outputs differ by their inputs and little else, so that far
     fewer of them show by how much. That is for learning only: rules are tested on independent runs.
+
+    The first outputs of each input come in small batches, which are returned too: see `batches.dependence`.
     """
     each = max(1, runs // len(inputs))
-    batches = [[draw(mechanism, x, min(each, 64), rng)] for x, rng in zip(inputs, rngs, strict=True)]
-    first = [read(batch[0]) for batch in batches]
-    step = min(map(rows_at_a_time, first))
-    each = min(each, max(64, cells // sum(max(1, outputs.width or UNKNOWN_WIDTH) for outputs in first)))
-    for x, rng, batch in zip(inputs, rngs, batches, strict=True):
-        for start in range(len(batch[0]), each, step):
-            batch.append(draw(mechanism, x, min(step, each - start), rng))
-    failed = any(isinstance(part, Redrawn) for batch in batches for part in batch)
+    small = rows_of_batches.ROWS if each >= rows_of_batches.ROWS * rows_of_batches.BATCHES else min(each, 64)
+    start = min(each, 64)
+    make = draw_singly if singly else draw
+    parts = [
+        [make(mechanism, x, small, rng) for _ in range(start // small)] for x, rng in zip(inputs, rngs, strict=True)
+    ]
+    first = [[read(batch) for batch in some] for some in parts]
+    step = min(rows_at_a_time(some[0]) for some in first)
+    each = min(each, max(64, cells // sum(max(1, some[0].width or UNKNOWN_WIDTH) for some in first)))
+    for x, rng, some in zip(inputs, rngs, parts, strict=True):
+        for begun in range(start, each, step):
+            some.append(make(mechanism, x, min(step, each - begun), rng))
+    failed = any(isinstance(part, Redrawn) for some in parts for part in some)
     seen = []
-    for batch in batches:
-        seen.append(join([read(part) for part in batch]))
-        batch.clear()  # what has been joined need not be held twice
-    return seen, failed
+    for some in parts:
+        seen.append(join([read(part) for part in some]))
+        some.clear()  # what has been joined need not be held twice
+    return seen, failed, first
 
 
 def training_outputs(
-    experiment: Experiment, runs: int, rngs: Sequence[np.random.Generator], cells: int = LEARNT_CELLS
+    experiment: Experiment,
+    runs: int,
+    rngs: Sequence[np.random.Generator],
+    cells: int = LEARNT_CELLS,
+    *,
+    singly: bool = False,
 ) -> tuple[list[Outputs], bool]:
     """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
-    seen, failed = draw_outputs(experiment.mechanism, experiment.inputs, runs, rngs, cells)
+    seen, failed, _ = draw_outputs(experiment.mechanism, experiment.inputs, runs, rngs, cells, singly)
     check_alive(seen)
     return seen, failed
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """The first outputs to learn from, what they cost, and what they show of the mechanism's batches and its seed."""
+
+    seen: list[Outputs]
+    cost: int
+    failed: bool = False
+    batches: str = ""
+    replays: bool = True
+
+
+def first_look(experiment: Experiment, runs: int, place: int) -> FirstLook:
+    """Outputs to learn from. If the rows of one batch are not independent they are drawn again, one at a time."""
+    mechanism, rngs = experiment.mechanism, experiment.paired_streams(place)
+    seen, failed, first = draw_outputs(mechanism, experiment.inputs, runs, rngs, LEARNT_CELLS)
+    check_alive(seen)
+    cost, wrong = sum(map(len, seen)), ""
+    if not (failed or one_at_a_time(mechanism) or rows_of_batches.known_independent(mechanism)):
+        wrong = next(filter(None, map(_dependence, first[:2])), "")
+    replays = bool(getattr(mechanism, "replays", True))
+    if replays and len(seen[0]) >= 64 and not isinstance(mechanism, Pipeline):
+        again = read(draw(mechanism, experiment.inputs[0], len(first[0][0]), experiment.paired_streams(place)[0]))
+        replays, cost = bool((again.keys() == first[0][0].keys()).all()), cost + len(again)
+    if wrong:
+        streams = experiment.paired_streams(place)
+        seen, failed = training_outputs(experiment, runs, streams, singly=True)
+        cost += sum(map(len, seen))
+    return FirstLook(seen, cost, failed, wrong, replays)
+
+
+def _dependence(batches: Sequence[Outputs]) -> str:
+    if len(batches) < rows_of_batches.BATCHES:
+        return ""
+    return rows_of_batches.dependence(batches, np.random.default_rng(0))  # for shuffles, whatever was drawn
 
 
 def check_alive(seen: Sequence[Outputs]) -> None:
@@ -207,10 +271,17 @@ class TrainingResult:
     cost: int
     singly: bool = False
     rows: int = 64
+    batches: str = ""  # what is wrong with the rows of one batch
+    replays: bool = True
 
 
-def learn_rule(experiment: Experiment, runs: int, place: int, fitted: float = 0.5) -> TrainingResult:
-    """Learn a rule for this experiment. Where the distribution is known it costs no runs."""
+def learn_rule(
+    experiment: Experiment, runs: int, place: int, fitted: float = 0.5, *, first: bool = False, singly: bool = False
+) -> TrainingResult:
+    """Learn a rule for this experiment. Where the distribution is known it costs no runs.
+
+    The `first` training of a game looks at the mechanism's batches and its seed, too; `singly` does without batches.
+    """
     distributions = experiment.distributions() if experiment.custom is None else None
     rngs = experiment.paired_streams(place)
     if distributions is not None:
@@ -218,12 +289,17 @@ def learn_rule(experiment: Experiment, runs: int, place: int, fitted: float = 0.
         drawn = [read(distribution.sample(each, rng)) for distribution, rng in zip(distributions, rngs, strict=True)]
         rule = learn(drawn, drawn, experiment.inputs, experiment.hypothesis, distributions)
         return TrainingResult(rule, 0, one_at_a_time(experiment.mechanism), min(map(rows_at_a_time, drawn)))
-    seen, failed = training_outputs(experiment, runs, rngs)
+    if first:
+        look = first_look(experiment, runs, place)
+    else:
+        drawn, broke = training_outputs(experiment, runs, rngs, singly=singly)
+        look = FirstLook(drawn, sum(map(len, drawn)), broke)
+    seen = look.seen
     cut = max(1, int(fitted * len(seen[0])))
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
     rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, experiment.custom, experiment.bits)
-    singly = failed or one_at_a_time(experiment.mechanism)
-    return TrainingResult(rule, sum(len(o) for o in seen), singly, min(map(rows_at_a_time, seen)))
+    singly = singly or look.failed or bool(look.batches) or one_at_a_time(experiment.mechanism)
+    return TrainingResult(rule, look.cost, singly, min(map(rows_at_a_time, seen)), look.batches, look.replays)
 
 
 def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingResult:
@@ -231,11 +307,12 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
     if budget < FEWEST_RUNS:
         return TrainingResult(None, 0)
     if experiment.custom is not None or experiment.distributions() is not None:
-        return learn_rule(experiment, max(32, min(budget // 10, DISTRIBUTION_DRAWS)), TRAININGS * lost)
-    first = learn_rule(experiment, max(2, budget // 80), TRAININGS * lost)
+        return learn_rule(experiment, max(32, min(budget // 10, DISTRIBUTION_DRAWS)), TRAININGS * lost, first=True)
+    first = learn_rule(experiment, max(2, budget // 80), TRAININGS * lost, first=True)
     if first.rule is not None and first.rule.sure and first.cost >= SURE_FROM:
         return first
-    seen, failed = training_outputs(experiment, budget // 16, experiment.paired_streams(TRAININGS * lost + 1))
+    streams, singly = experiment.paired_streams(TRAININGS * lost + 1), bool(first.batches)
+    seen, failed = training_outputs(experiment, budget // 16, streams, singly=singly)
     cost, failed = first.cost + sum(map(len, seen)), failed or first.singly
 
     def calibration() -> Iterator[list[Outputs]]:
@@ -243,40 +320,41 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
         rngs, size = experiment.paired_streams(TRAININGS * lost + 2), max(2, budget // 40)
         left = min(max(2, budget // 10), MOST_CALIBRATED)
         while left > 0:
-            batch, also = training_outputs(experiment, min(left, size), rngs, LEARNT_CELLS // 4)
+            batch, also = training_outputs(experiment, min(left, size), rngs, LEARNT_CELLS // 4, singly=singly)
             number = sum(map(len, batch))
             cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
             yield batch
 
     rule = best_of_many(fit_all(seen, experiment.inputs, experiment.bits), calibration(), experiment.hypothesis)
-    return TrainingResult(rule or first.rule, cost, failed, first.rows)
+    return TrainingResult(rule or first.rule, cost, failed, first.rows, first.batches, first.replays)
 
 
-def bound(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool) -> float:
-    """The lower bound on ε that a game has earned."""
-    if not game.rounds:
+def bound(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool, batches: bool = False) -> float:
+    """The lower bound on ε that a game has earned; with `batches` also from rows that may depend on each other."""
+    rounds = game.rounds if batches else game.evidence
+    if not rounds:
         return 0.0
     if exact and not (hypothesis.delta and hypothesis.candidates == 2):
-        right, wrong = _as_if_finished(game)
+        right, wrong = _as_if_finished(rounds)
         return accuracy_bound(right, wrong, alpha, hypothesis.candidates, hypothesis.delta)
-    return anytime_bound(game.counts, alpha, hypothesis.delta, hypothesis.candidates)
+    return anytime_bound([one.counts for one in rounds], alpha, hypothesis.delta, hypothesis.candidates)
 
 
-def _as_if_finished(game: Game) -> tuple[int, int]:
+def _as_if_finished(rounds: Sequence[Round]) -> tuple[int, int]:
     """Right and wrong guesses of a fixed number of runs; the runs not yet made count as wrong.
 
     So a look before the end is never better than the one at the end.
     """
-    right, wrong, runs = game.totals()
-    return right, wrong + max(0, sum(current.length for current in game.rounds) - runs)
+    right, wrong = sum(one.counts.right for one in rounds), sum(one.counts.wrong for one in rounds)
+    return right, wrong + max(0, sum(one.length - one.counts.runs for one in rounds))
 
 
 def rejected(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool) -> bool:
     """Whether the game refutes the claim at this error probability."""
-    if not game.rounds:
+    if not game.evidence:
         return False
     if exact and not (hypothesis.delta and hypothesis.candidates == 2):
-        right, wrong = _as_if_finished(game)
+        right, wrong = _as_if_finished(game.evidence)
         return p_value(right, wrong, hypothesis.epsilon, hypothesis.candidates, hypothesis.delta) <= alpha
     return game.log_evidence(hypothesis) >= evidence_needed(alpha)
 

@@ -75,10 +75,16 @@ class AuditOptions:
     neighbours: Neighbours | str | None = None
     alpha: float = _option(0.001, "Total probability of refuting a claim that holds.")
     runs: int = _option(100_000, "Runs of the mechanism, at most.")
-    fixed: bool = _option(False, "Make all runs and give the best bound; else stop when refuted.")
+    fixed: bool = _option(False, "Make all runs and give the best bound; else stop when enough is known.")
+    until_refuted: bool = _option(
+        False, "Stop as soon as the claim is refuted. Default: as many runs again, at least 4,000, say how wrong it is."
+    )
     search_runs: int | None = _option(None, "How many of the runs may go into finding a pair. Default: 15 of 100.")
     shrink: bool = _option(True, "Look for a smaller pair that still refutes.")
     seed: int = _option(0, "The same seed gives the same counts.")
+    seed_all: bool = _option(
+        False, "Seed numpy's global generator, random and torch around each call, so that the seed replays those too."
+    )
     guesser: Callable[[list[Any]], Any] | None = None
     bits: bool | None = _option(
         None, "Whether the last bits of floats count. Default: a few runs look at them, for a warning."
@@ -96,6 +102,8 @@ class AuditOptions:
         known = {"runs": whole(self.runs, "runs", 1, MOST_RUNS), "seed": whole(self.seed, "seed", 0)}
         if self.search_runs is not None:
             known["search_runs"] = whole(self.search_runs, "search_runs", 0)
+        if self.fixed and self.until_refuted:
+            raise InputError("fixed=True makes all runs and until_refuted=True stops before: leave one of them out")
         if self.resume and self.save is None:
             raise InputError("to continue an audit, say which: resume=True needs save=FILE")
         if self.guesser is not None and not (self.workers is None and self.cluster is None):

@@ -126,7 +126,7 @@ class _Pool:
             each = min(max(FEWEST_EACH, min(runs // len(needed), most)), share)
             if each < 1 or (old is not None and left <= 0):
                 continue
-            (new,), _ = draw_outputs(self.experiment.mechanism, (self.inputs[i],), each, [rng], left)
+            (new,), _, _ = draw_outputs(self.experiment.mechanism, (self.inputs[i],), each, [rng], left)
             cost += len(new)
             self.outputs[i] = new if old is None else join([old, new])
         check_alive(list(self.outputs.values()))

@@ -8,6 +8,7 @@ from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.experiment import Experiment
 from dpassay.audit.options import INPUT_SOURCES, AuditOptions
+from dpassay.audit.seeding import seed_all
 from dpassay.audit.targets import as_mechanism, describe
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import claim_called
@@ -76,6 +77,7 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
         if claim is None
         else claim.guarantee
     )
+    mechanism = seed_all(mechanism) if options.seed_all else mechanism
     neighbours = _neighbours(options, claim, mechanism)
     region = region_of(options.region, options.dim) if isinstance(options.region, str) else options.region
     sources = {**{source: getattr(options, source) for source in INPUT_SOURCES}, "region": region}

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.checkpoint import GameRecord, Journal, game_of, load
+from dpassay.audit.checkpoint import GameRecord, Journal, game_of, inputs_of, load
 from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.experiment import TRUST, TRUST_IN_DISTRIBUTION, Experiment, Game, Round, rejected
+from dpassay.audit.seeding import seed_all
 from dpassay.audit.sequential import anytime, run_task, tasks_of
 from dpassay.audit.targets import as_mechanism, describe
 from dpassay.errors import InputError
@@ -51,6 +52,7 @@ def replay(
     if seed == journal.asked.seed:
         raise InputError(f"{seed} is the recorded seed; a fresh game needs another one")
     subject = _subject(journal, mechanism)
+    subject = seed_all(subject) if journal.asked.seed_all else subject
     record = journal.witness or journal.main
     if record is None or not record.epochs:
         raise InputError(f"{path} has no game to replay: the audit ended before one began")
@@ -91,18 +93,15 @@ def _experiment(journal: Journal, record: GameRecord, subject: Mechanism) -> Exp
     asked = journal.asked
     fixed = record is journal.main and asked.fixed
     hypothesis = Hypothesis(asked.epsilon, asked.delta, len(record.inputs), asked.fixed if fixed else 0, asked.alpha)
-    inputs = tuple(np.array(x, dtype=float) if _vector(x) else x for x in record.inputs)
-    return Experiment(subject, inputs, hypothesis, asked.seed, record.number, bits="also" if asked.bits else "no")
-
-
-def _vector(x: Any) -> bool:
-    return isinstance(x, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in x)
+    return Experiment(
+        subject, inputs_of(record), hypothesis, asked.seed, record.number, bits="also" if asked.bits else "no"
+    )
 
 
 def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game: Game) -> Iterator[tuple[bool, str]]:
     """Whether the recorded seed gives the recorded counts, and these the recorded verdict."""
     right, wrong, runs = game.totals()
-    if not getattr(experiment.mechanism, "replays", True):
+    if not (record.replays and getattr(experiment.mechanism, "replays", True)):
         yield True, "the recorded seed says nothing: the mechanism makes its own randomness"
     else:
         found = np.zeros(3, dtype=int)
@@ -124,10 +123,10 @@ def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game
 
 
 def _fresh(record: GameRecord, experiment: Experiment, recorded: Game, seed: int) -> tuple[bool, str]:
-    """Whether the last rule refutes the claim once more, on runs that nobody has seen."""
-    last = recorded.rounds[-1]
+    """Whether the best rule refutes the claim once more, on runs that nobody has seen."""
+    last = recorded.best(experiment.hypothesis)
     expected = last.rule.initial_counts(TRUST if last.learnt_from else TRUST_IN_DISTRIBUTION)
-    game = Game([Round(last.rule, expected, 0, 10**15, last.singly, rows=last.rows)])
+    game = Game([Round(last.rule, expected, 0, 10**15, last.singly or last.screening, rows=last.rows)])
     most = max(2000, LONGER * recorded.totals()[2])
     for _ in anytime(replace(experiment, seed=seed), game, most, record.alpha):
         pass

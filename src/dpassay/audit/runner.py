@@ -4,26 +4,32 @@ Search for a promising pair, learn what distinguishes its outputs, test that on 
 An audit gives lower bounds only: where it refutes nothing it has proved nothing.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from dpassay.audit import float_artifacts
-from dpassay.audit.experiment import COMPARE, Game, against_distribution, stream
+from dpassay.audit.batches import known_independent
+from dpassay.audit.experiment import COMPARE, Game, GameResult, against_distribution, bound, rejected, stream
 from dpassay.audit.inference import AlphaBudget
 from dpassay.audit.options import AuditOptions, show_options
 from dpassay.audit.pair_search import search
 from dpassay.audit.question import Question, resolve
 from dpassay.audit.saving import AuditFile, AuditState
-from dpassay.audit.sequential import TaskRunner, anytime, fixed, in_this_process
+from dpassay.audit.sequential import FIRST_ROUNDS, MOST_ALONE, TaskRunner, anytime, fixed, in_this_process
 from dpassay.audit.shrinking import SHARE as SHRINK_SHARE
-from dpassay.audit.shrinking import can_shrink, shrink
+from dpassay.audit.shrinking import Shrinking, can_shrink
+from dpassay.audit.targets import one_at_a_time
 from dpassay.audit.verdict import conclude, is_refuted
 from dpassay.errors import InputError, MechanismError
 from dpassay.evidence.verdict import Verdict
 
-DISTRIBUTION_SHARE, ARTIFACTS_SHARE = 0.1, 0.01  # of the error probability
+DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE = 0.1, 0.01, 0.05  # of the error probability
+AGAIN = 4_000  # runs after a refutation, at least, that say how wrong the claim is…
+PATIENCE = 10.0  # …unless so many would take longer than these seconds
+BATCHES = "a bound from batches"
 GAME, DISTRIBUTION, ARTIFACTS = "the guessing game", "the sampler against its distribution", "the last bits of floats"
 
 
@@ -49,8 +55,10 @@ def audit(subject: Any, /, pairs: Sequence[tuple[Any, Any]] | None = None, **mor
     >>> def noisy(x, n, rng):
     ...     return x + rng.laplace(scale=0.5, size=n)
     >>> verdict = audit(noisy, [(0.0, 1.0)], epsilon=1)
-    >>> verdict.word, verdict.epsilon.lower > 1, verdict.runs < 2000
-    ('refuted', True, True)
+    >>> verdict.word, verdict.epsilon.lower > 1
+    ('refuted', True)
+    >>> audit(noisy, [(0.0, 1.0)], epsilon=1, until_refuted=True).runs < 2000
+    True
     """
     return run_audit(subject, AuditOptions.of({"pairs": pairs, **more}))
 
@@ -79,7 +87,7 @@ class _Audit:
         self.budget = AlphaBudget(self.options.alpha)
         alphas = self._shares()
         self.distribution_alpha, self.artifacts_alpha = alphas[DISTRIBUTION], alphas[ARTIFACTS]
-        self.state = AuditState(alphas[GAME], Game(kept=[[] for _ in question.input_sets[0]]))
+        self.state = AuditState(alphas[GAME], alphas[BATCHES], Game(kept=[[] for _ in question.input_sets[0]]))
         self.warnings = [note] if note else []
         self.interrupted = False
         self.file = AuditFile(question)
@@ -98,13 +106,17 @@ class _Audit:
         looks = options.bits is None and not (custom or question.many or options.fixed or known)
         distribution = DISTRIBUTION_SHARE if known and not custom else 0.0
         artifacts = ARTIFACTS_SHARE if looks else 0.0
-        game = 1.0 - distribution - artifacts - (SHRINK_SHARE if can_shrink(question) else 0.0)
-        shares = {GAME: game, DISTRIBUTION: distribution, ARTIFACTS: artifacts}
+        alone = one_at_a_time(question.mechanism) or known_independent(question.mechanism)
+        batches = 0.0 if alone or options.runs <= (MOST_ALONE if options.fixed else FIRST_ROUNDS) else BATCHES_SHARE
+        game = 1.0 - distribution - artifacts - batches - (SHRINK_SHARE if can_shrink(question) else 0.0)
+        shares = {GAME: game, DISTRIBUTION: distribution, ARTIFACTS: artifacts, BATCHES: batches}
         return {what: self.budget.take(what, share) if share else 0.0 for what, share in shares.items()}
 
     def _resume(self) -> None:
         state = self.state
         self.file.resume(state)
+        if state.alpha != dict(self.budget.entries)[GAME]:  # it was begun with other options: what it has, it keeps
+            self.budget.entries, state.batches_alpha, state.shrunk = [(GAME, state.alpha)], 0.0, True
         self.distribution_alpha = 0.0  # the outputs that were to be compared with the distribution are gone
         self.artifacts_alpha = 0.0  # and one look at artefacts is all that is paid for
         self.warnings += [state.artifacts] if state.artifacts else []
@@ -119,6 +131,7 @@ class _Audit:
             left = self._leave_runs_for_artifacts(inputs)
             self._test(inputs, left)
             if is_refuted(self.question, self.state):
+                self._say_how_wrong(inputs)
                 self._shrink(inputs)
             elif left:
                 self._look_for_artifacts(inputs, left)
@@ -188,16 +201,48 @@ class _Audit:
             self._tell(state.searched + game.runs, "testing" if self.workers is None else f"testing, {self.workers()}")
         state.spent = state.searched + game.runs
 
-    def _shrink(self, inputs: tuple[Any, ...]) -> None:
-        """Look for a smaller pair that still refutes."""
-        if not self.options.shrink or self.question.many:
+    def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
+        """Go on after a refutation, for a higher bound. What refuted the claim stays what it was until there is one.
+
+        The bound holds at every time at once, so the highest of all may be stated.
+        """
+        options, state, game = self.options, self.state, self.state.game
+        state.refuted_after = state.refuted_after or game.runs
+        if options.fixed or options.until_refuted:
             return
+        experiment, longer = self.question.experiment(inputs, 0), replace(game, rounds=list(game.rounds))
+        begun, before, once, spent = time.monotonic(), game.runs, state.refuted_after, state.spent
+        try:
+            for most in (2 * once, once + AGAIN):
+                slow = (time.monotonic() - begun) * AGAIN > PATIENCE * max(1, longer.runs - before)
+                if most > 2 * once and slow and longer.runs > before:
+                    break
+                most = min(options.runs - state.searched, most)
+                for _ in anytime(experiment, longer, most, None, self.run_tasks):
+                    self._tell(state.searched + longer.runs, "refuted; finding out how wrong the claim is")
+        except MechanismError as error:
+            self.warnings.append(f"The claim was refuted; in a later run the mechanism failed: {error}"[:500])
+        finally:
+            state.spent = spent + longer.runs - before
+            claimed = self.question.hypothesis
+            before_it, after = (bound(one, claimed, state.alpha, False) for one in (game, longer))
+            if after >= before_it and rejected(longer, claimed, state.alpha, False):
+                state.game = longer
+
+    def _shrink(self, inputs: tuple[Any, ...]) -> None:
+        """Look for a smaller pair that still refutes. What refuted the claim is never lost by it."""
         state, before = self.state, self.state.spent
-        each = max(2_000, 4 * state.game.runs)
+        if not self.options.shrink or self.question.many or state.shrunk:
+            return
+        each = max(2_000, 4 * state.refuted_after)
         most = min(self.options.runs - before, 5 * each)
-        for runs, found in shrink(self.question, (inputs[0], inputs[1]), self.budget, each, most):
-            state.witness = found or state.witness
-            self._tell(before + runs, "shrinking the pair")
+        found = GameResult(state.game, inputs, 0, state.alpha)
+        shrinking = Shrinking(self.question, found, self.budget, each, most)
+        smallest = inputs if state.witness is None else state.witness.inputs
+        for attempts, smaller in shrinking.steps((smallest[0], smallest[1]), state.attempts):
+            state.attempts, state.witness = attempts, smaller or state.witness
+            self._tell(before + shrinking.spent, "shrinking the pair")
+        state.spent = before + shrinking.spent
 
     def _look_for_artifacts(self, inputs: tuple[Any, ...], most: int) -> None:
         """Whether floating-point artefacts would refute the claim: a warning, if so."""

@@ -21,9 +21,13 @@ class AuditState:
     """The games of an audit so far, and how many runs were made."""
 
     alpha: float  # the main game's share of the error probability
+    batches_alpha: float = 0.0  # of a bound that rests on batches
     game: Game = field(default_factory=Game)
     inputs: tuple[Any, ...] | None = None  # of the main game, once they are found
     witness: GameResult | None = None  # of the smallest pair
+    refuted_after: int = 0  # the runs of the main game when it refuted the claim
+    attempts: int = 0  # at a smaller pair
+    shrunk: bool = False  # whether they are all made
     spent: int = 0
     searched: int = 0
     artifacts: str = ""  # the warning about floating-point artefacts
@@ -52,6 +56,8 @@ class AuditFile:
             main=None if main is None else checkpoint.game_record(main),
             witness=None if state.witness is None else checkpoint.game_record(state.witness),
             bits=state.artifacts,
+            refuted_after=state.refuted_after,
+            attempts=state.attempts,
         )
         checkpoint.save(journal, self.path)
         self.saved = time.monotonic()
@@ -80,8 +86,16 @@ class AuditFile:
             experiment, kept = self.question.experiment(state.inputs, 0), state.game.kept
             state.game = checkpoint.game_of(found.main, experiment.distributions(), experiment.custom)
             state.game.kept = kept
+            state.alpha = found.main.alpha  # what refuted the claim then does so still
+        if found.witness is not None:
+            inputs = checkpoint.inputs_of(found.witness)
+            experiment = self.question.experiment(inputs, found.witness.number)
+            game = checkpoint.game_of(found.witness, experiment.distributions(), experiment.custom)
+            state.witness = GameResult(game, inputs, found.witness.number, found.witness.alpha)
         state.artifacts, state.searched = found.bits, found.searched
-        state.spent = state.searched + state.game.runs
+        state.refuted_after, state.attempts = found.refuted_after, found.attempts
+        state.shrunk = found.verdict == "refuted"
+        state.spent = found.runs if state.shrunk else state.searched + state.game.runs
 
 
 def _asked(question: Question) -> checkpoint.Asked:
@@ -101,4 +115,5 @@ def _asked(question: Question) -> checkpoint.Asked:
         seed=options.seed,
         fixed=options.runs if options.fixed else 0,
         bits=options.bits,
+        seed_all=options.seed_all,
     )

@@ -8,11 +8,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.batches import UNCONFIRMED, known_independent
 from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import (
@@ -47,6 +49,13 @@ GuessCounts: TypeAlias = tuple[int, int, int]  # right and wrong guesses, and ru
 Ratios: TypeAlias = tuple[LikelihoodRatioTable, LikelihoodRatioTable]  # of each input
 KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose distribution is known
 LOG_STEP = 33 * math.log(2)
+ALONE = 2_048  # guesses of a game before which a round makes its runs one at a time
+FIRST_ROUNDS = 5_000  # runs of an audit that are over before rounds are made in batches
+MOST_ALONE = 1 << 17  # runs of a fixed number that are made so
+PROMISING = math.log(20)  # evidence of a round in batches from which on single runs take over
+ENOUGH = 4  # times the runs that they should take to refute the claim; at least so many
+FEWEST_ALONE = 1_000
+MOST_UNCONFIRMED = 4  # rounds in batches that promised what single runs did not keep, before batches are given up
 HARMLESS = 0.01  # standard errors that the 32 bits of a coordinate's word may come to; docs/scale.md
 
 
@@ -151,13 +160,18 @@ def _batches(
 
 
 def anytime(
-    experiment: Experiment, game: Game, budget: int, alpha: float, run_tasks: TaskRunner = in_this_process
+    experiment: Experiment, game: Game, budget: int, alpha: float | None, run_tasks: TaskRunner = in_this_process
 ) -> Iterator[Game]:
-    """Test until the claim is refuted or the runs are spent; a look after every task."""
-    needed = evidence_needed(alpha)
+    """Test until the claim is refuted or the runs are spent; a look after every task. Without an α all runs are spent.
+
+    The claim is refuted by runs that are known to be independent. Where the rows of one batch may not be, the first
+    rounds are made of calls that ask for one. Later rounds are made in batches, and only decide whether to look closer:
+    as soon as one is promising, its rule is tested on single runs.
+    """
+    needed = math.inf if alpha is None else evidence_needed(alpha)
     while game.runs < budget:
         if not game.rounds or game.rounds[-1].counts.runs >= game.rounds[-1].length:
-            _begin_round(experiment, game, budget)
+            _begin_round(experiment, game, budget, alone=alpha is None)
             if game.nothing_learnt:
                 return
         before = game.runs
@@ -165,19 +179,50 @@ def anytime(
             yield game
             if game.log_evidence(experiment.hypothesis) >= needed:
                 return
+            if game.rounds[-1].screening and _evidence_of(game.rounds[-1], experiment) >= PROMISING:
+                _look_closer(experiment, game, needed)
+                break
         if game.runs == before:
             return
 
 
 def fixed(experiment: Experiment, game: Game, budget: int, run_tasks: TaskRunner = in_this_process) -> Iterator[Game]:
-    """Learn once, then test on all the runs that are left; look once, at the end."""
+    """Learn once, then test on all the runs that are left; look once, at the end.
+
+    Where the rows of one batch may not be independent, single runs decide, as many as can be made in seconds.
+    """
     if not game.rounds:
         with _counting_losses(game):
             training = learn_well(experiment, budget, game.lost)
-        _add_round(game, training, budget - training.cost)
+        length, alone = budget - training.cost, _alone(experiment, training)
+        _add_round(game, training, min(length, MOST_ALONE) if alone else length, alone=alone)
         if game.nothing_learnt:
             return
     yield from _counted(experiment, game, upcoming(experiment, game, budget, growing=False), run_tasks)
+    if game.runs < budget and not game.rounds[-1].screening:
+        first = game.rounds[-1]
+        expected = replace(first.counts, right=0, wrong=0, runs=0)
+        game.rounds.append(Round(first.rule, expected, 0, budget - game.runs, rows=first.rows, screening=True))
+        yield from _counted(experiment, game, upcoming(experiment, game, budget, growing=False), run_tasks)
+
+
+def _evidence_of(current: Round, experiment: Experiment) -> float:
+    claimed = experiment.hypothesis
+    return current.counts.log_evidence(claimed.epsilon, claimed.delta, claimed.candidates)
+
+
+def _look_closer(experiment: Experiment, game: Game, needed: float) -> None:
+    """A round of single runs for the rule of a promising round in batches."""
+    found, promised = game.rounds[-1], _evidence_of(game.rounds[-1], experiment)
+    missing = needed - game.log_evidence(experiment.hypothesis)
+    length = int(max(FEWEST_ALONE, ENOUGH * found.counts.runs * missing / promised))
+    seen = replace(found.rule, right=found.rule.right + found.counts.right, wrong=found.rule.wrong + found.counts.wrong)
+    game.rounds.append(Round(found.rule, seen.initial_counts(TRUST), 0, length, singly=True, rows=found.rows))
+
+
+def _alone(experiment: Experiment, training: TrainingResult) -> bool:
+    """Whether the mechanism gives batches, and nobody knows whether their rows are independent."""
+    return not (training.singly or known_independent(experiment.mechanism))
 
 
 def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
@@ -185,7 +230,7 @@ def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) 
     current, place = game.rounds[-1], len(game.rounds) - 1
     number, before = current.tasks, sum(e.finished for e in game.rounds)
     tested, left = sum(t.runs for t in game.counts), budget - game.runs
-    left = min(left, current.length - current.counts.runs) if growing else left
+    left = min(left, current.length - current.counts.runs)
     while left > 0:
         most = current.rows if for_kernels(experiment, current.rule, before) is None else MOST_ROWS
         size = min(max(8 * len(experiment.inputs), tested // 8) if growing else most, most, left)
@@ -223,18 +268,29 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
             yield game
 
 
-def _begin_round(experiment: Experiment, game: Game, budget: int) -> None:
-    number = len(game.rounds)
-    size = FIRST_ROUND * GROWTH ** (number + (experiment.bits == "only"))  # bits alone say little at first
+def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -> None:
+    number, learnt = len(game.rounds), sum(one.learnt_from > 0 for one in game.rounds)
+    size = FIRST_ROUND * GROWTH ** (learnt + (experiment.bits == "only"))  # bits alone say little at first
     left = budget - game.runs
     if left < max(FEWEST_RUNS, 2 * len(experiment.inputs)):
         game.nothing_learnt = True
         return
+    closer = sum(one.screening and not (then.screening or then.learnt_from) for one, then in pairwise(game.rounds))
+    if not game.batches and closer >= MOST_UNCONFIRMED:
+        game.batches = UNCONFIRMED
     size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
+    place, singly = TRAININGS * game.lost + number, bool(game.batches)
     with _counting_losses(game):
-        training = learn_rule(experiment, size, TRAININGS * game.lost + number)
+        training = learn_rule(experiment, size, place, first=not number and not game.batches, singly=singly)
     endless = training.cost == 0 or size >= MOST_ROWS
-    _add_round(game, training, budget if endless else TESTED * size)
+    length = budget if endless else TESTED * size
+    if not _alone(experiment, training):
+        _add_round(game, training, length)
+        return
+    alone = alone or sum(counts.runs for counts in game.counts) < ALONE
+    _add_round(
+        game, training, min(length, 2 * ALONE) if alone and endless else length, alone=alone, screening=not alone
+    )
 
 
 @contextmanager
@@ -247,10 +303,14 @@ def _counting_losses(game: Game) -> Iterator[None]:
         raise
 
 
-def _add_round(game: Game, training: TrainingResult, length: int) -> None:
+def _add_round(
+    game: Game, training: TrainingResult, length: int, *, alone: bool = False, screening: bool = False
+) -> None:
     game.runs += training.cost
+    game.batches, game.replays = game.batches or training.batches, game.replays and training.replays
     if training.rule is None:
         game.nothing_learnt = True
         return
     counts = training.rule.initial_counts(TRUST if training.cost else TRUST_IN_DISTRIBUTION)
-    game.rounds.append(Round(training.rule, counts, training.cost, length, training.singly, rows=training.rows))
+    singly, rows = training.singly or alone, training.rows
+    game.rounds.append(Round(training.rule, counts, training.cost, length, singly, rows=rows, screening=screening))

@@ -3,9 +3,18 @@
 import math
 from typing import Any
 
+from dpassay.audit.batches import IN_BATCHES, SAID
 from dpassay.audit.candidate_pairs import shown
 from dpassay.audit.experiment import GameResult, bound, rejected
-from dpassay.audit.inference import AlphaBudget, anytime_delta, log_limits, most_certifiable, runs_to_reach
+from dpassay.audit.inference import (
+    AlphaBudget,
+    anytime_delta,
+    evidence_needed,
+    log_evidence,
+    log_limits,
+    most_certifiable,
+    runs_to_reach,
+)
 from dpassay.audit.question import Question
 from dpassay.audit.saving import AuditState
 from dpassay.audit.targets import describe
@@ -29,10 +38,12 @@ def conclude(
     """Refuted where the game rejects the claim, else Open: samples prove no claim."""
     guarantee, refuted = question.guarantee, is_refuted(question, state)
     source = f"a guessing game with {state.spent:,} runs, wrong with probability at most {budget.total:g}"
+    if not refuted and any(one.screening for one in state.game.rounds):
+        source += ", taking the rows of one batch as independent"
     lower, delta = _bounds(question, state, refuted, source)
     kind: type[Verdict] = Refuted if refuted else Open
     if refuted:
-        reason = _why_refuted(question, state, lower) + (SHRUNK if state.witness is not None else "")
+        reason = _why_refuted(question, state, lower) + _after(state) + (SHRUNK if state.witness is not None else "")
     else:
         reason = f"{PROVES_NOTHING} {_why_open(question, state, lower, interrupted)}"
     text = describe(question.mechanism).get("pipeline", question.name)
@@ -48,20 +59,38 @@ def conclude(
             seed=question.options.seed,
             alpha_budget=budget.by_purpose(),
             interrupted=interrupted,
+            replays=state.game.replays and bool(getattr(question.mechanism, "replays", True)),
         ),
-        advice=Advice(warnings=warnings),
+        advice=Advice(warnings=(*_about_batches(question, state, refuted), *warnings)),
     )
+
+
+def _about_batches(question: Question, state: AuditState, refuted: bool) -> list[str]:
+    """What is wrong with the rows of one batch, in words."""
+    found = [SAID[state.game.batches]] if state.game.batches else []
+    screening = [one.counts for one in state.game.rounds if one.screening]
+    if found or refuted or not screening or not state.batches_alpha:
+        return found
+    claimed = question.guarantee.epsilon, question.guarantee.delta, len(question.input_sets[0])
+    return [IN_BATCHES] if log_evidence(screening, *claimed) >= evidence_needed(state.batches_alpha) else []
 
 
 def _bounds(question: Question, state: AuditState, refuted: bool, source: str) -> tuple[float, Interval | None]:
     """The lower bounds on ε and, where a δ is claimed, on δ. They agree with the verdict: all are one statement."""
-    guarantee, best = question.guarantee, max if refuted else min
+    guarantee, best, game = question.guarantee, max if refuted else min, state.game
     # At δ > 0 there are two bounds, on ε and on δ, and each may be wrong: each gets a half.
-    alpha = state.alpha / 2 if guarantee.delta and not question.many else state.alpha
-    lower = best(bound(state.game, question.hypothesis, alpha, question.options.fixed), guarantee.epsilon)
+    part = 0.5 if guarantee.delta and not question.many else 1.0
+    looks = [(False, part * state.alpha)]  # whether rows of batches count, and the error probability
+    if not refuted and state.batches_alpha and len(game.evidence) < len(game.rounds):
+        looks.append((True, part * state.batches_alpha))
+    fixed = question.options.fixed
+    found = max(bound(game, question.hypothesis, alpha, fixed, batches) for batches, alpha in looks)
+    lower = best(found, guarantee.epsilon)
     if not guarantee.delta:
         return lower, None
-    floor = 0.0 if question.many else min(1.0, anytime_delta(state.game.counts, alpha, guarantee.epsilon))
+    chosen = [(game.rounds if batches else game.evidence, alpha) for batches, alpha in looks]
+    floors = [anytime_delta([one.counts for one in rounds], alpha, guarantee.epsilon) for rounds, alpha in chosen]
+    floor = 0.0 if question.many else min(1.0, max(floors))
     return lower, Interval(best(floor, guarantee.delta), 1.0, source, "nothing")
 
 
@@ -84,6 +113,13 @@ def _witness(question: Question, state: AuditState) -> SampledWitness | None:
     return SampledWitness(result.inputs, best.rule.describe(), *counts, result.alpha, seed, result.number)
 
 
+def _after(state: AuditState) -> str:
+    """When the claim was refuted, if runs were made after that."""
+    if not 0 < state.refuted_after < state.game.runs:
+        return ""
+    return f" It took {state.refuted_after:,} runs to refute the claim; the others say how wrong it is."
+
+
 def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
     guarantee, inputs = question.guarantee, len(question.input_sets[0])
     counts = state.game.best(question.hypothesis).counts
@@ -94,7 +130,7 @@ def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
     if guarantee.delta and not question.many:
         return f"{seen}; under {guarantee} such a result has {chance}."
     allowed = math.exp(log_limits(guarantee.epsilon, inputs, guarantee.delta)[0])
-    rules = sum(one.counts.runs > 0 for one in state.game.rounds)
+    rules = sum(one.counts.runs > 0 for one in state.game.evidence)
     result = "such a result" if rules == 1 else f"the result of all {rules} rules together"
     least = outward(lower, -1, 5)
     more = f"at least {least}" if float(least) > guarantee.epsilon else f"more than {guarantee.epsilon:.6g}"

@@ -75,7 +75,7 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     options = []
     for option in fields(AuditOptions):
         if "help" in option.metadata:
-            flags = [f"--{option.name}"] if option.default is False else []  # without its opposite
+            flags = [f"--{option.name.replace('_', '-')}"] if option.default is False else []  # without its opposite
             kind = kinds[option.name]
             kind = Annotated[kind, typer.Option(*flags, help=option.metadata["help"])]
             options.append(Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=kind))

@@ -133,6 +133,9 @@ class VerdictRecord(_Record):
     seed: int | None
     ledger: dict[str, Real] = Field(description="where alpha was spent")
     interrupted: bool = Field(description="whether an audit was stopped before its end")
+    replays: bool = Field(
+        default=True, description="whether the seed gives the same outputs again; not if the mechanism has its own"
+    )
 
 
 def record(verdict: Verdict) -> VerdictRecord:
@@ -168,6 +171,7 @@ def record(verdict: Verdict) -> VerdictRecord:
         seed=verdict.seed,
         ledger=dict(verdict.alpha_budget),
         interrupted=verdict.interrupted,
+        replays=verdict.replays,
     )
 
 

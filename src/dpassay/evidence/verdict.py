@@ -79,6 +79,7 @@ class SampledEvidence:
     seed: int | None = None
     alpha_budget: tuple[tuple[str, float], ...] = ()
     interrupted: bool = False
+    replays: bool = True  # whether the seed gives the same outputs again
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class Verdict:
     alpha_budget = _Of[tuple[tuple[str, float], ...]]("sampled")
     ledger = _Of[tuple[tuple[str, float], ...]]("sampled", "alpha_budget")  # as the JSON calls it
     interrupted = _Of[bool]("sampled")
+    replays = _Of[bool]("sampled")
     holds = _Of[tuple[tuple[float, Interval], ...]]("advice")
     repairs = _Of[tuple[Repair, ...]]("advice")
     warnings = _Of[tuple[str, ...]]("advice")

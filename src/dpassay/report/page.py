@@ -217,5 +217,5 @@ def _versions(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
         yield from ((key, str(value)) for key, value in verdict.parameters.items())
         yield "rests on", ", ".join(theorem.page for theorem in verdict.theorems)
         if verdict.seed is not None:
-            yield "seed", str(verdict.seed)
+            yield "seed", str(verdict.seed) + ("" if verdict.replays else ", which does not replay the outputs")
             yield "runs", f"{verdict.runs:,}"

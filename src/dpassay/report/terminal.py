@@ -60,7 +60,15 @@ def render(verdict: Verdict) -> Any:
 
 def _alpha_budget(verdict: Verdict) -> str:
     parts = ", ".join(f"{what} {alpha:.3g}" for what, alpha in verdict.alpha_budget)
-    return f"probability at most {verdict.alpha:g} in all ({parts}); seed {verdict.seed}, {verdict.runs:,} runs in all"
+    spent = f"probability at most {verdict.alpha:g} in all ({parts})"
+    return f"{spent}; {seed_words(verdict)}, {verdict.runs:,} runs in all"
+
+
+def seed_words(verdict: Verdict) -> str:
+    """The seed, and whether it is worth noting down."""
+    if verdict.replays:
+        return f"seed {verdict.seed}"
+    return f"seed {verdict.seed}, which does not replay the outputs: the mechanism makes its own randomness"
 
 
 def describe_pair(pair: Pair) -> str:

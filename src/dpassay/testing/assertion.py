@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RUNS = 20_000
 ALPHA = 1e-4
 SEED = 0
-DEFAULTS = {"alpha": ALPHA, "seed": SEED, "runs": RUNS, "bits": False}
+DEFAULTS = {"alpha": ALPHA, "seed": SEED, "runs": RUNS, "bits": False, "until_refuted": True}
 
 
 class NotPrivate(AssertionError):
@@ -117,7 +117,7 @@ def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
         asked = merged(budget.defaults, asked)
         own = asked.get("alpha")
         asked = {**budget.next(), **asked}
-    asked = {**DEFAULTS, **asked}
+    asked = {**DEFAULTS, **({"until_refuted": False} if asked.get("fixed") else {}), **asked}
     verdict = audit(mechanism, **asked)
     if verdict.word != "refuted" and verdict.interrupted:
         raise KeyboardInterrupt
@@ -141,7 +141,7 @@ def _failure(verdict: Verdict, replay: str) -> str:
         rows += witness_rows(verdict.witness)
     rows.append(("alpha", f"{verdict.alpha:g}, the probability that this audit refutes a right mechanism"))
     rows += [("warning", warning) for warning in verdict.warnings]
-    if not getattr(verdict.mechanism, "replays", True):
+    if not verdict.replays:
         rows.append(("note", "the mechanism's randomness is its own: a replay draws other outputs"))
     rows.append(("replay", replay))
     lines = [f"  {label:<8} {' '.join(words.splitlines())}" for label, words in rows]

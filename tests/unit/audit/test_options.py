@@ -16,7 +16,10 @@ CLASHING = sorted({option.name for option in fields(AuditOptions)} - {"epsilon",
 
 
 def test_every_option_is_a_keyword_of_audit_and_of_assert_dp_with_its_default():
-    for function, changed in ((audit, {}), (dpassay.assert_dp, {"alpha": 1e-4, "runs": 20_000, "bits": False})):
+    for function, changed in (
+        (audit, {}),
+        (dpassay.assert_dp, {"alpha": 1e-4, "runs": 20_000, "bits": False, "until_refuted": True}),
+    ):
         shown = inspect.signature(function).parameters
         for option in fields(AuditOptions):
             default = {} if option.name == "parameters" else option.default

@@ -488,3 +488,62 @@ def test_a_parameter_of_a_claim_may_have_the_name_of_an_option():
 
 def test_a_published_claim_is_audited_by_its_name():
     assert audit("adept", dim=2, runs=100).name == "adept"
+
+
+def tells(x, n, rng):
+    """No epsilon holds for it."""
+    return np.full(n, x)
+
+
+def test_after_a_refutation_some_runs_say_how_wrong_the_claim_is():
+    at_once = audit(tells, PAIR, epsilon=1, until_refuted=True)
+    default = audit(tells, PAIR, epsilon=1)
+    assert isinstance(at_once, Refuted)
+    assert isinstance(default, Refuted)
+    assert at_once.runs < 1_000
+    assert "the others say how wrong it is" in default.reason
+    # 4,000 runs more, of which a quarter may go into learning: with all guesses right epsilon is at least ln(n / 30).
+    assert default.epsilon.lower > math.log(3_000 / 30) > at_once.epsilon.lower
+    assert default.runs <= at_once.runs + 5_000
+    assert audit(tells, PAIR, epsilon=1).epsilon == default.epsilon
+
+
+def test_how_wrong_a_claim_is_is_a_bound_that_holds():
+    # Each bound is wrong with probability at most 0.001: 10 of them, seeded one by one, are all right but for 0.01.
+    for seed in range(10):
+        verdict = audit(laplace, PAIR, epsilon=1, seed=seed, bits=False)
+        assert isinstance(verdict, Refuted)
+        assert 1 < verdict.epsilon.lower <= 2
+
+
+def test_a_mechanism_that_breaks_after_the_refutation_is_refuted():
+    class BreaksLater:
+        left = 1_500
+
+        def sample(self, x, n, rng):
+            self.left -= n
+            if self.left < 0:
+                raise MechanismError("the program died")
+            return np.full(n, x)
+
+    verdict = audit(BreaksLater(), PAIR, epsilon=1, bits=False)
+    assert isinstance(verdict, Refuted)
+    assert any("in a later run the mechanism failed: the program died" in warning for warning in verdict.warnings)
+
+
+def test_ctrl_c_after_the_refutation_keeps_it(tmp_path):
+    def stop(done, total, note):
+        if note.startswith("refuted"):
+            raise KeyboardInterrupt
+
+    options = {"epsilon": 1, "save": tmp_path / "audit.json", "bits": False}
+    stopped = audit(laplace, PAIR, progress=stop, **options)
+    assert isinstance(stopped, Refuted)
+    resumed = audit(laplace, PAIR, resume=True, **options)
+    assert isinstance(resumed, Refuted)
+    assert resumed.runs == audit(laplace, PAIR, epsilon=1, bits=False).runs
+
+
+def test_stopping_at_once_and_making_all_runs_exclude_each_other():
+    with pytest.raises(InputError, match="leave one of them out"):
+        audit(laplace, PAIR, epsilon=1, fixed=True, until_refuted=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ class EncodedText:
     encoder: Encoder
     epsilon: float
     pipeline: Pipeline = field(init=False, repr=False, compare=False)
+    independent_rows: ClassVar[bool] = True  # each has noise of its own
 
     @property
     def dim(self) -> int:

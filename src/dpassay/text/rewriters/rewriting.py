@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from socket import gethostname
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ class Rewriter:
 
     model: Model
     release: Release
+    independent_rows: ClassVar[bool] = True  # each has noise of its own
 
     def __post_init__(self) -> None:
         latent, clip = self.model.about.latent, self.model.about.clip

@@ -1,0 +1,118 @@
+"""Whether the rows of one batch are independent runs.
+
+An audit that takes them so, and is wrong, refutes right mechanisms. So a mechanism's rows count for a refutation only
+if they come from calls that ask for one, or if their independence is known. Here a few small batches, drawn to learn
+from anyway, are looked at: batches that repeat each other and rows that agree too well are named as what they are.
+"""
+
+from collections.abc import Sequence
+from math import lgamma, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from dpassay.audit.outputs import Outputs
+from dpassay.audit.seeding import Seeded
+from dpassay.audit.targets import Adapted, Loaded
+from dpassay.pipeline.pipeline import Pipeline
+
+BATCHES, ROWS = 8, 8  # that are compared, of each of two inputs
+SHUFFLES = 20_000  # all of which rows must beat: two tests of two inputs have a false alarm in 5,000 audits
+SURELY = 1e-6  # the probability of a repetition by chance that is still believed
+COLUMNS = 8  # of an output's numbers
+SHARED, REPEATED, UNCONFIRMED = "shared", "repeated", "unconfirmed"
+IN_BATCHES = (
+    "In batches the outputs tell the inputs apart better than the claim allows, in calls that ask for one they do not: "
+    "the rows of one batch seem not to be independent."
+)
+SAID = {
+    "": "",
+    SHARED: "The rows of one batch are not independent: they agree more than rows of different batches do, beyond what "
+    "chance allows. Noise that several rows share protects none of them from whoever sees two. So each run was made by "
+    "a call of its own, and the verdict is about one output.",
+    REPEATED: "Every batch gives the same outputs: the mechanism makes its noise anew from the same seed in each call. "
+    "Noise that is used again is known to whoever has seen it once. So each run was made by a call of its own.",
+    UNCONFIRMED: f"{IN_BATCHES} So each later run was made by a call of its own.",
+}
+
+
+def known_independent(mechanism: Any) -> bool:
+    """Whether the rows of one batch are known to be independent: by construction, or because the mechanism says so.
+
+    >>> from dpassay.pipeline.parser import parse
+    >>> known_independent(parse("laplace(2)", dim=3)), known_independent(len)
+    (True, False)
+    """
+    if isinstance(mechanism, Loaded | Seeded):
+        return known_independent(mechanism.mechanism)
+    if isinstance(mechanism, Adapted):
+        return known_independent(mechanism.function)
+    return isinstance(mechanism, Pipeline) or bool(getattr(mechanism, "independent_rows", False))
+
+
+def dependence(batches: Sequence[Outputs], rng: np.random.Generator) -> str:
+    """What is wrong with some batches of equal size from one input: REPEATED, SHARED, or nothing.
+
+    >>> from dpassay.audit.outputs import read
+    >>> rng = np.random.default_rng(1)
+    >>> dependence([read(rng.random(8)) for _ in range(8)], rng)
+    ''
+    >>> dependence([read(np.full(8, rng.random())) for _ in range(8)], rng)
+    'shared'
+    >>> dependence([read(np.random.default_rng(5).random(8)) for _ in range(8)], rng)
+    'repeated'
+    """
+    keys = np.stack([batch.keys() for batch in batches])
+    if _repeated(keys):
+        return REPEATED
+    codes = np.unique(keys, return_inverse=True)[1].reshape(keys.shape)
+    if _beats_shuffles(codes[:, :, None], _equal_pairs, rng):
+        return SHARED
+    numbers = [batch.numbers for batch in batches]
+    if any(rows is None or not rows.size or rows.shape != numbers[0].shape for rows in numbers):  # type: ignore[union-attr]
+        return ""
+    ranks = _ranks(np.stack([rows for rows in numbers if rows is not None]))
+    return SHARED if _beats_shuffles(ranks, _apart, rng) else ""
+
+
+def _repeated(keys: NDArray[Any]) -> bool:
+    """Whether all batches are one and the same, in an order that independent rows would hardly have every time."""
+    if (keys != keys[0]).any():
+        return False
+    size = keys.shape[1]
+    orders = lgamma(size + 1) - sum(lgamma(n + 1) for n in np.unique(keys[0], return_counts=True)[1].tolist())
+    return (len(keys) - 1) * orders >= -log(SURELY)
+
+
+def _ranks(rows: NDArray[Any]) -> NDArray[Any]:
+    """Twice the rank of each number in its column, a whole number, so that no sum is rounded."""
+    chosen = rows[:, :, np.unique(np.linspace(0, rows.shape[2] - 1, COLUMNS).astype(int))].reshape(
+        rows[..., 0].size, -1
+    )
+    ranks = rankdata(np.where(np.isnan(chosen), np.inf, chosen), axis=0)
+    return np.asarray(np.rint(2 * ranks).astype(np.int64).reshape(*rows.shape[:2], -1))
+
+
+def _equal_pairs(rows: NDArray[Any]) -> NDArray[Any]:
+    """Of each arrangement into batches: how many pairs of rows of one batch are equal."""
+    codes = rows[..., 0]
+    return np.asarray((codes[..., :, None] == codes[..., None, :]).sum(axis=(-3, -2, -1)))
+
+
+def _apart(rows: NDArray[Any]) -> NDArray[Any]:
+    """Of each arrangement into batches: how far apart the batches' sums of ranks are, and so how near their rows."""
+    return np.asarray((rows.sum(axis=-2) ** 2).sum(axis=(-2, -1)))
+
+
+def _beats_shuffles(rows: NDArray[Any], statistic: Any, rng: np.random.Generator) -> bool:
+    """Whether rows agree more than in every one of many arrangements of the same rows, drawn at random."""
+    observed, flat = statistic(rows[None])[0], rows.reshape(-1, rows.shape[-1])
+    left, some = SHUFFLES, 20
+    while left > 0:
+        places = rng.permuted(np.tile(np.arange(len(flat)), (min(some, left), 1)), axis=1)
+        if (statistic(flat[places].reshape(-1, *rows.shape)) >= observed).any():
+            return False
+        left, some = left - some, 1_000
+    return True
