@@ -318,3 +318,6 @@ CLASSICS: tuple[Classic, ...] = (
         ((0,), (1,)),
     ),
 )
+
+for kind in {type(classic.mechanism) for classic in CLASSICS}:
+    kind.independent_rows = True  # each row has random numbers of its own, so runs may be made in batches

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ class Noisy:
     """Laplace noise, the distribution unknown."""
 
     scale: float
+    independent_rows: ClassVar[bool] = True  # said here: runs are made in batches; of the others it is unknown
 
     def sample(self, x, n, rng):
         x = np.atleast_1d(np.asarray(x, dtype=float))
@@ -73,6 +75,7 @@ class Unary:
     k: int
     one: float
     zero: float
+    independent_rows: ClassVar[bool] = True
 
     def sample(self, x, n, rng):
         return (rng.random((n, self.k)) < np.where(np.arange(self.k) == x, self.one, self.zero)).astype(float)
@@ -107,7 +110,15 @@ def refutations(name, audits, runs):
     found = 0
     for seed in range(audits):
         verdict = dpassay.audit(
-            mechanism, [pair], epsilon=epsilon, delta=delta, alpha=ALPHA, runs=runs, shrink=False, seed=seed
+            mechanism,
+            [pair],
+            epsilon=epsilon,
+            delta=delta,
+            alpha=ALPHA,
+            runs=runs,
+            shrink=False,
+            seed=seed,
+            until_refuted=True,
         )
         found += verdict.word == "refuted"
     return found
@@ -118,7 +129,14 @@ def runs_taken(mechanism, claimed, audits=101, most=1_000_000):
     taken = []
     for seed in range(audits):
         verdict = dpassay.audit(
-            mechanism, [(0.0, 1.0)], epsilon=claimed, alpha=ALPHA, runs=most, shrink=False, seed=seed
+            mechanism,
+            [(0.0, 1.0)],
+            epsilon=claimed,
+            alpha=ALPHA,
+            runs=most,
+            shrink=False,
+            seed=seed,
+            until_refuted=True,
         )
         taken.append(verdict.runs if verdict.word == "refuted" else math.inf)
     return float(np.median(taken))

@@ -119,6 +119,7 @@ def audit(
     Examples:
       dpassay audit adept --epsilon 1
       dpassay audit --python mymodule:rewrite --text 'book a flight to Rome' --epsilon 2
+      dpassay audit --python mymodule:rewrite --pair '["a", "b"]' --epsilon 2 --until-refuted --seed-all
       dpassay audit --command 'python rewriter.py' --pair '["yes", "no"]' --epsilon 1 --save audit.json
       dpassay audit --url http://127.0.0.1:8000/ --inputs texts.txt --epsilon 1 --delta 1e-5
       dpassay audit --model models/atis --mechanism adept-as-published --epsilon 1 --candidates atis.txt

@@ -61,7 +61,7 @@ def render(verdict: Verdict) -> Any:
 def _alpha_budget(verdict: Verdict) -> str:
     parts = ", ".join(f"{what} {alpha:.3g}" for what, alpha in verdict.alpha_budget)
     spent = f"probability at most {verdict.alpha:g} in all ({parts})"
-    return f"{spent}; {seed_words(verdict)}, {verdict.runs:,} runs in all"
+    return f"{spent}; {verdict.runs:,} runs in all; {seed_words(verdict)}"
 
 
 def seed_words(verdict: Verdict) -> str:

@@ -36,6 +36,7 @@ def noisy(x, n, rng):
 
 class Breaks:
     """Breaks off at batches of some sizes, which come by chance."""
+    independent_rows = True
     def sample(self, x, n, rng):
         from dpassay.errors import MechanismError
         if n > 20 and n % 7 == 3:
