@@ -12,8 +12,10 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
+from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.features import HASHED
+from dpassay.audit.leaf_views import View
 from dpassay.audit.outputs import read
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.mechanism import Failure
@@ -56,6 +58,7 @@ DISTINGUISHERS = {
     "texts": Frequencies(
         "oddities", ("text", "text, copies input 0"), RNG.normal(size=(2, 2)), ("fly to Rome", "\ud800")
     ),
+    "leaves": OnLeaves(View("difference", ("output[1]", "output[0]")), Statistic("coordinate 0", 1, -1.0)),
     "ngrams": ngrams(2),
     "ngrams of three": ngrams(3),
     "nearest": NearestInput((X, Y, X + Y)),

@@ -7,6 +7,10 @@ right far more often than the claim allows one run to be: right mechanisms would
 import itertools
 import math
 import warnings
+from collections import namedtuple
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -24,8 +28,10 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
+from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, SUMMARIES, Statistic
 from dpassay.audit.features import FEATURES, HASHED, anomalies, feature_count
+from dpassay.audit.leaf_views import View
 from dpassay.audit.outputs import join, part, read
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure
@@ -38,8 +44,7 @@ CHECKS = settings(
 )
 
 
-class Opaque:
-    pass
+Pair = namedtuple("Pair", "a b")
 
 
 NUMBERS = st.one_of(
@@ -90,7 +95,18 @@ ODD = st.sampled_from(
         [[1, 2], [3]],
         [None],
         ["a", 1],
-        Opaque(),
+        {"a": {"b": [1.5, 2.5], "c": "fly"}, "d": 2**70},
+        {"a": {"b": [1.5], "c": None}, "d": 2**70 + 1},
+        {"fly", 1, 2.5},
+        frozenset([(1, 2)]),
+        Pair(1, [0.5, "fly"]),
+        Pair([1, 2], 0.1),
+        [1, 2.5, True],
+        Decimal("1.50"),
+        Fraction(1, 3),
+        datetime(2020, 1, 1, 5),
+        np.array([2**53 + 1, 1]),
+        np.array([(1.0, 2)], dtype=[("a", "f8"), ("b", "i8")]),
     ]
 )
 OUTPUTS = st.one_of(NUMBERS, TEXTS, ARRAYS, VECTORS, ODD)
@@ -181,6 +197,14 @@ DISTINGUISHERS = {
     "ngrams of three": NaiveBayes(RNG.normal(size=(3, HASHED))),
     "guarded": Guarded(LogisticRegression(RNG.normal(size=3), -0.1), ANOMALIES),
     "nearest": NearestInput((X, Y, X + Y)),
+    "difference": OnLeaves(View("difference", ("output[1]", "output[0]")), Statistic("coordinate 0", 1)),
+    "place": OnLeaves(View("numbers", ("output.index(1)", "output")), LogisticRegression(RNG.normal(size=2), 0.3)),
+    "leaf": OnLeaves(View("numbers", ('output["d"]', "output.a"), (2**70, 0)), Statistic("sum", 2)),
+    "text leaf": OnLeaves(View("text", ('output["a"]["c"]', "output")), NaiveBayes(RNG.normal(size=(2, HASHED)))),
+    "values of a leaf": OnLeaves(
+        View("values", ('output["a"]["c"]', "type(output)")),
+        Frequencies("value", (1, 2**63), RNG.normal(size=(2, 2))),
+    ),
     "laplace": LikelihoodRatio((Shifted(Laplace(1), X), Shifted(Laplace(1), Y))),
     "gaussian of three": LikelihoodRatio(tuple(Shifted(Gaussian(1.3), x) for x in (X, Y, X + Y))),
     "one-sided": LikelihoodRatio((Shifted(OneSided(1), X[:1]), Shifted(OneSided(1), Y[:1]))),
@@ -243,6 +267,10 @@ DATA = {
     "endings": tuple(np.where(np.arange(3) < RNG.integers(1, 4, size=(400, 1)), NORMAL + x, np.nan) for x in (X, Y)),
     "odd": ([*NORMAL[:, 0].tolist(), math.nan] * 2, [*NORMAL[:, 0].tolist(), None] * 2),
     "texts": (["fly to Rome", "fly home"] * 200, ["stay in Rome", "fly to Rome", None, 3.5] * 100),
+    "places": tuple(np.array([RNG.permutation(5) + i for _ in range(400)], dtype=float) for i in (0, 1)),
+    "leaves": tuple(
+        [{"e": row.tolist(), "s": str(i), "t": {i, int(row[0] > 0)}, "n": 2**60 + i} for row in NORMAL] for i in (0, 1)
+    ),
     "lengths": ([[0] * k for k in RNG.integers(0, 5, 400)], [[1] * k for k in RNG.integers(2, 7, 400)]),
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.features import as_row
+from dpassay.audit.outputs import as_row
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import middle

@@ -102,6 +102,7 @@ class GameRecord(_Record):
     alpha: Real = Field(gt=0, lt=1)
     runs: Count
     lost: int = Field(ge=0, le=10**6, default=0, description="trainings in which the mechanism failed")
+    fruitless: int = Field(ge=0, le=10**6, default=0, description="trainings from which no rule came")
     epochs: list[RoundRecord] = Field(max_length=64)
     forms: list[str] = Field(default=[], description="of each input: list, tuple, array and its dtype, or empty")
     batches: Literal["", "shared", "repeated", "unconfirmed"] = Field(
@@ -132,6 +133,7 @@ class Asked(_Record):
     neighbours: str
     seed: int = Field(ge=0)
     fixed: Count = Field(description="the number of runs, where it was fixed; else 0")
+    unknown: Literal["refuse", "repr", "bytes"] = "refuse"
     bits: bool | None = Field(description="whether the last bits of floats count; null: only a warning comes of them")
     seed_all: bool = Field(default=False, description="whether numpy, random and torch were seeded around each call")
 
@@ -195,6 +197,7 @@ def game_record(result: GameResult) -> GameRecord:
         alpha=result.alpha,
         runs=game.runs,
         lost=game.lost,
+        fruitless=game.fruitless,
         epochs=[_round_record(one) for one in game.rounds],
         forms=[_form(x) for x in result.inputs],
         batches=game.batches,
@@ -269,4 +272,4 @@ def game_of(record: GameRecord, distributions: Sequence[Distribution] | None, ow
         rule = rule_of(e.rule, distributions, own)
         counts = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
         rounds.append(Round(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows, e.screening))
-    return Game(rounds, record.runs, record.lost, batches=record.batches, replays=record.replays)
+    return Game(rounds, record.runs, record.lost, record.fruitless, batches=record.batches, replays=record.replays)

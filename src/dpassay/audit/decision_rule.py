@@ -102,14 +102,19 @@ class DecisionRule:
         what = self.distinguisher.describe()
         if self.candidates > 2:
             return f"based on {what}: the input with the highest score"
+        first, second, sign = ("at least", "at most", -1) if self.distinguisher.turned else ("at most", "at least", 1)
         ends = []
-        if self.low <= -FAR / 2 or self.high >= FAR / 2:
+        if -math.inf < self.low <= -FAR / 2 or FAR / 2 <= self.high < math.inf:
             ends.append("the one input that ever gives such outputs")
         if self.low > -FAR / 2:
-            ends.append(f"the first input where it is at most {self.low * self.resolution:.6g}")
+            ends.append(f"the first input where it is {first} {_shown(sign * self.low * self.resolution)}")
         if self.high < FAR / 2:
-            ends.append(f"the second input where it is at least {self.high * self.resolution:.6g}")
+            ends.append(f"the second input where it is {second} {_shown(sign * self.high * self.resolution)}")
         return f"based on {what}: {' and '.join(ends)}"
+
+
+def _shown(threshold: float) -> str:
+    return f"{threshold:.0f}" if 1e6 <= abs(threshold) < 1e16 else f"{threshold:.6g}"
 
 
 def rounded(scores: Scores, resolution: float) -> Scores:

@@ -16,6 +16,7 @@ from dpassay.audit.decision_rule import DecisionRule, Hypothesis, best_of_many, 
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import Bits, Distinguisher
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
+from dpassay.audit.options import Unknown
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, draw_singly, one_at_a_time
 from dpassay.errors import InputError, MechanismError
@@ -61,6 +62,7 @@ class Experiment:
     custom: Distinguisher | None = None
     bits: Bits = "no"
     device: str = "cpu"  # where kernels make their numbers
+    unknown: Unknown = "refuse"  # how outputs of unknown types are read
 
     def distributions(self) -> list[Distribution] | None:
         """The exact distributions of all inputs, where the mechanism knows them."""
@@ -117,6 +119,7 @@ class Game:
     rounds: list[Round] = field(default_factory=list)
     runs: int = 0
     lost: int = 0  # trainings in which the mechanism failed: the next one has other random numbers
+    fruitless: int = 0  # trainings from which no rule came: the next one has other runs, and more of them
     nothing_learnt: bool = False
     kept: list[list[Outputs]] = field(default_factory=list)
     batches: str = ""  # what is wrong with the rows of one batch: then all runs are made one at a time
@@ -165,7 +168,7 @@ class GameResult:
 
 
 def draw_outputs(
-    mechanism: Mechanism,
+    experiment: Experiment,
     inputs: Sequence[Any],
     runs: int,
     rngs: Sequence[np.random.Generator],
@@ -179,6 +182,7 @@ def draw_outputs(
 
     The first outputs of each input come in small batches, which are returned too: see `batches.dependence`.
     """
+    mechanism, unknown = experiment.mechanism, experiment.unknown
     each = max(1, runs // len(inputs))
     small = rows_of_batches.ROWS if each >= rows_of_batches.ROWS * rows_of_batches.BATCHES else min(each, 64)
     start = min(each, 64)
@@ -186,7 +190,7 @@ def draw_outputs(
     parts = [
         [make(mechanism, x, small, rng) for _ in range(start // small)] for x, rng in zip(inputs, rngs, strict=True)
     ]
-    first = [[read(batch) for batch in some] for some in parts]
+    first = [[read(batch, unknown) for batch in some] for some in parts]
     step = min(rows_at_a_time(some[0]) for some in first)
     each = min(each, max(64, cells // sum(max(1, some[0].width or UNKNOWN_WIDTH) for some in first)))
     for x, rng, some in zip(inputs, rngs, parts, strict=True):
@@ -195,7 +199,7 @@ def draw_outputs(
     failed = any(isinstance(part, Redrawn) for some in parts for part in some)
     seen = []
     for some in parts:
-        seen.append(join([read(part) for part in some]))
+        seen.append(join([read(part, unknown) for part in some]))
         some.clear()  # what has been joined need not be held twice
     return seen, failed, first
 
@@ -209,7 +213,7 @@ def training_outputs(
     singly: bool = False,
 ) -> tuple[list[Outputs], bool]:
     """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
-    seen, failed, _ = draw_outputs(experiment.mechanism, experiment.inputs, runs, rngs, cells, singly)
+    seen, failed, _ = draw_outputs(experiment, experiment.inputs, runs, rngs, cells, singly)
     check_alive(seen)
     return seen, failed
 
@@ -228,14 +232,15 @@ class FirstLook:
 def first_look(experiment: Experiment, runs: int, place: int) -> FirstLook:
     """Outputs to learn from. If the rows of one batch are not independent they are drawn again, one at a time."""
     mechanism, rngs = experiment.mechanism, experiment.paired_streams(place)
-    seen, failed, first = draw_outputs(mechanism, experiment.inputs, runs, rngs, LEARNT_CELLS)
+    seen, failed, first = draw_outputs(experiment, experiment.inputs, runs, rngs, LEARNT_CELLS)
     check_alive(seen)
     cost, wrong = sum(map(len, seen)), ""
     if not (failed or one_at_a_time(mechanism) or rows_of_batches.known_independent(mechanism)):
         wrong = next(filter(None, map(_dependence, first[:2])), "")
     replays = bool(getattr(mechanism, "replays", True))
     if replays and len(seen[0]) >= 64 and not isinstance(mechanism, Pipeline):
-        again = read(draw(mechanism, experiment.inputs[0], len(first[0][0]), experiment.paired_streams(place)[0]))
+        rng = experiment.paired_streams(place)[0]
+        again = read(draw(mechanism, experiment.inputs[0], len(first[0][0]), rng), experiment.unknown)
         replays, cost = bool((again.keys() == first[0][0].keys()).all()), cost + len(again)
     if wrong:
         streams = experiment.paired_streams(place)
@@ -378,13 +383,7 @@ def against_distribution(kept: Sequence[Outputs], distribution: Distribution, rn
     from_distribution = read(distribution.sample(len(testing), rng))
     coins = rng.random(len(testing)) < 0.5
     right = wrong = 0
-    for side, outputs in ((0, _chosen(testing, coins)), (1, _chosen(from_distribution, ~coins))):
+    for side, outputs in ((0, testing.chosen(coins)), (1, from_distribution.chosen(~coins))):
         hits, misses = rule.count(outputs, side)
         right, wrong = right + hits, wrong + misses
     return p_value(right, wrong, 0.0)
-
-
-def _chosen(outputs: Outputs, chosen: Any) -> Outputs:
-    if outputs.numbers is not None:
-        return Outputs(outputs.numbers[chosen])
-    return Outputs(None, [item for item, take in zip(outputs.items, chosen, strict=True) if take])

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.outputs import LONGEST, Array, Outputs, read
+from dpassay.audit.leaves import Leaves, is_value
+from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row, kind_of, shape_name
 
 MOST_COPIED = 8  # inputs whose copies are looked for
 FLOAT_BITS, BIT_VIEWS = "float bits", 4
@@ -112,18 +113,39 @@ def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int
     """
     if outputs.numbers is not None:
         flags = _flags(outputs.numbers, inputs)
-        kind = outputs.kind
-        return flags, {int(flag): kind + _flag_words(int(flag)) for flag in np.unique(flags)}
-    names = []
-    for item in outputs.items:
-        alone = read([item])
-        if alone.numbers is not None:
-            names.append(alone.kind + _flag_words(int(_flags(alone.numbers, inputs)[0])))
-        else:
-            copies = [i for i, x in enumerate(inputs) if isinstance(x, str) and x == item]
-            names.append(alone.kind + "".join(f", copies input {i}" for i in copies))
+        if set(map(type, outputs.items)) <= {float}:  # also where the batch was an array
+            kind = shape_name(outputs.numbers.shape[1])
+            return flags, {int(flag): kind + _flag_words(int(flag)) for flag in np.unique(flags)}
+        names = [kind_of(item) + _flag_words(flag) for item, flag in zip(outputs.items, flags.tolist(), strict=True)]
+    else:
+        apart = outputs.apart or [None] * len(outputs.items)
+        names = [_anomaly(item, known, inputs) for item, known in zip(outputs.items, apart, strict=True)]
     known = {name: code for code, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], dtype=np.int64), {code: name for name, code in known.items()}
+
+
+def _anomaly(item: Any, apart: Leaves | None, inputs: tuple[Any, ...]) -> str:
+    """What is anomalous about one output: its type, NaN, infinities, copies of an input, also in its leaves."""
+    row, name = as_row(item), kind_of(item)
+    if row is not None:
+        return name + _flag_words(int(_flags(row[None, :], inputs)[0]))
+    if apart is None:
+        return name + "".join(f", copies input {i}" for i, x in enumerate(inputs) if isinstance(x, str) and x == item)
+    for i, x in enumerate(inputs[:MOST_COPIED]):
+        if isinstance(x, str | float | int):
+            if isinstance(x, int) or (isinstance(x, float) and x.is_integer()):
+                continue  # it may be there by chance, and counts of values show it if not
+            there = (path for path, leaf in apart.items() if type(leaf) is type(x) and leaf == x and is_value(path))
+        else:
+            vector = as_row(x)
+            there = (path for path, leaf in apart.items() if vector is not None and _same_row(leaf, vector))
+        path = next(there, None)
+        name += "" if path is None else f", {path} copies input {i}"
+    return name
+
+
+def _same_row(leaf: Any, vector: Array) -> bool:
+    return isinstance(leaf, np.ndarray) and np.array_equal(leaf, vector)
 
 
 def _flags(rows: Array, inputs: tuple[Any, ...]) -> NDArray[np.int64]:
@@ -148,9 +170,3 @@ def _flag_words(flag: int) -> str:
     words = [word for bit, word in ((1, "NaN"), (2, "infinite")) if flag & bit]
     words += [f"copies input {i}" for i in range(MOST_COPIED) if flag & (4 << i)]
     return "".join(f", {word}" for word in words)
-
-
-def as_row(x: Any) -> Array | None:
-    """An input as a vector, if it is one."""
-    numbers = read([x]).numbers
-    return None if numbers is None else numbers[0]

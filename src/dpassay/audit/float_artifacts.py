@@ -31,7 +31,7 @@ def wanted(question: Question, inputs: tuple[Any, ...], alpha: float, left: int)
         return 0, 0
     rng = question.experiment(inputs, NUMBER).stream(LEARN)
     try:
-        shown = [read(draw(question.mechanism, x, SHOWN, rng)) for x in inputs]
+        shown = [read(draw(question.mechanism, x, SHOWN, rng), question.options.unknown) for x in inputs]
     except MechanismError:
         return 0, 0  # the main game will find out
     return (runs - probe if any(outputs.fractional for outputs in shown) else 0), probe

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from inspect import Parameter, signature
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from dpassay.core.parameters import merge_parameters
 from dpassay.errors import InputError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 10**12
 SEARCH_SHARE = 0.15  # of the runs, at most, where there are several pairs
+Unknown = Literal["refuse", "repr", "bytes"]  # what to do with outputs of types that cannot be read
 INPUT_SOURCES = ("pairs", "inputs", "region", "text", "candidates")  # what to distinguish: one of them at a time
 
 Progress = Callable[[int, int, str], None]
@@ -89,6 +90,9 @@ class AuditOptions:
     bits: bool | None = _option(
         None, "Whether the last bits of floats count. Default: a few runs look at them, for a warning."
     )
+    unknown: Unknown = _option(  # noqa: RUF009
+        "refuse", "Outputs of types that cannot be read: refuse them, or look at their repr, or their bytes."
+    )
     save: Path | None = _option(None, "Keep rules and counts in this file, for --resume and 'dpassay verify'.")  # noqa: RUF009
     resume: bool = _option(False, "Continue the audit that --save names; ask the same again.")
     workers: int | None = _option(None, "Local processes to work in. Default: this one.")
@@ -104,6 +108,8 @@ class AuditOptions:
             known["search_runs"] = whole(self.search_runs, "search_runs", 0)
         if self.fixed and self.until_refuted:
             raise InputError("fixed=True makes all runs and until_refuted=True stops before: leave one of them out")
+        if self.unknown not in get_args(Unknown):
+            raise InputError(f"unknown must be one of {', '.join(get_args(Unknown))}, got {self.unknown!r}")
         if self.resume and self.save is None:
             raise InputError("to continue an audit, say which: resume=True needs save=FILE")
         if self.guesser is not None and not (self.workers is None and self.cluster is None):

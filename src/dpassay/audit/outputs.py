@@ -1,19 +1,25 @@
 """What a mechanism put out, in the forms that distinguishers look at.
 
-An output may be a bool, a number, a vector, a category, text, None, a failed run or anything else. A batch of numbers
-of one shape stays the array it was; everything else is looked at one by one.
+A batch of numbers of one shape stays the array it was, and text the text it was. Everything else is taken apart into
+leaves, see `leaves`. Numbers that no double is equal to are never rounded.
 """
+
+from __future__ import annotations
 
 import hashlib
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.leaves import Leaves, canonical, exact, is_value, leaves_of, rounded_by_floats
+from dpassay.audit.options import Unknown
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure
 
@@ -25,19 +31,21 @@ LONGEST = 512  # coordinates, or characters of a text, that are looked at one by
 MOST_CELLS = 1 << 28  # numbers of a matrix that outputs are filled into: 2 GiB
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outputs:
-    """A batch: `numbers` where all outputs are numbers or vectors of one shape, else `items`.
+    """A batch: `numbers` where all outputs are numbers or vectors of one shape; `items`, the outputs as they came.
 
     What is said of an output depends on that output alone, never on the batch it came in: all runs of a batch have the
-    same input, so a guess that looks at the batch would be a guess from many runs. True is 1 and 1 is 1.0 everywhere.
+    same input, so a guess that looks at the batch would be a guess from many runs. So the dtype of a batch that came
+    as one array is not looked at, and types of single outputs are.
 
     >>> len(read([True, None, "a"])), read(np.zeros((4, 2))).numbers.shape
     (3, (4, 2))
     """
 
     numbers: Array | None
-    items: Sequence[Any] = ()
+    items: Sequence[Any] = ()  # none where the batch was one array of numbers
+    apart: Sequence[Leaves | None] = ()  # the leaves of outputs that are no plain values; empty: all are
 
     def __len__(self) -> int:
         return len(self.items) if self.numbers is None else len(self.numbers)
@@ -46,6 +54,23 @@ class Outputs:
     def width(self) -> int | None:
         """How many coordinates each output has; None where outputs differ in that."""
         return None if self.numbers is None else int(self.numbers.shape[1])
+
+    @property
+    def structured(self) -> bool:
+        """Whether some output is more than a number, a row of numbers, a text or nothing."""
+        return len(self.apart) > 0
+
+    @cached_property
+    def leaves(self) -> list[Leaves]:
+        """The leaves of each output."""
+        if self.apart:
+            return [leaves_of(x) if known is None else known for x, known in zip(self.items, self.apart, strict=True)]
+        return [leaves_of(row) for row in self.rows()]
+
+    @cached_property
+    def projections(self) -> dict[Any, Outputs]:
+        """What views of these outputs have shown, so that no view is made twice."""
+        return {}
 
     def matrix(self, width: int) -> Array:
         """One row per output: its numbers, cut or filled up with NaN to this width; all NaN where it has none."""
@@ -64,20 +89,22 @@ class Outputs:
         """A 64-bit name for each output, the same in every process: equal outputs have equal names."""
         if self.numbers is not None:
             return _row_keys(self.numbers)
-        return np.array([_key(item) for item in self.items], dtype=np.uint64)
+        apart = self.apart or [None] * len(self.items)
+        return np.array([_key(x, known) for x, known in zip(self.items, apart, strict=True)], dtype=np.uint64)
 
     @property
     def kind(self) -> str:
         """What sort of thing the first output is: number, vector[3], text, none, fails: ValueError…"""
-        if self.numbers is not None:
-            return _shape_name(int(self.numbers.shape[1]))
-        return _kind(self.items[0])
+        if self.numbers is not None and not self.items:
+            return shape_name(int(self.numbers.shape[1]))
+        return kind_of(self.items[0])
 
     def texts(self) -> list[str]:
         """Each output as text, as far as it has any: of a list or an object all texts in it."""
         if self.numbers is not None:
             return [""] * len(self)
-        return [item if isinstance(item, str) else " ".join(_leaves(item, str)) for item in self.items]
+        apart = self.apart or [None] * len(self.items)
+        return [_texts_in(x, known or {}) for x, known in zip(self.items, apart, strict=True)]
 
     @property
     def fractional(self) -> bool:
@@ -92,64 +119,128 @@ class Outputs:
         return np.array([_length(item) for item in self.items])
 
     def rows(self) -> list[Any]:
-        if self.numbers is None:
+        """The outputs as they came; of a batch that was one array, its numbers."""
+        if self.numbers is None or self.items:
             return list(self.items)
         return list(self.numbers) if self.numbers.shape[1] != 1 else self.numbers[:, 0].tolist()
 
+    def chosen(self, places: Any) -> Outputs:
+        """Some of the outputs: by a slice, or by an array of truth values."""
+        some = places if isinstance(places, slice) else np.flatnonzero(places).tolist()
 
-def read(batch: Any) -> Outputs:
-    """Look at a batch of outputs, an array or a sequence.
+        def of(entries: Sequence[Any]) -> Sequence[Any]:
+            return entries[some] if isinstance(some, slice) else [entries[i] for i in some] if entries else ()
+
+        apart = of(self.apart)
+        numbers = None if self.numbers is None else self.numbers[places]
+        return Outputs(numbers, of(self.items), apart if any(known is not None for known in apart) else ())
+
+
+def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
+    """Look at a batch of outputs, an array or a sequence. `unknown` says what to do with types that cannot be read.
 
     >>> read([1, 2.5]).numbers.tolist(), read(["yes", "no"]).kind
     ([[1.0], [2.5]], 'text')
     """
     if isinstance(batch, np.ndarray):
         if batch.dtype.kind in "biuf":
-            width = math.prod(batch.shape[1:])
-            return Outputs(np.ascontiguousarray(batch.reshape(len(batch), width), dtype=np.float64))
-        batch = batch.tolist()
+            flat = batch.reshape(len(batch), math.prod(batch.shape[1:]))
+            numbers = np.ascontiguousarray(flat, dtype=np.float64)
+            if not rounded_by_floats(flat, numbers):
+                return Outputs(numbers)
+        # A long double has no Python number that is equal to it.
+        batch = list(batch) if batch.dtype.char in "gG" or batch.dtype.kind in "mMV" else batch.tolist()
     items = list(batch)
-    kinds = {type(item) for item in items}
-    if all(issubclass(kind, _NUMBERS) for kind in kinds):
-        try:
-            return Outputs(np.array(items, dtype=np.float64)[:, None])
-        except OverflowError:  # a whole number beyond all floats is looked at as it is
-            return Outputs(None, items)
+    kinds = set(map(type, items))
+    apart: list[Leaves | None] = []
+    if not kinds <= _PLAIN:
+        apart = [None if _is_plain(item) else leaves_of(item, unknown) for item in items]
+        apart = apart if any(known is not None for known in apart) else []
+    if kinds <= {float} or all(issubclass(kind, _NUMBERS) for kind in kinds):
+        column = _column(items)
+        return Outputs(None if column is None else column[:, None], items, apart)
     if all(issubclass(kind, np.ndarray | list | tuple) for kind in kinds):
         vectors = [_vector(item) for item in items]
         if all(v is not None for v in vectors) and len({len(v) for v in vectors if v is not None}) == 1:
-            return Outputs(np.array(vectors, dtype=np.float64))
-    return Outputs(None, items)
+            return Outputs(np.array(vectors, dtype=np.float64), items, apart)
+    return Outputs(None, items, apart)
+
+
+def _column(items: list[Any]) -> Array | None:
+    """Numbers as an array; None where one of them is no double."""
+    kinds = set(map(type, items))
+    if not kinds <= _DOUBLES and not all(_is_double(item) for item in items):
+        return None
+    return np.array(items, dtype=np.float64)
+
+
+def _is_double(item: Any) -> bool:
+    """Whether a number is a double as it is."""
+    if isinstance(item, bool | float | np.bool_ | np.float32 | np.float16):
+        return True
+    if isinstance(item, np.floating):
+        return bool(np.isnan(item)) or type(item)(float(item)) == item
+    return exact(int(item))
+
+
+_DOUBLES = {float, bool, np.float64, np.float32, np.float16, np.bool_}
+_PLAIN = _DOUBLES | {str, type(None), Failure}
+_ENTRIES: tuple[set[type], ...] = ({float}, {int}, {bool}, set())
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether everything that can be said of an output is in its numbers and its kind, or in its text."""
+    kind = type(item)
+    if kind in _PLAIN:
+        return True
+    if kind is list or kind is tuple:
+        kinds = set(map(type, item))
+        return kinds in _ENTRIES and (kinds != {int} or all(map(exact, item)))
+    if kind is np.ndarray:
+        return item.dtype.kind in "biuf" and item.ndim > 0 and _vector(item) is not None
+    if kind is np.str_:
+        return True
+    return isinstance(item, int | np.integer | np.floating) and not isinstance(item, Enum) and _is_double(item)
 
 
 def join(batches: Sequence[Outputs]) -> Outputs:
     """Several batches as one."""
     if len(batches) == 1:
         return batches[0]
-    if len({batch.width for batch in batches}) == 1 and batches[0].numbers is not None:
-        return Outputs(np.concatenate([batch.numbers for batch in batches if batch.numbers is not None]))
-    return Outputs(None, [row for batch in batches for row in batch.rows()])
+    items: Sequence[Any] = ()
+    apart: list[Leaves | None] = []
+    same = len({batch.width for batch in batches}) == 1 and batches[0].numbers is not None
+    if not same or any(batch.items for batch in batches):
+        items = [row for batch in batches for row in batch.rows()]
+    if any(batch.apart for batch in batches):
+        apart = [known for batch in batches for known in (batch.apart or [None] * len(batch))]
+    if same:
+        numbers = np.concatenate([batch.numbers for batch in batches if batch.numbers is not None])
+        return Outputs(numbers, items, apart)
+    return Outputs(None, items, apart)
 
 
 def part(outputs: Outputs, start: int, stop: int | None = None) -> Outputs:
     """Some of the outputs, in order."""
-    if outputs.numbers is not None:
-        return Outputs(outputs.numbers[start:stop])
-    return Outputs(None, outputs.items[start:stop])
+    return outputs.chosen(slice(start, stop))
+
+
+def as_row(x: Any) -> Array | None:
+    """An input as a vector, if it is one."""
+    return _vector(x)
 
 
 def _vector(item: Any) -> Array | None:
     if isinstance(item, _NUMBERS):
-        try:
-            return np.array([float(item)])
-        except OverflowError:
-            return None
+        return np.array([float(item)]) if _is_double(item) else None
     if not isinstance(item, np.ndarray | list | tuple):
         return None
-    if not isinstance(item, np.ndarray) and not all(isinstance(entry, _NUMBERS) for entry in item):
+    if not isinstance(item, np.ndarray):
+        return _column(list(item)) if all(isinstance(entry, _NUMBERS) for entry in item) else None
+    if item.dtype.kind not in "biuf":
         return None
-    vector = np.asarray(item)
-    return vector.astype(np.float64).ravel() if vector.dtype.kind in "biuf" else None
+    row = item.astype(np.float64).ravel()
+    return None if rounded_by_floats(item.ravel(), row) else row
 
 
 def _numbers_in(item: Any) -> Array | None:
@@ -178,6 +269,13 @@ def _leaves(item: Any, kinds: Any, depth: int = 4) -> list[Any]:
     return found[:LONGEST]
 
 
+def _texts_in(item: Any, apart: Leaves) -> str:
+    if isinstance(item, str) and not isinstance(item, Enum):
+        return item
+    texts = (leaf for path, leaf in apart.items() if isinstance(leaf, str) and is_value(path))
+    return "" if _vector(item) is not None else " ".join(texts)
+
+
 def _length(item: Any) -> float:
     vector = _vector(item)
     if vector is not None:
@@ -188,11 +286,16 @@ def _length(item: Any) -> float:
         return math.nan
 
 
-def _shape_name(width: int) -> str:
+def shape_name(width: int) -> str:
+    """What a vector of some length is called."""
     return "number" if width == 1 else f"vector[{width}]"
 
 
-def _kind(item: Any) -> str:
+def kind_of(item: Any) -> str:
+    """What sort of thing an output is: number, int, vector[3], vector[3], list of int, text, none, fails: ValueError…
+
+    An array of floats is called what a batch of such outputs is.
+    """
     if item is None:
         return "none"
     if isinstance(item, Failure):
@@ -200,11 +303,18 @@ def _kind(item: Any) -> str:
     if isinstance(item, str):
         return "text"
     vector = _vector(item)
-    if vector is not None:
-        return _shape_name(len(vector))
-    return type(item).__name__
+    if vector is None or isinstance(item, Enum):
+        return type(item).__name__
+    if isinstance(item, _NUMBERS):
+        return "number" if isinstance(item, float) else _KINDS.get(np.asarray(item).dtype.kind, type(item).__name__)
+    if isinstance(item, np.ndarray):
+        shape = f", shape {item.shape}" if item.ndim != 1 else ""
+        return f"vector[{len(vector)}]{shape}" + ("" if item.dtype == np.float64 else f" of {item.dtype}")
+    entries = " and ".join(sorted({type(entry).__name__ for entry in item}))
+    return f"vector[{len(vector)}], {type(item).__name__}" + (f" of {entries}" if entries else "")
 
 
+_KINDS = {"b": "bool", "i": "int", "u": "int"}
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -216,38 +326,35 @@ def _row_keys(matrix: Array) -> Keys:
         keys ^= bits[:, j]
         keys *= _ODD
         keys ^= keys >> np.uint64(29)
+    for start in range(LONGEST, bits.shape[1], LONGEST):  # many together, each with a factor of its own
+        some = bits[:, start : start + LONGEST]
+        factors = np.arange(2 * start + 1, 2 * (start + some.shape[1]), 2, dtype=np.uint64) * _ODD
+        keys ^= ((some ^ (some >> np.uint64(29))) * factors).sum(axis=1, dtype=np.uint64)
+        keys *= _ODD
+        keys ^= keys >> np.uint64(29)
     return keys
 
 
-def _key(item: Any) -> int:
+def _key(item: Any, apart: Leaves | None) -> int:
     vector = _vector(item)
     if vector is not None:
         return int(_row_keys(vector[None, :])[0])
-    item = item.item() if isinstance(item, np.generic) else item
-    text = f"{_kind(item)}\0{_written(item)}"
+    if apart is not None:
+        return _hashed(canonical(apart))
+    text = item.kind if isinstance(item, Failure) else repr(str(item) if isinstance(item, str) else item)
+    return _hashed(f"{kind_of(item)}\0{text}")
+
+
+def _hashed(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 
-def _written(item: Any) -> str:
-    """An output as text, the same for equal ones, and without the address it has in memory.
+def without_address(text: str) -> str:
+    """The repr of an object without the address it has in memory.
 
     Addresses say nothing of the mechanism, but they may say which batch was drawn first.
     """
-    if isinstance(item, Failure):
-        return item.kind
-    if isinstance(item, int):
-        return hex(item)
-    if isinstance(item, dict | set | frozenset):
-        parts = item.items() if isinstance(item, dict) else item
-        return "\0".join(sorted(_repr(part) for part in parts))
-    return _repr(item)
-
-
-def _repr(item: Any) -> str:
-    try:
-        return _ADDRESS.sub("", repr(item))
-    except Exception:  # nested too deeply, or what is written for it fails
-        return ""
+    return _ADDRESS.sub("", text)

@@ -7,6 +7,7 @@ are never used to test a claim, so whatever is chosen here, the verdict is right
 
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,7 @@ from dpassay.audit.experiment import (
     stream,
 )
 from dpassay.audit.features import ngrams
+from dpassay.audit.leaves import Leaves, written
 from dpassay.audit.outputs import Array, Outputs, join, part
 from dpassay.core.json import plain
 from dpassay.errors import InputError
@@ -126,7 +128,7 @@ class _Pool:
             each = min(max(FEWEST_EACH, min(runs // len(needed), most)), share)
             if each < 1 or (old is not None and left <= 0):
                 continue
-            (new,), _, _ = draw_outputs(self.experiment.mechanism, (self.inputs[i],), each, [rng], left)
+            (new,), _, _ = draw_outputs(self.experiment, (self.inputs[i],), each, [rng], left)
             cost += len(new)
             self.outputs[i] = new if old is None else join([old, new])
         check_alive(list(self.outputs.values()))
@@ -193,5 +195,18 @@ def _frequencies(pool: dict[int, Outputs]) -> tuple[Array, NDArray[Any]]:
         )
         for text in outputs.texts() if outputs.numbers is None else ():
             row[-HASHED:][np.unique(ngrams(text) % HASHED)] += 1
+        for leaves in outputs.leaves if outputs.structured else ():
+            row[-HASHED:][_leaf_cells(leaves)] += 1
         runs[i] = max(1, len(outputs))
     return frequencies / runs[:, None], runs
+
+
+def _leaf_cells(leaves: Leaves) -> list[int]:
+    """A cell for each leaf with its path: numbers by their sign and size, others by what they are."""
+    cells = set()
+    for path, leaf in leaves.items():
+        entries = leaf[:COLUMNS].tolist() if isinstance(leaf, np.ndarray) else [leaf]
+        for j, entry in enumerate(entries):
+            said = f"{entry:.1g}" if isinstance(entry, float) else written(entry)
+            cells.add(zlib.crc32(f"{path} {j} {said}".encode("utf-8", "surrogatepass")) % HASHED)
+    return sorted(cells)

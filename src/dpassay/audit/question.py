@@ -63,6 +63,7 @@ class Question:
             None if options.guesser is None else CustomDistinguisher(options.guesser),
             "also" if options.bits else "no",
             options.device,
+            options.unknown,
         )
 
 

@@ -59,11 +59,17 @@ def _value(y: Any, depth: int = 3) -> Any:
         return np.stack(rows) if _stackable(rows) else y
     if not (kinds <= {int, float} or kinds == {bool}):
         return y
+    if kinds == {int, float} and not all(map(_is_double, y)):
+        return y  # an array would round its whole numbers
     try:
         array = np.array(y)
     except OverflowError:
         return y
     return array if array.dtype.kind in "bif" else y
+
+
+def _is_double(number: float) -> bool:
+    return isinstance(number, float) or (abs(number) < 2**1023 and float(number) == number)
 
 
 def _stackable(values: list[Any]) -> bool:
@@ -72,10 +78,10 @@ def _stackable(values: list[Any]) -> bool:
 
 
 def _batch(values: list[Any]) -> Any:
-    """Outputs of one type and shape as an array, others as the list that they are."""
-    if _stackable(values):
-        return np.stack(values)
-    return _value(values) if len(set(map(type, values))) == 1 and not isinstance(values[0], list) else values
+    """Floats, or vectors of them, as an array; others as the list that they are, where each has its own type."""
+    if set(map(type, values)) == {float} or (_stackable(values) and values[0].dtype == float and values[0].ndim == 1):
+        return np.array(values)
+    return values
 
 
 def short(said: bytes | bytearray) -> str:
@@ -187,7 +193,7 @@ class Program(Remote):
     >>> code = "import json, sys; [print(json.dumps({'output': 7}), flush=True) for line in sys.stdin]"
     >>> with Program(shlex.join([sys.executable, "-c", code])) as program:
     ...     program.sample("a text", 3, np.random.default_rng(0))
-    array([7, 7, 7])
+    [7, 7, 7]
     """
 
     command: str

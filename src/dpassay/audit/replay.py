@@ -14,6 +14,7 @@ import numpy as np
 
 from dpassay.audit.checkpoint import GameRecord, Journal, game_of, inputs_of, load
 from dpassay.audit.decision_rule import Hypothesis
+from dpassay.audit.distinguishers.base import Bits
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.experiment import TRUST, TRUST_IN_DISTRIBUTION, Experiment, Game, Round, rejected
 from dpassay.audit.seeding import seed_all
@@ -93,9 +94,9 @@ def _experiment(journal: Journal, record: GameRecord, subject: Mechanism) -> Exp
     asked = journal.asked
     fixed = record is journal.main and asked.fixed
     hypothesis = Hypothesis(asked.epsilon, asked.delta, len(record.inputs), asked.fixed if fixed else 0, asked.alpha)
-    return Experiment(
-        subject, inputs_of(record), hypothesis, asked.seed, record.number, bits="also" if asked.bits else "no"
-    )
+    inputs = inputs_of(record)
+    bits: Bits = "also" if asked.bits else "no"
+    return Experiment(subject, inputs, hypothesis, asked.seed, record.number, bits=bits, unknown=asked.unknown)
 
 
 def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game: Game) -> Iterator[tuple[bool, str]]:

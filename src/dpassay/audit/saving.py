@@ -116,4 +116,5 @@ def _asked(question: Question) -> checkpoint.Asked:
         fixed=options.runs if options.fixed else 0,
         bits=options.bits,
         seed_all=options.seed_all,
+        unknown=options.unknown,
     )

@@ -100,7 +100,7 @@ def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> 
         if isinstance(batch, Redrawn):
             wrong += len(batch)
             continue
-        outputs = read(batch)
+        outputs = read(batch, experiment.unknown)
         hits, misses = current.rule.count(outputs, side)
         right, wrong = right + hits, wrong + misses
         if kept and sum(map(len, kept[side])) < KEPT:
@@ -171,9 +171,13 @@ def anytime(
     needed = math.inf if alpha is None else evidence_needed(alpha)
     while game.runs < budget:
         if not game.rounds or game.rounds[-1].counts.runs >= game.rounds[-1].length:
+            known = len(game.rounds)
             _begin_round(experiment, game, budget, alone=alpha is None)
             if game.nothing_learnt:
                 return
+            if len(game.rounds) == known:  # no rule came of it: learn from more
+                yield game
+                continue
         before = game.runs
         for _ in _counted(experiment, game, upcoming(experiment, game, budget, growing=True), run_tasks):
             yield game
@@ -191,13 +195,15 @@ def fixed(experiment: Experiment, game: Game, budget: int, run_tasks: TaskRunner
 
     Where the rows of one batch may not be independent, single runs decide, as many as can be made in seconds.
     """
-    if not game.rounds:
+    while not game.rounds:
         with _counting_losses(game):
-            training = learn_well(experiment, budget, game.lost)
-        length, alone = budget - training.cost, _alone(experiment, training)
-        _add_round(game, training, min(length, MOST_ALONE) if alone else length, alone=alone)
+            training = learn_well(experiment, budget - game.runs, game.lost + game.fruitless)
+        length, alone = budget - game.runs - training.cost, _alone(experiment, training)
+        _add_round(game, training, min(length, MOST_ALONE) if alone and not game.batches else length, alone=alone)
         if game.nothing_learnt:
             return
+        if not game.rounds:
+            yield game
     yield from _counted(experiment, game, upcoming(experiment, game, budget, growing=False), run_tasks)
     if game.runs < budget and not game.rounds[-1].screening:
         first = game.rounds[-1]
@@ -269,7 +275,8 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
 
 
 def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -> None:
-    number, learnt = len(game.rounds), sum(one.learnt_from > 0 for one in game.rounds)
+    number = len(game.rounds) + game.fruitless
+    learnt = sum(one.learnt_from > 0 for one in game.rounds) + game.fruitless
     size = FIRST_ROUND * GROWTH ** (learnt + (experiment.bits == "only"))  # bits alone say little at first
     left = budget - game.runs
     if left < max(FEWEST_RUNS, 2 * len(experiment.inputs)):
@@ -309,7 +316,8 @@ def _add_round(
     game.runs += training.cost
     game.batches, game.replays = game.batches or training.batches, game.replays and training.replays
     if training.rule is None:
-        game.nothing_learnt = True
+        game.fruitless += 1
+        game.nothing_learnt = not training.cost
         return
     counts = training.rule.initial_counts(TRUST if training.cost else TRUST_IN_DISTRIBUTION)
     singly, rows = training.singly or alone, training.rows

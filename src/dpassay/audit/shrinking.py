@@ -102,9 +102,10 @@ class Shrinking:
         """Outputs of the pair that was found: those of its game, or new ones."""
         if self.found.game.kept and all(self.found.game.kept):
             return [join(batches) for batches in self.found.game.kept]
-        rng = self.question.experiment(self.found.inputs, NUMBER).stream(LEARN)
+        experiment = self.question.experiment(self.found.inputs, NUMBER)
+        rng = experiment.stream(LEARN)
         self.spent += 2 * COMPARED
-        return [read(draw(self.question.mechanism, x, COMPARED, rng)) for x in self.found.inputs]
+        return [read(draw(experiment.mechanism, x, COMPARED, rng), experiment.unknown) for x in self.found.inputs]
 
 
 def _oddities(sides: Sequence[Outputs]) -> set[str]:

@@ -61,7 +61,7 @@ def conclude(
             interrupted=interrupted,
             replays=state.game.replays and bool(getattr(question.mechanism, "replays", True)),
         ),
-        advice=Advice(warnings=(*_about_batches(question, state, refuted), *warnings)),
+        advice=Advice(warnings=(*_about_batches(question, state, refuted), *warnings, *_blind(state, interrupted))),
     )
 
 
@@ -145,10 +145,20 @@ def _why_open(question: Question, state: AuditState, lower: float, interrupted: 
     out = out_of_reach(guarantee.epsilon, options.runs, state.alpha, len(question.input_sets[0]))
     if out:
         return out
-    if state.game.nothing_learnt and not state.game.rounds:
-        return f"nothing could be learnt from {spent} of such outputs."
+    if not state.game.rounds:
+        return f"nothing could be looked at: no decision rule could be learnt from {spent} of such outputs."
     least = f"epsilon is at least {outward(lower, -1, 5)}" if lower > 0 else "no more is known about epsilon"
     return f"{spent} did not refute {guarantee}; {least}."
+
+
+def _blind(state: AuditState, interrupted: bool) -> list[str]:
+    """A warning if the audit has seen nothing that it could have judged by."""
+    if state.game.rounds or interrupted:
+        return []
+    return [
+        f"Nothing was looked at: no decision rule could be learnt from {state.spent:,} runs, so this audit could not "
+        "have refuted any claim. Give it more runs, or a guesser of your own."
+    ]
 
 
 def out_of_reach(epsilon: float, runs: int, alpha: float, candidates: int) -> str:

@@ -6,8 +6,8 @@ import zlib
 import numpy as np
 
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
-from dpassay.audit.features import HASHED, MOST_COPIED, anomalies, as_row, binned, feature_count, ngrams
-from dpassay.audit.outputs import LONGEST, read
+from dpassay.audit.features import HASHED, MOST_COPIED, anomalies, binned, feature_count, ngrams
+from dpassay.audit.outputs import LONGEST, as_row, read
 from dpassay.pipeline.mechanism import Failure
 
 NAN, INF = math.nan, math.inf
@@ -58,13 +58,21 @@ def test_where_outputs_end():
 
 
 def test_anomalies_of_numbers():
-    assert named([1, NAN, INF, -INF]) == ["number", "number, NaN", "number, infinite", "number, infinite"]
-    assert named([[1, 2], [NAN, INF], [1e308, 1e308]]) == ["vector[2]", "vector[2], NaN, infinite", "vector[2]"]
+    assert named([1.0, NAN, INF, -INF]) == ["number", "number, NaN", "number, infinite", "number, infinite"]
+    rows = np.array([[1, 2], [NAN, INF], [1e308, 1e308]])
+    assert named(rows) == named(list(rows)) == ["vector[2]", "vector[2], NaN, infinite", "vector[2]"]
+
+
+def test_types_are_told_apart():
+    assert named([1.0, 1, True, np.float32(1), np.int8(1)]) == ["number", "int", "bool", "float32", "int"]
+    found = named([[1.0], (1.0,), [1], np.ones(1), np.ones((1, 1)), np.ones(1, dtype=np.float32)])
+    assert len(set(found)) == 6
 
 
 def test_anomalies_of_mixtures():
     values = [1, NAN, [1, 2], None, "a", Failure("E"), {}, [NAN]]
-    expected = ["number", "number, NaN", "vector[2]", "none", "text", "fails: E", "dict", "number, NaN"]
+    expected = ["int", "number, NaN", "vector[2], list of int", "none", "text", "fails: E", "dict"]
+    expected.append("vector[1], list of float, NaN")
     assert named(values) == expected
 
 
@@ -73,10 +81,14 @@ def test_copies_of_coordinates():
     rows = [[0, 1, 1], [9, 5, 9], [9, 9, 8], [0, 5, 8], [5, 9, 9]]
     # The first coordinate is both inputs' own: it tells nothing. And a value counts in its own place only.
     copies = ["", ", copies input 0", ", copies input 1", ", copies input 0, copies input 1", ""]
-    assert named(rows, inputs) == [f"vector[3]{c}" for c in copies]
-    assert named([*rows, None], inputs)[:-1] == [f"vector[3]{c}" for c in copies]
-    assert named([[0, 5], [9, 9]], inputs) == ["vector[2]", "vector[2]"]  # of another length: no copy
+    assert named(np.array(rows), inputs) == [f"vector[3]{c}" for c in copies]
+    assert named(rows, inputs) == [f"vector[3], list of int{c}" for c in copies]
+    assert named([*rows, None], inputs)[:-1] == [f"vector[3], list of int{c}" for c in copies]
+    assert named(np.array([[0, 5], [9, 9]]), inputs) == ["vector[2]", "vector[2]"]  # of another length: no copy
     assert named([1.0, 2.0], (1, 3)) == ["number, copies input 0", "number"]
+    assert named([{"a": 1.5}, {"a": 2.0}], (1.5, 2.0)) == ['dict, output["a"] copies input 0', "dict"]
+    assert named([{"a": ["fly"]}, {"a": []}], ("fly", "b")) == ['dict, output["a"][0] copies input 0', "dict"]
+    assert named([{"a": [5.0, 6.0]}], ([5.0, 6.0], [0.0, 0.0])) == ['dict, output["a"] copies input 0']
     assert named([1.0], ("1", 1)) == ["number"]
 
 

@@ -1,6 +1,7 @@
 """How batches are read: equal values have equal keys whatever they come in, and nothing odd is a crash."""
 
 import math
+import os
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpassay.audit.outputs import LONGEST, join, part, read
-from dpassay.errors import InputError
+from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure
 
 
@@ -35,7 +36,14 @@ def test_numbers_of_all_types(dtype):
     array = np.array([0, 1, 1], dtype=dtype)
     expected = read([0.0, 1.0, 1.0]).keys().tolist()
     assert read(array).keys().tolist() == read(list(array)).keys().tolist() == expected
-    assert read(array).kind == read(list(array)).kind == "number"
+    assert read(array).kind == "number"  # the dtype of a whole batch says nothing of one output
+    kinds = {
+        "b": "bool",
+        "i": "int",
+        "u": "int",
+        "f": np.dtype(dtype).type.__name__ if dtype is not np.float64 else "number",
+    }
+    assert read(list(array)).kind == kinds[np.dtype(dtype).kind]
     assert read(array[:, None]).keys().tolist() == expected
 
 
@@ -76,6 +84,26 @@ def test_whole_numbers_are_floats():
     assert key(2**60) == key(float(2**60)) == key(np.int64(2**60))
 
 
+@pytest.mark.parametrize("form", [int, np.int64, lambda n: [n, 0], lambda n: np.array([0, n]), lambda n: {"a": (n,)}])
+@pytest.mark.parametrize("number", [2**53, 2**53 + 2**20, -(2**53), 2**62])
+def test_whole_numbers_are_never_rounded(form, number):
+    assert key(form(number)) != key(form(number + 1))
+    first, second = read([form(number), form(number + 1)]).rows()
+    assert repr(first) == repr(form(number))  # a guesser of one's own sees them too
+    assert repr(second) == repr(form(number + 1))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_a_batch_of_large_whole_numbers_is_not_rounded(dtype):
+    array = np.array([2**53, 2**53 + 1, 2**62 + 1], dtype=dtype)
+    outputs = read(array)
+    assert outputs.rows() == [2**53, 2**53 + 1, 2**62 + 1]
+    assert len(set(outputs.keys().tolist())) == 3
+    assert outputs.keys().tolist() == [key(2**53), key(2**53 + 1), key(2**62 + 1)]
+    assert read(array[:1]).numbers.tolist() == [[2.0**53]]
+    assert read(array[:1]).keys().tolist() == [key(2**53)]
+
+
 def test_a_number_beyond_all_floats_is_an_output_like_others():
     huge = 10**400
     outputs = read([1, huge, huge])
@@ -88,13 +116,14 @@ def test_a_number_beyond_all_floats_is_an_output_like_others():
     assert read([[huge, 1]]).numbers is None
 
 
-def test_only_the_first_coordinates_name_a_vector():
-    long = np.zeros(LONGEST + 5)
-    other, far = long.copy(), long.copy()
-    other[LONGEST - 1] = far[LONGEST] = 1
-    assert key(long) != key(other)
-    assert key(long) == key(far)
-    assert key(long) != key(long[:-1])  # the length is in the name too
+def test_every_coordinate_of_a_long_vector_names_it():
+    long = np.zeros(3 * LONGEST + 5)
+    keys = {key(long), key(long[:-1])}  # the length is in the name too
+    for j in (0, LONGEST - 1, LONGEST, LONGEST + 1, 2 * LONGEST, len(long) - 1):
+        other = long.copy()
+        other[j] = 1
+        keys.add(key(other))
+    assert len(keys) == 8
 
 
 # ── Everything else ─────────────────────────────────────────────────────────────────────────────
@@ -150,25 +179,47 @@ class Rude:
     def __repr__(self):
         raise RuntimeError("no")
 
-    def __len__(self):
+    def __bytes__(self):
         raise RuntimeError("no")
+
+
+class Version:
+    def __init__(self, number):
+        self.number = number
+
+    def __repr__(self):
+        return f"version {self.number}"
+
+    def __bytes__(self):
+        return f"v{self.number}".encode()
 
 
 def test_where_an_object_lies_in_memory_is_not_looked_at():
     # Addresses differ between runs for no reason of the mechanism's: they may only tell which batch came first.
     first, second = Opaque(), Opaque()
     assert repr(first) != repr(second)
-    assert key(first) == key(second)
-    assert key([first, "a"]) == key([second, "a"])
-    assert key({"a": first}) == key({"a": second})
-    assert key(lambda: 0) == key(lambda: 1)
+    assert len(set(read([first, second], "repr").keys().tolist())) == 1
+    assert len(set(read([{"a": [first]}, {"a": [second]}], "repr").keys().tolist())) == 1
 
 
-def test_rude_objects_are_outputs_too():
-    outputs = read([Rude(), Rude()])
-    assert len(set(outputs.keys().tolist())) == 1
-    assert np.isnan(outputs.lengths()).all()
-    assert outputs.kind == "Rude"
+@pytest.mark.parametrize("value", [Opaque(), [1, Opaque()], {"a": {"b": Opaque()}}, len, Opaque, iter([1]), Rude()])
+def test_what_cannot_be_read_is_refused(value):
+    with pytest.raises(MechanismError, match=r"output.* is of type .*, which cannot be read: return numbers"):
+        read([value])
+
+
+def test_the_path_of_what_cannot_be_read():
+    with pytest.raises(MechanismError, match=r'^output\["a"\]\[1\] is of type .*Opaque, which'):
+        read([{"a": [1, Opaque()]}])
+
+
+def test_what_cannot_be_read_is_read_as_told():
+    assert read([Version(1)], "repr").leaves[0]["repr(output)"] == "version 1"
+    assert read([Version(1)], "bytes").leaves[0]["bytes(bytes(output))"] == b"v1"
+    for how in ("repr", "bytes"):
+        assert len(set(read([Version(1), Version(2), Version(1)], how).keys().tolist())) == 2
+        with pytest.raises(MechanismError, match=f"has no {how}: RuntimeError: no"):
+            read([Rude()], how)
 
 
 def test_a_list_that_contains_itself_and_one_too_deep():
@@ -177,7 +228,9 @@ def test_a_list_that_contains_itself_and_one_too_deep():
     deep = []
     for _ in range(20_000):
         deep = [deep]
-    assert read([loop, deep, 1]).keys().size == 3
+    for value in (loop, deep):
+        with pytest.raises(MechanismError, match="more than 64 levels deep, or contains itself"):
+            read([value])
 
 
 # ── What guessers ask ───────────────────────────────────────────────────────────────────────────
@@ -209,11 +262,16 @@ def test_lengths():
     ("value", "kind"),
     [
         (None, "none"),
-        (True, "number"),
-        ([5], "number"),
-        ([5, 6], "vector[2]"),
-        ([], "vector[0]"),
-        (np.zeros((2, 2)), "vector[4]"),
+        (True, "bool"),
+        (5, "int"),
+        (5.0, "number"),
+        (np.float64(5.0), "number"),
+        ([5], "vector[1], list of int"),
+        ((5.0, 6.0), "vector[2], tuple of float"),
+        ([], "vector[0], list"),
+        (np.zeros(2), "vector[2]"),
+        (np.zeros(2, dtype=np.int8), "vector[2] of int8"),
+        (np.zeros((2, 2)), "vector[4], shape (2, 2)"),
         ("", "text"),
         ({}, "dict"),
         (["a"], "list"),
@@ -224,7 +282,7 @@ def test_lengths():
 )
 def test_kinds(value, kind):
     assert read([value]).kind == kind
-    assert read([value, Opaque()]).kind == kind
+    assert read([value, {"a": 1}]).kind == kind
 
 
 # ── Empty batches, joining, cutting ─────────────────────────────────────────────────────────────
@@ -266,6 +324,6 @@ def test_keys_are_the_same_in_every_process():
     code = f"from dpassay.audit.outputs import read; print(read({values}).keys().tolist())"
     found = {
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
-        for env in ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2"})
+        for env in ({**os.environ, "PYTHONHASHSEED": "1"}, {**os.environ, "PYTHONHASHSEED": "2"})
     }
     assert found == {f"{[key(v) for v in eval(values)]}\n"}

@@ -90,38 +90,47 @@ def test_the_first_request_is_for_one_output_and_changes_nothing_later():
     ) as p:
         first = draw(p, 0, 4, generator())
         again = draw(p, 0, 4, generator())
-    assert first[:, 0].tolist() == [2] * 4  # the first request went before
-    assert again[:, 0].tolist() == [3] * 4
-    assert first[:, 1:].tolist() == again[:, 1:].tolist()
+    assert [y[0] for y in first] == [2] * 4  # the first request went before
+    assert [y[0] for y in again] == [3] * 4
+    assert [y[1:].tolist() for y in first] == [y[1:].tolist() for y in again]
 
 
-@pytest.mark.parametrize(
-    ("outputs", "dtype", "shape"),
-    [
-        ([1.5, 2.5, math.inf], np.float64, (3,)),
-        ([1, 2, 3], np.int64, (3,)),
-        ([True, False, True], np.bool_, (3,)),
-        ([[1.5, 2], [3, 4.5], [0.5, 1]], np.float64, (3, 2)),
-        ([[[1, 2]], [[3, 4]], [[5, 6]]], np.int64, (3, 1, 2)),
-    ],
-)
-def test_numbers_of_one_kind_become_an_array(outputs, dtype, shape):
+@pytest.mark.parametrize(("outputs", "shape"), [([1.5, 2.5, math.inf], (3,)), ([[1.5, 2], [3, 4.5], [0.5, 1]], (3, 2))])
+def test_floats_become_an_array(outputs, shape):
     with program(LIST) as p:
         batch = draw(p, outputs, 3, generator())
     assert isinstance(batch, np.ndarray)
-    assert batch.dtype == dtype
+    assert batch.dtype == np.float64
     assert batch.shape == shape
     assert batch.tolist() == outputs
+
+
+@pytest.mark.parametrize(
+    ("outputs", "dtype"),
+    [
+        ([[[1, 2]], [[3, 4]], [[5, 6]]], np.int64),
+        ([[1, 2], [3, 4], [5, 6]], np.int64),
+        ([[True], [False], [True]], bool),
+    ],
+)
+def test_other_vectors_keep_their_own_type_in_every_batch(outputs, dtype):
+    with program(LIST) as p:
+        batch = draw(p, outputs, 3, generator())
+    assert [y.dtype for y in batch] == [dtype] * 3
+    assert [y.tolist() for y in batch] == outputs
 
 
 @pytest.mark.parametrize(
     "outputs",
     [
         [1, 1.0, True],
+        [1, 2, 3],
+        [True, False, True],
         [None, "1", 1],
         ["a", "b", ""],
         [{"a": 1}, [], {}],
         [2**70, 1, 2],
+        [[2**53 + 1, 0.5], [1, 2**70], [10**400, 0.5]],
         [[], [], []],
         [["a"], [None], [True, 1]],
     ],

@@ -7,12 +7,14 @@ them. Whatever file is put into this package is imported here, and its distingui
 import pkgutil
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from dpassay.audit.distinguishers.base import KINDS, Bits, Distinguisher, TrainingSet
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.guarded import Guarded
+from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.outputs import Outputs
 
 for module in pkgutil.iter_modules(__path__):
@@ -26,12 +28,12 @@ def fit_all(outputs: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "n
     """
     training = TrainingSet(tuple(outputs), inputs, bits)
     if bits == "only":
-        yield from BoostedTables.fit_float_bits(training)
+        yield from (OnLeaves if training.structured else BoostedTables).fit_float_bits(training)
         return
     anomalies = Frequencies.of_anomalies(training)
     guarded = Guarded.needed(anomalies)
-    for kind in sorted(KINDS.values(), key=lambda kind: kind.order):
-        for distinguisher in kind.fit(training):
-            yield Guarded(distinguisher, anomalies) if guarded else distinguisher
+    found = [kind.fit(training) for kind in sorted(KINDS.values(), key=lambda kind: kind.order)]
+    for distinguisher in chain(*found, Frequencies.of_values(training) if training.structured else ()):
+        yield Guarded(distinguisher, anomalies) if guarded else distinguisher
     if len(anomalies.names) > 1:
         yield anomalies

@@ -14,10 +14,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.features import as_row
-from dpassay.audit.outputs import Array, Outputs
+from dpassay.audit.outputs import Array, Outputs, as_row
 from dpassay.core.json import plain
-from dpassay.errors import InputError
+from dpassay.errors import InputError, harmless
 
 Scores = NDArray[np.float64]
 Bits: TypeAlias = Literal["no", "also", "only"]  # whether the bit patterns of floats are looked at
@@ -31,6 +30,11 @@ class TrainingSet:
     outputs: tuple[Outputs, ...]
     inputs: tuple[Any, ...]
     bits: Bits = "no"
+
+    @cached_property
+    def structured(self) -> bool:
+        """Whether outputs have leaves that only their paths lead to."""
+        return any(outputs.structured for outputs in self.outputs)
 
     @cached_property
     def vectors(self) -> bool:
@@ -87,9 +91,18 @@ class Distinguisher(ABC):
         """How many inputs it tells apart; None where only its function knows."""
         return len(getattr(self, self.per_input)) if self.per_input else 2
 
+    @property
+    def turned(self) -> bool:
+        """Whether its score is the negative of what it says it looks at."""
+        return False
+
     def describe(self) -> str:
         """What it looks at, in a few words."""
         return self.description
+
+    def describe_of(self, names: Sequence[str]) -> str:
+        """The same where the output's coordinates, or the output, are leaves that are called so."""
+        return f"{self.describe()}, where the output is {shown_names(names)}"
 
     def to_data(self) -> dict[str, Any]:
         """Its data form, for a file or another process."""
@@ -121,6 +134,16 @@ class Distinguisher(ABC):
 
 
 KINDS: dict[str, type[Distinguisher]] = {}  # every distinguisher, by what files call it
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """A few names for a sentence.
+
+    >>> shown_names(["output.a", "output.b", "output.c", "output.d", "output.e"])
+    'output.a, output.b, output.c and 2 more'
+    """
+    some = [harmless(name)[:120] for name in names[: 3 if len(names) > 4 else 4]]
+    return ", ".join(some) + (f" and {len(names) - 3} more" if len(names) > 4 else "")
 
 
 def require(holds: bool, what: str) -> None:

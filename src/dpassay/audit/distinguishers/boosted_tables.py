@@ -6,13 +6,13 @@ Written here since it must be quick on a hundred runs, fine in the tails, and pl
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
 from dpassay.audit.features import FEATURES, FLOAT_BITS, binned, feature_count
 from dpassay.audit.outputs import Array, Outputs, part
 
@@ -94,6 +94,12 @@ class BoostedTables(Distinguisher):
 
     def describe(self) -> str:
         return f"a boosted classifier on {self.features}"
+
+    def describe_of(self, names: Sequence[str]) -> str:
+        if self.features == "coordinates":
+            steps = [f"{b} - {a}" for a, b in pairwise(names)]
+            return f"a boosted classifier on {shown_names([[*names[: self.width], *steps][j] for j in self.edges])}"
+        return f"{self.describe()} of {shown_names(names)}"
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:

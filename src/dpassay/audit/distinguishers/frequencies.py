@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
 from dpassay.audit.features import anomalies
 from dpassay.audit.outputs import Array, Outputs
 
@@ -30,6 +30,13 @@ class Frequencies(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """Of structured outputs single leaves come first: `fit_all` asks for whole ones last."""
+        if not training.structured:
+            yield from cls.of_values(training)
+
+    @classmethod
+    def of_values(cls, training: TrainingSet) -> Iterator[Self]:
+        """How often each output came, where outputs repeat."""
         keys = [outputs.keys() for outputs in training.outputs]
         names, counts = np.unique(np.concatenate(keys), return_counts=True)
         if len(names) > max(8, sum(map(len, keys)) // 4):
@@ -74,6 +81,10 @@ class Frequencies(Distinguisher):
         if self.of == VALUES:
             return "how often each output was seen"
         return "what sort of output it is: " + ", ".join(map(str, self.names[:4]))
+
+    def describe_of(self, names: Sequence[str]) -> str:
+        both = f" and {shown_names(names[1:])} together" if len(names) > 1 else ""
+        return f"how often each value of {shown_names(names[:1])}{both} was seen"
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:

@@ -32,6 +32,10 @@ class Guarded(Distinguisher):
         scores, log_odds = self.base.score(outputs), self.anomalies.score(outputs)
         return np.where(np.abs(log_odds) > ONE_SIDED, np.copysign(np.inf, log_odds), scores)
 
+    @property
+    def turned(self) -> bool:
+        return self.base.turned
+
     def describe(self) -> str:
         return f"{self.base.describe()}, and {self.anomalies.describe()}"
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
 from dpassay.audit.outputs import Array, Outputs
 
 WIDEST = 2048
@@ -66,6 +66,10 @@ class LogisticRegression(Distinguisher):
             missing = np.zeros(width if len(holes) else 0)
             missing[holes] = scaled[width:]
             yield cls(scaled[:width], float(weights[-1] - centre @ scaled), missing)
+
+    def describe_of(self, names: Sequence[str]) -> str:
+        heaviest = np.argsort(-np.abs(self.weights), kind="stable")
+        return f"a weighted sum of {shown_names([names[int(j)] for j in heaviest])}"
 
     def score(self, outputs: Outputs) -> Scores:
         """The log-odds. (A matrix product would round a row as the number of rows suggests.)"""

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
 from dpassay.audit.features import HASHED, ngrams
 from dpassay.audit.outputs import Array, Outputs
 
@@ -26,7 +26,8 @@ class NaiveBayes(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        if not any(any(outputs.texts()) for outputs in training.outputs):
+        """Not for structured outputs: `OnLeaves` looks at their texts."""
+        if training.structured or not any(any(outputs.texts()) for outputs in training.outputs):
             return
         logs = []
         for outputs in training.outputs:
@@ -35,6 +36,9 @@ class NaiveBayes(Distinguisher):
                 counts[ngrams(text)] += 1
             logs.append(np.log((counts + 0.5) / (len(outputs) + 1)))
         yield cls(np.array(logs))
+
+    def describe_of(self, names: Sequence[str]) -> str:
+        return f"the words and characters of {shown_names(names)}"
 
     def score(self, outputs: Outputs) -> Scores:
         """The sum over all n-grams in the text; NaN where there is no text."""

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
 from dpassay.audit.outputs import Array, Outputs, part
 
 NEARER, NEARER_STEPS = "nearness", "nearness of increments"
@@ -66,13 +66,23 @@ class Statistic(Distinguisher):
             return np.asarray(SUMMARIES[self.name](rows))
         return np.asarray(rows[:, int(self.name.removeprefix(COORDINATE))])
 
+    @property
+    def turned(self) -> bool:
+        return self.sign < 0
+
     def describe(self) -> str:
-        nearer = {NEARER: "the output is", NEARER_STEPS: "the output's increments are"}
+        return self._described([f"output[{j}]" for j in range(self.width)], "the output")
+
+    def describe_of(self, names: Sequence[str]) -> str:
+        return self._described(names, shown_names(names))
+
+    def _described(self, names: Sequence[str], output: str) -> str:
+        nearer = {NEARER: output, NEARER_STEPS: f"the increments of {output}"}
         if self.name in nearer:
-            return f"which input {nearer[self.name]} nearer to in l1"
+            return f"the l1 distance of {nearer[self.name]} from the first input minus that from the second"
         if self.name.startswith(COORDINATE):
-            return "the output" if self.width == 1 else f"output[{self.name.removeprefix(COORDINATE)}]"
-        return f"the {self.name} of the output"
+            return output if self.width == 1 else names[int(self.name.removeprefix(COORDINATE))]
+        return f"the {self.name} of {output}"
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:

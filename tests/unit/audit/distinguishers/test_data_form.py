@@ -43,6 +43,7 @@ ODDITIES = {
     "logs": [[-0.1, -8.0], [-0.1, -1.0]],
     "inputs": [[0.0, 0.0], "text"],
 }
+LARGE = {"kind": "Leaves", "look": "numbers", "paths": ['output["n"]', 'output["m"]']}
 # What a file has, an output, and its score.
 WRITTEN = {
     "coordinate": ({"kind": "Statistic", "name": "coordinate 1", "width": 2, "sign": -1.0, "inputs": []}, [3, 4], -4),
@@ -72,6 +73,16 @@ WRITTEN = {
     "guarded": ({"kind": "Guarded", "base": LINEAR, "oddities": ODDITIES}, None, INF),
     "guarded likelihood": ({"kind": "Guarded", "base": {"kind": "Likelihood"}, "oddities": ODDITIES}, None, INF),
     "likelihood": ({"kind": "Likelihood"}, 7, 1),
+    "leaves": (
+        {**LARGE, "paths": ['output["b"]', 'output["a"][1]'], "offsets": [], "base": LINEAR},
+        {"a": [9.0, 3.0], "b": 1},
+        2 - 3 + 0.5,
+    ),
+    "a large number": (
+        {**LARGE, "offsets": [hex(2**70), "-0x1"], "base": LINEAR},
+        {"n": 2**70 + 3, "m": 1},
+        2 * 3 - (1 + 1) + 0.5,
+    ),
     "custom": ({"kind": "Own"}, "text", 4),
 }
 GIVEN = (Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))

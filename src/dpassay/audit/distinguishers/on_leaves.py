@@ -1,0 +1,141 @@
+"""A distinguisher of some leaves of the output: its numbers, its categories, its texts, by the paths to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require
+from dpassay.audit.distinguishers.boosted_tables import MOST_BITS, MOST_COORDINATES, BoostedTables
+from dpassay.audit.distinguishers.frequencies import Frequencies
+from dpassay.audit.distinguishers.logistic_regression import WIDEST, LogisticRegression
+from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
+from dpassay.audit.distinguishers.nearest_input import NearestInput
+from dpassay.audit.distinguishers.statistic import Statistic
+from dpassay.audit.leaf_screening import (
+    BEST,
+    MOST_ROWS,
+    Found,
+    best_numbers,
+    best_texts,
+    best_values,
+    found_in,
+    positions,
+    views_of_vectors,
+)
+from dpassay.audit.leaf_views import LOOKS, View
+from dpassay.audit.outputs import Outputs
+
+POSITIONED = 64  # entries of a vector of whole numbers whose places are looked at
+
+
+@dataclass(frozen=True)
+class OnLeaves(Distinguisher):
+    """Another distinguisher, which sees of each output what a view shows of it."""
+
+    view: View
+    base: Distinguisher
+
+    kind = "Leaves"
+    order = 45
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """Single leaves that differ most first, then pairs of them, then many together."""
+        if not training.structured:
+            yield from cls._fit_vectors(training)
+            return
+        found = found_in(training.outputs)
+        numbers, pairs = best_numbers(found, training.outputs) if len(training.outputs) == 2 else ([], [])
+        for view in [found.view([path]) for path in numbers[:BEST]] + pairs:
+            yield from cls._fit(view, replace(training, inputs=()), Statistic)
+        yield from cls._fit_values(found, training)
+        for path, length in list(found.rows.items())[:MOST_ROWS]:
+            if length <= WIDEST:
+                yield from cls._fit(
+                    found.view([f"{path}[{j}]" for j in range(length)]), training, Statistic, NearestInput
+                )
+        if numbers:
+            yield from cls._fit(found.view(numbers[:MOST_COORDINATES]), training, BoostedTables)
+            if len(numbers) > 1:
+                yield from cls._fit(found.view(numbers[:WIDEST]), training, LogisticRegression)
+
+    @classmethod
+    def fit_float_bits(cls, training: TrainingSet) -> Iterator[Self]:
+        """On the bit patterns of floats alone."""
+        numbers = best_numbers(found_in(training.outputs), training.outputs)[0][:MOST_BITS]
+        if numbers:
+            view = View("numbers", tuple(numbers))
+            for base in BoostedTables.fit_float_bits(cls._shown(view, training)):
+                yield cls(view, base)
+
+    @classmethod
+    def _fit_values(cls, found: Found, training: TrainingSet) -> Iterator[Self]:
+        for view in best_values(found):
+            yield from cls._fit(view, training, Frequencies)
+        for paths in best_texts(found):
+            yield from cls._fit(View("text", paths), training, NaiveBayes)
+
+    @classmethod
+    def _fit_vectors(cls, training: TrainingSet) -> Iterator[Self]:
+        if not training.vectors:
+            return
+        for view in views_of_vectors(training.outputs, training.width, MOST_COORDINATES):
+            kinds: dict[str, type[Distinguisher]] = {"values": Frequencies, "numbers": BoostedTables}
+            yield from cls._fit(view, replace(training, inputs=()), kinds.get(view.look, Statistic))
+        if 2 < training.width <= POSITIONED and _few_whole_numbers(training):
+            found = positions(training.outputs, training.width)
+            numbers, pairs = best_numbers(found, training.outputs)
+            for view in [found.view([path]) for path in numbers[:1]] + pairs:
+                yield from cls._fit(view, replace(training, inputs=()), Statistic)
+            if numbers:
+                yield from cls._fit(found.view(numbers[:MOST_COORDINATES]), training, BoostedTables)
+
+    @staticmethod
+    def _shown(view: View, training: TrainingSet) -> TrainingSet:
+        return TrainingSet(tuple(view.of(outputs) for outputs in training.outputs), training.inputs, training.bits)
+
+    @classmethod
+    def _fit(cls, view: View, training: TrainingSet, *kinds: type[Distinguisher]) -> Iterator[Self]:
+        shown = cls._shown(view, training)
+        for kind in kinds:
+            for base in kind.fit(shown):
+                yield cls(view, base)
+
+    @property
+    def candidates(self) -> int | None:
+        return self.base.candidates
+
+    @property
+    def turned(self) -> bool:
+        return self.base.turned
+
+    def score(self, outputs: Outputs) -> Scores:
+        return self.base.score(self.view.of(outputs))
+
+    def describe(self) -> str:
+        return self.base.describe_of(self.view.names())
+
+    def to_data(self) -> dict[str, Any]:
+        view = {"look": self.view.look, "paths": list(self.view.paths), "offsets": [hex(o) for o in self.view.offsets]}
+        return {"kind": self.kind, **view, "base": self.base.to_data()}
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        look, paths = data["look"], tuple(map(str, data["paths"]))
+        offsets = tuple(int(offset, 16) for offset in data["offsets"])
+        require(look in LOOKS and len(paths) > 0, f"a look that is one of {', '.join(LOOKS)}, and paths")
+        require(len(offsets) in (0, len(paths)), "an offset for each path")
+        require(look not in ("difference", "sum") or len(paths) == 2, "two paths")
+        base = cls.from_data(data["base"], at_hand)
+        require(not isinstance(base, OnLeaves), "a distinguisher of other outputs")
+        return cls(View(look, paths, offsets), base)
+
+
+def _few_whole_numbers(training: TrainingSet) -> bool:
+    """Whether all coordinates are whole numbers of which there are few, so that each may have its place."""
+    some = np.concatenate([outputs.matrix(training.width)[:200] for outputs in training.outputs])
+    return bool(np.isfinite(some).all() and (some == np.rint(some)).all()) and 2 < len(np.unique(some)) <= POSITIONED

@@ -1,0 +1,137 @@
+"""Some leaves of outputs as outputs of their own: rows of numbers, categories or texts for distinguishers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from dpassay.audit.leaves import ROOT, Leaves, element, written
+from dpassay.audit.outputs import Array, Outputs
+
+Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum"]
+INDEX = f"{ROOT}.index("
+LOOKS = ("numbers", "values", "text", "difference", "sum")
+
+
+@dataclass(frozen=True)
+class View:
+    """What is looked at: the leaves at some paths, and how.
+
+    >>> from dpassay.audit.outputs import read
+    >>> View("difference", ('output["b"]', 'output["a"]')).of(read([{"a": 1.0, "b": 3.0}])).numbers.tolist()
+    [[2.0]]
+    """
+
+    look: Look
+    paths: tuple[str, ...]
+    offsets: tuple[int, ...] = ()  # subtracted from numbers that are too large for floats; none: 0 for all
+
+    def of(self, outputs: Outputs) -> Outputs:
+        """The outputs as this view shows them. What is shown of an output depends on that output alone."""
+        if self not in outputs.projections:
+            outputs.projections[self] = self._made(outputs)
+        return outputs.projections[self]
+
+    def _made(self, outputs: Outputs) -> Outputs:
+        if self.look in ("values", "text"):
+            leaves = outputs.leaves
+            if self.look == "values":
+                return Outputs(None, ["\0".join(_token(element(found, p)) for p in self.paths) for found in leaves])
+            texts = ([_text(found.get(path)) for path in self.paths] for found in leaves)
+            return Outputs(None, ["\n".join(t for t in some if t) for some in texts])
+        rows = self._matrix(outputs)
+        if self.look == "numbers":
+            return Outputs(rows)
+        with np.errstate(invalid="ignore", over="ignore"):
+            both = rows[:, 0] - rows[:, 1] if self.look == "difference" else rows[:, 0] + rows[:, 1]
+        return Outputs(np.ascontiguousarray(both[:, None]))
+
+    def _matrix(self, outputs: Outputs) -> Array:
+        if outputs.numbers is not None and not outputs.items:
+            return columns_of_array(outputs.numbers, self.paths)
+        return columns(outputs.leaves, self.paths, self.offsets)
+
+    def names(self) -> tuple[str, ...]:
+        """What its columns are called."""
+        if self.look in ("difference", "sum"):
+            return (f" {'-' if self.look == 'difference' else '+'} ".join(self.paths),)
+        offsets = self.offsets or (0,) * len(self.paths)
+        return tuple(f"{path} - {_shown(o)}" if o else path for path, o in zip(self.paths, offsets, strict=True))
+
+
+def _shown(offset: int) -> str:
+    return str(offset) if abs(offset) < 10**40 else f"{hex(offset)[:20]}…"
+
+
+def columns(leaves: Sequence[Leaves], paths: Sequence[str], offsets: Sequence[int] = ()) -> Array:
+    """The numbers at some paths, a column each; NaN where there is none."""
+    rows = np.full((len(leaves), len(paths)), np.nan)
+    places = [(*base_of(path), j, path, offsets[j] if offsets else 0) for j, path in enumerate(paths)]
+    for _, group in groupby(places, key=lambda place: place[0] or place[3]):
+        several = list(group)
+        base, entries = several[0][0], np.array([place[1] for place in several])
+        into = np.array([place[2] for place in several])
+        for i, found in enumerate(leaves):
+            row = found.get(base) if base else None
+            if isinstance(row, np.ndarray):
+                there = entries < len(row)
+                rows[i, into[there]] = row[entries[there]]
+                continue
+            for _, _, j, path, offset in several:
+                leaf = found.get(path)
+                if leaf is not None:
+                    rows[i, j] = number(leaf, offset)
+    return rows
+
+
+def columns_of_array(numbers: Array, paths: Sequence[str]) -> Array:
+    """The same of a batch that is one array."""
+    rows = np.full((len(numbers), len(paths)), np.nan)
+    for j, path in enumerate(paths):
+        base, place = base_of(path)
+        place = 0 if path == ROOT and numbers.shape[1] == 1 else place if base == ROOT else -1
+        if path.startswith(INDEX):
+            there = numbers == float(path[len(INDEX) : -1])
+            rows[:, j] = np.where(there.any(axis=1), there.argmax(axis=1), np.nan)
+        elif 0 <= place < numbers.shape[1]:
+            rows[:, j] = numbers[:, place]
+    return rows
+
+
+def base_of(path: str) -> tuple[str, int]:
+    """The row that a path points into, and where; an empty name if it points into none.
+
+    >>> base_of("output[3]"), base_of("output.a")
+    (('output', 3), ('', 0))
+    """
+    base, _, place = path[:-1].rpartition("[")
+    return (base, int(place)) if path.endswith("]") and place.isdigit() else ("", 0)
+
+
+def number(leaf: Any, offset: int = 0) -> float:
+    """A leaf as a number; NaN if it is none. What is too large for a float is compared with the offset first."""
+    if not isinstance(leaf, float | int | Fraction):
+        return math.nan
+    if not offset or (isinstance(leaf, float) and not math.isfinite(leaf)):
+        try:
+            return float(leaf)
+        except OverflowError:
+            return math.inf if leaf > 0 else -math.inf
+    try:
+        return float(Fraction(leaf) - offset)
+    except OverflowError:
+        return math.inf if leaf > offset else -math.inf
+
+
+def _token(leaf: Any) -> str:
+    return "" if leaf is ... else written(leaf)
+
+
+def _text(leaf: Any) -> str | None:
+    return leaf if isinstance(leaf, str) else leaf.decode("latin-1") if isinstance(leaf, bytes) else None

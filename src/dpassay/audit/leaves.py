@@ -1,0 +1,384 @@
+"""An output taken apart: its leaves, each with the path that leads to it.
+
+A leaf is a number, a text, bytes, None, or a row of numbers. Beside what is in an output stand what it is: types,
+dtypes, shapes, lengths, and what is where in a collection. Types that nobody would write down themselves are in
+`leaf_types`. An output that cannot be read is a MechanismError: what is not looked at must not pass.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpassay.audit.options import Unknown
+from dpassay.errors import MechanismError
+from dpassay.pipeline.mechanism import Failure
+
+Leaves: TypeAlias = dict[str, Any]
+
+ROOT = "output"
+EXACT = 2**53  # up to here every whole number is a float
+DEEPEST = 64
+MOST_LEAVES = 1 << 20
+MOST_MEMBERS = 512  # entries of a list whose place is looked at
+LOW_BITS = 1 << 16
+
+
+@dataclass
+class Walk:
+    """One output being taken apart."""
+
+    unknown: Unknown = "refuse"
+    found: Leaves = field(default_factory=dict)
+    deep: int = 0
+
+    def put(self, path: str, leaf: Any) -> None:
+        """Keep one leaf."""
+        if len(self.found) >= MOST_LEAVES:
+            raise MechanismError(f"an output has more than {MOST_LEAVES:,} leaves; return fewer, or an array of them")
+        self.found[path] = leaf
+
+    def named(self, path: str, item: Any) -> None:
+        """Keep what type something is."""
+        self.put(f"type({path})", type(item).__name__)
+
+    def read(self, path: str, item: Any) -> None:
+        """Keep everything that an item is and has."""
+        kind = type(item)
+        if kind is float:
+            self.put(path, item)
+            if item - item != 0:
+                self.put(f"type({path})", "nan" if item != item else "infinite")
+            return
+        reader = _READERS.get(kind)
+        if reader is None:
+            reader = _READERS[kind] = _reader_of(kind)
+        self.deep += 1
+        if self.deep > DEEPEST:
+            raise MechanismError(f"an output is nested more than {DEEPEST} levels deep, or contains itself")
+        reader(self, path, item)
+        self.deep -= 1
+
+
+def leaves_of(item: Any, unknown: Unknown = "refuse") -> Leaves:
+    """All leaves of an output by their paths.
+
+    >>> leaves_of({"noise": [0.5, 1.5], "secret": None})['output["noise"]']
+    array([0.5, 1.5])
+    >>> leaves_of({"a", "b"})
+    {'type(output)': 'set', 'len(output)': 2, '"a" in output': True, '"b" in output': True}
+    """
+    walk = Walk(unknown)
+    walk.read(ROOT, item)
+    return walk.found
+
+
+def exact(number: Any) -> bool:
+    """Whether a whole number is a float as it is."""
+    if -EXACT <= number <= EXACT:
+        return True
+    try:
+        return bool(int(float(number)) == number)
+    except OverflowError:
+        return False
+
+
+def is_value(path: str) -> bool:
+    """Whether a path leads to a value of the output's own, not to a length, a type or a place.
+
+    >>> is_value('output["a"]'), is_value('len(output["a"])'), is_value("output.dtype")
+    (True, False, False)
+    """
+    return not path.endswith((")", ".dtype", ".shape", ".layout", ".typecode")) and " % " not in path
+
+
+def rounded_by_floats(numbers: Any, as_floats: Any) -> bool:
+    """Whether an array of numbers has some that no double is equal to.
+
+    >>> many = np.array([2**53, 2**53 + 1])
+    >>> rounded_by_floats(many, many.astype(float)), rounded_by_floats(many[:1], many[:1].astype(float))
+    (True, False)
+    """
+    if numbers.dtype.itemsize < 8 or numbers.dtype == np.float64 or not numbers.size:
+        return False
+    if numbers.dtype.kind == "f":
+        return bool((np.isfinite(numbers) & (as_floats.astype(numbers.dtype) != numbers)).any())
+    far = np.abs(as_floats) >= EXACT
+    if not far.any():
+        return False
+    return not all(map(exact, numbers[far].tolist()))
+
+
+def shown_key(key: Any) -> str:
+    """A key or a member as it is written in a path, the same for equal ones."""
+    if isinstance(key, Enum):
+        return f"{type(key).__name__}.{key.name}"
+    if isinstance(key, np.generic):
+        key = key.item()
+    if isinstance(key, str):
+        return json.dumps(str(key), ensure_ascii=False)
+    if key is None or isinstance(key, bytes | int | float | complex):
+        return repr(key) if not isinstance(key, int) or abs(key) < 1 << 4096 else hex(key)
+    return canonical(leaves_of(key))
+
+
+def canonical(found: Leaves) -> str:
+    """All leaves as one text: equal outputs have equal ones, whatever order their sets and keys were made in."""
+    kept = sorted(f"{path}: {written(leaf)}" for path, leaf in found.items() if not path.startswith("list("))
+    return "{" + ", ".join(kept) + "}"
+
+
+def written(leaf: Any) -> str:
+    """A leaf as text; different leaves have different ones."""
+    if isinstance(leaf, np.ndarray):
+        return "[" + ", ".join(map(repr, leaf.tolist())) + "]"
+    if isinstance(leaf, int):
+        return hex(leaf)
+    if isinstance(leaf, Fraction):
+        return f"{leaf.numerator:x}/{leaf.denominator:x}"
+    return repr(leaf)
+
+
+def element(found: Leaves, path: str) -> Any:
+    """A leaf, or an entry of a row of numbers; `...` where there is none."""
+    leaf = found.get(path, ...)
+    if leaf is ... and path.endswith("]"):
+        base, _, place = path[:-1].rpartition("[")
+        row = found.get(base)
+        if isinstance(row, np.ndarray) and place.isdigit() and int(place) < len(row):
+            return float(row[int(place)])
+    return leaf
+
+
+# ── Plain values ────────────────────────────────────────────────────────────────────────────────
+
+
+def _none(walk: Walk, path: str, item: Any) -> None:
+    walk.put(f"type({path})", "none")
+    walk.put(path, None)
+
+
+def _text(walk: Walk, path: str, item: Any) -> None:
+    walk.named(path, item)
+    walk.put(path, str(item))
+    walk.put(f"len({path})", len(item))
+
+
+def _bytes(walk: Walk, path: str, item: Any) -> None:
+    raw = bytes(item)
+    walk.named(path, item)
+    walk.put(f"bytes({path})", raw)
+    walk.put(f"len({path})", len(raw))
+    walk.put(path, np.frombuffer(raw, dtype=np.uint8).astype(float))
+
+
+def _whole(walk: Walk, path: str, item: Any) -> None:
+    walk.named(path, item)
+    whole(walk, path, int(item))
+
+
+def whole(walk: Walk, path: str, number: int) -> None:
+    """A whole number of any size: what a float cannot hold has its size and its last digits beside it."""
+    walk.put(path, number)
+    if not exact(number):
+        walk.put(f"{path}.bit_length()", number.bit_length())
+        walk.put(f"{path} % {LOW_BITS}", number % LOW_BITS)
+        walk.put(f"{path} % 2", number % 2)
+
+
+def _float(walk: Walk, path: str, item: Any) -> None:
+    walk.read(path, float(item))
+
+
+def _scalar(walk: Walk, path: str, item: Any) -> None:
+    """A numpy scalar: a double or a truth value is what Python's is, others have their type."""
+    kind = item.dtype.kind
+    if kind in "biuSU":
+        walk.read(path, item.item())
+        walk.named(path, item)
+    elif kind == "c":
+        _complex(walk, path, item)
+    elif kind == "V":
+        _array(walk, path, np.asarray(item))
+    else:
+        array(walk, path, np.asarray(item).reshape(1), "")
+        if item.dtype != np.float64:
+            walk.put(f"type({path})", str(item.dtype))
+
+
+def _complex(walk: Walk, path: str, item: Any) -> None:
+    walk.put(f"type({path})", "complex" if isinstance(item, complex) else type(item).__name__)
+    walk.put(f"{path}.real", float(item.real))
+    walk.put(f"{path}.imag", float(item.imag))
+
+
+def _enum(walk: Walk, path: str, item: Enum) -> None:
+    walk.named(path, item)
+    walk.put(path, item.name)
+
+
+def _failure(walk: Walk, path: str, item: Failure) -> None:
+    walk.put(f"type({path})", f"fails: {item.kind}")
+
+
+# ── Collections ─────────────────────────────────────────────────────────────────────────────────
+
+
+def array(walk: Walk, path: str, numbers: Any, suffix: str = ".flat") -> None:
+    """The entries of a numpy array: floats as a row, other types one by one where floats cannot hold them."""
+    kind, flat = numbers.dtype.kind, numbers.reshape(-1)
+    place = path if numbers.ndim == 1 and suffix else f"{path}{suffix}"
+    if kind == "c":
+        walk.put(f"{path}.real{suffix}", flat.real.astype(float))
+        walk.put(f"{path}.imag{suffix}", flat.imag.astype(float))
+        return
+    if kind in "biuf":
+        row = flat.astype(float)
+        if not rounded_by_floats(flat, row):
+            walk.put(place, row if suffix else float(row[0]))
+            return
+        if kind == "f":  # a long double
+            rest = np.nan_to_num((flat - row).astype(float))
+            walk.put(place, row if suffix else float(row[0]))
+            walk.put(f"{path} - float({path})", rest if suffix else float(rest[0]))
+            return
+    if kind in "mM":
+        flat = flat.astype(np.int64)
+    for i, entry in enumerate(flat.tolist()):
+        walk.read(f"{place}[{i}]" if suffix else place, entry)
+
+
+def _array(walk: Walk, path: str, item: Any) -> None:
+    walk.named(path, item)
+    walk.put(f"{path}.dtype", str(item.dtype))
+    walk.put(f"{path}.shape", str(item.shape))
+    if isinstance(item, np.ma.MaskedArray):
+        array(walk, f"{path}.mask", np.ma.getmaskarray(item))
+        item = item.filled()
+    if item.dtype.names:
+        for name in item.dtype.names:
+            walk.read(f"{path}[{name!r}]", item[name])
+    elif item.dtype.kind == "V":
+        walk.read(f"{path}.tobytes()", item.tobytes())
+    elif not item.ndim:
+        walk.read(f"{path}[()]", item[()])
+    else:
+        array(walk, path, np.asarray(item))
+        entries = item.tolist() if item.dtype.kind in "iuf" and item.ndim == 1 and len(item) <= MOST_MEMBERS else []
+        if item.dtype.kind != "f" or all(float(entry).is_integer() for entry in entries):
+            _places(walk, path, list(map(int, entries)))
+
+
+_ROWS = ({float}, {int}, {bool})
+
+
+def sequence(walk: Walk, path: str, entries: list[Any]) -> None:
+    """The entries of a list in order, and where those stand that may come again."""
+    walk.put(f"len({path})", len(entries))
+    kinds = set(map(type, entries))
+    row = None
+    if kinds in _ROWS:
+        row = None if kinds == {int} and not all(map(exact, entries)) else np.array(entries, dtype=float)
+    if row is not None:
+        walk.put(path, row)
+        if kinds != {float}:
+            walk.put(f"type({path}[...])", next(iter(kinds)).__name__)
+    else:
+        for i, entry in enumerate(entries):
+            walk.read(f"{path}[{i}]", entry)
+    if len(entries) <= MOST_MEMBERS and kinds != {float} and kinds != {bool}:
+        _places(walk, path, entries)
+
+
+def _places(walk: Walk, path: str, entries: list[Any]) -> None:
+    for i, entry in enumerate(entries):
+        if entry is None or isinstance(entry, str | bytes | int | Enum | np.integer):
+            name = shown_key(entry)
+            place = f"{path}.index({name})"
+            if place not in walk.found:
+                walk.put(place, i)
+            else:
+                counted = f"{path}.count({name})"
+                walk.put(counted, walk.found.get(counted, 1) + 1)
+
+
+def _list(walk: Walk, path: str, item: Iterable[Any]) -> None:
+    walk.named(path, item)
+    sequence(walk, path, list(item))
+
+
+def _set(walk: Walk, path: str, item: Iterable[Any]) -> None:
+    walk.named(path, item)
+    members = list(item)
+    walk.put(f"len({path})", len(members))
+    for name in sorted(shown_key(member) for member in members):
+        walk.put(f"{name} in {path}", True)
+    numbers = [float(m) for m in members if type(m) is float or (isinstance(m, int | np.integer) and exact(int(m)))]
+    if numbers:
+        walk.put(f"sorted({path})", np.sort(numbers))
+
+
+def _mapping(walk: Walk, path: str, item: Mapping[Any, Any]) -> None:
+    walk.named(path, item)
+    sequence(walk, f"list({path})", list(item))
+    for key in item:
+        walk.read(f"{path}[{shown_key(key)}]", item[key])
+
+
+def attributes(walk: Walk, path: str, item: Any, names: Iterable[str]) -> None:
+    """Some attributes of an object."""
+    walk.named(path, item)
+    for name in names:
+        walk.read(f"{path}.{name}", getattr(item, name, None))
+
+
+def _dataclass(walk: Walk, path: str, item: Any) -> None:
+    attributes(walk, path, item, [one.name for one in fields(item)])
+
+
+def _namedtuple(walk: Walk, path: str, item: Any) -> None:
+    attributes(walk, path, item, item._fields)
+
+
+Reader: TypeAlias = Callable[[Walk, str, Any], None]
+_READERS: dict[type, Reader] = {}
+_KINDS: tuple[tuple[Any, Reader], ...] = (  # the first that fits
+    (type(None), _none),
+    (Failure, _failure),
+    (Enum, _enum),
+    (str, _text),
+    ((bytes, bytearray, memoryview), _bytes),
+    (np.generic, _scalar),
+    (int, _whole),
+    (float, _float),
+    (complex, _complex),
+    (np.ndarray, _array),
+)
+
+
+def _reader_of(kind: type) -> Reader:
+    from dpassay.audit.leaf_types import reader_of, unreadable
+
+    for known, reader in _KINDS:
+        if issubclass(kind, known):
+            return reader
+    special = reader_of(kind)
+    if special is not None:
+        return special
+    if is_dataclass(kind):
+        return _dataclass
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return _namedtuple
+    if issubclass(kind, list | tuple | range):
+        return _list
+    if issubclass(kind, set | frozenset):
+        return _set
+    if issubclass(kind, Mapping):
+        return _mapping
+    return unreadable
