@@ -19,7 +19,7 @@ from dpassay.audit.leaf_views import INDEX, View, columns
 from dpassay.audit.leaves import ROOT, Leaves, exact, written
 from dpassay.audit.outputs import Array, Outputs, part
 
-SCREENED = 512  # outputs of each input that are looked at
+SCREENED, SCREENED_VECTORS = 512, 128  # outputs of each input that are looked at; plain vectors must be quick
 MOST_CELLS = 1 << 24  # numbers that are compared
 MOST_COLUMNS = 2048  # numbers that are looked at together
 MOST_PAIRED, MOST_PAIRED_VALUES = 16, 32  # numbers, and categories, that are looked at in pairs
@@ -214,7 +214,7 @@ def views_of_vectors(outputs: Sequence[Outputs], width: int, looked_at: int) -> 
     paths = [f"{ROOT}[{j}]" for j in range(width)]
     if width < 2 or len(outputs) != 2:
         return []
-    rows = min(SCREENED, MOST_CELLS // width)
+    rows = min(SCREENED_VECTORS, MOST_CELLS // width)
     sides = [side.matrix(width)[:rows] for side in outputs]
     gaps = distances(sides) if width > looked_at else np.zeros(0)
     order = np.sort(np.argsort(-gaps, kind="stable")[:looked_at]).tolist()

@@ -152,11 +152,13 @@ def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
         batch = list(batch) if batch.dtype.char in "gG" or batch.dtype.kind in "mMV" else batch.tolist()
     items = list(batch)
     kinds = set(map(type, items))
+    if kinds == {float}:
+        return Outputs(np.array(items, dtype=np.float64)[:, None], items)
     apart: list[Leaves | None] = []
     if not kinds <= _PLAIN:
         apart = [None if _is_plain(item) else leaves_of(item, unknown) for item in items]
         apart = apart if any(known is not None for known in apart) else []
-    if kinds <= {float} or all(issubclass(kind, _NUMBERS) for kind in kinds):
+    if all(issubclass(kind, _NUMBERS) for kind in kinds):
         column = _column(items)
         return Outputs(None if column is None else column[:, None], items, apart)
     if all(issubclass(kind, np.ndarray | list | tuple) for kind in kinds):

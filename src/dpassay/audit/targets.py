@@ -260,14 +260,20 @@ def _check_signature(mechanism: Mechanism) -> None:
 
 
 def _counted(batch: Any, n: int) -> Any:
-    """The batch itself, if it is one of n outputs."""
+    """The batch itself, if it is one of n outputs; a tensor as an array, the rows of a data frame as dicts."""
+    module, name = type(batch).__module__.partition(".")[0], type(batch).__name__
+    if module == "torch" and hasattr(batch, "detach") and batch.ndim:
+        plain = batch.detach().cpu()
+        batch = (plain.float() if "bfloat16" in str(plain.dtype) else plain).numpy()
+    elif module == "pandas" and name in ("Series", "DataFrame"):
+        batch = batch.to_dict("records") if name == "DataFrame" else batch.tolist()
     if isinstance(batch, list | tuple) or (isinstance(batch, np.ndarray) and batch.ndim):
         check_number(len(batch), n, "sample(x, n, rng) must return n, along an array's first axis or as a list")
         return batch
     kind = f"{type(batch).__module__}.{type(batch).__qualname__}".removeprefix("builtins.")
     raise InputError(
         f"the mechanism gave a value of type {kind} where a batch was asked for: sample(x, n, rng) must return a "
-        "numpy array whose first axis is n, or a list of n outputs"
+        "numpy array or a tensor whose first axis is n, a data frame of n rows, or a list of n outputs"
     )
 
 

@@ -1,7 +1,7 @@
 """Outputs taken apart, and audits of mechanisms that leak their input in one leaf of one type, or do not.
 
-The leaking ones must be refuted, and the witness must name the path. Each of the others has ε = 0: an audit at
-α = 1e-7 refutes it with at most that probability.
+The leaking ones must be refuted, and the witness must name the path. The others have ε = 0, and are refuted with the
+probability that `FALSE_ALARMS` states, all together.
 """
 
 import dataclasses
@@ -10,6 +10,7 @@ import decimal
 import enum
 import fractions
 import math
+import re
 import uuid
 from collections import OrderedDict, deque, namedtuple
 from types import SimpleNamespace
@@ -20,9 +21,11 @@ import pytest
 from dpassay import audit
 from dpassay.audit.leaves import leaves_of
 from dpassay.audit.outputs import read
-from dpassay.errors import MechanismError
+from dpassay.audit.replay import replay
+from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure
-from statistics_helper import EACH
+from dpassay.testing.assertion import AuditWarning, assert_dp
+from statistics_helper import FALSE_ALARMS
 
 Decimal, Fraction = decimal.Decimal, fractions.Fraction
 DAY = datetime.datetime(2020, 1, 1)
@@ -254,14 +257,16 @@ def test_a_leak_in_one_leaf_is_found_and_its_path_is_named(name):
     assert path in verdict.witness.event
 
 
-@pytest.mark.parametrize("name", LEAKS)
-def test_the_same_without_a_leak_is_left_alone(name):
-    mechanism, _ = LEAKS[name]
+@pytest.mark.parametrize("leak", LEAKS)
+def test_the_same_without_a_leak_is_left_alone(leak):
+    mechanism, _ = LEAKS[leak]
+    name = "audits of leaves that do not leak"
+    alpha = FALSE_ALARMS[name] / len(LEAKS)
 
     def harmless(x, rng):
         return mechanism(int(rng.integers(0, 2)), rng)
 
-    verdict = audit(harmless, [(0, 1)], epsilon=1, runs=700, alpha=EACH, bits=False)
+    verdict = audit(harmless, [(0, 1)], epsilon=1, runs=700, alpha=alpha, bits=False)
     assert verdict.word == "open"
     assert not verdict.warnings
     assert verdict.runs > 600
@@ -286,3 +291,115 @@ def test_a_guesser_of_ones_own_sees_outputs_as_they_came():
 
     assert audit(mechanism, [(0, 1)], epsilon=1, runs=2000, guesser=parity, shrink=False).word == "refuted"
     assert all(type(y) is int for y in seen)
+
+
+def test_a_batch_may_be_a_tensor_or_a_data_frame():
+    torch, pandas = pytest.importorskip("torch"), pytest.importorskip("pandas")
+
+    def tensor(x, n, rng):
+        return torch.tensor(np.column_stack([rng.normal(size=(n, 3)), np.full(n, x)]))
+
+    def rows(x, n, rng):
+        return pandas.DataFrame({"noise": rng.normal(size=n), "secret": np.full(n, x)})
+
+    for mechanism, path in ((tensor, "output[3]"), (rows, SECRET)):
+        verdict = audit(mechanism, [(0, 1)], epsilon=1, runs=1500, bits=False, shrink=False)
+        assert verdict.word == "refuted"
+        assert path in verdict.witness.event
+
+
+# ── Refusals, and audits that see nothing ───────────────────────────────────────────────────────
+
+
+class Opaque:
+    def __init__(self, x):
+        self.x = x
+
+    def __repr__(self):
+        return f"<Opaque {self.x} at 0x7f{id(self):x}>"
+
+
+def test_outputs_that_cannot_be_read_are_refused_and_read_if_told_so():
+    def mechanism(x, rng):
+        return [normals(rng), Opaque(x)]
+
+    with pytest.raises(MechanismError, match=r"output\[1\] is of type .*Opaque, which cannot be read"):
+        audit(mechanism, [(0, 1)], epsilon=1, runs=500)
+    verdict = audit(mechanism, [(0, 1)], epsilon=1, runs=500, unknown="repr", shrink=False)
+    assert verdict.word == "refuted"
+    assert "repr(output[1])" in verdict.witness.event
+    with pytest.raises(InputError, match="unknown must be one of refuse, repr, bytes, got 'pickle'"):
+        audit(mechanism, [(0, 1)], epsilon=1, unknown="pickle")
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_an_audit_that_can_learn_no_rule_goes_on_to_its_end_and_says_so(fixed):
+    def silent(outputs):
+        return [math.nan] * len(outputs)
+
+    verdict = audit(lambda x, rng: x, [(0, 1)], epsilon=1, runs=3000, fixed=fixed, guesser=silent)
+    assert verdict.word == "open"
+    assert "nothing could be looked at" in verdict.reason
+    assert [w for w in verdict.warnings if w.startswith("Nothing was looked at")]
+    assert 3000 - 40 < verdict.runs <= 3000
+    assert verdict.witness is None
+
+
+def test_a_rule_that_comes_late_is_used():
+    """A guesser that is silent for the first outputs: the next training gives a rule."""
+    calls = []
+
+    def late(outputs):
+        calls.append(len(outputs))
+        return [math.nan if sum(calls) < 300 else float(y) for y in outputs]
+
+    assert audit(lambda x, rng: x, [(0, 1)], epsilon=1, runs=5000, guesser=late, shrink=False).word == "refuted"
+
+
+def test_pytest_is_warned_of_an_audit_that_saw_nothing():
+    def silent(outputs):
+        return [math.nan] * len(outputs)
+
+    with pytest.warns(AuditWarning, match="Nothing was looked at"):
+        assert_dp(lambda x, rng: x, [(0, 1)], epsilon=1, runs=500, guesser=silent)
+
+
+def test_a_saved_audit_of_leaves_is_replayed_and_continued(tmp_path):
+    def mechanism(x, rng):
+        return {"noise": normals(rng), "secret": 2**60 + 3 * x + int(rng.integers(0, 5))}
+
+    asked = {"pairs": [(0, 1)], "epsilon": 0.3, "save": tmp_path / "a.json", "bits": False, "shrink": False}
+    assert audit(mechanism, runs=100, **asked).word == "open"
+    verdict = audit(mechanism, runs=20_000, resume=True, **asked)
+    assert verdict.word == "refuted"
+    assert SECRET in verdict.witness.event
+    assert '"Leaves"' in (tmp_path / "a.json").read_text()
+    assert replay(tmp_path / "a.json", mechanism, seed=1).ok
+
+
+def test_the_best_of_many_pairs_is_found_by_a_leaf():
+    """Only one of twenty inputs leaks, and only in a leaf."""
+
+    def mechanism(x, rng):
+        return {"noise": normals(rng), "secret": [Colour(int(x == 13)), None]}
+
+    verdict = audit(mechanism, inputs=list(range(20)), epsilon=1, runs=30_000, bits=False, shrink=False)
+    assert verdict.word == "refuted"
+    assert 13 in verdict.witness.inputs
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_words_of_a_rule_give_the_numbers_of_the_outputs(sign):
+    """Outputs of the one input lie in [30, 32], those of the other in [33, 35]; the thresholds must lie there too."""
+
+    def mechanism(x, n, rng):
+        return 30 + 3 * (x == "b") + 2 * rng.random(n)
+
+    inputs = ("a", "b")[::sign]
+    event = audit(mechanism, [inputs], epsilon=1, runs=1000, bits=False, shrink=False).witness.event
+    words = re.findall(r"the (first|second) input where it is at (most|least) ([-\d.]+)", event)
+    assert {(who, way) for who, way, _ in words} <= (
+        {("first", "most"), ("second", "least")} if sign > 0 else {("first", "least"), ("second", "most")}
+    )
+    assert words
+    assert all(30 <= float(number) <= 35 for *_, number in words)

@@ -53,7 +53,7 @@ class BoostedTables(Distinguisher):
         some = [part(outputs, 0, MOST_FITTED // 2) for outputs in training.outputs]
         if width > 1 and any(np.isnan(outputs.matrix(width)[:1000]).any() for outputs in some):
             yield from cls._fit_features("where the output ends", some, width)
-        if width:
+        if width and not (training.vectors and width > MOST_COORDINATES):  # `OnLeaves` chooses some
             yield from cls._fit_features("coordinates", some, min(width, MOST_COORDINATES))
         if width and training.bits == "also":
             yield from cls._fit_features(FLOAT_BITS, some, min(width, MOST_BITS))
