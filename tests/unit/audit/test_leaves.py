@@ -10,7 +10,6 @@ import decimal
 import enum
 import fractions
 import math
-import re
 import uuid
 from collections import OrderedDict, deque, namedtuple
 from types import SimpleNamespace
@@ -19,6 +18,10 @@ import numpy as np
 import pytest
 
 from dpassay import audit
+from dpassay.audit.decision_rule import DecisionRule
+from dpassay.audit.distinguishers.frequencies import Frequencies
+from dpassay.audit.distinguishers.guarded import Guarded
+from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.leaves import leaves_of
 from dpassay.audit.outputs import read
 from dpassay.audit.replay import replay
@@ -388,18 +391,12 @@ def test_the_best_of_many_pairs_is_found_by_a_leaf():
     assert 13 in verdict.witness.inputs
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_the_words_of_a_rule_give_the_numbers_of_the_outputs(sign):
-    """Outputs of the one input lie in [30, 32], those of the other in [33, 35]; the thresholds must lie there too."""
-
-    def mechanism(x, n, rng):
-        return 30 + 3 * (x == "b") + 2 * rng.random(n)
-
-    inputs = ("a", "b")[::sign]
-    event = audit(mechanism, [inputs], epsilon=1, runs=1000, bits=False, shrink=False).witness.event
-    words = re.findall(r"the (first|second) input where it is at (most|least) ([-\d.]+)", event)
-    assert {(who, way) for who, way, _ in words} <= (
-        {("first", "most"), ("second", "least")} if sign > 0 else {("first", "least"), ("second", "most")}
-    )
-    assert words
-    assert all(30 <= float(number) <= 35 for *_, number in words)
+@pytest.mark.parametrize("guard", [False, True])
+def test_the_words_of_a_rule_give_the_numbers_of_the_outputs(guard):
+    """The first input gives 33 to 35, the second 30 to 32: the score is turned, and the words must not be."""
+    found = Statistic("coordinate 0", 1, -1.0)
+    anomalies = Frequencies("oddities", ("number",), np.zeros((2, 1)), (0, 1))
+    rule = DecisionRule(Guarded(found, anomalies) if guard else found, -33.25, -31.75, 9, 0, 1.0, resolution=1.0)
+    assert rule.count(read([33.0, 35.0]), 0) == (1, 0)  # scores of -33 and -35
+    words = "the first input where it is at least 33.25 and the second input where it is at most 31.75"
+    assert rule.describe().endswith(words)

@@ -36,6 +36,12 @@ def wrong(x, n):
 
 def three(x, n, rng):
     return [1, 2, 3]
+
+def opaque(x, rng):
+    return {"a": [object()]}
+
+def printed(x, rng):
+    return {"noise": rng.normal(size=8).tolist(), "secret": x}
 '''
 
 
@@ -65,6 +71,20 @@ def run(tmp_path, monkeypatch, capfd):
 
 
 NOISY = ("audit", "--python", "subjects:noisy", "--pair", "[0.0, 1.0]")
+
+
+def test_what_cannot_be_read_exits_with_4_or_is_read_as_told(run):
+    asked = ("audit", "--python", "subjects:opaque", "--pair", "[0, 1]", "--epsilon", "1", "--runs", "200")
+    said = " ".join(run(*asked, code=4).stderr.split())
+    assert 'output["a"][0] is of type object, which cannot be read' in said
+    assert "--unknown repr" in said
+    run(*asked, "--unknown", "repr", code=0)
+    run(*asked, "--unknown", "pickle", code=2)
+
+
+def test_a_mechanism_that_prints_its_input_is_refuted_by_the_path_to_it(run):
+    said = run("audit", "--python", "subjects:printed", "--pair", "[0, 1]", "--epsilon", "1", code=1).stdout
+    assert 'output["secret"]' in said
 
 
 def test_a_refuted_claim_exits_with_1_and_shows_its_witness(run):
