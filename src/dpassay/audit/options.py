@@ -12,6 +12,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+from dpassay.audit.timing import duration
 from dpassay.core.parameters import merge_parameters
 from dpassay.errors import InputError
 
@@ -76,6 +77,9 @@ class AuditOptions:
     neighbours: Neighbours | str | None = None
     alpha: float = _option(0.001, "Total probability of refuting a claim that holds.")
     runs: int = _option(100_000, "Runs of the mechanism, at most.")
+    time: str | None = _option(
+        None, "Stop after this time with what there is, such as 90s, 10m or 2h; --resume continues."
+    )
     fixed: bool = _option(False, "Make all runs and give the best bound; else stop when enough is known.")
     until_refuted: bool = _option(
         False, "Stop as soon as the claim is refuted. Default: as many runs again, at least 4,000, say how wrong it is."
@@ -110,6 +114,8 @@ class AuditOptions:
             raise InputError("fixed=True makes all runs and until_refuted=True stops before: leave one of them out")
         if self.unknown not in get_args(Unknown):
             raise InputError(f"unknown must be one of {', '.join(get_args(Unknown))}, got {self.unknown!r}")
+        if self.time is not None:
+            duration(self.time)
         if self.resume and self.save is None:
             raise InputError("to continue an audit, say which: resume=True needs save=FILE")
         if self.guesser is not None and not (self.workers is None and self.cluster is None):
@@ -135,6 +141,15 @@ class AuditOptions:
         """What is said of the claim itself."""
         given = {"epsilon": self.epsilon, "delta": self.delta, "dim": self.dim}
         return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the audit may take.
+
+        >>> AuditOptions(time="10m").seconds
+        600.0
+        """
+        return None if self.time is None else duration(self.time)
 
     @property
     def search_budget(self) -> int:

@@ -22,8 +22,9 @@ from dpassay.audit.sequential import FIRST_ROUNDS, MOST_ALONE, TaskRunner, anyti
 from dpassay.audit.shrinking import SHARE as SHRINK_SHARE
 from dpassay.audit.shrinking import Shrinking, can_shrink
 from dpassay.audit.targets import one_at_a_time
+from dpassay.audit.timing import OutOfTime, check_time, time_budget
 from dpassay.audit.verdict import conclude, is_refuted
-from dpassay.errors import InputError, MechanismError
+from dpassay.errors import InputError, MechanismError, harmless
 from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE = 0.1, 0.01, 0.05  # of the error probability
@@ -89,7 +90,7 @@ class _Audit:
         self.distribution_alpha, self.artifacts_alpha = alphas[DISTRIBUTION], alphas[ARTIFACTS]
         self.state = AuditState(alphas[GAME], alphas[BATCHES], Game(kept=[[] for _ in question.input_sets[0]]))
         self.warnings = [note] if note else []
-        self.interrupted = False
+        self.interrupted = self.out_of_time = False
         self.file = AuditFile(question)
         if self.options.resume:
             self._resume()
@@ -125,26 +126,46 @@ class _Audit:
         )
 
     def verdict(self) -> Verdict:
-        """Do all of it; an interruption keeps what there is."""
+        """Do all of it; an interruption, or the end of the time, keeps what there is."""
         try:
-            inputs = self._find_inputs()
-            left = self._leave_runs_for_artifacts(inputs)
-            self._test(inputs, left)
-            if is_refuted(self.question, self.state):
-                self._say_how_wrong(inputs)
-                self._shrink(inputs)
-            elif left:
-                self._look_for_artifacts(inputs, left)
-            if self.distribution_alpha:
-                self._compare_with_distribution(inputs)
+            with time_budget(self.options.seconds):
+                self._phases()
         except KeyboardInterrupt:
             self.interrupted = True
+        except OutOfTime:
+            self._out_of_time()
         except MechanismError as error:
             self.file.save(self.state, "unfinished")
             raise MechanismError(f"{error}\n{self._kept()}") from None
-        result = conclude(self.question, self.state, self.budget, self.interrupted, tuple(self.warnings))
-        self.file.save(self.state, "unfinished" if self.interrupted else result.word)
+        notes: list[str] = getattr(
+            self.question.mechanism, "notes", list
+        )()  # what went wrong on the way and was got over
+        warnings = (*self.warnings, *(harmless(note[:1].upper() + note[1:]) for note in notes))
+        result = conclude(self.question, self.state, self.budget, self.interrupted, warnings)
+        unfinished = self.interrupted or (self.out_of_time and result.word == "open")
+        self.file.save(self.state, "unfinished" if unfinished else result.word)
         return result
+
+    def _phases(self) -> None:
+        inputs = self._find_inputs()
+        left = self._leave_runs_for_artifacts(inputs)
+        self._test(inputs, left)
+        if is_refuted(self.question, self.state):
+            self._say_how_wrong(inputs)
+            self._shrink(inputs)
+        elif left:
+            self._look_for_artifacts(inputs, left)
+        if self.distribution_alpha:
+            self._compare_with_distribution(inputs)
+
+    def _out_of_time(self) -> None:
+        self.out_of_time = True
+        state, options = self.state, self.options
+        state.spent = max(state.spent, state.searched + state.game.runs)
+        how = "with save=FILE it could be continued" if self.file.path is None else "resume=True continues it"
+        self.warnings.append(
+            f"The time, {options.time}, was over after {state.spent:,} of {options.runs:,} runs; {how}."
+        )
 
     def _kept(self) -> str:
         right, wrong, runs = self.state.game.totals()
@@ -161,6 +182,7 @@ class _Audit:
         if self.options.progress is not None:
             self.options.progress(spent, self.options.runs, note)
         self.file.save_if_due(self.state)
+        check_time()
 
     def _find_inputs(self) -> tuple[Any, ...]:
         """The inputs of the main game: the pair that promises most."""

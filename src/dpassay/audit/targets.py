@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from dpassay.audit.timing import check_time
 from dpassay.errors import DpassayError, InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn, check_number
 from dpassay.pipeline.pipeline import Pipeline
@@ -144,6 +145,7 @@ def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
     _check_signature(mechanism)
     if n == 0:
         return []
+    check_time()
     try:
         batch = mechanism.sample(x, n, rng)
     except DpassayError:
@@ -279,6 +281,7 @@ def _counted(batch: Any, n: int) -> Any:
 
 def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
     """What one run gives, or its Failure."""
+    check_time()
     try:
         return function(*arguments)
     except DpassayError:

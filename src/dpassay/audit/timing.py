@@ -1,0 +1,105 @@
+"""How long an audit may take, and how often it may ask: durations, rates, and the time budget.
+
+The budget ends an audit as Ctrl-C does, but for the verdict: what was counted stays, and it can be continued.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from dpassay.errors import InputError
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+LONGEST = 366 * 86_400.0  # seconds
+
+_DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+
+class OutOfTime(BaseException):
+    """The time that an audit was given is over. Like KeyboardInterrupt it is no error, and nothing may swallow it."""
+
+
+def duration(given: Any) -> float:
+    """Seconds, from a number of them or from text with a unit.
+
+    >>> duration("10m"), duration("1.5h"), duration(90)
+    (600.0, 5400.0, 90.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd]?)", str(given).strip()) if _numeric(given) else None
+    seconds = float(found[1]) * UNITS[found[2] or "s"] if found else 0.0
+    if not 0 < seconds <= LONGEST:
+        raise InputError(f"a time is a number with s, m, h or d, such as 90s, 10m or 2h, at most 366d; got {given!r}")
+    return seconds
+
+
+def interval(given: Any) -> float:
+    """The seconds between two requests, from how many there may be in a second, a minute or an hour.
+
+    >>> interval("5/s"), interval("30/m")
+    (0.2, 2.0)
+    """
+    number, _, unit = str(given).strip().partition("/")
+    found = re.fullmatch(r"\d+(?:\.\d*)?|\.\d+", number) if unit in ("s", "m", "h") else None
+    if not found or not 1e-4 <= float(number) <= 1e6:
+        raise InputError(f"a rate is a number per second, minute or hour, such as 5/s, 100/m or 1000/h; got {given!r}")
+    return UNITS[unit] / float(number)
+
+
+def _numeric(given: Any) -> bool:
+    return isinstance(given, str | int | float) and not isinstance(given, bool)
+
+
+class Pacer:
+    """Gives each request its moment, so that they come no faster than they may. Threads share one.
+
+    >>> pacer = Pacer(0.01)
+    >>> [pacer.turn(threading.Event()) for _ in range(2)]
+    [None, None]
+    """
+
+    def __init__(self, every: float) -> None:
+        self.every, self.next, self.lock = every, 0.0, threading.Lock()
+
+    def turn(self, over: threading.Event) -> None:
+        """Wait for the next moment, or until all is over."""
+        with self.lock:
+            now = time.monotonic()
+            moment = max(now, self.next)
+            self.next = moment + self.every
+        pause(moment - now, over)
+
+
+def pause(seconds: float, over: threading.Event) -> None:
+    """Wait, but no longer than the audit's time or until all is over."""
+    last = _DEADLINE.get()
+    left = seconds if last is None else min(seconds, last - time.monotonic())
+    if left > 0:
+        over.wait(left)
+    check_time()
+
+
+@contextmanager
+def time_budget(seconds: float | None) -> Iterator[None]:
+    """Let `check_time` raise after this many seconds.
+
+    >>> with time_budget(60):
+    ...     check_time()
+    """
+    token = _DEADLINE.set(None if seconds is None else time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def check_time() -> None:
+    """Whether there is time left: raises `OutOfTime` if not."""
+    last = _DEADLINE.get()
+    if last is not None and time.monotonic() >= last:
+        raise OutOfTime
