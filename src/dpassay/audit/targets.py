@@ -9,13 +9,14 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
 import numpy as np
 
+from dpassay.audit.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.timing import check_time
 from dpassay.errors import DpassayError, InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn, check_number
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
     from dpassay.pipeline.distributions import Distribution
 
 CALLS = {1: ("x",), 2: ("x", "rng"), 3: ("x", "n", "rng")}
-ALLOWED = "an object with sample(x, n, rng), or a function f(x, n, rng), f(x, rng) or f(x)"
+ALLOWED = (
+    "an object with sample(x, n, rng), or a function f(x, n, rng), f(x, rng) or f(x); a torch module and an object "
+    "with transform can be run too"
+)
+METHODS = ("sample", "transform", "fit_transform")  # of what a class is taken for something to be run
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +56,9 @@ class Adapted:
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         if self.parameters == 3:
-            return self.function(x, n, rng)
+            return awaited(self.function(x, n, rng))
         arguments = (x, rng)[: self.parameters]
-        return [_attempt(self.function, *arguments) for _ in range(n)]
+        return [attempt(self.function, *arguments) for _ in range(n)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class LoadedDistribution(Loaded):
 
 
 def as_mechanism(thing: Any) -> Mechanism:
-    """Whatever can be run, as a mechanism; a class that needs no arguments is instantiated.
+    """Whatever can be run, as a mechanism; a class that needs no arguments is instantiated. Functions may be async.
 
     >>> noisy = as_mechanism(lambda x, rng: x + rng.laplace())
     >>> len(noisy.sample(3, 5, np.random.default_rng(0)))
@@ -109,7 +114,9 @@ def as_mechanism(thing: Any) -> Mechanism:
         if callable(getattr(thing, "law", None)) and not hasattr(thing, "distribution"):  # it would be audited blindly
             raise InputError(f"{type(thing).__name__} has a method law(x): call it distribution(x)")
         _check_signature(thing)
-        return cast(Mechanism, thing)
+        return Adapted(thing.sample, 3) if inspect.iscoroutinefunction(thing.sample) else cast(Mechanism, thing)
+    if (known := adapted(thing)) is not None:
+        return known
     if not callable(thing):
         kind = type(thing).__name__
         raise InputError(f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind} cannot be run; give {ALLOWED}")
@@ -147,14 +154,14 @@ def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
         return []
     check_time()
     try:
-        batch = mechanism.sample(x, n, rng)
+        batch = awaited(mechanism.sample(x, n, rng))
     except DpassayError:
         raise
     except MemoryError as error:
         raise MechanismError(f"there is not enough memory to draw {n} outputs at once; ask for fewer") from error
     except (Exception, SystemExit) as error:
         if n == 1:
-            return [_failure(error)]
+            return [failure(error)]
         return Redrawn(draw_singly(mechanism, x, n, rng))
     return _counted(batch, n)
 
@@ -167,8 +174,20 @@ def draw_singly(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) 
     >>> draw_singly(as_mechanism(lambda x, n, rng: [1 / x] * n), 0, 1, np.random.default_rng(0))
     [Failure(kind='ZeroDivisionError', said='division by zero')]
     """
-    outputs = (_attempt(lambda: _counted(mechanism.sample(x, 1, rng), 1)) for _ in range(n))
+    outputs = (attempt(lambda: _counted(mechanism.sample(x, 1, rng), 1)) for _ in range(n))
     return [y if isinstance(y, Failure) else y[0] for y in outputs]
+
+
+def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+    """One output for each input, in order: at once where the mechanism can ask for several, else one by one.
+
+    >>> draw_each(as_mechanism(lambda x, rng: -x), [1, 2, 1], np.random.default_rng(0))
+    [-1, -2, -1]
+    """
+    at_once = getattr(mechanism, "sample_each", None)
+    if at_once is not None:
+        return list(at_once(inputs, rng))
+    return [y for x in inputs for y in draw_singly(mechanism, x, 1, rng)]
 
 
 def one_at_a_time(mechanism: Any) -> bool:
@@ -199,9 +218,11 @@ def load_python(path: str) -> Loaded:
             import difflib
 
             close = ", ".join(difflib.get_close_matches(part, [a for a in dir(found) if not a.startswith("__")]))
-            owner = f"the module {module}" if inspect.ismodule(found) else repr(name.partition("." + part)[0])
-            raise InputError(f"{owner} has no {part!r}; " + (f"close names: {close}" if close else "check the name"))
-        found = getattr(found, part)
+            where = f"the module {module}" if inspect.ismodule(found) else repr(name.partition("." + part)[0])
+            raise InputError(f"{where} has no {part!r}; " + (f"close names: {close}" if close else "check the name"))
+        owner, found = found, getattr(found, part)
+        if inspect.isclass(owner) and _needs_self(owner, part):
+            found = getattr(_instance(owner, part), part)
     mechanism = as_mechanism(found)
     return LoadedDistribution(path, mechanism) if isinstance(mechanism, HasDistribution) else Loaded(path, mechanism)
 
@@ -225,8 +246,9 @@ def describe(thing: Any) -> dict[str, str]:
     return {"kind": "object", "type": f"{named.__module__}.{named.__qualname__}"}
 
 
-def _instance(kind: type) -> Any:
-    if not callable(getattr(kind, "sample", None)):
+def _instance(kind: type, method: str = "") -> Any:
+    """An object of a class that needs no arguments."""
+    if not method and not any(callable(getattr(kind, name, None)) for name in METHODS) and not _has_call(kind):
         raise InputError(f"the class {kind.__name__} has no sample; give {ALLOWED}")
     try:
         inspect.signature(kind).bind()
@@ -236,6 +258,16 @@ def _instance(kind: type) -> Any:
         return kind()
     except Exception as error:
         raise InputError(f"{kind.__name__}() raised {_named(error)}; give an instance of it") from error
+
+
+def _needs_self(owner: type, name: str) -> bool:
+    """Whether it is a method, and no function that only lives in the class."""
+    static = inspect.getattr_static(owner, name, None)
+    return inspect.isfunction(static) and static.__code__.co_varnames[:1] == ("self",)
+
+
+def _has_call(kind: type) -> bool:
+    return any("__call__" in vars(base) for base in kind.__mro__[:-1])
 
 
 _FITTING: WeakSet[type] = WeakSet()  # classes whose sample was seen to take what it is given
@@ -277,24 +309,6 @@ def _counted(batch: Any, n: int) -> Any:
         f"the mechanism gave a value of type {kind} where a batch was asked for: sample(x, n, rng) must return a "
         "numpy array or a tensor whose first axis is n, a data frame of n rows, or a list of n outputs"
     )
-
-
-def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What one run gives, or its Failure."""
-    check_time()
-    try:
-        return function(*arguments)
-    except DpassayError:
-        raise
-    except (Exception, SystemExit) as error:
-        return _failure(error)
-
-
-def _failure(error: BaseException) -> Failure:
-    try:
-        return Failure(type(error).__name__[:80], str(error)[:200])
-    except Exception:  # an exception may even fail to say what it is
-        return Failure(type(error).__name__[:80])
 
 
 def _named(error: BaseException) -> str:

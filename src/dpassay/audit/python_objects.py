@@ -1,0 +1,199 @@
+"""How Python objects are run that are no plain function: modules of torch, transformers of scikit-learn, coroutines.
+
+None of these packages is imported here: what belongs to one has imported it already.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpassay.audit.timing import check_time
+from dpassay.errors import DpassayError
+from dpassay.pipeline.mechanism import Failure, Mechanism
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+
+def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What one run gives, or its Failure; a coroutine is waited for.
+
+    >>> attempt(lambda x: 1 / x, 0)
+    Failure(kind='ZeroDivisionError', said='division by zero')
+    """
+    check_time()
+    try:
+        return awaited(function(*arguments))
+    except DpassayError:
+        raise
+    except (Exception, SystemExit) as error:
+        return failure(error)
+
+
+def failure(error: BaseException) -> Failure:
+    """The output that an exception is."""
+    try:
+        return Failure(type(error).__name__[:80], str(error)[:200])
+    except Exception:  # an exception may even fail to say what it is
+        return Failure(type(error).__name__[:80])
+
+
+def awaited(value: Any) -> Any:
+    """The value itself, or what it comes to if it has to be waited for.
+
+    >>> async def later(x):
+    ...     return x + 1
+    >>> awaited(later(1)), awaited(5)
+    (2, 5)
+    """
+    if not inspect.isawaitable(value):
+        return value
+    import asyncio
+
+    async def wait() -> Any:
+        return await value
+
+    # In a thread of its own: the caller may be in a loop already, and what is kept between calls belongs to one loop.
+    coming = asyncio.run_coroutine_threadsafe(wait(), _loop())
+    try:
+        return coming.result()
+    except BaseException:
+        coming.cancel()
+        raise
+
+
+@lru_cache(maxsize=1)
+def _loop() -> AbstractEventLoop:
+    import asyncio
+    import threading
+
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="dpassay async", daemon=True).start()
+    return loop
+
+
+def adapted(thing: Any) -> Mechanism | None:
+    """A module or a transformer as a mechanism; None for anything else."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(thing, torch.nn.Module):
+        return TorchModule(thing)
+    for name in ("transform", "fit_transform"):
+        if callable(getattr(thing, name, None)):
+            return Transformer(thing, name)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class TorchModule:
+    """A torch module as a mechanism: called once for each output, in the mode that it is in, without gradients.
+
+    Numbers go in as tensors of the type and on the device of its parameters; integers stay integers where it looks
+    words up in an embedding. Everything else goes in as it is.
+    """
+
+    module: Any
+    replays: ClassVar[bool] = False
+    singly: ClassVar[bool] = True
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> list[Any]:
+        given = self._tensor(x)
+        return [attempt(self._run, given) for _ in range(n)]
+
+    def describe(self) -> dict[str, str]:
+        return _described(self.module)
+
+    def _run(self, given: Any) -> Any:
+        with sys.modules["torch"].no_grad():
+            return _as_numpy(self.module(given))
+
+    def _tensor(self, x: Any) -> Any:
+        torch: Any = sys.modules["torch"]
+        if isinstance(x, str | bytes | dict) or x is None or torch.is_tensor(x):
+            return x
+        try:
+            array = np.asarray(x)
+        except ValueError:
+            return x
+        if array.dtype.kind not in "biuf":
+            return x
+        known = next((p for p in self.module.parameters() if p.is_floating_point()), None)
+        words = any(isinstance(m, torch.nn.Embedding | torch.nn.EmbeddingBag) for m in self.module.modules())
+        kind = torch.get_default_dtype() if known is None else known.dtype
+        kept = array.dtype.kind == "b" or (array.dtype.kind in "iu" and words)
+        tensor = torch.tensor(array.tolist()) if kept else torch.tensor(array.tolist(), dtype=kind)
+        return tensor if known is None else tensor.to(known.device)
+
+
+def _as_numpy(value: Any) -> Any:
+    """Tensors, also inside lists and mappings, as numbers and arrays."""
+    torch: Any = sys.modules["torch"]
+    if torch.is_tensor(value):
+        plain = value.detach().cpu()
+        plain = plain.float() if plain.dtype == torch.bfloat16 else plain
+        return plain.item() if plain.ndim == 0 else plain.numpy().copy()
+    if isinstance(value, Mapping):
+        return {key: _as_numpy(one) for key, one in value.items()}
+    return type(value)(map(_as_numpy, value)) if type(value) in (list, tuple) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """An object with `transform` in the manner of scikit-learn, or with `fit_transform` alone, as a mechanism.
+
+    A number, a vector, a text or a dict is one row, and its row of the result is the output. A table, or a list of
+    texts, is a data set, and the whole result is the output.
+
+    >>> class Noisy:
+    ...     def transform(self, rows):
+    ...         return np.asarray(rows) + 1.0
+    >>> Transformer(Noisy(), "transform").sample([1.0, 2.0], 1, np.random.default_rng(0))
+    [array([2., 3.])]
+    """
+
+    thing: Any
+    method: str
+    replays: ClassVar[bool] = False
+    singly: ClassVar[bool] = True
+
+    def sample(self, x: Any, n: int, rng: np.random.Generator) -> list[Any]:
+        rows, single = _rows(x)
+        return [attempt(self._run, rows, single) for _ in range(n)]
+
+    def describe(self) -> dict[str, str]:
+        return _described(self.thing)
+
+    def _run(self, rows: Any, single: bool) -> Any:
+        result = getattr(self.thing, self.method)(rows)
+        result = result.toarray() if callable(getattr(result, "toarray", None)) else result  # a sparse matrix
+        result = result.to_numpy() if callable(getattr(result, "to_numpy", None)) else result  # a data frame
+        if not single:
+            return result
+        if len(result) != 1:
+            raise ValueError(f"{self.method} gave {len(result)} rows for one")
+        return result[0]
+
+
+def _rows(x: Any) -> tuple[Any, bool]:
+    """The table that an input is, or that it is the only row of; and which of the two."""
+    if isinstance(x, str | bytes | dict):
+        return [x], True
+    if hasattr(x, "columns"):  # a data frame
+        return x, False
+    try:
+        array = np.asarray(x)
+    except ValueError:
+        return x, False
+    if array.dtype.kind in "biufc" and array.ndim < 2:
+        return array.reshape(1, -1), True
+    return (array if array.dtype.kind in "biufc" else x), False
+
+
+def _described(thing: Any) -> dict[str, str]:
+    return {"kind": "object", "type": f"{type(thing).__module__}.{type(thing).__qualname__}"}
