@@ -27,6 +27,7 @@ from dpassay.pipeline.pipeline import Pipeline
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
 FIRST_ROUND = 256  # runs that the first rule is learnt from
 GROWTH = 4
+SLOW_GROWTH = 2  # where each call gives one output: a rule is learnt anew as soon as there are twice as many
 TESTED = 3  # a round tests its rule on this many times the runs that the rule was learnt from
 CELLS = 1 << 20  # numbers that are held at a time
 MOST_ROWS = 1 << 16
@@ -278,23 +279,39 @@ class TrainingResult:
     rows: int = 64
     batches: str = ""  # what is wrong with the rows of one batch
     replays: bool = True
+    exact: bool = False  # from the distribution itself
+    seen: tuple[Outputs, ...] = ()  # the outputs that were drawn for it
 
 
 def learn_rule(
-    experiment: Experiment, runs: int, place: int, fitted: float = 0.5, *, first: bool = False, singly: bool = False
+    experiment: Experiment,
+    runs: int,
+    place: int,
+    fitted: float = 0.5,
+    *,
+    first: bool = False,
+    singly: bool = False,
+    had: Sequence[Outputs] = (),
 ) -> TrainingResult:
     """Learn a rule for this experiment. Where the distribution is known it costs no runs.
 
-    The `first` training of a game looks at the mechanism's batches and its seed, too; `singly` does without batches.
+    Nor does it where outputs were `had` before, equally many of each input: a rule may be learnt from any runs but
+    those that test it. The `first` training of a game looks at the mechanism's batches and its seed, too; `singly`
+    does without batches.
     """
     distributions = experiment.distributions() if experiment.custom is None else None
     rngs = experiment.paired_streams(place)
     if distributions is not None:
         each = max(200, min(DISTRIBUTION_DRAWS, 256 * runs) // len(distributions))
-        drawn = [read(distribution.sample(each, rng)) for distribution, rng in zip(distributions, rngs, strict=True)]
-        rule = learn(drawn, drawn, experiment.inputs, experiment.hypothesis, distributions)
-        return TrainingResult(rule, 0, one_at_a_time(experiment.mechanism), min(map(rows_at_a_time, drawn)))
-    if first:
+        pairs = zip(distributions, rngs, strict=True)
+        sampled = [read(distribution.sample(each, rng)) for distribution, rng in pairs]
+        rule = learn(sampled, sampled, experiment.inputs, experiment.hypothesis, distributions)
+        rows = min(map(rows_at_a_time, sampled))
+        return TrainingResult(rule, 0, one_at_a_time(experiment.mechanism), rows, exact=True)
+    if had:
+        look = FirstLook(list(had), 0)
+        check_alive(look.seen)
+    elif first:
         look = first_look(experiment, runs, place)
     else:
         drawn, broke = training_outputs(experiment, runs, rngs, singly=singly)
@@ -304,7 +321,8 @@ def learn_rule(
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
     rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, experiment.custom, experiment.bits)
     singly = singly or look.failed or bool(look.batches) or one_at_a_time(experiment.mechanism)
-    return TrainingResult(rule, look.cost, singly, min(map(rows_at_a_time, seen)), look.batches, look.replays)
+    new, rows = tuple(seen) if look.cost else (), min(map(rows_at_a_time, seen))
+    return TrainingResult(rule, look.cost, singly, rows, look.batches, look.replays, seen=new)
 
 
 def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingResult:

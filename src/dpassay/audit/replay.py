@@ -125,9 +125,10 @@ def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game
 
 def _fresh(record: GameRecord, experiment: Experiment, recorded: Game, seed: int) -> tuple[bool, str]:
     """Whether the best rule refutes the claim once more, on runs that nobody has seen."""
-    last = recorded.best(experiment.hypothesis)
-    expected = last.rule.initial_counts(TRUST if last.learnt_from else TRUST_IN_DISTRIBUTION)
-    game = Game([Round(last.rule, expected, 0, 10**15, last.singly or last.screening, rows=last.rows)])
+    best = recorded.best(experiment.hypothesis)
+    learnt = best.learnt_from or experiment.distributions() is None
+    expected = best.rule.initial_counts(TRUST if learnt else TRUST_IN_DISTRIBUTION)
+    game = Game([Round(best.rule, expected, 0, 10**15, best.singly or best.screening, rows=best.rows)])
     most = max(2000, LONGER * recorded.totals()[2])
     for _ in anytime(replace(experiment, seed=seed), game, most, record.alpha):
         pass

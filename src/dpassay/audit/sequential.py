@@ -23,6 +23,7 @@ from dpassay.audit.experiment import (
     GROWTH,
     KEPT,
     MOST_ROWS,
+    SLOW_GROWTH,
     TEST,
     TESTED,
     TRAININGS,
@@ -36,13 +37,13 @@ from dpassay.audit.experiment import (
     learn_well,
 )
 from dpassay.audit.inference import evidence_needed
-from dpassay.audit.outputs import Outputs, part, read
-from dpassay.audit.targets import draw, draw_singly
+from dpassay.audit.outputs import Outputs, join, part, read
+from dpassay.audit.targets import draw, draw_each, one_at_a_time
 from dpassay.compute.devices import numbers
 from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import key
 from dpassay.errors import MechanismError
-from dpassay.pipeline.mechanism import Redrawn
+from dpassay.pipeline.mechanism import HasDistribution, Redrawn
 from dpassay.pipeline.pipeline import Pipeline
 
 GuessCounts: TypeAlias = tuple[int, int, int]  # right and wrong guesses, and runs
@@ -96,6 +97,7 @@ def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> 
         return _by_kernel(experiment, current.rule, ratios, task, rng)
     coins = rng.integers(0, len(experiment.inputs), task.size)
     right = wrong = 0
+    to_learn_from = one_at_a_time(experiment.mechanism) and not isinstance(experiment.mechanism, HasDistribution)
     for side, batch in _batches(experiment, coins, current.singly, rng):
         if isinstance(batch, Redrawn):
             wrong += len(batch)
@@ -103,8 +105,8 @@ def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> 
         outputs = read(batch, experiment.unknown)
         hits, misses = current.rule.count(outputs, side)
         right, wrong = right + hits, wrong + misses
-        if kept and sum(map(len, kept[side])) < KEPT:
-            kept[side].append(part(outputs, 0, KEPT))
+        if kept and sum(map(len, kept[side])) < (MOST_ROWS if to_learn_from else KEPT):
+            kept[side].append(outputs if to_learn_from else part(outputs, 0, KEPT))
     return right, wrong, task.size
 
 
@@ -149,8 +151,9 @@ def _batches(
     """
     if singly:
         outputs: list[list[Any]] = [[] for _ in experiment.inputs]
-        for side in coins.tolist():
-            outputs[side] += draw_singly(experiment.mechanism, experiment.inputs[side], 1, rng)
+        inputs = [experiment.inputs[side] for side in coins.tolist()]
+        for side, output in zip(coins.tolist(), draw_each(experiment.mechanism, inputs, rng), strict=True):
+            outputs[side].append(output)
         yield from ((side, batch) for side, batch in enumerate(outputs) if batch)
         return
     counts = np.bincount(coins, minlength=len(experiment.inputs))
@@ -275,29 +278,46 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
 
 
 def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -> None:
-    number = len(game.rounds) + game.fruitless
-    learnt = sum(one.learnt_from > 0 for one in game.rounds) + game.fruitless
-    size = FIRST_ROUND * GROWTH ** (learnt + (experiment.bits == "only"))  # bits alone say little at first
-    left = budget - game.runs
+    number, left = len(game.rounds) + game.fruitless, budget - game.runs
     if left < max(FEWEST_RUNS, 2 * len(experiment.inputs)):
         game.nothing_learnt = True
         return
     closer = sum(one.screening and not (then.screening or then.learnt_from) for one, then in pairwise(game.rounds))
     if not game.batches and closer >= MOST_UNCONFIRMED:
         game.batches = UNCONFIRMED
+    slow = one_at_a_time(experiment.mechanism)
+    growth, tested = (SLOW_GROWTH, 1) if slow else (GROWTH, TESTED)
+    size = FIRST_ROUND * growth ** (number - closer) * (GROWTH if experiment.bits == "only" else 1)  # bits say little
     size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
-    place, singly = TRAININGS * game.lost + number, bool(game.batches)
+    had = _at_hand(game, size) if slow and game.rounds else []
+    first, place = not number and not game.batches, TRAININGS * game.lost + number
     with _counting_losses(game):
-        training = learn_rule(experiment, size, place, first=not number and not game.batches, singly=singly)
-    endless = training.cost == 0 or size >= MOST_ROWS
-    length = budget if endless else TESTED * size
-    if not _alone(experiment, training):
-        _add_round(game, training, length)
-        return
-    alone = alone or sum(counts.runs for counts in game.counts) < ALONE
-    _add_round(
-        game, training, min(length, 2 * ALONE) if alone and endless else length, alone=alone, screening=not alone
-    )
+        training = learn_rule(experiment, size, place, first=first, singly=bool(game.batches), had=had)
+        if had and training.rule is None:  # they say no more
+            had, training = [], learn_rule(experiment, size, place, singly=bool(game.batches))
+    size = sum(map(len, had)) or size
+    endless = training.exact or size >= MOST_ROWS
+    length, unknown = budget if endless else tested * size, _alone(experiment, training)
+    alone = unknown and (alone or sum(counts.runs for counts in game.counts) < ALONE)
+    length = min(length, 2 * ALONE) if alone and endless else length
+    _add_round(game, training, length, alone=alone, screening=unknown and not alone)
+    for side, outputs in zip(game.kept, training.seen if slow else (), strict=False):
+        side += [outputs] if sum(map(len, side)) < MOST_ROWS else []
+
+
+def _at_hand(game: Game, enough: int) -> list[Outputs]:
+    """All outputs so far, equally many of each input: where each takes a call, none is wasted.
+
+    The rule that comes of them is tested on runs after them, so the test is as good as with a rule from elsewhere.
+    Outputs that other processes drew, or that an audit had before it was continued, are not at hand. So where less
+    than half of what is `enough` is left, none are used.
+    """
+    if not game.kept or not all(game.kept):
+        return []
+    each = min(sum(map(len, side)) for side in game.kept)
+    if 2 * each * len(game.kept) < enough:
+        return []
+    return [part(join(side), 0, each) for side in game.kept]
 
 
 @contextmanager
@@ -319,6 +339,6 @@ def _add_round(
         game.fruitless += 1
         game.nothing_learnt = not training.cost
         return
-    counts = training.rule.initial_counts(TRUST if training.cost else TRUST_IN_DISTRIBUTION)
+    counts = training.rule.initial_counts(TRUST_IN_DISTRIBUTION if training.exact else TRUST)
     singly, rows = training.singly or alone, training.rows
     game.rounds.append(Round(training.rule, counts, training.cost, length, singly, rows=rows, screening=screening))

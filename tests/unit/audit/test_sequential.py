@@ -208,3 +208,35 @@ def test_many_tasks_take_little_room():
         current = current.after(size)
     assert current.sizes == ((16, 1), (18, 1), (100, 5000), (0, 1), (100, 3))
     assert (current.tasks, current.finished) == (5006, 34 + 500_300)
+
+
+def test_a_mechanism_of_single_outputs_learns_from_all_that_it_gave():
+    """Only the first rule costs runs. Each next one is learnt when there are twice as many, and tested on others."""
+    drawn = []
+
+    def noisy(x, rng):
+        drawn.append(x + rng.laplace())
+        return drawn[-1]
+
+    game = Game(kept=[[], []])
+    for _ in anytime(Experiment(as_mechanism(noisy), (0.0, 1.0), Hypothesis(3.0), 5), game, 2000, 0.001):
+        pass
+    assert [one.learnt_from for one in game.rounds] == [256, 0, 0]
+    assert game.runs == len(drawn) == 2000
+    assert game.rounds[0].length == 256
+    assert 400 < game.rounds[1].length <= 512
+    assert 800 < game.rounds[2].length <= 1024
+    kept = [float(v) for side in game.kept for outputs in side for v in outputs.numbers.ravel()]
+    assert sorted(kept) == sorted(drawn)
+
+
+def test_outputs_that_are_not_at_hand_are_drawn_anew():
+    """So it is after an audit was continued: a rule is learnt from about as many runs as there were before."""
+    game = Game(kept=[[], []])
+    experiment = Experiment(as_mechanism(lambda x, rng: x + rng.laplace()), (0.0, 1.0), Hypothesis(3.0), 5)
+    for _ in anytime(experiment, game, 10_000, 0.001):
+        if game.runs >= 512:
+            game.kept = [[], []]
+            if len(game.rounds) > 1:
+                break
+    assert [one.learnt_from for one in game.rounds] == [256, 512]
