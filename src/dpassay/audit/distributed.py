@@ -8,13 +8,14 @@ the same outputs are found out.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -59,6 +60,7 @@ class Subject:
     extra: float = 0.0  # a pipeline's dimension, a program's time limit
     source: str = ""  # SHA-256 of the file that a Python object's module is in
     seeded: bool = False  # whether the process's generators are seeded around each call
+    settings: str = field(default="", repr=False)  # of a program or an endpoint, as JSON; headers may be secret
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         return made(self).sample(x, n, rng)
@@ -187,9 +189,11 @@ def named(mechanism: Mechanism) -> Subject:
         case Loaded(path):
             return Subject("python", path, source=_source(path))
         case Program():
-            return Subject("command", mechanism.command, mechanism.time_limit)
+            return Subject("command", mechanism.command, mechanism.time_limit, settings=_settings(mechanism))
         case Endpoint():
-            return Subject("url", mechanism.url, mechanism.time_limit)
+            if mechanism.rate is not None:
+                raise InputError("several workers cannot keep one rate together: leave workers out, or the rate")
+            return Subject("url", mechanism.url, mechanism.time_limit, settings=_settings(mechanism))
         case Adapted(function) if _found_by_name(function):
             path = f"{function.__module__}:{function.__qualname__}"
             return Subject("python", path, source=_source(path))
@@ -198,6 +202,13 @@ def named(mechanism: Mechanism) -> Subject:
         f"an object of this process cannot travel to workers: {known.get('type', known.get('pipeline', 'this one'))}; "
         "they can run a pipeline, a function of a module, package.module:name, a program or an endpoint"
     )
+
+
+def _settings(mechanism: Program | Endpoint) -> str:
+    """Only those that are not as usual, so that the name of a plain one stays plain."""
+    usual = {one.name: one.default for one in fields(mechanism)}
+    given = {name: value for name, value in mechanism.settings().items() if value not in (usual[name], None, {})}
+    return json.dumps(given) if given else ""
 
 
 def _found_by_name(function: Any) -> bool:
@@ -233,5 +244,5 @@ def made(subject: Subject) -> Mechanism:
                 "the workers anew"
             )
         return found
-    make = {"command": Program, "url": Endpoint}[subject.kind]
-    return make(subject.name, subject.extra)
+    make: type[Program | Endpoint] = Program if subject.kind == "command" else Endpoint
+    return make(subject.name, subject.extra, **json.loads(subject.settings or "{}"))

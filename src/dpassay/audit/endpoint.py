@@ -1,29 +1,39 @@
-"""Mechanisms behind an HTTP address. remote.py has the protocol that they speak."""
+"""Mechanisms behind an HTTP address. remote.py has the protocol that they speak, connection.py how they are reached."""
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
 
-from dpassay.audit.remote import Line, Remote, check_length, late, seconds_of, short
+from dpassay.audit.connection import Connection, Manners
+from dpassay.audit.lines import Line, number_of_lines, seconds_of, short
+from dpassay.audit.mapping import AnswerPath, Template
+from dpassay.audit.remote import Remote, RequestMaker, plain_value
+from dpassay.audit.timing import Pacer, interval
 from dpassay.errors import InputError, MechanismError
 
-if TYPE_CHECKING:
-    from httpx import Response
-
-KEPT_ALIVE = 1.0  # seconds: less than servers wait before they close an idle connection
+MOST_RETRIES = 100
+RESERVED = ("content-length", "transfer-encoding", "connection", "host")  # what HTTP itself takes care of
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 @dataclass(slots=True, eq=False)
 class Endpoint(Remote):
     """An HTTP address that answers a POST of JSON with JSON. Redirects are not followed.
 
+    `headers` and the token that the environment holds under the name `token_env` go with each request, to this address
+    only, and into no file. `request` and `answer` are for an endpoint with a format of its own: JSON in which "$input"
+    stands for the input, and the path of the output. `concurrency` requests wait for answers at a time, `rate` ("5/s")
+    limits how often one is sent, and one that fails for a passing reason is repeated up to `retries` times.
+
     >>> Endpoint("http://127.0.0.1:8000/rewrite").describe()
     {'kind': 'url', 'url': 'http://127.0.0.1:8000/rewrite'}
+    >>> Endpoint("http://127.0.0.1:8000/", request='{"text": "$input"}', answer="$.result[0]").describe()["answer"]
+    '$.result[0]'
     >>> Endpoint("ftp://example.org")
     Traceback (most recent call last):
     ...
@@ -32,121 +42,133 @@ class Endpoint(Remote):
 
     url: str
     time_limit: float = 30.0
+    headers: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)  # values may be secret
+    token_env: str | None = field(default=None, kw_only=True)
+    request: str | None = field(default=None, kw_only=True)
+    answer: str | None = field(default=None, kw_only=True)
+    concurrency: int = field(default=1, kw_only=True)
+    rate: str | None = field(default=None, kw_only=True)
+    retries: int = field(default=5, kw_only=True)
+    _token: str = field(default="", init=False, repr=False)
+    _template: Template | None = field(default=None, init=False, repr=False)
+    _path: AnswerPath | None = field(default=None, init=False, repr=False)
+    _manners: Manners = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        import httpx
-
         self.time_limit = seconds_of(self.time_limit)
-        try:
-            parts = httpx.URL(self.url)
-            right = parts.scheme in ("http", "https") and parts.raw_host and not parts.userinfo
-            right = right and (parts.port is None or 0 < parts.port < 2**16)
-        except httpx.InvalidURL:
-            right = False
-        if not right or not self.url.isascii() or not self.url.isprintable() or " " in self.url:
-            raise InputError(
-                "the address must be http://host/... or https://host/..., in ASCII and without a password, "
-                f"got {self.url!r}"
-            )
+        _check_address(self.url)
+        self.headers = _checked_headers(self.headers)
+        self._token = "" if self.token_env is None else _token_of(self.token_env)
+        if self._token and "authorization" in {name.lower() for name in self.headers}:
+            raise InputError("the header Authorization is given twice, as a header and as a token")
+        self._template = None if self.request is None else Template.read(self.request)
+        self._path = None if self.answer is None else AnswerPath.read(self.answer)
+        self._most = 0 if self._template is None and self._path is None else 1
+        self.concurrency = number_of_lines(self.concurrency, "concurrency")
+        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= MOST_RETRIES:
+            raise InputError(f"retries must be a whole number from 0 to {MOST_RETRIES}, got {self.retries!r}")
+        pacer = None if self.rate is None else Pacer(interval(self.rate))
+        self._manners = Manners(self.retries, pacer, self._troubles)
 
     def __str__(self) -> str:
         return f"the endpoint {self.url}"
 
+    @property
+    def replays(self) -> bool:
+        """Whether it is sent the seed."""
+        return self._template is None or self._template.seeded
+
     def describe(self) -> dict[str, str]:
-        return {"kind": "url", "url": self.url}
+        asked = {"request": self.request, "answer": self.answer, "headers": ", ".join(sorted(self.headers))}
+        return {"kind": "url", "url": self.url, **{name: value for name, value in asked.items() if value}}
 
-    def _open(self) -> Line:
-        return _Connection(self.url, str(self), self.time_limit)
+    def settings(self) -> dict[str, Any]:
+        """What else it takes to make it anew, but for the token itself."""
+        names = ("token_env", "request", "answer", "concurrency", "rate", "retries")
+        return {"headers": dict(self.headers), **{name: getattr(self, name) for name in names}}
+
+    @property
+    def _width(self) -> int:
+        return self.concurrency
+
+    def _open(self, over: Event) -> Line:
+        sent = {**self.headers, **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
+        secrets = [self._token.encode("ascii")] if self._token else []
+        return Connection(self.url, str(self), self.time_limit, sent, secrets, self._manners, over)
+
+    def _request_for(self, x: Any) -> RequestMaker:
+        if self._template is None:
+            return Remote._request_for(self, x)
+        template = self._template
+        try:
+            value = plain_value(x)
+        except RecursionError:
+            raise InputError("the input is nested too deeply to be written as JSON, or contains itself") from None
+        return lambda n, seed: template.fill(value, seed).encode("ascii")
+
+    def _parsed(self, said: bytes) -> Any:
+        reply = Remote._parsed(self, said)
+        if self._path is None:
+            return reply
+        try:
+            return {"output": self._path.find(reply)}
+        except LookupError as error:
+            raise MechanismError(
+                f"{self} answered {short(said)}, where {self._path.text} names nothing: {error}; see that the path fits"
+            ) from None
 
 
-class _Connection:
-    """A connection that stays open between requests, and is cut when a request's time is over.
+def parse_header(line: str) -> tuple[str, str]:
+    """A header from the way it is written.
 
-    httpx limits each step of an exchange (connecting, sending, each piece read), but not their sum.
+    >>> parse_header("X-Tenant: research")
+    ('X-Tenant', 'research')
     """
+    name, colon, value = line.partition(":")
+    if not colon or not _NAME.fullmatch(name):
+        raise InputError(f"a header is 'Name: value', such as 'X-Tenant: a'; got one that starts {name!r:.40}")
+    return name, value.strip()
 
-    def __init__(self, url: str, name: str, limit: float) -> None:
-        import httpx
 
-        self.url, self.name, self.limit = url, name, limit
-        # Not compressed: a small answer cannot unfold into a huge one.
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
-        try:
-            self.client = httpx.Client(
-                headers=headers,
-                timeout=limit,
-                follow_redirects=False,  # a redirected POST would lose its body, or go where nobody meant it to
-                limits=httpx.Limits(max_connections=1, keepalive_expiry=KEPT_ALIVE),
-            )
-        except (ImportError, ValueError, httpx.InvalidURL) as error:
-            raise InputError(f"the proxy that the environment names cannot be used: {error}") from None
-        self.socket: socket.socket | None = None
-        self.cut = False
+def _checked_headers(headers: Any) -> dict[str, str]:
+    """Headers that can be sent. What is wrong with one is told without its value, which may be secret."""
+    checked: dict[str, str] = {}
+    for name, value in dict(headers).items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str):
+            raise InputError(f"a header is a name and a text, such as X-Tenant: research; got the name {name!r:.40}")
+        if not (value.isascii() and value.isprintable()):
+            raise InputError(f"the value of the header {name} must be printable ASCII")
+        if name.lower() in RESERVED:
+            raise InputError(f"the header {name} cannot be set: it follows from the address and the request")
+        if name.lower() in {other.lower() for other in checked}:
+            raise InputError(f"the header {name} is given twice")
+        checked[name] = value
+    return checked
 
-    def exchange(self, request: bytes, n: int) -> bytes:
-        """Post a request and read the answer."""
-        import httpx
 
-        watch = {"trace": self._watch}
-        try:
-            with self._deadline(), self.client.stream("POST", self.url, content=request, extensions=watch) as response:
-                body = self._body(response)
-        except httpx.HTTPError as error:
-            if self.cut or isinstance(error, httpx.TimeoutException):
-                raise MechanismError(late(self.name, self.limit, n)) from None
-            cause: BaseException = error
-            while cause.__context__ is not None and type(cause).__module__ in ("httpx", "httpcore"):
-                cause = cause.__context__
-            said = f"{type(cause).__name__}: {cause}"
-            raise MechanismError(f"{self.name} cannot be used: {said}; is it running?") from None
-        if self.cut:  # an answer of unknown length looks complete when it is cut
-            raise MechanismError(late(self.name, self.limit, n))
-        if response.is_success:
-            return body
-        where = response.headers.get("Location") if response.is_redirect else None
-        advice = f"; redirects are not followed, give the address {where!r} if you mean it" if where else ""
-        raise MechanismError(f"{self.name} answered with HTTP status {response.status_code}: {short(body)}{advice}")
+def _token_of(name: str) -> str:
+    """The token that the environment holds; it is never told."""
+    token = os.environ.get(name, "").strip() if isinstance(name, str) else ""
+    if not token:
+        raise InputError(
+            f"the environment has no variable {name!r}, or it is empty: put the token there, export {name}=…, and give "
+            "its name"
+        )
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise InputError(f"the variable {name} holds what cannot be a token: it must be printable ASCII without spaces")
+    return token
 
-    def close(self) -> None:
-        self.client.close()
 
-    def _body(self, response: Response) -> bytes:
-        import httpx
+def _check_address(url: str) -> None:
+    import httpx
 
-        body = bytearray()
-        try:
-            for chunk in response.iter_raw():
-                body += chunk
-                check_length(self.name, body)
-        except httpx.RemoteProtocolError:
-            if self.cut or "Content-Length" not in response.headers:
-                raise
-            raise MechanismError(f"{self.name} broke off in its answer {short(body)}") from None
-        return bytes(body)
-
-    @contextmanager
-    def _deadline(self) -> Iterator[None]:
-        self.cut = False
-        timer = threading.Timer(self.limit, self._cut)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            timer.join()
-
-    def _cut(self) -> None:
-        self.cut = True
-        if self.socket is not None:
-            with suppress(OSError):  # it is closed already
-                self.socket.shutdown(socket.SHUT_RDWR)
-
-    def _watch(self, event: str, info: dict[str, Any]) -> None:
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self.socket = info["return_value"].get_extra_info("socket")
-            if self.cut:
-                self._cut()
-        elif event == "http11.receive_response_headers.started" and self.socket and hasattr(socket, "TCP_QUICKACK"):
-            # A server that sends headers and body apart waits for our word of the first, which Linux keeps for 40 ms.
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+    try:
+        parts = httpx.URL(url)
+        right = parts.scheme in ("http", "https") and parts.raw_host and not parts.userinfo
+        right = right and (parts.port is None or 0 < parts.port < 2**16)
+    except httpx.InvalidURL:
+        right = False
+    if not right or not url.isascii() or not url.isprintable() or " " in url:
+        raise InputError(
+            f"the address must be http://host/... or https://host/..., in ASCII and without a password, got {url!r}"
+        )

@@ -1,50 +1,53 @@
 """Mechanisms that run elsewhere and answer JSON with JSON: the protocol, and programs. endpoint.py has those on HTTP.
 
-One that hangs, dies or answers rubbish is a MechanismError. The protocol is in docs/subjects.md.
+One that hangs or answers rubbish is a MechanismError. The protocol is in docs/subjects.md.
 """
 
 import json
-import math
-import os
 import re
-import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from threading import Event
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from dpassay.audit.lines import Line, Lines, Reply, Troubles, number_of_lines, seconds_of, short
+from dpassay.audit.process import Died, Process
+from dpassay.audit.timing import check_time
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn, check_number
 
 MOST_AT_ONCE = 1000  # outputs in one request
-LONGEST_REPLY = 64 * 2**20  # bytes
-LONGEST_TIME = 86_400.0  # seconds
-PATIENCE = 0.5  # seconds for a program to end after it was told to
+
+RequestMaker: TypeAlias = Callable[[int, int], bytes]  # for so many outputs, with this seed
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 
 
-def _plain(x: Any) -> Any:
+def plain_value(x: Any) -> Any:
     """The input in JSON's terms: by hand because json writes no arrays, and numbers as dict keys change to text."""
     if x is None or isinstance(x, str | bool | int | float):
         return x
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biufUO":
         plain = x.astype(float).tolist() if x.dtype.kind == "f" else x.tolist()  # JSON knows doubles only
-        return _plain(plain) if x.dtype.kind == "O" else plain
+        return plain_value(plain) if x.dtype.kind == "O" else plain
     if isinstance(x, list | tuple):
-        return [_plain(y) for y in x]
+        return [plain_value(y) for y in x]
     if isinstance(x, dict) and all(isinstance(key, str) for key in x):
-        return {key: _plain(y) for key, y in x.items()}
+        return {key: plain_value(y) for key, y in x.items()}
     raise InputError(
         f"an input of type {type(x).__name__} cannot be written as JSON; "
         "a program or an endpoint takes text, numbers, lists, arrays and dicts with text as keys"
     )
 
 
-def _as_json(x: Any) -> str:
+def as_json(x: Any) -> str:
+    """The input as JSON."""
     try:
-        return json.dumps(_plain(x))
+        return json.dumps(plain_value(x))
     except RecursionError:
         raise InputError("the input is nested too deeply to be written as JSON, or contains itself") from None
 
@@ -84,30 +87,27 @@ def _batch(values: list[Any]) -> Any:
     return values
 
 
-def short(said: bytes | bytearray) -> str:
-    """The beginning of an answer, to be quoted."""
-    text = said[:1000].decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 200 else text[:200] + "…")
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a request came to: its outputs, if any, and what the first attempt was if it failed."""
 
-
-class Line(Protocol):
-    """A way to a mechanism that runs elsewhere, open until it is closed."""
-
-    def exchange(self, request: bytes, n: int) -> bytes:
-        """Send a request for n outputs and read the answer."""
-
-    def close(self) -> None:
-        """Give back everything that is held."""
+    outputs: list[Any]
+    failed: Failure | None = None
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Remote:
-    """What speaks the protocol, over whatever line."""
+    """What speaks the protocol, over whatever lines."""
 
-    replays: ClassVar[bool] = True  # if it makes its randomness from the seed, as it is asked to
     _most: int = field(default=0, init=False, repr=False)  # how many outputs to ask for at once; 0: not known yet
-    _line: Line | None = field(default=None, init=False, repr=False)
+    _lines: Lines | None = field(default=None, init=False, repr=False)
     _stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
+    _troubles: Troubles = field(default_factory=Troubles, init=False, repr=False)
+
+    @property
+    def replays(self) -> bool:
+        """Whether it makes its randomness from the seed, as it is asked to."""
+        return True
 
     @property
     def singly(self) -> bool:
@@ -115,47 +115,70 @@ class Remote:
         return self._most == 1
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
-        text = _as_json(x)
+        request = self._request_for(x)
         if not self._most:
             # This answer is thrown away, so that the outputs of each call depend on its rng alone.
-            reply = self._reply(text, 1, 0)
-            self._most = MOST_AT_ONCE if "outputs" in reply else 1 if "output" in reply else 0
+            reply = self._exchange(request(1, 0), 1)
+            said = {} if reply.said is None else self._read(reply.said)
+            self._most = MOST_AT_ONCE if "outputs" in said else 1 if "output" in said else 0
+        step = max(self._most, 1)
+        sizes = [min(step, n - start) for start in range(0, n, step)]
+        answers = self._ask_all([(request, size) for size in sizes], rng)
         outputs: list[Any] = []
         redrawn = False
-        while len(outputs) < n:
-            size = min(n - len(outputs), max(self._most, 1))
-            given = self._outputs(text, size, rng)
-            if isinstance(given, Failure) and size > 1:
-                redrawn = True
-                singles = [self._outputs(text, 1, rng) for _ in range(size)]
-            else:
-                singles = [given]
+        for size, answer in zip(sizes, answers, strict=True):
+            redrawn |= answer.failed is not None and (size > 1 or bool(answer.outputs))
+            singles = [answer]
+            if not answer.outputs and size > 1:
+                singles = self._ask_all([(request, 1)] * size, rng)
             for one in singles:
-                outputs += [one] if isinstance(one, Failure) else one
+                outputs += one.outputs or [one.failed]
         return Redrawn(outputs) if redrawn else _batch(outputs)
 
-    def _outputs(self, text: str, n: int, rng: np.random.Generator) -> list[Any] | Failure:
-        reply = self._reply(text, n, int(rng.integers(2**53)))
-        if "error" in reply:
-            kind = re.match(r"([A-Za-z_][\w.]*)(?::\s*|$)", reply["error"])
-            said = reply["error"][kind.end() :] if kind else reply["error"]
-            return Failure(kind[1][:80] if kind else "Error", said[:200])
-        outputs = reply["outputs"] if "outputs" in reply else [reply["output"]]
-        check_number(len(outputs), n, f'{self} must answer {{"outputs": [...]}} with as many as "n" says')
-        return [_value(y) for y in outputs]
+    def sample_each(self, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        """One output for each input, in order; what failed at first counts as failed, see `Reply`."""
+        requests: dict[int, RequestMaker] = {id(x): self._request_for(x) for x in {id(x): x for x in inputs}.values()}
+        answers = self._ask_all([(requests[id(x)], 1) for x in inputs], rng)
+        return [one.outputs[0] if one.failed is None else one.failed for one in answers]
 
-    def _reply(self, text: str, n: int, seed: int) -> dict[str, Any]:
+    def notes(self) -> list[str]:
+        """What a verdict should mention: what went wrong on the way and was got over."""
+        return self._troubles.sentences(str(self))
+
+    def _request_for(self, x: Any) -> RequestMaker:
+        """The requests for an input, by the number of outputs and the seed."""
+        text = as_json(x)
+        return lambda n, seed: f'{{"input": {text}, "n": {n}, "seed": {seed}}}\n'.encode("ascii")
+
+    def _ask_all(self, asked: Sequence[tuple[RequestMaker, int]], rng: np.random.Generator) -> list[_Answer]:
+        """The answers in order, on as many lines as there are; seeds are given in order too."""
+        requests = [(request(n, int(rng.integers(2**53))), n) for request, n in asked]
+        if self._width == 1 or len(requests) == 1:
+            return [self._answer(*one) for one in requests]
+        # In a context of its own each thread knows of the time that is left.
+        pool = self._opened().pool
+        waiting = [pool.submit(copy_context().run, self._answer, request, n) for request, n in requests]
         try:
-            return self._read(self._ask(f'{{"input": {text}, "n": {n}, "seed": {seed}}}\n'.encode("ascii"), n))
+            return [one.result() for one in waiting]
         except BaseException:
-            self.close()  # a line that was broken off cannot be used any more
+            self.close()
             raise
 
+    def _answer(self, request: bytes, n: int) -> _Answer:
+        reply = self._exchange(request, n)
+        if reply.said is None:
+            return _Answer([], reply.failed)
+        said = self._read(reply.said)
+        if "error" in said:
+            kind = re.match(r"([A-Za-z_][\w.]*)(?::\s*|$)", said["error"])
+            rest = said["error"][kind.end() :] if kind else said["error"]
+            return _Answer([], reply.failed or Failure(kind[1][:80] if kind else "Error", rest[:200]))
+        outputs = said["outputs"] if "outputs" in said else [said["output"]]
+        check_number(len(outputs), n, f'{self} must answer {{"outputs": [...]}} with as many as "n" says')
+        return _Answer([_value(y) for y in outputs], reply.failed)
+
     def _read(self, said: bytes) -> dict[str, Any]:
-        try:
-            reply = json.loads(said.decode("utf-8"))
-        except (ValueError, RecursionError):
-            raise MechanismError(f"{self} answered what is not JSON: {short(said)}; print answers only") from None
+        reply = self._parsed(said)
         if isinstance(reply, dict):
             right = isinstance(reply["outputs"], list) if "outputs" in reply else "output" in reply
             if isinstance(reply["error"], str) if "error" in reply else right:
@@ -163,18 +186,61 @@ class Remote:
         answers = '{"outputs": [...]}, {"output": ...} or {"error": "text"}'
         raise MechanismError(f"{self} answered {short(said)}; an answer is {answers}")
 
-    def _ask(self, request: bytes, n: int) -> bytes:
-        if self._line is None:
-            self._line = self._open()
-            self._stop = weakref.finalize(self, self._line.close)
-        return self._line.exchange(request, n)
+    def _parsed(self, said: bytes) -> Any:
+        try:
+            return json.loads(said.decode("utf-8"))
+        except (ValueError, RecursionError):
+            raise MechanismError(f"{self} answered what is not JSON: {short(said)}; print answers only") from None
 
-    def _open(self) -> Line:
+    def _exchange(self, request: bytes, n: int) -> Reply:
+        """Send a request over a free line. A program that died is started anew.
+
+        One that died over a request has failed in this run. If it had not read the request, another one is asked.
+        """
+        lines = self._opened()
+        while True:
+            check_time()
+            if lines.over.is_set():
+                raise MechanismError(f"{self} was closed before it was asked")
+            line = lines.free.get()
+            fresh = line is None
+            try:
+                if line is None:
+                    line = self._open(lines.over)
+                    lines.hold(line)
+                return line.exchange(request, n)
+            except Died as death:
+                lines.drop(line)
+                line = None
+                if lines.over.is_set() or (death.unread and fresh):
+                    raise
+                self._troubles.count(f"{death.how} and was started again")
+                if not death.unread:
+                    return Reply(None, Failure(death.how, str(death).removeprefix(f"{self} {death.how}; ")[:200]))
+            except BaseException:
+                lines.drop(line)  # a line that was broken off cannot be used any more
+                line = None
+                raise
+            finally:
+                lines.free.put(line)
+
+    @property
+    def _width(self) -> int:
+        """How many lines there may be at once."""
+        return 1
+
+    def _opened(self) -> Lines:
+        if self._lines is None:
+            self._lines = Lines(self._width)
+            self._stop = weakref.finalize(self, self._lines.close)
+        return self._lines
+
+    def _open(self, over: Event) -> Line:
         raise NotImplementedError
 
     def close(self) -> None:
         """Give back what is held; the next sample takes it anew."""
-        self._line = None
+        self._lines = None
         if self._stop:
             self._stop()
 
@@ -189,6 +255,9 @@ class Remote:
 class Program(Remote):
     """A program that is kept running and answers a line of JSON with a line of JSON. It starts with the first sample.
 
+    With `lines` it reads the input as a plain line and answers with one. `processes` run at once. One that dies is
+    started again; the run it died in has failed, which is evidence if it happens for one input only.
+
     >>> import shlex, sys
     >>> code = "import json, sys; [print(json.dumps({'output': 7}), flush=True) for line in sys.stdin]"
     >>> with Program(shlex.join([sys.executable, "-c", code])) as program:
@@ -198,19 +267,45 @@ class Program(Remote):
 
     command: str
     time_limit: float = 30.0
+    lines: bool = field(default=False, kw_only=True)
+    processes: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         self.time_limit = seconds_of(self.time_limit)
+        self.processes = number_of_lines(self.processes, "processes")
         self._words()
+        self._most = 1 if self.lines else 0
 
     def __str__(self) -> str:
         return f"the program {self.command!r}"
 
-    def describe(self) -> dict[str, str]:
-        return {"kind": "command", "command": self.command}
+    @property
+    def replays(self) -> bool:
+        """Not with plain lines: they carry no seed."""
+        return not self.lines
 
-    def _open(self) -> Line:
-        return _Process(self._words(), str(self), self.time_limit)
+    def describe(self) -> dict[str, str]:
+        return {"kind": "command", "command": self.command, **({"lines": "plain"} if self.lines else {})}
+
+    def settings(self) -> dict[str, Any]:
+        """What else it takes to make it anew."""
+        return {"lines": self.lines, "processes": self.processes}
+
+    @property
+    def _width(self) -> int:
+        return self.processes
+
+    def _open(self, over: Event) -> Line:
+        return Process(self._words(), str(self), self.time_limit)
+
+    def _request_for(self, x: Any) -> RequestMaker:
+        if not self.lines:
+            return Remote._request_for(self, x)
+        line = _plain_line(x)
+        return lambda n, seed: line
+
+    def _parsed(self, said: bytes) -> Any:
+        return {"output": _from_line(said)} if self.lines else Remote._parsed(self, said)
 
     def _words(self) -> list[str]:
         import shlex
@@ -224,139 +319,20 @@ class Program(Remote):
         return words
 
 
-def seconds_of(limit: Any) -> float:
-    """A time limit, if it is one."""
+def _plain_line(x: Any) -> bytes:
+    """An input as a line: a text as it is, anything else as JSON."""
+    text = x if isinstance(x, str) else as_json(x)
     try:
-        seconds = float(limit)
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if not 0 < seconds <= LONGEST_TIME:
-        raise InputError(f"the time limit must be more than 0 and at most {LONGEST_TIME:g} seconds, got {limit!r}")
-    return seconds
+        if len(text.splitlines()) > 1 or text.endswith(("\n", "\r")):
+            raise ValueError("it has several lines")
+        return text.encode("utf-8") + b"\n"
+    except ValueError as error:
+        raise InputError(f"the input {text[:80]!r} cannot be a plain line: {error}; leave lines=True out") from None
 
 
-def late(who: str, limit: float, n: int) -> str:
-    """What is said of one that did not answer in time."""
-    asked = f"{who} gave no answer within {limit:g} s when it was asked for n = {n}"
-    return f"{asked}; raise the time limit if it is slow, or see that it flushes what it writes"
-
-
-def check_length(who: str, said: bytes | bytearray) -> None:
-    """Refuse an answer that is too long to be kept."""
-    if len(said) > LONGEST_REPLY:
-        raise MechanismError(f"{who} answered with more than {LONGEST_REPLY // 2**20} MB: {short(said[:1000])}")
-
-
-class _Process:
-    """A running program and the line to it. One thread does all: its three pipes never block it."""
-
-    def __init__(self, words: list[str], name: str, limit: float) -> None:
-        import subprocess
-
-        self.name, self.limit = name, limit
-        pipe = subprocess.PIPE
-        try:
-            # In a session of its own: what it starts ends with it, and Ctrl-C is ours to handle.
-            self.process = subprocess.Popen(
-                words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-            )
-        except OSError as error:
-            raise InputError(f"{name} cannot be started: {error.strerror}; check the command") from None
-        streams = (self.process.stdin, self.process.stdout, self.process.stderr)
-        self.input, self.output, self.errors = (stream.fileno() for stream in streams if stream)
-        for end in (self.input, self.output, self.errors):
-            os.set_blocking(end, False)
-        self.last = b""  # the last answer
-        self.heard = bytearray()  # the answer that is being read
-        self.complaints = bytearray()  # the end of what it wrote on stderr
-
-    def exchange(self, request: bytes, n: int) -> bytes:
-        """Send a line and read a line."""
-        import selectors
-
-        deadline = time.monotonic() + self.limit
-        if self._hear():
-            raise self._broken(f"said {short(self.heard)} without being asked; only answers may go to stdout")
-        unsent = memoryview(request)
-        complete = False
-        with selectors.DefaultSelector() as ready:
-            ready.register(self.input, selectors.EVENT_WRITE)
-            ready.register(self.output, selectors.EVENT_READ)
-            ready.register(self.errors, selectors.EVENT_READ)
-            while unsent or not complete:
-                if (left := deadline - time.monotonic()) <= 0:
-                    raise MechanismError(late(self.name, self.limit, n) + self._said())
-                for end in [key.fd for key, _ in ready.select(left)]:
-                    if end == self.output:
-                        complete |= b"\n" in self._hear()
-                    elif end == self.errors:
-                        if not self._complain():
-                            ready.unregister(end)
-                    else:
-                        try:
-                            unsent = unsent[os.write(end, unsent[:65536]) :]
-                        except BrokenPipeError:  # it reads no more; its output will tell why
-                            unsent = unsent[:0]
-                        if not unsent:
-                            ready.unregister(end)
-        line, _, rest = self.heard.partition(b"\n")
-        if rest:
-            raise self._broken(f"answered one request with several lines: {short(self.heard)}")
-        self.last, self.heard = bytes(line[:1000]), bytearray()
-        return bytes(line)
-
-    def _hear(self) -> bytes:
-        try:
-            chunk = os.read(self.output, 65536)
-        except BlockingIOError:
-            return b""
-        if not chunk:
-            raise self._broken(self._ending())
-        self.heard += chunk
-        check_length(self.name, self.heard)
-        return chunk
-
-    def _complain(self) -> bool:
-        """Whether there may be more to come on stderr."""
-        try:
-            chunk = os.read(self.errors, 65536)
-        except BlockingIOError:
-            return True
-        self.complaints = (self.complaints + chunk)[-4000:]
-        return bool(chunk)
-
-    def _ending(self) -> str:
-        from subprocess import TimeoutExpired
-
-        try:
-            code = self.process.wait(1)
-        except TimeoutExpired:
-            return "closed its output"
-        return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
-
-    def _broken(self, what: str) -> MechanismError:
-        for _ in range(4):  # a pipe holds no more than that
-            self._complain()
-        return MechanismError(f"{self.name} {what}{self._said()}")
-
-    def _said(self) -> str:
-        last = bytes(self.heard) or self.last
-        errors = self.complaints.decode("utf-8", "replace").strip()
-        answer = f"; it said last {short(last)}" if last else "; it had not answered before"
-        return answer + (f", and on stderr {errors[-500:]!r}" if errors else "")
-
-    def close(self) -> None:
-        """Close the pipes, terminate, kill: each only if the one before did not do."""
-        import signal
-        import subprocess
-
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream:
-                stream.close()
-        for then in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(PATIENCE)
-                return
-            with suppress(OSError):  # it ended just now
-                os.killpg(self.process.pid, then)
-        self.process.wait()
+def _from_line(said: bytes) -> Any:
+    """The output that a line is: a number if it is written like one, else the text."""
+    text = said.decode("utf-8", "backslashreplace").removesuffix("\r")
+    if len(text) < 400 and _NUMBER.fullmatch(text):
+        return json.loads(text)
+    return float(text) if _NO_NUMBER.fullmatch(text) else text

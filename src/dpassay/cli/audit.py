@@ -29,7 +29,6 @@ from dpassay.cli.common import (
     RequireDecision,
     Settings,
     Text,
-    TimeLimit,
     Url,
     check_claimed,
     check_writable,
@@ -41,10 +40,10 @@ from dpassay.cli.common import (
     print_json,
     progress_bar,
     read_values,
-    runnable,
     usable_device,
     write_page,
 )
+from dpassay.cli.subjects import TimeLimit, runnable, subject_options, taken
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,6 +83,7 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+@subject_options
 @audit_options
 def audit(
     name: ClaimName = None,
@@ -121,11 +121,16 @@ def audit(
       dpassay audit --python mymodule:rewrite --text 'book a flight to Rome' --epsilon 2
       dpassay audit --python mymodule:rewrite --pair '["a", "b"]' --epsilon 2 --until-refuted --seed-all
       dpassay audit --command 'python rewriter.py' --pair '["yes", "no"]' --epsilon 1 --save audit.json
+      dpassay audit --command './noisy.sh' --lines --processes 4 --pair '["yes", "no"]' --epsilon 1 --time 10m
       dpassay audit --url http://127.0.0.1:8000/ --inputs texts.txt --epsilon 1 --delta 1e-5
+      dpassay audit --url https://example.org/v1/rewrite --token-env API_TOKEN --request '{"text": "$input"}' \\
+        --answer '$.result[0]' --concurrency 8 --rate 20/s --pair '["yes", "no"]' --epsilon 1
+      dpassay audit --python mymodule:Model.rewrite --pair '["yes", "no"]' --epsilon 1
       dpassay audit --model models/atis --mechanism adept-as-published --epsilon 1 --candidates atis.txt
       dpassay audit --pipeline 'laplace(128)' --dim 128 --region 'clamp(0, 1)' --epsilon 1 --runs 100000000 --workers 2
       dpassay audit --plan --epsilon 3 --runs 1000000
     """
+    given = taken(asked)
     claimed, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     claim = None if name is None else claim_named(name)
     check_claimed(claimed["epsilon"], claimed["delta"], claim)
@@ -146,7 +151,7 @@ def audit(
     if plan:
         _plan(claim, options, as_json)
         return
-    mechanism = runnable(python, command, url, time_limit)
+    mechanism = runnable(python, command, url, time_limit, given)
     check_writable(options.save, html)
     if model is None:
         if release is not None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
     from dpassay.compute.executors import Executor
     from dpassay.evidence.verdict import Verdict
-    from dpassay.pipeline.mechanism import Mechanism
 
 ClaimName = Annotated[
     str | None, typer.Argument(help="A published claim, see 'dpassay gallery', or a .toml file with one of your own.")
@@ -40,7 +39,10 @@ People = Annotated[int | None, typer.Option(help="How many people are in the dat
 Page = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page for a reader without the tool.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on stdout.")]
 RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if the verdict is open.")]
-Python = Annotated[str | None, typer.Option("--python", help="A Python object, package.module:name.")]
+Python = Annotated[
+    str | None,
+    typer.Option("--python", help="A Python object, package.module:name or package.module:Class.method."),
+]
 Command = Annotated[str | None, typer.Option("--command", help="A program that answers JSON lines; docs/subjects.md.")]
 Url = Annotated[str | None, typer.Option("--url", help="An HTTP endpoint that answers POSTed JSON; docs/subjects.md.")]
 OfModel = Annotated[
@@ -52,7 +54,6 @@ ClusterAddress = Annotated[
     typer.Option("--cluster", help="The address of a Dask scheduler to work on, such as tcp://127.0.0.1:8786."),
 ]
 Device = Annotated[str, typer.Option(help="Where numbers are made: cpu, cuda, or numpy to do without kernels.")]
-TimeLimit = Annotated[float, typer.Option(help="Seconds that a program or endpoint may take for an answer.")]
 
 
 @contextmanager
@@ -87,8 +88,12 @@ def progress_bar(total: int) -> Iterator[Any]:
 
 
 def command_line() -> str:
-    """The line that was typed, for a page to say how it was made."""
-    return shlex.join(["dpassay", *sys.argv[1:]])
+    """The line that was typed, for a page to say how it was made. The values of headers, maybe secret, are left out."""
+    words = ["dpassay", *sys.argv[1:]]
+    for i, word in enumerate(words):
+        if words[i - 1] == "--header" or word.startswith("--header="):
+            words[i] = f"{word.partition(':')[0]}: ***"
+    return shlex.join(words)
 
 
 def write_page(text: str, path: Path) -> None:
@@ -161,7 +166,7 @@ def as_options(message: str) -> str:
     message = message.replace("given as parameters", "given with --set")
     message = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"--set \1=VALUE", message)
     message = re.sub(r"\b(?:check|audit)\(\.\.\., (\w+=\w+)\)", r"\1", message)
-    message = re.sub(r"\b(resume|bits)=True\b", r"--\1", message)
+    message = re.sub(r"\b(resume|bits|lines)=True\b", r"--\1", message)
     return re.sub(r"(?<![?&\w])(epsilon|delta|dim|runs|save)=(1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)
 
 
@@ -186,21 +191,6 @@ def claim_named(name: str) -> Claim:
     from dpassay.claims.registry import find
 
     return find(name)
-
-
-def runnable(python: str | None, command: str | None, url: str | None, time_limit: float) -> Mechanism | None:
-    """The mechanism that --python, --command or --url name; None where none of them is given."""
-    from dpassay.audit.endpoint import Endpoint
-    from dpassay.audit.remote import Program
-    from dpassay.audit.targets import load_python
-
-    if sum(option is not None for option in (python, command, url)) > 1:
-        raise InputError("give one of --python, --command and --url")
-    if python is not None:
-        return load_python(python)
-    if command is not None:
-        return Program(command, time_limit)
-    return None if url is None else Endpoint(url, time_limit)
 
 
 def needs(package: str, extra: str) -> None:

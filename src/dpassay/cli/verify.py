@@ -10,17 +10,17 @@ from dpassay.cli.common import (
     Command,
     OfModel,
     Python,
-    TimeLimit,
     Url,
     close,
     needs,
     print_json,
-    runnable,
     working,
 )
+from dpassay.cli.subjects import TimeLimit, runnable, subject_options
 from dpassay.errors import harmless
 
 
+@subject_options
 def verify(
     file: Annotated[Path, typer.Argument(help="What 'check --certificate' or 'audit --save' wrote.")],
     python: Python = None,
@@ -30,6 +30,7 @@ def verify(
     time_limit: TimeLimit = 30.0,
     fresh_seed: Annotated[int | None, typer.Option(help="Seed of the new game of an audit. Default: random.")] = None,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Re-check a certificate with independent arithmetic, or replay a saved audit.
 
@@ -44,13 +45,14 @@ def verify(
       dpassay check adept --certificate adept.json; dpassay verify adept.json
       dpassay audit adept --save audit.json; dpassay verify audit.json
       dpassay verify other.json --command 'python rewriter.py'
+      dpassay verify lines.json --command './noisy.sh' --lines
       dpassay verify text.json --model models/atis
     """
     result: Any
     if _is_audit(file):
         from dpassay.audit.replay import replay
 
-        mechanism: Any = runnable(python, command, url, time_limit)
+        mechanism: Any = runnable(python, command, url, time_limit, asked)
         guesser = None
         if model is not None:
             needs("torch", "text")

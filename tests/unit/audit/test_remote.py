@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpassay.audit import remote
+from dpassay import audit
+from dpassay.audit import connection, lines, process
 from dpassay.audit.endpoint import Endpoint
 from dpassay.audit.remote import Program
-from dpassay.audit.targets import draw
+from dpassay.audit.targets import draw, draw_each
+from dpassay.audit.timing import OutOfTime, time_budget
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn
 from processes import started
@@ -57,7 +59,8 @@ def nothing_stays_behind(monkeypatch):
             super().__init__(*args, **options)
 
     monkeypatch.setattr(subprocess, "Popen", Seen)
-    monkeypatch.setattr(remote, "PATIENCE", 0.1)
+    monkeypatch.setattr(process, "PATIENCE", 0.1)
+    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.001)
     threads, descriptors = held()
     yield
     assert held()[0] <= threads
@@ -236,13 +239,7 @@ def test_a_wrong_number_from_a_program():
         ("""for r in requests: say('{"outputs": 3}')""", "an answer is"),
         ("""for r in requests: say('{"error": 3}')""", "an answer is"),
         ("""for r in requests: say('{"output": 3}\\n{"output": 3}')""", "one request with several lines"),
-        (
-            "for r in requests: print('bad weights', file=sys.stderr); sys.exit(3)",
-            r"exit code 3; .* stderr 'bad weights'",
-        ),
-        ("for r in requests: os.kill(os.getpid(), signal.SIGKILL)", "was ended by signal 9"),
         ("sys.exit(5)", "ended with exit code 5; it had not answered before"),
-        ("for r in requests: os.close(1); time.sleep(60)", "closed its output"),
         ("raise ValueError('first')", r"exit code 1; .*on stderr .*Traceback .*ValueError: first"),
     ],
 )
@@ -252,17 +249,127 @@ def test_programs_that_break(code, said):
     assert str(caught.value).startswith(f"the program {p.command!r} ")
 
 
-def test_a_program_that_dies_later_says_what_it_said_last():
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        ("print('bad weights', file=sys.stderr); sys.exit(3)", "ended with exit code 3"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "was ended by signal 9"),
+        ("os.close(1); time.sleep(60)", "closed its output"),
+    ],
+)
+def test_a_program_that_dies_over_an_input_has_failed_in_this_run(end, how):
+    """The others run in a new process, and what was asked for them is what would have been asked anyway."""
+    code = f"""
+for r in requests:
+    if r['input'] == 'bad': {end}
+    say(json.dumps({{'output': r['seed']}}))"""
+    rng = generator()
+    seeds = [int(rng.integers(2**53)) for _ in range(4)]
+    with program(code) as p:
+        outputs = draw_each(p, ["good", "bad", "good", "bad"], generator())
+        assert p.notes() == [f"{p} {how} and was started again, 2 times."]
+    assert outputs == [seeds[0], Failure(how), seeds[2], Failure(how)]
+    assert how != "ended with exit code 3" or "stderr 'bad weights'" in outputs[1].said
+
+
+def test_a_batch_that_kills_the_program_is_drawn_again_one_by_one():
+    code = """
+for r in requests:
+    if r['n'] > 1 or r['seed'] % 2: sys.exit(3)
+    say(json.dumps({'outputs': [1.5]}))"""
+    rng = generator()
+    rng.integers(2**53)
+    expected = [Failure("ended with exit code 3") if rng.integers(2**53) % 2 else 1.5 for _ in range(12)]
+    with program(code) as p:
+        batch = draw(p, 0, 12, generator())
+    assert isinstance(batch, Redrawn)
+    assert batch == expected
+
+
+def test_a_program_that_ends_between_two_requests_is_asked_again():
+    """It answers three and ends: the fourth was not read, so it is no run that failed."""
     code = """
 for i, r in enumerate(requests):
-    if i == 3: sys.exit('e' * 5000 + 'out of cards')
-    say(json.dumps({'output': f'card {i}'}))"""
-    with program(code) as p, pytest.raises(MechanismError) as caught:
-        draw(p, "a", 5, generator())
-    said = str(caught.value).partition("ended with exit code 1")[2]
-    assert 'it said last \'{"output": "card 2"}\'' in said
-    assert said.endswith("e" * 488 + "out of cards'")
-    assert said.count("e" * 489) == 0
+    say(json.dumps({'output': r['seed']}))
+    if i == 2: os.close(0); sys.exit(7)"""
+    rng = generator()
+    with program(code) as p:
+        outputs = draw(p, "a", 20, generator())
+    assert outputs == [int(rng.integers(2**53)) for _ in range(20)]
+
+
+def test_an_input_that_kills_the_program_is_evidence():
+    code = """
+for r in requests:
+    if r['input'] == 'bad': sys.exit(3)
+    say(json.dumps({'output': r['seed'] % 5}))"""
+    with program(code) as p:
+        verdict = audit(p, [("good", "bad")], epsilon=1, shrink=False)
+    assert verdict.word == "refuted"
+    assert "ended with exit code 3 and was started again" in " ".join(verdict.warnings)
+
+
+def test_a_program_that_dies_over_every_input_is_none():
+    with (
+        program("for r in requests: sys.exit(3)") as p,
+        pytest.raises(MechanismError, match="failed in every run, for every input: ended with exit code 3"),
+    ):
+        audit(p, [(0, 1)], epsilon=1, runs=40)
+
+
+# Plain lines, and several at once
+
+
+def test_plain_lines():
+    code = "for line in sys.stdin: say(line.strip()[::-1])"
+    with Program(program(code).command, lines=True) as p:
+        assert not p.replays
+        assert p.singly
+        assert draw(p, "abc ä", 2, generator()) == ["ä cba", "ä cba"]
+        assert draw(p, "", 1, generator()) == [""]
+        assert draw(p, [1, 2], 1, generator()) == ["]2 ,1["]
+        assert draw(p, 521, 2, generator()) == [125, 125]
+        assert draw_each(p, ["5.1", "1-", "100", "fni", "5.1", "e1", "1_1"], generator())[:2] == [1.5, -1]
+        assert draw_each(p, ["100", "fni-", "1e", "0 1"], generator()) == ["001", -math.inf, "e1", "1 0"]
+    for text in ("a\nb", "a\n", "a\rb", "\ud800"):
+        with pytest.raises(InputError, match="cannot be a plain line"):
+            draw(p, text, 1, generator())
+
+
+def test_several_processes_share_the_work_and_change_nothing():
+    code = "for r in requests: say(json.dumps({'output': [r['seed'], os.getpid()]}))"
+    single = program(code)
+    with single, Program(single.command, processes=3) as p:
+        first = draw(single, "a", 30, generator())
+        several = draw(p, "a", 30, generator())
+        each = draw_each(p, ["a", "b"] * 15, generator())
+    assert [y[0] for y in several] == [y[0] for y in first] == [y[0] for y in each]
+    assert 1 <= len({int(y[1]) for y in several}) <= 3
+
+
+def test_processes_run_at_the_same_time(tmp_path):
+    """Each waits until all three are there."""
+    code = f"""
+for r in requests:
+    open(f'{tmp_path}/{{os.getpid()}}', 'w').close()
+    while len(os.listdir('{tmp_path}')) < 3: time.sleep(0.01)
+    say(json.dumps({{'output': 1}}))"""
+    with Program(program(code).command, processes=3) as p:
+        p._most = 1
+        assert draw(p, 0, 6, generator()) == [1] * 6
+
+
+def test_the_time_ends_programs_that_are_at_work():
+    code = "for r in requests: time.sleep(0.02); say(json.dumps({'output': 1}))"
+    for processes in (1, 3):
+        with Program(program(code).command, processes=processes) as p, time_budget(0.3), pytest.raises(OutOfTime):
+            draw(p, 0, 10**4, generator())
+
+
+@pytest.mark.parametrize("processes", [0, 1.5, True, 10**4])
+def test_numbers_of_processes(processes):
+    with pytest.raises(InputError, match="processes must be a whole number from 1 to 256"):
+        Program("true", processes=processes)
 
 
 def test_a_program_that_talks_without_being_asked():
@@ -321,7 +428,7 @@ for r in requests:
 
 
 def test_a_line_without_end(monkeypatch):
-    monkeypatch.setattr(remote, "LONGEST_REPLY", 2**20)
+    monkeypatch.setattr(lines, "LONGEST_REPLY", 2**20)
     with (
         program("while True: print('x' * 1000, end='')") as p,
         pytest.raises(MechanismError, match="more than 1 MB: 'x"),
@@ -351,11 +458,11 @@ def test_an_interrupt_ends_the_program(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(remote._Process, "_said", interrupted)
+    monkeypatch.setattr(process.Process, "_said", interrupted)
     p.time_limit = 0.1
     with pytest.raises(KeyboardInterrupt):
         draw(p, 0, 1, generator())
-    assert p._line is None
+    assert p._lines is None or not p._lines.held
 
 
 @pytest.mark.parametrize("command", ["", "  ", "'unbalanced", "a\0b"])
@@ -485,7 +592,7 @@ def test_an_answer_that_is_no_http():
 
 
 def test_a_huge_body(monkeypatch):
-    monkeypatch.setattr(remote, "LONGEST_REPLY", 2**20)
+    monkeypatch.setattr(lines, "LONGEST_REPLY", 2**20)
     with (
         serving(lambda handler, r: respond(handler, b"x" * (2**20 + 1))) as url,
         pytest.raises(MechanismError, match="more than 1 MB"),

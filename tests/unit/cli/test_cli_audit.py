@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from dpassay.audit.options import AuditOptions
 from dpassay.cli.main import main
 from processes import LIMIT, started, wait_until
+from servers import respond, serving
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 PROGRAM = shlex.join([sys.executable, str(EXAMPLES / "noisy_count.py")])
@@ -131,7 +133,7 @@ def test_a_pipelines_audit_is_verified_without_more(run):
     assert "refute the claim again" in run("verify", "b.json", "--fresh-seed", "1", code=0).stdout
 
 
-def test_a_program_and_going_on_after_it_died(run, tmp_path):
+def test_a_program_and_going_on_after_it_talked_rubbish(run, tmp_path):
     asked = ("--pair", TEXTS, "--epsilon", "0.3", "--save", "c.json", "--runs", "6000", "--no-shrink")
     dying = tmp_path / "dying.py"
     dying.write_text(
@@ -139,7 +141,7 @@ def test_a_program_and_going_on_after_it_died(run, tmp_path):
         "for number, line in enumerate(sys.stdin):\n"
         "    asked = json.loads(line)\n"
         "    if number > 40 and '--die' in open('mood').read():\n"
-        "        print('out of memory', file=sys.stderr, flush=True); sys.exit(9)\n"
+        "        print('out of memory', flush=True); continue\n"
         "    rng = random.Random(asked['seed'])\n"
         "    count = len(asked['input'].split())\n"
         "    noise = [rng.expovariate(0.4) - rng.expovariate(0.4) for _ in range(asked['n'])]\n"
@@ -148,14 +150,81 @@ def test_a_program_and_going_on_after_it_died(run, tmp_path):
     command = ("audit", "--command", shlex.join([sys.executable, "dying.py"]), *asked)
     (tmp_path / "mood").write_text("--die")
     died = run(*command, code=4)
-    assert "exit code 9" in died.stderr
-    assert "out of memory" in died.stderr
+    assert "answered what is not JSON: 'out of memory'" in died.stderr
     assert "They are kept in c.json; --resume continues from them." in died.stderr
     (tmp_path / "mood").write_text("well")
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
     assert resumed["verdict"] in ("refuted", "open")
     assert resumed["runs"] > 0
     assert "of these runs come from c.json" in resumed["warnings"][0]
+
+
+def test_a_program_that_dies_is_started_again_and_counted(run, tmp_path):
+    """One request in twenty ends it, whatever the input is: no evidence, and no error."""
+    (tmp_path / "dying.py").write_text(
+        "import sys, json, random\n"
+        "for number, line in enumerate(sys.stdin):\n"
+        "    rng = random.Random(json.loads(line)['seed'])\n"
+        "    if rng.random() < 0.05: sys.exit(9)\n"
+        "    print(json.dumps({'output': rng.random()}), flush=True)\n"
+    )
+    command = ("audit", "--command", shlex.join([sys.executable, "-I", "-S", "dying.py"]))
+    asked = ("--pair", "[0, 1]", "--epsilon", "1", "--runs", "200", "--no-shrink", "--json")
+    verdict = json.loads(run(*command, *asked, code=0).stdout)
+    assert verdict["verdict"] == "open"
+    (warning,) = [one for one in verdict["warnings"] if "exit code 9" in one]
+    assert re.search(r"ended with exit code 9 and was started again, \d+ times\.", warning)
+
+
+def test_plain_lines_and_a_time_budget(run, tmp_path):
+    (tmp_path / "lines.py").write_text("import sys\nfor line in sys.stdin: print(line.strip().upper(), flush=True)\n")
+    command = ("audit", "--command", shlex.join([sys.executable, "-I", "-S", "lines.py"]), "--lines")
+    pair = ("--pair", '["yes", "no"]', "--epsilon", "1")
+    refuted = run(*command, "--processes", "2", *pair, "--save", "lines.json", code=1)
+    assert "REFUTED" in refuted.stdout
+    assert json.loads((tmp_path / "lines.json").read_text())["asked"]["subject"]["lines"] == "plain"
+    run("verify", "lines.json", *command[1:], code=0)
+    assert "the audit was of something else" in run("verify", "lines.json", *command[1:3], code=2).stderr
+    (tmp_path / "slow.py").write_text(
+        "import sys, time\nfor line in sys.stdin: time.sleep(0.05); print('same', flush=True)\n"
+    )
+    slow = ("audit", "--command", shlex.join([sys.executable, "-I", "-S", "slow.py"]), "--lines", *pair)
+    late = run(*slow, "--time", "0.5s", "--save", "slow.json", code=0)
+    said = " ".join(late.stdout.replace("│", " ").split())
+    assert "The time, 0.5s, was over after" in said
+    assert json.loads((tmp_path / "slow.json").read_text())["verdict"] == "unfinished"
+    run(*slow, "--time", "0.3s", "--save", "slow.json", "--resume", "--require-decision", code=3)
+    assert "a time is a number with s, m, h or d" in run(*slow, "--time", "soon", code=2).stderr
+
+
+def test_options_of_a_program_are_refused_without_one(run):
+    assert "--lines is for --command" in run(*NOISY, "--epsilon", "1", "--lines", code=2).stderr
+    assert "--token-env is for --url" in run(*NOISY, "--epsilon", "1", "--token-env", "X", code=2).stderr
+
+
+def test_a_secret_header_is_on_no_page(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setenv("MY_TOKEN", "tok-123456789")
+
+    def answer(handler, request):
+        assert handler.headers["X-Key"] == "geheim-987"
+        assert handler.headers["Authorization"] == "Bearer tok-123456789"
+        respond(handler, json.dumps({"result": [request["text"], "tok-123456789"]}).encode())
+
+    with serving(answer) as url:
+        subject = ("--url", url, "--header", "X-Key: geheim-987", "--token-env", "MY_TOKEN")
+        mapped = (*subject, "--request", '{"text": "$input"}', "--answer", "$.result", "--concurrency", "2")
+        asked = ("--pair", '["yes", "no"]', "--epsilon", "1", "--save", "http.json", "--html", "page.html")
+        said = run("audit", *mapped, *asked, code=1)
+        run("verify", "http.json", *mapped, code=0)
+    written = [(tmp_path / name).read_text() for name in ("http.json", "page.html")]
+    for text in (*written, said.stdout, said.stderr):
+        assert "geheim-987" not in text
+        assert "tok-123456789" not in text
+    subject = json.loads(written[0])["asked"]["subject"]
+    assert subject == {
+        "kind": "url", "url": url, "request": '{"text": "$input"}', "answer": "$.result", "headers": "X-Key"
+    }  # fmt: skip
 
 
 def test_a_program_that_hangs_exits_with_4(run, tmp_path):

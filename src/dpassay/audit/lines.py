@@ -1,0 +1,146 @@
+"""What programs and endpoints share below their protocol: lines that carry a request there and a reply back."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import LifoQueue
+from typing import Any, Protocol
+
+from dpassay.errors import InputError, MechanismError
+from dpassay.pipeline.mechanism import Failure
+
+LONGEST_REPLY = 64 * 2**20  # bytes
+LONGEST_TIME = 86_400.0  # seconds
+MOST_LINES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. `failed` is what the first attempt came to, if it failed; `said` is None if all attempts did.
+
+    A run is what its first attempt gave. An answer to a later one is given on the condition that it did not fail, and
+    outputs that fail more often would come too rarely: it is good to learn from, but no run of a test.
+
+    >>> Reply(b'{"output": 1}').failed is None
+    True
+    """
+
+    said: bytes | None
+    failed: Failure | None = None
+
+
+class Line(Protocol):
+    """A way to a mechanism that runs elsewhere, open until it is closed."""
+
+    def exchange(self, request: bytes, n: int) -> Reply:
+        """Send a request for n outputs and read the answer."""
+
+    def abort(self) -> None:
+        """Break off what another thread is waiting for."""
+
+    def close(self) -> None:
+        """Give back everything that is held."""
+
+
+class Troubles:
+    """What went wrong on the way and was got over, and how often. Threads share one.
+
+    >>> troubles = Troubles()
+    >>> troubles.count("ended with exit code 3"); troubles.count("ended with exit code 3")
+    >>> troubles.sentences("the program")
+    ['the program ended with exit code 3, 2 times.']
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def count(self, what: str) -> None:
+        """One more."""
+        with self._lock:
+            self._counts[what] += 1
+
+    def sentences(self, who: str) -> list[str]:
+        """What a verdict should mention."""
+        return [f"{who} {what}, {'once' if k == 1 else f'{k:,} times'}." for what, k in sorted(self._counts.items())]
+
+
+class Lines:
+    """Some lines to one subject, each used by one thread at a time; they are opened when they are needed."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.over = width, threading.Event()
+        self.free: LifoQueue[Line | None] = LifoQueue()
+        for _ in range(width):
+            self.free.put(None)
+        self.held: list[Line] = []
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads that wait for replies."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.width, "dpassay")
+        return self._pool
+
+    def hold(self, line: Line) -> None:
+        """Remember one that was opened; too late if all is over."""
+        self.held.append(line)
+        if self.over.is_set():
+            line.abort()
+
+    def drop(self, line: Line | None) -> None:
+        """Close one that cannot be used any more."""
+        if line in self.held:
+            self.held.remove(line)
+            line.close()
+
+    def close(self) -> None:
+        """Give back everything: threads first, and lines that nobody listens to any more."""
+        self.over.set()
+        if self._pool is not None:
+            for line in list(self.held):
+                line.abort()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        while self.held:
+            self.held.pop().close()
+
+
+def seconds_of(limit: Any) -> float:
+    """A time limit, if it is one."""
+    try:
+        seconds = float(limit)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds <= LONGEST_TIME:
+        raise InputError(f"the time limit must be more than 0 and at most {LONGEST_TIME:g} seconds, got {limit!r}")
+    return seconds
+
+
+def number_of_lines(given: Any, what: str) -> int:
+    """How many may be at work at once."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_LINES:
+        raise InputError(f"{what} must be a whole number from 1 to {MOST_LINES}, got {given!r}")
+    return given
+
+
+def late(who: str, limit: float, n: int) -> str:
+    """What is said of one that did not answer in time."""
+    asked = f"{who} gave no answer within {limit:g} s when it was asked for n = {n}"
+    return f"{asked}; raise the time limit if it is slow, or see that it flushes what it writes"
+
+
+def check_length(who: str, said: bytes | bytearray) -> None:
+    """Refuse an answer that is too long to be kept."""
+    if len(said) > LONGEST_REPLY:
+        raise MechanismError(f"{who} answered with more than {LONGEST_REPLY // 2**20} MB: {short(said[:1000])}")
+
+
+def short(said: bytes | bytearray) -> str:
+    """The beginning of an answer, to be quoted."""
+    text = said[:1000].decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 200 else text[:200] + "…")

@@ -1,0 +1,96 @@
+"""The options that say how a program or an endpoint is spoken to, for all commands that run one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.pipeline.mechanism import Mechanism
+
+Header = Annotated[
+    list[str] | None,
+    typer.Option("--header", help="For --url: a header, 'Name: value'; repeatable. Its value is kept nowhere."),
+]
+TokenEnv = Annotated[
+    str | None,
+    typer.Option(help="For --url: the NAME of an environment variable whose value is sent as a bearer token."),
+]
+Request = Annotated[
+    str | None,
+    typer.Option(help="""For --url: the JSON to send, with "$input" for the input: '{"text": "$input"}'."""),
+]
+Answer = Annotated[str | None, typer.Option(help="For --url: where the answer has the output, such as '$.result[0]'.")]
+Concurrency = Annotated[int, typer.Option(help="For --url: requests that wait for an answer at the same time.")]
+Rate = Annotated[str | None, typer.Option(help="For --url: requests at most, such as 5/s, 100/m or 1000/h.")]
+Retries = Annotated[
+    int, typer.Option(help="For --url: how often a request is repeated after 429, 5xx or a broken connection.")
+]
+Lines = Annotated[
+    bool, typer.Option("--lines", help="For --command: plain lines instead of JSON, the input in, the output out.")
+]
+Processes = Annotated[int, typer.Option(help="For --command: how many of the program run at the same time.")]
+TimeLimit = Annotated[float, typer.Option(help="Seconds that a program or endpoint may take for an answer.")]
+
+# For each option its type, its default, and what it is for.
+OPTIONS: dict[str, tuple[Any, Any, str]] = {
+    "header": (Header, None, "url"),
+    "token_env": (TokenEnv, None, "url"),
+    "request": (Request, None, "url"),
+    "answer": (Answer, None, "url"),
+    "concurrency": (Concurrency, 1, "url"),
+    "rate": (Rate, None, "url"),
+    "retries": (Retries, 5, "url"),
+    "lines": (Lines, False, "command"),
+    "processes": (Processes, 1, "command"),
+}
+
+
+def subject_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `**asked` the options of programs and endpoints."""
+    shown = signature(command, eval_str=True)
+    named = [one for one in shown.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default, _) in OPTIONS.items()
+    ]
+    vars(command)["__signature__"] = shown.replace(parameters=[*named, *options])
+    return command
+
+
+def taken(asked: dict[str, Any]) -> dict[str, Any]:
+    """These options, taken out of all that were asked for."""
+    return {name: asked.pop(name) for name in OPTIONS if name in asked}
+
+
+def runnable(
+    python: str | None, command: str | None, url: str | None, time_limit: float, given: dict[str, Any]
+) -> Mechanism | None:
+    """The mechanism that --python, --command or --url name; None where none of them is given."""
+    from dpassay.audit.endpoint import Endpoint, parse_header
+    from dpassay.audit.remote import Program
+    from dpassay.audit.targets import load_python
+
+    if sum(option is not None for option in (python, command, url)) > 1:
+        raise InputError("give one of --python, --command and --url")
+    for name, value in given.items():
+        _, default, of = OPTIONS[name]
+        if value not in (default, None) and {"url": url, "command": command}[of] is None:
+            raise InputError(f"--{name.replace('_', '-')} is for --{of}: give it too, or leave the option out")
+    own = {name: value for name, value in given.items() if name != "header" and value is not None}
+    if python is not None:
+        return load_python(python)
+    if command is not None:
+        return Program(command, time_limit, **{name: own[name] for name in own if OPTIONS[name][2] == "command"})
+    if url is None:
+        return None
+    headers = [parse_header(line) for line in given.get("header") or []]
+    if len({name.lower() for name, _ in headers}) < len(headers):
+        raise InputError("a --header is given twice: " + ", ".join(name for name, _ in headers))
+    mapped = {name: own[name] for name in own if OPTIONS[name][2] == "url"}
+    return Endpoint(url, time_limit, headers=dict(headers), **mapped)
