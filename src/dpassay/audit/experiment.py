@@ -21,7 +21,7 @@ from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, draw_singly, one_at_a_time
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.distributions import Distribution
-from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn
+from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn, Repeated
 from dpassay.pipeline.pipeline import Pipeline
 
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
@@ -197,7 +197,7 @@ def draw_outputs(
     for x, rng, some in zip(inputs, rngs, parts, strict=True):
         for begun in range(start, each, step):
             some.append(make(mechanism, x, min(step, each - begun), rng))
-    failed = any(isinstance(part, Redrawn) for some in parts for part in some)
+    failed = any(isinstance(part, Redrawn) and not isinstance(part, Repeated) for some in parts for part in some)
     seen = []
     for some in parts:
         seen.append(join([read(part, unknown) for part in some]))

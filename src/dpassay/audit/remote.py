@@ -18,7 +18,7 @@ from dpassay.audit.lines import Line, Lines, Reply, Troubles, number_of_lines, s
 from dpassay.audit.process import Died, Process
 from dpassay.audit.timing import check_time
 from dpassay.errors import InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, Redrawn, check_number
+from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated, check_number
 
 MOST_AT_ONCE = 1000  # outputs in one request
 
@@ -125,15 +125,16 @@ class Remote:
         sizes = [min(step, n - start) for start in range(0, n, step)]
         answers = self._ask_all([(request, size) for size in sizes], rng)
         outputs: list[Any] = []
-        redrawn = False
+        redrawn = repeated = False
         for size, answer in zip(sizes, answers, strict=True):
-            redrawn |= answer.failed is not None and (size > 1 or bool(answer.outputs))
+            repeated |= answer.failed is not None and bool(answer.outputs)
             singles = [answer]
             if not answer.outputs and size > 1:
+                redrawn = True
                 singles = self._ask_all([(request, 1)] * size, rng)
             for one in singles:
                 outputs += one.outputs or [one.failed]
-        return Redrawn(outputs) if redrawn else _batch(outputs)
+        return Redrawn(outputs) if redrawn else Repeated(outputs) if repeated else _batch(outputs)
 
     def sample_each(self, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
         """One output for each input, in order; what failed at first counts as failed, see `Reply`."""

@@ -58,6 +58,16 @@ class Redrawn(list[Any]):
     """
 
 
+class Repeated(Redrawn):
+    """A batch that was asked for again because something else failed in passing, such as a busy server.
+
+    A test must not count it either, but single runs need not be made one by one from then on.
+
+    >>> issubclass(Repeated, Redrawn)
+    True
+    """
+
+
 def check_number(given: int, asked: int, remedy: str) -> None:
     """Whether a mechanism gave as many outputs as it was asked for."""
     if given != asked:

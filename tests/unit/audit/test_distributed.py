@@ -227,3 +227,15 @@ def test_parcels_are_plain_data(module):
     assert isinstance(game.rounds[0], Round)
     with pytest.raises(InputError):
         named(Adapted(lambda x: x, 1))
+
+
+def test_settings_travel_and_a_rate_does_not():
+    plain = Program("prog -x", 7.0, lines=True, processes=2)
+    again = made(named(plain))
+    assert (again.command, again.time_limit, again.lines, again.processes) == ("prog -x", 7.0, True, 2)
+    endpoint = Endpoint("http://127.0.0.1:9/", headers={"X": "secret"}, request='"$input"', answer="$", retries=0)
+    subject = named(endpoint)
+    assert "secret" not in repr(subject)
+    assert made(subject).settings() == endpoint.settings()
+    with pytest.raises(InputError, match="several workers cannot keep one rate together"):
+        named(Endpoint("http://127.0.0.1:9/", rate="5/s"))

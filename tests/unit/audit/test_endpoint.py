@@ -15,7 +15,7 @@ from dpassay.audit.endpoint import Endpoint, parse_header
 from dpassay.audit.targets import draw, draw_each
 from dpassay.audit.timing import OutOfTime, time_budget
 from dpassay.errors import InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, Redrawn
+from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated
 from servers import respond, serving
 
 
@@ -82,8 +82,24 @@ def test_a_run_that_failed_at_first_is_a_failure_in_a_test(trouble, counts):
 
 def test_a_batch_that_failed_at_first_is_marked():
     with serving(Script(FINE, (500, {}), key="outputs")) as url, Endpoint(url) as endpoint:
-        assert isinstance(draw(endpoint, 0, 5, generator()), Redrawn)
+        assert type(draw(endpoint, 0, 5, generator())) is Repeated
         assert not isinstance(draw(endpoint, 0, 5, generator()), Redrawn)
+
+
+def test_a_batch_that_was_asked_for_again_counts_as_wrong_and_batches_go_on():
+    """One of the first requests of the training fails, and one of the test."""
+    number = 0
+
+    def answer(handler, request):
+        nonlocal number
+        number += 1
+        rng = np.random.default_rng(request["seed"])
+        body = {"outputs": (request["input"] + rng.laplace(size=request["n"])).tolist()}
+        respond(handler, json.dumps(body).encode(), 503 if number in (3, 9) else 200)
+
+    with serving(answer) as url, Endpoint(url) as endpoint:
+        audit(endpoint, [(0.0, 1.0)], epsilon=2, runs=3000, shrink=False, bits=False)
+    assert number < 200
 
 
 def test_the_wait_that_a_server_asks_for_is_kept():
