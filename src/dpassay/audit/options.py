@@ -12,7 +12,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from dpassay.audit.timing import duration
 from dpassay.core.parameters import merge_parameters
 from dpassay.errors import InputError
 
@@ -114,8 +113,7 @@ class AuditOptions:
             raise InputError("fixed=True makes all runs and until_refuted=True stops before: leave one of them out")
         if self.unknown not in get_args(Unknown):
             raise InputError(f"unknown must be one of {', '.join(get_args(Unknown))}, got {self.unknown!r}")
-        if self.time is not None:
-            duration(self.time)
+        _ = self.seconds  # refused here if it is no time
         if self.resume and self.save is None:
             raise InputError("to continue an audit, say which: resume=True needs save=FILE")
         if self.guesser is not None and not (self.workers is None and self.cluster is None):
@@ -149,7 +147,11 @@ class AuditOptions:
         >>> AuditOptions(time="10m").seconds
         600.0
         """
-        return None if self.time is None else duration(self.time)
+        if self.time is None:
+            return None
+        from dpassay.audit.timing import duration
+
+        return duration(self.time)
 
     @property
     def search_budget(self) -> int:
