@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.leaves import Leaves, canonical, exact, is_value, leaves_of, rounded_by_floats
+from dpassay.audit.leaves import EXACT, Leaves, canonical, exact, is_value, leaves_of, rounded_by_floats
 from dpassay.audit.options import Unknown
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure
@@ -142,15 +142,9 @@ def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
     >>> read([1, 2.5]).numbers.tolist(), read(["yes", "no"]).kind
     ([[1.0], [2.5]], 'text')
     """
-    if isinstance(batch, np.ndarray):
-        if batch.dtype.kind in "biuf":
-            flat = batch.reshape(len(batch), math.prod(batch.shape[1:]))
-            numbers = np.ascontiguousarray(flat, dtype=np.float64)
-            if not rounded_by_floats(flat, numbers):
-                return Outputs(numbers)
-        # A long double has no Python number that is equal to it.
-        batch = list(batch) if batch.dtype.char in "gG" or batch.dtype.kind in "mMV" else batch.tolist()
-    items = list(batch)
+    items = _rows_of(batch) if isinstance(batch, np.ndarray) else list(batch)
+    if isinstance(items, np.ndarray):
+        return Outputs(items)
     kinds = set(map(type, items))
     if kinds == {float}:
         return Outputs(np.array(items, dtype=np.float64)[:, None], items)
@@ -166,6 +160,41 @@ def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
         if all(v is not None for v in vectors) and len({len(v) for v in vectors if v is not None}) == 1:
             return Outputs(np.array(vectors, dtype=np.float64), items, apart)
     return Outputs(None, items, apart)
+
+
+def _rows_of(batch: NDArray[Any]) -> Array | list[Any]:
+    """The outputs of a batch that came as one array: a row of doubles each; those that this would round, as they are.
+
+    Which of the two an output is depends on that output alone.
+    """
+    # A long double has no Python number that is equal to it.
+    long = batch.dtype.char in "gG"
+    if batch.dtype.kind in "biuf":
+        flat = batch.reshape(len(batch), math.prod(batch.shape[1:]))
+        numbers = np.ascontiguousarray(flat, dtype=np.float64)
+        if not long and (flat.dtype.kind in "bf" or flat.dtype.itemsize < 8):
+            return numbers
+        far = np.abs(numbers) >= EXACT if flat.dtype.kind in "iu" else np.isfinite(flat) & (numbers != flat)
+        rounded = np.asarray(far.any(axis=1))
+        if not rounded.any():
+            return numbers
+        rows: list[Any] = list(batch) if long else batch.tolist()
+        return [row if odd else _plain_row(doubles) for row, odd, doubles in zip(rows, rounded, numbers, strict=True)]
+    return list(batch) if long or batch.dtype.kind in "mMV" else batch.tolist()
+
+
+def _plain_row(row: Array) -> Any:
+    return float(row[0]) if len(row) == 1 else row
+
+
+def only_output(batch: Any) -> Any:
+    """The output of a batch of one, as it would be read among others: of an array, its numbers without their dtype.
+
+    >>> only_output(np.array([[1, 2]])), only_output(np.array([3])), only_output(["a"])
+    (array([1., 2.]), 3.0, 'a')
+    """
+    rows = _rows_of(batch) if isinstance(batch, np.ndarray) else batch
+    return _plain_row(rows[0]) if isinstance(rows, np.ndarray) else rows[0]
 
 
 def _column(items: list[Any]) -> Array | None:

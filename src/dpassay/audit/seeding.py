@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from dpassay.audit.python_objects import awaited
 from dpassay.audit.targets import describe, one_at_a_time
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism
 from dpassay.pipeline.pipeline import Pipeline
@@ -68,7 +69,7 @@ class Seeded:
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         with seeded(rng):
-            return self.mechanism.sample(x, n, rng)
+            return awaited(self.mechanism.sample(x, n, rng))
 
     def describe(self) -> dict[str, str]:
         return describe(self.mechanism)
@@ -83,13 +84,15 @@ class SeededDistribution(Seeded):
 
 
 def seed_all(mechanism: Mechanism) -> Mechanism:
-    """A mechanism with the process's generators seeded around each call; a pipeline uses none of them.
+    """A mechanism with the process's generators seeded around each call.
+
+    A pipeline uses none of them, and one that runs elsewhere is out of their reach: these are left as they are.
 
     >>> from dpassay.audit.targets import as_mechanism
     >>> noisy = seed_all(as_mechanism(lambda x: x + random.gauss(0, 1)))
     >>> noisy.sample(0, 2, np.random.default_rng(5)) == noisy.sample(0, 2, np.random.default_rng(5))
     True
     """
-    if isinstance(mechanism, Pipeline | Seeded):
+    if isinstance(mechanism, Pipeline | Seeded) or hasattr(mechanism, "sample_each"):
         return mechanism
     return SeededDistribution(mechanism) if isinstance(mechanism, HasDistribution) else Seeded(mechanism)

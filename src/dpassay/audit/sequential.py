@@ -286,7 +286,7 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
     if not game.batches and closer >= MOST_UNCONFIRMED:
         game.batches = UNCONFIRMED
     slow = one_at_a_time(experiment.mechanism)
-    growth, tested = (SLOW_GROWTH, 1) if slow else (GROWTH, TESTED)
+    growth = SLOW_GROWTH if slow else GROWTH
     size = FIRST_ROUND * growth ** (number - closer) * (GROWTH if experiment.bits == "only" else 1)  # bits say little
     size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
     had = _at_hand(game, size) if slow and game.rounds else []
@@ -295,9 +295,9 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
         training = learn_rule(experiment, size, place, first=first, singly=bool(game.batches), had=had)
         if had and training.rule is None:  # they say no more
             had, training = [], learn_rule(experiment, size, place, singly=bool(game.batches))
-    size = sum(map(len, had)) or size
+    size, slow = sum(map(len, had)) or size, one_at_a_time(experiment.mechanism)  # which a program has shown by now
     endless = training.exact or size >= MOST_ROWS
-    length, unknown = budget if endless else tested * size, _alone(experiment, training)
+    length, unknown = budget if endless else size if slow else TESTED * size, _alone(experiment, training)
     alone = unknown and (alone or sum(counts.runs for counts in game.counts) < ALONE)
     length = min(length, 2 * ALONE) if alone and endless else length
     _add_round(game, training, length, alone=alone, screening=unknown and not alone)

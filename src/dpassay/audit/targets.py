@@ -16,10 +16,11 @@ from weakref import WeakSet
 
 import numpy as np
 
+from dpassay.audit.outputs import only_output
 from dpassay.audit.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.timing import check_time
 from dpassay.errors import DpassayError, InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn, check_number
+from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn, check_number
 from dpassay.pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -174,8 +175,7 @@ def draw_singly(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) 
     >>> draw_singly(as_mechanism(lambda x, n, rng: [1 / x] * n), 0, 1, np.random.default_rng(0))
     [Failure(kind='ZeroDivisionError', said='division by zero')]
     """
-    outputs = (attempt(lambda: _counted(mechanism.sample(x, 1, rng), 1)) for _ in range(n))
-    return [y if isinstance(y, Failure) else y[0] for y in outputs]
+    return draw_each(mechanism, [x] * n, rng)
 
 
 def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
@@ -187,7 +187,11 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
     at_once = getattr(mechanism, "sample_each", None)
     if at_once is not None:
         return list(at_once(inputs, rng))
-    return [y for x in inputs for y in draw_singly(mechanism, x, 1, rng)]
+    return [attempt(_one, mechanism, x, rng) for x in inputs]
+
+
+def _one(mechanism: Mechanism, x: Any, rng: np.random.Generator) -> Any:
+    return only_output(_counted(awaited(mechanism.sample(x, 1, rng)), 1))
 
 
 def one_at_a_time(mechanism: Any) -> bool:

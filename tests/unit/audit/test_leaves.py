@@ -254,7 +254,7 @@ LEAKS = {
 @pytest.mark.parametrize("name", LEAKS)
 def test_a_leak_in_one_leaf_is_found_and_its_path_is_named(name):
     mechanism, path = LEAKS[name]
-    verdict = audit(mechanism, [(0, 1)], epsilon=1, runs=1500, bits=False, shrink=False)
+    verdict = audit(mechanism, [(0, 1)], epsilon=1, runs=1500, bits=False, shrink=False, until_refuted=True)
     assert verdict.word == "refuted"
     assert verdict.runs < 600
     assert path in verdict.witness.event
@@ -306,7 +306,7 @@ def test_a_batch_may_be_a_tensor_or_a_data_frame():
         return pandas.DataFrame({"noise": rng.normal(size=n), "secret": np.full(n, x)})
 
     for mechanism, path in ((tensor, "output[3]"), (rows, SECRET)):
-        verdict = audit(mechanism, [(0, 1)], epsilon=1, runs=1500, bits=False, shrink=False)
+        verdict = audit(mechanism, [(0, 1)], epsilon=1, runs=1500, bits=False, shrink=False, until_refuted=True)
         assert verdict.word == "refuted"
         assert path in verdict.witness.event
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis
+from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.experiment import MOST_ROWS, Experiment, Game, Round
@@ -221,13 +222,13 @@ def test_a_mechanism_of_single_outputs_learns_from_all_that_it_gave():
     game = Game(kept=[[], []])
     for _ in anytime(Experiment(as_mechanism(noisy), (0.0, 1.0), Hypothesis(3.0), 5), game, 2000, 0.001):
         pass
-    assert [one.learnt_from for one in game.rounds] == [256, 0, 0]
+    assert [one.learnt_from for one in game.rounds] == [256 + 8, 0, 0]  # eight were drawn twice, to see if they replay
     assert game.runs == len(drawn) == 2000
     assert game.rounds[0].length == 256
     assert 400 < game.rounds[1].length <= 512
     assert 800 < game.rounds[2].length <= 1024
     kept = [float(v) for side in game.kept for outputs in side for v in outputs.numbers.ravel()]
-    assert sorted(kept) == sorted(drawn)
+    assert sorted(kept) == sorted(drawn[:256] + drawn[264:])
 
 
 def test_outputs_that_are_not_at_hand_are_drawn_anew():
@@ -239,4 +240,37 @@ def test_outputs_that_are_not_at_hand_are_drawn_anew():
             game.kept = [[], []]
             if len(game.rounds) > 1:
                 break
-    assert [one.learnt_from for one in game.rounds] == [256, 512]
+    assert [one.learnt_from for one in game.rounds] == [256 + 8, 512]
+
+
+def test_outputs_that_gave_no_rule_are_not_looked_at_again_without_others():
+    """A mechanism of single outputs, and a guesser that says nothing until it has seen 1,000: no training is free."""
+    seen = 0
+
+    def late(outputs):
+        nonlocal seen
+        seen += len(outputs)
+        return outputs if seen > 1_000 else [float("nan")] * len(outputs)
+
+    game = Game(kept=[[], []])
+    custom = CustomDistinguisher(late)
+    experiment = Experiment(as_mechanism(lambda x, rng: x + rng.laplace()), (0.0, 1.0), Hypothesis(3.0), 5, 0, custom)
+    for _ in anytime(experiment, game, 10_000, 0.001):
+        pass
+    assert game.fruitless >= 1
+    assert game.rounds
+    assert game.runs == 10_000
+
+
+def test_workers_that_keep_no_outputs_do_not_stop_a_rule_from_being_learnt_anew():
+    """What the first rule was learnt from is at hand, but each next rule needs about twice as many."""
+
+    def elsewhere(experiment, current, tasks, kept):
+        return in_this_process(experiment, current, tasks, [])
+
+    game = Game(kept=[[], []])
+    experiment = Experiment(as_mechanism(lambda x, rng: x + rng.laplace()), (0.0, 1.0), Hypothesis(3.0), 5)
+    for _ in anytime(experiment, game, 20_000, 0.001, elsewhere):
+        pass
+    assert len(game.rounds) < 10
+    assert sum(one.learnt_from for one in game.rounds) > 1_000
