@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.outputs import as_row
+from dpassay.audit.text_pairs import word_pairs
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import middle
@@ -23,11 +24,19 @@ from dpassay.pipeline.stages.query import PersonRows, Query
 
 InputPair = tuple[Any, Any]
 MOST_PAIRS = 5000
-WORD_PAIRS = 128  # places in a text where another word is tried
 
 
-def input_sets(mechanism: Any, relation: Neighbours, sources: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """All pairs, or larger sets, of inputs that may be audited, from the one source that is given."""
+def input_sets(
+    mechanism: Any,
+    relation: Neighbours,
+    sources: dict[str, Any],
+    vocabulary: Sequence[str] = (),
+    odd_words: bool = True,
+) -> list[tuple[Any, ...]]:
+    """All pairs, or larger sets, of inputs that may be audited, from the one source that is given.
+
+    In a text a word may be replaced by one of the vocabulary and, unless told otherwise, by odd ones.
+    """
     given = [name for name, value in sources.items() if value is not None]
     if len(given) > 1:
         raise InputError(f"say in one way what to tell apart, not in {len(given)}: {' and '.join(given)}")
@@ -40,7 +49,7 @@ def input_sets(mechanism: Any, relation: Neighbours, sources: dict[str, Any]) ->
     if given[0] == "region":
         found: list[tuple[Any, ...]] = [tuple(pair) for pair in region_pairs(value)]
     elif given[0] == "text":
-        found = [tuple(pair) for pair in word_pairs(value)]
+        found = _text_pairs(word_pairs(value, vocabulary, odd_words, relation.kind == "any"), pipeline)
     else:
         found = _listed(given[0], value)
     if given[0] != "inputs":
@@ -54,6 +63,15 @@ def input_sets(mechanism: Any, relation: Neighbours, sources: dict[str, Any]) ->
     for x in neighbouring[0]:
         _check_runs(pipeline, x)
     return list(neighbouring)
+
+
+def _text_pairs(found: Sequence[InputPair], pipeline: Pipeline | None) -> list[tuple[Any, ...]]:
+    """Texts that differ in a word. A pipeline need not know every word: those that it cannot run are left out."""
+    if pipeline is None:
+        return list(found)
+    _check_runs(pipeline, found[0][0])
+    usable = [pair for pair in found if not _why_not_run(pipeline, pair[1])]
+    return list(usable or found)
 
 
 def _listed(name: str, value: Any) -> list[tuple[Any, ...]]:
@@ -81,9 +99,16 @@ def _check(inputs: tuple[Any, ...], relation: Neighbours, pipeline: Pipeline | N
 
 
 def _check_runs(pipeline: Pipeline | None, x: Any) -> None:
-    """Whether a pipeline can be run on an input at all."""
+    """Refuse an input on which a pipeline cannot be run at all."""
+    why = _why_not_run(pipeline, x)
+    if why:
+        raise InputError(why)
+
+
+def _why_not_run(pipeline: Pipeline | None, x: Any) -> str:
+    """Why a pipeline cannot be run on an input; empty if it can."""
     if pipeline is None:
-        return
+        return ""
     try:
         if not isinstance(x, str):
             vector = as_vector(x)
@@ -91,7 +116,8 @@ def _check_runs(pipeline: Pipeline | None, x: Any) -> None:
                 raise InputError(f"it takes {pipeline.dim} finite numbers, got {shown(x)}")
         pipeline.sample(x, 1, np.random.default_rng(0))
     except Exception as error:  # whatever a stage raises, it is this input that it cannot use
-        raise InputError(f"{pipeline} cannot be run on {shown(x)}: {error}") from None
+        return f"{pipeline} cannot be run on {shown(x)}: {error}"
+    return ""
 
 
 def same(x: Any, y: Any) -> bool:
@@ -212,30 +238,6 @@ def _numbers_as_floats(x: Any) -> Any:
         return {key: _numbers_as_floats(x[key]) for key in sorted(x)}
     whole = isinstance(x, int) and abs(x) < 2**53
     return float(x) if whole else x
-
-
-def word_pairs(text: str) -> list[InputPair]:
-    """A text against each text that has another of its own words in one place.
-
-    >>> word_pairs("fly to Rome")[:2]
-    [('fly to Rome', 'to to Rome'), ('fly to Rome', 'Rome to Rome')]
-    """
-    if not isinstance(text, str):
-        raise InputError(f"a text is needed, got {type(text).__name__}")
-    words = text.split()
-    others = list(dict.fromkeys(words))
-    if len(others) < 2:
-        raise InputError(
-            f"the text {shown(text)} has {len(others)} different words; it takes two, so that one can stand in "
-            "another's place. Give a longer text, or pairs"
-        )
-    places = np.unique(np.linspace(0, len(words) - 1, min(len(words), WORD_PAIRS)).astype(int)).tolist()
-    found = []
-    for i in places:
-        at = others.index(words[i])
-        for other in list(dict.fromkeys([others[(at + 1) % len(others)], others[at - 1]])):
-            found.append((" ".join(words), " ".join([*words[:i], other, *words[i + 1 :]])))
-    return found
 
 
 def region_pairs(region: Region) -> list[InputPair]:

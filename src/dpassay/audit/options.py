@@ -71,9 +71,13 @@ class AuditOptions:
     inputs: Sequence[Any] | None = None
     region: Region | str | None = None
     text: str | None = None
+    vocabulary: Sequence[str] | str | Path | None = None
     candidates: Sequence[Any] | None = None
     dim: int | None = None
     neighbours: Neighbours | str | None = None
+    odd_words: bool = _option(
+        True, "With --text, also try words that may be treated unlike others: unknown, 48213, 🙂."
+    )
     alpha: float = _option(0.001, "Total probability of refuting a claim that holds.")
     runs: int = _option(100_000, "Runs of the mechanism, at most.")
     time: str | None = _option(
@@ -114,6 +118,8 @@ class AuditOptions:
         if self.unknown not in get_args(Unknown):
             raise InputError(f"unknown must be one of {', '.join(get_args(Unknown))}, got {self.unknown!r}")
         _ = self.seconds  # refused here if it is no time
+        if self.vocabulary is not None and self.text is None:
+            raise InputError("a vocabulary has words to put into a text: say which, text='book a flight'")
         if self.resume and self.save is None:
             raise InputError("to continue an audit, say which: resume=True needs save=FILE")
         if self.guesser is not None and not (self.workers is None and self.cluster is None):

@@ -10,6 +10,7 @@ from dpassay.audit.experiment import Experiment
 from dpassay.audit.options import INPUT_SOURCES, AuditOptions
 from dpassay.audit.seeding import seed_all
 from dpassay.audit.targets import as_mechanism, describe
+from dpassay.audit.text_pairs import read_vocabulary
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import claim_called
 from dpassay.compute.devices import usable
@@ -88,7 +89,8 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     device, note = usable(options.device) if options.cluster is None else (options.device, "")
     options = replace(options, device=device)
     name, source = (_name(mechanism), "") if claim is None else (claim.name, claim.source)
-    sets = input_sets(mechanism, neighbours, sources)
+    words = [] if options.vocabulary is None else read_vocabulary(options.vocabulary)
+    sets = input_sets(mechanism, neighbours, sources, words, options.odd_words)
     return Question(mechanism, name, source, guarantee, neighbours, sets, region, options), note
 
 

@@ -55,6 +55,10 @@ Region = Annotated[
     str | None, typer.Option(help="Search pairs of a region, such as 'clip(l2, 1)' or 'query(linf, 1)'.")
 ]
 Neighbour = Annotated[str | None, typer.Option("--text", help="Search texts that differ from this one in one word.")]
+Vocabulary = Annotated[
+    Path | None,
+    typer.Option(help="A file with one word per line, to put into the --text; its own and odd words are too."),
+]
 Candidates = Annotated[
     Path | None, typer.Option(help="A file of M candidate inputs; the guess is which of them it was.")
 ]
@@ -101,6 +105,7 @@ def audit(
     inputs: Inputs = None,
     region: Region = None,
     text: Neighbour = None,
+    vocabulary: Vocabulary = None,
     candidates: Candidates = None,
     neighbours: Relation = None,
     *,
@@ -119,6 +124,7 @@ def audit(
     Examples:
       dpassay audit adept --epsilon 1
       dpassay audit --python mymodule:rewrite --text 'book a flight to Rome' --epsilon 2
+      dpassay audit --python mymodule:rewrite --text 'book a flight' --vocabulary words.txt --epsilon 2
       dpassay audit --python mymodule:rewrite --pair '["a", "b"]' --epsilon 2 --until-refuted --seed-all
       dpassay audit --command 'python rewriter.py' --pair '["yes", "no"]' --epsilon 1 --save audit.json
       dpassay audit --command './noisy.sh' --lines --processes 4 --pair '["yes", "no"]' --epsilon 1 --time 10m
@@ -136,12 +142,15 @@ def audit(
     check_claimed(claimed["epsilon"], claimed["delta"], claim)
     if asked["resume"] and asked["save"] is None:
         raise InputError("--resume needs --save FILE, the file of the audit to continue")
+    if vocabulary is not None and text is None:
+        raise InputError("--vocabulary has words to put into a text: say which by --text 'book a flight'")
     asked["device"] = usable_device(asked["device"], asked["cluster"])
     options = AuditOptions(
         pairs=[_pair(given) for given in pair] if pair else None,
         inputs=None if inputs is None else read_inputs(inputs),
         region=region,
         text=text,
+        vocabulary=vocabulary,
         candidates=None if candidates is None else read_inputs(candidates),
         neighbours=neighbours,
         parameters=values,

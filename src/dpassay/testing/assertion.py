@@ -53,7 +53,8 @@ def merged(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]
     >>> merged({"epsilon": 1, "inputs": [0, 1]}, {"pairs": [(0, 2)]})
     {'epsilon': 1, 'pairs': [(0, 2)]}
     """
-    hidden = INPUT_SOURCES if inner.keys() & set(INPUT_SOURCES) else ()
+    hidden = [*INPUT_SOURCES] if inner.keys() & set(INPUT_SOURCES) else []
+    hidden += ["vocabulary"] if hidden and "text" not in inner else []  # it belongs to a text
     return {**{key: value for key, value in outer.items() if key not in hidden}, **inner}
 
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay.audit.candidate_pairs import (
@@ -19,7 +19,6 @@ from dpassay.audit.candidate_pairs import (
     same,
     shown,
     why_not_neighbours,
-    word_pairs,
 )
 from dpassay.audit.shrinking import size, smaller
 from dpassay.core.neighbours import Neighbours
@@ -149,32 +148,6 @@ def test_repeated_inputs_count_once():
 def test_a_list_without_two_inputs(inputs):
     with pytest.raises(InputError, match="needs at least two that differ"):
         pairs_of(inputs)
-
-
-# ── Words ───────────────────────────────────────────────────────────────────────────────────────
-
-
-@given(
-    st.lists(st.sampled_from(["fly", "to", "Rome", "zebra", "🦓", "a"]), min_size=1, max_size=12),
-    st.sampled_from([" ", "  ", "\n"]),
-)
-@settings(derandomize=True, max_examples=100)
-def test_word_pairs_differ_in_one_word(words, between):
-    assume(len(set(words)) > 1)
-    found = word_pairs(between.join(words))
-    assert found
-    assert not any(why_not_neighbours(x, y, Neighbours("word")) for x, y in found)
-    assert len(found) <= MOST_PAIRS
-
-
-def test_word_pairs_of_long_and_empty_texts():
-    assert 100 < len(word_pairs(" ".join(f"w{i}" for i in range(500)))) <= MOST_PAIRS
-    assert word_pairs("hi  you\n") == [("hi you", "you you"), ("hi you", "hi hi")]
-    for text in ("", "  \n", "hi", "hi hi"):
-        with pytest.raises(InputError, match="different words; it takes two"):
-            word_pairs(text)
-    with pytest.raises(InputError, match="a text is needed, got int"):
-        word_pairs(3)
 
 
 @pytest.mark.parametrize(

@@ -346,7 +346,7 @@ def test_another_versions_file_is_refused(tmp_path, monkeypatch):
         ({"inputs": ["a b", "c d", "e"], "neighbours": "word"}, "no two of the inputs are neighbours"),
         ({"pairs": PAIR, "search_runs": -1}, "search_runs must be"),
         ({"inputs": ["a", "a"]}, "at least two that differ"),
-        ({"text": "  "}, "0 different words"),
+        ({"text": "  "}, "has no words"),
         ({"candidates": [1]}, "at least two inputs"),
         ({}, "say what to tell apart"),
         ({"pairs": PAIR, "text": "a b"}, "in one way"),

@@ -44,6 +44,9 @@ def opaque(x, rng):
 
 def printed(x, rng):
     return {"noise": rng.normal(size=8).tolist(), "secret": x}
+
+def spotting(text, rng):
+    return "asthma" in text
 '''
 
 
@@ -246,6 +249,16 @@ def test_texts_from_a_file_and_words(run, tmp_path):
     assert "which of 3 inputs" in found.stdout
     (tmp_path / "pairs.jsonl").write_text("0\n1\n")
     run("audit", "--python", "subjects:noisy", "--inputs", "pairs.jsonl", "--epsilon", "1", code=1)
+
+
+def test_words_of_a_vocabulary_are_put_into_a_text(run, tmp_path):
+    (tmp_path / "words.txt").write_text("apple\nasthma\n")
+    asked = ("audit", "--python", "subjects:spotting", "--text", "I have it", "--epsilon", "1", "--runs", "5000")
+    run(*asked, code=0)
+    assert "asthma" in run(*asked, "--vocabulary", "words.txt", "--no-odd-words", code=1).stdout
+    assert "cannot be read" in run(*asked, "--vocabulary", "missing.txt", code=2).stderr
+    said = run("audit", "--python", "subjects:spotting", "--epsilon", "1", "--vocabulary", "words.txt", code=2).stderr
+    assert "say which by --text" in said
 
 
 def test_the_planner(run):
