@@ -261,7 +261,8 @@ def check_alive(seen: Sequence[Outputs]) -> None:
     items = [item for outputs in seen for item in outputs.items]
     if all(outputs.numbers is None for outputs in seen) and all(isinstance(item, Failure) for item in items):
         first = items[0]
-        raise MechanismError(f"the mechanism failed in every run, for every input: {first.kind}: {first.said}"[:500])
+        said = f"the mechanism failed in every run, for every input: {first.kind}: {first.said}"[:500]
+        raise MechanismError(said) from first.error
 
 
 def rows_at_a_time(outputs: Outputs) -> int:

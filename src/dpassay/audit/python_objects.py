@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,8 @@ from dpassay.pipeline.mechanism import Failure, Mechanism
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+
+CALLERS = (__name__, "dpassay.audit.targets", "dpassay.audit.seeding")  # of mechanisms: no part of a traceback
 
 
 def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -38,11 +41,16 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def failure(error: BaseException) -> Failure:
-    """The output that an exception is."""
+    """The output that an exception is. It keeps where that came from, but nothing that the functions there held."""
+    below = error.__traceback__
+    while below is not None and below.tb_frame.f_globals.get("__name__") in CALLERS:
+        below = below.tb_next
+    clear_frames(below)
+    error = error.with_traceback(below)
     try:
-        return Failure(type(error).__name__[:80], str(error)[:200])
+        return Failure(type(error).__name__[:80], str(error)[:200], error)
     except Exception:  # an exception may even fail to say what it is
-        return Failure(type(error).__name__[:80])
+        return Failure(type(error).__name__[:80], error=error)
 
 
 def awaited(value: Any) -> Any:

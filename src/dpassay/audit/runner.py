@@ -136,10 +136,9 @@ class _Audit:
             self._out_of_time()
         except MechanismError as error:
             self.file.save(self.state, "unfinished")
-            raise MechanismError(f"{error}\n{self._kept()}") from None
-        notes: list[str] = getattr(
-            self.question.mechanism, "notes", list
-        )()  # what went wrong on the way and was got over
+            raise MechanismError(f"{error}\n{self._kept()}") from error.__cause__  # the mechanism's own, if it raised
+        # What went wrong on the way and was got over.
+        notes: list[str] = getattr(self.question.mechanism, "notes", list)()
         warnings = (*self.warnings, *(harmless(note[:1].upper() + note[1:]) for note in notes))
         result = conclude(self.question, self.state, self.budget, self.interrupted, warnings)
         unfinished = self.interrupted or (self.out_of_time and result.word == "open")

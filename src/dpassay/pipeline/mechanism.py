@@ -44,6 +44,7 @@ class Failure:
 
     kind: str
     said: str = field(default="", compare=False)
+    error: BaseException | None = field(default=None, compare=False, repr=False)  # the exception with its traceback
 
 
 class Redrawn(list[Any]):
