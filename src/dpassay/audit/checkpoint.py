@@ -72,6 +72,9 @@ class RoundRecord(_Record):
     expected_right: Real = Field(gt=0)
     expected_wrong: Real = Field(gt=0)
     sides: int = Field(ge=1, le=2)
+    second: tuple[Count, Count, Count] | None = Field(
+        default=None, description="right and wrong guesses and runs of the second input, where they are known"
+    )
     learnt_from: Count
     length: Count
     singly: bool
@@ -91,6 +94,9 @@ class RoundRecord(_Record):
         lost = self.runs - self.finished  # runs of tasks that broke off count as wrong guesses where delta > 0
         if self.right + self.wrong > self.runs or not 0 <= lost <= self.wrong:
             raise ValueError("its counts do not add up")
+        of_all = (self.right, self.wrong, self.runs)
+        if self.second is not None and any(some > most for some, most in zip(self.second, of_all, strict=True)):
+            raise ValueError("its second input has more than both")
         return self
 
 
@@ -270,6 +276,6 @@ def game_of(record: GameRecord, distributions: Sequence[Distribution] | None, ow
     rounds = []
     for e in record.epochs:
         rule = rule_of(e.rule, distributions, own)
-        counts = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides)
+        counts = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides, e.second)
         rounds.append(Round(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows, e.screening))
     return Game(rounds, record.runs, record.lost, record.fruitless, batches=record.batches, replays=record.replays)

@@ -30,7 +30,7 @@ from dpassay.audit.experiment import KEPT, Experiment, Round
 from dpassay.audit.inference import Counts
 from dpassay.audit.remote import Program
 from dpassay.audit.seeding import Seeded, seed_all
-from dpassay.audit.sequential import GuessCounts, Kept, Outcomes, Task, TaskRunner, in_this_process, run_task
+from dpassay.audit.sequential import GuessCounts, Kept, Outcomes, Task, TaskRunner, in_this_process, run_by_input
 from dpassay.audit.targets import Adapted, Loaded, describe, draw, load_python
 from dpassay.compute.batching import BatchSizer
 from dpassay.compute.executors import Executor
@@ -151,7 +151,7 @@ def run_batch(batch: WorkBatch) -> Answer:
         current = Round(rule_of(batch.rule, experiment.distributions()), Counts(), 0, 0, batch.singly)
         for task in batch.tasks:
             try:
-                counts.append(run_task(experiment, current, task, []))
+                counts.append(run_by_input(experiment, current, task, []))
             except MechanismError as error:
                 return Answer(tuple(counts), time.perf_counter() - begun, who, first, str(error))
     return Answer(tuple(counts), time.perf_counter() - begun, who, first)

@@ -32,6 +32,7 @@ TESTED = 3  # a round tests its rule on this many times the runs that the rule w
 CELLS = 1 << 20  # numbers that are held at a time
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input that are kept to compare the sampler with its distribution
+SHOWN = 256  # outputs of each input from which examples are chosen
 TRUST, TRUST_IN_DISTRIBUTION = 0.5, 1.0
 DISTRIBUTION_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
@@ -125,6 +126,12 @@ class Game:
     kept: list[list[Outputs]] = field(default_factory=list)
     batches: str = ""  # what is wrong with the rows of one batch: then all runs are made one at a time
     replays: bool = True  # whether the same seed gave the same outputs again
+    learnt: tuple[Outputs, ...] = ()  # some outputs of each input that the first rule was learnt from, to be shown
+
+    @property
+    def shown(self) -> list[Outputs]:
+        """Some outputs of each input, the same wherever tasks run; none of a game that was continued from a file."""
+        return list(self.learnt) or [join(list(batches)) for batches in self.kept if batches]
 
     @property
     def counts(self) -> list[Counts]:
@@ -350,7 +357,7 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
             yield batch
 
     rule = best_of_many(fit_all(seen, experiment.inputs, experiment.bits), calibration(), experiment.hypothesis)
-    return TrainingResult(rule or first.rule, cost, failed, first.rows, first.batches, first.replays)
+    return replace(first, rule=rule or first.rule, cost=cost, singly=failed)
 
 
 def bound(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool, batches: bool = False) -> float:

@@ -129,7 +129,8 @@ def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: 
 class Counts:
     """Counts of one round of the game, and what was expected of its distinguisher before it began.
 
-    `sides` is the number of inputs that the distinguisher ever names: only where δ > 0 does it matter.
+    `sides` is the number of inputs that the distinguisher ever names: only where δ > 0 does it matter. `second` is how
+    many of the right and wrong guesses and of the runs were the second input's, for the reader alone; None if unknown.
     """
 
     right: int = 0
@@ -138,10 +139,26 @@ class Counts:
     expected_right: float = 0.5
     expected_wrong: float = 0.5
     sides: int = 2
+    second: tuple[int, int, int] | None = field(default=(0, 0, 0), compare=False)
 
-    def __add__(self, other: tuple[int, int, int]) -> Counts:
-        right, wrong, runs = other
-        return replace(self, right=self.right + right, wrong=self.wrong + wrong, runs=self.runs + runs)
+    def __add__(self, other: tuple[int, ...]) -> Counts:
+        """With more right and wrong guesses and runs and, where that is known, those of the second input behind."""
+        right, wrong, runs, *of_second = other
+        second = None
+        if self.second is not None and of_second:
+            second = (self.second[0] + of_second[0], self.second[1] + of_second[1], self.second[2] + of_second[2])
+        return replace(self, right=self.right + right, wrong=self.wrong + wrong, runs=self.runs + runs, second=second)
+
+    def table(self) -> tuple[tuple[int, int, int], ...]:
+        """For each of two inputs how often the first and the second were named, and its runs; empty if unknown.
+
+        >>> Counts(8, 2, 12, second=(5, 1, 7)).table()
+        ((3, 1, 5), (1, 5, 7))
+        """
+        if self.second is None:
+            return ()
+        right, wrong, runs = self.second
+        return (self.right - right, self.wrong - wrong, self.runs - runs), (wrong, right, runs)
 
     def log_evidence(self, epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False) -> float:
         """Log of the e-value against (ε, δ)-DP: it passes ln(1/α) with probability at most α, ever, if the claim holds.

@@ -23,6 +23,7 @@ from dpassay.audit.experiment import (
     GROWTH,
     KEPT,
     MOST_ROWS,
+    SHOWN,
     SLOW_GROWTH,
     TEST,
     TESTED,
@@ -46,7 +47,7 @@ from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Redrawn
 from dpassay.pipeline.pipeline import Pipeline
 
-GuessCounts: TypeAlias = tuple[int, int, int]  # right and wrong guesses, and runs
+GuessCounts: TypeAlias = tuple[int, ...]  # right and wrong guesses, and runs; then the same of the second input
 Ratios: TypeAlias = tuple[LikelihoodRatioTable, LikelihoodRatioTable]  # of each input
 KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose distribution is known
 LOG_STEP = 33 * math.log(2)
@@ -79,14 +80,21 @@ def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task
     """Run tasks in this process, one after the other."""
     for task in tasks:
         try:
-            yield task, run_task(experiment, current, task, kept)
+            yield task, run_by_input(experiment, current, task, kept)
         except MechanismError as error:
             yield task, error
             return
 
 
 def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> GuessCounts:
-    """Run one task: toss the coins, run the mechanism, guess. Returns correct and wrong guesses, and runs.
+    """The same as `run_by_input`, without what the second input has of it."""
+    return run_by_input(experiment, current, task, kept)[:3]
+
+
+def run_by_input(experiment: Experiment, current: Round, task: Task, kept: Kept) -> GuessCounts:
+    """Run one task: toss the coins, run the mechanism, guess.
+
+    Returns correct and wrong guesses and runs, and how many of each are the second input's.
 
     A batch that failed was drawn again, and what is drawn again after a failure has other odds than what is drawn
     once. So all its guesses count as wrong, which is never better than the truth. The next round runs one at a time.
@@ -96,18 +104,22 @@ def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> 
     if ratios is not None:
         return _by_kernel(experiment, current.rule, ratios, task, rng)
     coins = rng.integers(0, len(experiment.inputs), task.size)
-    right = wrong = 0
+    guesses = np.zeros((len(experiment.inputs), 2), dtype=np.int64)  # right and wrong ones, by input
     to_learn_from = one_at_a_time(experiment.mechanism) and not isinstance(experiment.mechanism, HasDistribution)
     for side, batch in _batches(experiment, coins, current.singly, rng):
         if isinstance(batch, Redrawn):
-            wrong += len(batch)
+            guesses[side, 1] += len(batch)
             continue
         outputs = read(batch, experiment.unknown)
-        hits, misses = current.rule.count(outputs, side)
-        right, wrong = right + hits, wrong + misses
+        guesses[side] += current.rule.count(outputs, side)
         if kept and sum(map(len, kept[side])) < (MOST_ROWS if to_learn_from else KEPT):
             kept[side].append(outputs if to_learn_from else part(outputs, 0, KEPT))
-    return right, wrong, task.size
+    return _in_a_row(guesses, task.size, int(np.count_nonzero(coins == 1)))
+
+
+def _in_a_row(guesses: NDArray[np.int64], runs: int, of_second: int) -> GuessCounts:
+    right, wrong = guesses.sum(axis=0).tolist()
+    return right, wrong, runs, *guesses[1].tolist(), of_second
 
 
 def for_kernels(experiment: Experiment, rule: DecisionRule, before: int) -> Ratios | None:
@@ -131,14 +143,14 @@ def _by_kernel(
 ) -> GuessCounts:
     """Nothing but the number of heads counts, and of each run nothing but the guess."""
     second = int(rng.binomial(task.size, 0.5))
-    right = wrong = 0
+    guesses = np.zeros((2, 2), dtype=np.int64)
     for side, runs in enumerate((task.size - second, second)):
         stream = key(experiment.seed, experiment.number, TEST, task.round_number, task.number, side)
         named = numbers(experiment.device).count_guesses(
             stream, 0, runs, ratios[side], rule.low, rule.high, rule.resolution
         )
-        right, wrong = right + named[side], wrong + named[1 - side]
-    return right, wrong, task.size
+        guesses[side] += named[side], named[1 - side]
+    return _in_a_row(guesses, task.size, second)
 
 
 def _batches(
@@ -210,7 +222,7 @@ def fixed(experiment: Experiment, game: Game, budget: int, run_tasks: TaskRunner
     yield from _counted(experiment, game, upcoming(experiment, game, budget, growing=False), run_tasks)
     if game.runs < budget and not game.rounds[-1].screening:
         first = game.rounds[-1]
-        expected = replace(first.counts, right=0, wrong=0, runs=0)
+        expected = replace(first.counts, right=0, wrong=0, runs=0, second=(0, 0, 0))
         game.rounds.append(Round(first.rule, expected, 0, budget - game.runs, rows=first.rows, screening=True))
         yield from _counted(experiment, game, upcoming(experiment, game, budget, growing=False), run_tasks)
 
@@ -335,6 +347,7 @@ def _add_round(
 ) -> None:
     game.runs += training.cost
     game.batches, game.replays = game.batches or training.batches, game.replays and training.replays
+    game.learnt = game.learnt or tuple(part(outputs, 0, SHOWN) for outputs in training.seen)
     if training.rule is None:
         game.fruitless += 1
         game.nothing_learnt = not training.cost
