@@ -257,7 +257,7 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
     warnings = (*exact.warnings, *sampled.warnings)
     if sampled.epsilon.lower > exact.epsilon.upper:
         most = outward(exact.epsilon.upper, 1, 5)
-        reason = f"The code that was run loses more than its formula, which loses {most} at most. {sampled.reason}"
+        reason = f"The code that was run loses more than its formula, which loses {most} at most: {sampled.reason}"
         return replace(sampled, reason=reason, advice=Advice(warnings=warnings))
     best = max(exact.epsilon, sampled.epsilon, key=lambda bounds: bounds.lower)
     epsilon = Interval(best.lower, exact.epsilon.upper, best.lower_from, exact.epsilon.upper_from)

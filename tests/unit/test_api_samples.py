@@ -54,7 +54,7 @@ def test_code_that_does_not_do_what_its_formula_says(monkeypatch):
     monkeypatch.setattr(Additive, "run", lambda self, batch, rng: np.asarray(batch, dtype=float))
     verdict = check("clip(l1, 1) | laplace(2)", epsilon=1, dim=3, runs=5_000)
     assert isinstance(verdict, Refuted)
-    assert verdict.reason.startswith("The code that was run loses more than its formula, which loses 1 at most.")
+    assert verdict.reason.startswith("The code that was run loses more than its formula, which loses 1 at most: ")
 
 
 def test_a_mechanism_with_a_law_is_judged_by_its_exact_loss():

@@ -23,12 +23,20 @@ def ngrams(text: str) -> NDArray[np.int64]:
     >>> len(ngrams("to be"))  # to, be, to be, and "to ", "o b", " be"
     6
     """
+    return np.array(sorted({cell_of(gram) for gram in grams(text)}), dtype=np.int64)
+
+
+def grams(text: str) -> set[str]:
+    """A text's words and pairs of words in small letters, and its character trigrams, each behind a zero."""
     text = text[: 8 * LONGEST]
     words = text.lower().split()
     found = {*words, *(f"{a} {b}" for a, b in pairwise(words))}
-    found |= {f"\0{text[i : i + 3]}" for i in range(min(len(text) - 2, LONGEST))}
-    cells = {zlib.crc32(gram.encode("utf-8", "surrogatepass")) % HASHED for gram in found}
-    return np.array(sorted(cells), dtype=np.int64)
+    return found | {f"\0{text[i : i + 3]}" for i in range(min(len(text) - 2, LONGEST))}
+
+
+def cell_of(gram: str) -> int:
+    """The cell in which an n-gram is counted."""
+    return zlib.crc32(gram.encode("utf-8", "surrogatepass")) % HASHED
 
 
 def binned(values: Array, edges: Array) -> NDArray[Any]:
@@ -104,6 +112,30 @@ FEATURES: dict[str, Callable[[Outputs, int], Callable[[int], Array]]] = {
 def feature_count(kind: str, width: int) -> int:
     """How many columns a kind of features has."""
     return {"coordinates": 2 * width - 1, FLOAT_BITS: BIT_VIEWS * width}.get(kind, 2)
+
+
+def feature_name(kind: str, column: int, width: int) -> str:
+    """What a column of these features is, in words.
+
+    >>> feature_name("coordinates", 2, 4), feature_name("coordinates", 4, 4), feature_name("lengths", 1, 1)
+    ('output[2]', 'output[1] - output[0]', 'the number of words')
+    """
+    if kind == FLOAT_BITS:
+        views = ("the zeros at the end", "the exponent", "the place of the last one", "the last three bits")
+        return f"{views[column % BIT_VIEWS]} of {coordinate_name(column // BIT_VIEWS, width)}"
+    if kind == "coordinates":
+        j = column - width
+        return coordinate_name(column, width) if j < 0 else f"output[{j + 1}] - output[{j}]"
+    pairs = {
+        "lengths": ("the length", "the number of words"),
+        "where the output ends": ("how many numbers", "the last"),
+    }
+    return pairs[kind][column]
+
+
+def coordinate_name(j: int, width: int) -> str:
+    """A coordinate of outputs with so many of them."""
+    return "the output" if width == 1 else f"output[{j}]"
 
 
 def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int64], dict[int, str]]:

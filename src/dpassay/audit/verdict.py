@@ -1,11 +1,9 @@
 """The verdict of an audit: what was guessed, what the claim allows, and what that says about epsilon."""
 
 import math
-from typing import Any
 
 from dpassay.audit.batches import IN_BATCHES, SAID
-from dpassay.audit.candidate_pairs import shown
-from dpassay.audit.experiment import GameResult, bound, rejected
+from dpassay.audit.experiment import bound, rejected
 from dpassay.audit.inference import (
     AlphaBudget,
     anytime_delta,
@@ -18,12 +16,11 @@ from dpassay.audit.inference import (
 from dpassay.audit.question import Question
 from dpassay.audit.saving import AuditState
 from dpassay.audit.targets import describe
+from dpassay.audit.witness import witness_of
 from dpassay.core.interval import Interval, outward
 from dpassay.core.theorems import Theorem
-from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Advice, Bounds, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
 
-SHRUNK = " The pair below is the smallest that was found to refute it too, with an event and counts of its own."
 PROVES_NOTHING = "Open, which proves nothing:"
 
 
@@ -43,7 +40,7 @@ def conclude(
     lower, delta = _bounds(question, state, refuted, source)
     kind: type[Verdict] = Refuted if refuted else Open
     if refuted:
-        reason = _why_refuted(question, state, lower) + _after(state) + (SHRUNK if state.witness is not None else "")
+        reason = f"{_why_refuted(question, state, lower)}{_after(state)}."
     else:
         reason = f"{PROVES_NOTHING} {_why_open(question, state, lower, interrupted)}"
     text = describe(question.mechanism).get("pipeline", question.name)
@@ -52,7 +49,7 @@ def conclude(
         Bounds(Interval(lower, math.inf, source, "nothing: samples give no upper bound"), delta),
         reason,
         sampled=SampledEvidence(
-            witness=_witness(question, state),
+            witness=witness_of(question, state),
             theorems=_theorems(question),
             alpha=budget.total,
             runs=state.spent,
@@ -103,21 +100,11 @@ def _theorems(question: Question) -> tuple[Theorem, ...]:
     return tuple(used)
 
 
-def _witness(question: Question, state: AuditState) -> SampledWitness | None:
-    if state.inputs is None or state.game.rule is None:
-        return None
-    result = state.witness or GameResult(state.game, state.inputs, 0, state.alpha)
-    best = result.game.best(question.hypothesis)
-    counts = best.counts.right, best.counts.wrong, best.counts.runs
-    seed = question.options.seed
-    return SampledWitness(result.inputs, best.rule.describe(), *counts, result.alpha, seed, result.number)
-
-
 def _after(state: AuditState) -> str:
     """When the claim was refuted, if runs were made after that."""
     if not 0 < state.refuted_after < state.game.runs:
         return ""
-    return f" It took {state.refuted_after:,} runs to refute the claim; the others say how wrong it is."
+    return f"; it took {state.refuted_after:,} runs to refute the claim, and the others say how wrong it is"
 
 
 def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
@@ -126,15 +113,15 @@ def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
     right, guesses = counts.right, counts.right + counts.wrong
     whom = f" as to which of {inputs} inputs was used" if question.many else ""
     seen = f"{right:,} of {guesses:,} guesses{whom} were correct ({right / max(1, guesses):.1%})"
-    chance = f"probability at most {state.alpha:.3g}"
-    if guarantee.delta and not question.many:
-        return f"{seen}; under {guarantee} such a result has {chance}."
-    allowed = math.exp(log_limits(guarantee.epsilon, inputs, guarantee.delta)[0])
     rules = sum(one.counts.runs > 0 for one in state.game.evidence)
     result = "such a result" if rules == 1 else f"the result of all {rules} rules together"
+    chance = f"{result} has probability at most {state.alpha:.3g}"
+    if guarantee.delta and not question.many:
+        return f"{seen}, and under {guarantee} {chance}"
+    allowed = math.exp(log_limits(guarantee.epsilon, inputs, guarantee.delta)[0])
     least = outward(lower, -1, 5)
     more = f"at least {least}" if float(least) > guarantee.epsilon else f"more than {guarantee.epsilon:.6g}"
-    return f"{seen}; {guarantee} allows at most {allowed:.1%}, and {result} has {chance}. So epsilon is {more}."
+    return f"{seen} where {guarantee} allows at most {allowed:.1%}, so epsilon is {more}; under the claim {chance}"
 
 
 def _why_open(question: Question, state: AuditState, lower: float, interrupted: bool) -> str:
@@ -171,16 +158,6 @@ def out_of_reach(epsilon: float, runs: int, alpha: float, candidates: int) -> st
         f"{needed:,}" if needed < 10**15 else f"about 10^{round((epsilon + math.log(-math.log(alpha))) / math.log(10))}"
     )
     return (
-        f"undetectable with {runs:,} runs. Even if every guess were correct they would show an epsilon of at most "
-        f"{most:.4g}; it takes at least {count} runs to refute {epsilon:.6g}."
+        f"undetectable with {runs:,} runs, which show an epsilon of at most {most:.4g} even if every guess is correct; "
+        f"it takes at least {count} runs to refute {epsilon:.6g}."
     )
-
-
-def witness_rows(witness: SampledWitness) -> list[tuple[str, Any]]:
-    """The rows that describe a game: the inputs, the event, the counts."""
-    rows = [(("first", "second")[i], shown(x, 200)) for i, x in enumerate(witness.inputs[:2])]
-    if len(witness.inputs) > 2:
-        rows = [("inputs", f"{len(witness.inputs)} candidates, the first {shown(witness.inputs[0], 100)}")]
-    guesses = witness.right + witness.wrong
-    counts = f"{witness.right:,} of {guesses:,} guesses correct in {witness.runs:,} runs"
-    return [*rows, ("event", witness.event), ("counts", counts)]

@@ -81,6 +81,32 @@ class WitnessRecord(_Record):
     log_q: list[Real] = Field(description="bounds on the event's log-probability for the second value")
 
 
+class ExampleRecord(_Record):
+    """An output of one of two inputs, shortened, and which input the rule named for it: 0, 1, or null for neither."""
+
+    input: int
+    output: str
+    named: int | None
+
+
+class NamedRecord(_Record):
+    """In the runs of one input: how often the first and the second input were named, or neither."""
+
+    first: int
+    second: int
+    neither: int
+    runs: int
+
+
+class RateRecord(_Record):
+    """How often an input (0 or 1) was named in its own runs and in those of the other, and the ratio of both."""
+
+    named: int
+    own: Real
+    other: Real
+    ratio: Real
+
+
 class PlayedRecord(_Record):
     """Inputs that were told apart by their outputs, and how often that went right: the guessing game."""
 
@@ -92,6 +118,10 @@ class PlayedRecord(_Record):
     alpha: Real
     seed: int
     number: int = Field(description="which of the random streams of this seed")
+    table: list[NamedRecord] = Field(default=[], description="the counts of each of two inputs, where they are known")
+    rates: list[RateRecord] = Field(default=[], description="how often each input was named, the most telling first")
+    features: list[str] = Field(default=[], description="what weighs most in the rule, in words")
+    examples: list[ExampleRecord] = Field(default=[], description="a few outputs of each of two inputs")
 
 
 class HoldsRecord(_Record):
@@ -179,8 +209,7 @@ def _witness(verdict: Verdict) -> WitnessRecord | PlayedRecord | None:
     if verdict.witness is None:
         return None
     if isinstance(verdict.witness, SampledWitness):
-        played = asdict(verdict.witness)
-        return PlayedRecord(**{**played, "inputs": [plain(x) for x in verdict.witness.inputs]})
+        return _played(verdict.witness)
     blocks = [
         BlockRecord(x=middle(b.x), y=middle(b.y), count=b.count, positions=b.positions)
         for b in verdict.witness.pair.blocks
@@ -188,6 +217,21 @@ def _witness(verdict: Verdict) -> WitnessRecord | PlayedRecord | None:
     logs = (verdict.witness.log_p, verdict.witness.log_q)
     log_p, log_q = ([_double(v, down), _double(v, up)] for v in logs)
     return WitnessRecord(blocks=blocks, event=verdict.witness.event, log_p=log_p, log_q=log_q)
+
+
+def _played(witness: SampledWitness) -> PlayedRecord:
+    same = ("event", "right", "wrong", "runs", "alpha", "seed", "number")
+    return PlayedRecord(
+        inputs=[plain(x) for x in witness.inputs],
+        **{name: getattr(witness, name) for name in same},
+        table=[
+            NamedRecord(first=first, second=second, neither=runs - first - second, runs=runs)
+            for first, second, runs in witness.table
+        ],
+        rates=[RateRecord(named=r.named, own=r.own, other=r.other, ratio=r.ratio) for r in witness.rates],
+        features=list(witness.features),
+        examples=[ExampleRecord(**asdict(example)) for example in witness.examples],
+    )
 
 
 def _double(value: Number, side: Any) -> float:

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dpassay.audit.verdict import witness_rows
+from dpassay.audit.witness import table_rows, witness_rows
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written, middle
 from dpassay.errors import harmless
@@ -137,6 +137,7 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
         "axis": svg.axis(verdict.guarantee.epsilon, epsilon.lower, epsilon.upper, verdict.word) if some else None,
         "facts": list(_facts(verdict)),
         "witness": None if verdict.witness is None else list(_witness(verdict)),
+        "counts": table_rows(verdict.witness) if isinstance(verdict.witness, SampledWitness) else [],
         "curves": list(_curves(verdict)) if drawn else [],
         "holds": held if verdict.holds else [],
         "repairs": remedies if verdict.repairs else [],
@@ -160,7 +161,7 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
     if isinstance(verdict.witness, SampledWitness):
-        yield from witness_rows(verdict.witness)
+        yield from witness_rows(verdict.witness, verdict.guarantee)
     elif isinstance(verdict.witness, Witness):
         yield "two values", describe_pair(verdict.witness.pair)
         if verdict.witness.event:

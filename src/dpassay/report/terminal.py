@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -37,10 +38,12 @@ def render(verdict: Verdict) -> Any:
     if verdict.delta is not None:
         rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {as_written(verdict.guarantee.exact_epsilon)}"))
     if isinstance(verdict.witness, SampledWitness):
-        from dpassay.audit.verdict import witness_rows
+        from dpassay.audit.witness import table_rows, witness_rows
 
-        for label, words in witness_rows(verdict.witness):
+        for label, words in witness_rows(verdict.witness, verdict.guarantee):
             rows.add_row(label, Text(harmless(words)))
+        if verdict.witness.table:
+            rows.add_row("", _counted(table_rows(verdict.witness)))
         rows.add_row("error", Text(_alpha_budget(verdict)))
     elif verdict.witness is not None:
         rows.add_row("witness", Text(describe_pair(verdict.witness.pair)))
@@ -56,6 +59,16 @@ def render(verdict: Verdict) -> Any:
     title = Text(f" {SIGNS[verdict.word]} {verdict.word.upper()} ", style=f"bold {colour}")
     reason = Text(harmless(verdict.reason))
     return Panel(Group(reason, Text(), rows), title=title, title_align="left", border_style=colour)
+
+
+def _counted(cells: Sequence[Sequence[str]]) -> Table:
+    """Counts as a table, with a line of names on top."""
+    table = Table.grid(padding=(0, 3))
+    for i in range(len(cells[0])):
+        table.add_column(justify="right" if i else "left", no_wrap=True)
+    for i, row in enumerate(cells):
+        table.add_row(*row, style="" if i else "dim")
+    return table
 
 
 def _alpha_budget(verdict: Verdict) -> str:

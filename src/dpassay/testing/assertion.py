@@ -126,7 +126,8 @@ def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
         budget.found.append((verdict.word == "refuted", 0.0 if own is None else float(own)))
     if verdict.word == "refuted":
         again = f"call assert_dp again with seed={asked['seed']}, runs={asked['runs']} and alpha={asked['alpha']!r}"
-        raise NotPrivate(_failure(verdict, budget.replay if budget is not None else again), verdict)
+        failed = getattr(verdict.witness, "failure", None)  # where the outputs are failures, show the mechanism's own
+        raise NotPrivate(_failure(verdict, budget.replay if budget is not None else again), verdict) from failed
     for warning in (*verdict.warnings, *_cannot_fail(verdict, asked)):
         warnings.warn(warning, AuditWarning, stacklevel=2)
     return verdict
@@ -134,18 +135,20 @@ def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
 
 def _failure(verdict: Verdict, replay: str) -> str:
     """What a refuted claim prints: the evidence, and last the line that shows it again."""
-    from dpassay.audit.verdict import witness_rows
+    from dpassay.audit.witness import table_rows, witness_rows
     from dpassay.evidence.sampled import SampledWitness
 
     rows = [("reason", verdict.reason)]
     if isinstance(verdict.witness, SampledWitness):
-        rows += witness_rows(verdict.witness)
+        rows += witness_rows(verdict.witness, verdict.guarantee)
+        table = table_rows(verdict.witness)
+        rows += [("", f"{row[0]:<8}" + "".join(f"{cell:>14}" for cell in row[1:])) for row in table]
     rows.append(("alpha", f"{verdict.alpha:g}, the probability that this audit refutes a right mechanism"))
     rows += [("warning", warning) for warning in verdict.warnings]
     if not verdict.replays:
         rows.append(("note", "the mechanism's randomness is its own: a replay draws other outputs"))
     rows.append(("replay", replay))
-    lines = [f"  {label:<8} {' '.join(words.splitlines())}" for label, words in rows]
+    lines = [f"  {label:<8} {' '.join(words.splitlines())}".rstrip() for label, words in rows]
     return "\n".join([f"the claim of {verdict.guarantee} for {verdict.subject} is refuted", *lines])
 
 

@@ -14,7 +14,7 @@ from dpassay.core.guarantee import ApproxDP
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
-from dpassay.evidence.sampled import SampledWitness
+from dpassay.evidence.sampled import Example, SampledWitness
 from dpassay.evidence.schema import VerdictRecord, record
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Refuted, SampledEvidence
 from dpassay.exact.repair import Repair
@@ -113,7 +113,8 @@ def test_the_json_of_a_verdict_from_every_part_is_as_written_here() -> None:
     """Each field from a literal, so that a change of the parts inside cannot change the file."""
     claim = JudgedClaim("n", "s", None, "t", Neighbours("word"), ApproxDP(1, "0.25"), {"C": "2"}, "open")
     bounds = Bounds(Interval(1.5, math.inf, "below", "above"), Interval(0.5, 1.0), 0.125)
-    played = SampledWitness(("a", "b"), "an event", 3, 1, 10, 0.01, 7, 0)
+    table, some = ((2, 1, 4), (0, 1, 6)), (Example(0, "'x'", None), Example(1, "'y'", 1))
+    played = SampledWitness(("a", "b"), "an event", 3, 1, 10, 0.01, 7, 0, table, ("'y' (for the second)",), some)
     sampled = SampledEvidence(played, (Theorem.GUESSING_GAME,), 0.01, 10, 7, (("the guessing game", 0.01),), True)
     advice = Advice(((0.0, Interval(0.0, 2.0)),), (Repair("Do it."),), ("Mind it.",))
     exact = ExactEvidence(theorems=(Theorem.LAPLACE, Theorem.GUESSING_GAME))
@@ -123,7 +124,14 @@ def test_the_json_of_a_verdict_from_every_part_is_as_written_here() -> None:
         '"epsilon": {"claimed": 1.0, "lower": 1.5, "upper": "inf", "delta": 0.25}, '
         '"delta": {"claimed": 0.25, "lower": 0.5, "upper": 1.0}, "least_delta": 0.125, "lower_evidence": "below", '
         '"upper_evidence": "above", "witness": {"inputs": ["a", "b"], "event": "an event", "right": 3, "wrong": 1, '
-        '"runs": 10, "alpha": 0.01, "seed": 7, "number": 0}, "reason": "Because.", '
+        '"runs": 10, "alpha": 0.01, "seed": 7, "number": 0, '
+        '"table": [{"first": 2, "second": 1, "neither": 1, "runs": 4}, '
+        '{"first": 0, "second": 1, "neither": 5, "runs": 6}], '
+        '"rates": [{"named": 0, "own": 0.5, "other": 0.0, "ratio": "inf"}, '
+        f'{{"named": 1, "own": {1 / 6}, "other": 0.25, "ratio": {1 / 6 / 0.25}}}], '
+        '"features": ["\'y\' (for the second)"], '
+        '"examples": [{"input": 0, "output": "\'x\'", "named": null}, '
+        '{"input": 1, "output": "\'y\'", "named": 1}]}, "reason": "Because.", '
         '"holds": [{"delta": 0.0, "epsilon": 2.0}], "repairs": [{"advice": "Do it.", "mechanism": null, '
         '"epsilon": null, "delta": null, "noise_deviation": null}], "warnings": ["Mind it."], '
         '"theorems": ["laplace", "guessing-game"], "alpha": 0.01, "runs": 10, "seed": 7, '

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,22 @@ def test_every_kind_of_claim_has_a_page(name: str) -> None:
     for words in (verdict.reason, f"dpassay check {name}", *verdict.warnings):
         assert " ".join(words.split()) in " ".join(text_of(page).split()), words
     assert_alone(page)
+
+
+def test_the_witness_of_an_audit_has_examples_and_a_table_and_is_escaped() -> None:
+    def telling(x: int, rng: Any) -> str:
+        return ["<script>alert(1)</script>", "\x1b[2Jyes"][x if rng.random() < 0.9 else 1 - x]
+
+    verdict = audit(telling, [(0, 1)], epsilon=1)
+    page = verdict_page(verdict, "dpassay audit")
+    assert_alone(page)
+    assert "\x1b" not in page
+    shown = " ".join(text_of(page).split())
+    assert "'<script>alert(1)</script>' → first" in shown
+    assert r"'\x1b[2Jyes' → second" in shown
+    (one, other, runs), _ = verdict.witness.table
+    assert f"first {one} {other} {runs - one - other} {runs}" in shown
+    assert "times as often" in shown
 
 
 def assert_alone(page: str) -> None:

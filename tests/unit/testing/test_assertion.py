@@ -37,8 +37,11 @@ def test_a_claim_that_fails_raises_with_all_that_shows_it() -> None:
     verdict = caught.value.verdict
     lines = str(caught.value).splitlines()
     assert lines[0] == f"the claim of 1-DP for {__name__}.noisy is refuted"
-    rows = dict(line.split(maxsplit=1) for line in lines[1:])
-    assert list(rows) == ["reason", "first", "second", "event", "counts", "alpha", "replay"]
+    rows = dict(line.split(maxsplit=1) for line in lines[1:] if line[2] != " ")
+    assert list(rows) == ["reason", "first", "gives", "second", "event", "counts", "rates", "alpha", "replay"]
+    cells = [line.split() for line in lines if line.startswith(11 * " ") and "→" not in line]
+    assert [cells[0][0], *(row[0] for row in cells[1:])] == ["input", "first", "second"]
+    assert sum(int(row[-1].replace(",", "")) for row in cells[1:]) == verdict.witness.runs
     assert rows["reason"] == verdict.reason
     witness: Any = verdict.witness
     assert (rows["first"], rows["second"]) == tuple(repr(x) for x in witness.inputs)

@@ -94,7 +94,7 @@ def summary(result: pytest.RunResult) -> str:
 
 def rows(result: pytest.RunResult) -> dict[str, str]:
     """The rows of the only failure."""
-    found = [line[1:].split(maxsplit=1) for line in result.outlines if re.match(r"E    +[a-z]+ ", line)]
+    found = [line[1:].split(maxsplit=1) for line in result.outlines if re.match(r"E {9}[a-z]+ ", line)]
     return {row[0]: row[1] for row in found}
 
 
@@ -127,7 +127,7 @@ def test_one(dp):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([">*dp(wrong, NEAR)", "E * the claim of 1-DP for test_a.wrong is refuted"])
     found = rows(result)
-    assert list(found) == ["reason", "first", "second", "event", "counts", "alpha", "replay"]
+    assert list(found) == ["reason", "first", "gives", "second", "event", "counts", "rates", "alpha", "replay"]
     assert re.match(r"[\d,]+ of [\d,]+ guesses were correct \(", found["reason"])
     assert (found["first"], found["second"]) == ("0.0", "1.0")
     assert re.fullmatch(r"\d+ of \d+ guesses correct in [\d,]+ runs", found["counts"])
@@ -381,6 +381,39 @@ def rewrite(text, temperature, rng):
 """
 
 
+FAILS = """
+def helper(x):
+    return {}[x]  # where it goes wrong
+
+
+def always(x, rng):
+    return helper(x)
+
+
+def sometimes(x, rng):
+    return helper(x) if x == 1.0 else 0
+
+
+def test_one(dp):
+    dp(MECHANISM, NEAR, epsilon=1)
+"""
+
+
+@pytest.mark.parametrize(("mechanism", "error"), [("always", "MechanismError"), ("sometimes", "NotPrivate")])
+def test_the_traceback_of_a_mechanism_that_fails_is_kept(bench: Bench, mechanism: str, error: str) -> None:
+    result = bench.run(test_a=FAILS.replace("MECHANISM", mechanism))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*return {}[[]x[]]  # where it goes wrong",
+            "E*KeyError: *",
+            "*direct cause of the following exception*",
+            f">*dp({mechanism}, NEAR, epsilon=1)",
+            f"E*{error}: *",
+        ]
+    )
+
+
 def test_the_example_in_the_documentation_runs(bench: Bench) -> None:
     page = (Path(__file__).parents[3] / "docs" / "pytest.md").read_text()
     example = re.search(r"^```python\n(# test_release.py\n.*?)^```", page, re.MULTILINE | re.DOTALL)
@@ -390,7 +423,8 @@ def test_the_example_in_the_documentation_runs(bench: Bench) -> None:
     result.assert_outcomes(passed=2, failed=1)  # no warnings
     printed = page.split("## What a failure prints")[1].split("```")[1]
     found = rows(result)
-    assert list(found) == [line.split()[1] for line in printed.splitlines() if re.match("E {9}", line)]
+    labels = [line.split()[1] for line in printed.splitlines() if re.match("E {9}[a-z]", line)]
+    assert list(found) == list(dict.fromkeys(labels))
     assert found["replay"] in printed
 
 

@@ -20,6 +20,7 @@ from dpassay.errors import InputError, harmless
 
 Scores = NDArray[np.float64]
 Bits: TypeAlias = Literal["no", "also", "only"]  # whether the bit patterns of floats are looked at
+WEIGHTIEST, LONGEST_NAME = 3, 60  # features that are named, and characters of a name
 MOST_NESTED = 64  # entries of a list among all sorts of outputs that are looked at as coordinates
 
 
@@ -104,6 +105,10 @@ class Distinguisher(ABC):
         """The same where the output's coordinates, or the output, are leaves that are called so."""
         return f"{self.describe()}, where the output is {shown_names(names)}"
 
+    def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
+        """What weighs most in its scores of these outputs (a batch for each input), in words; nothing if one number."""
+        return []
+
     def to_data(self) -> dict[str, Any]:
         """Its data form, for a file or another process."""
         names = [] if self.not_in_file else [field.name for field in fields(self)]
@@ -131,6 +136,16 @@ class Distinguisher(ABC):
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Distinguisher:
         """The same for one kind; any of the errors above is fine."""
         raise NotImplementedError
+
+
+def speaks_for(what: str, weight: float) -> str:
+    """A feature with the input for which it speaks; a long one is cut in its middle.
+
+    >>> speaks_for("output[2]", -0.5)
+    'output[2] (for the first)'
+    """
+    what = what if len(what) <= LONGEST_NAME else f"{what[: LONGEST_NAME // 2]}…{what[-LONGEST_NAME // 3 :]}"
+    return f"{what} (for the {'second' if weight > 0 else 'first'})"
 
 
 KINDS: dict[str, type[Distinguisher]] = {}  # every distinguisher, by what files call it

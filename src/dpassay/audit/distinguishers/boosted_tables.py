@@ -12,9 +12,17 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
-from dpassay.audit.features import FEATURES, FLOAT_BITS, binned, feature_count
-from dpassay.audit.outputs import Array, Outputs, part
+from dpassay.audit.distinguishers.base import (
+    WEIGHTIEST,
+    Distinguisher,
+    Scores,
+    TrainingSet,
+    array,
+    require,
+    shown_names,
+)
+from dpassay.audit.features import FEATURES, FLOAT_BITS, binned, feature_count, feature_name
+from dpassay.audit.outputs import Array, Outputs, join, part
 
 Columns: TypeAlias = tuple[int, ...]  # the features of a table: one or two
 
@@ -100,6 +108,17 @@ class BoostedTables(Distinguisher):
             steps = [f"{b} - {a}" for a, b in pairwise(names)]
             return f"a boosted classifier on {shown_names([[*names[: self.width], *steps][j] for j in self.edges])}"
         return f"{self.describe()} of {shown_names(names)}"
+
+    def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
+        """The tables whose entries vary most from output to output."""
+        view = FEATURES[self.features](join(outputs), self.width)
+        bins = {j: binned(view(j), edges) for j, edges in self.edges.items()}
+        spreads = [
+            float(np.std(table[tuple(bins[j] for j in columns)]))
+            for columns, table in zip(self.columns, self.tables, strict=True)
+        ]
+        chosen = [self.columns[i] for i in np.argsort(-np.array(spreads), kind="stable")[:WEIGHTIEST] if spreads[i] > 0]
+        return [" with ".join(feature_name(self.features, j, self.width) for j in columns) for columns in chosen]
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:

@@ -7,12 +7,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
+from dpassay.audit.distinguishers.base import (
+    WEIGHTIEST,
+    Distinguisher,
+    Scores,
+    TrainingSet,
+    array,
+    require,
+    shown_names,
+    speaks_for,
+)
 from dpassay.audit.features import anomalies
-from dpassay.audit.outputs import Array, Outputs
+from dpassay.audit.outputs import Array, Outputs, join
 
 VALUES, ANOMALIES = "value", "oddities"  # as files call them
 MOST_VALUES = 4096  # that are told apart
+LITTLE = 0.1  # log-odds that are not worth a word
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,24 @@ class Frequencies(Distinguisher):
     def describe(self) -> str:
         if self.of == VALUES:
             return "how often each output was seen"
-        return "what sort of output it is: " + ", ".join(map(str, self.names[:4]))
+        return "what sort of output it is: " + "; ".join(_in_words(str(name)) for name in self.names[:4])
+
+    def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
+        """The categories that weigh most, the frequent ones first; values only where these outputs have them."""
+        if len(self.logs) != 2:
+            return []
+        log_odds = self.logs[1] - self.logs[0]
+        if self.of != VALUES:
+            order = np.argsort(-np.abs(log_odds), kind="stable")[:WEIGHTIEST]
+            return [speaks_for(_in_words(str(self.names[i])), log_odds[i]) for i in order if abs(log_odds[i]) > LITTLE]
+        seen = join(outputs)
+        where = _positions(seen.keys(), np.array(self.names, dtype=np.uint64))
+        counts = np.bincount(where[where >= 0], minlength=len(self.names))
+        weights, rows = counts * np.abs(log_odds), seen.rows()
+        heavy = [int(i) for i in np.argsort(-weights, kind="stable")[:WEIGHTIEST] if weights[i] > 0]
+        firsts = [rows[int(np.flatnonzero(where == i)[0])] for i in heavy]
+        words = [repr(row.tolist() if isinstance(row, np.ndarray) else row) for row in firsts]
+        return [speaks_for(value, log_odds[i]) for value, i in zip(words, heavy, strict=True)]
 
     def describe_of(self, names: Sequence[str]) -> str:
         both = f" and {shown_names(names[1:])} together" if len(names) > 1 else ""
@@ -97,6 +124,11 @@ class Frequencies(Distinguisher):
             require(all(isinstance(name, str) for name in names), "names that are texts")
         require(len(names) > 0 and logs.shape[0] >= 2 and logs.shape[1] == len(names), "a column for each name")
         return cls(of, names, logs, tuple(data["inputs"]))
+
+
+def _in_words(name: str) -> str:
+    """What is anomalous, as a reader counts inputs."""
+    return name.replace("copies input 0", "a copy of the first input").replace("copies input 1", "a copy of the second")
 
 
 def _positions(keys: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int64]:

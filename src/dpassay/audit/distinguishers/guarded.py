@@ -1,12 +1,12 @@
 """A distinguisher behind a guard: anomalies that only one input ever gave decide first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, require
+from dpassay.audit.distinguishers.base import WEIGHTIEST, Distinguisher, Scores, require
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.outputs import Outputs
 
@@ -38,6 +38,13 @@ class Guarded(Distinguisher):
 
     def describe(self) -> str:
         return f"{self.base.describe()}, and {self.anomalies.describe()}"
+
+    def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
+        """Anomalies of one input first: they decide."""
+        logs = self.anomalies.logs
+        own = np.flatnonzero(np.abs(logs[1] - logs[0]) > ONE_SIDED)
+        decisive = replace(self.anomalies, names=tuple(self.anomalies.names[i] for i in own), logs=logs[:, own])
+        return [*decisive.weightiest(outputs), *self.base.weightiest(outputs)][:WEIGHTIEST]
 
     def to_data(self) -> dict[str, Any]:
         return {"kind": self.kind, "base": self.base.to_data(), "oddities": self.anomalies.to_data()}

@@ -10,8 +10,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
-from dpassay.audit.outputs import Array, Outputs
+from dpassay.audit.distinguishers.base import (
+    WEIGHTIEST,
+    Distinguisher,
+    Scores,
+    TrainingSet,
+    array,
+    require,
+    shown_names,
+    speaks_for,
+)
+from dpassay.audit.features import coordinate_name
+from dpassay.audit.outputs import Array, Outputs, join
 
 WIDEST = 2048
 NEWTON, NEWTON_AGAIN = 5, 2  # steps on the first runs, and on all of them
@@ -80,6 +90,15 @@ class LogisticRegression(Distinguisher):
                 sums = sums + np.einsum("ij,j->i", unknown, self.missing)
                 rows = np.where(unknown, 0.0, rows)
             return np.asarray(np.einsum("ij,j->i", rows, self.weights) + sums)
+
+    def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
+        """The coordinates whose weight times spread is largest."""
+        width = len(self.weights)
+        rows = join(outputs).matrix(width)
+        with np.errstate(all="ignore"):
+            weights = self.weights * np.nan_to_num(np.where(np.isfinite(rows), rows, 0.0).std(axis=0))
+        chosen = [int(j) for j in np.argsort(-np.abs(weights), kind="stable")[:WEIGHTIEST] if weights[j]]
+        return [speaks_for(f"a high {coordinate_name(j, width)}", weights[j]) for j in chosen]
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:

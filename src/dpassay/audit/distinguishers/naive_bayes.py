@@ -1,13 +1,23 @@
 """Naive Bayes on the n-grams of texts."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
-from dpassay.audit.features import HASHED, ngrams
+from dpassay.audit.distinguishers.base import (
+    WEIGHTIEST,
+    Distinguisher,
+    Scores,
+    TrainingSet,
+    array,
+    require,
+    shown_names,
+    speaks_for,
+)
+from dpassay.audit.features import HASHED, cell_of, grams, ngrams
 from dpassay.audit.outputs import Array, Outputs
 
 MOST_INPUTS = 1 << 12
@@ -47,6 +57,21 @@ class NaiveBayes(Distinguisher):
         totals = totals.reshape(len(texts), len(self.logs))
         totals[[text == "" for text in texts]] = np.nan
         return totals[:, 1] - totals[:, 0] if len(self.logs) == 2 else totals
+
+    def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
+        """The n-grams whose frequencies in these texts differ most, times what they weigh; whole words first."""
+        if len(self.logs) != 2:
+            return []
+        shares = [Counter(gram for text in some.texts() for gram in grams(text)) for some in outputs]
+        weights = {}
+        for gram in shares[0] | shares[1]:
+            log_odds = float(self.logs[1, cell_of(gram)] - self.logs[0, cell_of(gram)])
+            apart = shares[1][gram] / max(1, len(outputs[1])) - shares[0][gram] / max(1, len(outputs[0]))
+            if log_odds * apart > 0:
+                weights[gram] = log_odds * abs(apart)
+        words = {gram: weight for gram, weight in weights.items() if not gram.startswith("\0")} or weights
+        chosen = sorted(words, key=lambda gram: (-abs(words[gram]), len(gram), gram))[:WEIGHTIEST]
+        return [speaks_for(repr(gram.lstrip("\0")), words[gram]) for gram in chosen]
 
     def to_data(self) -> dict[str, Any]:
         """The cells that were seen, and one number for all others."""

@@ -54,7 +54,7 @@ def test_anomalies_are_counted_by_name():
     found = Frequencies.of_anomalies(training)
     assert found.names == ("number", "number, NaN", "none")
     assert found.logs == pytest.approx(np.log(np.array([[1.5, 2.5, 0.5], [2.5, 0.5, 1.5]]) / 4))
-    assert found.describe() == "what sort of output it is: number, number, NaN, none"
+    assert found.describe() == "what sort of output it is: number; number, NaN; none"
 
 
 def test_counts_of_runs_that_go_together_are_shrunk_less():

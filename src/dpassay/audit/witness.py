@@ -1,0 +1,107 @@
+"""What an audit found, as a person reads it: the inputs, some outputs of each, the rule, and the counts."""
+
+import math
+from collections.abc import Sequence
+
+from dpassay.audit.candidate_pairs import shown
+from dpassay.audit.decision_rule import DecisionRule
+from dpassay.audit.examples import examples, shown_apart
+from dpassay.audit.experiment import SHOWN, GameResult
+from dpassay.audit.outputs import Outputs, part
+from dpassay.audit.question import Question
+from dpassay.audit.saving import AuditState
+from dpassay.core.guarantee import Guarantee
+from dpassay.errors import harmless
+from dpassay.evidence.sampled import Example, SampledWitness
+
+INPUTS = ("first", "second")
+LONGEST_INPUT = 200  # characters
+SHRUNK = "the smallest that was found to refute the claim too; event and counts below are its own"
+
+
+def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
+    """The witness of an audit: its smallest pair, and the rule that says most against the claim."""
+    if state.inputs is None or state.game.rule is None:
+        return None
+    result = state.witness or GameResult(state.game, state.inputs, 0, state.alpha)
+    best = result.game.best(question.hypothesis)
+    some, failure, features = _for_the_reader(result.game.shown, best.rule)
+    return SampledWitness(
+        result.inputs,
+        best.rule.describe(),
+        best.counts.right,
+        best.counts.wrong,
+        best.counts.runs,
+        result.alpha,
+        question.options.seed,
+        result.number,
+        best.counts.table() if len(result.inputs) == 2 else (),
+        features,
+        some,
+        failure,
+    )
+
+
+def _for_the_reader(
+    outputs: Sequence[Outputs], rule: DecisionRule
+) -> tuple[tuple[Example, ...], BaseException | None, tuple[str, ...]]:
+    """Examples, the exception of one that failed, and features, where there are outputs of two inputs."""
+    if len(outputs) != 2:
+        return (), None, ()
+    try:
+        some, failure = examples(outputs, rule)
+        features = rule.distinguisher.weightiest([part(one, 0, SHOWN) for one in outputs])
+    except Exception:  # an output may be anything, and words about it must not cost the verdict
+        return (), None, ()
+    return some, failure, tuple(harmless(feature).replace("\n", " ") for feature in features)
+
+
+def witness_rows(witness: SampledWitness, guarantee: Guarantee) -> list[tuple[str, str]]:
+    """The rows that describe a game: the inputs, some outputs of each, the event, the counts and how often it came."""
+    rows = [("pair", SHRUNK)] if witness.number else []
+    if len(witness.inputs) > 2:
+        rows.append(("inputs", f"{len(witness.inputs)} candidates, the first {shown(witness.inputs[0], 100)}"))
+    else:
+        x, y = (shown(x, 10**6) for x in witness.inputs)
+        for i, words in enumerate(shown_apart(x, y, LONGEST_INPUT)):
+            rows.append((INPUTS[i], words))
+            outputs = [_with_guess(example) for example in witness.examples if example.input == i]
+            rows += [("" if k else "gives", output) for k, output in enumerate(outputs)]
+    rows.append(("event", witness.event))
+    rows += [("weighs", "most: " + ", ".join(witness.features))] if witness.features else []
+    guesses = witness.right + witness.wrong
+    rows.append(("counts", f"{witness.right:,} of {guesses:,} guesses correct in {witness.runs:,} runs"))
+    rows += [("rates", _rates(witness, guarantee))] if witness.rates else []
+    return rows
+
+
+def _with_guess(example: Example) -> str:
+    return f"{example.output} → {'neither' if example.named is None else INPUTS[example.named]}"
+
+
+def _rates(witness: SampledWitness, guarantee: Guarantee) -> str:
+    """The most telling event, how often it came from each input, and the ratio of both."""
+    rate = witness.rates[0]
+    named, other = INPUTS[rate.named], INPUTS[1 - rate.named]
+    own, others = f"{100 * rate.own:.3g}%", f"in {100 * rate.other:.3g}%" if rate.other else "in none"
+    times = "" if math.isinf(rate.ratio) else f", {rate.ratio:.3g} times as often"
+    allowed = f"{math.exp(guarantee.epsilon):.3g}" if guarantee.epsilon < 700 else f"e^{guarantee.epsilon:.6g}"
+    more = f" plus {guarantee.delta:g}" if guarantee.delta else ""
+    return (
+        f"the {named} input is named in {own} of its runs and {others} of the {other}'s{times}; "
+        f"{guarantee} allows {allowed} times as often{more}"
+    )
+
+
+def table_rows(witness: SampledWitness) -> Sequence[tuple[str, ...]]:
+    """The counts of two inputs as a table: a row for each input, a column for what was named; empty if unknown.
+
+    >>> table_rows(SampledWitness(("a", "b"), "", 8, 2, 20, 0.1, 0, 0, ((3, 1, 4), (1, 5, 7))))[1:]
+    [('first', '3', '1', '0', '4'), ('second', '1', '5', '1', '7')]
+    """
+    if not witness.table:
+        return []
+    rows = [("input", "named first", "named second", "neither", "runs")]
+    for label, (first, second, runs) in zip(INPUTS, witness.table, strict=True):
+        rows.append((label, f"{first:,}", f"{second:,}", f"{runs - first - second:,}", f"{runs:,}"))
+    return rows
