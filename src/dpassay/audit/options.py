@@ -76,7 +76,7 @@ class AuditOptions:
     dim: int | None = None
     neighbours: Neighbours | str | None = None
     odd_words: bool = _option(
-        True, "With --text, also try words that may be treated unlike others: unknown, 48213, 🙂."
+        True, "With --text, also try words that may be treated unlike others: unknown ones, numbers, emoji."
     )
     alpha: float = _option(0.001, "Total probability of refuting a claim that holds.")
     runs: int = _option(100_000, "Runs of the mechanism, at most.")

@@ -57,7 +57,7 @@ Region = Annotated[
 Neighbour = Annotated[str | None, typer.Option("--text", help="Search texts that differ from this one in one word.")]
 Vocabulary = Annotated[
     Path | None,
-    typer.Option(help="A file with one word per line, to put into the --text; its own and odd words are too."),
+    typer.Option(help="A file of words, one per line, to try in the --text beside its own and odd ones."),
 ]
 Candidates = Annotated[
     Path | None, typer.Option(help="A file of M candidate inputs; the guess is which of them it was.")
