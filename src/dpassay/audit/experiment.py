@@ -1,46 +1,34 @@
 """The guessing game: a coin picks the input, the mechanism runs, a rule fixed before names the input or abstains.
 
-Here is what an experiment is, how its rules are learnt, and what its counts say; `sequential` runs it.
+Here is what an experiment is and what its counts say; `training` learns its rules, and `sequential` runs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dpassay.audit import batches as rows_of_batches
-from dpassay.audit.decision_rule import DecisionRule, Hypothesis, best_of_many, learn
-from dpassay.audit.distinguishers import fit_all
+from dpassay.audit.decision_rule import DecisionRule, Hypothesis, learn
 from dpassay.audit.distinguishers.base import Bits, Distinguisher
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs import Outputs, join, part, read
-from dpassay.audit.targets import draw, draw_singly, one_at_a_time
-from dpassay.errors import InputError, MechanismError
+from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution
-from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism, Redrawn, Repeated
-from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.mechanism import HasDistribution, Mechanism
 
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
 FIRST_ROUND = 256  # runs that the first rule is learnt from
 GROWTH = 4
 SLOW_GROWTH = 2  # where each call gives one output: a rule is learnt anew as soon as there are twice as many
 TESTED = 3  # a round tests its rule on this many times the runs that the rule was learnt from
-CELLS = 1 << 20  # numbers that are held at a time
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input that are kept to compare the sampler with its distribution
 SHOWN = 256  # outputs of each input from which examples are chosen
 TRUST, TRUST_IN_DISTRIBUTION = 0.5, 1.0
-DISTRIBUTION_DRAWS = 60_000
-LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
-UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
-FEWEST_RUNS = 40  # nothing can be learnt from fewer
-MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
-SURE_FROM = 10_000  # runs of a training that may be the only one
-TRAININGS = 1_000  # random streams for trainings, before those of trainings repeated after a failure
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
@@ -173,191 +161,6 @@ class GameResult:
     inputs: tuple[Any, ...]
     number: int
     alpha: float
-
-
-def draw_outputs(
-    experiment: Experiment,
-    inputs: Sequence[Any],
-    runs: int,
-    rngs: Sequence[np.random.Generator],
-    cells: int,
-    singly: bool = False,
-) -> tuple[list[Outputs], bool, list[list[Outputs]]]:
-    """The same number of outputs per input, `runs` in all if memory allows, and whether a batch failed.
-
-    Each input has a generator. Where these are alike, outputs differ by their inputs and little else, so that far
-    fewer of them show by how much. That is for learning only: rules are tested on independent runs.
-
-    The first outputs of each input come in small batches, which are returned too: see `batches.dependence`.
-    """
-    mechanism, unknown = experiment.mechanism, experiment.unknown
-    each = max(1, runs // len(inputs))
-    small = rows_of_batches.ROWS if each >= rows_of_batches.ROWS * rows_of_batches.BATCHES else min(each, 64)
-    start = min(each, 64)
-    make = draw_singly if singly else draw
-    parts = [
-        [make(mechanism, x, small, rng) for _ in range(start // small)] for x, rng in zip(inputs, rngs, strict=True)
-    ]
-    first = [[read(batch, unknown) for batch in some] for some in parts]
-    step = min(rows_at_a_time(some[0]) for some in first)
-    each = min(each, max(64, cells // sum(max(1, some[0].width or UNKNOWN_WIDTH) for some in first)))
-    for x, rng, some in zip(inputs, rngs, parts, strict=True):
-        for begun in range(start, each, step):
-            some.append(make(mechanism, x, min(step, each - begun), rng))
-    failed = any(isinstance(part, Redrawn) and not isinstance(part, Repeated) for some in parts for part in some)
-    seen = []
-    for some in parts:
-        seen.append(join([read(part, unknown) for part in some]))
-        some.clear()  # what has been joined need not be held twice
-    return seen, failed, first
-
-
-def training_outputs(
-    experiment: Experiment,
-    runs: int,
-    rngs: Sequence[np.random.Generator],
-    cells: int = LEARNT_CELLS,
-    *,
-    singly: bool = False,
-) -> tuple[list[Outputs], bool]:
-    """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
-    seen, failed, _ = draw_outputs(experiment, experiment.inputs, runs, rngs, cells, singly)
-    check_alive(seen)
-    return seen, failed
-
-
-@dataclass(frozen=True)
-class FirstLook:
-    """The first outputs to learn from, what they cost, and what they show of the mechanism's batches and its seed."""
-
-    seen: list[Outputs]
-    cost: int
-    failed: bool = False
-    batches: str = ""
-    replays: bool = True
-
-
-def first_look(experiment: Experiment, runs: int, place: int) -> FirstLook:
-    """Outputs to learn from. If the rows of one batch are not independent they are drawn again, one at a time."""
-    mechanism, rngs = experiment.mechanism, experiment.paired_streams(place)
-    seen, failed, first = draw_outputs(experiment, experiment.inputs, runs, rngs, LEARNT_CELLS)
-    check_alive(seen)
-    cost, wrong = sum(map(len, seen)), ""
-    if not (failed or one_at_a_time(mechanism) or rows_of_batches.known_independent(mechanism)):
-        wrong = next(filter(None, map(_dependence, first[:2])), "")
-    replays = bool(getattr(mechanism, "replays", True))
-    if replays and len(seen[0]) >= 64 and not isinstance(mechanism, Pipeline):
-        rng = experiment.paired_streams(place)[0]
-        again = read(draw(mechanism, experiment.inputs[0], len(first[0][0]), rng), experiment.unknown)
-        replays, cost = bool((again.keys() == first[0][0].keys()).all()), cost + len(again)
-    if wrong:
-        streams = experiment.paired_streams(place)
-        seen, failed = training_outputs(experiment, runs, streams, singly=True)
-        cost += sum(map(len, seen))
-    return FirstLook(seen, cost, failed, wrong, replays)
-
-
-def _dependence(batches: Sequence[Outputs]) -> str:
-    if len(batches) < rows_of_batches.BATCHES:
-        return ""
-    return rows_of_batches.dependence(batches, np.random.default_rng(0))  # for shuffles, whatever was drawn
-
-
-def check_alive(seen: Sequence[Outputs]) -> None:
-    """A mechanism that fails in every run, for every input, has said nothing."""
-    items = [item for outputs in seen for item in outputs.items]
-    if all(outputs.numbers is None for outputs in seen) and all(isinstance(item, Failure) for item in items):
-        first = items[0]
-        said = f"the mechanism failed in every run, for every input: {first.kind}: {first.said}"[:500]
-        raise MechanismError(said) from first.error
-
-
-def rows_at_a_time(outputs: Outputs) -> int:
-    """How many outputs may be held at once."""
-    return int(min(MOST_ROWS, max(64, CELLS // max(1, outputs.width or UNKNOWN_WIDTH))))
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """What was learnt: a rule (if any), how many runs it cost, and whether runs must be made one at a time."""
-
-    rule: DecisionRule | None
-    cost: int
-    singly: bool = False
-    rows: int = 64
-    batches: str = ""  # what is wrong with the rows of one batch
-    replays: bool = True
-    exact: bool = False  # from the distribution itself
-    seen: tuple[Outputs, ...] = ()  # the outputs that were drawn for it
-
-
-def learn_rule(
-    experiment: Experiment,
-    runs: int,
-    place: int,
-    fitted: float = 0.5,
-    *,
-    first: bool = False,
-    singly: bool = False,
-    had: Sequence[Outputs] = (),
-) -> TrainingResult:
-    """Learn a rule for this experiment. Where the distribution is known it costs no runs.
-
-    Nor does it where outputs were `had` before, equally many of each input: a rule may be learnt from any runs but
-    those that test it. The `first` training of a game looks at the mechanism's batches and its seed, too; `singly`
-    does without batches.
-    """
-    distributions = experiment.distributions() if experiment.custom is None else None
-    rngs = experiment.paired_streams(place)
-    if distributions is not None:
-        each = max(200, min(DISTRIBUTION_DRAWS, 256 * runs) // len(distributions))
-        pairs = zip(distributions, rngs, strict=True)
-        sampled = [read(distribution.sample(each, rng)) for distribution, rng in pairs]
-        rule = learn(sampled, sampled, experiment.inputs, experiment.hypothesis, distributions)
-        rows = min(map(rows_at_a_time, sampled))
-        return TrainingResult(rule, 0, one_at_a_time(experiment.mechanism), rows, exact=True)
-    if had:
-        look = FirstLook(list(had), 0)
-        check_alive(look.seen)
-    elif first:
-        look = first_look(experiment, runs, place)
-    else:
-        drawn, broke = training_outputs(experiment, runs, rngs, singly=singly)
-        look = FirstLook(drawn, sum(map(len, drawn)), broke)
-    seen = look.seen
-    cut = max(1, int(fitted * len(seen[0])))
-    fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
-    rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, experiment.custom, experiment.bits)
-    singly = singly or look.failed or bool(look.batches) or one_at_a_time(experiment.mechanism)
-    new, rows = tuple(seen) if look.cost else (), min(map(rows_at_a_time, seen))
-    return TrainingResult(rule, look.cost, singly, rows, look.batches, look.replays, seen=new)
-
-
-def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingResult:
-    """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth."""
-    if budget < FEWEST_RUNS:
-        return TrainingResult(None, 0)
-    if experiment.custom is not None or experiment.distributions() is not None:
-        return learn_rule(experiment, max(32, min(budget // 10, DISTRIBUTION_DRAWS)), TRAININGS * lost, first=True)
-    first = learn_rule(experiment, max(2, budget // 80), TRAININGS * lost, first=True)
-    if first.rule is not None and first.rule.sure and first.cost >= SURE_FROM:
-        return first
-    streams, singly = experiment.paired_streams(TRAININGS * lost + 1), bool(first.batches)
-    seen, failed = training_outputs(experiment, budget // 16, streams, singly=singly)
-    cost, failed = first.cost + sum(map(len, seen)), failed or first.singly
-
-    def calibration() -> Iterator[list[Outputs]]:
-        nonlocal cost, failed
-        rngs, size = experiment.paired_streams(TRAININGS * lost + 2), max(2, budget // 40)
-        left = min(max(2, budget // 10), MOST_CALIBRATED)
-        while left > 0:
-            batch, also = training_outputs(experiment, min(left, size), rngs, LEARNT_CELLS // 4, singly=singly)
-            number = sum(map(len, batch))
-            cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
-            yield batch
-
-    rule = best_of_many(fit_all(seen, experiment.inputs, experiment.bits), calibration(), experiment.hypothesis)
-    return replace(first, rule=rule or first.rule, cost=cost, singly=failed)
 
 
 def bound(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool, batches: bool = False) -> float:

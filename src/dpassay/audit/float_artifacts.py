@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from dpassay.audit.experiment import FEWEST_RUNS, LEARN, Game, rejected
+from dpassay.audit.experiment import LEARN, Game, rejected
 from dpassay.audit.inference import runs_to_reach
 from dpassay.audit.outputs import read
 from dpassay.audit.question import Question
 from dpassay.audit.sequential import anytime
 from dpassay.audit.targets import draw
+from dpassay.audit.training import FEWEST_RUNS
 from dpassay.errors import MechanismError
 
 NUMBER = 999_999  # of its experiment, below those of attempts to shrink

@@ -16,20 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.decision_rule import FAR_SPREADS, Hypothesis, learn
-from dpassay.audit.experiment import (
-    FIRST_ROUND,
-    LEARN,
-    LEARNT_CELLS,
-    UNKNOWN_WIDTH,
-    Experiment,
-    check_alive,
-    draw_outputs,
-    learn_rule,
-    stream,
-)
+from dpassay.audit.experiment import FIRST_ROUND, LEARN, Experiment, stream
 from dpassay.audit.features import ngrams
 from dpassay.audit.leaves import Leaves, written
 from dpassay.audit.outputs import Array, Outputs, join, part
+from dpassay.audit.training import LEARNT_CELLS, UNKNOWN_WIDTH, check_alive, draw_outputs, learn_rule
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 

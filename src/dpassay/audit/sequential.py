@@ -18,7 +18,6 @@ from dpassay.audit.batches import UNCONFIRMED, known_independent
 from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import (
-    FEWEST_RUNS,
     FIRST_ROUND,
     GROWTH,
     KEPT,
@@ -27,19 +26,16 @@ from dpassay.audit.experiment import (
     SLOW_GROWTH,
     TEST,
     TESTED,
-    TRAININGS,
     TRUST,
     TRUST_IN_DISTRIBUTION,
     Experiment,
     Game,
     Round,
-    TrainingResult,
-    learn_rule,
-    learn_well,
 )
 from dpassay.audit.inference import evidence_needed
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, draw_each, one_at_a_time
+from dpassay.audit.training import FEWEST_RUNS, TRAININGS, TrainingResult, learn_rule, learn_well
 from dpassay.compute.devices import numbers
 from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import key

@@ -11,7 +11,6 @@ from dpassay.audit.decision_rule import DecisionRule, Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.experiment import (
-    CELLS,
     KEPT,
     MOST_ROWS,
     TEST,
@@ -20,17 +19,15 @@ from dpassay.audit.experiment import (
     Round,
     against_distribution,
     bound,
-    learn_rule,
     rejected,
-    rows_at_a_time,
     stream,
-    training_outputs,
 )
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, log_evidence, p_value
 from dpassay.audit.outputs import read
 from dpassay.audit.pair_search import search
 from dpassay.audit.sequential import Task, anytime, fixed, run_task, tasks_of
 from dpassay.audit.targets import as_mechanism, draw
+from dpassay.audit.training import CELLS, learn_rule, rows_at_a_time, training_outputs
 from dpassay.errors import DpassayError
 from dpassay.pipeline.distributions import Gaussian, Laplace, Shifted
 from dpassay.pipeline.mechanism import Redrawn
