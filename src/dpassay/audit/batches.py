@@ -47,8 +47,9 @@ def known_independent(mechanism: Any) -> bool:
     """
     if isinstance(mechanism, Loaded | Seeded):
         return known_independent(mechanism.mechanism)
-    if isinstance(mechanism, Adapted):
-        return known_independent(mechanism.function)
+    if isinstance(mechanism, Adapted):  # what a method says, or the object that it belongs to
+        owner = getattr(mechanism.function, "__self__", None)
+        return known_independent(mechanism.function) or known_independent(owner)
     return isinstance(mechanism, Pipeline) or bool(getattr(mechanism, "independent_rows", False))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpassay.audit.batches import known_independent
 from dpassay.audit.features import anomalies
 from dpassay.audit.outputs import part, read
 from dpassay.audit.seeding import seed_all
@@ -61,6 +62,21 @@ def test_single_runs_of_what_runs_elsewhere_are_asked_for_together():
     mechanism = seed_all(Elsewhere())
     assert isinstance(mechanism, Elsewhere)  # nothing here seeds it, and what it has to say stays its own
     assert [said[0] for said in draw_singly(mechanism, "a", 3, np.random.default_rng(0))] == ["a"] * 3
+
+
+def test_an_object_may_say_for_its_method_that_rows_are_independent():
+    class Noisy:
+        independent_rows = True
+
+        async def sample(self, x, n, rng):
+            return x + rng.laplace(size=n)
+
+        def other(self, x, n, rng):
+            return x + rng.laplace(size=n)
+
+    assert known_independent(as_mechanism(Noisy()))
+    assert known_independent(as_mechanism(Noisy().other))
+    assert not known_independent(as_mechanism(lambda x, n, rng: [x] * n))
 
 
 def test_an_async_mechanism_is_seeded_while_it_runs():

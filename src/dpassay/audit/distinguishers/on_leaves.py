@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
 from dpassay.audit.distinguishers.boosted_tables import MOST_BITS, MOST_COORDINATES, BoostedTables
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.logistic_regression import WIDEST, LogisticRegression
@@ -29,6 +30,7 @@ from dpassay.audit.leaf_screening import (
 from dpassay.audit.leaf_views import LOOKS, View
 from dpassay.audit.outputs import Outputs
 
+_COORDINATE = re.compile(r"output\[(\d+)\]|the output")
 POSITIONED = 64  # entries of a vector of whole numbers whose places are looked at
 
 
@@ -118,6 +120,16 @@ class OnLeaves(Distinguisher):
 
     def describe(self) -> str:
         return self.base.describe_of(self.view.names())
+
+    def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
+        """What weighs most among the leaves, by their paths; of single values, which the event names, nothing."""
+        if self.view.look not in ("numbers", "text"):
+            return []
+        found = self.base.weightiest([self.view.of(some) for some in outputs])
+        if self.view.look == "text":
+            return found
+        names = [shown_names([name]) for name in self.view.names()]
+        return [_COORDINATE.sub(lambda place: names[int(place[1] or 0)], feature) for feature in found]
 
     def to_data(self) -> dict[str, Any]:
         view = {"look": self.view.look, "paths": list(self.view.paths), "offsets": [hex(o) for o in self.view.offsets]}
