@@ -190,7 +190,9 @@ def test_a_subject_of_single_outputs_learns_from_all_that_it_gave():
     not from new ones: the median was 2,268 runs when it was."""
     taken = []
     for seed in range(11):
-        verdict = dpassay.audit(three_words, [("w1 w2 w3", "w4 w5 w6")], epsilon=1, shrink=False, seed=seed)
+        verdict = dpassay.audit(
+            three_words, [("w1 w2 w3", "w4 w5 w6")], epsilon=1, shrink=False, seed=seed, until_refuted=True
+        )
         assert verdict.word == "refuted"
         taken.append(verdict.runs)
     assert np.median(taken) <= 950

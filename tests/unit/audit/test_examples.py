@@ -69,11 +69,11 @@ def test_the_last_bits_of_numbers_are_shown():
 
 
 def test_what_a_terminal_would_obey_is_escaped():
-    class Rude:
+    class Rude(dict):
         def __repr__(self):
             return "red\x1b[31m\nline"
 
-    class Broken:
+    class Broken(dict):
         def __repr__(self):
             raise RuntimeError
 

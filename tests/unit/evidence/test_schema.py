@@ -135,5 +135,5 @@ def test_the_json_of_a_verdict_from_every_part_is_as_written_here() -> None:
         '"holds": [{"delta": 0.0, "epsilon": 2.0}], "repairs": [{"advice": "Do it.", "mechanism": null, '
         '"epsilon": null, "delta": null, "noise_deviation": null}], "warnings": ["Mind it."], '
         '"theorems": ["laplace", "guessing-game"], "alpha": 0.01, "runs": 10, "seed": 7, '
-        '"ledger": {"the guessing game": 0.01}, "interrupted": true}'
+        '"ledger": {"the guessing game": 0.01}, "interrupted": true, "replays": true}'
     )

@@ -61,7 +61,7 @@ def test_the_witness_of_an_audit_has_examples_and_a_table_and_is_escaped() -> No
     assert "'<script>alert(1)</script>' → first" in shown
     assert r"'\x1b[2Jyes' → second" in shown
     (one, other, runs), _ = verdict.witness.table
-    assert f"first {one} {other} {runs - one - other} {runs}" in shown
+    assert f"first {one:,} {other:,} {runs - one - other:,} {runs:,}" in shown
     assert "times as often" in shown
 
 
