@@ -32,6 +32,7 @@ from dpassay.pipeline.distributions import Gaussian
 from dpassay.pipeline.mechanism import HasDistribution
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.query import Query
 
 # Where the guarantee that does hold is stated besides δ = 0.
 DELTAS = ("1e-9", "1e-6", "1e-3")
@@ -245,6 +246,12 @@ def _caveats(claim: Claim, guarantee: Guarantee, neighbours: Neighbours) -> tupl
         found.append("delta is large: it should be far below one over the number of people in the data.")
     if neighbours.kind == "word":
         found.append("This epsilon is for two texts that differ in one word, not for any two texts.")
+    first = claim.mechanism.stages[0]
+    if neighbours.kind == "replace-record" and isinstance(first, Query) and first.moves == "monotone":
+        found.append(
+            "Replacing a record can raise one count and lower another: answers that are monotone when a record is "
+            "added or removed are seldom so when one is replaced."
+        )
     return (*found, *(CAVEATS[caveat] for caveat in claim.caveats))
 
 

@@ -24,8 +24,8 @@ SURELY = 1e-6  # the probability of a repetition by chance that is still believe
 COLUMNS = 8  # of an output's numbers
 SHARED, REPEATED, UNCONFIRMED = "shared", "repeated", "unconfirmed"
 IN_BATCHES = (
-    "In batches the outputs tell the inputs apart better than the claim allows, in calls that ask for one they do not: "
-    "the rows of one batch seem not to be independent."
+    "Outputs from batches tell the inputs apart better than the claim allows; outputs from calls that ask for a single "
+    "one do not. The rows of one batch do not seem to be independent."
 )
 SAID = {
     "": "",

@@ -121,7 +121,7 @@ def _most_telling(first: Array, second: Array) -> tuple[int, ...]:
 
 
 def shown_apart(x: str, y: str, most: int) -> tuple[str, str]:
-    """Two texts cut to so many characters, around the first place in which they differ.
+    """Two texts, each cut to at most `most` characters around the first place where they differ.
 
     >>> shown_apart("a" * 90 + "b", "a" * 90 + "c", 12)
     ('…aaaaaab', '…aaaaaac')

@@ -134,7 +134,7 @@ def feature_name(kind: str, column: int, width: int) -> str:
 
 
 def coordinate_name(j: int, width: int) -> str:
-    """A coordinate of outputs with so many of them."""
+    """The name of a coordinate, of outputs that have `width` of them."""
     return "the output" if width == 1 else f"output[{j}]"
 
 

@@ -22,7 +22,7 @@ from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated, check_number
 
 MOST_AT_ONCE = 1000  # outputs in one request
 
-RequestMaker: TypeAlias = Callable[[int, int], bytes]  # for so many outputs, with this seed
+RequestMaker: TypeAlias = Callable[[int, int], bytes]  # from the number of outputs and the seed
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 

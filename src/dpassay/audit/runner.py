@@ -29,7 +29,7 @@ from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE = 0.1, 0.01, 0.05  # of the error probability
 AGAIN = 4_000  # runs after a refutation, at least, that say how wrong the claim is…
-PATIENCE = 10.0  # …unless so many would take longer than these seconds
+PATIENCE = 10.0  # …unless they would take more than this many seconds
 BATCHES = "a bound from batches"
 GAME, DISTRIBUTION, ARTIFACTS = "the guessing game", "the sampler against its distribution", "the last bits of floats"
 

@@ -51,8 +51,8 @@ ALONE = 2_048  # guesses of a game before which a round makes its runs one at a 
 FIRST_ROUNDS = 5_000  # runs of an audit that are over before rounds are made in batches
 MOST_ALONE = 1 << 17  # runs of a fixed number that are made so
 PROMISING = math.log(20)  # evidence of a round in batches from which on single runs take over
-ENOUGH = 4  # times the runs that they should take to refute the claim; at least so many
-FEWEST_ALONE = 1_000
+ENOUGH = 4  # single runs, as a multiple of those that should be needed to refute the claim…
+FEWEST_ALONE = 1_000  # …and at least this many
 MOST_UNCONFIRMED = 4  # rounds in batches that promised what single runs did not keep, before batches are given up
 HARMLESS = 0.01  # standard errors that the 32 bits of a coordinate's word may come to; docs/scale.md
 

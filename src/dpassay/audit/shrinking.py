@@ -26,7 +26,7 @@ NUMBER = 1_000_000  # of the first attempt's experiment
 MOST_ATTEMPTS = 24
 MOST_BROKEN = 8  # attempts in which the mechanism broke off
 COMPARED = 200  # outputs of each input, at most, that show what was found
-DEVIATIONS = 4.0  # that scores must be apart to tell the inputs apart
+DEVIATIONS = 4.0  # how many standard deviations the scores of two inputs must be apart
 
 
 def can_shrink(question: Question) -> bool:

@@ -85,7 +85,7 @@ def _in_places(chosen: Sequence[str], number: int, places: int) -> Iterator[tupl
 
 
 def _spread(number: int, most: int) -> list[int]:
-    """At most so many of the first whole numbers, from the first to the last."""
+    """At most `most` of the whole numbers below `number`, evenly spread from the first to the last."""
     return [int(i) for i in np.unique(np.linspace(0, number - 1, min(number, most)).astype(int))] if number else []
 
 

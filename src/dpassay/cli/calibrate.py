@@ -111,8 +111,13 @@ def compose(
         write = TypeAdapter(Real).dump_python
         named = (("basic", total.basic), ("exact", total.exact))
         rows = {name: {"lower": write(i.lower), "upper": write(i.upper)} for name, i in named}
-        print_json({"answers": total.count, "delta": total.delta, **rows})
+        relations = [relation.kind for relation in total.neighbours]
+        print_json({"answers": total.count, "delta": total.delta, "neighbours": relations, **rows})
         return
-    print(f"{total.count} answers at total delta {delta}")
+    print(f"{total.count} answer{'s' * (total.count > 1)} at total delta {delta}")
     print(f"  basic composition  epsilon {total.basic}")
     print(f"  exact composition  epsilon {total.exact}")
+    if total.neighbours:
+        words = ", and ".join(map(str, total.neighbours))
+        every = " (neighbours in every one of these senses)" * (len(total.neighbours) > 1)
+        print(f"  this holds for {words}{every}")

@@ -181,12 +181,16 @@ def read_answer(text: str, dim: int | None = None) -> Answer:
 
 @dataclass(frozen=True)
 class Composition:
-    """What some answers lose together at a total δ: ε by basic composition, and exactly."""
+    """What some answers lose together at a total δ: ε by basic composition, and exactly.
+
+    It holds for two inputs that are neighbours in every sense in `neighbours`: those that the mechanisms speak of.
+    """
 
     count: int
     delta: float
     basic: Interval
     exact: Interval
+    neighbours: tuple[Neighbours, ...] = ()
 
 
 def compose(
@@ -209,7 +213,8 @@ def compose(
         raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
     simple = Interval.around(basic_epsilon(given, at), Theorem.COMPOSITION.page)
     exact = Interval.around(exact_epsilon(given, at), Theorem.OPTIMAL_COMPOSITION.page)
-    return Composition(sum(answer.count for answer in given), middle(at), simple, exact)
+    relations = {answer.part.kind: Neighbours(answer.part.kind) for answer in given if answer.part is not None}
+    return Composition(sum(answer.count for answer in given), middle(at), simple, exact, tuple(relations.values()))
 
 
 def _answer(given: Any) -> Answer:

@@ -34,7 +34,7 @@ from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.exponential import Choose
 
 INF = float("inf")
-_STEPS, _RATIO = 12, 1.6  # base points to look at, each so many times nearer to the largest loss than the one before
+_STEPS, _RATIO = 12, 1.6  # base points to look at, each _RATIO times nearer to the largest loss than the one before
 _FAR = 60  # a score this far behind, times the rate, is as good as infinitely far: e^−60 is left
 
 

@@ -397,6 +397,7 @@ def test_compose(here) -> None:  # type: ignore[no-untyped-def]
     data = strict(out)
     assert data["answers"] == 30
     assert data["delta"] == 1e-6
+    assert data["neighbours"] == ["query"]
     for row in ("basic", "exact"):
         assert 0 <= data[row]["lower"] <= data[row]["upper"]
     assert data["exact"]["upper"] < data["basic"]["lower"]
@@ -407,6 +408,24 @@ def test_compose(here) -> None:  # type: ignore[no-untyped-def]
     # δ spent already: nothing is promised.
     _, out, _ = here("compose", "1,1e-3 x 10", "--delta", "1e-6", "--json")
     assert strict(out)["exact"]["upper"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (["0.1"], "1 answer at total delta 1e-6"),
+        (["clip(l1, 1) | laplace(1)"], "this holds for any two inputs (local DP)\n"),
+        (["clip(l1, 1) | laplace(1)", "query(l1, 1) | laplace(1)"], "(neighbours in every one of these senses)"),
+    ],
+)
+def test_a_composition_says_for_which_neighbours_it_holds(here, answers, words) -> None:  # type: ignore[no-untyped-def]
+    assert words in here("compose", *answers, "--dim", "1")[1]
+
+
+def test_counts_are_seldom_monotone_when_a_record_is_replaced(here) -> None:  # type: ignore[no-untyped-def]
+    given = ("check", "--pipeline", "query(linf, 1, monotone) | exponential(1)", "--dim", "3", "--epsilon", "1")
+    assert "Replacing a record" not in here(*given)[1]
+    assert "Replacing a record" in here(*given, "--neighbours", "replace-record")[1]
 
 
 def test_composition_of_bits_does_not_claim_too_much(here) -> None:  # type: ignore[no-untyped-def]

@@ -54,7 +54,7 @@ def spend(work: int) -> None:
 
 @dataclass(frozen=True)
 class Laplace:
-    """The loss of one coordinate with Laplace noise, shifted by so many scales."""
+    """The loss of one coordinate with Laplace noise; the shift is in scales."""
 
     shift: Number
 
@@ -178,7 +178,7 @@ class Weights:
         return replace(self, start=self.start + first, mass=kept, lost=self.lost + 2.01 * cut)
 
     def power(self, count: int, cut: float) -> Weights:
-        """The weights of the sum of so many independent copies."""
+        """The weights of the sum of `count` independent copies."""
         result: Weights | None = None
         base = self
         while True:
@@ -224,7 +224,7 @@ class Composed:
 
 
 def compose(parts: Sequence[tuple[Part, int]], step: Number, side: str, tilt: float) -> Composed:
-    """The sum of independent losses, each part so many times; the latest few are kept."""
+    """The sum of independent losses, each with its count; the latest few sums are kept."""
     return _composed(tuple((part.key, count) for part, count in parts), step._mpi_, side, tilt)
 
 

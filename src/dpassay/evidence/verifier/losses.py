@@ -87,7 +87,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Normal noise, the shift being so many deviations: Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
+    """Normal noise, the shift μ in standard deviations: Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
 
     mu: Number
 

@@ -67,7 +67,7 @@ def _copies_lie_in(pair: Pair, shape: Shape) -> str:
 
 
 def copied(pair: Pair, times: int) -> Pair:
-    """A pair of which each vector is written down so often, equal coordinates together."""
+    """A pair with `times` copies of each vector, equal coordinates together."""
     return tuple(replace(block, count=block.count * times) for block in pair)
 
 
@@ -196,7 +196,7 @@ def _bits_of(value: Number, integer: int, fraction: int) -> list[int] | None:
 
 
 def _gathered(columns: list[tuple[list[int], list[int], int]]) -> Pair:
-    """Bits of the first and the second string, so many times over, as blocks of the even and of the odd places."""
+    """Bits of the first and the second string, with their counts, as blocks of the even and of the odd places."""
     counts: Counter[tuple[int, int, str]] = Counter()
     start = 0
     for first, second, times in columns:

@@ -98,7 +98,7 @@ def spread(dim: int, p: float, q: float) -> Number:
 
 
 def power_sum(values: list[tuple[Number, int]], q: float) -> Number:
-    """The lq norm of a vector that has each value so many times."""
+    """The lq norm of a vector, given as values with their counts."""
     sizes = [(abs(value), count) for value, count in values if count]
     if q == INFINITE:
         return largest(size for size, _ in sizes)

@@ -190,7 +190,7 @@ class Rounded(Region):
 
 
 def _levels(square: int, count: int, total: bool = False) -> tuple[int, int]:
-    """Whole numbers with the largest sum and at most this sum of squares: all are k, and so many k + 1.
+    """Whole numbers with the largest sum and at most this sum of squares: all are k, but for some that are k + 1.
 
     With `total` their sum, and how many there are.
     """
