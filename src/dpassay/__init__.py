@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dpassay.audit.runner import audit
     from dpassay.claims.claim import Claim
     from dpassay.claims.toml import read_claim
-    from dpassay.core.guarantee import ApproxDP, PureDP
+    from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, MetricDP, PureDP, RenyiDP
     from dpassay.core.interval import Interval
     from dpassay.core.neighbours import Neighbours
     from dpassay.errors import (
@@ -39,7 +39,7 @@ _HOMES = {
     "api": ("check",),
     "claims.claim": ("Claim",),
     "claims.toml": ("read_claim",),
-    "core.guarantee": ("ApproxDP", "PureDP"),
+    "core.guarantee": ("GDP", "ZCDP", "ApproxDP", "MetricDP", "PureDP", "RenyiDP"),
     "core.interval": ("Interval",),
     "core.neighbours": ("Neighbours",),
     "errors": ("AmbiguousError", "CertificateError", "DpassayError", "ExpressionError", "InputError", "MechanismError"),
@@ -57,6 +57,8 @@ _HOMES = {
 _MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims"}
 
 __all__ = [
+    "GDP",
+    "ZCDP",
     "AmbiguousError",
     "ApproxDP",
     "CertificateError",
@@ -67,6 +69,7 @@ __all__ = [
     "Interval",
     "Mechanism",
     "MechanismError",
+    "MetricDP",
     "Neighbours",
     "Open",
     "Pipeline",
@@ -74,6 +77,7 @@ __all__ = [
     "Proven",
     "PureDP",
     "Refuted",
+    "RenyiDP",
     "Verdict",
     "assert_dp",
     "audit",

@@ -12,7 +12,15 @@ from typing import Any
 from dpassay.audit.targets import as_mechanism
 from dpassay.claims.claim import CAVEATS, Claim
 from dpassay.claims.registry import REGISTRY, claim_called
-from dpassay.core.guarantee import Guarantee, PureDP
+from dpassay.core.guarantee import (
+    ApproxDP,
+    EpsilonDelta,
+    Guarantee,
+    MetricDP,
+    PureDP,
+    epsilon_delta,
+    statement,
+)
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, TIE, Number, down, iv, middle, number
@@ -22,6 +30,7 @@ from dpassay.errors import ExpressionError, InputError
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
+from dpassay.exact.measure import Other, measure, repairs
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, ProfileBound, PureBound
@@ -47,6 +56,7 @@ def check(
     epsilon: Any = None,
     delta: Any = None,
     dim: int | None = None,
+    guarantee: Guarantee | None = None,
     neighbours: Neighbours | str | None = None,
     people: int | None = None,
     runs: int = 0,
@@ -57,7 +67,8 @@ def check(
     """Judge the claim that a mechanism keeps a guarantee.
 
     The mechanism is a pipeline or its text, a `Claim`, the name of a published claim, or the path of a .toml file with
-    one: these are analysed exactly, and with `runs` also run. Numbers for the names in the text are `parameters`, or
+    one: these are analysed exactly, and with `runs` also run. What is claimed is `epsilon`, perhaps with `delta`, or
+    another `guarantee`: MetricDP, RenyiDP, ZCDP, GDP. Numbers for the names in the text are `parameters`, or
     keyword arguments where no option has that name. `people` is how many rows the data have: delta must be far below
     one over it. Anything else that can be run is judged by its outputs and, where it knows their distribution, by the
     exact loss of the `pairs`.
@@ -68,15 +79,24 @@ def check(
     True
     >>> check("adept", dim=1024).epsilon
     Interval(32.0, 32.0)
+    >>> from dpassay import ZCDP
+    >>> check("query(l2, 1) | gaussian(2)", guarantee=ZCDP("0.125")).rho
+    Interval(0.125, 0.125)
     """
+    if guarantee is not None and not (epsilon is None and delta is None):
+        raise InputError("epsilon and delta are one guarantee: leave them out where another one is given")
     if not isinstance(subject, Claim | Pipeline | str):
         if parameters:
             raise InputError("only a claim or a pipeline's text has parameters of its own")
+        if guarantee is not None:
+            claimed = epsilon_delta(guarantee)
+            epsilon, delta = claimed.exact_epsilon, claimed.exact_delta
         options = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours, **more}
         return check_mechanism(subject, pairs, runs, seed, options)
     if pairs is not None and not runs:
         raise InputError("a pipeline's pairs are for its samples: say how many runs, check(..., runs=10000)")
-    given = {"epsilon": epsilon, "delta": delta, "dim": dim, "people": people}
+    stated = {"epsilon": epsilon, "delta": delta} if guarantee is None else statement(guarantee)
+    given = {**stated, "dim": dim, "people": people}
     claim, pipeline = _read(subject, given, merge_parameters(parameters, more))
     if isinstance(neighbours, str):
         neighbours = Neighbours(neighbours)  # type: ignore[arg-type]
@@ -86,10 +106,10 @@ def check(
         return exact
     from dpassay.audit.runner import audit
 
-    guarantee = exact.guarantee
+    claimed = epsilon_delta(exact.guarantee)
     if not isinstance(subject, Pipeline):
         return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))
-    options = {"epsilon": guarantee.exact_epsilon, "delta": guarantee.exact_delta, "neighbours": relation}
+    options = {"epsilon": claimed.exact_epsilon, "delta": claimed.exact_delta, "neighbours": relation}
     return with_samples(exact, audit(pipeline, pairs, runs=runs, seed=seed, **options))
 
 
@@ -105,7 +125,7 @@ def _read(
     word = isinstance(subject, str) and subject.replace("-", "").isalnum()  # a stage without arguments, or a claim
     near = get_close_matches(str(subject), REGISTRY, n=1) if word else []
     hint = f"; did you mean the claim {near[0]!r}?" if near else ""
-    if "epsilon" not in given:
+    if not {"epsilon", "rho", "mu"} & set(given):
         raise InputError(f"say which epsilon is claimed: check(..., epsilon=1){hint}")
     if isinstance(subject, Pipeline):
         if parameters or given.get("dim", subject.dim) != subject.dim:
@@ -121,16 +141,19 @@ def _read(
 def _judge(
     claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours: Neighbours, profile: PrivacyProfile
 ) -> Verdict:
+    parameters = {**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})}
+    judged = JudgedClaim(
+        claim.name, claim.source, pipeline, claim.pipeline, neighbours, guarantee, parameters, claim.expected
+    )
+    if not isinstance(guarantee, PureDP | ApproxDP):
+        return _judge_other(claim, judged, profile, guarantee)
     kind, value, epsilon = _decide(profile, guarantee)
     sources = _sources(profile, guarantee)
     refuted = kind is Refuted
     delta = None if isinstance(guarantee, PureDP) else Interval.around(value, *sources)
-    parameters = {**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})}
     witness = find_witness(pipeline, profile, guarantee) if refuted else None
     return kind(
-        JudgedClaim(
-            claim.name, claim.source, pipeline, claim.pipeline, neighbours, guarantee, parameters, claim.expected
-        ),
+        judged,
         Bounds(Interval.around(epsilon, *sources), delta, profile.least_delta),
         explain(kind.word, pipeline, profile, guarantee, value),
         ExactEvidence(profile, witness=witness, theorems=_theorems(profile, guarantee)),
@@ -142,33 +165,58 @@ def _judge(
     )
 
 
-def _decide(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[type[Verdict], Number, Number]:
+def _judge_other(claim: Claim, judged: JudgedClaim, profile: PrivacyProfile, guarantee: Other) -> Verdict:
+    """The verdict on a guarantee that is not stated by ε and δ; which ε hold at some δ is said besides."""
+    pipeline, neighbours = judged.mechanism, judged.neighbours
+    found = measure(pipeline, neighbours, profile, guarantee)
+    kind = _kind(found.value, guarantee.value)
+    implied = not isinstance(guarantee, MetricDP)
+    return kind(
+        judged,
+        Bounds(found.interval, least_delta=profile.least_delta),
+        explain(kind.word, pipeline, profile, guarantee, found.value),
+        ExactEvidence(profile, witness=found.witness if kind is Refuted else None, theorems=found.theorems),
+        advice=Advice(
+            holds=_holding(profile, guarantee, (*DELTAS[:2], "1e-5", DELTAS[2])) if implied else (),
+            repairs=repairs(pipeline, neighbours, guarantee) if kind is Refuted else (),
+            warnings=_caveats(claim, guarantee, neighbours),
+        ),
+    )
+
+
+def _kind(value: Number, limit: Number) -> type[Verdict]:
+    """The kind of verdict on a claimed limit, where the truth is enclosed by `value`; a tie goes to the claim."""
+    if value.b <= (limit * (1 + TIE)).b:
+        return Proven
+    return Refuted if value.a > (limit * (1 + TIE)).b else Open
+
+
+def _decide(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[type[Verdict], Number, Number]:
     """The kind of verdict; the true value that decided it, ε or at δ > 0 the true δ; and the true ε."""
     pure = isinstance(guarantee, PureDP)
     value = profile.pure if pure else profile.delta(guarantee.exact_epsilon)
-    limit = guarantee.exact_epsilon if pure else guarantee.exact_delta
-    kind: type[Verdict] = Open
-    if value.b <= (limit * (1 + TIE)).b:
-        kind = Proven
-    elif value.a > (limit * (1 + TIE)).b:
-        kind = Refuted
+    kind = _kind(value, guarantee.exact_epsilon if pure else guarantee.exact_delta)
     return kind, value, _agreeing(profile.pure if pure else profile.epsilon(guarantee.exact_delta), guarantee, kind)
 
 
 def glance(claim: Claim) -> tuple[str, Interval, float]:
-    """The word of the verdict, the true ε, and the δ that no finite ε goes below: no witness, no repairs.
+    """The word of the verdict, the true value of what is claimed, and the δ that no finite ε goes below, quickly.
 
     >>> word, epsilon, floor = glance(Claim("mine", "clip(l2, 1) | laplace(2/eps)", epsilon=1, dim=4))
     >>> word, str(epsilon), floor
     ('refuted', '2', 0.0)
     """
     pipeline, guarantee = claim.mechanism, claim.guarantee
-    profile = analyse(pipeline, claim.neighbours or pipeline.neighbours)
+    neighbours = claim.neighbours or pipeline.neighbours
+    profile = analyse(pipeline, neighbours)
+    if not isinstance(guarantee, PureDP | ApproxDP):
+        found = measure(pipeline, neighbours, profile, guarantee)
+        return _kind(found.value, guarantee.value).word, found.interval, profile.least_delta
     kind, _, epsilon = _decide(profile, guarantee)
     return kind.word, Interval.around(epsilon, *_sources(profile, guarantee)), profile.least_delta
 
 
-def _agreeing(epsilon: Number, guarantee: Guarantee, kind: type[Verdict]) -> Number:
+def _agreeing(epsilon: Number, guarantee: EpsilonDelta, kind: type[Verdict]) -> Number:
     """Cut ε to what the decision says (it may rest on δ, or be a tie): both are one statement."""
     claimed = guarantee.exact_epsilon
     if kind is Proven and epsilon.b > claimed.b:
@@ -178,7 +226,7 @@ def _agreeing(epsilon: Number, guarantee: Guarantee, kind: type[Verdict]) -> Num
     return epsilon
 
 
-def _chosen(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[ProfileBound | None, ProfileBound]:
+def _chosen(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[ProfileBound | None, ProfileBound]:
     """The curves that give the lower and the upper bound."""
     if isinstance(guarantee, PureDP):
         best, upper = profile.dominating_pure(), profile.upper_pure()
@@ -187,7 +235,7 @@ def _chosen(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[ProfileBound
     return (None if best is None else best.bound), upper
 
 
-def _sources(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[str, str]:
+def _sources(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[str, str]:
     lower, upper = _chosen(profile, guarantee)
     if lower is None:
         known = profile.pure_from_tails is not None and isinstance(guarantee, PureDP)
@@ -195,7 +243,7 @@ def _sources(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[str, str]:
     return f"the exact loss of a pair of neighbours, {lower.theorem.page}", upper.theorem.page
 
 
-def _theorems(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[Theorem, ...]:
+def _theorems(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[Theorem, ...]:
     lower, upper = _chosen(profile, guarantee)
     used = [*profile.theorems, upper.theorem, *([] if lower is None else [lower.theorem])]
     if not isinstance(guarantee, PureDP):
@@ -205,17 +253,19 @@ def _theorems(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[Theorem, .
     return tuple(dict.fromkeys([*used, Theorem.ROUNDING]))
 
 
-def _holding(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[tuple[float, Interval], ...]:
+def _holding(
+    profile: PrivacyProfile, guarantee: Guarantee, usual: tuple[str, ...] = DELTAS
+) -> tuple[tuple[float, Interval], ...]:
     """The guarantees that do hold: at δ = 0, at some usual δ, and at the claimed one."""
     rows = [(0.0, Interval.around(profile.pure))]
-    deltas = dict.fromkeys([*(number(d) for d in DELTAS), guarantee.exact_delta])
+    deltas = dict.fromkeys([*(number(d) for d in usual), guarantee.exact_delta])
     for delta in sorted(deltas, key=lambda d: d.mid):
         if delta.a > 0:
             rows.append((middle(delta), Interval.around(iv.mpf([0, profile.epsilon_above(delta).b]))))
     return tuple(rows)
 
 
-def _warnings(pipeline: Pipeline, guarantee: Guarantee, profile: PrivacyProfile) -> tuple[str, ...]:
+def _warnings(pipeline: Pipeline, guarantee: EpsilonDelta, profile: PrivacyProfile) -> tuple[str, ...]:
     found = []
     noises = [pipeline.stages[i] for i in pipeline.noise_positions]
     if len(noises) == 1 and isinstance(noises[0], Additive) and isinstance(noises[0].noise, Gaussian):
@@ -273,7 +323,7 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
     reason = f"{exact.reason} {sampled.runs:,} runs show an epsilon of at least {found}."
     return kind(
         exact.claim,
-        replace(exact.bounds, epsilon=epsilon),
+        replace(exact.bounds, value=epsilon),
         sampled.reason if sampled.refuted and not exact.refuted else reason,
         exact.exact,
         sampled.sampled if kind is Refuted else replace(sampled.sampled, witness=None),
@@ -292,7 +342,7 @@ def check_mechanism(
     mechanism = as_mechanism(subject)
     if pairs is None or not isinstance(mechanism, HasDistribution):
         return sampled
-    guarantee = sampled.guarantee
+    guarantee = epsilon_delta(sampled.guarantee)
     found: list[tuple[float, PrivacyLoss]] = []
     for first, second in (ordered for x, y in pairs for ordered in ((x, y), (y, x))):
         try:
@@ -308,7 +358,7 @@ def check_mechanism(
     if lower <= sampled.epsilon.lower:
         return known
     bounds = Interval(lower, sampled.epsilon.upper, "the exact loss of a pair of inputs", "nothing")
-    known = replace(known, bounds=replace(sampled.bounds, epsilon=bounds))
+    known = replace(known, bounds=replace(sampled.bounds, value=bounds))
     if sampled.refuted or lower <= down(number(guarantee.exact_epsilon) * (1 + TIE)):
         return known
     reason = (

@@ -14,7 +14,7 @@ from dpassay.audit.text_pairs import read_vocabulary
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import claim_called
 from dpassay.compute.devices import usable
-from dpassay.core.guarantee import Guarantee, make_guarantee
+from dpassay.core.guarantee import EpsilonDelta, epsilon_delta, make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Mechanism
@@ -29,7 +29,7 @@ class Question:
     mechanism: Mechanism
     name: str
     source: str
-    guarantee: Guarantee
+    guarantee: EpsilonDelta
     neighbours: Neighbours
     input_sets: list[tuple[Any, ...]]  # the pairs that may be audited; a set of M candidates stands alone
     region: Region | None
@@ -77,7 +77,7 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     guarantee = (
         make_guarantee(options.epsilon, 0 if options.delta is None else options.delta)
         if claim is None
-        else claim.guarantee
+        else epsilon_delta(claim.guarantee)
     )
     mechanism = seed_all(mechanism) if options.seed_all else mechanism
     neighbours = _neighbours(options, claim, mechanism)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from dpassay.core.guarantee import Guarantee, make_guarantee
+from dpassay.core.guarantee import Guarantee, stated_guarantee
 from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import Number
 from dpassay.core.parameters import merge_parameters
 from dpassay.errors import InputError
 from dpassay.pipeline.parser import evaluate, parse
@@ -56,9 +57,9 @@ class Trial:
 class Claim:
     """Somebody's guarantee for a mechanism. Calling it changes parameters.
 
-    `epsilon` and `delta` are numbers, or formulas of the parameters such as `dim*e`. `people` is how many rows the data
-    have, `beside` other people's formulas to show beside the truth, `grid` the parameters at which
-    its report shows the loss.
+    What is claimed, `epsilon` with `delta`, `metric` or `order`, or `rho`, or `mu`, are numbers, or formulas of the
+    parameters such as `dim*e`; see `stated_guarantee`. `people` is how many rows the data have, `beside` other people's
+    formulas to show beside the truth, `grid` the parameters at which its report shows the loss.
 
     >>> claim = Claim("mine", "clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, parameters={"C": 1})
     >>> print(claim.guarantee, "for", claim.mechanism)
@@ -69,7 +70,7 @@ class Claim:
 
     name: str
     pipeline: str
-    epsilon: Any
+    epsilon: Any = None
     delta: Any = 0
     dim: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -85,6 +86,10 @@ class Claim:
     beside: Mapping[str, str] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     trial: Trial = field(default=Trial(), repr=False)
+    metric: str | None = None
+    order: Any = None
+    rho: Any = None
+    mu: Any = None
 
     def __post_init__(self) -> None:
         unknown = [caveat for caveat in self.caveats if caveat not in CAVEATS]
@@ -101,8 +106,23 @@ class Claim:
     @property
     def guarantee(self) -> Guarantee:
         """What is claimed, with its formulas evaluated."""
-        epsilon = self.value(self.epsilon)
-        return make_guarantee(epsilon, self.value(self.delta, eps=epsilon))
+        epsilon, order, rho, mu = (self.value(stated) for stated in (self.epsilon, self.order, self.rho, self.mu))
+        delta = self.value(self.delta, **({} if epsilon is None else {"eps": epsilon}))
+        return stated_guarantee(epsilon, delta, self.metric, order, rho, mu)
+
+    @property
+    def _stated(self) -> dict[str, Number]:
+        """What the guarantee's parameters are called in the pipeline's text."""
+        guarantee = self.guarantee
+        if guarantee.parameter != "epsilon":
+            return {guarantee.parameter: guarantee.value}
+        return {"eps": guarantee.value, "delta": guarantee.exact_delta}
+
+    @property
+    def _formulas(self) -> str:
+        """All formulas of the guarantee, to look for names in."""
+        stated = (self.epsilon, self.delta, self.order, self.rho, self.mu)
+        return " ".join(str(formula) for formula in stated if formula is not None)
 
     def value(self, formula: Any, **more: Any) -> Any:
         """The value of a formula of the parameters and `dim`; what is no formula stays as it is."""
@@ -113,12 +133,10 @@ class Claim:
     @property
     def mechanism(self) -> Pipeline:
         """The pipeline that the text stands for."""
-        guarantee = self.guarantee
-        elsewhere = names(f"{self.epsilon} {self.delta}") - names(self.pipeline)  # used by the guarantee alone
+        elsewhere = names(self._formulas) - names(self.pipeline)  # used by the guarantee alone
         values = {name: value for name, value in self.parameters.items() if name not in elsewhere}
-        return parse(
-            self.pipeline, self.dim, {**values, "eps": guarantee.exact_epsilon, "delta": guarantee.exact_delta}
-        )
+        stated = {name: value for name, value in self._stated.items() if name in names(self.pipeline)}
+        return parse(self.pipeline, self.dim, {**stated, **values})
 
     @property
     def runnable(self) -> Pipeline:
@@ -131,15 +149,16 @@ class Claim:
 
     def __call__(self, parameters: Mapping[str, Any] | None = None, /, **changes: Any) -> Claim:
         """The same claim with other parameters: epsilon, delta, dim, people, or one that the text uses."""
-        own = {key: changes.pop(key) for key in ("epsilon", "delta", "dim", "people") if key in changes}
+        stated = [key for key in ("metric", "order", "rho", "mu") if getattr(self, key) is not None]
+        own = {key: changes.pop(key) for key in ("epsilon", "delta", "dim", "people", *stated) if key in changes}
         changes = merge_parameters(parameters, changes)
         unknown = set(changes) - set(self.parameters)
         if unknown:
-            known = ", ".join(["epsilon", "delta", "dim", *self.parameters])
+            known = ", ".join([*(stated or ["epsilon", "delta"]), "dim", *self.parameters])
             raise InputError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has {known}")
         changed = replace(self, parameters={**self.parameters, **changes}, **own)
         # What only a formula used that was replaced by a number is a parameter no more.
-        gone = names(f"{self.epsilon} {self.delta}") - names(f"{changed.epsilon} {changed.delta} {self.pipeline}")
+        gone = names(self._formulas) - names(f"{changed._formulas} {self.pipeline}")
         return replace(changed, parameters={k: v for k, v in changed.parameters.items() if k not in gone})
 
 

@@ -35,8 +35,12 @@ class ClaimFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     pipeline: Words
-    epsilon: Formula
+    epsilon: Formula = 0
     delta: Formula = 0
+    metric: Words = ""
+    order: Formula = 0
+    rho: Formula = 0
+    mu: Formula = 0
     dim: Whole = 1
     parameters: Annotated[dict[str, int | str], Field(description="a table of numbers")] = {}
     neighbours: Words = ""

@@ -208,7 +208,7 @@ def _of_model(
             raise InputError(f"{claim.name} says which mechanism it is about: leave --mechanism out")
         system = opened(claim, folder, given)
         asked = claim(**{**system.parameters, **given})
-        epsilon, delta = asked.guarantee.exact_epsilon, asked.guarantee.exact_delta
+        epsilon, delta = asked.guarantee.value, asked.guarantee.exact_delta
         options = replace(options, epsilon=epsilon, delta=delta, neighbours=options.neighbours or asked.neighbours)
     elif release is None or options.epsilon is None:
         raise InputError("say what is claimed for the model: a claim's name, or --mechanism with --epsilon")
@@ -264,7 +264,7 @@ def _plan(claim: Claim | None, options: AuditOptions, as_json: bool) -> None:
     own = None if claim is None else claim(**options.claimed).guarantee
     guarantee = own or make_guarantee(options.epsilon, options.delta or 0)
     alpha, runs = options.alpha, options.runs
-    claimed, many = guarantee.epsilon, 2 if options.candidates is None else len(options.candidates)
+    claimed, many = guarantee.claimed, 2 if options.candidates is None else len(options.candidates)
     most = most_certifiable(runs, alpha, many)
     rows = [(factor, factor * claimed, runs_needed(claimed, factor * claimed, alpha, many)) for factor in (1.1, 1.5, 2)]
     if as_json:

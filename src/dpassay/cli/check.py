@@ -10,6 +10,10 @@ from dpassay.cli.common import (
     AsJson,
     ClaimedDelta,
     ClaimedEpsilon,
+    ClaimedMetric,
+    ClaimedMu,
+    ClaimedOrder,
+    ClaimedRho,
     ClaimName,
     Dim,
     OfModel,
@@ -47,6 +51,10 @@ def check(
     dim: Dim = None,
     epsilon: ClaimedEpsilon = None,
     delta: ClaimedDelta = None,
+    metric: ClaimedMetric = None,
+    order: ClaimedOrder = None,
+    rho: ClaimedRho = None,
+    mu: ClaimedMu = None,
     neighbours: Relation = None,
     people: People = None,
     certificate: CertificateFile = None,
@@ -65,6 +73,8 @@ def check(
     Examples:
       dpassay check --pipeline 'clip(l2, C) | laplace(2*C/eps)' --set C=1 --dim 32 --epsilon 1
       dpassay check --pipeline 'query(l2, 1) | gaussian(sigma)' --set sigma=2 --epsilon 2 --delta 1e-5
+      dpassay check --pipeline 'radial(l2, 1/eps)' --metric l2 --dim 300 --epsilon 10
+      dpassay check --pipeline 'query(l2, 1) | gaussian(2)' --rho 0.125
       dpassay check adept --set C=2 --set dim=1024 --epsilon 2 --json
       dpassay check mine.toml
       dpassay check adept --runs 10000
@@ -82,9 +92,14 @@ def check(
 
     subject: Any = pipeline if name is None else claim_named(name)
     given, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
-    if name is None and given["epsilon"] is None:
-        raise InputError("say which epsilon is claimed: --epsilon 1")
-    check_claimed(given["epsilon"], given["delta"], None if name is None else subject)
+    others = {"metric": metric, "order": order, "rho": rho, "mu": mu}
+    if name is None and given["epsilon"] is None and rho is None and mu is None:
+        raise InputError("say which epsilon is claimed: --epsilon 1 (or --rho, or --mu)")
+    if any(value is not None for value in others.values()):
+        stated = {**others, "epsilon": given.pop("epsilon"), "delta": given.pop("delta")}
+        given["guarantee"] = _guarantee(stated, None if name is None else subject)
+    else:
+        check_claimed(given["epsilon"], given["delta"], None if name is None else subject)
     runs = runs or (100_000 if sample else 0)
     if model is not None:
         verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})
@@ -104,6 +119,17 @@ def check(
     if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
         print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
     finish(verdict, as_json, require_decision)
+
+
+def _guarantee(stated: dict[str, Any], claim: Any) -> Any:
+    """A guarantee that is not stated by epsilon and delta; what is left out is as the claim has it."""
+    from dpassay.core.guarantee import stated_guarantee, statement
+
+    if claim is not None:
+        own = statement(claim.guarantee)
+        missing = {key: value for key, value in own.items() if stated.get(key) is None}
+        stated = {**stated, **(missing if not (stated["rho"] or stated["mu"]) else {})}
+    return stated_guarantee(**stated)
 
 
 def _judge_model(

@@ -31,6 +31,12 @@ Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE fo
 Dim = Annotated[int | None, typer.Option(help="Dimension of the vectors.")]
 ClaimedEpsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon.")]
 ClaimedDelta = Annotated[str | None, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
+ClaimedMetric = Annotated[
+    str | None, typer.Option("--metric", help="Metric DP: epsilon is per unit of distance in l1, l2, linf or angle.")
+]
+ClaimedOrder = Annotated[str | None, typer.Option("--order", help="Rényi DP: epsilon is the divergence of this order.")]
+ClaimedRho = Annotated[str | None, typer.Option("--rho", help="The claimed rho of zCDP, instead of epsilon.")]
+ClaimedMu = Annotated[str | None, typer.Option("--mu", help="The claimed mu of Gaussian DP, instead of epsilon.")]
 Relation = Annotated[
     str | None,
     typer.Option(help="any, word, replace-record, add-remove-record or query. Default: what the stages suggest."),
@@ -177,7 +183,7 @@ def check_claimed(epsilon: Any, delta: Any, claim: Claim | None = None) -> None:
     if epsilon is None:
         return
     guarantee = make_guarantee(epsilon, delta or 0)
-    own = claim is not None and (claim.guarantee.delta > 0 or claim.guarantee.epsilon == 0)
+    own = claim is not None and (claim.guarantee.delta > 0 or claim.guarantee.value == 0)
     if guarantee.exact_epsilon == 0 and guarantee.exact_delta == 0 and not own:
         raise InputError(f"epsilon must be positive, got {epsilon}")
 

@@ -1,16 +1,22 @@
-"""What is guaranteed: ε-DP or (ε, δ)-DP."""
+"""What is guaranteed: ε-DP, (ε, δ)-DP, metric DP, Rényi DP, zCDP or GDP.
+
+Each guarantee has one `parameter` that is compared with the truth, by name, and its claimed `value`: ε, or ρ of zCDP,
+or μ of Gaussian DP. docs/concepts.md has the definitions, docs/proofs/guarantees.md what follows from what.
+"""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from dpassay.core.numbers import ZERO, Number, as_written, middle, number
 from dpassay.errors import InputError
 
+Metric = Literal["l1", "l2", "linf", "angle"]
+METRICS: tuple[str, ...] = get_args(Metric)
 _DELTA = "delta must be 0 (pure DP) or lie strictly between 0 and 1"
 
 
-def _epsilon(value: Any) -> Number:
-    allowed = "epsilon must be a number from 0 to 1e300"
+def _nonnegative(value: Any, name: str = "epsilon") -> Number:
+    allowed = f"{name} must be a number from 0 to 1e300"
     enclosed = _read(value, allowed)
     if enclosed.a < 0 or enclosed.b > 1e300:
         raise InputError(f"{allowed}, got {value}")
@@ -24,8 +30,41 @@ def _read(value: Any, allowed: str) -> Number:
         raise InputError(f"{allowed}, got {value}") from None
 
 
+class _Stated:
+    """What all guarantees have in common; those without a δ have δ = 0."""
+
+    __slots__ = ()
+    parameter: ClassVar[str] = "epsilon"
+    unit: ClassVar[str] = ""  # what the parameter is, more precisely
+
+    @property
+    def value(self) -> Number:
+        """The claimed parameter."""
+        return getattr(self, f"exact_{self.parameter}")
+
+    @property
+    def truth(self) -> str:
+        """What the true value of the parameter is called."""
+        return f"true {self.parameter}{self.unit}"
+
+    @property
+    def claimed(self) -> float:
+        """The claimed parameter as a double."""
+        return middle(self.value)
+
+    @property
+    def exact_delta(self) -> Number:
+        """δ, which most guarantees have not: 0."""
+        return ZERO
+
+    @property
+    def delta(self) -> float:
+        """δ as a double."""
+        return middle(self.exact_delta)
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class PureDP:
+class PureDP(_Stated):
     """The guarantee that no output is more than e^ε times likelier under one neighbour than the other.
 
     >>> print(PureDP(1))
@@ -35,27 +74,19 @@ class PureDP:
     exact_epsilon: Number = field(repr=False)
 
     def __init__(self, epsilon: Any) -> None:
-        object.__setattr__(self, "exact_epsilon", _epsilon(epsilon))
+        object.__setattr__(self, "exact_epsilon", _nonnegative(epsilon))
 
     @property
     def epsilon(self) -> float:
         """ε as a double."""
         return middle(self.exact_epsilon)
 
-    @property
-    def exact_delta(self) -> Number:
-        return ZERO
-
-    @property
-    def delta(self) -> float:
-        return 0.0
-
     def __str__(self) -> str:
         return f"{as_written(self.exact_epsilon)}-DP"
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ApproxDP:
+class ApproxDP(_Stated):
     """The guarantee P(E) ≤ e^ε Q(E) + δ for every event E and all neighbours, both ways.
 
     >>> print(ApproxDP(1, 1e-6))
@@ -69,7 +100,7 @@ class ApproxDP:
         enclosed = _read(delta, _DELTA)
         if enclosed.a <= 0 or enclosed.b >= 1:
             raise InputError(f"{_DELTA}, got {delta}")
-        object.__setattr__(self, "exact_epsilon", _epsilon(epsilon))
+        object.__setattr__(self, "exact_epsilon", _nonnegative(epsilon))
         object.__setattr__(self, "exact_delta", enclosed)
 
     @property
@@ -77,22 +108,190 @@ class ApproxDP:
         """ε as a double."""
         return middle(self.exact_epsilon)
 
-    @property
-    def delta(self) -> float:
-        """δ as a double."""
-        return middle(self.exact_delta)
-
     def __str__(self) -> str:
         return f"({as_written(self.exact_epsilon)}, {as_written(self.exact_delta)})-DP"
 
 
-Guarantee = PureDP | ApproxDP
+@dataclass(frozen=True, slots=True, init=False)
+class MetricDP(_Stated):
+    """The guarantee P(E) ≤ e^(ε·d(x,y)) Q(E) for every event E and any two inputs x, y; also called dχ-privacy.
+
+    >>> print(MetricDP(10, "l2"))
+    metric 10-DP in l2
+    """
+
+    exact_epsilon: Number = field(repr=False)
+    metric: Metric
+
+    def __init__(self, epsilon: Any, metric: str = "l2") -> None:
+        if metric not in METRICS:
+            raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
+        object.__setattr__(self, "exact_epsilon", _nonnegative(epsilon))
+        object.__setattr__(self, "metric", cast(Metric, metric))
+
+    @property
+    def epsilon(self) -> float:
+        """ε per unit of distance, as a double."""
+        return middle(self.exact_epsilon)
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]
+        """Of what ε is stated."""
+        return " per radian" if self.metric == "angle" else f" per unit of {self.metric} distance"
+
+    def __str__(self) -> str:
+        return f"metric {as_written(self.exact_epsilon)}-DP in {self.metric}"
 
 
-def make_guarantee(epsilon: Any, delta: Any = 0) -> Guarantee:
+@dataclass(frozen=True, slots=True, init=False)
+class RenyiDP(_Stated):
+    """The guarantee that the Rényi divergence of one order between neighbours' outputs is at most ε, both ways.
+
+    >>> print(RenyiDP(2, 0.5))
+    (2, 0.5)-Rényi DP
+    """
+
+    exact_order: Number = field(repr=False)
+    exact_epsilon: Number = field(repr=False)
+
+    def __init__(self, order: Any, epsilon: Any) -> None:
+        allowed = "the order of a Rényi divergence must be a number above 1, at most 1e6"
+        enclosed = _read(order, allowed)
+        if enclosed.a <= 1 or enclosed.b > 1e6:
+            raise InputError(f"{allowed}, got {order}")
+        object.__setattr__(self, "exact_order", enclosed)
+        object.__setattr__(self, "exact_epsilon", _nonnegative(epsilon))
+
+    @property
+    def epsilon(self) -> float:
+        """ε as a double."""
+        return middle(self.exact_epsilon)
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]
+        """Of which order."""
+        return f" at order {as_written(self.exact_order)}"
+
+    def __str__(self) -> str:
+        return f"({as_written(self.exact_order)}, {as_written(self.exact_epsilon)})-Rényi DP"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ZCDP(_Stated):
+    """Zero-concentrated DP: the Rényi divergence of every order α > 1 is at most ρα, both ways.
+
+    >>> print(ZCDP(0.5))
+    0.5-zCDP
+    """
+
+    parameter = "rho"
+    exact_rho: Number = field(repr=False)
+
+    def __init__(self, rho: Any) -> None:
+        object.__setattr__(self, "exact_rho", _nonnegative(rho, "rho"))
+
+    @property
+    def rho(self) -> float:
+        """ρ as a double."""
+        return middle(self.exact_rho)
+
+    def __str__(self) -> str:
+        return f"{as_written(self.exact_rho)}-zCDP"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class GDP(_Stated):
+    """Gaussian DP: two neighbours' outputs are no easier to tell apart than N(0, 1) from N(μ, 1).
+
+    >>> print(GDP(1))
+    1-GDP
+    """
+
+    parameter = "mu"
+    exact_mu: Number = field(repr=False)
+
+    def __init__(self, mu: Any) -> None:
+        object.__setattr__(self, "exact_mu", _nonnegative(mu, "mu"))
+
+    @property
+    def mu(self) -> float:
+        """μ as a double."""
+        return middle(self.exact_mu)
+
+    def __str__(self) -> str:
+        return f"{as_written(self.exact_mu)}-GDP"
+
+
+EpsilonDelta: TypeAlias = PureDP | ApproxDP
+Guarantee: TypeAlias = PureDP | ApproxDP | MetricDP | RenyiDP | ZCDP | GDP
+
+
+def make_guarantee(epsilon: Any, delta: Any = 0) -> EpsilonDelta:
     """Make the guarantee that (ε, δ) stands for.
 
     >>> print(make_guarantee(0.5), make_guarantee(0.5, 1e-5))
     0.5-DP (0.5, 1e-05)-DP
     """
     return PureDP(epsilon) if _read(delta, _DELTA) == ZERO else ApproxDP(epsilon, delta)
+
+
+def epsilon_delta(guarantee: Guarantee) -> EpsilonDelta:
+    """The guarantee itself, where it is stated by ε and δ, as samples can test it.
+
+    >>> epsilon_delta(ZCDP(1))
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: samples test epsilon, or epsilon and delta, not 1-zCDP: state what it implies for ...
+    """
+    if isinstance(guarantee, PureDP | ApproxDP):
+        return guarantee
+    raise InputError(
+        f"samples test epsilon, or epsilon and delta, not {guarantee}: state what it implies for the two inputs, "
+        "such as epsilon times their distance for a metric guarantee"
+    )
+
+
+def stated_guarantee(
+    epsilon: Any = None, delta: Any = None, metric: Any = None, order: Any = None, rho: Any = None, mu: Any = None
+) -> Guarantee:
+    """Make the guarantee that these numbers state; one that is left out is None.
+
+    >>> print(stated_guarantee(rho=0.5), stated_guarantee(epsilon=2, order=8), stated_guarantee(1, metric="l1"))
+    0.5-zCDP (8, 2)-Rényi DP metric 1-DP in l1
+    """
+    given = {"epsilon": epsilon, "rho": rho, "mu": mu}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        got = " and ".join(named) or "none of them"
+        raise InputError(f"say what is claimed by one of epsilon (with delta, metric or order), rho or mu; got {got}")
+    kinds = {"metric": metric, "order": order, "delta": delta if delta is not None and number(delta) != 0 else None}
+    kinds = {name: value for name, value in kinds.items() if value is not None}
+    if epsilon is None and kinds:
+        raise InputError(f"{next(iter(kinds))} belongs to epsilon, not to {named[0]}")
+    if len(kinds) > 1:
+        raise InputError(f"give one of {', '.join(kinds)}: they state different guarantees")
+    if rho is not None:
+        return ZCDP(rho)
+    if mu is not None:
+        return GDP(mu)
+    if metric is not None:
+        return MetricDP(epsilon, metric)
+    if order is not None:
+        return RenyiDP(order, epsilon)
+    return make_guarantee(epsilon, 0 if delta is None else delta)
+
+
+def statement(guarantee: Guarantee) -> dict[str, Any]:
+    """What `stated_guarantee` makes this guarantee from.
+
+    >>> list(statement(RenyiDP(2, 1))), list(statement(ZCDP(1)))
+    (['epsilon', 'order'], ['rho'])
+    """
+    named: dict[str, Any] = {guarantee.parameter: guarantee.value}
+    if isinstance(guarantee, ApproxDP):
+        named["delta"] = guarantee.exact_delta
+    elif isinstance(guarantee, MetricDP):
+        named["metric"] = guarantee.metric
+    elif isinstance(guarantee, RenyiDP):
+        named["order"] = guarantee.exact_order
+    return named

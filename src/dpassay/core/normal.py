@@ -5,7 +5,7 @@ from typing import Any
 
 from mpmath.ctx_mp import MPContext
 
-from dpassay.core.guarantee import Guarantee
+from dpassay.core.guarantee import EpsilonDelta
 from dpassay.core.numbers import ZERO, Number, between, iv, maximum, number
 from dpassay.errors import InputError
 
@@ -63,7 +63,7 @@ def gaussian_epsilon_guess(delta: Number, mu: Number) -> Number | None:
     return None
 
 
-def gaussian_sigma(guarantee: Guarantee, sensitivity: Number) -> Number:
+def gaussian_sigma(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
     """The least standard deviation, to a double: Newton's method guesses it, the exact δ confirms it."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     if delta == 0:

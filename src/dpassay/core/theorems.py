@@ -29,6 +29,8 @@ class Theorem(StrEnum):
     DISCRETISATION = "discretisation"
     GROUP = "group"
     DROPOUT = "dropout"
+    METRIC = "metric"
+    GUARANTEES = "guarantees"
     RECORD_SUMS = "record-sums"
     POST_PROCESSING = "post-processing"
     TWO_NOISES = "two-noises"

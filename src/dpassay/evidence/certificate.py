@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.core.files import write_whole
+from dpassay.core.guarantee import ApproxDP, EpsilonDelta, PureDP
 from dpassay.core.numbers import INFINITY, ONE, TIE, Number, exactly, iv, minimum, number
 from dpassay.errors import CertificateError, DpassayError, InputError
 from dpassay.evidence.lower_evidence import enclosed, lower_evidence, pair_data, places, point
@@ -41,12 +42,14 @@ def certify(verdict: Verdict) -> Data:
         raise InputError(
             "a certificate is for a pipeline's exact verdict; an audit is saved with audit(..., save=FILE)"
         )
-    claim = _claim(verdict)
+    if not isinstance(verdict.guarantee, PureDP | ApproxDP):
+        raise InputError(f"a certificate is about epsilon and delta; none is written for {verdict.guarantee}")
+    claim = _claim(verdict, verdict.guarantee)
     try:
         model = Model(read_step(claim))
     except CertificateError as error:
         raise InputError(f"this pipeline cannot have a certificate: {error}") from None
-    writer = _Writer(verdict, model)
+    writer = _Writer(verdict, verdict.guarantee, model)
     steps = [claim, *writer.witness(), *writer.bounds(), *writer.repairs()]
     steps.append({"step": "decision", "verdict": verdict.word})
     linked, last = [], hashlib.sha256(SCHEMA.encode()).hexdigest()
@@ -77,8 +80,8 @@ def _version() -> str:
     return f"dpassay {__version__}"
 
 
-def _claim(verdict: Verdict) -> Data:
-    text, parameters = _text(verdict)
+def _claim(verdict: Verdict, guarantee: EpsilonDelta) -> Data:
+    text, parameters = _text(verdict, guarantee)
     return {
         "step": "claim",
         "name": verdict.name,
@@ -87,16 +90,16 @@ def _claim(verdict: Verdict) -> Data:
         "parameters": {key: enclosed(number(value)) for key, value in parameters.items()},
         "dim": verdict.mechanism.dim,
         "neighbours": verdict.neighbours.kind,
-        "epsilon": enclosed(verdict.guarantee.exact_epsilon),
-        "delta": enclosed(verdict.guarantee.exact_delta),
+        "epsilon": enclosed(guarantee.exact_epsilon),
+        "delta": enclosed(guarantee.exact_delta),
     }
 
 
-def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
+def _text(verdict: Verdict, guarantee: EpsilonDelta) -> tuple[str, dict[str, Any]]:
     """A text that says all of the mechanism, and the parameters that it names."""
     from dpassay.pipeline.parser import parse
 
-    pipeline, guarantee = verdict.mechanism, verdict.guarantee
+    pipeline = verdict.mechanism
     claimed = {"eps": guarantee.exact_epsilon, "delta": guarantee.exact_delta}
     for text, parameters in ((verdict.text, verdict.parameters), (str(pipeline), {})):
         try:
@@ -114,9 +117,9 @@ def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
 class _Writer:
     """Finds evidence for each statement of a verdict that the verifier accepts."""
 
-    def __init__(self, verdict: Verdict, model: Model) -> None:
-        self.verdict, self.model = verdict, model
-        self.pipeline, self.guarantee = verdict.mechanism, verdict.guarantee
+    def __init__(self, verdict: Verdict, guarantee: EpsilonDelta, model: Model) -> None:
+        self.verdict, self.guarantee, self.model = verdict, guarantee, model
+        self.pipeline = verdict.mechanism
         profile = verdict.profile
         assert profile is not None
         self.profile = profile
@@ -218,7 +221,7 @@ class _Writer:
     def repairs(self) -> Iterator[Data]:
         """Mechanisms that keep a guarantee."""
         for repair in self.verdict.repairs:
-            if repair.mechanism is None or repair.guarantee is None:
+            if repair.mechanism is None or not isinstance(repair.guarantee, PureDP | ApproxDP):
                 continue
             profile = analyse(repair.mechanism, self.verdict.neighbours)
             at = repair.guarantee.exact_epsilon, repair.guarantee.exact_delta

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
+from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, PureDP, RenyiDP
 from dpassay.core.json import plain
 from dpassay.core.numbers import Number, down, middle, up
 from dpassay.evidence.sampled import SampledWitness
@@ -23,6 +24,14 @@ def _write(value: float) -> float | str:
     return value
 
 
+KINDS: dict[type[Guarantee], Any] = {
+    PureDP: "pure",
+    ApproxDP: "approximate",
+    MetricDP: "metric",
+    RenyiDP: "renyi",
+    ZCDP: "zcdp",
+    GDP: "gdp",
+}
 Real = Annotated[
     float,
     PlainSerializer(_write, return_type=float | str),
@@ -46,6 +55,15 @@ class ClaimRecord(_Record):
     neighbours: str
 
 
+class GuaranteeRecord(_Record):
+    """Which guarantee is claimed; `text` says it in full."""
+
+    text: str
+    kind: Literal["pure", "approximate", "metric", "renyi", "zcdp", "gdp"]
+    metric: str | None = None
+    order: Real | None = None
+
+
 class EpsilonRecord(_Record):
     """ε at one δ: claimed, and the bounds on the truth."""
 
@@ -55,8 +73,8 @@ class EpsilonRecord(_Record):
     delta: Real
 
 
-class DeltaRecord(_Record):
-    """δ at the claimed ε: claimed, and the bounds on the truth."""
+class ParameterRecord(_Record):
+    """δ at the claimed ε, or ρ, or μ: claimed, and the bounds on the truth."""
 
     claimed: Real
     lower: Real
@@ -147,8 +165,11 @@ class VerdictRecord(_Record):
     schema_: Literal["dpassay/verdict/1"] = Field(alias="schema", default="dpassay/verdict/1")
     verdict: Literal["proven", "refuted", "open"]
     claim: ClaimRecord
-    epsilon: EpsilonRecord
-    delta: DeltaRecord | None
+    guarantee: GuaranteeRecord
+    epsilon: EpsilonRecord | None = Field(description="null where the guarantee is stated by rho or mu")
+    rho: ParameterRecord | None = None
+    mu: ParameterRecord | None = None
+    delta: ParameterRecord | None
     least_delta: Real = Field(description="the delta that no finite epsilon goes below")
     lower_evidence: str
     upper_evidence: str
@@ -171,7 +192,9 @@ class VerdictRecord(_Record):
 def record(verdict: Verdict) -> VerdictRecord:
     """Turn a verdict into data."""
     guarantee = verdict.guarantee
-    interval, delta = verdict.epsilon, verdict.delta
+    interval, delta = verdict.value, verdict.delta
+    ends: dict[str, Any] = {"claimed": guarantee.claimed, "lower": interval.lower, "upper": interval.upper}
+    stated = guarantee.parameter
     return VerdictRecord(
         verdict=verdict.word,
         claim=ClaimRecord(
@@ -183,10 +206,11 @@ def record(verdict: Verdict) -> VerdictRecord:
             parameters={key: _parameter(value) for key, value in verdict.parameters.items()},
             neighbours=verdict.neighbours.kind,
         ),
-        epsilon=EpsilonRecord(
-            claimed=guarantee.epsilon, lower=interval.lower, upper=interval.upper, delta=guarantee.delta
-        ),
-        delta=None if delta is None else DeltaRecord(claimed=guarantee.delta, lower=delta.lower, upper=delta.upper),
+        guarantee=_guarantee(guarantee),
+        epsilon=EpsilonRecord(**ends, delta=guarantee.delta) if stated == "epsilon" else None,
+        rho=ParameterRecord(**ends) if stated == "rho" else None,
+        mu=ParameterRecord(**ends) if stated == "mu" else None,
+        delta=None if delta is None else ParameterRecord(claimed=guarantee.delta, lower=delta.lower, upper=delta.upper),
         least_delta=verdict.least_delta,
         lower_evidence=interval.lower_from,
         upper_evidence=interval.upper_from,
@@ -203,6 +227,12 @@ def record(verdict: Verdict) -> VerdictRecord:
         interrupted=verdict.interrupted,
         replays=verdict.replays,
     )
+
+
+def _guarantee(guarantee: Guarantee) -> GuaranteeRecord:
+    order = middle(guarantee.exact_order) if isinstance(guarantee, RenyiDP) else None
+    metric = guarantee.metric if isinstance(guarantee, MetricDP) else None
+    return GuaranteeRecord(text=str(guarantee), kind=KINDS[type(guarantee)], metric=metric, order=order)
 
 
 def _witness(verdict: Verdict) -> WitnessRecord | PlayedRecord | None:
@@ -243,7 +273,7 @@ def _repairs(verdict: Verdict) -> list[RepairRecord]:
         RepairRecord(
             advice=repair.advice,
             mechanism=None if repair.mechanism is None else str(repair.mechanism),
-            epsilon=None if repair.guarantee is None else repair.guarantee.epsilon,
+            epsilon=None if repair.guarantee is None else repair.guarantee.claimed,
             delta=None if repair.guarantee is None else repair.guarantee.delta,
             noise_deviation=repair.deviation,
         )

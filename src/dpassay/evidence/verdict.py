@@ -17,7 +17,7 @@ from dpassay.core.guarantee import Guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
-from dpassay.errors import AmbiguousError, harmless
+from dpassay.errors import AmbiguousError, InputError, harmless
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.exact.analysis import analyse
 from dpassay.exact.privacy_loss import PrivacyLoss
@@ -48,9 +48,12 @@ class JudgedClaim:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of the truth: ε at the claimed δ, δ at the claimed ε, and the δ that no finite ε goes below."""
+    """What is known of the truth: the claimed parameter, δ at the claimed ε, and the δ that no finite ε goes below.
 
-    epsilon: Interval
+    The parameter is ε at the claimed δ, or whatever the guarantee is stated by: ρ of zCDP, μ of Gaussian DP.
+    """
+
+    value: Interval
     delta: Interval | None = None
     least_delta: float = 0.0
 
@@ -110,6 +113,8 @@ class _Of(Generic[T]):
 class Verdict:
     """A judgement on a claim. `epsilon` contains the true ε at the claimed δ, `delta` the true δ at the claimed ε.
 
+    Of a claim that is stated by ρ or μ, `rho` or `mu` contains the true one; `value` is whichever was claimed.
+
     >>> from dpassay import check
     >>> verdict = check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)
     >>> verdict
@@ -136,7 +141,7 @@ class Verdict:
     neighbours = _Of[Neighbours]("claim")
     guarantee = _Of[Guarantee]("claim")
     expected = _Of[str]("claim")
-    epsilon = _Of[Interval]("bounds")
+    value = _Of[Interval]("bounds")
     delta = _Of[Interval | None]("bounds")
     least_delta = _Of[float]("bounds")
     alpha = _Of[float | None]("sampled")
@@ -169,6 +174,26 @@ class Verdict:
         raise AmbiguousError(
             f"a verdict is neither true nor false, this one is {self.word}: ask for .refuted, .proven or .open"
         )
+
+    @property
+    def epsilon(self) -> Interval:
+        """What contains the true ε."""
+        return self._claimed("epsilon")
+
+    @property
+    def rho(self) -> Interval:
+        """What contains the true ρ of a zCDP claim."""
+        return self._claimed("rho")
+
+    @property
+    def mu(self) -> Interval:
+        """What contains the true μ of a GDP claim."""
+        return self._claimed("mu")
+
+    def _claimed(self, parameter: str) -> Interval:
+        if parameter != self.guarantee.parameter:
+            raise InputError(f"{self.guarantee} is not stated by {parameter}: ask for .{self.guarantee.parameter}")
+        return self.value
 
     @property
     def witness(self) -> Witness | SampledWitness | None:
@@ -251,7 +276,7 @@ class Verdict:
     def __repr__(self) -> str:
         at = f" at delta {self.guarantee.delta:.6g}" if self.guarantee.delta else ""
         what = harmless(f"{self.guarantee} for {self.subject}").replace("\n", " ")
-        return f"<{type(self).__name__}: {what}, true epsilon {self.epsilon}{at}>"
+        return f"<{type(self).__name__}: {what}, {self.guarantee.truth} {self.value}{at}>"
 
     def __str__(self) -> str:
         return f"{self.word.upper()}: {self.reason}"

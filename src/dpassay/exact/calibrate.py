@@ -10,7 +10,7 @@ Exact for every ε ≥ 0, also beyond the ε < 1 of the classic Gaussian formula
 import math
 from typing import Any
 
-from dpassay.core.guarantee import Guarantee, make_guarantee
+from dpassay.core.guarantee import EpsilonDelta, make_guarantee
 from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import Number, double_above, double_below, iv, log_add
 from dpassay.errors import InputError
@@ -32,7 +32,7 @@ def laplace(epsilon: Any, delta: Any = 0, sensitivity: Any = 1) -> float:
     return _usable(laplace_scale(guarantee, check_positive(sensitivity, "sensitivity")))
 
 
-def laplace_scale(guarantee: Guarantee, sensitivity: Number) -> Number:
+def laplace_scale(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
     """The scale as a certified number."""
     return sensitivity / (guarantee.exact_epsilon - 2 * iv.log(1 - guarantee.exact_delta))
 
@@ -47,7 +47,7 @@ def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
     return _usable(gaussian_sigma(guarantee, check_positive(sensitivity, "sensitivity")))
 
 
-def classic_gaussian_sigma(guarantee: Guarantee, sensitivity: Number) -> Number:
+def classic_gaussian_sigma(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
     """The classic formula, sqrt(2 ln(1.25/δ)) Δ/ε, which is proved for 0 < ε < 1 only."""
     return iv.sqrt(2 * iv.log(iv.mpf("1.25") / guarantee.exact_delta)) * sensitivity / guarantee.exact_epsilon
 

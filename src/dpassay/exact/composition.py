@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
+from dpassay.core.guarantee import ApproxDP, EpsilonDelta, PureDP, make_guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, middle, minimum, number
@@ -27,7 +27,7 @@ from dpassay.pipeline.pipeline import Pipeline
 MOST_ANSWERS = 1_000_000
 
 
-def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
+def basic(guarantees: Sequence[EpsilonDelta]) -> EpsilonDelta:
     """Add up ε and δ: docs/proofs/composition.md.
 
     >>> print(basic([PureDP(1), make_guarantee(0.5, 1e-6)]))
@@ -40,7 +40,7 @@ def basic(guarantees: Sequence[Guarantee]) -> Guarantee:
     return make_guarantee(epsilon, delta)
 
 
-def group(guarantee: Guarantee, size: int) -> Guarantee:
+def group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
     """What a guarantee for one person says of a group: (kε, k e^((k−1)ε) δ), docs/proofs/group.md.
 
     >>> print(group(make_guarantee(0.5, 1e-6), 3))
@@ -55,7 +55,7 @@ def group(guarantee: Guarantee, size: int) -> Guarantee:
     return make_guarantee(epsilon * size, delta)
 
 
-def dominating(guarantee: Guarantee) -> PrivacyLoss:
+def dominating(guarantee: EpsilonDelta) -> PrivacyLoss:
     """The loss that dominates all that a guarantee allows: randomized response, and a leak with probability δ.
 
     >>> print(dominating(PureDP(1)).times(2).epsilon(1e-6))
@@ -194,7 +194,9 @@ class Composition:
 
 
 def compose(
-    *answers: str | Pipeline | Guarantee | tuple[Pipeline | Guarantee, int], delta: Any = "1e-6", dim: int | None = None
+    *answers: str | Pipeline | EpsilonDelta | tuple[Pipeline | EpsilonDelta, int],
+    delta: Any = "1e-6",
+    dim: int | None = None,
 ) -> Composition:
     """Add up the privacy loss of several answers about the same data, at a total δ.
 

@@ -78,7 +78,7 @@ class PrivacyProfile:
 
     def dominating_loss(self, guarantee: Guarantee) -> PrivacyLoss | None:
         """The loss, before word dropout, of the pair that is worst for a guarantee, in its worse direction."""
-        epsilon, pure = guarantee.exact_epsilon, guarantee.exact_delta == 0
+        epsilon, pure = guarantee.value, guarantee.exact_delta == 0
         worst = self.dominating_pure() if pure else self.dominating_at(epsilon)
         bound = None if worst is None else worst.bound
         inner = bound.bound if isinstance(bound, DropoutBound) else bound

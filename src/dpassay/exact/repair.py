@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
+from dpassay.core.guarantee import ApproxDP, EpsilonDelta, Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, TIE, Number, double_above, double_below, iv, middle, number, up
@@ -50,7 +50,7 @@ class _Proposal:
     weaker: Pipeline | None = None  # the same with 0.1% less noise
 
 
-def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Guarantee) -> tuple[Repair, ...]:
+def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonDelta) -> tuple[Repair, ...]:
     """Repairs in order: the same noise made large enough, then what suits the region better.
 
     >>> from dpassay.pipeline.parser import parse
@@ -92,7 +92,7 @@ class _Task:
     pipeline: Pipeline
     position: int
     neighbours: Neighbours
-    guarantee: Guarantee
+    guarantee: EpsilonDelta
 
     @property
     def stage(self) -> Stage:
@@ -103,7 +103,7 @@ class _Task:
         """What two neighbours bring to the noise."""
         return region_at(self.pipeline, self.position, self.neighbours)
 
-    def inner(self, guarantee: Guarantee | None = None) -> Guarantee:
+    def inner(self, guarantee: EpsilonDelta | None = None) -> EpsilonDelta:
         """The guarantee that must hold before word dropout so that the claimed one holds behind it."""
         outer = guarantee or self.guarantee
         mu = dropped_share(self.pipeline, self.neighbours)
@@ -128,7 +128,7 @@ class _Task:
 def _holds(repair: Repair, neighbours: Neighbours) -> bool:
     """Whether the upper bounds alone prove the guarantee."""
     assert repair.mechanism is not None
-    assert repair.guarantee is not None
+    assert isinstance(repair.guarantee, PureDP | ApproxDP)
     uppers = analyse(repair.mechanism, neighbours).uppers
     epsilon, delta = repair.guarantee.exact_epsilon, repair.guarantee.exact_delta
     if delta == 0:
@@ -139,7 +139,7 @@ def _holds(repair: Repair, neighbours: Neighbours) -> bool:
 def _worded(proposal: _Proposal, neighbours: Neighbours) -> Repair:
     """The repair, called the least if the losses of real pairs refute the claim with less noise."""
     repair, weaker = proposal.repair, proposal.weaker
-    if weaker is None or repair.guarantee is None:
+    if weaker is None or not isinstance(repair.guarantee, PureDP | ApproxDP):
         return repair
     profile, epsilon, delta = analyse(weaker, neighbours), repair.guarantee.exact_epsilon, repair.guarantee.exact_delta
     if delta == 0:
@@ -220,7 +220,7 @@ def _gaussian(task: _Task) -> _Proposal:
     return _Proposal(repair, "The least Gaussian noise that keeps the claim.", weaker)
 
 
-def _laplace_scale(region: Region, guarantee: Guarantee) -> Number:
+def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
     """The least Laplace scale that the theorems at hand prove for a region."""
     distance = iv.mpf(region.diameter(1).b)
     if guarantee.exact_delta == 0:

@@ -2,7 +2,7 @@
 
 import math
 
-from dpassay.core.guarantee import Guarantee, PureDP
+from dpassay.core.guarantee import ApproxDP, Guarantee, MetricDP, PureDP
 from dpassay.core.interval import outward
 from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, iv, maximum, middle, up
 from dpassay.core.theorems import Theorem
@@ -17,16 +17,16 @@ from dpassay.pipeline.stages.radial import Radial
 
 
 def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Number) -> str:
-    """The sentence for a verdict; `value` encloses the true ε (pure claims) or the true δ at the claimed ε."""
+    """The sentence for a verdict; `value` encloses the true parameter, or with a δ the true δ at the claimed ε."""
     if word == "proven":
         return f"{guarantee} holds: {_bound(guarantee, value)}."
     if word == "open":
         return f"Open, which proves nothing: {_between(guarantee, value)}."
-    because = _because(pipeline, profile)
-    if isinstance(guarantee, PureDP):
-        least = profile.least_delta
+    because = _by_distance(pipeline, guarantee) if isinstance(guarantee, MetricDP) else _because(pipeline, profile)
+    if not isinstance(guarantee, ApproxDP):
+        least = profile.least_delta if isinstance(guarantee, PureDP) else 0
         floor = f", and at every epsilon delta is at least {outward(least, -1, 6)}" if 0 < least < 1 else ""
-        return f"{because}; the true epsilon is {_times(value, guarantee)}{floor}."
+        return f"{because}; the {guarantee.truth} is {_times(value, guarantee)}{floor}."
     return (
         f"{because}; at epsilon {as_written(guarantee.exact_epsilon)} the true delta is "
         f"{_at_least(down(value), guarantee.delta)}, above the claimed {as_written(guarantee.exact_delta)}."
@@ -35,8 +35,8 @@ def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: G
 
 def _bound(guarantee: Guarantee, value: Number) -> str:
     # A tie beyond 30 digits goes to the claim.
-    if isinstance(guarantee, PureDP):
-        return f"the true epsilon is at most {_at_most(up(value), guarantee.exact_epsilon)}"
+    if not isinstance(guarantee, ApproxDP):
+        return f"the {guarantee.truth} is at most {_at_most(up(value), guarantee.value)}"
     most = _at_most(up(value), guarantee.exact_delta)
     return f"at epsilon {as_written(guarantee.exact_epsilon)} the true delta is at most {most}"
 
@@ -54,9 +54,9 @@ def _at_least(value: float, claimed: float, significant: int = 5) -> str:
 
 def _between(guarantee: Guarantee, value: Number) -> str:
     low, high = outward(down(value), -1, 6), outward(up(value), 1, 6)
-    epsilon = as_written(guarantee.exact_epsilon)
-    if isinstance(guarantee, PureDP):
-        return f"the true epsilon lies between {low} and {high}, and so does the claimed {epsilon}"
+    epsilon = as_written(guarantee.value)
+    if not isinstance(guarantee, ApproxDP):
+        return f"the {guarantee.truth} lies between {low} and {high}, and so does the claimed {epsilon}"
     where = f"at epsilon {epsilon} the true delta lies between {low} and {high}"
     return f"{where}, and so does the claimed {as_written(guarantee.exact_delta)}"
 
@@ -65,11 +65,18 @@ def _times(value: Number, guarantee: Guarantee) -> str:
     low = down(value)
     if math.isinf(low):
         return "infinite, whatever was claimed"
-    if guarantee.epsilon == 0:
+    if guarantee.claimed == 0:
         return f"at least {outward(low, -1, 6)}, not 0"
-    ratio = low / guarantee.epsilon
+    ratio = low / guarantee.claimed
     factor = f"{ratio:,.4g} times" if ratio >= 1.0005 else "more than"
-    return f"{_at_least(low, guarantee.epsilon, 6)}, {factor} the claimed {as_written(guarantee.exact_epsilon)}"
+    return f"{_at_least(low, guarantee.claimed, 6)}, {factor} the claimed {as_written(guarantee.value)}"
+
+
+def _by_distance(pipeline: Pipeline, guarantee: MetricDP) -> str:
+    noise = pipeline.stages[pipeline.noise_positions[0]]
+    if isinstance(noise, Additive) and isinstance(noise.noise, Gaussian):
+        return "Gaussian noise has no largest loss, however near two inputs are"
+    return f"Two inputs lose more than their {guarantee.metric} distance allows"
 
 
 def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:

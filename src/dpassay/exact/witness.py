@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpassay.core.guarantee import Guarantee
+from dpassay.core.guarantee import EpsilonDelta
 from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
 from dpassay.core.theorems import Theorem
@@ -56,7 +56,7 @@ class Witness:
         return Witness(self.pair, self.event, log_p, self.log_q, mu)
 
 
-def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee) -> Witness | None:
+def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: EpsilonDelta) -> Witness | None:
     """The strongest counterexample for a guarantee, with an event that breaks it where one is known."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     candidate = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)

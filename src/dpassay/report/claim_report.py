@@ -80,7 +80,7 @@ class ClaimReport:
     @cached_property
     def beside(self) -> tuple[tuple[str, float], ...]:
         """What others' formulas give at the claim's own parameters."""
-        changed = self.claim(epsilon=self.claim.guarantee.exact_epsilon)
+        changed = self.claim(epsilon=self.claim.guarantee.value)
         values = {**changed.parameters, "dim": changed.dim or 1, "eps": changed.epsilon}
         return tuple((label, middle(evaluate(formula, values))) for label, formula in self.claim.beside.items())
 
@@ -174,7 +174,7 @@ def _ratio(noise: Amount | None, published: Amount | None) -> float | None:
 
 def _cell(claim: Claim, changes: dict[str, Any]) -> Cell:
     changed = claim(**changes)
-    return Cell(changes, changed.guarantee.epsilon, *glance(changed))
+    return Cell(changes, changed.guarantee.claimed, *glance(changed))
 
 
 def _alike(remedy: Claim, claim: Claim) -> Claim:

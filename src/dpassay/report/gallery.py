@@ -38,7 +38,7 @@ def claimed(verdict: Verdict) -> str:
     """The claimed guarantee in few letters."""
     guarantee = verdict.guarantee
     delta = re.sub(r"e([+-])0*", r"e\1", f"{guarantee.delta:.3g}")  # 1e-6, not 1e-06
-    return f"{guarantee.epsilon:.5g}" if not guarantee.delta else f"{guarantee.epsilon:.5g}, δ {delta}"
+    return f"{guarantee.claimed:.5g}" if not guarantee.delta else f"{guarantee.claimed:.5g}, δ {delta}"
 
 
 def true(epsilon: Interval, least_delta: float) -> str:
@@ -57,7 +57,7 @@ def cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str]:
     word = f"{SIGNS[verdict.word]} {verdict.word}"
     as_told = verdict.word == claim.expected or not claim.expected
     brief = harmless(claim.brief or claim.why or verdict.reason) if as_told else "not as published"
-    return harmless(claim.name), claimed(verdict), true(verdict.epsilon, verdict.least_delta), word, brief
+    return harmless(claim.name), claimed(verdict), true(verdict.value, verdict.least_delta), word, brief
 
 
 HEADINGS = ("claim", "claimed ε", "true ε", "verdict", "why")
@@ -78,7 +78,7 @@ def summary(verdicts: Verdicts) -> str:
     """A line below the table: how many, and what an infinite ε with a δ means."""
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
     line = f"{len(verdicts)} claim{'' if len(verdicts) == 1 else 's'}, {refuted} refuted."
-    if any(math.isinf(v.epsilon.lower) and 0 < v.least_delta < 1 for _, v in verdicts):
+    if any(math.isinf(v.value.lower) and 0 < v.least_delta < 1 for _, v in verdicts):
         line += " ∞, δ 0.8: no epsilon holds at a delta below 0.8."
     return line
 
@@ -92,9 +92,9 @@ def tried_table(tried: Sequence[tuple[Claim, TrialResult]]) -> Table:
         rows.add_row(
             Text(harmless(claim.name)),
             claimed(both.exact),
-            true(both.exact.epsilon, both.exact.least_delta),
+            true(both.exact.value, both.exact.least_delta),
             Text(both.exact.word, style=COLOURS[both.exact.word]),
-            outward(both.sampled.epsilon.lower, -1, 4),
+            outward(both.sampled.value.lower, -1, 4),
             f"{both.sampled.runs:,}",
             Text(both.agreement, style="bold red" if both.contradictory else ""),
         )
@@ -152,14 +152,14 @@ def draw(verdicts: Verdicts, path: Path) -> None:
     """Claimed against true ε, one line per claim, on a logarithmic axis."""
     check_suffix(path)
     suffix = path.suffix.lower().removeprefix(".")
-    shown = [(c, v) for c, v in reversed(list(verdicts)) if v.guarantee.epsilon > 0]
+    shown = [(c, v) for c, v in reversed(list(verdicts)) if v.guarantee.claimed > 0]
     size = (7.6, 0.3 * len(shown) + 1.2)
     path.write_bytes(pictures(lambda figure: _draw(figure, shown), size, (suffix,))[suffix])
 
 
 def _draw(figure: Any, shown: Verdicts) -> None:
-    finite = [v.epsilon.upper for _, v in shown if math.isfinite(v.epsilon.upper)]
-    right = 20 * max([1.0, *finite, *(v.guarantee.epsilon for _, v in shown)])
+    finite = [v.value.upper for _, v in shown if math.isfinite(v.value.upper)]
+    right = 20 * max([1.0, *finite, *(v.guarantee.claimed for _, v in shown)])
     axis = figure.subplots()
     for row, (_, verdict) in enumerate(shown):
         _row(axis, row, verdict, right)
@@ -180,13 +180,13 @@ _MARKS = {"proven": "o", "refuted": "X", "open": "D"}
 
 def _row(axis: Any, row: int, verdict: Verdict, right: float) -> None:
     colour = _TRUE[verdict.word]
-    claimed_at = verdict.guarantee.epsilon
-    true_at = min(verdict.epsilon.upper, right)
-    mark = ">" if math.isinf(verdict.epsilon.upper) else _MARKS[verdict.word]
+    claimed_at = verdict.guarantee.claimed
+    true_at = min(verdict.value.upper, right)
+    mark = ">" if math.isinf(verdict.value.upper) else _MARKS[verdict.word]
     axis.plot([claimed_at, true_at], [row, row], color=colour, linewidth=2, zorder=1)
     axis.plot(claimed_at, row, "o", markersize=9, markerfacecolor="white", markeredgecolor="black", zorder=2)
     axis.plot(true_at, row, mark, color=colour, markersize=7, zorder=3)
-    label = short(verdict.epsilon)
+    label = short(verdict.value)
     place = (max(true_at, claimed_at), row)
     axis.annotate(label, place, (8, 0), textcoords="offset points", va="center", color=colour)
 

@@ -66,7 +66,7 @@ def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
         {
             "title": claim.title or claim.name,
             "claimed": claimed(verdict),
-            "true": true(verdict.epsilon, verdict.least_delta),
+            "true": true(verdict.value, verdict.least_delta),
             "sign": SIGNS[verdict.word],
             "why": claim.why or verdict.reason,
             "shown": _shown(verdict, drawn=False),
@@ -99,18 +99,18 @@ def _compared(data: dict[str, Any]) -> Rows:
 
 def headline(verdict: Verdict) -> str:
     """The verdict in one sentence for somebody who does not know the field."""
-    what, promised = verdict.name, f"a privacy loss of at most {as_written(verdict.guarantee.exact_epsilon)}"
+    what, promised = verdict.name, f"a privacy loss of at most {as_written(verdict.guarantee.value)}"
     promised += (
         f" up to a probability of {as_written(verdict.guarantee.exact_delta)}" if verdict.guarantee.delta else ""
     )
-    low, high = verdict.epsilon.lower, verdict.epsilon.upper
+    low, high = verdict.value.lower, verdict.value.upper
     if verdict.word == "proven":
         return f"Yes: {what} keeps what it claims, {promised}."
     if verdict.word == "open":
         return f"Undecided: whether {what} keeps {promised} could be neither proved nor refuted. This proves nothing."
     if math.isinf(low):
         return f"No: {what} claims {promised}, but there is no limit to what it can give away."
-    claimed_at = verdict.guarantee.epsilon
+    claimed_at = verdict.guarantee.claimed
     ratio = low / claimed_at if claimed_at > 0 else 0.0
     times = f", {ratio:,.0f} times as much" if ratio >= 100 else f", {ratio:.3g} times as much" if ratio > 1.001 else ""
     least = f"at least {outward(low, -1, 5)}" if high > low * (1 + 1e-6) else f"{(low + high) / 2:.5g}"
@@ -124,8 +124,8 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
         warnings.append(
             f"This rests on samples: a claim that holds is refuted with probability {verdict.alpha:g} at most."
         )
-    epsilon = verdict.epsilon
-    some = verdict.guarantee.epsilon > 0 or epsilon.lower > 0
+    epsilon = verdict.value
+    some = verdict.guarantee.claimed > 0 or epsilon.lower > 0
     held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, 6)) for d, one in verdict.holds)]
     remedies = [("mechanism", "keeps", "noise per coordinate", ""), *_repairs(verdict)]
     return {
@@ -134,7 +134,7 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
         "reason": verdict.reason,
         "warnings": warnings,
         "note": FORMULA if isinstance(verdict.mechanism, Pipeline) and verdict.alpha is None else "",
-        "axis": svg.axis(verdict.guarantee.epsilon, epsilon.lower, epsilon.upper, verdict.word) if some else None,
+        "axis": svg.axis(verdict.guarantee.claimed, epsilon.lower, epsilon.upper, verdict.word) if some else None,
         "facts": list(_facts(verdict)),
         "witness": None if verdict.witness is None else list(_witness(verdict)),
         "counts": table_rows(verdict.witness) if isinstance(verdict.witness, SampledWitness) else [],
@@ -148,15 +148,15 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "mechanism", verdict.subject
     yield "claimed", str(verdict.guarantee)
     yield "between", str(verdict.neighbours)
-    yield "true ε", f"{verdict.epsilon}" + (f" at δ {verdict.guarantee.delta:g}" if verdict.guarantee.delta else "")
+    yield "true ε", f"{verdict.value}" + (f" at δ {verdict.guarantee.delta:g}" if verdict.guarantee.delta else "")
     if verdict.delta is not None:
-        yield "true δ", f"{verdict.delta} at ε {as_written(verdict.guarantee.exact_epsilon)}"
+        yield "true δ", f"{verdict.delta} at ε {as_written(verdict.guarantee.value)}"
     if 0 < verdict.least_delta < 1:
         yield "δ at every ε", f"at least {outward(verdict.least_delta, -1, 6)}"
     if verdict.source:
         yield "source", verdict.source
-    yield "lower end from", verdict.epsilon.lower_from
-    yield "upper end from", verdict.epsilon.upper_from
+    yield "lower end from", verdict.value.lower_from
+    yield "upper end from", verdict.value.upper_from
 
 
 def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -182,12 +182,12 @@ def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:
         return
     losses, masses = loss.density(300)
     infinite = middle(loss.infinite)
-    top = max(float(losses[masses > 1e-12].max(initial=0.0)), verdict.guarantee.epsilon) * 1.05 or 1.0
+    top = max(float(losses[masses > 1e-12].max(initial=0.0)), verdict.guarantee.claimed) * 1.05 or 1.0
     epsilons = np.linspace(0, top, 120)
     deltas = pair_deltas(loss, profile.mu, epsilons)
     guarantee = verdict.guarantee
-    marks = [(guarantee.epsilon, max(guarantee.delta, 1e-15), "claimed")]
-    true_at = verdict.epsilon.lower if guarantee.delta else None
+    marks = [(guarantee.claimed, max(guarantee.delta, 1e-15), "claimed")]
+    true_at = verdict.value.lower if guarantee.delta else None
     if true_at is not None and math.isfinite(true_at):
         marks.append((true_at, guarantee.delta, "true"))
     drawing = svg.curve(epsilons.tolist(), deltas.tolist(), marks, ("ε", "δ(ε)"))

@@ -43,7 +43,7 @@ def plot_profile(verdict: Verdict) -> Figure:
             "only the verdict on a pipeline can be plotted: samples say nothing of delta at other epsilons"
         )
     allowed = {up(profile.epsilon_above(number(delta))): float(delta) for delta in reversed(DELTAS)}  # the least δ last
-    known = (guarantee.epsilon, verdict.epsilon.lower, *allowed)
+    known = (guarantee.claimed, verdict.value.lower, *allowed)
     top = 1.1 * max(epsilon for epsilon in known if math.isfinite(epsilon)) or 1.0
     figure = Figure(layout="constrained")
     axes = figure.subplots()
@@ -56,9 +56,9 @@ def plot_profile(verdict: Verdict) -> Figure:
         epsilons = np.linspace(0, top, 200)
         deltas = pair_deltas(loss, profile.mu, epsilons, POINTS)
         axes.plot(epsilons, np.maximum(deltas, LEAST / 10), label="worst known pair, from a grid")
-    claimed = ([guarantee.epsilon], [max(guarantee.delta, LEAST)])
+    claimed = ([guarantee.claimed], [max(guarantee.delta, LEAST)])
     axes.plot(*claimed, "k*", markersize=12, clip_on=False, label=f"claimed: {guarantee}")
     axes.set(yscale="log", ylim=(LEAST, 2), xlim=(0, top), xlabel="ε", ylabel="δ(ε)")
-    axes.set_title(f"{verdict.word}: true ε {verdict.epsilon}", fontsize="medium")
+    axes.set_title(f"{verdict.word}: true ε {verdict.value}", fontsize="medium")
     axes.legend()
     return figure

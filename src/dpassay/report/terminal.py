@@ -34,9 +34,10 @@ def render(verdict: Verdict) -> Any:
     rows.add_row("claim", Text(harmless(f"{verdict.guarantee} for {verdict.subject}")))
     rows.add_row("between", Text(str(verdict.neighbours)))
     at = "" if verdict.delta is None else f" at delta {as_written(verdict.guarantee.exact_delta)}"
-    rows.add_row("true epsilon", Text(f"{verdict.epsilon}{at}", style=colour))
+    name = verdict.guarantee.parameter
+    rows.add_row(f"true {name}", Text(f"{verdict.value}{at}{verdict.guarantee.unit}", style=colour))
     if verdict.delta is not None:
-        rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {as_written(verdict.guarantee.exact_epsilon)}"))
+        rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {as_written(verdict.guarantee.value)}"))
     if isinstance(verdict.witness, SampledWitness):
         from dpassay.audit.witness import table_rows, witness_rows
 
@@ -50,7 +51,7 @@ def render(verdict: Verdict) -> Any:
         if verdict.witness.event:
             rows.add_row("event", Text(event_words(verdict.witness)))
     if verdict.holds:
-        rows.add_row("what holds", Text(_holds(verdict)))
+        rows.add_row("also holds" if verdict.proven else "what holds", Text(_holds(verdict)))
     for i, repair in enumerate(verdict.repairs):
         rows.add_row("repair" if i == 0 else "", Text(_repair(repair)))
     for warning in verdict.warnings:

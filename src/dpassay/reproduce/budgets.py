@@ -44,7 +44,7 @@ def _row(over: str, name: str, **changes: Any) -> dict[str, Any]:
     _, true, _ = glance(claim)
     epsilon, mu, steps = changes.get("epsilon", changes.get("e", 0)), changes.get("mu", 0), changes.get("T", 1)
     row = {"over": over, "epsilon": float(epsilon), "mu": float(mu), "dim": claim.dim, "steps": int(steps)}
-    return row | {"claimed": claim.guarantee.epsilon, "true": true.upper}
+    return row | {"claimed": claim.guarantee.claimed, "true": true.upper}
 
 
 def _draw_budgets(figure: Any, rows: list[dict[str, Any]]) -> None:
@@ -71,7 +71,7 @@ def binary_encoding(options: Options) -> Result:
     m, n, largest = (float(ome.parameters[key]) for key in ("m", "n", "L"))
     m, n = int(m), int(n)
     noise = next(stage for stage in ome.mechanism.stages if isinstance(stage, BitNoise))
-    s = ome.guarantee.epsilon / ((ome.dim or 1) * (1 + m + n))
+    s = ome.guarantee.claimed / ((ome.dim or 1) * (1 + m + n))
     names = ["sign", *(f"integer {i}" for i in range(m, 0, -1)), *(f"fraction {i}" for i in range(1, n + 1))]
     weights = [2.0 ** (m + 1), *(2.0 ** (i - 1) for i in range(m, 0, -1)), *(2.0**-i for i in range(1, n + 1))]
     rows: list[dict[str, Any]] = []

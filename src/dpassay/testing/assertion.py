@@ -159,5 +159,5 @@ def _cannot_fail(verdict: Verdict, asked: dict[str, Any]) -> list[str]:
     of_game = dict(verdict.ledger)["the guessing game"]
     candidates = asked.get("candidates")
     many = 2 if candidates is None else len(candidates)
-    out = out_of_reach(verdict.guarantee.epsilon, asked["runs"], of_game, many)
+    out = out_of_reach(verdict.guarantee.claimed, asked["runs"], of_game, many)
     return [f"this assertion cannot fail: {verdict.guarantee} for {verdict.subject} is {out}"] if out else []

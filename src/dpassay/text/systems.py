@@ -61,7 +61,7 @@ def check_model(
     guarantee = exact.guarantee
     sampled = audit(
         system.subject,
-        epsilon=guarantee.exact_epsilon,
+        epsilon=guarantee.value,
         delta=guarantee.exact_delta,
         neighbours=exact.neighbours,
         runs=runs,
@@ -102,7 +102,7 @@ def rewriter(folder: Path, mechanism: str, epsilon: Any, delta: Any) -> Any:
 
 def _adept(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
     guarantee = claim(**{k: v for k, v in changes.items() if k in ("epsilon", "delta")}).guarantee
-    subject = rewriter(folder, REWRITERS[claim.name], guarantee.epsilon, guarantee.delta)
+    subject = rewriter(folder, REWRITERS[claim.name], guarantee.claimed, guarantee.delta)
     return Running(subject, {"dim": subject.dim, "C": repr(subject.release.clip)})
 
 

@@ -1,0 +1,108 @@
+"""The true value of what metric DP, Rényi DP, zCDP and Gaussian DP state, with a witness and mechanisms that keep them.
+
+docs/proofs/guarantees.md and docs/proofs/metric.md.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from dpassay.core.guarantee import GDP, ZCDP, MetricDP, RenyiDP
+from dpassay.core.interval import Interval
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import INFINITY, Number, as_written, double_above, iv, number
+from dpassay.core.theorems import Theorem
+from dpassay.exact.analysis import analyse
+from dpassay.exact.divergences import Shown, renyi, zcdp
+from dpassay.exact.gaussian_dp import gdp
+from dpassay.exact.metric import conversion, loss_per_unit, metric_witness
+from dpassay.exact.profile import PrivacyProfile, joined
+from dpassay.exact.repair import Repair
+from dpassay.exact.witness import Witness
+from dpassay.pipeline.distributions import Gaussian, Laplace
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.syntax import NORMS
+
+Other: TypeAlias = MetricDP | RenyiDP | ZCDP | GDP  # guarantees that are not stated by ε and δ
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What contains the true parameter, two inputs that show its lower end, and what both ends rest on."""
+
+    value: Number
+    witness: Witness | None
+    theorems: tuple[Theorem, ...]
+    lower_from: str = "nothing"
+
+    @property
+    def interval(self) -> Interval:
+        """The true parameter in doubles, with its sources."""
+        return Interval.around(self.value, self.lower_from, self.theorems[0].page)
+
+
+def measure(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile, guarantee: Other) -> Measured:
+    """What is known of the parameter by which a guarantee is stated.
+
+    >>> from dpassay.pipeline.parser import parse
+    >>> gaussian = parse("query(l2, 1) | gaussian(2)")
+    >>> float(measure(gaussian, gaussian.neighbours, analyse(gaussian, gaussian.neighbours), ZCDP(1)).value.mid)
+    0.125
+    """
+    if isinstance(guarantee, MetricDP):
+        found = loss_per_unit(pipeline, neighbours, guarantee)
+        source = "the exact loss of two inputs, docs/proofs/metric.md" if found.pair else "nothing"
+        return Measured(found.value, metric_witness(pipeline, found), found.theorems, source)
+    shown, upper = _shown(profile, guarantee)
+    theorems = tuple(dict.fromkeys([Theorem.GUARANTEES, *profile.theorems, *(b.theorem for b in profile.uppers[:1])]))
+    if shown.candidate is None or shown.at is None:
+        return Measured(joined(shown.value, upper), None, theorems)
+    at = "epsilon" if isinstance(guarantee, GDP) else "order"
+    source = f"the exact loss of a pair of neighbours, at {at} {as_written(iv.mpf(shown.at.mid))[:9]}"
+    return Measured(joined(shown.value, upper), Witness(shown.candidate.pair), theorems, source)
+
+
+def _shown(profile: PrivacyProfile, guarantee: RenyiDP | ZCDP | GDP) -> tuple[Shown, Number]:
+    if isinstance(guarantee, RenyiDP):
+        return renyi(profile, guarantee.exact_order)
+    return zcdp(profile) if isinstance(guarantee, ZCDP) else gdp(profile)
+
+
+def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Other) -> tuple[Repair, ...]:
+    """The same pipeline with noise that keeps the guarantee, each proved by the same check."""
+    if len(pipeline.noise_positions) != 1:
+        return ()
+    position = pipeline.noise_positions[0]
+    region = pipeline.output_regions()[position].region
+    if not isinstance(pipeline.stages[position], Additive | Radial) or guarantee.value.a <= 0:
+        return ()
+    found = []
+    for noise, deviation in _noises(region.dim, region.diameter(2), guarantee):
+        stages = (*pipeline.stages[:position], noise, *pipeline.stages[position + 1 :])
+        repaired = replace(pipeline, stages=stages)
+        held = measure(repaired, neighbours, analyse(repaired, neighbours), guarantee)
+        if held.value.b <= guarantee.value.b:
+            found.append(Repair("Enough noise; less may do.", repaired, guarantee, deviation))
+    return tuple(found)
+
+
+def _noises(dim: int, diameter: Number, guarantee: Other) -> list[tuple[Stage, float]]:
+    """Noises that keep a guarantee, with the standard deviation of each coordinate."""
+    if isinstance(guarantee, MetricDP):
+        metric = "l2" if guarantee.metric == "angle" else guarantee.metric
+        scales = [conversion(1, NORMS[metric], dim) / guarantee.value, 1 / guarantee.value]
+        laplace, radial = (number(double_above(scale)) for scale in scales)
+        ball = Radial(metric, radial)
+        return [(ball, ball.deviation(dim)), (Additive(Laplace(laplace)), Radial("l1", laplace).deviation(dim))]
+    if diameter.b == INFINITY:
+        return []
+    if isinstance(guarantee, GDP):
+        sigma = diameter / guarantee.exact_mu
+    elif isinstance(guarantee, ZCDP):
+        sigma = diameter / iv.sqrt(2 * guarantee.exact_rho)
+    else:
+        sigma = diameter * iv.sqrt(guarantee.exact_order / (2 * guarantee.exact_epsilon))
+    double = double_above(sigma)
+    return [(Additive(Gaussian(number(double))), double)]

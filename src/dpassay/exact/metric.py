@@ -1,0 +1,206 @@
+"""The largest loss per unit of distance between two inputs, which metric DP bounds: docs/proofs/metric.md.
+
+The stages before the noise stretch distances by at most a known factor, the noise loses at most a known amount per unit
+of its own norm, and where the stages change nothing around some point, or only scale, both are attained.
+"""
+
+from dataclasses import dataclass
+
+from dpassay.core.guarantee import MetricDP
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, minimum, number
+from dpassay.core.theorems import Theorem
+from dpassay.errors import InputError
+from dpassay.exact.after_noise import thresholds_told
+from dpassay.exact.witness import Witness
+from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.regions import Block, Pair
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.stages.scaling import Clip, Normalise
+from dpassay.pipeline.stages.squash import Squash
+from dpassay.pipeline.syntax import NORMS
+
+_SMALL_ANGLE = iv.mpf("1e-3")
+
+
+@dataclass(frozen=True)
+class LossPerUnit:
+    """Bounds on the largest loss per unit of distance, and two inputs that show the lower one."""
+
+    value: Number
+    pair: Pair | None = None
+    theorems: tuple[Theorem, ...] = (Theorem.METRIC,)
+
+
+def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricDP) -> LossPerUnit:
+    """The largest loss of any two inputs, divided by their distance.
+
+    >>> from dpassay.pipeline.parser import parse
+    >>> found = loss_per_unit(parse("radial(l2, 0.1)", dim=300), Neighbours(), MetricDP(10, "l2"))
+    >>> 10 in found.value
+    True
+    """
+    if neighbours.kind != "any":
+        raise InputError(f"metric DP speaks of any two inputs and their distance, not of {neighbours.kind}")
+    if guarantee.metric == "angle" and pipeline.dim == 1:
+        raise InputError("an angle needs vectors of two dimensions at least")
+    stages, q = _from_vectors(pipeline, guarantee)
+    noises = _noises(pipeline)
+    if not noises:
+        return LossPerUnit(between(ZERO, INFINITY), theorems=(Theorem.NO_NOISE,))
+    position = stages.index(noises[0])
+    before, noise, after = stages[:position], stages[position], stages[position + 1 :]
+    dim = pipeline.output_regions()[pipeline.noise_positions[0]].region.dim
+    stretch = ONE
+    for stage in before:
+        stretch = stretch * _stretch(stage, q, dim)
+    rate = _rate(noise, q, dim, before)
+    upper = iv.mpf(rate.b) * stretch
+    told = thresholds_told(after)
+    visible = told is not None and told.unlimited and len(noises) == 1
+    if isinstance(noise, Radial):  # docs/proofs/radial.md, point 3
+        visible = visible and all(stage.keeps == "all" or stage.name == "round" for stage in after)
+    found = _on_sphere if guarantee.metric == "angle" else _shown
+    pair = found(before, noise, q, dim) if visible else None
+    if pair is None:
+        return LossPerUnit(between(ZERO, upper))
+    lower = iv.mpf(rate.a) * (iv.mpf("0.25") if Squash("sigmoid") in before else ONE)
+    return LossPerUnit(between(minimum(lower, upper), upper), pair)
+
+
+def _noises(pipeline: Pipeline) -> list[Stage]:
+    return [pipeline.stages[i] for i in pipeline.noise_positions]
+
+
+def _from_vectors(pipeline: Pipeline, guarantee: MetricDP) -> tuple[tuple[Stage, ...], float]:
+    """The stages whose inputs have the distance, and the norm in which it is measured; encode gives such vectors."""
+    stages, metric = pipeline.stages, guarantee.metric
+    while stages and stages[0].name == "encode":
+        stages = stages[1:]  # the distance is between the vectors, as word mechanisms state it
+    first = stages[0] if stages else None
+    if first is None or first.on_words or first.takes_one_value or first.neighbours:
+        what = "nothing" if first is None else first.name
+        raise InputError(f"metric {metric} is a distance between vectors, but this pipeline begins with {what}")
+    if metric != "angle":
+        return stages, NORMS[metric]
+    if not isinstance(first, Normalise) or first.norm != "l2":
+        raise InputError("an angle is between unit vectors: begin with normalise(l2), or use another metric")
+    return stages[1:], 2.0
+
+
+def _stretch(stage: Stage, q: float, dim: int) -> Number:
+    """How many times as far apart in lq as its inputs two outputs of a stage can be; infinity where it is not known."""
+    if isinstance(stage, Clamp):
+        return ONE
+    if isinstance(stage, Squash):
+        return iv.mpf("0.25") if stage.kind == "sigmoid" else ONE
+    if isinstance(stage, Clip):
+        p = NORMS[stage.norm]
+        return (1 if p == 2 else 2) * conversion(p, q, dim) * conversion(q, p, dim)
+    return INFINITY
+
+
+def _rate(noise: Stage, q: float, dim: int, before: tuple[Stage, ...]) -> Number:
+    """The largest loss of a noise per unit of lq distance between two values; anything where it is not known."""
+    if isinstance(noise, Additive):
+        if isinstance(noise.noise, Laplace):
+            return conversion(1, q, dim) / noise.noise.scale
+        return INFINITY if isinstance(noise.noise, Gaussian | OneSided) else between(ZERO, INFINITY)
+    if isinstance(noise, Radial):
+        return conversion(noise.q, q, dim) / noise.scale
+    if isinstance(noise, Choose):
+        return noise.rate * _score_rate(q, _least_chance(noise, dim, before))
+    return between(ZERO, INFINITY)
+
+
+def _least_chance(noise: Choose, dim: int, before: tuple[Stage, ...]) -> Number:
+    """The smallest probability of an output of the exponential mechanism, with scores between limits or any scores."""
+    if not before:
+        return ZERO
+    limits = before[-1]
+    if len(before) > 1 or not isinstance(limits, Clamp):
+        return between(ZERO, 1 / iv.mpf(dim))
+    return 1 / (1 + (dim - 1) * iv.exp(noise.rate * (limits.high - limits.low)))
+
+
+def _score_rate(q: float, least: Number) -> Number:
+    """How fast the log-probability of the least likely output can change, per unit of lq that scores change."""
+    if q == 2:
+        return between(1 - least, iv.sqrt(iv.mpf(2))) if least.b > 0 else iv.sqrt(iv.mpf(2))
+    return (1 - least) * (1 if q == 1 else 2)
+
+
+def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> Pair | None:
+    """Two inputs that the stages leave as they are, or scale by their slope, and whose loss per unit is the largest.
+
+    Where that is a limit, they are near it: scores of an exponential mechanism, or values next to 0 that are squashed.
+    """
+    if any(not isinstance(stage, Clip | Clamp | Squash) for stage in before):
+        return None
+    if any(isinstance(stage, Squash) for stage in before[:-1]):
+        return None
+    centre, size = ZERO, ONE
+    for stage in before:
+        if isinstance(stage, Clamp):
+            if len(before) == 1:
+                centre = (stage.low + stage.high) / 2
+            size = minimum(size, stage.high - centre, centre - stage.low)
+        if isinstance(stage, Clip):
+            size = minimum(size, stage.radius / dim)
+    if size.a <= 0:
+        return None
+    half = iv.mpf(size.a) / 4
+    if isinstance(noise, Choose):
+        return _scores(before, noise, half, dim)
+    own = noise.q if isinstance(noise, Radial) else 1.0
+    count = dim if own < q else 1
+    rest = (Block(centre, centre, dim - count),) if count < dim else ()
+    return Pair((Block(centre - half, centre + half, count), *rest))
+
+
+def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> Pair | None:
+    """Two unit vectors at a small angle, in the direction in which the noise's norm is largest."""
+    if before or not isinstance(noise, Additive | Radial):
+        return None
+    cos, sin = iv.cos(_SMALL_ANGLE), iv.sin(_SMALL_ANGLE)
+    half = dim // 2 if isinstance(noise, Additive) else 1
+    one = 1 / iv.sqrt(iv.mpf(2 * half))
+    blocks = [Block(one, one * (cos + sin), half), Block(-one, one * (sin - cos), half)]
+    return Pair((*blocks, *([Block(ZERO, ZERO, dim - 2 * half)] if dim > 2 * half else [])))
+
+
+def _scores(before: tuple[Stage, ...], noise: Choose, half: Number, dim: int) -> Pair | None:
+    """The first score rises where it is lowest, the others fall; together they are as far apart as they may be."""
+    if dim == 1 or not (before == () or (len(before) == 1 and isinstance(before[0], Clamp))):
+        return None
+    limits = before[0] if before else None
+    low, high = (limits.low, limits.high) if isinstance(limits, Clamp) else (ZERO, 200 / noise.rate)
+    return Pair((Block(low, low + half, 1), Block(high, high - half, dim - 1)))
+
+
+def conversion(p: float, q: float, dim: int) -> Number:
+    """The largest lp norm of a vector whose lq norm is 1: n^max(0, 1/p − 1/q).
+
+    >>> float(conversion(1, 2, 9).mid)
+    3.0
+    """
+    gap = (ZERO if p == float("inf") else 1 / number(p)) - (ZERO if q == float("inf") else 1 / number(q))
+    return iv.mpf(dim) ** gap if gap.a > 0 else ONE
+
+
+def metric_witness(pipeline: Pipeline, found: LossPerUnit) -> Witness | None:
+    """Two inputs, and an event whose log-odds per unit of their distance are the largest, where one is known."""
+    if found.pair is None:
+        return None
+    noise, pair = _noises(pipeline)[0], found.pair
+    if isinstance(noise, Additive) and isinstance(noise.noise, Laplace) and noise is pipeline.stages[-1]:
+        count = sum(block.count for block in pair.blocks if not block.same)
+        log_p = -count * iv.log(iv.mpf(2))
+        event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
+        return Witness(pair, event, log_p, log_p - pair.distance(1) / noise.noise.scale)
+    return Witness(pair)
