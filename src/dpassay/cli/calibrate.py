@@ -14,7 +14,9 @@ Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="The claimed epsil
 Delta = Annotated[str, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
 Answers = Annotated[
     list[str],
-    typer.Argument(help="Each 'EPS', 'EPS,DELTA' or a pipeline; ' x N' behind it says that it is given N times."),
+    typer.Argument(
+        help="Each 'EPS', 'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline; with ' x N' behind it, given N times."
+    ),
 ]
 
 
@@ -98,6 +100,7 @@ def compose(
     Examples:
       dpassay compose '0.1 x 100' --delta 1e-6
       dpassay compose '1,1e-8 x 10' 'query(l2, 1) | gaussian(4) x 20'
+      dpassay compose 'rho=0.1 x 5' 'mu=0.5' --delta 1e-5
     """
     from dpassay.exact.composition import compose as add_up
 

@@ -5,10 +5,20 @@ composition of those is the best bound that (ε, δ) pairs alone allow: docs/pro
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dpassay.core.guarantee import ApproxDP, EpsilonDelta, PureDP, make_guarantee
+from dpassay.core.guarantee import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    EpsilonDelta,
+    Guarantee,
+    PureDP,
+    RenyiDP,
+    make_guarantee,
+    stated_guarantee,
+)
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, middle, minimum, number
@@ -17,7 +27,7 @@ from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
 from dpassay.exact.bounded_range import RangeBound, loss_divergence
 from dpassay.exact.common_pairs import Part, composed, largest_epsilon, share_a_pair
-from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.loss_components import AtomLoss, GaussianLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import joined
 from dpassay.exact.profile_bounds import PairBound, ProfileBound, RenyiBound, renyi_epsilon
@@ -73,7 +83,8 @@ def dominating(guarantee: EpsilonDelta) -> PrivacyLoss:
 class Answer:
     """A loss that no pair of neighbours exceeds, how often it occurs, and whether a pair attains it.
 
-    Of a mechanism, `part` is what is known of it besides.
+    Of a mechanism, `part` is what is known of it besides. Where all that is known is a `stated` bound on Rényi
+    divergences, the loss is that of Gaussian noise which keeps it: some mechanisms lose as much, others may lose more.
 
     >>> print(Answer(dominating(PureDP(1))).count)
     1
@@ -83,6 +94,7 @@ class Answer:
     count: int = 1
     exact: bool = True
     part: Part | None = None
+    stated: ZCDP | RenyiDP | None = None
 
     @property
     def bounds(self) -> tuple[ProfileBound, ...]:
@@ -91,12 +103,18 @@ class Answer:
 
     def epsilon(self, delta: Number) -> Number:
         """ε(δ) of one answer: the least of all bounds."""
+        if self.stated is not None:
+            return INFINITY if delta == 0 else renyi_epsilon(self.divergence, delta)
         if delta == 0:
             return minimum(self.loss.pure, *(bound.pure for bound in self.bounds))
         return minimum(self.loss.epsilon_number(delta), *(bound.epsilon_above(delta) for bound in self.bounds))
 
     def divergence(self, order: Number) -> Number:
-        """A bound on the Rényi divergence of one answer."""
+        """A bound on the Rényi divergence of one answer; divergences grow with their order."""
+        if isinstance(self.stated, ZCDP):
+            return self.stated.exact_rho * order
+        if self.stated is not None:
+            return self.stated.exact_epsilon if order.b <= self.stated.exact_order.a else INFINITY
         known = [bound for bound in self.bounds if isinstance(bound, RangeBound | RenyiBound)]
         return minimum(loss_divergence(self.loss, order), *(bound.divergence(order) for bound in known))
 
@@ -129,7 +147,8 @@ def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
         raise InputError("nothing to compose: give at least one guarantee or mechanism")
     total = composed(answer.loss.times(answer.count) for answer in answers)
     whole = total.epsilon_number(delta)
-    upper = minimum(whole, basic_epsilon(answers, delta), _renyi(answers, total, delta))
+    dominated = INFINITY if any(answer.stated is not None for answer in answers) else whole
+    upper = minimum(dominated, basic_epsilon(answers, delta), _renyi(answers, total, delta))
     parts = [answer.part for answer in answers if answer.part is not None]
     alike = share_a_pair(parts)
     if alike and all(answer.exact for answer in answers):
@@ -145,7 +164,10 @@ def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
 def _renyi(answers: Sequence[Answer], total: PrivacyLoss, delta: Number) -> Number:
     """ε(δ) by Rényi divergences, which add up, where they may say more: docs/proofs/composition.md, point 9."""
     left = (delta - total.infinite) / (1 - total.infinite) if total.infinite.b < 1 else ZERO
-    if left.a <= 0 or not any(isinstance(bound, RangeBound | RenyiBound) for a in answers for bound in a.bounds):
+    stated = any(answer.stated is not None for answer in answers)
+    if left.a <= 0 or not (
+        stated or any(isinstance(bound, RangeBound | RenyiBound) for a in answers for bound in a.bounds)
+    ):
         return INFINITY
     return renyi_epsilon(lambda order: sum((a.count * a.divergence(order) for a in answers), ZERO), left)
 
@@ -157,7 +179,9 @@ def basic_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
 
 
 def read_answer(text: str, dim: int | None = None) -> Answer:
-    """Read an answer and how often it is given: 'EPS', 'EPS,DELTA' or a pipeline, perhaps with ' x N' behind it.
+    """Read an answer and how often it is given: a guarantee or a pipeline, perhaps with ' x N' behind it.
+
+    A guarantee is 'EPS', 'EPS,DELTA', 'rho=RHO', 'mu=MU' or 'order=ORDER,epsilon=EPS'.
 
     >>> answer = read_answer("0.5, 1e-6 x 10")
     >>> answer.count, float(answer.loss.infinite.mid)
@@ -175,8 +199,31 @@ def read_answer(text: str, dim: int | None = None) -> Answer:
             if not any(argument in error.message for argument in ("parameters=", "epsilon=", "delta=")):
                 raise
             raise ExpressionError("a composed pipeline takes numbers, not names", error.text, error.position) from None
-    epsilon, _, delta = body.partition(",")
-    return Answer(dominating(make_guarantee(epsilon.strip(), delta.strip() or 0)), int(last))
+    return replace(_of_guarantee(_read_guarantee(body)), count=int(last))
+
+
+def _read_guarantee(text: str) -> Guarantee:
+    if "=" not in text:
+        epsilon, _, delta = text.partition(",")
+        return make_guarantee(epsilon.strip(), delta.strip() or 0)
+    given = [part.partition("=") for part in text.split(",")]
+    stated = {name.strip(): value.strip() for name, _, value in given}
+    if len(stated) < len(given) or not stated.keys() <= {"epsilon", "delta", "order", "rho", "mu"}:
+        raise InputError(f"a guarantee is EPS, EPS,DELTA, rho=RHO, mu=MU or order=ORDER,epsilon=EPS; got {text!r}")
+    return stated_guarantee(**stated)
+
+
+def _of_guarantee(guarantee: Guarantee) -> Answer:
+    """What a mechanism of which a guarantee is all that is known contributes."""
+    if isinstance(guarantee, PureDP | ApproxDP):
+        return Answer(dominating(guarantee))
+    if isinstance(guarantee, GDP):
+        return Answer(PrivacyLoss(((GaussianLoss(guarantee.exact_mu), 1),)))
+    if isinstance(guarantee, ZCDP | RenyiDP):
+        order = guarantee.exact_order if isinstance(guarantee, RenyiDP) else ONE
+        shift = iv.sqrt(2 * guarantee.value / order)
+        return Answer(PrivacyLoss(((GaussianLoss(shift), 1),)), exact=False, stated=guarantee)
+    raise InputError(f"{guarantee} speaks of distances, which a composition does not: compose the mechanism itself")
 
 
 @dataclass(frozen=True)
@@ -194,14 +241,14 @@ class Composition:
 
 
 def compose(
-    *answers: str | Pipeline | EpsilonDelta | tuple[Pipeline | EpsilonDelta, int],
+    *answers: str | Pipeline | Guarantee | tuple[Pipeline | Guarantee, int],
     delta: Any = "1e-6",
     dim: int | None = None,
 ) -> Composition:
     """Add up the privacy loss of several answers about the same data, at a total δ.
 
     An answer is a guarantee, a pipeline, or a pair of one of them and how often it is given. As a text it is 'EPS',
-    'EPS,DELTA' or a pipeline (in dimension `dim`), perhaps with ' x N' behind it.
+    'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline (in dimension `dim`), perhaps with ' x N' behind it.
 
     >>> total = compose("0.1 x 100", delta=1e-6)
     >>> print(total.basic, total.exact)
@@ -225,6 +272,6 @@ def _answer(given: Any) -> Answer:
         raise InputError(f"how often must be a whole number from 1 to {MOST_ANSWERS}, got {count!r}")
     if isinstance(subject, Pipeline):
         return mechanism_answer(subject, count)
-    if isinstance(subject, PureDP | ApproxDP):
-        return Answer(dominating(subject), count)
+    if isinstance(subject, Guarantee):
+        return replace(_of_guarantee(subject), count=count)
     raise InputError(f"an answer is a text, a pipeline or a guarantee, got {subject!r}")

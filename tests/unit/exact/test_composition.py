@@ -3,11 +3,14 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from mpmath import mp, mpf
+from scipy.optimize import brentq
+from scipy.stats import norm
 
-from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP, make_guarantee
+from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, PureDP, make_guarantee
 from dpassay.core.numbers import number
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact import composition
@@ -433,3 +436,44 @@ def test_few_exponential_mechanisms_on_a_query(delta: str) -> None:
     best = max(two_point_power(r * i / 200, r, count, mpf(total.exact.lower)) for i in range(1, 200))
     assert best >= mpf(delta) * mpf("0.99")
     assert composition.compose(f"query(l1, 1) | exponential(1) x {count}", dim=3, delta=0).exact.lower == count
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """ε(δ) of Gaussian noise, from the exact δ(ε)."""
+
+    def excess(epsilon: float) -> float:
+        return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu) - delta
+
+    return float(brentq(excess, 0, 100, xtol=1e-12))
+
+
+def test_gaussian_guarantees_add_their_squares() -> None:
+    total = composition.compose("mu=0.5 x 3", GDP("0.5"), delta=1e-5).exact
+    assert total.lower <= gaussian_epsilon(1, 1e-5) * (1 + 1e-9)
+    assert total.upper == pytest.approx(gaussian_epsilon(1, 1e-5), rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_concentrated_guarantees_add(count: int) -> None:
+    # ρ adds up; from below Gaussian noise with μ² = 2ρ, from above the best order of the conversion
+    # ρα + ln(1 − 1/α) − ln(δα)/(α − 1).
+    rho, delta = 0.125 * count, 1e-5
+    orders = 1 + np.exp(np.linspace(-3, 6, 20_001))
+    most = np.min(rho * orders + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1))
+    total = composition.compose((ZCDP("0.125"), count), delta=delta).exact
+    assert total.lower == pytest.approx(gaussian_epsilon(math.sqrt(2 * rho), delta), rel=1e-9)
+    assert total.upper == pytest.approx(most, rel=1e-6)
+
+
+def test_a_renyi_guarantee_says_nothing_of_larger_orders() -> None:
+    # ε(δ) by the stated order alone, as smaller ones give no less here; the search comes close to it from below.
+    most = 1 + math.log(1 - 1 / 8) - math.log(1e-5 * 8) / 7
+    total = composition.compose("order=8, epsilon=1", delta=1e-5).exact
+    assert most * (1 - 1e-12) <= total.upper <= most * (1 + 1e-5)
+
+
+def test_a_metric_guarantee_cannot_be_composed() -> None:
+    with pytest.raises(InputError, match="speaks of distances"):
+        composition.compose(MetricDP(1, "l2"))
+    with pytest.raises(InputError, match="got 'foo=1'"):
+        composition.compose("foo=1")
