@@ -160,7 +160,7 @@ def _judge(
         advice=Advice(
             holds=_holding(profile, guarantee) if refuted else (),
             repairs=find_repairs(pipeline, neighbours, guarantee) if refuted else (),
-            warnings=(*_warnings(pipeline, guarantee, profile), *_caveats(claim, guarantee, neighbours)),
+            warnings=(*_warnings(pipeline, guarantee, profile), *_caveats(claim, pipeline, guarantee, neighbours)),
         ),
     )
 
@@ -179,7 +179,7 @@ def _judge_other(claim: Claim, judged: JudgedClaim, profile: PrivacyProfile, gua
         advice=Advice(
             holds=_holding(profile, guarantee, (*DELTAS[:2], "1e-5", DELTAS[2])) if implied else (),
             repairs=repairs(pipeline, neighbours, guarantee) if kind is Refuted else (),
-            warnings=_caveats(claim, guarantee, neighbours),
+            warnings=_caveats(claim, pipeline, guarantee, neighbours),
         ),
     )
 
@@ -283,7 +283,7 @@ def _warnings(pipeline: Pipeline, guarantee: EpsilonDelta, profile: PrivacyProfi
     return tuple(found)
 
 
-def _caveats(claim: Claim, guarantee: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
+def _caveats(claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
     """What the claim itself must be read with: its delta, its neighbours, and what its authors did besides."""
     found = []
     if claim.people and guarantee.delta * claim.people > MUCH:
@@ -296,7 +296,7 @@ def _caveats(claim: Claim, guarantee: Guarantee, neighbours: Neighbours) -> tupl
         found.append("delta is large: it should be far below one over the number of people in the data.")
     if neighbours.kind == "word":
         found.append("This epsilon is for two texts that differ in one word, not for any two texts.")
-    first = claim.mechanism.stages[0]
+    first = pipeline.stages[0]
     if neighbours.kind == "replace-record" and isinstance(first, Query) and first.moves == "monotone":
         found.append(
             "Replacing a record can raise one count and lower another: answers that are monotone when a record is "

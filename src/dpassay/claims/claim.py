@@ -114,8 +114,9 @@ class Claim:
     def _stated(self) -> dict[str, Number]:
         """What the guarantee's parameters are called in the pipeline's text."""
         guarantee = self.guarantee
-        if guarantee.parameter != "epsilon":
-            return {guarantee.parameter: guarantee.value}
+        name = guarantee.parameter
+        if name != "epsilon":
+            return {name: guarantee.value} if name in names(self.pipeline) else {}
         return {"eps": guarantee.value, "delta": guarantee.exact_delta}
 
     @property
@@ -135,8 +136,7 @@ class Claim:
         """The pipeline that the text stands for."""
         elsewhere = names(self._formulas) - names(self.pipeline)  # used by the guarantee alone
         values = {name: value for name, value in self.parameters.items() if name not in elsewhere}
-        stated = {name: value for name, value in self._stated.items() if name in names(self.pipeline)}
-        return parse(self.pipeline, self.dim, {**stated, **values})
+        return parse(self.pipeline, self.dim, {**self._stated, **values})
 
     @property
     def runnable(self) -> Pipeline:

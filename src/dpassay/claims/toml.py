@@ -140,8 +140,7 @@ def _complaint(file: Path, text: str, data: dict[str, Any], key: str) -> str:
         hint = f"; did you mean {near[0]!r}?" if near else ";"
         return f"{_place(file, text, key)}: unknown key {key!r}{hint} allowed: {', '.join(known)}"
     if key not in data:
-        needed = [name for name in ("pipeline", "epsilon") if name not in data]
-        return f"{file} says no {' and no '.join(needed)}; every claim needs a pipeline and an epsilon"
+        return f"{file} says no pipeline; every claim needs a pipeline and an epsilon (or rho, or mu)"
     return f"{_place(file, text, key)}: {key} must be {known[key].description}, got {reprlib.repr(data[key])}"
 
 

@@ -168,6 +168,11 @@ class RenyiDP(_Stated):
         return middle(self.exact_epsilon)
 
     @property
+    def order(self) -> float:
+        """The order as a double."""
+        return middle(self.exact_order)
+
+    @property
     def unit(self) -> str:  # type: ignore[override]
         """Of which order."""
         return f" at order {as_written(self.exact_order)}"

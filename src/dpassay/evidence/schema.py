@@ -230,7 +230,7 @@ def record(verdict: Verdict) -> VerdictRecord:
 
 
 def _guarantee(guarantee: Guarantee) -> GuaranteeRecord:
-    order = middle(guarantee.exact_order) if isinstance(guarantee, RenyiDP) else None
+    order = guarantee.order if isinstance(guarantee, RenyiDP) else None
     metric = guarantee.metric if isinstance(guarantee, MetricDP) else None
     return GuaranteeRecord(text=str(guarantee), kind=KINDS[type(guarantee)], metric=metric, order=order)
 

@@ -9,12 +9,14 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+import numpy as np
 from pydantic import TypeAdapter
 
 from dpassay.api import check, glance
 from dpassay.audit.runner import audit
 from dpassay.claims.claim import Claim, System
 from dpassay.claims.registry import REGISTRY, SYSTEMS
+from dpassay.core.guarantee import MetricDP
 from dpassay.core.interval import Interval
 from dpassay.core.numbers import middle
 from dpassay.evidence.schema import Real
@@ -25,6 +27,7 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.syntax import NORMS
 
 SMALL = 8  # the dimension in which a claim is tried that says nothing else
 
@@ -80,6 +83,8 @@ class ClaimReport:
     @cached_property
     def beside(self) -> tuple[tuple[str, float], ...]:
         """What others' formulas give at the claim's own parameters."""
+        if not self.claim.beside:
+            return ()
         changed = self.claim(epsilon=self.claim.guarantee.value)
         values = {**changed.parameters, "dim": changed.dim or 1, "eps": changed.epsilon}
         return tuple((label, middle(evaluate(formula, values))) for label, formula in self.claim.beside.items())
@@ -182,7 +187,7 @@ def _alike(remedy: Claim, claim: Claim) -> Claim:
     changes: dict[str, Any] = {}
     if remedy.dim is not None and claim.dim is not None:
         changes["dim"] = claim.dim
-    if not isinstance(remedy.epsilon, str) and not isinstance(claim.epsilon, str):
+    if not any(epsilon is None or isinstance(epsilon, str) for epsilon in (remedy.epsilon, claim.epsilon)):
         changes["epsilon"] = claim.epsilon
     shared = {k: v for k, v in claim.parameters.items() if k in remedy.parameters}
     return remedy(**changes, **shared)
@@ -219,5 +224,12 @@ def try_out(claim: Claim, runs: int | None = None, seed: int = 0, alpha: float =
     ('refuted', 'refuted', 'yes')
     """
     small = claim(**(claim.trial.changes or ({"dim": SMALL} if (claim.dim or 0) > SMALL else {})))
-    sampled = audit(small, runs=runs or claim.trial.runs, seed=seed, alpha=alpha, shrink=False)
+    options: dict[str, Any] = {"runs": runs or claim.trial.runs, "seed": seed, "alpha": alpha, "shrink": False}
+    guarantee = small.guarantee
+    if isinstance(guarantee, MetricDP):  # for one pair it is ε-DP, with ε times their distance
+        (x, y), *_ = claim.trial.pairs or ()
+        apart = float(np.linalg.norm(np.subtract(x, y), ord=NORMS[guarantee.metric]))
+        sampled = audit(small.mechanism, [(x, y)], epsilon=guarantee.epsilon * apart, **options)
+    else:
+        sampled = audit(small, **options)
     return TrialResult(check(small), sampled)

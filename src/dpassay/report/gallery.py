@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.claims.claim import Claim
+from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, MetricDP, PureDP, RenyiDP
 from dpassay.core.interval import Interval, outward
 from dpassay.errors import InputError, harmless
 from dpassay.evidence.verdict import Verdict
@@ -37,8 +38,18 @@ def short(interval: Interval) -> str:
 def claimed(verdict: Verdict) -> str:
     """The claimed guarantee in few letters."""
     guarantee = verdict.guarantee
+    if not isinstance(guarantee, PureDP | ApproxDP):
+        return _STATED[type(guarantee)].format(guarantee)
     delta = re.sub(r"e([+-])0*", r"e\1", f"{guarantee.delta:.3g}")  # 1e-6, not 1e-06
     return f"{guarantee.claimed:.5g}" if not guarantee.delta else f"{guarantee.claimed:.5g}, δ {delta}"
+
+
+_STATED = {
+    MetricDP: "{0.claimed:.5g} per {0.metric}",
+    RenyiDP: "{0.claimed:.5g}, order {0.order:.5g}",
+    ZCDP: "ρ {0.claimed:.5g}",
+    GDP: "μ {0.claimed:.5g}",
+}
 
 
 def true(epsilon: Interval, least_delta: float) -> str:

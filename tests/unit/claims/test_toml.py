@@ -98,8 +98,8 @@ def test_bad_files_name_the_line(tmp_path: Path, change: tuple[str, str], line: 
 def test_an_empty_file_is_told_once_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_claim(written(tmp_path, ""))
-    needs = "every claim needs a pipeline and an epsilon"
-    assert str(caught.value).endswith(f"theirs.toml says no pipeline and no epsilon; {needs}")
+    needs = "every claim needs a pipeline and an epsilon (or rho, or mu)"
+    assert str(caught.value).endswith(f"theirs.toml says no pipeline; {needs}")
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         read_claim(written(tmp_path, 'titel = "x"\nepsilon = true\ndim = "16"'))
     said = str(caught.value).splitlines()
     assert len(said) == 4
-    assert said[0].endswith("theirs.toml says no pipeline; every claim needs a pipeline and an epsilon")
+    assert said[0].endswith("theirs.toml says no pipeline; every claim needs a pipeline and an epsilon (or rho, or mu)")
     assert "line 2: epsilon must be a number, or a formula of the parameters as a text, got True" in said[2]
     assert "line 3: dim must be a whole number above 0, got '16'" in said[3]
     assert "line 1: unknown key 'titel'; did you mean 'title'?" in said[1]
@@ -115,8 +115,22 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "epsilon = 1", 'pipeline = "query(l1, 1) | laplace(1)"'])
 def test_what_is_missing_is_named(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match="needs a pipeline and an epsilon"):
+    with pytest.raises(InputError, match=r"needs a pipeline and an epsilon|one of epsilon .*, rho or mu; got none"):
         read_claim(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ("rho = 0.5", "0.5-zCDP"),
+        ("mu = 1", "1-GDP"),
+        ("epsilon = 2\norder = 8", "(8, 2)-Rényi DP"),
+        ('epsilon = 2\nmetric = "l1"', "metric 2-DP in l1"),
+    ],
+)
+def test_other_guarantees(tmp_path: Path, stated: str, said: str) -> None:
+    text = f'pipeline = "clip(l2, 1) | gaussian(2)"\ndim = 2\n{stated}'
+    assert str(read_claim(written(tmp_path, text)).guarantee) == said
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

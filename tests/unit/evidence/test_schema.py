@@ -121,7 +121,8 @@ def test_the_json_of_a_verdict_from_every_part_is_as_written_here() -> None:
     assert json.dumps(Refuted(claim, bounds, "Because.", exact, sampled, advice).to_dict()) == (
         '{"schema": "dpassay/verdict/1", "verdict": "refuted", "claim": {"name": "n", "source": "s", "pipeline": "t", '
         '"mechanism": "n", "dim": null, "parameters": {"C": "2"}, "neighbours": "word"}, '
-        '"epsilon": {"claimed": 1.0, "lower": 1.5, "upper": "inf", "delta": 0.25}, '
+        '"guarantee": {"text": "(1, 0.25)-DP", "kind": "approximate", "metric": null, "order": null}, '
+        '"epsilon": {"claimed": 1.0, "lower": 1.5, "upper": "inf", "delta": 0.25}, "rho": null, "mu": null, '
         '"delta": {"claimed": 0.25, "lower": 0.5, "upper": 1.0}, "least_delta": 0.125, "lower_evidence": "below", '
         '"upper_evidence": "above", "witness": {"inputs": ["a", "b"], "event": "an event", "right": 3, "wrong": 1, '
         '"runs": 10, "alpha": 0.01, "seed": 7, "number": 0, '

@@ -222,6 +222,6 @@ def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.Monk
         refuted().plot()
 
 
-def test_the_class_has_no_epsilon_of_its_own():
-    with pytest.raises(AttributeError, match="epsilon is known of a verdict, not of Verdict"):
-        _ = Verdict.epsilon
+def test_the_class_has_no_bounds_of_its_own():
+    with pytest.raises(AttributeError, match="least_delta is known of a verdict, not of Verdict"):
+        _ = Verdict.least_delta

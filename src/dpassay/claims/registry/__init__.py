@@ -7,18 +7,34 @@ from dpassay.claims.registry import (
     adept,
     binary,
     controls,
+    dpbart,
     dpnr,
     dptext,
     extremes,
     gaussian,
     hashing,
     laplace,
+    madlib,
     properties,
     response,
 )
 from dpassay.errors import InputError
 
-_FILES = (laplace, adept, dptext, dpnr, binary, hashing, response, gaussian, extremes, controls, properties)
+_FILES = (
+    laplace,
+    adept,
+    dptext,
+    dpnr,
+    madlib,
+    dpbart,
+    binary,
+    hashing,
+    response,
+    gaussian,
+    extremes,
+    controls,
+    properties,
+)
 SYSTEMS: dict[str, System] = {file.SYSTEM.name: file.SYSTEM for file in _FILES}
 REGISTRY: dict[str, Claim] = {claim.name: claim for system in SYSTEMS.values() for claim in system.claims}
 
