@@ -99,7 +99,7 @@ def check(
     given = {**stated, "dim": dim, "people": people}
     claim, pipeline = _read(subject, given, merge_parameters(parameters, more))
     if isinstance(neighbours, str):
-        neighbours = Neighbours(neighbours)  # type: ignore[arg-type]
+        neighbours = Neighbours(neighbours)
     relation = neighbours or claim.neighbours or pipeline.neighbours
     exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
     if not runs:
@@ -294,8 +294,8 @@ def _caveats(claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours:
         )
     elif not claim.people and guarantee.exact_delta.a > number("1e-3").b:
         found.append("delta is large: it should be far below one over the number of people in the data.")
-    if neighbours.kind == "word":
-        found.append("This epsilon is for two texts that differ in one word, not for any two texts.")
+    if neighbours.relation == "word":
+        found.append(f"This epsilon is for {neighbours}, not for any two texts.")
     first = pipeline.stages[0]
     if neighbours.kind == "replace-record" and isinstance(first, Query) and first.moves == "monotone":
         found.append(

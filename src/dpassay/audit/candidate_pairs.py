@@ -42,6 +42,11 @@ def input_sets(
         raise InputError(f"say in one way what to tell apart, not in {len(given)}: {' and '.join(given)}")
     pipeline = mechanism if isinstance(mechanism, Pipeline) else None
     if not given:
+        if pipeline is not None and relation.relation == "add-remove-record" and relation.count > 1:
+            raise InputError(
+                f"a pipeline is run on one record, which tells nothing of {relation}; give pairs of inputs, or audit "
+                "the query that sums the records: query(norm, distance)"
+            )
         if pipeline is not None:
             return [tuple(pair) for pair in pipeline_pairs(pipeline, relation)]
         raise InputError("say what to tell apart: pairs, inputs, a region, a text, or candidates")
@@ -49,7 +54,7 @@ def input_sets(
     if given[0] == "region":
         found: list[tuple[Any, ...]] = [tuple(pair) for pair in region_pairs(value)]
     elif given[0] == "text":
-        found = _text_pairs(word_pairs(value, vocabulary, odd_words, relation.kind == "any"), pipeline)
+        found = _text_pairs(word_pairs(value, vocabulary, odd_words, relation.relation == "any"), pipeline)
     else:
         found = _listed(given[0], value)
     if given[0] != "inputs":
@@ -148,15 +153,21 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
     >>> why_not_neighbours("fly to Rome", "fly from Paris", Neighbours("word"))
     'they differ in 2 words, and neighbours differ in one'
     """
-    if relation.kind == "word":
+    if relation.relation == "word":
         if not isinstance(x, str) or not isinstance(y, str):
             return "neighbours are two texts, and these are not"
+        if relation.kind.startswith("tokens"):
+            return ""  # what is a token is the mechanism's own affair
         first, second = x.split(), y.split()
+        most = "one" if relation.count == 1 else f"at most {relation.count}"
         if len(first) != len(second):
-            return f"they have {len(first)} and {len(second)} words, and neighbours differ in one word replaced"
+            replaced = f"{most} word{'s' * (relation.count > 1)} replaced"
+            return f"they have {len(first)} and {len(second)} words, and neighbours differ in {replaced}"
         differing = sum(a != b for a, b in zip(first, second, strict=True))
-        return "" if differing == 1 else f"they differ in {differing} words, and neighbours differ in one"
-    if relation.kind == "query" and pipeline is not None and isinstance(pipeline.stages[0], Query):
+        if 1 <= differing <= relation.count:
+            return ""
+        return f"they differ in {differing} words, and neighbours differ in {most}"
+    if relation.relation == "query" and pipeline is not None and isinstance(pipeline.stages[0], Query):
         one, other = as_row(x), as_row(y)
         region = pipeline.output_regions()[1].region
         if one is not None and other is not None and len(one) == len(other) and isinstance(region, SensitivityBall):
@@ -165,7 +176,7 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
                 return f"they are {apart:.6g} apart, and neighbours' answers are at most {allowed:.6g} apart"
             if isinstance(region, MonotoneBall) and (one > other).any() and (one < other).any():
                 return "some answers rise and others fall, and neighbours' answers all move the same way"
-    if relation.kind == "replace-record" and pipeline is not None and isinstance(pipeline.stages[0], PersonRows):
+    if relation.relation == "replace-record" and pipeline is not None and isinstance(pipeline.stages[0], PersonRows):
         one, other = as_row(x), as_row(y)
         if one is not None and other is not None and len(one) == len(other) and (one != other).sum() != 1:
             return f"they differ in {(one != other).sum()} rows, and neighbours differ in one"
@@ -315,16 +326,16 @@ def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
     """
     dim, place = pipeline.dim, np.arange(pipeline.dim)
     found: list[InputPair] = []
-    if relation.kind == "query":  # how far apart answers are is known where they come in, not behind other stages
+    if relation.relation == "query":  # how far apart answers are is known where they come in, not behind other stages
         found = region_pairs(pipeline.output_regions()[1].region)
     else:
         for position in pipeline.noise_positions[:1]:
             region = pipeline.output_regions()[position].region
             if region.dim == dim and math.isfinite(float(region.diameter(1).b)):
                 found += region_pairs(region)
-    if relation.kind == "add-remove-record":  # a record's vector against none, whose sum is 0
+    if relation.relation == "add-remove-record":  # a record's vector against none, whose sum is 0
         found = [(x, np.zeros(dim)) for x, _ in found if np.any(x)] if _keeps_zero(pipeline) else []
-    elif relation.kind != "query":
+    elif relation.relation != "query":
         patterns = [np.zeros(dim), np.ones(dim), np.where(place == 0, 1.0, 0.0), np.where(place < dim / 2, 1.0, 0.0)]
         patterns += [np.where(place == dim - 1, 1.0, 0.0), np.where(place % 2 == 0, 1.0, -1.0)]
         found += [(p, q) for i, p in enumerate(patterns) for q in patterns[:i] if not same(p, q)]

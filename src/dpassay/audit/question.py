@@ -115,7 +115,7 @@ def _neighbours(options: AuditOptions, claim: Claim | None, mechanism: Mechanism
     """Which inputs the guarantee speaks of: as told, as claimed, or as the mechanism suggests."""
     if options.neighbours is not None:
         told = options.neighbours
-        return Neighbours(told) if isinstance(told, str) else told  # type: ignore[arg-type]
+        return Neighbours(told) if isinstance(told, str) else told
     if claim is not None and claim.neighbours is not None:
         return claim.neighbours
     if isinstance(mechanism, Pipeline):

@@ -134,7 +134,7 @@ def _allowed(question: Question, pair: InputPair) -> bool:
     """Whether the guarantee speaks of a pair, and the region holds it."""
     if why_not_neighbours(*pair, question.neighbours, question.pipeline):
         return False
-    if question.neighbours.kind == "add-remove-record" and question.pipeline is not None:
+    if question.neighbours.relation == "add-remove-record" and question.pipeline is not None:
         return False  # part of a record against nothing is no neighbour
     return question.region is None or all(question.region.contains(np.asarray(x)) for x in pair)
 

@@ -39,7 +39,10 @@ ClaimedRho = Annotated[str | None, typer.Option("--rho", help="The claimed rho o
 ClaimedMu = Annotated[str | None, typer.Option("--mu", help="The claimed mu of Gaussian DP, instead of epsilon.")]
 Relation = Annotated[
     str | None,
-    typer.Option(help="any, word, replace-record, add-remove-record or query. Default: what the stages suggest."),
+    typer.Option(
+        help="any, word, words(n), tokens(n), replace-record, add-remove-record, user, entity, group(n) or query. "
+        "Default: what the stages suggest."
+    ),
 ]
 People = Annotated[int | None, typer.Option(help="How many people are in the data: delta must be far below 1 over it.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page for a reader without the tool.")]

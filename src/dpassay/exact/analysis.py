@@ -71,6 +71,11 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     5.656854249
     """
     check_neighbours(pipeline, neighbours)
+    first = pipeline.stages[0]
+    if isinstance(first, Query) and neighbours.count > 1:
+        moved = replace(first, distance=first.distance * neighbours.count, moves="any")  # one may rise, another fall
+        profile = analyse(replace(pipeline, stages=(moved, *pipeline.stages[1:])), Neighbours("query"))
+        return replace(profile, theorems=(*profile.theorems, Theorem.GROUP))
     profiles = [_at_noise(pipeline, position, neighbours) for position in pipeline.noise_positions]
     if not profiles:
         profile = _without_noise(pipeline, neighbours)
@@ -139,12 +144,12 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Privacy
 
 
 def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
-    """How often the word that differs is dropped; between any two texts word dropout is no help."""
+    """How often all words that differ are dropped; between any two texts word dropout is no help."""
     kept = ONE
     for stage in pipeline.stages:
-        if isinstance(stage, Dropout) and neighbours.kind == "word":
+        if isinstance(stage, Dropout) and neighbours.relation == "word":
             kept *= 1 - stage.mu
-    return 1 - kept
+    return (1 - kept) ** neighbours.count
 
 
 def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
@@ -192,7 +197,9 @@ def _tells_differences_alone(pipeline: Pipeline, region: Region) -> bool:
 def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:
     """What two neighbours can bring to a noise stage. Behind the first noise there is one noisy sum, not records."""
     outputs = pipeline.output_regions()[position]
-    return with_record_added(outputs) if adds_a_record(pipeline, position, neighbours) else outputs
+    if not adds_a_record(pipeline, position, neighbours):
+        return outputs
+    return with_record_added(outputs, neighbours.count)
 
 
 def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
@@ -226,7 +233,7 @@ def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[P
         # Doubles carry the values through the stages; moving both a little inwards absorbs their rounding.
         whole = np.all(x == np.rint(x)) and np.all(y == np.rint(y))
         inwards = 0.0 if whole else (y - x) * 5e-10
-        pairs.append(against_no_record(x) if added else Pair.of(x + inwards, y - inwards))
+        pairs.append(against_no_record(x, neighbours.count) if added else Pair.of(x + inwards, y - inwards))
     return pairs
 
 

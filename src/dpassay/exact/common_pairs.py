@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpassay.core.neighbours import Kind
 from dpassay.core.numbers import ZERO, Number, iv, maximum, number
 from dpassay.exact.discrete_mechanisms import bit_bound, category_bound
 from dpassay.exact.exponential_mechanism import choose_bound
@@ -44,7 +43,7 @@ class Part:
     """
 
     pipeline: Pipeline
-    kind: Kind
+    kind: str
     profile: PrivacyProfile
     count: int
 

@@ -7,7 +7,7 @@ neighbours differ, as `query` and `rows` do. docs/concepts.md has the table of w
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ONE, ZERO, maximum
+from dpassay.core.numbers import ONE, ZERO, iv, maximum
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
@@ -39,7 +39,7 @@ INF = float("inf")
 def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
     """Refuse a relation of which the pipeline does not say what it means."""
     first = pipeline.stages[0]
-    if first.neighbours and neighbours.kind not in first.neighbours:
+    if first.neighbours and neighbours.relation not in first.neighbours:
         raise InputError(
             f"a pipeline that begins with {first.name} speaks of neighbours {', '.join(first.neighbours)}, got "
             f"{neighbours.kind}; leave neighbours out, or let a stage that bounds any two inputs replace {first.name}"
@@ -50,13 +50,13 @@ def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
 
 def sums_records(pipeline: Pipeline, neighbours: Neighbours) -> bool:
     """Whether neighbours are data sets whose records' vectors are summed before the first noise."""
-    return neighbours.kind in ("replace-record", "add-remove-record") and not pipeline.stages[0].neighbours
+    return neighbours.relation in ("replace-record", "add-remove-record") and not pipeline.stages[0].neighbours
 
 
 def adds_a_record(pipeline: Pipeline, position: int, neighbours: Neighbours) -> bool:
     """Whether neighbours bring two sums to a stage, one with a vector more; behind a noise they no longer do."""
     before_noise = all(position <= i for i in pipeline.noise_positions)
-    return before_noise and neighbours.kind == "add-remove-record" and sums_records(pipeline, neighbours)
+    return before_noise and neighbours.relation == "add-remove-record" and sums_records(pipeline, neighbours)
 
 
 def _check_sum(pipeline: Pipeline, relation: str) -> None:
@@ -78,15 +78,38 @@ def _check_sum(pipeline: Pipeline, relation: str) -> None:
         raise InputError(f"{summed}; names of categories have no sum. Put onehot(k) before the noise to count them")
 
 
-def with_record_added(outputs: OutputRegion) -> OutputRegion:
-    """How far a sum moves when one vector of the region is added to it or taken away: docs/proofs/record-sums.md.
+def with_record_added(outputs: OutputRegion, count: int = 1) -> OutputRegion:
+    """How far a sum moves when up to `count` vectors of the region are added or taken away: docs/proofs/record-sums.md.
 
     >>> with_record_added(OutputRegion(OneHot(4))).region.kind
     'rows'
     """
     inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
     exact = outputs.exact and not isinstance(inner, Squashed)
-    return replace(outputs, region=_moved(outputs.region), exact=exact)
+    moved = _moved(outputs.region)
+    if count > 1:
+        exact = exact and not isinstance(inner, OneHot)
+        moved = _times(moved, count)
+    return replace(outputs, region=moved, exact=exact)
+
+
+def _times(region: Region, count: int) -> Region:
+    """How far several vectors move a sum, each of which moves it as the region has it."""
+    if isinstance(region, Everything):
+        return region
+    if isinstance(region, Bits):
+        return Box.cube(ZERO, iv.mpf(count), region.dim)
+    if isinstance(region, SensitivityBall):
+        return replace(region, distance=region.distance * count)
+    if isinstance(region, Intersection):
+        first, second = (replace(ball, radius=ball.radius * count) for ball in (region.first, region.second))
+        return Intersection(first, second)
+    if isinstance(region, Repeated):
+        return Repeated(_times(region.region, count), region.times)
+    if isinstance(region, Rows) and region.limits is not None:  # one coordinate each, perhaps another one
+        return SensitivityBall(1, (region.limits[1] - region.limits[0]) * count, region.dim)
+    assert isinstance(region, Box)
+    return Box(tuple((low * count, high * count, n) for low, high, n in region.sides))
 
 
 def _moved(region: Region) -> Region:
@@ -130,8 +153,8 @@ def can_lie_around_zero(region: Region) -> bool:
     return not (isinstance(inner, Sphere) and inner.dim == 1)
 
 
-def against_no_record(vector: Array) -> Pair:
-    """A record's vector, computed in doubles, against the empty sum."""
+def against_no_record(vector: Array, count: int = 1) -> Pair:
+    """A record's vector, computed in doubles, `count` times over against the empty sum."""
     whole = bool((vector == vector.round()).all())
     # Making it a little shorter absorbs the rounding of doubles.
-    return Pair.of(vector if whole else vector * (1 - 1e-9), 0 * vector)
+    return Pair.of(count * vector if whole else count * vector * (1 - 1e-9), 0 * vector)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dpassay.audit.candidate_pairs import (
     MOST_PAIRS,
     check_inputs,
+    input_sets,
     pairs_of,
     plain,
     region_pairs,
@@ -339,3 +340,19 @@ def test_a_long_list_of_few_inputs(inputs):
     else:
         with pytest.raises(InputError, match="at least two that differ"):
             pairs_of(inputs)
+
+
+def test_several_words_may_differ() -> None:
+    relation = Neighbours("words(2)")
+    assert why_not_neighbours("a b c", "x y c", relation) == ""
+    assert (
+        why_not_neighbours("a b c", "x y z", relation) == "they differ in 3 words, and neighbours differ in at most 2"
+    )
+    assert why_not_neighbours("a b c", "a b c", relation).startswith("they differ in 0 words")
+    assert why_not_neighbours("a b", "a b c", relation).endswith("neighbours differ in at most 2 words replaced")
+    assert why_not_neighbours("a b", "ab c", Neighbours("tokens(1)")) == ""
+
+
+def test_a_group_cannot_be_run_on_one_record() -> None:
+    with pytest.raises(InputError, match="run on one record"):
+        input_sets(parse("clip(l1, 1) | laplace(1)", dim=2), Neighbours("group(2)"), {})

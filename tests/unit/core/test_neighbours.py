@@ -30,3 +30,11 @@ def test_neighbours_can_be_keys():
 def test_neighbours_cannot_be_changed():
     with pytest.raises(AttributeError):
         Neighbours().kind = "word"
+
+
+@pytest.mark.parametrize(
+    "kind", ["group(0)", "group(-1)", "group", "words()", "tokens(1.5)", "group(1e9)", "user(2)", ""]
+)
+def test_relations_that_do_not_exist(kind: str) -> None:
+    with pytest.raises(InputError, match="allowed: any, word, words"):
+        Neighbours(kind)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpassay.core.neighbours import Kind
+from dpassay.core.neighbours import Relation
 from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.regions import Array, Region
 from dpassay.pipeline.syntax import Syntax, Written
@@ -46,7 +46,7 @@ class Stage(Written, ABC):
     opaque: ClassVar[bool] = False  # any function; its `dim`, which no text names, is the pipeline's
     depends_on_dimension: ClassVar[bool] = False  # what it does to vectors of one coordinate tells nothing of others
     outweighs_noise: ClassVar[bool] = False  # behind noise, inputs that are far enough away still reach its region
-    neighbours: ClassVar[tuple[Kind, ...]] = ()  # says how these differ, and speaks of no others; so it comes first
+    neighbours: ClassVar[tuple[Relation, ...]] = ()  # says how these differ, and speaks of no others; so it comes first
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
