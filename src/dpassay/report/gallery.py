@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.claims.claim import Claim
+from dpassay.claims.registry import REGISTRY, SYSTEMS
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, MetricDP, PureDP, RenyiDP
 from dpassay.core.interval import Interval, outward
 from dpassay.errors import InputError, harmless
@@ -71,6 +72,23 @@ def cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str]:
     return harmless(claim.name), claimed(verdict), true(verdict.value, verdict.least_delta), word, brief
 
 
+def by_system(verdicts: Verdicts) -> list[tuple[str, list[tuple[Claim, Verdict]]]]:
+    """The verdicts on each published system, those with a refuted claim first, and among its claims refuted ones first.
+
+    Claims of no published system are together under no title.
+    """
+    titles = {claim.name: system.title for system in SYSTEMS.values() for claim in system.claims}
+    systems: dict[str, list[tuple[Claim, Verdict]]] = {}
+    for claim, verdict in verdicts:
+        published = REGISTRY.get(claim.name)
+        own = published is None or published.pipeline != claim.pipeline
+        systems.setdefault("" if own else titles[claim.name], []).append((claim, verdict))
+    for found in systems.values():
+        found.sort(key=lambda each: _ORDER.index(each[1].word))
+    return sorted(systems.items(), key=lambda each: each[1][0][1].word != "refuted")
+
+
+_ORDER = ("refuted", "open", "proven")
 HEADINGS = ("claim", "claimed ε", "true ε", "verdict", "why")
 
 
@@ -79,9 +97,12 @@ def table(verdicts: Verdicts) -> Table:
     rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for name, style in zip(HEADINGS, ("bold", "", "", "", "dim"), strict=True):
         rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("verdict", "true ε"))
-    for claim, verdict in verdicts:
-        name, guarantee, epsilon, word, why = cells(claim, verdict)
-        rows.add_row(Text(name), guarantee, epsilon, Text(word, style=COLOURS[verdict.word]), Text(why))
+    for i, (_, found) in enumerate(by_system(verdicts)):
+        if i:
+            rows.add_row()
+        for claim, verdict in found:
+            name, guarantee, epsilon, word, why = cells(claim, verdict)
+            rows.add_row(Text(name), guarantee, epsilon, Text(word, style=COLOURS[verdict.word]), Text(why))
     return rows
 
 
@@ -114,7 +135,7 @@ def tried_table(tried: Sequence[tuple[Claim, TrialResult]]) -> Table:
 
 def markdown(verdicts: Verdicts) -> str:
     """The verdicts as a Markdown table."""
-    rows = [HEADINGS, *(cells(claim, verdict) for claim, verdict in verdicts)]
+    rows = [HEADINGS, *(cells(claim, verdict) for _, found in by_system(verdicts) for claim, verdict in found)]
     return markdown_table([[_markdown(cell) for cell in row] for row in rows])
 
 
@@ -139,7 +160,9 @@ _LATEX |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
 def latex(verdicts: Verdicts) -> str:
     """The verdicts as a LaTeX table; it needs the packages booktabs and amssymb."""
     lines = [r"\begin{tabular}{lllll}", r"\toprule", _latex_row(HEADINGS), r"\midrule"]
-    lines += [_latex_row(cells(claim, verdict)) for claim, verdict in verdicts]
+    for i, (_, found) in enumerate(by_system(verdicts)):
+        lines += [r"\addlinespace"] if i else []
+        lines += [_latex_row(cells(claim, verdict)) for claim, verdict in found]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 

@@ -16,6 +16,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dpassay.audit.witness import table_rows, witness_rows
+from dpassay.claims.claim import Claim
+from dpassay.core.guarantee import ApproxDP, PureDP
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written, middle
 from dpassay.errors import harmless
@@ -24,7 +26,7 @@ from dpassay.evidence.verdict import Verdict
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report import svg
-from dpassay.report.gallery import claimed, true
+from dpassay.report.gallery import by_system, claimed, true
 from dpassay.report.plot import pair_deltas
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
 
@@ -35,6 +37,8 @@ FORMULA = (
 
 
 Rows = Sequence[Sequence[str]]
+
+LETTERS = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}
 
 
 @cache
@@ -62,19 +66,21 @@ def verdict_page(verdict: Verdict, command: str) -> str:
 
 def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
     """The page of many verdicts: a table, then each of them to unfold."""
-    entries = [
-        {
-            "title": claim.title or claim.name,
-            "claimed": claimed(verdict),
-            "true": true(verdict.value, verdict.least_delta),
-            "sign": SIGNS[verdict.word],
-            "why": claim.why or verdict.reason,
-            "shown": _shown(verdict, drawn=False),
-        }
-        for claim, verdict in verdicts
-    ]
+    systems = [(title, [_entry(*each) for each in found]) for title, found in by_system(verdicts)]
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    return _page("gallery.html", "dpassay gallery", command, entries=entries, refuted=refuted)
+    counted = {"claims": len(verdicts), "refuted": refuted}
+    return _page("gallery.html", "dpassay gallery", command, systems=systems, **counted)
+
+
+def _entry(claim: Claim, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "title": claim.title or claim.name,
+        "claimed": claimed(verdict),
+        "true": true(verdict.value, verdict.least_delta),
+        "sign": SIGNS[verdict.word],
+        "why": claim.why or verdict.reason,
+        "shown": _shown(verdict, drawn=False),
+    }
 
 
 def figures_page(figures: Sequence[tuple[dict[str, Any], str]], command: str) -> str:
@@ -99,10 +105,10 @@ def _compared(data: dict[str, Any]) -> Rows:
 
 def headline(verdict: Verdict) -> str:
     """The verdict in one sentence for somebody who does not know the field."""
-    what, promised = verdict.name, f"a privacy loss of at most {as_written(verdict.guarantee.value)}"
-    promised += (
-        f" up to a probability of {as_written(verdict.guarantee.exact_delta)}" if verdict.guarantee.delta else ""
-    )
+    what, guarantee = verdict.name, verdict.guarantee
+    loss = "a privacy loss" if guarantee.parameter == "epsilon" else f"a {guarantee.parameter}"
+    promised = f"{loss} of at most {as_written(guarantee.value)}{guarantee.unit}"
+    promised += f" up to a probability of {as_written(guarantee.exact_delta)}" if guarantee.delta else ""
     low, high = verdict.value.lower, verdict.value.upper
     if verdict.word == "proven":
         return f"Yes: {what} keeps what it claims, {promised}."
@@ -114,7 +120,7 @@ def headline(verdict: Verdict) -> str:
     ratio = low / claimed_at if claimed_at > 0 else 0.0
     times = f", {ratio:,.0f} times as much" if ratio >= 100 else f", {ratio:.3g} times as much" if ratio > 1.001 else ""
     least = f"at least {outward(low, -1, 5)}" if high > low * (1 + 1e-6) else f"{(low + high) / 2:.5g}"
-    return f"No: {what} claims {promised}, but its true loss is {least}{times}."
+    return f"No: {what} claims {promised}, but the truth is {least}{times}."
 
 
 def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
@@ -148,7 +154,8 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "mechanism", verdict.subject
     yield "claimed", str(verdict.guarantee)
     yield "between", str(verdict.neighbours)
-    yield "true ε", f"{verdict.value}" + (f" at δ {verdict.guarantee.delta:g}" if verdict.guarantee.delta else "")
+    at = f" at δ {verdict.guarantee.delta:g}" if verdict.guarantee.delta else verdict.guarantee.unit
+    yield f"true {LETTERS[verdict.guarantee.parameter]}", f"{verdict.value}{at}"
     if verdict.delta is not None:
         yield "true δ", f"{verdict.delta} at ε {as_written(verdict.guarantee.value)}"
     if 0 < verdict.least_delta < 1:
@@ -186,7 +193,8 @@ def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:
     epsilons = np.linspace(0, top, 120)
     deltas = pair_deltas(loss, profile.mu, epsilons)
     guarantee = verdict.guarantee
-    marks = [(guarantee.claimed, max(guarantee.delta, 1e-15), "claimed")]
+    stated = isinstance(guarantee, PureDP | ApproxDP)  # others are no point of this curve
+    marks = [(guarantee.claimed, max(guarantee.delta, 1e-15), "claimed")] if stated else []
     true_at = verdict.value.lower if guarantee.delta else None
     if true_at is not None and math.isfinite(true_at):
         marks.append((true_at, guarantee.delta, "true"))

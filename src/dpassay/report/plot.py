@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.core.guarantee import ApproxDP, PureDP
 from dpassay.core.numbers import Number, middle, number, up
 from dpassay.errors import InputError
 from dpassay.exact.privacy_loss import PrivacyLoss
@@ -43,7 +44,8 @@ def plot_profile(verdict: Verdict) -> Figure:
             "only the verdict on a pipeline can be plotted: samples say nothing of delta at other epsilons"
         )
     allowed = {up(profile.epsilon_above(number(delta))): float(delta) for delta in reversed(DELTAS)}  # the least δ last
-    known = (guarantee.claimed, verdict.value.lower, *allowed)
+    stated = isinstance(guarantee, PureDP | ApproxDP)  # others are no point of this curve
+    known = (*((guarantee.claimed, verdict.value.lower) if stated else ()), *allowed)
     top = 1.1 * max(epsilon for epsilon in known if math.isfinite(epsilon)) or 1.0
     figure = Figure(layout="constrained")
     axes = figure.subplots()
@@ -56,9 +58,9 @@ def plot_profile(verdict: Verdict) -> Figure:
         epsilons = np.linspace(0, top, 200)
         deltas = pair_deltas(loss, profile.mu, epsilons, POINTS)
         axes.plot(epsilons, np.maximum(deltas, LEAST / 10), label="worst known pair, from a grid")
-    claimed = ([guarantee.claimed], [max(guarantee.delta, LEAST)])
+    claimed = ([guarantee.claimed], [max(guarantee.delta, LEAST)]) if stated else ([], [])
     axes.plot(*claimed, "k*", markersize=12, clip_on=False, label=f"claimed: {guarantee}")
     axes.set(yscale="log", ylim=(LEAST, 2), xlim=(0, top), xlabel="ε", ylabel="δ(ε)")
-    axes.set_title(f"{verdict.word}: true ε {verdict.value}", fontsize="medium")
+    axes.set_title(f"{verdict.word}: {guarantee.truth} {verdict.value}", fontsize="medium")
     axes.legend()
     return figure
