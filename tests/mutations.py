@@ -29,7 +29,8 @@ WORDS = {
     "positions": "all even odd",
     "step": "claim witness upper lower repair decision",
     "theorem": "laplace gaussian radial one-sided mixture randomized-response exponential diameters worst-shift renyi "
-    "pure-to-approximate hockey-stick composition dropout record-sums post-processing two-noises unbounded no-noise",
+    "saddlepoint levels pure-to-approximate hockey-stick composition dropout record-sums post-processing two-noises "
+    "unbounded no-noise",
 }
 NAMES = (
     *(name for words in WORDS.values() for name in words.split()),

@@ -22,6 +22,7 @@ class Theorem(StrEnum):
     WORST_SHIFT = "worst-shift"
     RENYI = "renyi"
     SADDLEPOINT = "saddlepoint"
+    LEVELS = "levels"
     PURE_TO_APPROXIMATE = "pure-to-approximate"
     HOCKEY_STICK = "hockey-stick"
     COMPOSITION = "composition"

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpassay.core.numbers import INFINITY, Number, digits, exactly, iv, middle, number
 from dpassay.core.theorems import Theorem
+from dpassay.exact.levels import LevelBound
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
@@ -53,7 +54,7 @@ def _of_bound(
     elif isinstance(bound, RenyiBound):
         order = bound.best_order(epsilon) if delta.b > 0 else number(2)
         yield {**theorem, "order": point(iv.mpf(order.mid))}
-    elif isinstance(bound, SaddlepointBound):
+    elif isinstance(bound, SaddlepointBound | LevelBound):
         if delta.b > 0:
             yield {**theorem, "tilt": enclosed(exactly(bound.best_tilt(epsilon)))}
     else:

@@ -17,6 +17,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.exact.after_noise import Kept, clamped_uppers, kept_after, with_what_is_kept
 from dpassay.exact.discrete_mechanisms import discrete_profile
 from dpassay.exact.dominating_pairs import dominating_pairs, most_differing, most_spread
+from dpassay.exact.levels import LevelBound
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
@@ -325,8 +326,10 @@ def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterab
         yield PureBound(diameter / noise.scale, Theorem.LAPLACE)
         yield from _renyi(noise, region)
         if not dominating:
-            sane = (b for b in _renyi(noise, region) if 1e-9 < b.norm.mid < 1e9)  # what doubles integrate well
+            sane = [b for b in _renyi(noise, region) if 1e-9 < b.norm.mid < 1e9]  # what doubles integrate well
             yield from (SaddlepointBound(b.norm, b.p, b.dim) for b in sane)
+            levels = (LevelBound(b.norm, b.p, b.dim) for b in sane)
+            yield from (bound for bound in levels if bound.is_useful)
     elif isinstance(noise, Mixture):
         yield PureBound(_mixture_pure(noise, diameter), Theorem.MIXTURE)
         if noise.one_sided:

@@ -27,6 +27,7 @@ INF = float("inf")
 # Beyond this many coordinates the grid would be too large: fewer coordinates give the lower
 # bound (leaving some out is post-processing) and Rényi divergences the upper one.
 MOST_COORDINATES = 1 << 18
+COUNTED_DIMENSIONS = 32  # up to this many, one coordinate more or less can matter
 
 
 def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
@@ -52,9 +53,11 @@ def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
     ball = region.ball if isinstance(region, SensitivityBall) else region
     if isinstance(ball, Ball | Sphere) and ball.dim > 1 and getattr(ball, "p", 2) not in (1, INF):
         spread = Ball(getattr(ball, "p", 2), ball.radius, ball.dim)
-        counts = {ball.dim} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}
+        counts = {ball.dim, 2} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}
         counts = {min(count, ball.dim, MOST_COORDINATES) for count in counts}
-        # The most spread pair has the largest pure loss, the least spread ones may have a larger δ.
+        # The most spread pair has the largest pure loss, the least spread ones may have a larger δ. So may one or two
+        # coordinates less, where few small shifts have losses close to a lattice.
+        counts |= {ball.dim - 1, ball.dim - 2} if 2 < ball.dim <= COUNTED_DIMENSIONS else set()
         first = [ball.farthest(1)] if ball.dim > MOST_COORDINATES else []
         return [*first, *(spread.diagonal(count) for count in sorted(counts, reverse=True))], False
     if isinstance(region, Squashed) and region.dim > 1 and region.p != INF:

@@ -70,14 +70,14 @@ class SaddlepointBound:
     def best_tilt(self, epsilon: Number) -> float:
         """The tilt that gives nearly the least δ(ε)."""
         claimed = middle(epsilon)
-        return _least(lambda s: self._near(s) - s * claimed)
+        return _least(lambda s: self.near(s) - s * claimed)
 
     def best_tilt_for(self, delta: Number) -> float:
         """The tilt that gives nearly the least ε(δ)."""
         log_delta = middle(iv.log(delta))
-        return _least(lambda s: (self._near(s) - log_delta) / s)
+        return _least(lambda s: (self.near(s) - log_delta) / s)
 
-    def _near(self, tilt: float) -> float:
+    def near(self, tilt: float) -> float:
         """About `log_mass`, quickly, from vectors with some equal coordinates and the others 0."""
         total = self.mean_square * self.dim
         fewer = [4.0**k for k in range(6) if total / self.largest_square <= 4**k < self.dim]

@@ -64,6 +64,27 @@ def test_orders_that_cannot_be(order):
         verify(sealed("proven", claim("clip(l1, 1) | laplace(2)", 1), upper("renyi", 1, 1, order=exactly(order))))
 
 
+@pytest.mark.parametrize("dim", [16, 64])
+@pytest.mark.parametrize("tilt", ["1e-9", "0.5", "5", "200", "1000000"])
+def test_absurd_tilts_prove_nothing_false(tilt, dim):
+    even = {16: "0.25", 64: "0.125"}[dim]  # of the even pair, whose l2 norm is 1
+    true = oracles.laplace_sum_delta([(even, dim)], "2.5")
+    low, high = (mp.nstr(true * mpf(factor), 20) for factor in ("0.999", "1.2"))
+    for theorem in ("levels", "saddlepoint"):
+        step = upper(theorem, 1, "2.5", low, tilt=exactly(tilt))
+        assert not examine(sealed("proven", claim("clip(l2, 1) | laplace(2)", "2.5", low, dim=dim), step)).ok
+    good = upper("levels", 1, "2.5", high, tilt=exactly(tilt))
+    if tilt == "5":
+        assert verify(sealed("proven", claim("clip(l2, 1) | laplace(2)", "2.5", high, dim=dim), good)).ok
+
+
+@pytest.mark.parametrize(("radius", "evidence"), [("1", {}), ("1", {"tilt": exactly(0)}), ("20", {"tilt": exactly(1)})])
+def test_levels_need_a_tilt_and_a_small_ball(radius, evidence):
+    given = claim(f"clip(l2, {radius}) | laplace(2)", 4, "0.5", dim=16)
+    with pytest.raises(CertificateError, match=r"needs its tilt, above 0|levels are for norms"):
+        verify(sealed("proven", given, upper("levels", 1, 4, "0.5", **evidence)))
+
+
 @pytest.mark.parametrize("noise", [0, 2, 3, 100])
 def test_noise_where_there_is_none(noise):
     with pytest.raises(CertificateError, match="there is no noise at this stage"):

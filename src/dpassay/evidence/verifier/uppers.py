@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.discrete import bits_upper, category_loss, choice_upper
 from dpassay.evidence.verifier.fourier import Fourier
+from dpassay.evidence.verifier.levels import Ladder
 from dpassay.evidence.verifier.losses import Gaussian, Grid, Leak, Loss, Pure, Renyi, Worst, chance_above, laplace_loss
 from dpassay.evidence.verifier.mixtures import overlap
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, largest, log, middle, smallest
@@ -25,7 +26,7 @@ from dpassay.evidence.verifier.regions import (
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a theorem needs besides the mechanism: a grid, the order of a Rényi divergence, the tilt of an integral."""
+    """What a theorem needs besides the mechanism: a grid, the order of a Rényi divergence, a tilt."""
 
     grid: Grid | None = None
     order: Number | None = None
@@ -91,11 +92,21 @@ def _renyi(stage: Stage, shape: Shape, evidence: Evidence) -> Loss:
 
 
 def _saddlepoint(stage: Stage, shape: Shape, evidence: Evidence) -> Loss:
+    norm, even, tilt = _tilted(stage, shape, evidence)
+    return Fourier(even * shape.dim, even**2, norm**2, shape.dim, tilt)
+
+
+def _levels(stage: Stage, shape: Shape, evidence: Evidence) -> Loss:
+    _, even, tilt = _tilted(stage, shape, evidence)
+    return Ladder(even * shape.dim, even * iv.sqrt(shape.dim), shape.dim, tilt)
+
+
+def _tilted(stage: Stage, shape: Shape, evidence: Evidence) -> tuple[Number, Number, float]:
+    """The largest norm of a shift, each coordinate of the even one, both in scales, and a tilt."""
     if evidence.tilt is None or not evidence.tilt.a > 0:
-        raise CertificateError("an integral needs its tilt, above 0")
+        raise CertificateError("a bound on all shifts of a ball needs its tilt, above 0")
     norm, p = min(_norms(stage, shape), key=lambda found: (found[0] / root(shape.dim, found[1])).b)
-    even = norm / root(shape.dim, p)
-    return Fourier(even * shape.dim, even**2, norm**2, shape.dim, middle(evidence.tilt))
+    return norm, norm / root(shape.dim, p), middle(evidence.tilt)
 
 
 def _norms(stage: Stage, shape: Shape) -> list[tuple[Number, float]]:
@@ -186,6 +197,7 @@ _UPPERS: dict[str, dict[str, Callable[[Stage, Shape, Evidence], Loss]]] = {
     "worst-shift": {"laplace": _worst_shift, "onesided": _one_sided},
     "renyi": {"laplace": _renyi},
     "saddlepoint": {"laplace": _saddlepoint},
+    "levels": {"laplace": _levels},
     "gaussian": {"gaussian": _gaussian},
     "radial": {"radial": _radial},
     "one-sided": {"onesided": _one_sided},

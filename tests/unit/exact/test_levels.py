@@ -1,0 +1,167 @@
+"""Laplace noise on a ball, level by level: the lemmas of the proof, single shift vectors, and how tight it is."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from dpassay.core.numbers import ZERO, down, middle, number, up
+from dpassay.core.theorems import Theorem
+from dpassay.evidence.verifier.levels import log_delta
+from dpassay.exact.analysis import additive_uppers, analyse
+from dpassay.exact.levels import LevelBound, Levels, _gaussian, _one_more
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.pipeline.distributions import Laplace
+from dpassay.pipeline.parser import parse
+from dpassay.pipeline.regions import Ball
+
+
+def one_shift(y: float, h: float) -> float:
+    """δ of one coordinate, at any real y."""
+    if abs(y) >= h:
+        return max(0.0, 1 - math.exp(y))
+    return 1 - math.exp((y - h) / 2)
+
+
+def after(function, y: float, h: float, kinks: list[float]) -> float:  # type: ignore[no-untyped-def]
+    """E[function(y − loss)] over the loss of one coordinate with the shift h."""
+    inside = sorted(y - k for k in kinks if abs(y - k) < h)
+    middle_part = integrate.quad(
+        lambda loss: math.exp((loss - h) / 2) / 4 * function(y - loss), -h, h, points=inside or None, limit=200
+    )[0]
+    return function(y - h) / 2 + math.exp(-h) / 2 * function(y + h) + middle_part
+
+
+def gaussian(y: float, variance: float) -> float:
+    deviation = math.sqrt(variance)
+    first, second = (stats.norm.sf(y / deviation + sign * deviation / 2) for sign in (-1, 1))
+    return float(first - math.exp(y) * second)
+
+
+# ── What the proof says ─────────────────────────────────────────────────────────────────────────
+
+
+def test_one_more_coordinate_is_never_less_than_the_truth_and_hardly_more() -> None:
+    step, first, second = 0.05, 8, 5
+    y = step * np.arange(40)
+    single = np.array([math.exp(-v / 2) * one_shift(v, first * step) for v in y])[:, None]
+    found = _one_more(np.zeros((40, 1)), first, step)
+    assert found == pytest.approx(single, abs=1e-14)
+    kinks = [-first * step, first * step, 0.0]
+    both = [math.exp(-v / 2) * after(lambda w: one_shift(w, first * step), v, second * step, kinks) for v in y]
+    found = _one_more(single, second, step)[:, 0]
+    assert (found >= np.array(both) - 1e-12).all()
+    assert found[:13] == pytest.approx(np.array(both)[:13], rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("other", [0.3, 1.0])
+def test_a_shift_is_no_worse_than_a_random_one_of_two_levels(other: float) -> None:
+    low, high = 0.4, 0.9
+    kinks = [-other, other, 0.0]
+    for shift in (0.45, 0.6, 0.85):
+        weight = (math.exp(-shift / 2) - math.exp(-high / 2)) / (math.exp(-low / 2) - math.exp(-high / 2))
+        cost = weight * low**2 + (1 - weight) * high**2 - shift**2
+        assert 0 <= cost <= (high - low) ** 2 / 4 * (1 + high / 2) * math.exp(high - low)
+        for y in np.linspace(-1.5, 1.5, 13).tolist():
+            deltas = [after(lambda w: one_shift(w, other), y, h, kinks) for h in (shift, low, high)]
+            assert deltas[0] <= weight * deltas[1] + (1 - weight) * deltas[2] + 1e-12
+
+
+@pytest.mark.parametrize("variance", [0.02, 0.2, 3.0])
+@pytest.mark.parametrize("part", [1.0, 0.5, 0.1])
+def test_a_gaussian_takes_up_a_small_shift(variance: float, part: float) -> None:
+    more = part * variance / 2
+    shift = math.sqrt(more * (1 - more / (4 * variance) - more / 16))
+    for y in np.linspace(0, 6 * math.sqrt(variance), 25).tolist():
+        there = after(lambda w: gaussian(w, variance), y, shift, [])
+        assert there <= gaussian(y, variance + more) * (1 + 1e-9) + 1e-14
+
+
+def test_the_gaussian_holds_what_many_small_shifts_have() -> None:
+    levels = Levels.of(1.0, 10**4, 4.0)
+    table, shift = _gaussian(levels, 200), 4 * levels.step
+    cost = 3 * levels.cost // 4
+    count = int(cost * levels.step**2 / ((1 + levels.price / 16) * (1 + levels.premium)) / shift**2)
+    loss = PrivacyLoss.of_shifts(Laplace(1), [(number(shift), count)])
+    for i in (5, 50, 150):
+        true = down(loss.delta_number(number(i * levels.step))) * math.exp(-i * levels.step / 2)
+        assert true <= table[i, cost] <= (1.2 if i < 100 else 2) * true
+
+
+# ── Single shift vectors ────────────────────────────────────────────────────────────────────────
+
+
+def vectors(dim: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(5)
+    few = [np.ones(1), np.ones(2), np.ones(dim), np.ones(max(1, dim - 1)), np.r_[2.0, np.ones(dim - 1)]]
+    return [*few, 1.0 + rng.integers(0, 4, dim), np.r_[np.full(3, 4.0), np.ones(max(1, dim - 3))][:dim]]
+
+
+@pytest.mark.parametrize(
+    ("dim", "size", "delta"),
+    [(2, 0.5, "0.1"), (3, 1.0, "0.05"), (8, 0.1, "1e-3"), (20, 1.0, "1e-6"), (64, 0.3, "1e-3"), (900, 0.5, "1e-3")],
+)
+def test_no_vector_beats_the_bound_and_one_comes_near(dim: int, size: float, delta: str) -> None:
+    bound = LevelBound(number(size), 2.0, dim)
+    above, best = up(bound.epsilon(number(delta))), 0.0
+    for vector in vectors(dim):
+        values, counts = np.unique(vector, return_counts=True)
+        scaled = values * size / math.sqrt((vector**2).sum())
+        loss = PrivacyLoss.of_shifts(Laplace(1), [(number(v), int(n)) for v, n in zip(scaled, counts, strict=True)])
+        best = max(best, down(loss.epsilon_number(number(delta))))
+    assert best <= above <= 1.02 * best
+
+
+def test_random_vectors_of_three_coordinates() -> None:
+    rng, bound = np.random.default_rng(8), LevelBound(number(1), 2.0, 3)
+    above = {y: up(bound.delta(number(y))) for y in (0.2, 0.8, 1.3)}
+    for shifts in np.abs(rng.normal(size=(4, 3))):
+        a, b, c = (shifts / np.linalg.norm(shifts)).tolist()
+        kinks = [0.0, a, -a]
+
+        def two(w: float, a: float = a, b: float = b, kinks: list[float] = kinks) -> float:
+            return after(lambda v: one_shift(v, a), w, b, kinks)
+
+        for y, most in above.items():
+            corners = [s * a + t * b for s in (-1, 1) for t in (-1, 1)]
+            assert after(two, y, c, corners) <= most
+
+
+# ── The verifier's half, and where it is used ───────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("dim", "size", "epsilon"), [(5, "0.7", 1.1), (50, "0.2", 0.5)])
+def test_both_halves_agree(dim: int, size: str, epsilon: float) -> None:
+    bound = LevelBound(number(size), 2.0, dim)
+    tilt = bound.best_tilt(number(epsilon))
+    theirs = log_delta(bound.euclidean, dim, tilt, epsilon)
+    assert theirs <= math.log(up(bound.delta(number(epsilon))))
+    assert theirs == pytest.approx(math.log(up(bound.delta(number(epsilon)))), abs=1e-7)
+
+
+def test_other_tilts_give_other_bounds_that_hold_too() -> None:
+    loss = PrivacyLoss.of_shifts(Laplace(1), [(number("0.25"), 16)])
+    true = math.log(down(loss.delta_number(number(2))))
+    for tilt in (0.01, 1.0, 30.0):
+        assert true <= log_delta(1.0, 16, tilt, 2.0)
+
+
+def test_what_always_holds() -> None:
+    bound = LevelBound(number(1), 2.0, 4)
+    assert up(bound.delta(ZERO)) <= 1
+    assert bound.delta(number(3)) == 1  # nothing is left to say: the pure loss is 2
+    assert up(bound.epsilon(number("1e-300"))) <= 2.0000000001
+    assert bound.epsilon(number("0.9")) == 0
+    assert middle(bound.pure) == pytest.approx(2)
+    assert not LevelBound(number(5), 2.0, 4).is_useful
+
+
+def test_it_is_used_where_the_norm_is_small() -> None:
+    assert any(isinstance(bound, LevelBound) for bound in additive_uppers(Laplace(2), Ball(2, 1, 32)))
+    assert not any(isinstance(bound, LevelBound) for bound in additive_uppers(Laplace("0.1"), Ball(2, 1, 32)))
+    mechanism = parse("clip(l2, 1) | laplace(20)", dim=16)
+    profile = analyse(mechanism, mechanism.neighbours)
+    found = profile.epsilon(number("1e-3"))
+    assert found.b <= 1.02 * found.a
+    assert profile.upper_at(number("0.19")).theorem is Theorem.LEVELS
