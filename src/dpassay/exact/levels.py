@@ -180,12 +180,15 @@ class LevelBound:
                 return maximum(ZERO, minimum(self.pure, exactly(found)))
         return self.pure
 
-    epsilon_above = epsilon
+    def epsilon_above(self, delta: Number) -> Number:
+        return self.pure  # a table is not quick
 
 
 def _least(levels: Levels, wanted: float, near: float) -> float:
     """An ε at which ln δ is just as small as wanted."""
     reach = levels.reach(near)
+    if levels.log_delta(0.0, reach) <= wanted:
+        return 0.0
     low, high = 0.0, reach * levels.step
     for _ in range(28):
         centre = (low + high) / 2

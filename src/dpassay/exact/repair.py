@@ -16,6 +16,7 @@ from dpassay.core.roots import falling_root
 from dpassay.exact import calibrate
 from dpassay.exact.analysis import additive_uppers, analyse, dropped_share, region_at
 from dpassay.exact.dominating_pairs import dominating_pair_is_known
+from dpassay.exact.levels import LevelBound
 from dpassay.exact.profile_bounds import before_dropout
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
@@ -228,7 +229,8 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
 
     def excess(log_scale: float) -> float:
         uppers = additive_uppers(Laplace(number(math.exp(log_scale))), region)
-        delta = min(up(bound.delta(guarantee.exact_epsilon)) for bound in uppers)
+        quick = (bound for bound in uppers if not isinstance(bound, LevelBound))  # a table at each scale takes too long
+        delta = min(up(bound.delta(guarantee.exact_epsilon)) for bound in quick)
         return math.log(max(delta, 1e-300)) - middle(iv.log(guarantee.exact_delta))
 
     # One coordinate alone needs this much; all of them together never more than at δ = 0.
