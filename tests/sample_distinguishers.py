@@ -6,6 +6,7 @@ import zlib
 import numpy as np
 
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
+from dpassay.audit.distinguishers.encoded import Encoded, Encoder
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.guarded import Guarded
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
@@ -13,6 +14,7 @@ from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
 from dpassay.audit.distinguishers.on_leaves import OnLeaves
+from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.features import HASHED
 from dpassay.audit.leaf_views import View
@@ -27,6 +29,7 @@ KEYS = tuple(sorted(int(read([v]).keys()[0]) for v in (0, 1, "fly", None)))
 ANOMALIES = Frequencies("oddities", ("number", "text", "none"), RNG.normal(size=(2, 3)) * 4, (X, Y))
 BATCH = [0, 1.5, None, "fly to Rome", "fly", "🦓", [0.1, 0.2, 0.3], X, math.nan, [1, math.inf, 0], Failure("E"), [1, 2]]
 OUTPUTS = read(BATCH)
+ENCODER = Encoder(lambda output, x: x if isinstance(output, list) else len(str(output)) + int(x[0]), (X, Y))
 
 
 def ngrams(rows):
@@ -65,4 +68,7 @@ DISTINGUISHERS = {
     "guarded": Guarded(LogisticRegression(RNG.normal(size=3), 0.1), ANOMALIES),
     "guarded likelihood": Guarded(LikelihoodRatio(DISTRIBUTIONS), ANOMALIES),
     "likelihood": LikelihoodRatio(DISTRIBUTIONS),
+    "own likelihood": OwnLikelihood(lambda output, x: -len(str(output)) * float(x[0]), (X, Y)),
+    "encoded": Encoded(ENCODER, (("output", "output"), ("output[0]", "output"))),
+    "encoded, on a base": Encoded(ENCODER, (("output", "output"),), LogisticRegression(RNG.normal(size=3), 0.1)),
 }

@@ -22,6 +22,7 @@ from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import KINDS
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
+from dpassay.audit.distinguishers.encoded import Encoded, Encoder
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.guarded import Guarded
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
@@ -29,6 +30,7 @@ from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
 from dpassay.audit.distinguishers.on_leaves import OnLeaves
+from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, SUMMARIES, Statistic
 from dpassay.audit.features import FEATURES, HASHED, anomalies, feature_count
 from dpassay.audit.leaf_views import View
@@ -175,6 +177,7 @@ X, Y = np.array([0.0, 0.3, -1.0]), np.array([1.0, 0.3, 2.0])
 WORDS = ("number", "number, NaN", "text", "none", "vector[3]", "vector[3], copies input 0", "fails: ValueError")
 ANOMALIES = Frequencies("oddities", WORDS, RNG.normal(size=(2, len(WORDS))) * 4, (X, Y))
 KNOWN = sorted({int(read([item]).keys()[0]) for item in (0, 1, "fly", None, [0, 0, 0], math.nan, 2j)})
+ENCODER = Encoder(lambda output, x: x if read([output]).width == 3 else int(x[0]), (X, Y))
 MIXED = Mixture(0.25, ((0.25, Laplace(1)), (0.5, Gaussian(2))))
 
 
@@ -211,6 +214,9 @@ DISTINGUISHERS = {
     "mixture": LikelihoodRatio((Shifted(MIXED, X), Shifted(MIXED, Y))),
     "bits": LikelihoodRatio((BitDistribution(np.array([0.1, 0.9, 0.5])), BitDistribution(np.array([0.9, 0.0, 0.5])))),
     "pmf": LikelihoodRatio((Pmf(np.array([0.25, 0.75])), Pmf(np.array([1.0, 0.0])))),
+    "own likelihood": OwnLikelihood(lambda output, x: float(np.sign(read([output]).matrix(3)[0]) @ x), (X, Y)),
+    "encoded": Encoded(ENCODER, (("output", "output"), ("output[1]", "output"), ('output["d"]', "output"))),
+    "encoded, on a base": Encoded(ENCODER, (("output", "output"),), LogisticRegression(RNG.normal(size=3), 0.1)),
 }
 
 

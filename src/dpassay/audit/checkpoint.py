@@ -254,10 +254,10 @@ def rule_record(rule: DecisionRule) -> RuleRecord:
 
 
 def rule_of(
-    record: RuleRecord, distributions: Sequence[Distribution] | None, own: Distinguisher | None = None
+    record: RuleRecord, distributions: Sequence[Distribution] | None, own: Sequence[Distinguisher] = ()
 ) -> DecisionRule:
-    """A rule from its data; the distributions are the mechanism's own."""
-    at_hand = [] if own is None else [own]
+    """A rule from its data; the distributions are the mechanism's own, and so may be distinguishers."""
+    at_hand = [*own]
     if distributions is not None:
         at_hand.append(LikelihoodRatio(tuple(distributions)))
     r, found = record, Distinguisher.from_data(record.guesser, at_hand)
@@ -271,8 +271,10 @@ def _round_record(one: Round) -> RoundRecord:
     return RoundRecord(rule=rule_record(one.rule), sizes=list(one.sizes), **asdict(one.counts), **rest)
 
 
-def game_of(record: GameRecord, distributions: Sequence[Distribution] | None, own: Distinguisher | None = None) -> Game:
-    """A game from its data; the distributions are the mechanism's own."""
+def game_of(
+    record: GameRecord, distributions: Sequence[Distribution] | None, own: Sequence[Distinguisher] = ()
+) -> Game:
+    """A game from its data; the distributions are the mechanism's own, and so may be distinguishers."""
     rounds = []
     for e in record.epochs:
         rule = rule_of(e.rule, distributions, own)

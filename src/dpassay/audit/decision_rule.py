@@ -151,6 +151,7 @@ def learn(
     distributions: Sequence[Distribution] | None = None,
     custom: Distinguisher | None = None,
     bits: Bits = "no",
+    offered: Sequence[Distinguisher] = (),
 ) -> DecisionRule | None:
     """The rule with the highest expected power; None if nothing could be learnt."""
     if custom is not None:
@@ -158,7 +159,7 @@ def learn(
     elif distributions is not None:
         found = [LikelihoodRatio(tuple(distributions))]
     else:
-        found = fit_all(runs, tuple(inputs), bits)
+        found = fit_all(runs, tuple(inputs), bits, offered)
     best: DecisionRule | None = None
     for distinguisher in found:
         rule = with_thresholds(distinguisher, [distinguisher.score(o) for o in calibration], hypothesis)

@@ -148,7 +148,8 @@ def run_batch(batch: WorkBatch) -> Answer:
         if batch.subject not in _FIRST:
             _FIRST[batch.subject] = "" if isinstance(mechanism, Pipeline) else digest(mechanism, experiment.inputs[0])
         first = _FIRST[batch.subject]
-        current = Round(rule_of(batch.rule, experiment.distributions()), Counts(), 0, 0, batch.singly)
+        rule = rule_of(batch.rule, experiment.distributions(), experiment.at_hand())
+        current = Round(rule, Counts(), 0, 0, batch.singly)
         for task in batch.tasks:
             try:
                 counts.append(run_by_input(experiment, current, task, []))

@@ -14,6 +14,7 @@ import numpy as np
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis, learn
 from dpassay.audit.distinguishers.base import Bits, Distinguisher
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
+from dpassay.audit.offers import offered
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.errors import InputError
@@ -62,6 +63,14 @@ class Experiment:
             return [self.mechanism.distribution(x) for x in self.inputs]
         except (InputError, NotImplementedError):
             return None
+
+    def offered(self) -> tuple[Distinguisher, ...]:
+        """Distinguishers that the mechanism itself offers for these inputs."""
+        return offered(self.mechanism, self.inputs)
+
+    def at_hand(self) -> tuple[Distinguisher, ...]:
+        """Distinguishers that no file holds: one's own, and those that the mechanism offers."""
+        return (*(() if self.custom is None else (self.custom,)), *self.offered())
 
     def stream(self, *place: int) -> np.random.Generator:
         """The random numbers of one task of this experiment."""

@@ -36,7 +36,8 @@ class View:
         """The outputs as this view shows them. What is shown of an output depends on that output alone."""
         if self not in outputs.projections:
             outputs.projections[self] = self._made(outputs)
-        return outputs.projections[self]
+        shown: Outputs = outputs.projections[self]
+        return shown
 
     def _made(self, outputs: Outputs) -> Outputs:
         if self.look in ("values", "text"):

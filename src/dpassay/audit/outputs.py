@@ -68,7 +68,7 @@ class Outputs:
         return [leaves_of(row) for row in self.rows()]
 
     @cached_property
-    def projections(self) -> dict[Any, Outputs]:
+    def projections(self) -> dict[Any, Any]:
         """What views of these outputs have shown, so that no view is made twice."""
         return {}
 

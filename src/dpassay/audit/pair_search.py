@@ -70,9 +70,8 @@ def search(
             else:
                 halves = list(zip(*(pool.halves(i) for i in pool.places[k]), strict=True))
                 ways = (halves, halves[::-1]) if stage == stages - 1 else (halves,)
-                rules = [
-                    learn(fit, calibrate, at.inputs, hypothesis, None, at.custom, at.bits) for fit, calibrate in ways
-                ]
+                looks = at.custom, at.bits, at.offered()
+                rules = [learn(fit, calibrate, at.inputs, hypothesis, None, *looks) for fit, calibrate in ways]
             promises.append(sum(-1e300 if rule is None else rule.expected_power for rule in rules) / len(rules))
             yield 0, None
         best = max(promises)

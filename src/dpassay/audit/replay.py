@@ -58,7 +58,8 @@ def replay(
     if record is None or not record.epochs:
         raise InputError(f"{path} has no game to replay: the audit ended before one began")
     experiment = _experiment(journal, record, subject)
-    game = game_of(record, experiment.distributions(), None if guesser is None else CustomDistinguisher(guesser))
+    own = () if guesser is None else (CustomDistinguisher(guesser),)
+    game = game_of(record, experiment.distributions(), (*own, *experiment.at_hand()))
     checks = list(_recorded(journal, record, experiment, game))
     if journal.verdict == "refuted":
         checks.append(_fresh(record, experiment, game, secrets.randbits(32) if seed is None else seed))

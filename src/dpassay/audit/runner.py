@@ -14,6 +14,7 @@ from dpassay.audit import float_artifacts
 from dpassay.audit.batches import known_independent
 from dpassay.audit.experiment import COMPARE, Game, GameResult, against_distribution, bound, rejected, stream
 from dpassay.audit.inference import AlphaBudget
+from dpassay.audit.offers import misnamed
 from dpassay.audit.options import AuditOptions, show_options
 from dpassay.audit.pair_search import search
 from dpassay.audit.question import Question, resolve
@@ -89,7 +90,7 @@ class _Audit:
         alphas = self._shares()
         self.distribution_alpha, self.artifacts_alpha = alphas[DISTRIBUTION], alphas[ARTIFACTS]
         self.state = AuditState(alphas[GAME], alphas[BATCHES], Game(kept=[[] for _ in question.input_sets[0]]))
-        self.warnings = [note] if note else []
+        self.warnings = [said for said in (note, misnamed(question.mechanism)) if said]
         self.interrupted = self.out_of_time = False
         self.file = AuditFile(question)
         if self.options.resume:

@@ -84,13 +84,13 @@ class AuditFile:
             if state.inputs is None:
                 raise InputError(f"{self.path} is damaged: its inputs are not among those that may be compared")
             experiment, kept = self.question.experiment(state.inputs, 0), state.game.kept
-            state.game = checkpoint.game_of(found.main, experiment.distributions(), experiment.custom)
+            state.game = checkpoint.game_of(found.main, experiment.distributions(), experiment.at_hand())
             state.game.kept = kept
             state.alpha = found.main.alpha  # what refuted the claim then does so still
         if found.witness is not None:
             inputs = checkpoint.inputs_of(found.witness)
             experiment = self.question.experiment(inputs, found.witness.number)
-            game = checkpoint.game_of(found.witness, experiment.distributions(), experiment.custom)
+            game = checkpoint.game_of(found.witness, experiment.distributions(), experiment.at_hand())
             state.witness = GameResult(game, inputs, found.witness.number, found.witness.alpha)
         state.artifacts, state.searched = found.bits, found.searched
         state.refuted_after, state.attempts = found.refuted_after, found.attempts

@@ -94,7 +94,7 @@ class Shrinking:
         smaller_pair = [join(batches) for batches in game.kept]
         if _oddities(smaller_pair) - _oddities(self.shown):
             return False
-        if experiment.custom is not None:
+        if experiment.custom is not None or (first.distinguisher.asks and now.distinguisher.asks):
             return True
         return _tells_apart(now.distinguisher, self.shown) or _tells_apart(first.distinguisher, smaller_pair)
 

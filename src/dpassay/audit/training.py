@@ -180,7 +180,8 @@ def learn_rule(
     seen = look.seen
     cut = max(1, int(fitted * len(seen[0])))
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
-    rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, experiment.custom, experiment.bits)
+    looks = experiment.custom, experiment.bits, experiment.offered()
+    rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, *looks)
     singly = singly or look.failed or bool(look.batches) or one_at_a_time(experiment.mechanism)
     new, rows = tuple(seen) if look.cost else (), min(map(rows_at_a_time, seen))
     return TrainingResult(rule, look.cost, singly, rows, look.batches, look.replays, seen=new)
@@ -209,5 +210,6 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
             cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
             yield batch
 
-    rule = best_of_many(fit_all(seen, experiment.inputs, experiment.bits), calibration(), experiment.hypothesis)
+    found = fit_all(seen, experiment.inputs, experiment.bits, experiment.offered())
+    rule = best_of_many(found, calibration(), experiment.hypothesis)
     return replace(first, rule=rule or first.rule, cost=cost, singly=failed)

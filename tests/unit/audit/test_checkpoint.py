@@ -73,7 +73,7 @@ def test_a_game_comes_back_from_a_file_bit_for_bit(name, tmp_path):
     save(written, path)
     found = load(path)
     assert found.model_dump(exclude={"main"}) == written.model_dump(exclude={"main"})
-    again = game_of(found.main, DISTRIBUTIONS)
+    again = game_of(found.main, DISTRIBUTIONS, [DISTINGUISHERS["own likelihood"], DISTINGUISHERS["encoded"]])
     assert again.runs == played.runs
     for one, other in zip(again.rounds, played.rounds, strict=True):
         assert one.counts == other.counts

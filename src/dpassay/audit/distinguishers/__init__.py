@@ -21,12 +21,14 @@ for module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{module.name}")
 
 
-def fit_all(outputs: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no") -> Iterator[Distinguisher]:
+def fit_all(
+    outputs: Sequence[Outputs], inputs: tuple[Any, ...], bits: Bits = "no", offered: Sequence[Distinguisher] = ()
+) -> Iterator[Distinguisher]:
     """All distinguishers that suit these outputs (one batch for each input), cheap ones first.
 
-    `bits`: whether the bit patterns of floats are looked at, beside all else or alone.
+    `bits`: whether the bit patterns of floats are looked at, beside all else or alone. `offered`: by the mechanism.
     """
-    training = TrainingSet(tuple(outputs), inputs, bits)
+    training = TrainingSet(tuple(outputs), inputs, bits, tuple(offered))
     if bits == "only":
         yield from (OnLeaves if training.structured else BoostedTables).fit_float_bits(training)
         return

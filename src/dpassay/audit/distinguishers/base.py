@@ -31,6 +31,7 @@ class TrainingSet:
     outputs: tuple[Outputs, ...]
     inputs: tuple[Any, ...]
     bits: Bits = "no"
+    offered: tuple[Distinguisher, ...] = ()  # by the mechanism itself, see `offers`
 
     @cached_property
     def structured(self) -> bool:
@@ -91,6 +92,11 @@ class Distinguisher(ABC):
     def candidates(self) -> int | None:
         """How many inputs it tells apart; None where only its function knows."""
         return len(getattr(self, self.per_input)) if self.per_input else 2
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks the mechanism about its inputs, so that it says nothing of others."""
+        return False
 
     @property
     def turned(self) -> bool:

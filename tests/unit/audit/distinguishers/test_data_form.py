@@ -15,10 +15,12 @@ from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import KINDS, Distinguisher, array
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
+from dpassay.audit.distinguishers.encoded import Encoded, Encoder
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
+from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.features import HASHED
 from dpassay.audit.outputs import read
@@ -26,7 +28,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Laplace, Shifted
 from sample_distinguishers import DISTINGUISHERS, DISTRIBUTIONS, OUTPUTS, X, Y
 
-AT_HAND = [LikelihoodRatio(DISTRIBUTIONS)]
+AT_HAND = [LikelihoodRatio(DISTRIBUTIONS), DISTINGUISHERS["own likelihood"], DISTINGUISHERS["encoded"]]
 
 # ── The format of dpassay/audit/2 ───────────────────────────────────────────────────────────────
 
@@ -84,9 +86,25 @@ WRITTEN = {
         2 * 3 - (1 + 1) + 0.5,
     ),
     "custom": ({"kind": "Own"}, "text", 4),
+    "own likelihood": ({"kind": "OwnLikelihood"}, 7, 1),
+    "encoded": (
+        {"kind": "Encoded", "compared": [['output["code"]', "output"]], "base": None},
+        {"seed": 5, "code": 6},
+        1,
+    ),
+    "encoded, on a base": (
+        {"kind": "Encoded", "compared": [['output["code"]', "output"]], "base": {**LINEAR, "weights": [0.0, 1.0, 2.0]}},
+        {"seed": 5, "code": 7},
+        7 * 6 - 7 * 5 + 2 * (-1 + 2) + 0.5,
+    ),
 }
 GIVEN = (Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
 CUSTOM = CustomDistinguisher(lambda outputs: [len(o) for o in outputs])
+OWN = [
+    CUSTOM,
+    OwnLikelihood(lambda output, x: -abs(output - x), (0, 1)),
+    Encoded(Encoder(lambda output, x: output["seed"] + x, (0, 1))),
+]
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -95,7 +113,7 @@ def test_a_saved_rule_is_read_and_written_as_it_always_was(name):
     candidates = len(np.atleast_1d(expected)) if np.ndim(expected) else 2
     rule = {"low": "-inf", "high": 0.5, "right": 5, "wrong": 1, "promise": 0.1, "grain": 1e-9, "candidates": candidates}
     record = RuleRecord.model_validate_json(json.dumps({"guesser": data, **rule}))
-    found = rule_of(record, GIVEN, CUSTOM)
+    found = rule_of(record, GIVEN, OWN)
     assert found.distinguisher.score(read([output])).tolist() == [expected]
     assert json.loads(json.dumps(rule_record(found).model_dump(mode="json"))) == {"guesser": data, **rule}
 
@@ -177,6 +195,10 @@ def test_what_a_file_cannot_hold_must_be_at_hand():
     assert Distinguisher.from_data(custom.to_data(), [*AT_HAND, custom]) is custom
     with pytest.raises(InputError, match="the guesser that was used then"):
         Distinguisher.from_data(custom.to_data(), AT_HAND)
+    with pytest.raises(InputError, match=r"a mechanism with a method log_prob\(output, x\)"):
+        Distinguisher.from_data({"kind": "OwnLikelihood"}, AT_HAND[:1])
+    with pytest.raises(InputError, match=r"a mechanism with a method encode\(x, output\)"):
+        Distinguisher.from_data(DISTINGUISHERS["encoded"].to_data(), AT_HAND[:1])
     with pytest.raises(InputError, match="a mechanism that knows its distribution"):
         Distinguisher.from_data({"kind": "Likelihood"}, [custom])
 
