@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.common_numbers import common_numbers
 from dpassay.audit.decision_rule import FAR_SPREADS, Hypothesis, learn
 from dpassay.audit.experiment import FIRST_ROUND, LEARN, Experiment, stream
 from dpassay.audit.features import ngrams
@@ -112,7 +113,7 @@ class _Pool:
         room = max(1, LEARNT_CELLS // len(needed))
         cost, share = 0, self.left // len(needed)
         for i in needed:
-            rng = stream(self.experiment.seed, SEARCH, LEARN, stage)  # alike for all inputs
+            rng = common_numbers(stream(self.experiment.seed, SEARCH, LEARN, stage))  # alike for all inputs
             old = self.outputs.get(i)
             left = room if old is None else room - len(old) * max(1, old.width or UNKNOWN_WIDTH)
             each = min(max(FEWEST_EACH, min(runs // len(needed), most)), share)

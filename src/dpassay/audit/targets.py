@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from dpassay.audit.common_numbers import next_run
 from dpassay.audit.outputs import only_output
 from dpassay.audit.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.timing import check_time
@@ -58,8 +59,11 @@ class Adapted:
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         if self.parameters == 3:
             return awaited(self.function(x, n, rng))
-        arguments = (x, rng)[: self.parameters]
-        return [attempt(self.function, *arguments) for _ in range(n)]
+        return [self._one(x, rng) for _ in range(n)]
+
+    def _one(self, x: Any, rng: np.random.Generator) -> Any:
+        next_run(rng)
+        return attempt(self.function, *(x, rng)[: self.parameters])
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,7 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
 
 
 def _one(mechanism: Mechanism, x: Any, rng: np.random.Generator) -> Any:
+    next_run(rng)
     return only_output(_counted(awaited(mechanism.sample(x, 1, rng)), 1))
 
 

@@ -1,0 +1,73 @@
+"""Common random numbers: generators that give two inputs the same numbers, although one of them needs more.
+
+A mechanism may stop early, or draw again for some rows only. From there on a plain generator gives the runs of another
+input other numbers, and outputs differ by chance where they should differ by their inputs alone. Here each array of
+numbers, and each run that is made by a call of its own, begins at a place of its own in the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+
+class CommonNumbers(np.random.Generator):
+    """A generator that goes on at the next place of its stream after every array that it has drawn.
+
+    >>> one, other = (CommonNumbers(np.random.Philox(1)) for _ in range(2))
+    >>> len(one.random(3)), len(other.random(5)), bool(one.random() == other.random())
+    (3, 5, True)
+    """
+
+    def __init__(self, bit_generator: np.random.BitGenerator) -> None:
+        super().__init__(bit_generator)
+        self.place, self.drawing = 0, False
+
+    def next_place(self) -> None:
+        """Go on at the next place, wherever the generator is."""
+        self.place += 1
+        state: Any = self.bit_generator.state
+        state["state"]["counter"][:] = (0, 0, 0, self.place)  # 2^192 numbers apart
+        state["buffer_pos"], state["has_uint32"] = len(state["buffer"]), 0
+        self.bit_generator.state = state
+
+
+def _aligned(name: str) -> Callable[..., Any]:
+    draw = getattr(np.random.Generator, name)
+
+    @wraps(draw)
+    def drawn(self: CommonNumbers, *arguments: Any, **options: Any) -> Any:
+        outer, self.drawing = self.drawing, True  # some methods call others
+        try:
+            numbers = draw(self, *arguments, **options)
+        finally:
+            self.drawing = outer
+        if not outer and (isinstance(numbers, np.ndarray) or numbers is None):  # None: it has shuffled
+            self.next_place()
+        return numbers
+
+    return drawn
+
+
+for _name in dir(np.random.Generator):
+    if not _name.startswith("_") and _name not in ("bit_generator", "spawn"):
+        setattr(CommonNumbers, _name, _aligned(_name))
+
+
+def common_numbers(rng: np.random.Generator) -> np.random.Generator:
+    """The same stream for inputs whose runs are compared; any generator that is not Philox stays as it is.
+
+    >>> rng = common_numbers(np.random.default_rng(0))
+    >>> type(rng).__name__
+    'Generator'
+    """
+    return CommonNumbers(rng.bit_generator) if isinstance(rng.bit_generator, np.random.Philox) else rng
+
+
+def next_run(rng: np.random.Generator) -> None:
+    """Begin another run, if it is one of those that are compared."""
+    if isinstance(rng, CommonNumbers):
+        rng.next_place()
