@@ -208,6 +208,10 @@ DISTINGUISHERS = {
         View("values", ('output["a"]["c"]', "type(output)")),
         Frequencies("value", (1, 2**63), RNG.normal(size=(2, 2))),
     ),
+    "without fractions": OnLeaves(
+        View("whole", ("output",)),
+        Frequencies("value", tuple(KNOWN), RNG.normal(size=(2, len(KNOWN)))),
+    ),
     "laplace": LikelihoodRatio((Shifted(Laplace(1), X), Shifted(Laplace(1), Y))),
     "gaussian of three": LikelihoodRatio(tuple(Shifted(Gaussian(1.3), x) for x in (X, Y, X + Y))),
     "one-sided": LikelihoodRatio((Shifted(OneSided(1), X[:1]), Shifted(OneSided(1), Y[:1]))),
@@ -271,6 +275,7 @@ DATA = {
     "rounded": (NORMAL[:, 0].round(), NORMAL[:, 1].round() + 2),
     "vectors": (NORMAL + X, 0.5 * NORMAL + Y),
     "endings": tuple(np.where(np.arange(3) < RNG.integers(1, 4, size=(400, 1)), NORMAL + x, np.nan) for x in (X, Y)),
+    "marks": tuple(np.where(i - 1 < NORMAL, 0.0, NORMAL) for i in (0, 1)),
     "odd": ([*NORMAL[:, 0].tolist(), math.nan] * 2, [*NORMAL[:, 0].tolist(), None] * 2),
     "texts": (["fly to Rome", "fly home"] * 200, ["stay in Rome", "fly to Rome", None, 3.5] * 100),
     "places": tuple(np.array([RNG.permutation(5) + i for _ in range(400)], dtype=float) for i in (0, 1)),

@@ -275,8 +275,9 @@ def _apart(region: SensitivityBall) -> Iterator[InputPair]:
     place = np.arange(dim)
     one, half, every = place == 0, place < (dim + 1) // 2, place >= 0
     last = place == dim - 1
+    ends = last | (place == (dim - 1) // 2)  # of both halves, as where a mechanism answers twice and begins anew
     if math.isinf(region.p):
-        signs = [every, one, one * 2 - 1, half * 2 - 1, half, (place % 2) * 2 - 1, last * 2 - 1]
+        signs = [every, one, one * 2 - 1, half * 2 - 1, half, (place % 2) * 2 - 1, last * 2 - 1, ends * 2 - 1]
         steps = [distance * np.asarray(s, dtype=float) for s in signs]
     else:
         steps = [distance * one.astype(float), distance * last.astype(float)]

@@ -10,13 +10,15 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpassay.audit.leaves import ROOT, Leaves, element, written
-from dpassay.audit.outputs import Array, Outputs
+from dpassay.audit.leaves import ROOT, Leaves, canonical, element, written
+from dpassay.audit.outputs import Array, Outputs, as_row
 
-Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum"]
+Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole"]
 INDEX = f"{ROOT}.index("
-LOOKS = ("numbers", "values", "text", "difference", "sum")
+LOOKS = ("numbers", "values", "text", "difference", "sum", "whole")
+FRACTION = math.pi  # stands for each number that is not whole
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class View:
         return shown
 
     def _made(self, outputs: Outputs) -> Outputs:
+        if self.look == "whole":
+            return without_fractions(outputs)
         if self.look in ("values", "text"):
             leaves = outputs.leaves
             if self.look == "values":
@@ -60,10 +64,52 @@ class View:
 
     def names(self) -> tuple[str, ...]:
         """What its columns are called."""
+        if self.look == "whole":
+            return (f"the {ROOT} without its fractions",)
         if self.look in ("difference", "sum"):
             return (f" {'-' if self.look == 'difference' else '+'} ".join(self.paths),)
         offsets = self.offsets or (0,) * len(self.paths)
         return tuple(f"{path} - {_shown(o)}" if o else path for path, o in zip(self.paths, offsets, strict=True))
+
+
+def without_fractions(outputs: Outputs) -> Outputs:
+    """What is left of outputs if numbers that are not whole are taken for one and the same: which are where.
+
+    >>> from dpassay.audit.outputs import read
+    >>> len(set(without_fractions(read(np.array([[0.0, 0.3], [0.0, 0.9], [1.0, 0.9]]))).keys().tolist()))
+    2
+    """
+    if outputs.numbers is not None:
+        return Outputs(_whole(outputs.numbers))
+    vectors = [as_row(item) for item in outputs.items]
+    shown = [
+        canonical({path: _whole(leaf) for path, leaf in leaves.items()}) if vector is None else _whole(vector)
+        for vector, leaves in zip(vectors, outputs.leaves, strict=True)
+    ]
+    return Outputs(None, shown)
+
+
+def partly_whole(outputs: Outputs) -> bool:
+    """Whether there are fractions, and something else.
+
+    >>> from dpassay.audit.outputs import read
+    >>> [partly_whole(read(np.array([row]))) for row in ([0.0, 0.5], [0.5, 0.5], [0.0, 1.0])]
+    [True, False, False]
+    """
+    if outputs.numbers is None:
+        return outputs.fractional
+    fractions = _fractions(outputs.numbers)
+    return bool(fractions.any() and not fractions.all())
+
+
+def _fractions(numbers: Array) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(numbers) & (numbers != np.rint(numbers)))
+
+
+def _whole(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return np.where(_fractions(leaf), FRACTION, leaf)
+    return FRACTION if isinstance(leaf, float | Fraction) and leaf - leaf == 0 and leaf != int(leaf) else leaf
 
 
 def _shown(offset: int) -> str:

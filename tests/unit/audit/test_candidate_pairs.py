@@ -356,3 +356,11 @@ def test_several_words_may_differ() -> None:
 def test_a_group_cannot_be_run_on_one_record() -> None:
     with pytest.raises(InputError, match="run on one record"):
         input_sets(parse("clip(l1, 1) | laplace(1)", dim=2), Neighbours("group(2)"), {})
+
+
+def test_answers_that_begin_anew_in_the_middle_have_a_pair_of_their_own():
+    """The last answer of each half moves against the others: twice ⊥⊥⊥⊥⊤ tells most of a sparse vector of two rounds."""
+    moves = [(y - x).tolist() for x, y in region_pairs(SensitivityBall(math.inf, 1, 10))]
+    assert [1, 1, 1, 1, -1] * 2 in moves
+    assert [-1, -1, -1, -1, 1] * 2 in moves
+    assert [1, -1] in [(y - x).tolist() for x, y in region_pairs(SensitivityBall(math.inf, 1, 2))]

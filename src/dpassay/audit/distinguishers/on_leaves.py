@@ -19,6 +19,7 @@ from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.leaf_screening import (
     BEST,
     MOST_ROWS,
+    SCREENED,
     Found,
     best_numbers,
     best_texts,
@@ -27,8 +28,9 @@ from dpassay.audit.leaf_screening import (
     positions,
     views_of_vectors,
 )
-from dpassay.audit.leaf_views import LOOKS, View
-from dpassay.audit.outputs import Outputs
+from dpassay.audit.leaf_views import LOOKS, View, partly_whole
+from dpassay.audit.leaves import ROOT
+from dpassay.audit.outputs import Outputs, part
 
 _COORDINATE = re.compile(r"output\[(\d+)\]|the output")
 POSITIONED = 64  # entries of a vector of whole numbers whose places are looked at
@@ -55,6 +57,7 @@ class OnLeaves(Distinguisher):
         for view in [found.view([path]) for path in numbers[:BEST]] + pairs:
             yield from cls._fit(view, replace(training, inputs=()), Statistic)
         yield from cls._fit_values(found, training)
+        yield from cls._fit_whole(training)
         for path, length in list(found.rows.items())[:MOST_ROWS]:
             if length <= WIDEST:
                 yield from cls._fit(
@@ -82,7 +85,15 @@ class OnLeaves(Distinguisher):
             yield from cls._fit(View("text", paths), training, NaiveBayes)
 
     @classmethod
+    def _fit_whole(cls, training: TrainingSet) -> Iterator[Self]:
+        """Where fractions stand between other things: which these are, and where."""
+        some = [part(outputs, 0, SCREENED) for outputs in training.outputs]
+        if training.width > 1 and any(map(partly_whole, some)):
+            yield from cls._fit(View("whole", (ROOT,)), replace(training, inputs=()), Frequencies)
+
+    @classmethod
     def _fit_vectors(cls, training: TrainingSet) -> Iterator[Self]:
+        yield from cls._fit_whole(training)
         if not training.vectors:
             return
         for view in views_of_vectors(training.outputs, training.width, MOST_COORDINATES):

@@ -1,0 +1,75 @@
+"""What is looked at where outputs have fractions between other things."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpassay import audit
+from dpassay.audit.distinguishers.base import Distinguisher
+from dpassay.audit.leaf_views import View, partly_whole, without_fractions
+from dpassay.audit.outputs import read
+
+
+def patterns(batch):
+    return without_fractions(read(batch)).keys().tolist()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ([0.0, 0.3], [0.0, -7.5], True),
+        ([0.0, 0.3], [0.3, 0.0], False),
+        ([0.0, 0.3], [1.0, 0.3], False),
+        ([0.0, 0.3], [math.nan, 0.3], False),
+        ([0.0, 0.3], [0.0, math.inf], False),
+        ([None, 0.3, 2], [None, 0.4, 2], True),
+        ([None, 0.3, 2], [0.3, None, 2], False),
+        ({"above": 0.3, "n": 5}, {"above": 0.7, "n": 5}, True),
+        ({"above": 0.3, "n": 5}, {"above": 0.7, "n": 6}, False),
+        ({"above": 0.3, "n": 5}, {"below": 0.3, "n": 5}, False),
+        ([[0.0, 0.3], [0.1]], [[0.0, 0.9], [0.2]], True),
+    ],
+)
+def test_fractions_are_one_and_the_same(one, other, same):
+    first, second = patterns([one, other])
+    assert (first == second) is same
+    assert patterns([one]) == [first]
+    assert patterns([one, None])[0] == first  # whatever else is in the batch
+
+
+def test_it_is_for_outputs_with_fractions_and_something_else():
+    assert partly_whole(read(np.array([[0.0, 0.5]])))
+    assert partly_whole(read([{"a": 0.5}]))
+    assert not partly_whole(read(np.array([[0.5, 0.5]])))
+    assert not partly_whole(read(np.array([[0.0, 1.0]])))
+
+
+def parity(x, n, rng):
+    """Six answers, each with probability 1/2 a number and else 0: an even number of numbers, or an odd one."""
+    marks = rng.random((n, 6)) < 0.5
+    marks[:, 5] = marks[:, :5].sum(axis=1) % 2 != x
+    return np.where(marks, rng.laplace(scale=5, size=(n, 6)), 0.0)
+
+
+def test_which_answers_are_numbers_is_looked_at():
+    """No answer alone and no two of them say anything, and no output comes twice."""
+    verdict = audit(parity, [(0, 1)], epsilon=1, runs=10_000, shrink=False, until_refuted=True)
+    assert verdict.word == "refuted"
+    assert "how often each value of the output without its fractions was seen" in verdict.witness.event
+
+
+def test_a_list_of_answers_is_looked_at_too():
+    def answers(x, rng):
+        return {"answers": [None if v == 0 else float(v) for v in parity(x, 1, rng)[0]]}
+
+    assert audit(answers, [(0, 1)], epsilon=1, runs=10_000, shrink=False, until_refuted=True).word == "refuted"
+
+
+def test_it_is_kept_in_files():
+    data = {"kind": "Leaves", "look": "whole", "paths": ["output"], "offsets": []}
+    (key,) = patterns([[0.0, 0.5]])
+    base = {"kind": "Counted", "of": "value", "names": [key], "logs": [[-2.0], [-1.0]], "inputs": []}
+    found = Distinguisher.from_data({**data, "base": base})
+    assert found.score(read([[0.0, 0.7], [0.0, 1.0]])).tolist()[0] == 1.0
+    assert found.view == View("whole", ("output",))
