@@ -359,7 +359,8 @@ def test_a_group_cannot_be_run_on_one_record() -> None:
 
 
 def test_answers_that_begin_anew_in_the_middle_have_a_pair_of_their_own():
-    """The last answer of each half moves against the others: twice ⊥⊥⊥⊥⊤ tells most of a sparse vector of two rounds."""
+    """The last answer of each half moves against the others: twice ⊥⊥⊥⊥⊤ tells most of a sparse vector that stops
+    after two."""
     moves = [(y - x).tolist() for x, y in region_pairs(SensitivityBall(math.inf, 1, 10))]
     assert [1, 1, 1, 1, -1] * 2 in moves
     assert [-1, -1, -1, -1, 1] * 2 in moves
