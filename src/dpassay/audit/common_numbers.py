@@ -7,7 +7,7 @@ numbers, and each run that is made by a call of its own, begins at a place of it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -24,7 +24,8 @@ class CommonNumbers(np.random.Generator):
 
     def __init__(self, bit_generator: np.random.BitGenerator) -> None:
         super().__init__(bit_generator)
-        self.place, self.drawing = 0, False
+        state: Any = bit_generator.state
+        self.place, self.drawing = int(state["state"]["counter"][3]), False
 
     def next_place(self) -> None:
         """Go on at the next place, wherever the generator is."""
@@ -65,6 +66,16 @@ def common_numbers(rng: np.random.Generator) -> np.random.Generator:
     'Generator'
     """
     return CommonNumbers(rng.bit_generator) if isinstance(rng.bit_generator, np.random.Philox) else rng
+
+
+def in_step(rngs: Sequence[np.random.Generator]) -> bool:
+    """Whether generators that began alike have given equally many numbers.
+
+    >>> one, other = np.random.default_rng(0), np.random.default_rng(0)
+    >>> len(one.random(3)), len(other.random(3)), in_step([one, other]), other.random() < 1, in_step([one, other])
+    (3, 3, True, True, False)
+    """
+    return len({repr(rng.bit_generator.state) for rng in rngs}) == 1
 
 
 def next_run(rng: np.random.Generator) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.common_numbers import common_numbers
 from dpassay.audit.decision_rule import DecisionRule, Hypothesis, learn
 from dpassay.audit.distinguishers.base import Bits, Distinguisher
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
@@ -79,7 +78,7 @@ class Experiment:
 
     def paired_streams(self, place: int) -> list[np.random.Generator]:
         """The same random numbers for each input, to learn from: see `draw_outputs`."""
-        return [common_numbers(self.stream(LEARN, place)) for _ in self.inputs]
+        return [self.stream(LEARN, place) for _ in self.inputs]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit import batches as rows_of_batches
+from dpassay.audit.common_numbers import common_numbers, in_step, next_run
 from dpassay.audit.decision_rule import DecisionRule, best_of_many, learn
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.experiment import MOST_ROWS, Experiment
@@ -51,6 +52,10 @@ def draw_outputs(
     parts = [
         [make(mechanism, x, small, rng) for _ in range(start // small)] for x, rng in zip(inputs, rngs, strict=True)
     ]
+    if not in_step(rngs):  # from here on one has other numbers than the other
+        rngs = [common_numbers(rng) for rng in rngs]
+        for rng in rngs:
+            next_run(rng)
     first = [[read(batch, unknown) for batch in some] for some in parts]
     step = min(rows_at_a_time(some[0]) for some in first)
     each = min(each, max(64, cells // sum(max(1, some[0].width or UNKNOWN_WIDTH) for some in first)))
