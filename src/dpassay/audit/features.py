@@ -13,6 +13,8 @@ from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row, kind_of, shap
 
 MOST_COPIED = 8  # inputs whose copies are looked for
 FLOAT_BITS, BIT_VIEWS = "float bits", 4
+NOT_ZERO, NTH = "where the output is not 0", ("first", "second", "third")
+PLACES = len(NTH)
 MANY, FEW = 1 << 14, 64  # values in one call, and edges, from and up to which edges are counted
 HASHED = 1 << 15  # cells that n-grams are counted in
 
@@ -80,6 +82,21 @@ def _endings(outputs: Outputs, width: int) -> Callable[[int], Array]:
     return lambda j: known.sum(axis=1).astype(float) if j == 0 else rows[np.arange(len(rows)), last]
 
 
+def _places(outputs: Outputs, width: int) -> Callable[[int], Array]:
+    """Of outputs that are mostly 0: where the first, second and third other number stands, and how many there are."""
+    rows = outputs.matrix(width)
+    marked = (rows != 0) & ~np.isnan(rows)
+    numbers = marked.sum(axis=1)
+
+    def column(j: int) -> Array:
+        if j == PLACES:
+            return np.asarray(numbers, dtype=float)
+        nth = marked & (np.cumsum(marked, axis=1) == j + 1)
+        return np.asarray(np.where(numbers > j, nth.argmax(axis=1), np.nan))
+
+    return column
+
+
 def _float_bits(outputs: Outputs, width: int) -> Callable[[int], Array]:
     """Of each coordinate the zeros it ends in, its exponent, where its last one stands, and its last three bits."""
     rows = outputs.matrix(width)
@@ -104,6 +121,7 @@ def _lengths(outputs: Outputs, width: int) -> Callable[[int], Array]:
 FEATURES: dict[str, Callable[[Outputs, int], Callable[[int], Array]]] = {
     "coordinates": _coordinates,
     "where the output ends": _endings,
+    NOT_ZERO: _places,
     FLOAT_BITS: _float_bits,
     "lengths": _lengths,
 }
@@ -111,7 +129,7 @@ FEATURES: dict[str, Callable[[Outputs, int], Callable[[int], Array]]] = {
 
 def feature_count(kind: str, width: int) -> int:
     """How many columns a kind of features has."""
-    return {"coordinates": 2 * width - 1, FLOAT_BITS: BIT_VIEWS * width}.get(kind, 2)
+    return {"coordinates": 2 * width - 1, FLOAT_BITS: BIT_VIEWS * width, NOT_ZERO: PLACES + 1}.get(kind, 2)
 
 
 def feature_name(kind: str, column: int, width: int) -> str:
@@ -129,6 +147,7 @@ def feature_name(kind: str, column: int, width: int) -> str:
     pairs = {
         "lengths": ("the length", "the number of words"),
         "where the output ends": ("how many numbers", "the last"),
+        NOT_ZERO: (*(f"where the {nth} number that is not 0 stands" for nth in NTH), "how many are not 0"),
     }
     return pairs[kind][column]
 

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
-from dpassay.audit.features import HASHED, MOST_COPIED, anomalies, binned, feature_count, ngrams
+from dpassay.audit.features import FEATURES, HASHED, MOST_COPIED, anomalies, binned, feature_count, feature_name, ngrams
 from dpassay.audit.outputs import LONGEST, as_row, read
 from dpassay.pipeline.mechanism import Failure
 
@@ -138,3 +138,12 @@ def test_long_texts_are_cut():
     far = "a " * LONGEST + "zebra"
     assert cell("zebra") in ngrams(far)
     assert cell("\0zeb") not in ngrams(far)  # words are looked for farther than runs of characters
+
+
+def test_where_numbers_that_are_not_0_stand():
+    rows = read(np.array([[0.0, 2.5, 0.0, -1.0, np.nan], [0.0, 0.0, 0.0, 0.0, 0.0], [7.0, 1.0, 3.0, 9.0, 0.0]]))
+    column = FEATURES["where the output is not 0"](rows, 5)
+    found = np.column_stack([column(j) for j in range(feature_count("where the output is not 0", 5))])
+    expected = [[1, 3, np.nan, 2], [np.nan, np.nan, np.nan, 0], [0, 1, 2, 4]]
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert feature_name("where the output is not 0", 1, 5) == "where the second number that is not 0 stands"

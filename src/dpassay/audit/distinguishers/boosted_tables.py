@@ -21,7 +21,7 @@ from dpassay.audit.distinguishers.base import (
     require,
     shown_names,
 )
-from dpassay.audit.features import FEATURES, FLOAT_BITS, binned, feature_count, feature_name
+from dpassay.audit.features import FEATURES, FLOAT_BITS, NOT_ZERO, binned, feature_count, feature_name
 from dpassay.audit.outputs import Array, Outputs, join, part
 
 Columns: TypeAlias = tuple[int, ...]  # the features of a table: one or two
@@ -61,6 +61,8 @@ class BoostedTables(Distinguisher):
         some = [part(outputs, 0, MOST_FITTED // 2) for outputs in training.outputs]
         if width > 1 and any(np.isnan(outputs.matrix(width)[:1000]).any() for outputs in some):
             yield from cls._fit_features("where the output ends", some, width)
+        if width > 2 and any(_partly_zero(outputs.matrix(width)[:1000]) for outputs in some):
+            yield from cls._fit_features(NOT_ZERO, some, width)
         if width and not (training.vectors and width > MOST_COORDINATES):  # `OnLeaves` chooses some
             yield from cls._fit_features("coordinates", some, min(width, MOST_COORDINATES))
         if width and training.bits == "also":
@@ -195,6 +197,12 @@ class _Boosting:
             self.residuals, self.curvatures = self.labels - chance, chance * (1 - chance)
             full = move.reshape(table.shape)
             table += full if len(columns) == 1 else full[np.ix_(COARSE_BINS, COARSE_BINS)]
+
+
+def _partly_zero(rows: Array) -> bool:
+    """Whether zeros and other numbers stand side by side."""
+    known = rows[~np.isnan(rows)]
+    return len(known) > 0 and 0.02 < float((known == 0).mean()) < 0.98
 
 
 def _noise_share(cells: NDArray[Any], pairs: int, size: int) -> Array:

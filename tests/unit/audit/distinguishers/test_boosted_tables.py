@@ -39,7 +39,7 @@ def test_the_features_are_those_that_the_outputs_have():
     rng = np.random.default_rng(0)
     rows, ends = rng.normal(size=(400, 3)), rng.integers(1, 3, size=(400, 1))
     assert fitted(rows, rows + 2) == ["coordinates"]
-    assert fitted(rows.round(), rows + 2, "also") == ["coordinates", "float bits"]
+    assert fitted(rows.round(), rows + 2, "also") == ["where the output is not 0", "coordinates", "float bits"]
     cut = np.where(np.arange(3) <= ends, rows, NAN)
     assert fitted(cut, np.where(np.arange(3) < ends, rows + 2, NAN)) == ["where the output ends", "coordinates"]
     assert fitted([[0] * k for k in (1, 2) * 200], [[1] * k for k in (3, 4) * 200])[-1] == "lengths"
