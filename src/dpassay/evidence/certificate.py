@@ -6,7 +6,9 @@ written a little weaker. docs/certificate.md describes the format.
 """
 
 import hashlib
+import itertools
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from dpassay.evidence.verifier import Model, chained, read_step
 from dpassay.exact.analysis import analyse
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.witness import Witness
+from dpassay.pipeline.parser import evaluate, parse
 from dpassay.pipeline.pipeline import Pipeline
 
 SCHEMA = "dpassay/certificate/2"
@@ -97,8 +100,6 @@ def _claim(verdict: Verdict, guarantee: EpsilonDelta) -> Data:
 
 def _text(verdict: Verdict, guarantee: EpsilonDelta) -> tuple[str, dict[str, Any]]:
     """A text that says all of the mechanism, and the parameters that it names."""
-    from dpassay.pipeline.parser import parse
-
     pipeline = verdict.mechanism
     claimed = {"eps": guarantee.exact_epsilon, "delta": guarantee.exact_delta}
     for text, parameters in ((verdict.text, verdict.parameters), (str(pipeline), {})):
@@ -107,11 +108,26 @@ def _text(verdict: Verdict, guarantee: EpsilonDelta) -> tuple[str, dict[str, Any
         except InputError:
             continue
         if [stage.to_data() for stage in read.stages] == [stage.to_data() for stage in pipeline.stages]:
-            return text, parameters
+            return _searched(text, parameters, {**claimed, "dim": pipeline.dim, **parameters})
     raise InputError(
         "this pipeline cannot have a certificate: no text says all of it; build it with parse(), or from stages "
         "whose numbers print as they are"
     )
+
+
+def _searched(text: str, parameters: dict[str, Any], values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A text with names for the deviations that least_sigma(...) finds: the verifier does not search."""
+    found, numbers = "", dict(parameters)
+    while match := re.search(r"\bleast_sigma\s*\(", text):
+        end, depth = match.end(), 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        names = (f"sigma{i or ''}" for i in itertools.count())
+        name = next(name for name in names if name not in values and name not in numbers)
+        numbers[name] = evaluate(text[match.start() : end], values)
+        found, text = found + text[: match.start()] + name, text[end:]
+    return found + text, numbers
 
 
 class _Writer:

@@ -40,8 +40,9 @@ def examine(source: str | Path | dict[str, Any]) -> Verification:
     certificate = load(source)
     replay = Replay(certificate)
     replay.run()
-    name = getattr(certificate.steps[0], "name", "")
-    return Verification(certificate.verdict, name, tuple(replay.established), tuple(replay.failures))
+    return Verification(
+        certificate.verdict, certificate.steps[0].name, tuple(replay.established), tuple(replay.failures)
+    )
 
 
 def verify(source: str | Path | dict[str, Any]) -> Verification:

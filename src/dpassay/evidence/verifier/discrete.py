@@ -4,7 +4,6 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
 from dpassay.evidence.verifier.losses import (
     FEW_BITS,
-    Grid,
     Loss,
     Outcomes,
     Pure,
@@ -19,15 +18,16 @@ from dpassay.evidence.verifier.numbers import (
     ONE,
     ZERO,
     Number,
+    around,
     iv,
-    largest,
     log,
     log_sum,
     positive_part,
     smallest,
 )
-from dpassay.evidence.verifier.pairs import Block, Pair, by_parity
-from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, most_differing
+from dpassay.evidence.verifier.pairs import Block, Pair, by_parity, differing
+from dpassay.evidence.verifier.reading import Step
+from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter
 
 _ALIKE = iv.mpf("1e-40")
 
@@ -36,7 +36,7 @@ def noised_bits(stage: Stage, pair: Pair) -> list[tuple[Number, Number, int]]:
     """P(1) of each bit under both strings, and how many there are of each."""
     groups = []
     for block in by_parity(pair):
-        one = stage.numbers["even" if block.parity == "even" else "odd"]
+        one = stage.numbers[block.positions]
         p, q = (one if value.a == 1 else stage.numbers["zero"] for value in (block.x, block.y))
         groups.append((p, q, block.count))
     return groups
@@ -51,8 +51,7 @@ def _kept_and_flipped(stage: Stage) -> tuple[Number, Number] | None:
     if any(abs(gap).b >= _ALIKE.a for gap in (even - odd, even + zero - 1)):
         return None
     kept, flipped = (even, odd, 1 - zero), (zero, 1 - even, 1 - odd)
-    first, second = (iv.mpf([min(p.a for p in group), max(p.b for p in group)]) for group in (kept, flipped))
-    return first, second
+    return around(kept), around(flipped)
 
 
 def _one_hot_pairs(dim: int) -> list[Pair]:
@@ -62,7 +61,12 @@ def _one_hot_pairs(dim: int) -> list[Pair]:
     return [(Block(ONE, ZERO, 1, first), Block(ZERO, ONE, 1, second)) for first, second in moves]
 
 
-def bits_upper(stage: Stage, shape: Shape, grid: Grid | None) -> Loss:
+def bits_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None) -> Loss:
+    """The loss of two strings."""
+    return bits_loss(noised_bits(stage, pair))
+
+
+def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """A loss that no pair of strings exceeds.
 
     Noising bits alike, a string that differs in more places is worse. Otherwise each bit is replaced by a pair of
@@ -72,18 +76,18 @@ def bits_upper(stage: Stage, shape: Shape, grid: Grid | None) -> Loss:
         return Pure(ZERO)
     alike = _kept_and_flipped(stage)
     if alike is not None:
-        return bits_loss([(*alike, most_differing(shape))])
-    if shape.kind == "onehot":
+        return bits_loss([(*alike, shape.most_differing)])
+    if shape.one_hot:
         return Worst([bits_loss(noised_bits(stage, pair)) for pair in _one_hot_pairs(shape.dim)])
-    if shape.kind == "row-bits":  # all bits of one row, which may begin at an odd place
+    if shape.count:  # all bits of one row, which may begin at an odd place
         more, less = shape.count - shape.count // 2, shape.count // 2
         begins = [(more, less), (less, more)] if shape.count % 2 and shape.dim > shape.count else [(more, less)]
     else:
         begins = [(shape.dim - shape.dim // 2, shape.dim // 2)]
-    return Worst([_all_bits(stage, even, odd, grid) for even, odd in begins])
+    return Worst([_all_bits(stage, even, odd, step.grid) for even, odd in begins])
 
 
-def _all_bits(stage: Stage, even: int, odd: int, grid: Grid | None) -> Loss:
+def _all_bits(stage: Stage, even: int, odd: int, grid: lattice.Grid | None) -> Loss:
     """So many bits at even and at odd places, any of which may differ in any direction."""
     places = (("even", even), ("odd", odd))
     chances = [(stage.numbers[key], stage.numbers["zero"], count) for key, count in places if count]
@@ -118,7 +122,17 @@ def _envelope(p: Number, q: Number) -> lattice.Atoms:
     return lattice.Atoms(tuple(atoms), positive_part(here[0]))
 
 
-def category_loss(stage: Stage) -> Loss:
+def category_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None) -> Loss:
+    """The loss of two names."""
+    return _category_loss(stage) if differing(pair) else Pure(ZERO)
+
+
+def category_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """The loss of any two names."""
+    return _category_loss(stage)
+
+
+def _category_loss(stage: Stage) -> Loss:
     """Keep one of k categories, else name any other: all pairs are alike."""
     count, keep = stage.wholes["k"], stage.numbers["keep"]
     if count == 1:
@@ -129,7 +143,7 @@ def category_loss(stage: Stage) -> Loss:
     return Pure(ZERO) if same else Outcomes(((keep, other), (other, keep), (rest, rest)))
 
 
-def choice_loss(stage: Stage, pair: Pair) -> Loss:
+def choice_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
     """The exponential mechanism between two vectors of scores, the larger of both ways."""
     chances = choice_chances(stage, pair)
     return both_ways([(p * block.count, q * block.count) for (p, q), block in zip(chances, pair, strict=True)])
@@ -162,28 +176,36 @@ def score_spread(shape: Shape) -> Number:
 def _score_width(shape: Shape) -> Number:
     """The most that the largest minus the smallest coordinate of one vector can be."""
     if shape.kind == "box":
-        return largest(high for _, high, _ in shape.sides) - smallest(low for low, _, _ in shape.sides)
-    if shape.kind in ("minmax", "bits", "row-bits", "onehot", "sparse"):
-        return ONE
-    return score_spread(shape) / 2 if shape.kind in ("ball", "sphere", "both") else INF  # with x they have −x
+        return shape.high - shape.low
+    return score_spread(shape) / 2 if shape.kind in ("ball", "sphere") else INF  # with x they have −x
 
 
-def choice_upper(stage: Stage, shape: Shape, by_range: bool) -> Loss:
-    """Losses that differ by at most the rate times the spread, and are at most what the width of the scores allows."""
-    inner, rate = shape.parts[0] if shape.kind == "repeated" else shape, stage.numbers["rate"]
-    if inner.dim == 1:  # all scores are equal
-        return Pure(ZERO)
-    spread = rate * iv.mpf(score_spread(inner).b)
+def choice_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """At most the rate times the spread of the scores, and what their width allows."""
+    inner = shape.one
+    if inner.one_hot and inner.dim > 1:  # all pairs are alike
+        rest = (Block(ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
+        return choice_pair(stage, (Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest))
+    return Pure(_largest_losses(stage, inner)[1])
+
+
+def choice_range(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """Losses that differ by at most the rate times the spread, too."""
+    spread, pure = _largest_losses(stage, shape.one)
+    return Range(smallest([spread, 2 * pure]), pure)
+
+
+def _largest_losses(stage: Stage, shape: Shape) -> tuple[Number, Number]:
+    """The rate times the spread, and the largest loss."""
+    if shape.dim == 1:  # all scores are equal
+        return ZERO, ZERO
+    rate, n = stage.numbers["rate"], iv.mpf(shape.dim - 1)
+    spread, width = rate * iv.mpf(score_spread(shape).b), rate * _score_width(shape)
     if spread.b == INF:
         raise CertificateError("nothing bounds the scores")
-    if inner.kind == "onehot" and not by_range:  # all pairs are alike
-        rest = ((ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
-        return choice_loss(stage, tuple(Block(*block) for block in ((ONE, ZERO, 1), (ZERO, ONE, 1), *rest)))
-    pure, n = spread, iv.mpf(inner.dim - 1)
-    width = rate * _score_width(inner)
-    if inner.kind == "rows":
-        low = iv.exp(-rate * (inner.sides[0][1] - inner.sides[0][0]))
-        pure = smallest([pure, log((low + n) / (inner.dim * low))])
-    elif width.b < INF:
-        pure = smallest([pure, width + log((iv.exp(-width) + n) / (1 + n * iv.exp(-width)))])
-    return Range(smallest([spread, 2 * pure]), pure) if by_range else Pure(pure)
+    if shape.kind == "box" and shape.differing == 1:
+        low = iv.exp(-width)
+        return spread, smallest([spread, log((low + n) / (shape.dim * low))])
+    if width.b == INF:
+        return spread, spread
+    return spread, smallest([spread, width + log((iv.exp(-width) + n) / (1 + n * iv.exp(-width)))])

@@ -15,14 +15,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, above, at_most_one, below, iv, middle, whole_part
+from dpassay.evidence.verifier.numbers import (
+    ONE,
+    ZERO,
+    Number,
+    above,
+    at_most_one,
+    below,
+    cached,
+    iv,
+    middle,
+    whole_part,
+)
 
 Array: TypeAlias = NDArray[np.float64]
 _U = 2.0**-53
@@ -53,21 +63,23 @@ def spend(work: int) -> None:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """The step of a lattice of losses, and by how much probabilities are tilted on it."""
+
+    step: Number
+    tilt: Number
+
+
+@dataclass(frozen=True)
 class Laplace:
     """The loss of one coordinate with Laplace noise; the shift is in scales."""
 
     shift: Number
 
-    @property
-    def key(self) -> Any:
-        """All of it, hashable."""
-        return (self.shift._mpi_,)
-
-    def place(self, step: Number, side: str, tilt: float) -> Weights:
+    def place(self, step: Number, upper: bool, tilt: float) -> Weights:
         """The weights p·e^(θ(ℓ − a)) at multiples of the step; a shift between multiples goes to the safe side."""
         ratio = self.shift / step
-        up = side == "above"
-        whole = -_floor(-iv.mpf(ratio.b), "1e-40") if up else _floor(iv.mpf(ratio.a), "1e-40")
+        whole = -_floor(-iv.mpf(ratio.b), "1e-40") if upper else _floor(iv.mpf(ratio.a), "1e-40")
         if not 1 <= whole <= MOST_CELLS:
             raise CertificateError(f"the grid's step must divide a loss into 1 to {MOST_CELLS} cells")
         spend(2 * whole * _OF_A_CELL)
@@ -75,7 +87,7 @@ class Laplace:
         rise = iv.exp(step * (theta + ONE / 2))
         lowest = iv.exp(-a * (1 + 2 * theta))  # e^((ℓ−a)/2)·e^(θ(ℓ−a)) at ℓ = −a
         weights = [ZERO] * (2 * whole + 1)
-        if side == "below":
+        if not upper:
             value, factor = lowest * rise, (iv.exp(step / 2) - iv.exp(-step / 2)) / 2
             for i in range(1, 2 * whole, 2):
                 weights[i] = value * factor
@@ -87,7 +99,7 @@ class Laplace:
                 value *= rise
         weights[0] += lowest / 2  # the two atoms
         weights[-1] += ONE / 2
-        return Weights.of(-whole, weights, a * theta, up)
+        return Weights.of(-whole, weights, a * theta, upper)
 
 
 @dataclass(frozen=True)
@@ -97,14 +109,9 @@ class Atoms:
     atoms: tuple[tuple[Number, Number], ...]
     infinite: Number = ZERO
 
-    @property
-    def key(self) -> Any:
-        """All of it, hashable."""
-        return tuple((loss._mpi_, chance._mpi_) for loss, chance in self.atoms), self.infinite._mpi_
-
-    def place(self, step: Number, side: str, tilt: float) -> Weights:
+    def place(self, step: Number, upper: bool, tilt: float) -> Weights:
         """Each atom spread to the two places around it; the largest one lies on the lattice."""
-        if side != "above":
+        if not upper:
             raise CertificateError("of a loss with finitely many values the grid gives an upper bound only")
         found: dict[int, Number] = {}
         theta, top = iv.mpf(tilt), max((loss for loss, _ in self.atoms), key=middle)
@@ -223,28 +230,17 @@ class Composed:
         return self.infinite + iv.mpf(max(0.0, total * (1 - 2 * relative) - len(gap) * _TINY)) * scale
 
 
-def compose(parts: Sequence[tuple[Part, int]], step: Number, side: str, tilt: float) -> Composed:
-    """The sum of independent losses, each with its count; the latest few sums are kept."""
-    return _composed(tuple((part.key, count) for part, count in parts), step._mpi_, side, tilt)
-
-
-@lru_cache(maxsize=8)
-def _composed(keys: tuple[tuple[Any, int], ...], step_ends: Any, side: str, tilt: float) -> Composed:
-    parts, step = [(_part(key), count) for key, count in keys], iv.make_mpf(step_ends)
+@cached(8)
+def compose(parts: Sequence[tuple[Part, int]], grid: Grid, upper: bool) -> Composed:
+    """The sum of independent losses, each with its count; δ from the side that is asked for."""
+    step, tilt = grid.step, middle(grid.tilt)
     cut = _CUT / sum(count for _, count in parts)
     weights: Weights | None = None
     finite = ONE
     for part, count in parts:
-        power = part.place(step, side, tilt).power(count, cut)
+        power = part.place(step, upper, tilt).power(count, cut)
         weights = power if weights is None else weights.times(power, cut)
         if isinstance(part, Atoms):
             finite *= (1 - part.infinite) ** count
     assert weights is not None
     return Composed(weights, step, tilt, ZERO if finite == 1 else 1 - finite)
-
-
-def _part(key: Any) -> Part:
-    first, *rest = key
-    if not rest:
-        return Laplace(iv.make_mpf(first))
-    return Atoms(tuple((iv.make_mpf(loss), iv.make_mpf(chance)) for loss, chance in first), iv.make_mpf(rest[0]))

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
-from dpassay.evidence.verifier.binomial import EqualBits, UnequalBits, joined
+from dpassay.evidence.verifier.binomial import Bits, Group, joined
 from dpassay.evidence.verifier.normal import gaussian_delta, tail
 from dpassay.evidence.verifier.numbers import (
     INF,
@@ -41,21 +41,8 @@ class Loss(Protocol):
 
 
 @dataclass(frozen=True)
-class Grid:
-    """The step of a lattice of losses, and by how much probabilities are tilted on it."""
-
-    step: Number
-    tilt: float
-
-
-@dataclass(frozen=True)
 class Pure:
-    """What ε₀-DP implies: δ(ε) ≤ (e^ε₀ − e^ε)/(e^ε₀ + 1), attained by randomized response.
-
-    >>> from dpassay.evidence.verifier.numbers import middle
-    >>> round(middle(Pure(ONE).delta(ZERO, True)), 9)
-    0.462117157
-    """
+    """What ε₀-DP implies: δ(ε) ≤ (e^ε₀ − e^ε)/(e^ε₀ + 1), attained by randomized response."""
 
     pure: Number
 
@@ -67,12 +54,7 @@ class Pure:
 
 @dataclass(frozen=True)
 class Range:
-    """Losses between t − range and t, t at most `pure`: (1 − e^(t−r))(1 − e^(ε−t))/(1 − e^−r), largest at t = (r+ε)/2.
-
-    >>> from dpassay.evidence.verifier.numbers import middle
-    >>> round(middle(Range(iv.mpf(2), iv.mpf(2)).delta(ZERO, True)), 9)  # tanh(1/2)
-    0.462117157
-    """
+    """Losses from t − r to t, t at most `pure`: (1 − e^(t−r))(1 − e^(ε−t))/(1 − e^−r), largest at t = (r+ε)/2."""
 
     range: Number
     pure: Number
@@ -115,14 +97,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Finitely many outcomes, each with its probabilities under both laws.
-
-    >>> from dpassay.evidence.verifier.numbers import middle
-    >>> keep, other = iv.mpf("0.75"), iv.mpf("0.25")
-    >>> loss = Outcomes(((keep, other), (other, keep)))
-    >>> round(middle(loss.pure), 6), middle(loss.delta(ZERO, True))
-    (1.098612, 0.5)
-    """
+    """Finitely many outcomes, each with its probabilities under both laws."""
 
     chances: tuple[tuple[Number, Number], ...]
 
@@ -144,7 +119,7 @@ class Summed:
     """Independent coordinates, Laplace noise or atoms: one coordinate by its formula, more on a lattice."""
 
     parts: tuple[tuple[lattice.Part, int], ...]
-    grid: Grid | None = None
+    grid: lattice.Grid | None = None
 
     @property
     def pure(self) -> Number:
@@ -167,9 +142,7 @@ class Summed:
             return positive_part(1 - iv.exp((epsilon - self.pure) / 2))
         if self.grid is None:
             raise CertificateError("a sum of losses needs a grid")
-        return lattice.compose(self.parts, self.grid.step, "above" if upper else "below", self.grid.tilt).delta(
-            epsilon, upper
-        )
+        return lattice.compose(self.parts, self.grid, upper).delta(epsilon, upper)
 
 
 @dataclass(frozen=True)
@@ -208,13 +181,24 @@ class Worst:
         return largest(loss.delta(epsilon, upper) for loss in self.losses)
 
 
+@dataclass(frozen=True)
+class AtZero:
+    """A bound on ε at δ = 0: the events that show it are rare; at δ > 0 only what another loss shows is known."""
+
+    pure: Number
+    other: Loss | None = None
+
+    def delta(self, epsilon: Number, upper: bool) -> Number:
+        return ZERO if self.other is None else self.other.delta(epsilon, upper)
+
+
 def infinite_part(loss: Loss) -> Number:
     """The probability of outputs that the second law cannot give: what δ(ε) never falls below."""
     if isinstance(loss, Leak):
         return loss.chance
     if isinstance(loss, Outcomes):
         return sum((p for p, q in loss.chances if q.b <= 0), ZERO)
-    if isinstance(loss, EqualBits | UnequalBits):
+    if isinstance(loss, Bits):
         return loss.infinite
     return largest(infinite_part(one) for one in loss.losses) if isinstance(loss, Worst) else ZERO
 
@@ -224,34 +208,29 @@ def both_ways(chances: Sequence[tuple[Number, Number]]) -> Loss:
     return Worst([Outcomes(tuple(chances)), Outcomes(tuple((q, p) for p, q in chances))])
 
 
-def bits_loss(groups: Sequence[tuple[Number, Number, int]]) -> Loss:
-    """The loss of independent bits: P(1) under both laws, and how many bits; the larger one of both ways."""
+def bits_loss(groups: Sequence[Group]) -> Loss:
+    """The loss of independent bits, the larger one of both ways."""
     kinds = joined(groups)
     if not kinds:
         return Pure(ZERO)
-    if sum(kind.count for kind in kinds) <= FEW_BITS:
+    if sum(count for _, _, count in kinds) <= FEW_BITS:
         outcomes = [(ONE, ONE)]
-        for kind in kinds:
-            for _ in range(kind.count):
-                each = ((kind.p, kind.q), (1 - kind.p, 1 - kind.q))
-                outcomes = [(a * x, b * y) for a, b in outcomes for x, y in each]
+        for p, q, count in kinds:
+            for _ in range(count):
+                outcomes = [(a * x, b * y) for a, b in outcomes for x, y in ((p, q), (1 - p, 1 - q))]
         return both_ways(outcomes)
-    back = joined([(kind.q, kind.p, kind.count) for kind in kinds])
-    return Worst([way[0] if len(way) == 1 else UnequalBits(way) for way in (kinds, back)])
+    return Worst([Bits(kinds), Bits(joined([(q, p, count) for p, q, count in kinds]))])
 
 
-def laplace_loss(shifts: Sequence[tuple[Number, int]], scale: Number, grid: Grid | None) -> Loss:
+def laplace_loss(shifts: Sequence[tuple[Number, int]], scale: Number, grid: lattice.Grid | None) -> Loss:
     """Independent coordinates with Laplace noise: how far each moves, and how many move so."""
-    sizes: list[tuple[Number, int]] = []
+    sizes: dict[Any, tuple[lattice.Part, int]] = {}
     for gap, count in shifts:
         size = abs(gap) / scale
         if count and size.b > 0:
-            same = [i for i, (other, _) in enumerate(sizes) if other.a == size.a and other.b == size.b]
-            if same:
-                sizes[same[0]] = size, sizes[same[0]][1] + count
-            else:
-                sizes.append((size, count))
-    return Summed(tuple((lattice.Laplace(size), count) for size, count in sizes), grid)
+            known = sizes.get(size._mpi_, (lattice.Laplace(size), 0))
+            sizes[size._mpi_] = known[0], known[1] + count
+    return Summed(tuple(sizes.values()), grid)
 
 
 def chance_above(stage: Stage, centre: Number, threshold: Number) -> Number:
@@ -259,8 +238,10 @@ def chance_above(stage: Stage, centre: Number, threshold: Number) -> Number:
     distance = threshold - centre
     if stage.name == "gaussian":
         return tail(distance / stage.numbers["sigma"])
-    ends = []
-    for end in (distance.b, distance.a):
-        less = iv.exp(-abs(iv.mpf(end)) / stage.numbers["scale"]) / 2
-        ends.append(less if end > 0 else 1 - less)
-    return iv.mpf([ends[0].a, ends[1].b])
+    least, most = (_laplace_tail(iv.mpf(end) / stage.numbers["scale"]) for end in (distance.b, distance.a))
+    return hull(least, most)
+
+
+def _laplace_tail(z: Number) -> Number:
+    less = iv.exp(-abs(z)) / 2
+    return less if z.a > 0 else 1 - less

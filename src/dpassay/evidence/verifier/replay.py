@@ -1,6 +1,5 @@
 """Checks a certificate step by step: each bound's premises, and its value by the theorem that it names."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,13 +7,13 @@ import numpy as np
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
 from dpassay.evidence.verifier.losses import infinite_part
-from dpassay.evidence.verifier.lowers import Place, joined_noise, lower
+from dpassay.evidence.verifier.lowers import Place, lower
+from dpassay.evidence.verifier.noises import joined_noise, upper
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, log, positive_part, show
-from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Claim, Decision, Lower, Repair, Upper, Witness
-from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, cube, diameter, squash
+from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Step
+from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, box, diameter, squash
 from dpassay.evidence.verifier.rules import after, incoming
 from dpassay.evidence.verifier.text import check_place, read_text, stage_of
-from dpassay.evidence.verifier.uppers import upper
 from dpassay.evidence.verifier.witness import check_event
 
 TIE = iv.mpf("1e-30")  # a claim that is met up to this is met
@@ -36,28 +35,26 @@ class Replay:
 
     def _run(self) -> None:
         certificate = self.certificate
-        for i, (name, intact) in enumerate(zip(certificate.names, certificate.intact, strict=True)):
+        for i, (step, intact) in enumerate(zip(certificate.steps, certificate.intact, strict=True)):
             if not intact:
-                self.failures.append(f"step {i} ({name}): its contents were changed after it was written")
-        claim = certificate.steps[0]
-        assert isinstance(claim, Claim)
+                self.failures.append(f"step {i} ({step.step}): its contents were changed after it was written")
         model: Model | None = None
-        for i, (name, step) in enumerate(zip(certificate.names, certificate.steps, strict=True)):
+        for i, step in enumerate(certificate.steps):
             try:
                 with np.errstate(all="ignore"):  # absurd numbers overflow; what comes of them is not taken for a bound
                     if model is None:
-                        model = Model(claim)
+                        model = Model(step)
                         said = model.said
-                    elif isinstance(step, Decision):
+                    elif step.step == "decision":
                         said = _decided(model.claim, certificate, step.verdict)
                     else:
                         said = model.check(step)
-                self.established.append(f"step {i} ({name}): {said}")
+                self.established.append(f"step {i} ({step.step}): {said}")
             except CertificateError as error:
-                self.failures.append(f"step {i} ({name}): {error}")
+                self.failures.append(f"step {i} ({step.step}): {error}")
             except (ValueError, ArithmeticError, LookupError, TypeError, AssertionError, MemoryError) as error:
                 what = f"{type(error).__name__} {error}".strip()
-                self.failures.append(f"step {i} ({name}): cannot be checked with these numbers ({what})"[:300])
+                self.failures.append(f"step {i} ({step.step}): cannot be checked with these numbers ({what})"[:300])
             if model is None:
                 break  # what follows would speak of another mechanism
 
@@ -65,7 +62,7 @@ class Replay:
 class Model:
     """The mechanism of a claim: its stages, what neighbours can bring to each, and word dropout."""
 
-    def __init__(self, claim: Claim, text: str | None = None) -> None:
+    def __init__(self, claim: Step, text: str | None = None) -> None:
         self.claim = claim
         given = claim.parameters.get("dim")
         if given is not None and not given.a == given.b == claim.dim:
@@ -73,7 +70,7 @@ class Model:
         if not claim.delta.b < 1:
             raise CertificateError("delta must be below 1")
         own = {"eps": claim.epsilon, "delta": claim.delta, "dim": iv.mpf(claim.dim)}
-        calls = read_text(claim.text, {**own, **claim.parameters}) if text is None else read_text(text, own)
+        calls = read_text(claim.pipeline, {**own, **claim.parameters}) if text is None else read_text(text, own)
         if len(calls) > MOST_STAGES:
             raise CertificateError(f"the pipeline's text has {len(calls)} stages, at most {MOST_STAGES} are allowed")
         self.stages: list[Stage] = []
@@ -89,18 +86,13 @@ class Model:
     @property
     def said(self) -> str:
         claim = self.claim
-        said = f"epsilon {show(claim.epsilon)} and delta {show(claim.delta)} are claimed for {claim.text}"
+        said = f"epsilon {show(claim.epsilon)} and delta {show(claim.delta)} are claimed for {claim.pipeline}"
         return f"{said} in dimension {claim.dim}, neighbours {claim.neighbours}"
 
-    def check(self, step: object) -> str:
+    def check(self, step: Step) -> str:
         """What a step establishes; raises CertificateError where it does not."""
-        checks: dict[type, Callable[..., str]] = {
-            Upper: self.upper_step,
-            Lower: self.lower_step,
-            Witness: self.witness_step,
-            Repair: self.repair_step,
-        }
-        return checks[type(step)](step)
+        checks = {"upper": self._upper, "lower": self._lower, "witness": self._witness, "repair": self._repair}
+        return checks[step.step](step)
 
     def place(self, position: int) -> Place:
         """A noise's place; behind all stages where there is none."""
@@ -111,8 +103,7 @@ class Model:
         if not one_more or position != _first_noise(self.stages):
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
-        inner = reach.shape.parts[0] if reach.shape.kind == "repeated" else reach.shape
-        exact = reach.exact and inner.kind != "squashed"
+        exact = reach.exact and reach.shape.one.kind != "squashed"
         return Place(self.stages, self.reaches, position, Reach(_moved(reach.shape), exact, reach.far))
 
     @property
@@ -127,14 +118,14 @@ class Model:
             position -= 1
         return position
 
-    def upper_step(self, step: Upper) -> str:
+    def _upper(self, step: Step) -> str:
         """The theorem gives no more than the guarantee allows."""
         place = self.place(step.noise)
         first, joined = self.place(self._first_added(step.noise)), joined_noise(place.added)
         # Behind another noise, or where sums of records leave the region, limits that follow tell nothing.
         alone = joined is not None and first.position == place.position and not self._sums
         behind = place.behind if alone else ()
-        loss = upper(step.theorem, joined or place.noise, first.reach.shape, step.evidence, behind)
+        loss = upper(step, joined or place.noise, first.reach.shape, behind)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         what, found, limit = "epsilon", loss.pure, self._before_dropout(step.epsilon * (1 + TIE), step.delta)[0]
         if not found.b <= limit.a and delta.a > 0:
@@ -146,11 +137,11 @@ class Model:
             )
         return f"by {step.theorem}, epsilon {show(step.epsilon)} holds at delta {show(step.delta)}"
 
-    def lower_step(self, step: Lower) -> str:
+    def _lower(self, step: Step) -> str:
         """The pair shows as much as is said."""
         if step.epsilon.b == INF and step.quantity == "delta":
             raise CertificateError("delta is bounded at a finite epsilon")
-        loss = lower(step.theorem, self.place(step.noise), step.shown)
+        loss = lower(self.place(step.noise), step)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         if step.quantity == "epsilon" and step.delta.b <= 0:
             shown, enough = loss.pure, loss.pure.a == INF or (loss.pure * _SAFE).a >= epsilon.b
@@ -174,17 +165,17 @@ class Model:
         before = INF if epsilon.a == INF else epsilon + log((1 - self.mu * iv.exp(-epsilon)) / (1 - self.mu))
         return positive_part(before), delta / (1 - self.mu)
 
-    def witness_step(self, step: Witness) -> str:
+    def _witness(self, step: Step) -> str:
         place = self.place(step.noise)
-        return check_event(step, self.claim, place, place.pair(step.shown), self.mu)
+        return check_event(step, self.claim, place, place.pair(step), self.mu)
 
-    def repair_step(self, step: Repair) -> str:
+    def _repair(self, step: Step) -> str:
         """The guarantee follows for the other mechanism, between the same neighbours."""
-        repaired = Model(self.claim, step.text)
+        repaired = Model(self.claim, step.pipeline)
         first, own = repaired.stages[0], self.stages[0]
         if {"query", "rows"} & {first.name, own.name} and first != own:
             raise CertificateError(f"its {first.name} speaks of other neighbours than the claim")
-        return f"{step.text}: {repaired.upper_step(step.bound)}"
+        return f"{step.pipeline}: {repaired._upper(step)}"
 
 
 def _dropped(stages: list[Stage], neighbours: str) -> Number:
@@ -220,29 +211,28 @@ def _first_noise(stages: list[Stage]) -> int:
 
 def _moved(shape: Shape) -> Shape:
     """How far one more vector of a region moves a sum, written as a region of which neighbours have any two values."""
-    if shape.kind in ("everything", "bits"):
+    if shape.everything or shape.values == "bits":
         return shape
-    if shape.kind in ("ball", "sphere"):
+    if shape.balls:
         # Sums of numbers ±r are multiples of r; others can be anywhere.
         free = shape.kind == "ball" or shape.dim > 1
-        return Shape("apart", shape.dim, shape.p, shape.size, free=free)
-    if shape.kind == "onehot":
-        return Shape("rows", shape.dim, sides=((ZERO, ONE, shape.dim),))
+        balls = tuple(replace(one, width=one.radius, radius=INF) for one in shape.balls)
+        return Shape("answers", shape.dim, balls=balls, free=free)
+    if shape.one_hot:
+        return box(ZERO, ONE, shape.dim, 1)
     if shape.kind == "squashed":  # the box around it
         limit = diameter(shape.parts[0], INFINITE) / 2
-        return _moved(cube(squash(shape.function, -limit), squash(shape.function, limit), shape.dim))
-    if shape.kind == "both":
-        return replace(shape, parts=tuple(replace(part, size=part.size / 2) for part in shape.parts))
+        return _moved(box(squash(shape.function, -limit), squash(shape.function, limit), shape.dim))
     if shape.kind == "repeated":
-        return replace(shape, parts=(_moved(shape.parts[0]),))
-    if shape.kind == "box" and diameter(shape, INFINITE).a > 0:
-        farther = [(low, high, largest([abs(low), abs(high)]), n) for low, high, n in shape.sides]
-        sides = ((ZERO, m, n) if abs(high).b >= abs(low).b else (-m, ZERO, n) for low, high, m, n in farther)
-        return replace(shape, sides=tuple(sides), open=False)
+        return replace(shape, parts=(_moved(shape.one),))
+    if shape.kind == "box" and shape.values == "reals" and diameter(shape, INFINITE).a > 0:
+        farther = largest([abs(shape.low), abs(shape.high)])
+        upwards = abs(shape.high).b >= abs(shape.low).b
+        return box(ZERO if upwards else -farther, farther if upwards else ZERO, shape.dim)
     raise CertificateError(f"how far one more vector of the region {shape.kind} moves a sum is not known")
 
 
-def _decided(claim: Claim, certificate: Certificate, verdict: str) -> str:
+def _decided(claim: Step, certificate: Certificate, verdict: str) -> str:
     """The verdict follows from the bounds, each of which was checked at its own step."""
     if certificate.verdict != verdict:
         raise CertificateError(f"the certificate says {certificate.verdict}, its last step {verdict}")
@@ -250,9 +240,9 @@ def _decided(claim: Claim, certificate: Certificate, verdict: str) -> str:
     found = "open"
     for step in certificate.steps:
         # What was taken for met at its own step, up to a tie, is not stretched again.
-        if isinstance(step, Upper) and step.epsilon.b <= epsilon.b and step.delta.b <= delta.b:
+        if step.step == "upper" and step.epsilon.b <= epsilon.b and step.delta.b <= delta.b:
             found = "proven"
-        if isinstance(step, Lower):
+        if step.step == "lower":
             more = step.delta.a > (delta * (1 + TIE)).b and step.epsilon.b >= epsilon.b
             larger = step.epsilon.a > (epsilon * (1 + TIE)).b and step.delta.b >= delta.b
             if more or (larger and step.quantity == "epsilon"):

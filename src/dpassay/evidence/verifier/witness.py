@@ -1,20 +1,21 @@
 """Re-checks a counterexample: the event is as likely as recorded, and it breaks the claim."""
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier import normal
+from dpassay.evidence.verifier.additive import leak
 from dpassay.evidence.verifier.discrete import choice_chances, noised_bits
 from dpassay.evidence.verifier.losses import chance_above
-from dpassay.evidence.verifier.lowers import Place, joined_noise
-from dpassay.evidence.verifier.mixtures import leak
+from dpassay.evidence.verifier.lowers import Place
+from dpassay.evidence.verifier.noises import joined_noise
+from dpassay.evidence.verifier.normal import tail
 from dpassay.evidence.verifier.numbers import INF, ZERO, Number, iv, log, log_sum, positive_part, show
 from dpassay.evidence.verifier.pairs import Pair, by_parity, differing, distance
-from dpassay.evidence.verifier.reading import Claim, Witness
+from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 
 Logs = tuple[Number, Number]
 
 
-def check_event(witness: Witness, claim: Claim, place: Place, pair: Pair, mu: Number) -> str:
+def check_event(witness: Step, claim: Step, place: Place, pair: Pair, mu: Number) -> str:
     """Whether the event's probabilities lie where they are said to, and what they show."""
     noise = joined_noise(place.added)
     if noise is None or not place.keeps_all:
@@ -32,7 +33,7 @@ def check_event(witness: Witness, claim: Claim, place: Place, pair: Pair, mu: Nu
     return f"{witness.event}: ln P = {show(logs[0])} and ln Q = {show(logs[1])}"
 
 
-def _event(event: str, noise: Stage, pair: Pair, claim: Claim, mu: Number) -> Logs:
+def _event(event: str, noise: Stage, pair: Pair, claim: Step, mu: Number) -> Logs:
     """The logarithms of the event's probabilities under the first and the second value."""
     numbers, gaps = noise.numbers, differing(pair)
     if (noise.name, event) == ("", "the output that the first value gives") and distance(pair, float("inf")).a > 0:
@@ -52,7 +53,7 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Claim, mu: Number) -> Lo
         epsilon = claim.epsilon + log((1 - mu * iv.exp(-claim.epsilon)) / (1 - mu)) if mu.b > 0 else claim.epsilon
         # At δ = 0 any ε is exceeded far enough out; the threshold is then one above it.
         threshold = positive_part(epsilon) + (1 if claim.delta.b <= 0 else 0)
-        return normal.log_tail(threshold / mean - mean / 2), normal.log_tail(threshold / mean + mean / 2)
+        return log(tail(threshold / mean - mean / 2)), log(tail(threshold / mean + mean / 2))
     if noise.name == "bits" and event == "each bit that differs takes the value that speaks most for the first string":
         return _most_telling(noise, pair)
     if noise.name == "flip" and gaps:

@@ -1,0 +1,82 @@
+"""All noises, and what is known of each: a noise that is not here has no theorem."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dpassay.errors import CertificateError
+from dpassay.evidence.verifier import additive, discrete
+from dpassay.evidence.verifier.lattice import Grid
+from dpassay.evidence.verifier.losses import Loss, Pure
+from dpassay.evidence.verifier.numbers import ZERO, iv
+from dpassay.evidence.verifier.pairs import Pair
+from dpassay.evidence.verifier.reading import Step
+from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The loss of a pair, stated under the name of a theorem; and by their names theorems about all pairs."""
+
+    theorem: str = ""
+    pair_loss: Callable[[Stage, Pair, Grid | None], Loss] | None = None
+    uppers: Mapping[str, Callable[[Stage, Shape, Step], Loss]] = field(default_factory=dict)
+
+
+def _constant(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """What cannot differ cannot be told apart."""
+    if diameter(shape, INFINITE).b > 0:
+        raise CertificateError("values before the noise can differ")
+    return Pure(ZERO)
+
+
+_LAPLACE = {
+    "laplace": additive.laplace_upper,
+    "worst-shift": additive.worst_shift,
+    "renyi": additive.renyi,
+    "saddlepoint": additive.saddlepoint,
+    "levels": additive.levels,
+}
+_ONE_SIDED = {"one-sided": additive.one_sided_upper, "worst-shift": additive.one_sided_upper}
+KNOWN = {
+    "": Noise(uppers={"no-noise": _constant}),
+    "laplace": Noise("laplace", additive.laplace_pair, _LAPLACE),
+    "gaussian": Noise("gaussian", additive.gaussian_pair, {"gaussian": additive.gaussian_upper}),
+    "radial": Noise(uppers={"radial": additive.radial_upper}),
+    "onesided": Noise("one-sided", additive.one_sided_pair, _ONE_SIDED),
+    "mixture": Noise("mixture", additive.mixture_pair, {"mixture": additive.overlap}),
+    "bits": Noise("randomized-response", discrete.bits_pair, {"randomized-response": discrete.bits_upper}),
+    "flip": Noise("randomized-response", discrete.category_pair, {"randomized-response": discrete.category_upper}),
+    "exponential": Noise(
+        "exponential",
+        discrete.choice_pair,
+        {"exponential": discrete.choice_upper, "bounded-range": discrete.choice_range},
+    ),
+}
+
+
+def upper(step: Step, stage: Stage, shape: Shape, behind: Sequence[Stage] = ()) -> Loss:
+    """The loss that no two values of a region exceed behind a noise, by the theorem that a step names."""
+    if step.theorem == "post-processing" and stage.name in ("laplace", "gaussian"):
+        return additive.clamped(stage, shape, behind)
+    known = KNOWN[stage.name].uppers.get(step.theorem)
+    if known is None:
+        raise CertificateError(f"no theorem {step.theorem!r} bounds the loss of {stage.name}")
+    return known(stage, shape, step)
+
+
+def joined_noise(noises: Sequence[Stage]) -> Stage | None:
+    """One noise, or the sum of Gaussians that are added to one another."""
+    if len(noises) == 1:
+        return noises[0]
+    if any(noise.name != "gaussian" for noise in noises):
+        return None
+    square = sum((noise.numbers["sigma"] ** 2 for noise in noises), ZERO)
+    return replace(noises[0], numbers={"sigma": iv.sqrt(square)})
+
+
+def pair_loss(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+    """The loss of one pair just before a noise."""
+    known = KNOWN[stage.name].pair_loss
+    if known is None:
+        raise CertificateError(f"the loss of a pair is not known for {stage.name or 'no'} noise")
+    return known(stage, pair, grid)
