@@ -74,11 +74,19 @@ class Maker:
             "squash(sigmoid)",
         )
 
+    def clamps(self) -> str:
+        """Two clamps that share a limit."""
+        low, one, other = round(float(self.rng.normal()), 2), self.size(), self.size()
+        if self.often(0.5):
+            return f"clamp({low}, {low} + {one}) | clamp({low}, {low} + {other})"
+        return f"clamp({low} - {one}, {low}) | clamp({low} - {other}, {low})"
+
     def before(self) -> tuple[list[str], int, str]:
         """Stages that bound a vector, the dimension, and neighbours that they can speak of."""
         dim = int(self.one_of(1, 1, 2, 2, 3, 4, 5, 8, 17, 33))
         kind = self.one_of(
-            "bound", "bound", "bound", "two", "query", "query", "rows", "onehot", "dropout", "binary", "bloom"
+            *("bound", "bound", "bound", "two", "clamps", "query", "query", "rows", "onehot", "dropout", "binary"),
+            "bloom",
         )
         if kind in ("onehot", "bloom"):
             k = int(self.rng.integers(1, 6))
@@ -91,7 +99,7 @@ class Maker:
             return stages, dim, self.one_of("query", "query", "replace-record", "add-remove-record")
         if kind == "rows":
             return ["rows", *([self.bound()] if self.often(0.9) else [])], dim, "replace-record"
-        stages = [self.bound() for _ in range(2 if kind == "two" else 1)]
+        stages = [self.clamps()] if kind == "clamps" else [self.bound() for _ in range(2 if kind == "two" else 1)]
         if kind == "binary":
             stages, dim = (
                 [*stages[: int(self.often(0.5))], f"binary({self.rng.integers(0, 3)}, {self.rng.integers(0, 2)})"],
@@ -156,7 +164,11 @@ class Maker:
         """One number, with stages behind its noise."""
         query = self.often(0.4)
         first = f"query({self.norm()}, {self.size()})" if query else self.bound()
-        after = [self.one_of("round", "clamp(0, 10)", "binary(1, 1)", "binary(0, 0)", self.bound(), self.bound())]
+        after = [
+            self.one_of(
+                *("round", "clamp(0, 10)", "binary(1, 1)", "binary(0, 0)", self.bound(), self.bound(), self.clamps())
+            )
+        ]
         if "binary" not in after[0] and self.often(0.4):
             after.append(self.one_of("round", self.bound()))
         noise = self.one_of(f"laplace({self.size()})", f"laplace({self.size()})", f"gaussian({self.size()})")
@@ -172,7 +184,8 @@ class Maker:
             "choice",
         )
         k, dim, neighbours = int(self.rng.integers(1, 7)), 1, "any"
-        tail = [self.one_of("decode", "round", self.bit_noise(), "minmax")] if self.often(0.12) else []
+        squashed = f"squash({self.one_of('tanh', 'sigmoid')}) | squash({self.one_of('tanh', 'sigmoid')}) | round"
+        tail = [self.one_of("decode", "round", self.bit_noise(), "minmax", squashed)] if self.often(0.15) else []
         if kind in ("category", "hash"):
             stages = [f"{kind}({k})", f"flip({self.chance()})"]
         elif kind in ("onehot", "bloom"):

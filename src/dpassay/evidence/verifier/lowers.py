@@ -86,8 +86,9 @@ class Place:
         if why:
             raise CertificateError(f"the pair is not one of the region {reach.shape.kind}: {why}")
         pair = carried(self.stages[step.at : self.position], step.pair)
-        full = reach.shape.one.kind == "box" and reach.shape.one.differing == reach.shape.one.dim
-        if self.moved is None or (step.at == self.position and not (full and not reach.shape.one.everything)):
+        shape = reach.shape.one
+        any_vector = shape.kind == "box" and shape.differing == shape.dim and not shape.everything
+        if self.moved is None or (step.at == self.position and not any_vector):
             return pair
         side = "y" if abs(pair[0].x).b >= abs(pair[0].y).b else "x"  # the empty sum
         return tuple(replace(block, **{side: ZERO}) for block in pair)
@@ -97,50 +98,42 @@ class Place:
         shape = self.region(step.at).shape.one
         return shape.kind != "answers" or shape.free or not is_infinite(shape.balls[0].radius)
 
-    def anywhere(self, step: Step) -> bool:
-        """Whether the two values may be shifted together to any place."""
-        return step.at == self.position and self.moved is None and self.reach.shape.one.free
-
-    def tells(self, threshold: Number) -> bool:
-        """Whether the output tells on which side of a threshold a noisy coordinate lay."""
-        return _told(self.behind, threshold)
+    def tells(self, step: Step) -> bool:
+        """Whether the output tells on which side of each threshold a noisy coordinate lay."""
+        return bool(step.thresholds) and all(_told(self.behind, one, one) for one in step.thresholds)
 
     def tells_far(self, step: Step) -> bool:
         """Whether the output tells thresholds arbitrarily far out, seen from the pair."""
         if any(is_infinite(abs(threshold)) for threshold in step.thresholds):
             return _told_far(self.behind)
-        known = bool(step.thresholds) and all(self.tells(threshold) for threshold in step.thresholds)
-        return known and self.anywhere(step)
+        anywhere = step.at == self.position and self.moved is None and self.reach.shape.one.free
+        return anywhere and self.tells(step)
 
 
-def _told(stages: Sequence[Stage], threshold: Number) -> bool:
-    """Whether "above the threshold" or "not below it" before some stages can be told behind them.
+def _told(stages: Sequence[Stage], low: Number, high: Number) -> bool:
+    """Whether "above" or "not below" a threshold can be told behind some stages, for each from low to high.
 
-    It is followed through stage by stage. At its lower limit a clamp tells only the first, at its upper one the second.
+    They are followed through stage by stage. At its lower limit a clamp tells only the first, at its upper one the
+    second; of one threshold something must be left, of all between two the ends do not matter.
     """
-    told = {"above", "not below"}
+    told, one = {"above", "not below"}, low is high
     for stage in stages:
         if stage.name == "clamp":
-            low, high = stage.numbers["low"], stage.numbers["high"]
-            if not (low.b <= threshold.a and threshold.b <= high.a):
+            least, most = stage.numbers["low"], stage.numbers["high"]
+            if not (least.b <= low.a and high.b <= most.a):
                 return False
-            if not low.b < threshold.a:
-                told &= {"above"}
-            if not threshold.b < high.a:
-                told &= {"not below"}
-            if not told:
+            told -= set() if least.b < low.a else {"not below"}
+            told -= set() if high.b < most.a else {"above"}
+            if one and not told:
                 return False
         elif stage.name == "squash":
-            threshold = squash(stage.words["kind"], threshold)
-        elif stage.name == "round":
-            twice = 2 * threshold
-            odd = is_point(twice, whole_part(twice)) and whole_part(twice) % 2 == 1
-            if not odd or len(told) < 2:
+            low, high = (squash(stage.words["kind"], end) for end in (low, high))
+        elif stage.name in ("round", "clip", "normalise", "binary"):
+            odd = is_point(2 * low, whole_part(2 * low)) and whole_part(2 * low) % 2 == 1
+            if not one or len(told) < 2 or not (odd if stage.name == "round" else is_point(low, 0)):
                 return False
-        elif stage.name in ("clip", "normalise", "binary"):
-            if not is_point(threshold, 0) or len(told) < 2:
-                return False
-            threshold = ONE / 2 if stage.name == "binary" else ZERO
+            if stage.name == "binary":
+                low = high = ONE / 2
         elif stage.name not in _LOSSLESS:
             return False
     return True
@@ -156,19 +149,8 @@ def _told_far(stages: Sequence[Stage]) -> bool:
 
 def _all_between(stages: Sequence[Stage], pair: Pair) -> bool:
     """Whether all that lies between the two values of each coordinate can be told apart behind some stages."""
-    for block in pair:
-        low, high = smallest([block.x, block.y]), largest([block.x, block.y])
-        if same(block):
-            continue
-        for stage in stages:
-            if stage.name == "squash":
-                low, high = (squash(stage.words["kind"], end) for end in (low, high))
-            elif stage.name == "clamp":
-                if not (stage.numbers["low"].b <= low.a and high.b <= stage.numbers["high"].a):
-                    return False
-            elif stage.name not in _LOSSLESS:
-                return False
-    return True
+    ends = [(smallest([block.x, block.y]), largest([block.x, block.y])) for block in pair if not same(block)]
+    return all(_told(stages, low, high) for low, high in ends)
 
 
 def lower(place: Place, step: Step) -> Loss:
@@ -209,8 +191,7 @@ def _whole_loss(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
 
 def _thresholds(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
     """On which side of a threshold each coordinate lies; far out all of ε at δ = 0 is step."""
-    known = len(step.thresholds) == len(pair) and place.placed(step)
-    told = known and all(place.tells(threshold) for threshold in step.thresholds)
+    told = len(step.thresholds) == len(pair) and place.placed(step) and place.tells(step)
     if not told and not place.tells_far(step):
         raise CertificateError("the output does not tell on which side of these thresholds the pair's values lie")
     groups = []
@@ -236,8 +217,7 @@ def _unbounded(place: Place, step: Step) -> Loss:
     if noise.name == "exponential" and reach.shape.one.dim > 1 and place.keeps_all:
         return Leak(ONE)
     far = any(is_infinite(abs(threshold)) for threshold in step.thresholds) and _told_far(place.behind)
-    told = far or (bool(step.thresholds) and all(place.tells(threshold) for threshold in step.thresholds))
-    if noise.name not in ADDITIVE or not told:
+    if noise.name not in ADDITIVE or not (far or place.tells(step)):
         raise CertificateError(f"of {noise.name} on values without a bound nothing is known here")
     if any(loses(stage) for stage in place.added):
         # Where a vector is scaled, one lost coordinate takes the others with it.
