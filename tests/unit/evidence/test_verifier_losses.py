@@ -92,8 +92,8 @@ def test_a_probability_that_may_be_0_gives_nothing_away():
         assert is_infinite(loss.pure)
         assert loss.delta(ZERO, False).a <= 0
         assert loss.delta(ZERO, True).b >= 1e-55
-    assert losses.Gaussian(maybe).pure.a == 0
-    assert is_infinite(losses.Gaussian(maybe).pure)
+    assert losses.gaussian_loss(maybe).pure.a == 0
+    assert is_infinite(losses.gaussian_loss(maybe).pure)
     assert losses.Outcomes(((number("0.5"), ZERO), (number("0.5"), number(1)))).pure.a == INF
 
 
@@ -151,11 +151,11 @@ def test_the_dominating_pair_of_a_bit(p, q):
 def test_renyi_bounds_lie_above_the_truth():
     shift, count = "0.17677669", 32
     for order in ("1.5", "4", "20"):
-        bound = losses.Renyi(number(shift), count, number(order))
+        bound = losses.renyi_loss(number(shift), count, number(order))
         for epsilon in ("1", "3", "5"):
             truth = oracles.laplace_sum_delta([(shift, count)], epsilon)
             assert truth < above(bound.delta(number(epsilon), True))
-    best = min(above(losses.Renyi(number(shift), count, number(o)).delta(number(3), True)) for o in range(2, 20))
+    best = min(above(losses.renyi_loss(number(shift), count, number(o)).delta(number(3), True)) for o in range(2, 20))
     assert best < 40 * oracles.laplace_sum_delta([(shift, count)], "3")
 
 

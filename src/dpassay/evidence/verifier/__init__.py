@@ -1,6 +1,16 @@
 """Re-checks certificates with arithmetic of its own: it imports none of the modules that make them.
 
-See docs/certificate.md for the format, what is checked, and what a check cannot tell.
+See docs/certificate.md for the format, what is checked, and what a check cannot tell. To read it:
+
+- reading.py, text.py: the fields of a step, and the text of a pipeline
+- regions.py, rules.py, pairs.py: sets of vectors, what each stage makes of a set, and of a pair of vectors
+- noises.py, with additive.py and discrete.py: all noises, and the theorems about each
+- lowers.py, witness.py: what of a pair's loss survives the stages behind the noise, and events
+- replay.py: the steps, one by one
+- numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
+
+A new stage has an entry in text.py and one in rules.py, and in pairs.py if pairs go through it; a new noise one in
+text.py and one in noises.py.
 """
 
 from dataclasses import dataclass
@@ -9,7 +19,7 @@ from typing import Any
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.reading import chained, load, read_step
-from dpassay.evidence.verifier.replay import Model, Replay
+from dpassay.evidence.verifier.replay import Model, replay
 
 
 @dataclass(frozen=True)
@@ -38,11 +48,8 @@ class NotHolding(CertificateError):
 def examine(source: str | Path | dict[str, Any]) -> Verification:
     """Re-check a certificate and report, whether it holds or not. What cannot be read is an InputError."""
     certificate = load(source)
-    replay = Replay(certificate)
-    replay.run()
-    return Verification(
-        certificate.verdict, certificate.steps[0].name, tuple(replay.established), tuple(replay.failures)
-    )
+    established, failures = replay(certificate)
+    return Verification(certificate.verdict, certificate.steps[0].name, tuple(established), tuple(failures))
 
 
 def verify(source: str | Path | dict[str, Any]) -> Verification:

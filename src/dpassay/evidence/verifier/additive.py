@@ -8,15 +8,15 @@ from dpassay.evidence.verifier.fourier import Fourier
 from dpassay.evidence.verifier.lattice import Grid
 from dpassay.evidence.verifier.levels import Ladder
 from dpassay.evidence.verifier.losses import (
-    Gaussian,
-    Leak,
     Loss,
     Outcomes,
-    Pure,
-    Renyi,
     Worst,
     chance_above,
+    gaussian_loss,
     laplace_loss,
+    leak_loss,
+    pure_loss,
+    renyi_loss,
 )
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, largest, log, middle, smallest
 from dpassay.evidence.verifier.pairs import Pair, differing, distance
@@ -44,13 +44,13 @@ def laplace_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
 
 def gaussian_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     """By the l2 distance alone."""
-    return Gaussian(distance(pair, 2.0) / stage.numbers["sigma"])
+    return gaussian_loss(distance(pair, 2.0) / stage.numbers["sigma"])
 
 
 def one_sided_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     """An output below the second value gives the first away."""
     ways = [sum((sign * gap * n for gap, n in differing(pair) if (sign * gap).a > 0), ZERO) for sign in (1, -1)]
-    return Leak(1 - iv.exp(-largest(ways) / stage.numbers["scale"]))
+    return leak_loss(1 - iv.exp(-largest(ways) / stage.numbers["scale"]))
 
 
 def _largest(shape: Shape, q: float) -> Number:
@@ -63,7 +63,7 @@ def _largest(shape: Shape, q: float) -> Number:
 
 def laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """docs/proofs/laplace.md: at most the l1 diameter over the scale."""
-    return Pure(_largest(shape, 1.0) / stage.numbers["scale"])
+    return pure_loss(_largest(shape, 1.0) / stage.numbers["scale"])
 
 
 def worst_shift(stage: Stage, shape: Shape, step: Step) -> Loss:
@@ -95,7 +95,7 @@ def renyi(stage: Stage, shape: Shape, step: Step) -> Loss:
     if step.order is None:
         raise CertificateError("a Rényi divergence needs its order")
     each = [norm / root(shape.dim, p) for norm, p in _norms(stage, shape)]
-    return Renyi(smallest(each), shape.dim, step.order)
+    return renyi_loss(smallest(each), shape.dim, step.order)
 
 
 def saddlepoint(stage: Stage, shape: Shape, step: Step) -> Loss:
@@ -138,7 +138,7 @@ def clamped(stage: Stage, shape: Shape, behind: Sequence[Stage]) -> Loss:
             break
     least, most, count = _sides(shape)
     up, down = _beyond(stage, high - most, high - least), _beyond(stage, least - low, most - low)
-    return Pure(count * largest([ZERO, up, down]) if count else ZERO)
+    return pure_loss(count * largest([ZERO, up, down]) if count else ZERO)
 
 
 def _before_squashes(kinds: Sequence[str], value: Number) -> Number:
@@ -170,18 +170,18 @@ def _sides(shape: Shape) -> tuple[Number, Number, int]:
 
 def gaussian_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """docs/proofs/gaussian.md: the farthest pair in l2 is the worst."""
-    return Gaussian(_largest(shape, 2.0) / stage.numbers["sigma"])
+    return gaussian_loss(_largest(shape, 2.0) / stage.numbers["sigma"])
 
 
 def radial_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """docs/proofs/radial.md: at most the diameter in the noise's norm over the scale."""
-    return Pure(_largest(shape, NORMS[stage.words["norm"]]) / stage.numbers["scale"])
+    return pure_loss(_largest(shape, NORMS[stage.words["norm"]]) / stage.numbers["scale"])
 
 
 def one_sided_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """An output below the second value gives the first away; of few ones one place at least has a 1 before."""
     rise = iv.mpf(min(shape.ones, shape.dim - 1)) if shape.values == "sparse" else _largest(shape, 1.0)
-    return Leak(1 - iv.exp(-rise / stage.numbers["scale"]))
+    return leak_loss(1 - iv.exp(-rise / stage.numbers["scale"]))
 
 
 # ── Exponential noise that may be left out, or lost together with its value ─────────────────────
@@ -197,7 +197,17 @@ def mixture_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     mixed = all(any(gap.a > 0 for gap, _ in way) for way in ways)
     if mixed and math.prod(count + 1 for _, count in gaps) <= _MOST_OUTCOMES:
         return Worst([Outcomes(_outcomes(stage, way)) for way in ways])
-    return Leak(largest(leak(stage, way) for way in ways))
+    return leak_loss(largest(leak(stage, way) for way in ways))
+
+
+def _weight(stage: Stage) -> Number:
+    """How likely noise is added at all."""
+    return stage.numbers.get("weight", ZERO)
+
+
+def _shared(stage: Stage, gap: Number) -> Number:
+    """How likely noise that is added leaves a value where one that is so much larger can be, too."""
+    return ZERO if is_infinite(gap) or "scale" not in stage.numbers else iv.exp(-gap / stage.numbers["scale"])
 
 
 def leak(stage: Stage, gaps: Gaps) -> Number:
@@ -206,7 +216,7 @@ def leak(stage: Stage, gaps: Gaps) -> Number:
     for gap, count in gaps:
         shown = stage.numbers["atom"]
         if gap.a > 0:
-            shown += sum((w * (1 - iv.exp(-gap / part.numbers["scale"])) for w, part in stage.parts), ZERO)
+            shown += _weight(stage) * (1 - _shared(stage, gap))
         hidden *= (1 - shown) ** count
     return largest([ZERO, 1 - hidden])
 
@@ -216,16 +226,12 @@ def _outcomes(stage: Stage, gaps: Gaps) -> tuple[tuple[Number, Number], ...]:
 
     There the two densities are in one proportion. All else the second value cannot give.
     """
-    lost, seen = stage.numbers["lost"], [(ONE, ONE)]
-    weight = stage.parts[0][0] if stage.parts else ZERO
+    lost, weight, seen = stage.numbers["lost"], _weight(stage), [(ONE, ONE)]
     for gap, count in gaps:
-        shared = weight * iv.exp(-abs(gap) / stage.parts[0][1].numbers["scale"]) if stage.parts else ZERO
+        shared = weight * _shared(stage, abs(gap))
         p, q = (shared, weight) if gap.a > 0 else (weight, shared)
-        group = [
-            (math.comb(count, k) * p**k * lost ** (count - k), math.comb(count, k) * q**k * lost ** (count - k))
-            for k in range(count + 1)
-        ]
-        seen = [(a * x, b * y) for a, b in seen for x, y in group]
+        ways = [(math.comb(count, k) * lost ** (count - k), k) for k in range(count + 1)]
+        seen = [(a * way * p**k, b * way * q**k) for a, b in seen for way, k in ways]
     return (*seen, (leak(stage, gaps), ZERO))
 
 
@@ -237,7 +243,6 @@ def overlap(stage: Stage, shape: Shape, step: Step) -> Loss:
     even = shape.one.balls or shape.one.kind == "squashed"
     gap, common = even_gap(shape.one) if even else diameter(shape, INFINITE), stage.numbers["lost"]
     if gap.b <= 0:
-        return Pure(ZERO)
-    for weight, part in stage.parts:
-        common += ZERO if gap.b == INF else weight * iv.exp(-iv.mpf(gap.b) / part.numbers["scale"])
-    return Leak(largest([ZERO, 1 - common**shape.most_differing]))
+        return pure_loss(ZERO)
+    common += _weight(stage) * _shared(stage, iv.mpf(gap.b))
+    return leak_loss(largest([ZERO, 1 - common**shape.most_differing]))

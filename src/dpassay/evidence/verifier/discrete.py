@@ -6,12 +6,12 @@ from dpassay.evidence.verifier.losses import (
     FEW_BITS,
     Loss,
     Outcomes,
-    Pure,
-    Range,
     Summed,
     Worst,
     bits_loss,
     both_ways,
+    pure_loss,
+    range_loss,
 )
 from dpassay.evidence.verifier.numbers import (
     INF,
@@ -73,7 +73,7 @@ def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     laws that is at least as far apart as the bit is in either direction.
     """
     if diameter(shape, 1.0).b <= 0:
-        return Pure(ZERO)
+        return pure_loss(ZERO)
     alike = _kept_and_flipped(stage)
     if alike is not None:
         return bits_loss([(*alike, shape.most_differing)])
@@ -99,7 +99,7 @@ def _all_bits(stage: Stage, even: int, odd: int, grid: lattice.Grid | None) -> L
             ways = [[*way, (p, q, up), (q, p, count - up)] for way in ways for up in range(count + 1)]
         return Worst([bits_loss(way) for way in ways])
     each = [both_ways(((p, q), (1 - p, 1 - q))).pure * count for p, q, count in chances]
-    return Pure(INF if any(loss.b == INF for loss in each) else sum(each, ZERO))
+    return pure_loss(INF if any(loss.b == INF for loss in each) else sum(each, ZERO))
 
 
 def _envelope(p: Number, q: Number) -> lattice.Atoms:
@@ -124,7 +124,7 @@ def _envelope(p: Number, q: Number) -> lattice.Atoms:
 
 def category_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None) -> Loss:
     """The loss of two names."""
-    return _category_loss(stage) if differing(pair) else Pure(ZERO)
+    return _category_loss(stage) if differing(pair) else pure_loss(ZERO)
 
 
 def category_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
@@ -136,11 +136,11 @@ def _category_loss(stage: Stage) -> Loss:
     """Keep one of k categories, else name any other: all pairs are alike."""
     count, keep = stage.wholes["k"], stage.numbers["keep"]
     if count == 1:
-        return Pure(ZERO)
+        return pure_loss(ZERO)
     other = (1 - keep) / (count - 1)
     rest = other * (count - 2)
     same = keep.a == other.a and keep.b == other.b
-    return Pure(ZERO) if same else Outcomes(((keep, other), (other, keep), (rest, rest)))
+    return pure_loss(ZERO) if same else Outcomes(((keep, other), (other, keep), (rest, rest)))
 
 
 def choice_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
@@ -186,13 +186,13 @@ def choice_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     if inner.one_hot and inner.dim > 1:  # all pairs are alike
         rest = (Block(ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
         return choice_pair(stage, (Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest))
-    return Pure(_largest_losses(stage, inner)[1])
+    return pure_loss(_largest_losses(stage, inner)[1])
 
 
 def choice_range(stage: Stage, shape: Shape, step: Step) -> Loss:
     """Losses that differ by at most the rate times the spread, too."""
     spread, pure = _largest_losses(stage, shape.one)
-    return Range(smallest([spread, 2 * pure]), pure)
+    return range_loss(smallest([spread, 2 * pure]), pure)
 
 
 def _largest_losses(stage: Stage, shape: Shape) -> tuple[Number, Number]:

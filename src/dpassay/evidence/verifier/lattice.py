@@ -11,10 +11,12 @@ repeated squaring. All numbers are non-negative, so a sum of k products has a re
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -186,16 +188,11 @@ class Weights:
 
     def power(self, count: int, cut: float) -> Weights:
         """The weights of the sum of `count` independent copies."""
-        result: Weights | None = None
-        base = self
-        while True:
-            if count & 1:
-                result = base if result is None else result.times(base, cut)
-            count >>= 1
-            if not count:
-                assert result is not None
-                return result
-            base = base.times(base, cut)
+        if count == 1:
+            return self
+        half = self.power(count // 2, cut)
+        twice = half.times(half, cut)
+        return twice.times(self, cut) if count % 2 else twice
 
 
 @dataclass(frozen=True)
@@ -235,12 +232,7 @@ def compose(parts: Sequence[tuple[Part, int]], grid: Grid, upper: bool) -> Compo
     """The sum of independent losses, each with its count; δ from the side that is asked for."""
     step, tilt = grid.step, middle(grid.tilt)
     cut = _CUT / sum(count for _, count in parts)
-    weights: Weights | None = None
-    finite = ONE
-    for part, count in parts:
-        power = part.place(step, upper, tilt).power(count, cut)
-        weights = power if weights is None else weights.times(power, cut)
-        if isinstance(part, Atoms):
-            finite *= (1 - part.infinite) ** count
-    assert weights is not None
-    return Composed(weights, step, tilt, ZERO if finite == 1 else 1 - finite)
+    placed = [part.place(step, upper, tilt).power(count, cut) for part, count in parts]
+    weights = reduce(lambda first, second: first.times(second, cut), placed)
+    finite = [(1 - part.infinite) ** count for part, count in parts if isinstance(part, Atoms) and part.infinite.b > 0]
+    return Composed(weights, step, tilt, 1 - math.prod(finite, start=ONE) if finite else ZERO)

@@ -1,6 +1,6 @@
 """Privacy losses as functions: ε at δ = 0, and δ at an ε, each within certified bounds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -41,58 +41,65 @@ class Loss(Protocol):
 
 
 @dataclass(frozen=True)
-class Pure:
+class Curve:
+    """A loss by its formula; `infinite` is the probability of outputs that the second law cannot give."""
+
+    pure: Number
+    formula: Callable[[Number], Number]
+    infinite: Number = ZERO
+
+    def delta(self, epsilon: Number, upper: bool) -> Number:
+        return self.formula(epsilon)
+
+
+def pure_loss(pure: Number) -> Loss:
     """What ε₀-DP implies: δ(ε) ≤ (e^ε₀ − e^ε)/(e^ε₀ + 1), attained by randomized response."""
-
-    pure: Number
-
-    def delta(self, epsilon: Number, upper: bool) -> Number:
-        if is_infinite(self.pure):
-            return ONE
-        return positive_part(1 - iv.exp(epsilon - self.pure)) / (1 + iv.exp(-self.pure))
+    if is_infinite(pure):
+        return Curve(pure, lambda epsilon: ONE)
+    return Curve(pure, lambda epsilon: positive_part(1 - iv.exp(epsilon - pure)) / (1 + iv.exp(-pure)))
 
 
-@dataclass(frozen=True)
-class Range:
+def range_loss(width: Number, pure: Number) -> Loss:
     """Losses from t − r to t, t at most `pure`: (1 − e^(t−r))(1 − e^(ε−t))/(1 − e^−r), largest at t = (r+ε)/2."""
+    if width.a < _SHORTEST:
+        return pure_loss(pure)
 
-    range: Number
-    pure: Number
+    def delta(epsilon: Number) -> Number:
+        top = smallest([pure, (width + epsilon) / 2])
+        gaps = [positive_part(1 - iv.exp(gap)) for gap in (top - width, epsilon - top)]
+        return at_most_one(gaps[0] * gaps[1] / (1 - iv.exp(-width)))
 
-    def delta(self, epsilon: Number, upper: bool) -> Number:
-        if self.range.a < _SHORTEST:
-            return Pure(self.pure).delta(epsilon, upper)
-        top = smallest([self.pure, (self.range + epsilon) / 2])
-        gaps = [positive_part(1 - iv.exp(gap)) for gap in (top - self.range, epsilon - top)]
-        return at_most_one(gaps[0] * gaps[1] / (1 - iv.exp(-self.range)))
+    return Curve(pure, delta)
 
 
-@dataclass(frozen=True)
-class Gaussian:
+def gaussian_loss(mu: Number) -> Loss:
     """Normal noise, the shift μ in standard deviations: Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
-
-    mu: Number
-
-    @property
-    def pure(self) -> Number:
-        return INF if self.mu.a > 0 else ZERO if self.mu.b <= 0 else hull(ZERO, INF)
-
-    def delta(self, epsilon: Number, upper: bool) -> Number:
-        return gaussian_delta(epsilon, self.mu)
+    return Curve(_if_any(mu), lambda epsilon: gaussian_delta(epsilon, mu))
 
 
-@dataclass(frozen=True)
-class Leak:
+def leak_loss(chance: Number) -> Loss:
     """A probability with which the first value is given away, and no more can be told, whatever ε is."""
+    return Curve(_if_any(chance), lambda epsilon: chance, chance)
 
-    chance: Number
 
-    @property
-    def pure(self) -> Number:
-        return INF if self.chance.a > 0 else ZERO if self.chance.b <= 0 else hull(ZERO, INF)
+def _if_any(value: Number) -> Number:
+    """Infinite if a number is above 0."""
+    return INF if value.a > 0 else ZERO if value.b <= 0 else hull(ZERO, INF)
 
-    def delta(self, epsilon: Number, upper: bool) -> Number:
-        return self.chance
+
+def renyi_loss(shift: Number, dim: int, order: Number) -> Loss:
+    """Laplace noise, all shifts of at most a given lp norm, p ≥ 2: the even one has the largest Rényi divergence D.
+
+    At every order o > 1 it gives δ(ε) ≤ (1/o)(1 − 1/o)^(o−1)·e^((o−1)(D − ε)).
+    """
+    inner = order / (2 * order - 1) + (order - 1) / (2 * order - 1) * iv.exp(-(2 * order - 1) * shift)
+    moment = dim * ((order - 1) * shift + iv.log(inner)) - iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
+    return Curve(shift * dim, lambda epsilon: at_most_one(iv.exp(moment - (order - 1) * epsilon)))
+
+
+def loss_at_zero(pure: Number, other: Loss | None = None) -> Loss:
+    """A bound on ε at δ = 0: the events that show it are rare; at δ > 0 only what another loss shows is known."""
+    return Curve(pure, lambda epsilon: ZERO if other is None else other.delta(epsilon, False))
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,10 @@ class Outcomes:
             log(p) - log(q) if q.b > 0 else INF if p.a > 0 else hull(-INF, INF) for p, q in self.chances if p.b > 0
         )
         return positive_part(largest(ratios))
+
+    @property
+    def infinite(self) -> Number:
+        return sum((p for p, q in self.chances if q.b <= 0), ZERO)
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         """Σ max(0, p − e^ε q)."""
@@ -146,28 +157,6 @@ class Summed:
 
 
 @dataclass(frozen=True)
-class Renyi:
-    """Laplace noise, all shifts of at most a given lp norm, p ≥ 2: the even one has the largest Rényi divergence D.
-
-    At every order o > 1 it gives δ(ε) ≤ (1/o)(1 − 1/o)^(o−1)·e^((o−1)(D − ε)).
-    """
-
-    shift: Number  # of each of the coordinates
-    dim: int
-    order: Number
-
-    @property
-    def pure(self) -> Number:
-        return self.shift * self.dim
-
-    def delta(self, epsilon: Number, upper: bool) -> Number:
-        a, o = self.shift, self.order
-        inner = o / (2 * o - 1) + (o - 1) / (2 * o - 1) * iv.exp(-(2 * o - 1) * a)
-        moment = self.dim * ((o - 1) * a + iv.log(inner))
-        return at_most_one(iv.exp(moment - (o - 1) * epsilon - iv.log(o) + (o - 1) * iv.log(1 - 1 / o)))
-
-
-@dataclass(frozen=True)
 class Worst:
     """The largest of some losses at each ε."""
 
@@ -177,30 +166,12 @@ class Worst:
     def pure(self) -> Number:
         return largest(loss.pure for loss in self.losses)
 
+    @property
+    def infinite(self) -> Number:
+        return largest(getattr(loss, "infinite", ZERO) for loss in self.losses)
+
     def delta(self, epsilon: Number, upper: bool) -> Number:
         return largest(loss.delta(epsilon, upper) for loss in self.losses)
-
-
-@dataclass(frozen=True)
-class AtZero:
-    """A bound on ε at δ = 0: the events that show it are rare; at δ > 0 only what another loss shows is known."""
-
-    pure: Number
-    other: Loss | None = None
-
-    def delta(self, epsilon: Number, upper: bool) -> Number:
-        return ZERO if self.other is None else self.other.delta(epsilon, upper)
-
-
-def infinite_part(loss: Loss) -> Number:
-    """The probability of outputs that the second law cannot give: what δ(ε) never falls below."""
-    if isinstance(loss, Leak):
-        return loss.chance
-    if isinstance(loss, Outcomes):
-        return sum((p for p, q in loss.chances if q.b <= 0), ZERO)
-    if isinstance(loss, Bits):
-        return loss.infinite
-    return largest(infinite_part(one) for one in loss.losses) if isinstance(loss, Worst) else ZERO
 
 
 def both_ways(chances: Sequence[tuple[Number, Number]]) -> Loss:
@@ -212,7 +183,7 @@ def bits_loss(groups: Sequence[Group]) -> Loss:
     """The loss of independent bits, the larger one of both ways."""
     kinds = joined(groups)
     if not kinds:
-        return Pure(ZERO)
+        return pure_loss(ZERO)
     if sum(count for _, _, count in kinds) <= FEW_BITS:
         outcomes = [(ONE, ONE)]
         for p, q, count in kinds:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.discrete import score_spread
-from dpassay.evidence.verifier.losses import AtZero, Leak, Loss, bits_loss, chance_above
+from dpassay.evidence.verifier.losses import Loss, bits_loss, chance_above, leak_loss, loss_at_zero
 from dpassay.evidence.verifier.noises import KNOWN, joined_noise, pair_loss
 from dpassay.evidence.verifier.numbers import (
     ONE,
@@ -164,7 +164,7 @@ def lower(place: Place, step: Step) -> Loss:
     if theorem == "no-noise":
         if any(stage.name in NOISES for stage in place.stages):
             raise CertificateError("there is noise")
-        return Leak(ONE if distance(pair, INFINITE).a > 0 else ZERO)
+        return leak_loss(ONE if distance(pair, INFINITE).a > 0 else ZERO)
     if theorem == "two-noises":
         return _rare(place, step, pair)
     noise = joined_noise(place.added)
@@ -199,14 +199,14 @@ def _thresholds(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
         p, q = (chance_above(noise, value, threshold) for value in (block.x, block.y))
         groups.append((p, p if same(block) else q, block.count))
     sides = bits_loss(groups)
-    return AtZero(pair_loss(noise, pair, None).pure, sides) if place.tells_far(step) else sides
+    return loss_at_zero(pair_loss(noise, pair, None).pure, sides) if place.tells_far(step) else sides
 
 
 def _radial(noise: Stage, place: Place, pair: Pair) -> Loss:
     """Far out along the pair the distance over the scale is shown, where cells of bounded size can be told there."""
     if not _told_far(place.behind):
         raise CertificateError("outputs far out cannot be told apart")
-    return AtZero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
+    return loss_at_zero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
 
 
 def _unbounded(place: Place, step: Step) -> Loss:
@@ -215,7 +215,7 @@ def _unbounded(place: Place, step: Step) -> Loss:
     if not reach.exact or not is_infinite(diameter(reach.shape, INFINITE)):
         raise CertificateError("it is not known that values can be any distance apart")
     if noise.name == "exponential" and reach.shape.one.dim > 1 and place.keeps_all:
-        return Leak(ONE)
+        return leak_loss(ONE)
     far = any(is_infinite(abs(threshold)) for threshold in step.thresholds) and _told_far(place.behind)
     if noise.name not in ADDITIVE or not (far or place.tells(step)):
         raise CertificateError(f"of {noise.name} on values without a bound nothing is known here")
@@ -223,8 +223,8 @@ def _unbounded(place: Place, step: Step) -> Loss:
         # Where a vector is scaled, one lost coordinate takes the others with it.
         if len(place.added) > 1 or not far:
             raise CertificateError("values may be lost")
-        return Leak(1 - noise.numbers["lost"] ** reach.shape.most_differing)
-    return Leak(ONE)
+        return leak_loss(1 - noise.numbers["lost"] ** reach.shape.most_differing)
+    return leak_loss(ONE)
 
 
 def _rare(place: Place, step: Step, pair: Pair) -> Loss:
@@ -232,7 +232,7 @@ def _rare(place: Place, step: Step, pair: Pair) -> Loss:
     known = all(noise.name in ("laplace", "gaussian") for noise in place.added)
     if not known or not place.tells_far(step):
         raise CertificateError("of these noises nothing is known that survives")
-    return AtZero(smallest(pair_loss(noise, pair, None).pure for noise in place.added))
+    return loss_at_zero(smallest(pair_loss(noise, pair, None).pure for noise in place.added))
 
 
 def _far_scores(place: Place) -> Loss:
@@ -241,4 +241,4 @@ def _far_scores(place: Place) -> Loss:
     free = shape.free and place.moved is None and shape.dim > 1
     if noise.name != "exponential" or not place.reach.exact or not place.keeps_all or not free:
         raise CertificateError("scores are not known to lie far behind one another")
-    return AtZero(noise.numbers["rate"] * iv.mpf(score_spread(shape).a))
+    return loss_at_zero(noise.numbers["rate"] * iv.mpf(score_spread(shape).a))

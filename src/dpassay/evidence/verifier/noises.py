@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import additive, discrete
 from dpassay.evidence.verifier.lattice import Grid
-from dpassay.evidence.verifier.losses import Loss, Pure
+from dpassay.evidence.verifier.losses import Loss, pure_loss
 from dpassay.evidence.verifier.numbers import ZERO, iv
 from dpassay.evidence.verifier.pairs import Pair
 from dpassay.evidence.verifier.reading import Step
@@ -26,7 +26,7 @@ def _constant(stage: Stage, shape: Shape, step: Step) -> Loss:
     """What cannot differ cannot be told apart."""
     if diameter(shape, INFINITE).b > 0:
         raise CertificateError("values before the noise can differ")
-    return Pure(ZERO)
+    return pure_loss(ZERO)
 
 
 _LAPLACE = {

@@ -81,7 +81,6 @@ class Stage:
     words: Mapping[str, str]
     wholes: Mapping[str, int]
     numbers: Mapping[str, Number]
-    parts: tuple[tuple[Number, Stage], ...] = ()  # of a mixture
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +126,8 @@ def ball(p: float, radius: Number, dim: int) -> Shape:
 
 
 def root(count: int, q: float) -> Number:
-    """count^(1/q)."""
-    return ONE if q == INFINITE else iv.mpf(count) if q == 1 else iv.mpf(count) ** (1 / number(q))
+    """count^(1/q), q = 1, 2 or ∞."""
+    return ONE if q == INFINITE else iv.mpf(count) if q == 1 else iv.sqrt(iv.mpf(count))
 
 
 def spread(dim: int, p: float, q: float) -> Number:
@@ -137,13 +136,12 @@ def spread(dim: int, p: float, q: float) -> Number:
 
 
 def power_sum(values: list[tuple[Number, int]], q: float) -> Number:
-    """The lq norm of a vector, given as values with their counts."""
+    """The lq norm of a vector, given as values with their counts; q = 1, 2 or ∞."""
     sizes = [(abs(value), count) for value, count in values if count]
     if q == INFINITE:
         return largest(size for size, _ in sizes)
-    exponent = int(q) if q == int(q) else number(q)
-    total = sum((size**exponent * count for size, count in sizes if size.b > 0), ZERO)
-    return total if q == 1 else iv.sqrt(total) if q == 2 else total ** (1 / number(q)) if total.b > 0 else ZERO
+    total = sum((size ** int(q) * count for size, count in sizes), ZERO)
+    return total if q == 1 else iv.sqrt(total)
 
 
 def diameter(shape: Shape, q: float) -> Number:

@@ -1,12 +1,11 @@
 """Checks a certificate step by step: each bound's premises, and its value by the theorem that it names."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
-from dpassay.evidence.verifier.losses import infinite_part
 from dpassay.evidence.verifier.lowers import Place, lower
 from dpassay.evidence.verifier.noises import joined_noise, upper
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, log, positive_part, show
@@ -20,43 +19,33 @@ TIE = iv.mpf("1e-30")  # a claim that is met up to this is met
 _SAFE = 1 - iv.mpf("1e-38")  # regions that touch up to 40 digits are taken to touch
 
 
-@dataclass
-class Replay:
-    """What was established and what failed, as sentences that begin with their step."""
+def replay(certificate: Certificate) -> tuple[list[str], list[str]]:
+    """Check all steps in order: what was established, and what failed, as sentences that begin with their step.
 
-    certificate: Certificate
-    established: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-
-    def run(self) -> None:
-        """Check all steps in order; a failure does not stop the others, unless the mechanism itself is in doubt."""
-        with lattice.limited():
-            self._run()
-
-    def _run(self) -> None:
-        certificate = self.certificate
-        for i, (step, intact) in enumerate(zip(certificate.steps, certificate.intact, strict=True)):
-            if not intact:
-                self.failures.append(f"step {i} ({step.step}): its contents were changed after it was written")
-        model: Model | None = None
-        for i, step in enumerate(certificate.steps):
+    A failure does not stop the others, unless the mechanism itself is in doubt.
+    """
+    steps = [(step, f"step {i} ({step.step})") for i, step in enumerate(certificate.steps)]
+    changed = (name for (_, name), intact in zip(steps, certificate.intact, strict=True) if not intact)
+    established, failures = [], [f"{name}: its contents were changed after it was written" for name in changed]
+    model: Model | None = None
+    with lattice.limited(), np.errstate(all="ignore"):  # absurd numbers overflow; that is not taken for a bound
+        for step, name in steps:
             try:
-                with np.errstate(all="ignore"):  # absurd numbers overflow; what comes of them is not taken for a bound
-                    if model is None:
-                        model = Model(step)
-                        said = model.said
-                    elif step.step == "decision":
-                        said = _decided(model.claim, certificate, step.verdict)
-                    else:
-                        said = model.check(step)
-                self.established.append(f"step {i} ({step.step}): {said}")
+                if model is None:
+                    model = Model(step)
+                    said = model.said
+                else:
+                    decision = step.step == "decision"
+                    said = _decided(model.claim, certificate, step.verdict) if decision else model.check(step)
+                established.append(f"{name}: {said}")
             except CertificateError as error:
-                self.failures.append(f"step {i} ({step.step}): {error}")
+                failures.append(f"{name}: {error}")
             except (ValueError, ArithmeticError, LookupError, TypeError, AssertionError, MemoryError) as error:
                 what = f"{type(error).__name__} {error}".strip()
-                self.failures.append(f"step {i} ({step.step}): cannot be checked with these numbers ({what})"[:300])
+                failures.append(f"{name}: cannot be checked with these numbers ({what})"[:300])
             if model is None:
                 break  # what follows would speak of another mechanism
+    return established, failures
 
 
 class Model:
@@ -146,7 +135,7 @@ class Model:
         if step.quantity == "epsilon" and step.delta.b <= 0:
             shown, enough = loss.pure, loss.pure.a == INF or (loss.pure * _SAFE).a >= epsilon.b
         else:
-            shown = infinite_part(loss) if epsilon.b == INF else loss.delta(iv.mpf(epsilon.b), False)
+            shown = getattr(loss, "infinite", ZERO) if epsilon.b == INF else loss.delta(iv.mpf(epsilon.b), False)
             least = (shown * _SAFE).a
             enough = least > delta.b if step.quantity == "epsilon" else least >= delta.b
         if not enough:

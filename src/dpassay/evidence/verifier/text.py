@@ -208,11 +208,9 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
     if name == "onesided" and (numbers["zero"].b > 0 or numbers["lost"].b > 0):
         rest = 1 - numbers["zero"] - numbers["lost"]
         if rest.b < 0:
-            raise CertificateError("the pipeline's text: onesided: zero and lost are more than 1 together")
-        part = Stage("onesided", {}, {}, {"scale": numbers["scale"]})
-        return Stage(
-            "mixture", {}, {}, {"atom": numbers["zero"], "lost": numbers["lost"]}, ((largest([ZERO, rest]), part),)
-        )
+            raise _refused("says that onesided's zero and lost are more than 1 together")
+        noise = {"weight": largest([ZERO, rest]), "scale": numbers["scale"]}
+        return Stage("mixture", {}, {}, {"atom": numbers["zero"], "lost": numbers["lost"], **noise})
     if name == "flip" and before.kind == "categories":
         return Stage("flip", {}, {"k": before.count}, numbers)
     if name == "flip":
@@ -234,6 +232,6 @@ def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
         raise CertificateError(f"{name} takes one value, but {before.dim} coordinates come in")
     if name == "radial" and kind == "repeated":
         raise CertificateError("radial draws one noise for the whole vector, not one for each copy")
-    vectors = name in ("laplace", "gaussian", "onesided", "radial", "exponential", "repeat") or bool(stage.parts)
+    vectors = name in ("gaussian", "exponential", "repeat") or "scale" in stage.numbers
     if vectors and kind == "categories":
         raise CertificateError(f"{name} cannot work on a category's name")
