@@ -26,6 +26,8 @@ PROVEN = [
     # Of two noises the second one is enough.
     Case("clip(linf, 1.35) | gaussian(1) | laplace(2)", 1, "add-remove-record", "1", "1e-3"),
     Case("normalise | onesided(0.127, 0.5, 0) | laplace(2)", 2, "word", "1", "0.5"),
+    # Numbers from 0 on have one sign, and nothing else is written.
+    Case("rows | clamp(0, sqrt(2)) | binary(0, 0) | bits(0.0586, 1e-9, 0.634)", 1, "replace-record", "0"),
     # Few bits, noised unlike one another: all strings are looked at.
     Case("encode | binary(0, 0) | bits(0.0983, 0.954, 0.365) | minmax", 2, "any", "3", "0.3"),
 ]

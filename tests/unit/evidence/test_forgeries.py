@@ -56,6 +56,16 @@ FALSE_REFUTATIONS = {
         claim("laplace(1) | clamp(0, 10) | clamp(10, 20)", "0.5"),
         lower("unbounded", 0, 100, [], thresholds=[exactly(10)]),
     ),
+    # What is 1.5 at most becomes 1.5, which is rounded to 2 like all else: every output is 2.
+    "a tie at the limit of a clamp": (
+        claim("clamp(-2, 2) | laplace(1) | clamp(1.5, 2.4) | round", "0.5"),
+        lower("post-processing", 1, "3.5", [block(2, -2)], thresholds=[exactly("1.5")]),
+    ),
+    # Between 0 and 1, and then between 0.5 and 2: never above 1.
+    "a value that an earlier clamp keeps away": (
+        claim("clamp(0, 1) | clamp(0.5, 2) | laplace(1)", "0.6"),
+        lower("laplace", 2, "1.4", [block(2, "0.5")]),
+    ),
     # The sigmoid of a sigmoid is above 1/2: rounded, every output is 1.
     "bits that are squashed and rounded": (
         claim("binary(0, 1) | flip(0.9) | squash(sigmoid) | squash(sigmoid) | round", 1),

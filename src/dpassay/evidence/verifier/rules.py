@@ -162,8 +162,8 @@ def _places_of_a_row(stage: Stage, shape: Shape) -> int:
     top, unit = (1 << integer + fraction) - 1, 1 << fraction
     places: list[int] = [0]
     largest_wholes: list[int] = []
-    for least, most in ((shape.low, shape.high), (-shape.high, -shape.low)):
-        if most.b >= 0:
+    for least, most, minus in ((shape.low, shape.high, 0), (-shape.high, -shape.low, 1)):
+        if most.b > 0 or (most.b == 0 and not minus):  # 0 itself has no minus
             first, last = whole_part(iv.mpf(least.a) * unit), whole_part(iv.mpf(most.b) * unit)
             first, last = min(top, max(0, first)), min(top, last)
             places.append((first ^ last).bit_length())  # of numbers of one sign
