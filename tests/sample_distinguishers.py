@@ -15,6 +15,7 @@ from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
 from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
+from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.features import HASHED
 from dpassay.audit.leaf_views import View
@@ -65,6 +66,7 @@ DISTINGUISHERS = {
     "ngrams": ngrams(2),
     "ngrams of three": ngrams(3),
     "nearest": NearestInput((X, Y, X + Y)),
+    "shared words": SharedWords((("rome",), ("oslo", "paris"))),
     "guarded": Guarded(LogisticRegression(RNG.normal(size=3), 0.1), ANOMALIES),
     "guarded likelihood": Guarded(LikelihoodRatio(DISTRIBUTIONS), ANOMALIES),
     "likelihood": LikelihoodRatio(DISTRIBUTIONS),

@@ -18,16 +18,17 @@ from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import Bits, Distinguisher, Scores
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
+from dpassay.audit.efficiency import efficiency_of
 from dpassay.audit.inference import Counts, log_limits
 from dpassay.audit.outputs import Array, Outputs
 from dpassay.compute.numpy_kernels import FAR
 from dpassay.pipeline.distributions import Distribution
 
-# Standard errors subtracted from a share of right guesses, since the best of thousands is partly luck. A logistic curve
-# through all scores needs fewer; it counts as much as SMOOTH guesses.
+# Standard errors subtracted from a share of right guesses, since the best of thousands is partly luck: at most so many,
+# fewer by LENIENCE than the best of so many independent ones would have by luck. A logistic curve through all scores
+# needs fewer; it counts as much as SMOOTH guesses.
 CAUTION, CAUTION_SMOOTH = 4.0, 1.0
 SMOOTH = 1000.0
-MOST_EFFICIENT = 100.0  # independent runs that a run is worth at most
 FINALISTS = 3  # distinguishers that are tried on all calibration runs
 SPREADS, FAR_SPREADS = 1.5, 4.0  # from the middle of all scores, beyond which the logistic curve is flat
 SURE = 0.95  # share of its observed log-odds that a rule must be expected to keep
@@ -152,8 +153,12 @@ def learn(
     custom: Distinguisher | None = None,
     bits: Bits = "no",
     offered: Sequence[Distinguisher] = (),
+    everything: Sequence[Outputs] = (),
 ) -> DecisionRule | None:
-    """The rule with the highest expected power; None if nothing could be learnt."""
+    """The rule with the highest expected power; None if nothing could be learnt.
+
+    `everything`: all runs, where these are to calibrate distinguishers that are not fitted to any.
+    """
     if custom is not None:
         found: Iterable[Distinguisher] = [custom]
     elif distributions is not None:
@@ -162,7 +167,8 @@ def learn(
         found = fit_all(runs, tuple(inputs), bits, offered)
     best: DecisionRule | None = None
     for distinguisher in found:
-        rule = with_thresholds(distinguisher, [distinguisher.score(o) for o in calibration], hypothesis)
+        some = calibration if distinguisher.learns or not everything else everything
+        rule = with_thresholds(distinguisher, [distinguisher.score(o) for o in some], hypothesis)
         best = rule if rule is not None and _clearly_better(rule, best) else best
     return best
 
@@ -218,7 +224,7 @@ def _validated_power(rule: DecisionRule, scores: Sequence[Scores], hypothesis: H
     if rule.candidates == 2:  # the grid of thresholds is these two
         cuts = np.unique([t for t in (rule.low, rule.high) if abs(t) < math.inf])
         ends = int(rule.low > -math.inf), int(rule.high == math.inf) + len(cuts) - 1
-        grid = _efficiency(right, wrong, [rounded(s, rule.resolution) for s in scores], cuts)
+        grid = efficiency_of(right, wrong, [rounded(s, rule.resolution) for s in scores], cuts)
         efficiency = float(grid if isinstance(grid, float) else grid[ends])
     return float(_expected_power(right, wrong, sum(map(len, scores)), hypothesis, None, CAUTION_SMOOTH, efficiency))
 
@@ -253,7 +259,7 @@ def _thresholds(
     above = [np.concatenate([len(s) - np.searchsorted(s, cuts, side="left"), [0]]) for s in (first, second)]
     right = below[0][:, None] + above[1][None, :]
     wrong = below[1][:, None] + above[0][None, :]
-    efficiency = _efficiency(right, wrong, scores, cuts)
+    efficiency = efficiency_of(right, wrong, scores, cuts)
     scored = 2 * len(pooled) > total  # a curve through the scores of a few runs says nothing of the others
 
     def best(hypothesis: Hypothesis) -> DecisionRule | None:
@@ -295,37 +301,6 @@ def _with_margin(
     )
 
 
-def _efficiency(right: NDArray[Any], wrong: NDArray[Any], scores: Sequence[Array], cuts: Array) -> Array | float:
-    """How many independent runs one run is worth under each pair of thresholds, as far as chance in the log-odds goes.
-
-    Runs of the two inputs with the same random numbers go together, one by one, if there are equally many. Where both
-    give the same guess chance moves right and wrong guesses alike, and their ratio little.
-    """
-    first, second = scores
-    if len(first) != len(second):
-        return 1.0
-    known = ~(np.isnan(first) | np.isnan(second))
-    last = 2 * len(cuts)  # a place is even between cuts and odd on one
-    places = [_place(s[known], cuts) for s in scores]
-    both = np.bincount(places[0] * (last + 1) + places[1], minlength=(last + 1) ** 2).reshape(last + 1, last + 1)
-    up_to = np.pad(both.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-    low = np.concatenate([[0], np.arange(2, last + 1, 2)])  # in `up_to`: what a lower threshold takes
-    high = np.arange(1, last + 2, 2)  # and what an upper one leaves
-    same = up_to[low, low][:, None] + (up_to[-1, -1] - up_to[high, -1] - up_to[-1, high] + up_to[high, high])
-    both_right = up_to[low, -1][:, None] - up_to[np.ix_(low, high)]
-    both_wrong = up_to[-1, low][:, None] - up_to[np.ix_(high, low)].T
-    right, wrong = right + 1.0, wrong + 1.0
-    alone = 1 / right + 1 / wrong
-    together = alone + 2 * (both_right / right**2 + both_wrong / wrong**2 - same / (right * wrong))
-    return np.asarray(alone / np.maximum(together, alone / MOST_EFFICIENT))
-
-
-def _place(scores: Array, cuts: Array) -> NDArray[Any]:
-    """Twice the number of cuts below each score, and one more if it is on a cut."""
-    below = np.searchsorted(cuts, scores, "left")
-    return np.asarray(2 * below + (np.append(cuts, np.nan)[below] == scores))
-
-
 def _logistic_curve(cuts: Array, below: Sequence[NDArray[Any]], sizes: tuple[int, int], spreads: float) -> Array:
     """The share of right guesses for all thresholds if the log-odds of the second input rise evenly with the score.
 
@@ -364,11 +339,12 @@ def _expected_power(
     total: int,
     hypothesis: Hypothesis,
     smooth: Array | None = None,
-    caution: float = CAUTION,
+    caution: float | None = None,
     efficiency: Array | float = 1.0,
 ) -> Array:
     """What a rule with these counts should achieve: evidence per run against the claim, or the bound at the end."""
     guesses = np.maximum(right + wrong, 1)
+    caution = _caution(right.size, hypothesis) if caution is None else caution
     share = _wilson_lower(right / guesses, efficiency * guesses, caution)
     if hypothesis.runs:
         if smooth is not None:
@@ -389,6 +365,16 @@ def _expected_power(
         growth = share * (np.log(share) - log_p) + (1 - share) * (np.log1p(-share) - log_not)
     growth = np.where((share > math.exp(log_p)) & (guesses > 0), growth * (right + wrong) / total, 0.0)
     return np.asarray(growth + 1e-9 * share)  # where nothing is won the most accurate rule is kept
+
+
+def _caution(rules: int, hypothesis: Hypothesis) -> float:
+    """Standard errors by which the best of these rules may be better on few runs than it is; a claim is tested soon.
+
+    The largest of m independent errors is about √(2 ln m); those of neighbouring thresholds go together.
+    """
+    if hypothesis.runs:
+        return CAUTION
+    return min(CAUTION, max(CAUTION_SMOOTH, math.sqrt(2 * math.log(max(2, rules)))))
 
 
 def _wilson_lower(share: Array, guesses: Array, deviations: float) -> Array:

@@ -28,14 +28,25 @@ from dpassay.audit.checkpoint import RuleRecord, rule_of, rule_record
 from dpassay.audit.endpoint import Endpoint
 from dpassay.audit.experiment import KEPT, Experiment, Round
 from dpassay.audit.inference import Counts
+from dpassay.audit.outputs import Outputs, join
 from dpassay.audit.remote import Program
 from dpassay.audit.seeding import Seeded, seed_all
-from dpassay.audit.sequential import GuessCounts, Kept, Outcomes, Task, TaskRunner, in_this_process, run_by_input
+from dpassay.audit.sequential import (
+    GuessCounts,
+    Kept,
+    Outcomes,
+    Task,
+    TaskRunner,
+    in_this_process,
+    keep,
+    room,
+    run_by_input,
+)
 from dpassay.audit.targets import Adapted, Loaded, describe, draw, load_python
 from dpassay.compute.batching import BatchSizer
 from dpassay.compute.executors import Executor
 from dpassay.errors import InputError, MechanismError
-from dpassay.pipeline.mechanism import Mechanism
+from dpassay.pipeline.mechanism import Failure, Mechanism
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 
@@ -75,13 +86,15 @@ class WorkBatch:
     rule: RuleRecord
     singly: bool
     tasks: tuple[Task, ...]
+    keeping: bool = False  # whether outputs are sent back, to learn the next rule from
 
 
 @dataclass(frozen=True)
 class Answer:
     """The counts of a batch's tasks, how long they took, and what the mechanism said if it failed after them.
 
-    `first` is a digest of what a mechanism of one's own gave first in this process.
+    `first` is a digest of what a mechanism of one's own gave first in this process. `drawn` has the outputs of each
+    task by input, if they were asked for and are of types that travel.
     """
 
     counts: tuple[GuessCounts, ...]
@@ -89,6 +102,7 @@ class Answer:
     worker: str
     first: str = ""
     broke: str = ""
+    drawn: tuple[tuple[Outputs | None, ...], ...] = ()
 
 
 def on_executor(executor: Executor) -> TaskRunner:
@@ -98,21 +112,23 @@ def on_executor(executor: Executor) -> TaskRunner:
         known = experiment.distributions() is not None
         for task in tasks:
             if not known or task.before >= 4 * KEPT:
-                yield from _handed_out(executor, experiment, current, chain([task], tasks))
+                yield from _handed_out(executor, experiment, current, chain([task], tasks), [] if known else kept)
                 return
             yield from in_this_process(experiment, current, iter([task]), kept)
 
     return run_tasks
 
 
-def _handed_out(executor: Executor, experiment: Experiment, current: Round, tasks: Iterator[Task]) -> Outcomes:
+def _handed_out(
+    executor: Executor, experiment: Experiment, current: Round, tasks: Iterator[Task], kept: Kept
+) -> Outcomes:
     sizer = BatchSizer(MOST_TASKS)
     under_way: list[tuple[Task, ...]] = []
 
     def batches() -> Iterator[WorkBatch]:
         while some := tuple(islice(tasks, sizer.number)):
             under_way.append(some)
-            yield pack(experiment, current, some)
+            yield replace(pack(experiment, current, some), keeping=_some_room(experiment, kept))
 
     drew: dict[str, str] = {}  # what was drawn first, and by whom
     answers = executor.map(run_batch, batches())
@@ -122,10 +138,21 @@ def _handed_out(executor: Executor, experiment: Experiment, current: Round, task
             if answer.first and drew.setdefault(answer.first, answer.worker) != answer.worker:
                 raise MechanismError(REPEATED)
             sizer.took(len(sent), answer.seconds)
-            yield from zip(sent, answer.counts, strict=not answer.broke)
+            for number, (task, counts) in enumerate(zip(sent, answer.counts, strict=not answer.broke)):
+                for side, outputs in enumerate(answer.drawn[number] if answer.drawn else ()):
+                    if outputs is not None:
+                        keep(experiment, kept, side, outputs)
+                yield task, counts
             if answer.broke:
                 yield sent[len(answer.counts)], MechanismError(answer.broke)
                 return
+
+
+def _some_room(experiment: Experiment, kept: Kept) -> bool:
+    """Whether outputs are still kept: it never becomes more, so who has no room now has none when they come."""
+    if not kept or not all(kept):
+        return bool(kept)
+    return any(sum(map(len, side)) < room(experiment, kept, side[0]) for side in kept)
 
 
 def pack(experiment: Experiment, current: Round, tasks: tuple[Task, ...]) -> WorkBatch:
@@ -137,6 +164,7 @@ def pack(experiment: Experiment, current: Round, tasks: tuple[Task, ...]) -> Wor
 def run_batch(batch: WorkBatch) -> Answer:
     """Run a batch's tasks: what a worker does."""
     counts: list[GuessCounts] = []
+    drawn: list[tuple[Outputs | None, ...]] = []
     who = f"{gethostname()} {os.getpid()}"
     with _RUNNING:
         begun = time.perf_counter()
@@ -151,11 +179,32 @@ def run_batch(batch: WorkBatch) -> Answer:
         rule = rule_of(batch.rule, experiment.distributions(), experiment.at_hand())
         current = Round(rule, Counts(), 0, 0, batch.singly)
         for task in batch.tasks:
+            kept: Kept = [[] for _ in experiment.inputs] if batch.keeping else []
             try:
-                counts.append(run_by_input(experiment, current, task, []))
+                counts.append(run_by_input(experiment, current, task, kept))
             except MechanismError as error:
-                return Answer(tuple(counts), time.perf_counter() - begun, who, first, str(error))
-    return Answer(tuple(counts), time.perf_counter() - begun, who, first)
+                return Answer(tuple(counts), time.perf_counter() - begun, who, first, str(error), tuple(drawn))
+            drawn += [tuple(_as_they_travel(side) for side in kept)] if batch.keeping else []
+    return Answer(tuple(counts), time.perf_counter() - begun, who, first, drawn=tuple(drawn))
+
+
+def _as_they_travel(some: list[Outputs]) -> Outputs | None:
+    """Outputs as one, if all are of types that every process knows."""
+    if not some or not all(_travels(item) for outputs in some for item in outputs.items):
+        return None
+    outputs = join(some)
+    items = [replace(item, error=None) if isinstance(item, Failure) else item for item in outputs.items]
+    return Outputs(outputs.numbers, items, list(outputs.apart))
+
+
+def _travels(item: Any) -> bool:
+    if isinstance(item, np.ndarray | np.generic):
+        return item.dtype.kind != "O"
+    if type(item) in (list, tuple, set, frozenset):
+        return all(map(_travels, item))
+    if type(item) is dict:
+        return all(_travels(key) and _travels(value) for key, value in item.items())
+    return item is None or type(item) in (bool, int, float, complex, str, bytes, Failure)
 
 
 def digest(mechanism: Mechanism, x: Any) -> str:

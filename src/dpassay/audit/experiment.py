@@ -22,10 +22,9 @@ from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism
 
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
-FIRST_ROUND = 256  # runs that the first rule is learnt from
-GROWTH = 4
-SLOW_GROWTH = 2  # where each call gives one output: a rule is learnt anew as soon as there are twice as many
-TESTED = 3  # a round tests its rule on this many times the runs that the rule was learnt from
+FIRST_ROUND = 128  # runs that the first rule is learnt from
+FEWEST_EACH = 4  # of each input, where there are many
+GROWTH = 2.0  # a rule is learnt anew as soon as there are so many times as many runs to learn from
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input that are kept to compare the sampler with its distribution
 SHOWN = 256  # outputs of each input from which examples are chosen
@@ -122,6 +121,7 @@ class Game:
     nothing_learnt: bool = False
     kept: list[list[Outputs]] = field(default_factory=list)
     batches: str = ""  # what is wrong with the rows of one batch: then all runs are made one at a time
+    failing: bool = False  # whether a batch failed, so that runs are made one at a time
     replays: bool = True  # whether the same seed gave the same outputs again
     learnt: tuple[Outputs, ...] = ()  # some outputs of each input that the first rule was learnt from, to be shown
 

@@ -58,11 +58,11 @@ def search(
     stages = max(1, math.ceil(math.log(min(len(alive), SCREENED) if screening else len(alive), 3) - 0.5))
     quota = budget // (stages + screening)
     if screening:
-        yield pool.fill(alive, quota, FIRST_ROUND * 2 if not fixed else budget, 0), None
+        yield pool.fill(alive, quota, FIRST_ROUND * 4 if not fixed else budget, 0), None
         alive = _screened(pool, alive)
     for stage in range(stages):
         if not known:
-            yield pool.fill(alive, quota, FIRST_ROUND * 2 * 3**stage if not fixed else budget, 1 + stage), None
+            yield pool.fill(alive, quota, FIRST_ROUND * 4 * 3**stage if not fixed else budget, 1 + stage), None
         promises = []
         for k in alive:
             at = experiment_of(input_sets[k], SEARCH + k, hypothesis)

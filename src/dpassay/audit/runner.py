@@ -19,7 +19,7 @@ from dpassay.audit.options import AuditOptions, show_options
 from dpassay.audit.pair_search import search
 from dpassay.audit.question import Question, resolve
 from dpassay.audit.saving import AuditFile, AuditState
-from dpassay.audit.sequential import FIRST_ROUNDS, MOST_ALONE, TaskRunner, anytime, fixed, in_this_process
+from dpassay.audit.sequential import ALONE, MOST_ALONE, TaskRunner, anytime, fixed, in_this_process
 from dpassay.audit.shrinking import SHARE as SHRINK_SHARE
 from dpassay.audit.shrinking import Shrinking, can_shrink
 from dpassay.audit.targets import one_at_a_time
@@ -109,7 +109,7 @@ class _Audit:
         distribution = DISTRIBUTION_SHARE if known and not custom else 0.0
         artifacts = ARTIFACTS_SHARE if looks else 0.0
         alone = one_at_a_time(question.mechanism) or known_independent(question.mechanism)
-        batches = 0.0 if alone or options.runs <= (MOST_ALONE if options.fixed else FIRST_ROUNDS) else BATCHES_SHARE
+        batches = 0.0 if alone or options.runs <= (MOST_ALONE if options.fixed else ALONE) else BATCHES_SHARE
         game = 1.0 - distribution - artifacts - batches - (SHRINK_SHARE if can_shrink(question) else 0.0)
         shares = {GAME: game, DISTRIBUTION: distribution, ARTIFACTS: artifacts, BATCHES: batches}
         return {what: self.budget.take(what, share) if share else 0.0 for what, share in shares.items()}

@@ -18,14 +18,13 @@ from dpassay.audit.batches import UNCONFIRMED, known_independent
 from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import (
+    FEWEST_EACH,
     FIRST_ROUND,
     GROWTH,
     KEPT,
     MOST_ROWS,
     SHOWN,
-    SLOW_GROWTH,
     TEST,
-    TESTED,
     TRUST,
     TRUST_IN_DISTRIBUTION,
     Experiment,
@@ -34,8 +33,8 @@ from dpassay.audit.experiment import (
 )
 from dpassay.audit.inference import evidence_needed
 from dpassay.audit.outputs import Outputs, join, part, read
-from dpassay.audit.targets import draw, draw_each, one_at_a_time
-from dpassay.audit.training import FEWEST_RUNS, TRAININGS, TrainingResult, learn_rule, learn_well
+from dpassay.audit.targets import draw, draw_each
+from dpassay.audit.training import FEWEST_RUNS, TRAININGS, TrainingResult, learn_rule, learn_well, room_for
 from dpassay.compute.devices import numbers
 from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import key
@@ -46,10 +45,11 @@ from dpassay.pipeline.pipeline import Pipeline
 GuessCounts: TypeAlias = tuple[int, ...]  # right and wrong guesses, and runs; then the same of the second input
 Ratios: TypeAlias = tuple[LikelihoodRatioTable, LikelihoodRatioTable]  # of each input
 KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose distribution is known
+WORTHWHILE = 1.5  # runs that must be left for the next rule, as a multiple of those that this one was learnt from
+LOOKS = 32  # a task is at most this part of the runs before it: what comes after the last that counts is in vain
 LOG_STEP = 33 * math.log(2)
-ALONE = 2_048  # guesses of a game before which a round makes its runs one at a time
-FIRST_ROUNDS = 5_000  # runs of an audit that are over before rounds are made in batches
-MOST_ALONE = 1 << 17  # runs of a fixed number that are made so
+ALONE = 1 << 16  # guesses, or fewer, of a game before which a round makes its runs one at a time…
+MOST_ALONE = 1 << 17  # …and those of a fixed number of runs
 PROMISING = math.log(20)  # evidence of a round in batches from which on single runs take over
 ENOUGH = 4  # single runs, as a multiple of those that should be needed to refute the claim…
 FEWEST_ALONE = 1_000  # …and at least this many
@@ -101,16 +101,32 @@ def run_by_input(experiment: Experiment, current: Round, task: Task, kept: Kept)
         return _by_kernel(experiment, current.rule, ratios, task, rng)
     coins = rng.integers(0, len(experiment.inputs), task.size)
     guesses = np.zeros((len(experiment.inputs), 2), dtype=np.int64)  # right and wrong ones, by input
-    to_learn_from = one_at_a_time(experiment.mechanism) and not isinstance(experiment.mechanism, HasDistribution)
     for side, batch in _batches(experiment, coins, current.singly, rng):
-        if isinstance(batch, Redrawn):
-            guesses[side, 1] += len(batch)
-            continue
-        outputs = read(batch, experiment.unknown)
-        guesses[side] += current.rule.count(outputs, side)
-        if kept and sum(map(len, kept[side])) < (MOST_ROWS if to_learn_from else KEPT):
-            kept[side].append(outputs if to_learn_from else part(outputs, 0, KEPT))
+        outputs, again = read(batch, experiment.unknown), isinstance(batch, Redrawn)
+        guesses[side] += (0, len(batch)) if again else current.rule.count(outputs, side)
+        if not again or _learns(experiment):  # what was drawn again is compared with no distribution
+            keep(experiment, kept, side, outputs)
     return _in_a_row(guesses, task.size, int(np.count_nonzero(coins == 1)))
+
+
+def keep(experiment: Experiment, kept: Kept, side: int, outputs: Outputs) -> None:
+    """Keep outputs of one input as long as there is room: to learn the next rule from, or to compare the sampler with.
+
+    Where rules are learnt, the runs that test one may teach the next: it is tested on runs after them.
+    """
+    if kept:
+        left = room(experiment, kept, outputs) - sum(map(len, kept[side]))
+        kept[side] += [outputs if len(outputs) <= left else part(outputs, 0, left)] if left > 0 else []
+
+
+def room(experiment: Experiment, kept: Kept, outputs: Outputs) -> int:
+    """How many such outputs of each input are kept."""
+    return room_for(outputs, len(kept)) if _learns(experiment) else KEPT
+
+
+def _learns(experiment: Experiment) -> bool:
+    """Whether rules are learnt from outputs."""
+    return experiment.custom is not None or not isinstance(experiment.mechanism, HasDistribution)
 
 
 def _in_a_row(guesses: NDArray[np.int64], runs: int, of_second: int) -> GuessCounts:
@@ -243,14 +259,14 @@ def _alone(experiment: Experiment, training: TrainingResult) -> bool:
 
 
 def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
-    """The tasks of the current round from here to its end. Growing ones are an eighth of all runs before."""
+    """The tasks of the current round from here to its end. Growing ones are a small part of all runs before."""
     current, place = game.rounds[-1], len(game.rounds) - 1
     number, before = current.tasks, sum(e.finished for e in game.rounds)
     tested, left = sum(t.runs for t in game.counts), budget - game.runs
     left = min(left, current.length - current.counts.runs)
     while left > 0:
         most = current.rows if for_kernels(experiment, current.rule, before) is None else MOST_ROWS
-        size = min(max(8 * len(experiment.inputs), tested // 8) if growing else most, most, left)
+        size = min(max(4 * len(experiment.inputs), tested // LOOKS) if growing else most, most, left)
         yield Task(place, number, size, before)
         number, before, tested, left = number + 1, before + size, tested + size, left - size
 
@@ -293,39 +309,42 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
     closer = sum(one.screening and not (then.screening or then.learnt_from) for one, then in pairwise(game.rounds))
     if not game.batches and closer >= MOST_UNCONFIRMED:
         game.batches = UNCONFIRMED
-    slow = one_at_a_time(experiment.mechanism)
-    growth = SLOW_GROWTH if slow else GROWTH
-    size = FIRST_ROUND * growth ** (number - closer) * (GROWTH if experiment.bits == "only" else 1)  # bits say little
-    size = min(size, MOST_ROWS, max(left // 4, min(left, 32)))
-    had = _at_hand(game, size) if slow and game.rounds else []
+    size = max(FIRST_ROUND, FEWEST_EACH * len(experiment.inputs)) * (8 if experiment.bits == "only" else 1)
+    size = min(int(size * GROWTH ** (number - closer)), MOST_ROWS, max(left // 4, min(left, 32)))
+    had, full = _at_hand(game, size) if game.rounds else ([], False)
     first, place = not number and not game.batches, TRAININGS * game.lost + number
+    singly = bool(game.batches) or game.failing
     with _counting_losses(game):
-        training = learn_rule(experiment, size, place, first=first, singly=bool(game.batches), had=had)
+        training = learn_rule(experiment, size, place, first=first, singly=singly, had=had)
         if had and training.rule is None:  # they say no more
-            had, training = [], learn_rule(experiment, size, place, singly=bool(game.batches))
-    size, slow = sum(map(len, had)) or size, one_at_a_time(experiment.mechanism)  # which a program has shown by now
-    endless = training.exact or size >= MOST_ROWS
-    length, unknown = budget if endless else size if slow else TESTED * size, _alone(experiment, training)
-    alone = unknown and (alone or sum(counts.runs for counts in game.counts) < ALONE)
-    length = min(length, 2 * ALONE) if alone and endless else length
+            had, training = [], learn_rule(experiment, size, place, singly=singly)
+    size, tested = sum(map(len, had)) or size, sum(counts.runs for counts in game.counts)
+    length, left = int((GROWTH - 1) * size), left - training.cost
+    last = training.exact or full or size >= MOST_ROWS or left - length < WORTHWHILE * size
+    length, unknown = budget if last else length, _alone(experiment, training)
+    alone = unknown and (alone or tested < ALONE)
+    length = min(length, max(ALONE - tested, FEWEST_ALONE)) if alone and last else length
     _add_round(game, training, length, alone=alone, screening=unknown and not alone)
-    for side, outputs in zip(game.kept, training.seen if slow else (), strict=False):
-        side += [outputs] if sum(map(len, side)) < MOST_ROWS else []
+    for side, outputs in enumerate(training.seen):
+        keep(experiment, game.kept, side, outputs)
 
 
-def _at_hand(game: Game, enough: int) -> list[Outputs]:
-    """All outputs so far, equally many of each input: where each takes a call, none is wasted.
+def _at_hand(game: Game, enough: int) -> tuple[list[Outputs], bool]:
+    """All outputs so far, equally many of each input, and whether no more will be kept: no run is wasted.
 
     The rule that comes of them is tested on runs after them, so the test is as good as with a rule from elsewhere.
-    Outputs that other processes drew, or that an audit had before it was continued, are not at hand. So where less
-    than half of what is `enough` is left, none are used.
+    Outputs that an audit had before it was continued are not at hand. So where less than half of what is `enough` is
+    left, none are used.
     """
     if not game.kept or not all(game.kept):
-        return []
-    each = min(sum(map(len, side)) for side in game.kept)
-    if 2 * each * len(game.kept) < enough:
-        return []
-    return [part(join(side), 0, each) for side in game.kept]
+        return [], False
+    for side in game.kept:
+        side[:] = [join(side)]
+    each = min(len(outputs) for side in game.kept for outputs in side)
+    full = all(each >= room_for(outputs, len(game.kept)) for side in game.kept for outputs in side)
+    if not full and 2 * each * len(game.kept) < enough:
+        return [], False
+    return [part(outputs, 0, each) for side in game.kept for outputs in side], full
 
 
 @contextmanager
@@ -343,6 +362,7 @@ def _add_round(
 ) -> None:
     game.runs += training.cost
     game.batches, game.replays = game.batches or training.batches, game.replays and training.replays
+    game.failing = game.failing or training.failed
     game.learnt = game.learnt or tuple(part(outputs, 0, SHOWN) for outputs in training.seen)
     if training.rule is None:
         game.fruitless += 1

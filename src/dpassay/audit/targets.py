@@ -196,7 +196,9 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
 
 def _one(mechanism: Mechanism, x: Any, rng: np.random.Generator) -> Any:
     next_run(rng)
-    return only_output(_counted(awaited(mechanism.sample(x, 1, rng)), 1))
+    batch = mechanism.sample(x, 1, rng)
+    ready = type(batch) is np.ndarray and batch.shape[:1] == (1,)  # which is usual, and needs no more questions
+    return only_output(batch if ready else _counted(awaited(batch), 1))
 
 
 def one_at_a_time(mechanism: Any) -> bool:

@@ -135,6 +135,11 @@ def rows_at_a_time(outputs: Outputs) -> int:
     return int(min(MOST_ROWS, max(64, CELLS // max(1, outputs.width or UNKNOWN_WIDTH))))
 
 
+def room_for(outputs: Outputs, inputs: int) -> int:
+    """How many such outputs of each input are kept to learn from: half as many numbers as may be learnt from."""
+    return max(64, min(MOST_ROWS, LEARNT_CELLS // 2 // max(1, outputs.width or UNKNOWN_WIDTH)) // inputs)
+
+
 @dataclass(frozen=True)
 class TrainingResult:
     """What was learnt: a rule (if any), how many runs it cost, and whether runs must be made one at a time."""
@@ -147,6 +152,7 @@ class TrainingResult:
     replays: bool = True
     exact: bool = False  # from the distribution itself
     seen: tuple[Outputs, ...] = ()  # the outputs that were drawn for it
+    failed: bool = False  # whether a batch did
 
 
 def learn_rule(
@@ -175,7 +181,7 @@ def learn_rule(
         rows = min(map(rows_at_a_time, sampled))
         return TrainingResult(rule, 0, one_at_a_time(experiment.mechanism), rows, exact=True)
     if had:
-        look = FirstLook(list(had), 0)
+        look = FirstLook(list(had), 0, any(isinstance(item, Failure) for outputs in had for item in outputs.items))
         check_alive(look.seen)
     elif first:
         look = first_look(experiment, runs, place)
@@ -186,10 +192,10 @@ def learn_rule(
     cut = max(1, int(fitted * len(seen[0])))
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
     looks = experiment.custom, experiment.bits, experiment.offered()
-    rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, *looks)
+    rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, *looks, everything=seen)
     singly = singly or look.failed or bool(look.batches) or one_at_a_time(experiment.mechanism)
     new, rows = tuple(seen) if look.cost else (), min(map(rows_at_a_time, seen))
-    return TrainingResult(rule, look.cost, singly, rows, look.batches, look.replays, seen=new)
+    return TrainingResult(rule, look.cost, singly, rows, look.batches, look.replays, seen=new, failed=look.failed)
 
 
 def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingResult:

@@ -129,6 +129,14 @@ def test_independence_is_known_of_pipelines_and_of_those_that_say_so():
     assert "a bound from batches" not in dict(verdict.ledger)
 
 
+@pytest.fixture
+def soon_in_batches(monkeypatch):
+    """An audit makes its runs in batches from the 2,048th on, and not from the 65,536th on."""
+    monkeypatch.setattr("dpassay.audit.sequential.ALONE", 2_048)
+    monkeypatch.setattr("dpassay.audit.runner.ALONE", 2_048)
+
+
+@pytest.mark.usefixtures("soon_in_batches")
 def test_what_batches_promise_is_confirmed_by_single_calls(tmp_path):
     asked = []
 
@@ -148,6 +156,7 @@ def test_what_batches_promise_is_confirmed_by_single_calls(tmp_path):
     assert replay(path, recorded, seed=5).ok
 
 
+@pytest.mark.usefixtures("soon_in_batches")
 def test_a_bound_that_rests_on_batches_says_so():
     verdict = audit(independent(1.0), PAIR, epsilon=1.2, runs=40_000, bits=False)
     assert isinstance(verdict, Open)

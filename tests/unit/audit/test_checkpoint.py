@@ -106,6 +106,8 @@ def test_a_game_goes_on_from_a_file_as_if_nothing_had_happened(tmp_path):
         pass
     first = Game(kept=[[], []])
     going = steps(first)
+    while len(first.rounds) < len(whole.rounds):  # the last rule has been learnt: the outputs it needed are in no file
+        next(going)
     for _ in range(9):
         next(going)
     path = tmp_path / "audit.json"

@@ -244,13 +244,27 @@ def fragile(x, n, rng):
     return np.full(n, float(x))
 
 
+class Known:
+    """A mechanism that says what its distribution is; no rule is learnt from its outputs."""
+
+    def __init__(self, sample):
+        self.sample = sample
+
+    def distribution(self, x):
+        raise AssertionError("nobody asks")
+
+
 def test_a_batch_that_was_drawn_again_counts_as_wrong():
     mechanism = as_mechanism(fragile)
     assert isinstance(draw(mechanism, 1.0, 5, stream(0)), Redrawn)
     sides = np.bincount(stream(5, 0, TEST, 0, 0).integers(0, 2, 50)).tolist()
     kept = [[], []]
     assert run_one(experiment(mechanism), new_round(), 50, (0, 0), kept) == (sides[0], sides[1], 50)
-    assert kept[1] == []  # nor is it compared with a distribution
+    assert [sum(map(len, side)) for side in kept] == sides  # the next rule may be learnt from it
+
+    kept = [[], []]
+    assert run_one(experiment(Known(fragile)), new_round(), 50, (0, 0), kept) == (sides[0], sides[1], 50)
+    assert kept[1] == []  # but it is not compared with a distribution
     # One at a time nothing is drawn again, and each guess counts as what it is.
     assert run_one(experiment(mechanism), new_round(singly=True), 50, (0, 0), []) == (50, 0, 50)
 
@@ -298,10 +312,13 @@ def test_a_rule_names_no_more_sides_than_it_says(score):
 
 def test_what_is_kept_is_bounded():
     kept = [[], []]
-    for task in range(300):
+    for task in range(80):
+        run_one(experiment(Known(EXACT.sample)), new_round(), 40 * (1 + task), (0, task), kept)
+    assert [sum(map(len, batches)) for batches in kept] == [KEPT, KEPT]  # to be compared with the distribution
+    kept = [[], []]
+    for task in range(80):
         run_one(experiment(NOISY), new_round(), 40 * (1 + task), (0, task), kept)
-    for batches in kept:
-        assert KEPT <= sum(map(len, batches)) < 2 * KEPT
+    assert [sum(map(len, batches)) for batches in kept] == [MOST_ROWS // 2] * 2  # to learn from
     run_one(experiment(NOISY), new_round(), 10, (0, 0), [])  # and nothing needs to be kept
 
 

@@ -12,6 +12,7 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.experiment import MOST_ROWS, Experiment, Game, Round
 from dpassay.audit.inference import Counts
+from dpassay.audit.outputs import read
 from dpassay.audit.sequential import (
     KERNELS_FROM,
     Task,
@@ -19,6 +20,7 @@ from dpassay.audit.sequential import (
     fixed,
     for_kernels,
     in_this_process,
+    keep,
     run_task,
     tasks_of,
     upcoming,
@@ -73,9 +75,14 @@ def test_what_comes_is_known_before_it_is_run(growing):
 
 def test_players_may_work_ahead_and_counts_come_in_order():
     def ahead(experiment, current, tasks, kept):
-        known = list(tasks)  # all of them, run backwards
-        counts = {task: run_task(experiment, current, task, kept) for task in reversed(known)}
-        return ((task, counts[task]) for task in known)
+        known = list(tasks)  # all of them, run backwards; what they drew is kept in order, as they are counted
+        drawn = {task: [[], []] for task in known}
+        counts = {task: run_task(experiment, current, task, drawn[task]) for task in reversed(known)}
+        for task in known:
+            for side, outputs in enumerate(drawn[task]):
+                for some in outputs:
+                    keep(experiment, kept, side, some)
+            yield task, counts[task]
 
     first, second = Game(kept=[[], []]), Game(kept=[[], []])
     experiment = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.95), 5)
@@ -222,13 +229,15 @@ def test_a_mechanism_of_single_outputs_learns_from_all_that_it_gave():
     game = Game(kept=[[], []])
     for _ in anytime(Experiment(as_mechanism(noisy), (0.0, 1.0), Hypothesis(3.0), 5), game, 2000, 0.001):
         pass
-    assert [one.learnt_from for one in game.rounds] == [256 + 8, 0, 0]  # eight were drawn twice, to see if they replay
+    # Eight were drawn twice, to see if they replay. The last rule is tested on all that is left.
+    assert [one.learnt_from for one in game.rounds] == [128 + 8, 0, 0, 0]
     assert game.runs == len(drawn) == 2000
-    assert game.rounds[0].length == 256
-    assert 400 < game.rounds[1].length <= 512
-    assert 800 < game.rounds[2].length <= 1024
+    assert game.rounds[0].length == 128
+    assert 200 < game.rounds[1].length <= 256
+    assert 400 < game.rounds[2].length <= 512
+    assert game.rounds[3].counts.runs > 900
     kept = [float(v) for side in game.kept for outputs in side for v in outputs.numbers.ravel()]
-    assert sorted(kept) == sorted(drawn[:256] + drawn[264:])
+    assert sorted(kept) == sorted(drawn[:128] + drawn[136:])
 
 
 def test_outputs_that_are_not_at_hand_are_drawn_anew():
@@ -236,11 +245,10 @@ def test_outputs_that_are_not_at_hand_are_drawn_anew():
     game = Game(kept=[[], []])
     experiment = Experiment(as_mechanism(lambda x, rng: x + rng.laplace()), (0.0, 1.0), Hypothesis(3.0), 5)
     for _ in anytime(experiment, game, 10_000, 0.001):
-        if game.runs >= 512:
-            game.kept = [[], []]
-            if len(game.rounds) > 1:
-                break
-    assert [one.learnt_from for one in game.rounds] == [256 + 8, 512]
+        game.kept = [[], []]
+        if len(game.rounds) > 1:
+            break
+    assert [one.learnt_from for one in game.rounds] == [128 + 8, 256]
 
 
 def test_outputs_that_gave_no_rule_are_not_looked_at_again_without_others():
@@ -274,3 +282,48 @@ def test_workers_that_keep_no_outputs_do_not_stop_a_rule_from_being_learnt_anew(
         pass
     assert len(game.rounds) < 10
     assert sum(one.learnt_from for one in game.rounds) > 1_000
+
+
+def test_batches_teach_the_next_rule_too():
+    """Whoever says that rows are independent has them tested in batches; each next rule is learnt from these rows."""
+
+    def noisy(x, n, rng):
+        return x + rng.laplace(size=n)
+
+    noisy.independent_rows = True
+    game = Game(kept=[[], []])
+    for _ in anytime(Experiment(as_mechanism(noisy), (0.0, 1.0), Hypothesis(3.0), 5), game, 8_000, 0.001):
+        pass
+    assert [one.learnt_from for one in game.rounds] == [128 + 8] + [0] * (len(game.rounds) - 1)
+    assert len(game.rounds) == 6  # learnt from 128, 256, 512, 1,024, 2,048 and about 4,000 runs
+    assert not any(one.singly or one.screening for one in game.rounds)
+    assert game.runs == 8_000
+
+
+def test_what_is_kept_to_learn_from_stays_small():
+    """128 MiB of numbers may be learnt from, and half as many are kept, of both inputs together."""
+    experiment = Experiment(NOISY, (0.0, 1.0), Hypothesis(3.0), 5)
+    kept, wide = [[], []], read(np.zeros((300, 1 << 14)))
+    for _ in range(4):
+        keep(experiment, kept, 0, wide)
+    assert sum(map(len, kept[0])) == (1 << 23) // (1 << 14) // 2
+    kept = [[], []]
+    for _ in range(40):
+        keep(experiment, kept, 1, read(np.zeros(1000)))
+    assert sum(map(len, kept[1])) == MOST_ROWS // 2
+
+
+def test_outputs_of_batches_that_failed_teach_that_runs_are_made_singly():
+    """A batch that fails is drawn again one by one and counted as wrong, and the next round makes single runs."""
+
+    def breaks(x, n, rng):
+        noise = rng.laplace(size=n)
+        if (noise > 4).any():
+            raise ValueError("too much")
+        return x + noise
+
+    breaks.independent_rows = True
+    game = Game(kept=[[], []])
+    for _ in anytime(Experiment(as_mechanism(breaks), (0.0, 1.0), Hypothesis(3.0), 5), game, 8_000, 0.001):
+        pass
+    assert game.rounds[-1].singly

@@ -74,6 +74,7 @@ class Distinguisher(ABC):
     order: ClassVar[int] = 0  # when it is tried: cheap ones first, and later ones have to be clearly better
     description: ClassVar[str]  # what it looks at, where that is always the same
     per_input: ClassVar[str] = ""  # the field with an entry for each input, where there may be more than two
+    learns: ClassVar[bool] = True  # whether it is fitted to outputs, so that it must be calibrated on others
     not_in_file: ClassVar[str] = ""  # what it needs that no file holds
 
     def __init_subclass__(cls) -> None:

@@ -18,6 +18,7 @@ class CustomDistinguisher(Distinguisher):
     function: Callable[[list[Any]], Any]
 
     kind = "Own"
+    learns = False
     not_in_file = "the guesser that was used then"
 
     @property

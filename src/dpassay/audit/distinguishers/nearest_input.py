@@ -17,6 +17,7 @@ class NearestInput(Distinguisher):
     inputs: tuple[Array, ...]
 
     kind = "Nearest"
+    learns = False
     order = 30
     per_input = "inputs"
     description = "which input the output is nearest to in l1"

@@ -30,6 +30,7 @@ class Statistic(Distinguisher):
     inputs: tuple[Array, ...] = ()
 
     kind = "Statistic"
+    learns = False
     order = 40
 
     @classmethod

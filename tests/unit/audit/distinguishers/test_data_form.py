@@ -71,6 +71,7 @@ WRITTEN = {
     ),
     "oddities": (ODDITIES, None, 7),
     "ngrams": ({"kind": "Ngrams", "cells": [ROME], "logs": [[-3.0], [-1.0]], "rest": [-4.0, -4.0]}, "Rome", 2),
+    "shared words": ({"kind": "SharedWords", "words": [["rome"], ["oslo", "paris"]]}, "Paris or Oslo or Rome", 1),
     "nearest": ({"kind": "Nearest", "inputs": [[0.0], [1.0], [5.0]]}, 2, [-2, -1, -3]),
     "guarded": ({"kind": "Guarded", "base": LINEAR, "oddities": ODDITIES}, None, INF),
     "guarded likelihood": ({"kind": "Guarded", "base": {"kind": "Likelihood"}, "oddities": ODDITIES}, None, INF),

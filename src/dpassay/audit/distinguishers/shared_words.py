@@ -1,0 +1,66 @@
+"""Which input's words an output has kept."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
+from dpassay.audit.outputs import LONGEST, Outputs
+
+
+@dataclass(frozen=True)
+class SharedWords(Distinguisher):
+    """How many words an output shares with each input, of those that not all inputs have. Nothing has to be learnt."""
+
+    words: tuple[tuple[str, ...], ...]  # of each input
+
+    kind = "SharedWords"
+    learns = False
+    order = 5
+    per_input = "words"
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """Not for structured outputs: `OnLeaves` looks at their texts."""
+        inputs = training.inputs
+        if training.structured or len(inputs) != len(training.outputs) or not all(isinstance(x, str) for x in inputs):
+            return
+        of_inputs = [_words(x) for x in inputs]
+        everywhere = frozenset.intersection(*of_inputs)
+        words = tuple(tuple(sorted(some - everywhere)) for some in of_inputs)
+        if any(words) and any(any(outputs.texts()) for outputs in training.outputs):
+            yield cls(words)
+
+    def score(self, outputs: Outputs) -> Scores:
+        """Shared words of each input; of two inputs the difference. NaN where there is no text."""
+        whose: dict[str, list[int]] = {}
+        for i, some in enumerate(self.words):
+            for word in some:
+                whose.setdefault(word, []).append(i)
+        texts = outputs.texts()
+        shared = np.zeros((len(texts), len(self.words)))
+        for row, text in zip(shared, texts, strict=True):
+            for word in whose.keys() & _words(text):
+                row[whose[word]] += 1
+        shared[[text == "" for text in texts]] = np.nan
+        return shared[:, 1] - shared[:, 0] if len(self.words) == 2 else shared
+
+    def describe(self) -> str:
+        if len(self.words) > 2:
+            return "how many words the output shares with each input"
+        second, first = (shown_names([repr(word) for word in some]) or "none" for some in reversed(self.words))
+        return f"how many words the output has of the second input ({second}), less those of the first ({first})"
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        words = tuple(tuple(some) for some in data["words"])
+        require(len(words) >= 2 and any(words), "words of two inputs or more")
+        require(all(isinstance(word, str) for some in words for word in some), "words that are texts")
+        return cls(words)
+
+
+def _words(text: str) -> frozenset[str]:
+    """A text's words in small letters, as far as texts are looked at."""
+    return frozenset(text[: 8 * LONGEST].lower().split())
