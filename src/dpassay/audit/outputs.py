@@ -149,8 +149,8 @@ def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
     if kinds == {float}:
         return Outputs(np.array(items, dtype=np.float64)[:, None], items)
     if kinds == {np.ndarray} and {(item.dtype, item.shape[1:]) for item in items} == {(np.dtype(np.float64), ())}:
-        vectors = {len(item) if item.ndim else 1 for item in items}
-        if len(vectors | {1}) == 2 and 1 not in vectors:
+        lengths = {len(item) if item.ndim else 1 for item in items}
+        if len(lengths) == 1 and 1 not in lengths:
             return Outputs(np.stack(items))  # rows of doubles, as a batch that is one array has them
     apart: list[Leaves | None] = []
     if not kinds <= _PLAIN:
