@@ -39,6 +39,13 @@ def independent(scale):
     return lambda x, n, rng: x + rng.laplace(scale=scale, size=n)
 
 
+@pytest.fixture
+def soon_in_batches(monkeypatch):
+    """An audit makes its runs in batches from the 2,048th on, and not from the 65,536th on."""
+    monkeypatch.setattr("dpassay.audit.sequential.ALONE", 2_048)
+    monkeypatch.setattr("dpassay.audit.runner.ALONE", 2_048)
+
+
 def _refuted_too_often(make, runs, repetitions):
     """The p-value of how often a right mechanism is refuted, where 0.001 is allowed."""
     rng = generator(make.__name__)
@@ -61,6 +68,7 @@ def test_right_mechanisms_with_rows_that_share_draws_are_not_refuted(repetitions
     require(name, _refuted_too_often(by_fours, 5_000, repetitions))
 
 
+@pytest.mark.usefixtures("soon_in_batches")
 @pytest.mark.long(reduced=15, full=60)
 def test_right_mechanisms_with_large_batches_that_share_a_draw_are_not_refuted(repetitions):
     name = "dependent rows: large_batches_only"
@@ -127,13 +135,6 @@ def test_independence_is_known_of_pipelines_and_of_those_that_say_so():
     assert known_independent(parse("laplace(1)", dim=1))
     verdict = audit(own, PAIR, epsilon=1.2, runs=20_000)
     assert "a bound from batches" not in dict(verdict.ledger)
-
-
-@pytest.fixture
-def soon_in_batches(monkeypatch):
-    """An audit makes its runs in batches from the 2,048th on, and not from the 65,536th on."""
-    monkeypatch.setattr("dpassay.audit.sequential.ALONE", 2_048)
-    monkeypatch.setattr("dpassay.audit.runner.ALONE", 2_048)
 
 
 @pytest.mark.usefixtures("soon_in_batches")

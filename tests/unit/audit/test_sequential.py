@@ -324,6 +324,6 @@ def test_outputs_of_batches_that_failed_teach_that_runs_are_made_singly():
 
     breaks.independent_rows = True
     game = Game(kept=[[], []])
-    for _ in anytime(Experiment(as_mechanism(breaks), (0.0, 1.0), Hypothesis(3.0), 5), game, 8_000, 0.001):
+    for _ in anytime(Experiment(as_mechanism(breaks), (0.0, 1.0), Hypothesis(3.0), 5), game, 2_000, 0.001):
         pass
     assert game.rounds[-1].singly
