@@ -18,6 +18,7 @@ ORDER = [
     "pipeline",
     "exact",
     "evidence",
+    "words",
     "claims",
     "audit",
     "api",

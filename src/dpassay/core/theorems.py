@@ -18,6 +18,7 @@ class Theorem(StrEnum):
     RANDOMIZED_RESPONSE = "randomized-response"
     EXPONENTIAL = "exponential"
     BOUNDED_RANGE = "bounded-range"
+    VOCABULARY = "vocabulary"
     DIAMETERS = "diameters"
     WORST_SHIFT = "worst-shift"
     RENYI = "renyi"

@@ -1,0 +1,258 @@
+"""The worst pair of words: the largest loss over all pairs and all outputs, plain and per unit of distance.
+
+The words are cut into blocks. For each pair of blocks an upper bound of its losses is computed quickly, in single
+precision where the inner loop is long; then the blocks that may hold the maximum are computed again in doubles. The
+result is an interval: docs/proofs/vocabulary.md, points 5 and 6, has the error bounds. Only numpy is needed, and
+torch and Triton for a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.compute.devices import has_numba, usable
+from dpassay.compute.word_gaps import distance_error
+from dpassay.errors import InputError
+from dpassay.words.mechanisms import ScoredWords, log_sum
+from dpassay.words.vocabulary import Array
+
+UNIT, SINGLE = 2.0**-53, 2.0**-24
+BLOCK = 128  # words whose losses are bounded at a time
+HELD = 1 << 27  # distances that are kept in memory; more are computed again where they are needed
+AIMS = ("loss", "ratio", "excess")
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The largest value of what was asked, between two ends, and where the lower end is attained.
+
+    `x`, `y` and `output` are the places of words: the loss is ln P(output|x) − ln P(output|y).
+    """
+
+    lower: float
+    upper: float
+    x: int
+    y: int
+    output: int
+    loss: float
+    distance: float
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is known of each word's row of scores: its ln Σ e^score, its lowest and highest score."""
+
+    log_sums: Array
+    lowest: Array
+    highest: Array
+
+    @property
+    def spread(self) -> float:
+        """The largest size of a score."""
+        return float(max(abs(self.lowest).max(), abs(self.highest).max()))
+
+
+class Search(Protocol):
+    """Where the work is done: `_Blocks` below on a CPU, `gpu_search.Blocks` on a GPU."""
+
+    rows: Rows
+
+    def bounds(self) -> NDArray[Any]:
+        """Upper bounds for each pair of blocks: [aim, block of x, block of y]."""
+
+    def exactly(self, i: int, j: int) -> tuple[Array, Array]:
+        """The losses of two blocks, x down and y across, in doubles, and the distances."""
+
+    def output(self, x: int, y: int) -> int:
+        """The output at which the loss of a pair is largest."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """By how much computed numbers may be wrong: a loss, and a distance relatively and absolutely."""
+
+    loss: float
+    relative: float
+    absolute: float
+
+    @classmethod
+    def of(cls, mechanism: ScoredWords, rows: Rows, metric: str) -> Errors:
+        """The bounds of docs/proofs/vocabulary.md, point 5."""
+        words, dim, spread = len(mechanism.vocabulary), mechanism.vocabulary.dim, rows.spread
+        relative, absolute = distance_error(dim, mechanism.metric)
+        score = mechanism.relative_error(relative) * spread + mechanism.rate * absolute
+        sums = score + (words + 4 * spread + 64) * UNIT
+        return cls(
+            1.01 * (2 * score + 2 * sums + 16 * (spread + math.log(words) + 1) * UNIT), *distance_error(dim, metric)
+        )
+
+    def above(self, aim: str, loss: Any, apart: Any, epsilon: float, more: float = 0.0) -> Any:
+        """Upper bounds of an aim, for arrays or a GPU's tensors; without meaning where two words are at one place."""
+        high = loss + (self.loss + more)
+        nearest = (apart * (1 - self.relative) - self.absolute).clip(0, None)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if aim == "ratio":
+                return high / nearest * (1 + 8 * UNIT)
+        return high if aim == "loss" else high - (epsilon * nearest) * (1 - 8 * UNIT)
+
+    def below(self, aim: str, loss: Array, apart: Array, epsilon: float) -> Array:
+        """Lower bounds of an aim; 0 where a loss may be 0, as no largest loss is negative."""
+        low = np.maximum(loss - self.loss, 0)
+        farthest = apart * (1 + self.relative) + self.absolute
+        if aim == "ratio":
+            return low / farthest * (1 - 8 * UNIT)
+        return low if aim == "loss" else low - (epsilon * farthest) * (1 + 8 * UNIT)
+
+
+def worst_pairs(
+    mechanism: ScoredWords, metric: str = "l2", epsilon: float | None = None, device: str = "cpu", every: bool = False
+) -> dict[str, Extreme]:
+    """The largest loss, the largest loss per unit of a distance, and the largest excess of a loss over ε·d.
+
+    Where scores are a metric, the loss of a pair is largest at one of the two words, and all other outputs are left
+    out; `every` goes through them all the same.
+
+    >>> from dpassay.words.mechanisms import SanText
+    >>> from dpassay.words.vocabulary import Vocabulary
+    >>> three = Vocabulary(("a", "b", "c"), np.array([[0.0], [1.0], [2.0]]))
+    >>> found = worst_pairs(SanText(three, 2))
+    >>> found["loss"].x, found["loss"].y, round(found["loss"].lower, 6), found["ratio"].upper < 2
+    (0, 2, 2.0, True)
+    """
+    claimed = mechanism.epsilon if epsilon is None else epsilon
+    short = mechanism.is_metric and not every
+    search: Search
+    if usable(device)[0] == "cuda":
+        search = import_module("dpassay.words.gpu_search").Blocks(mechanism, metric, claimed, short)
+    else:
+        search = _Blocks(mechanism, metric, claimed, short, device)
+    if not search.rows.spread < 1e30:
+        raise InputError("distances times epsilon are beyond 1e30: single precision cannot hold such scores")
+    errors = Errors.of(mechanism, search.rows, metric)
+    bounds = search.bounds()
+    return {aim: _largest(search, errors, aim, bounds[n], claimed) for n, aim in enumerate(AIMS)}
+
+
+def _largest(search: Search, errors: Errors, aim: str, bounds: NDArray[Any], epsilon: float) -> Extreme:
+    """Go through the pairs of blocks from the highest bound downwards, until none that is left can be higher."""
+    best, upper, found = -math.inf, -math.inf, (0, 1, 0.0, 0.0)
+    order = np.argsort(-bounds, axis=None, kind="stable")
+    for place in order:
+        i, j = (int(n) for n in np.unravel_index(place, bounds.shape))
+        if bounds[i, j] <= upper:
+            break
+        losses, apart = search.exactly(i, j)
+        hidden = _hidden(aim, apart, i == j)
+        low = np.where(hidden, -np.inf, errors.below(aim, losses, apart, epsilon))
+        high = np.where(hidden, -np.inf, errors.above(aim, losses, apart, epsilon))
+        upper = max(upper, float(high.max()))
+        a, b = (int(n) for n in np.unravel_index(np.argmax(low), low.shape))
+        if low[a, b] > best:
+            best, found = float(low[a, b]), (i * BLOCK + a, j * BLOCK + b, float(losses[a, b]), float(apart[a, b]))
+    if best == -math.inf:  # no two words are at different places
+        return Extreme(0.0, 0.0, 0, 1, 0, 0.0, 0.0)
+    x, y, loss, distance = found
+    return Extreme(best, upper, x, y, search.output(x, y), loss, distance)
+
+
+def _hidden(aim: str, apart: Array, own: bool) -> NDArray[np.bool_]:
+    """The pairs that do not count: a word with itself and, unless plain losses are asked for, words at one place."""
+    itself = np.eye(len(apart), dtype=bool) if own else np.zeros(apart.shape, dtype=bool)
+    return itself if aim == "loss" else itself | (apart == 0)
+
+
+class _Blocks:
+    """The search on a CPU, by numba where it is installed."""
+
+    def __init__(self, mechanism: ScoredWords, metric: str, epsilon: float, short: bool, device: str) -> None:
+        self.mechanism, self.metric, self.epsilon, self.short = mechanism, metric, epsilon, short
+        fast = device != "numpy" and has_numba()
+        self.kernels = import_module(f"dpassay.compute.{'numba_' * fast}word_gaps")
+        self.vectors = mechanism.vocabulary.vectors
+        self.words = len(self.vectors)
+        self.count = -(-self.words // BLOCK)
+        self.held: Array | None = np.empty((self.words, self.words)) if self.words**2 <= HELD else None
+        self.single = None if short else np.empty((self.words, self.words), np.float32)
+        parts = list(_threaded(self._prepare, range(self.count)))
+        self.rows = Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        self.errors = Errors.of(mechanism, self.rows, metric)
+
+    def _block(self, i: int) -> slice:
+        return slice(i * BLOCK, min((i + 1) * BLOCK, self.words))
+
+    def _prepare(self, i: int) -> tuple[Array, Array, Array]:
+        block = self._block(i)
+        apart = self.kernels.distances(self.vectors[block], self.vectors, self.mechanism.metric)
+        if self.held is not None:
+            self.held[block] = apart
+        scores = self.mechanism.scores(apart)
+        if self.single is not None:
+            self.single[block] = scores
+        return log_sum(scores), scores.min(axis=1), scores.max(axis=1)
+
+    def _apart(self, i: slice, j: slice, metric: str) -> Array:
+        if self.held is not None and metric == self.mechanism.metric:
+            return self.held[i, j]
+        found: Array = self.kernels.distances(self.vectors[i], self.vectors[j], metric)
+        return found
+
+    def _scores(self, i: slice) -> Array:
+        everything = slice(0, self.words)
+        found: Array = self.mechanism.scores(self._apart(i, everything, self.mechanism.metric))
+        return found
+
+    def _gaps(self, i: slice, j: slice, exact: bool) -> tuple[Array, Array]:
+        """The largest and the smallest difference of the scores of x and y, over all outputs."""
+        if self.short:  # at the outputs x and y: docs/proofs/vocabulary.md, point 2
+            gap = -self.mechanism.scores(self._apart(i, j, self.mechanism.metric))
+            return gap, -gap
+        if exact or self.single is None:
+            high, low = self.kernels.gaps(self._scores(i), self._scores(j))
+        else:
+            high, low = self.kernels.gaps(self.single[i], self.single[j])
+        return high.astype(np.float64), low.astype(np.float64)
+
+    def bounds(self) -> NDArray[Any]:
+        found = np.full((len(AIMS), self.count, self.count), -np.inf)
+        # Rounding to single precision and the difference of two such numbers: docs/proofs/vocabulary.md, point 6.
+        more = 0.0 if self.short else 4.1 * SINGLE * self.rows.spread + 1e-37
+
+        def one(pair: tuple[int, int]) -> None:
+            i, j = (self._block(n) for n in pair)
+            high, low = self._gaps(i, j, exact=False)
+            turn = self.rows.log_sums[None, j] - self.rows.log_sums[i, None]
+            apart = self._apart(i, j, self.metric)
+            for there, loss in ((pair, high + turn), (pair[::-1], -low - turn)):
+                for n, aim in enumerate(AIMS):
+                    above = self.errors.above(aim, loss, apart, self.epsilon, more)
+                    above = np.where(_hidden(aim, apart, i == j), -np.inf, above)
+                    found[(n, *there)] = max(found[(n, *there)], above.max())
+
+        list(_threaded(one, [(i, j) for i in range(self.count) for j in range(i, self.count)]))
+        return found
+
+    def exactly(self, i: int, j: int) -> tuple[Array, Array]:
+        first, second = self._block(i), self._block(j)
+        high, _ = self._gaps(first, second, exact=True)
+        sums = self.rows.log_sums
+        return high + (sums[None, second] - sums[first, None]), self._apart(first, second, self.metric)
+
+    def output(self, x: int, y: int) -> int:
+        if self.short:
+            return x
+        return int(np.argmax(self._scores(slice(x, x + 1))[0] - self._scores(slice(y, y + 1))[0]))
+
+
+def _threaded(work: Callable[[Any], Any], parts: Any) -> Iterator[Any]:
+    """Results in order; kernels and numpy let several threads work at the same time."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(work, parts)
