@@ -42,6 +42,7 @@ from dpassay.pipeline.mechanism import HasDistribution
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.query import Query
+from dpassay.words.mechanisms import MECHANISMS, WordMechanism
 
 # Where the guarantee that does hold is stated besides δ = 0.
 DELTAS = ("1e-9", "1e-6", "1e-3")
@@ -70,8 +71,9 @@ def check(
     one: these are analysed exactly, and with `runs` also run. What is claimed is `epsilon`, perhaps with `delta`, or
     another `guarantee`: MetricDP, RenyiDP, ZCDP, GDP. Numbers for the names in the text are `parameters`, or
     keyword arguments where no option has that name. `people` is how many rows the data have: delta must be far below
-    one over it. Anything else that can be run is judged by its outputs and, where it knows their distribution, by the
-    exact loss of the `pairs`.
+    one over it. `santext`, `custext` and `tem` replace words and take a `vocabulary`: `words.judge.check_words`.
+    Anything else that can be run is judged by its outputs and, where it knows their distribution, by the exact loss of
+    the `pairs`.
 
     >>> check("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", epsilon=1, dim=32, C=1).proven
     True
@@ -85,6 +87,12 @@ def check(
     """
     if guarantee is not None and not (epsilon is None and delta is None):
         raise InputError("epsilon and delta are one guarantee: leave them out where another one is given")
+    if isinstance(subject, WordMechanism) or (isinstance(subject, str) and subject in MECHANISMS):
+        from dpassay.words.judge import check_words
+
+        if runs or pairs is not None:
+            raise InputError("words are judged exactly; audit(...) runs a mechanism")
+        return check_words(subject, guarantee, epsilon=epsilon, delta=delta, **merge_parameters(parameters, more))
     if not isinstance(subject, Claim | Pipeline | str):
         if parameters:
             raise InputError("only a claim or a pipeline's text has parameters of its own")

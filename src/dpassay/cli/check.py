@@ -35,6 +35,7 @@ from dpassay.cli.common import (
     working,
     write_page,
 )
+from dpassay.cli.words import Device, FirstWords, Numbers, StopWords, Unknown, VocabularyFile, check_words, of_words
 from dpassay.errors import InputError
 
 CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate for 'dpassay verify'.")]
@@ -63,6 +64,12 @@ def check(
     sample: Sampled = False,
     runs: Samples = 0,
     seed: Seed = 0,
+    vocabulary: VocabularyFile = None,
+    words: FirstWords = None,
+    unknown: Unknown = None,
+    stop_words: StopWords = None,
+    numbers: Numbers = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
     stages: ListStages = False,
@@ -79,6 +86,7 @@ def check(
       dpassay check mine.toml
       dpassay check adept --runs 10000
       dpassay check adept --model models/adept --sample
+      dpassay check santext --vocabulary glove.txt --words 5000 --epsilon 4 --unknown copied
     """
     if stages:
         from dpassay.report.terminal import stage_table
@@ -88,6 +96,13 @@ def check(
     if (name is None) == (pipeline is None):
         raise InputError("give the name of a published claim, or a mechanism with --pipeline (not both)")
     check_writable(certificate, html)
+    of_vocabulary = {"vocabulary": vocabulary, "words": words, "unknown": unknown, "stop_words": stop_words}
+    of_vocabulary |= {"numbers": numbers, "device": device}
+    if of_words(name, of_vocabulary):
+        claimed = {"epsilon": epsilon, "delta": delta, "metric": metric}
+        others = {"dim": dim, "order": order, "rho": rho, "mu": mu, "neighbours": neighbours, "people": people}
+        verdict = check_words(str(name), settings, claimed, of_vocabulary, {**others, "model": model, "runs": runs})
+        _end(verdict, certificate, html, as_json, require_decision)
     from dpassay.api import check as judge
 
     subject: Any = pipeline if name is None else claim_named(name)
@@ -107,6 +122,13 @@ def check(
         with working("checking"):
             options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, **given}
             verdict = judge(subject, parameters=values, **options)
+    if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
+        print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
+    _end(verdict, certificate, html, as_json, require_decision)
+
+
+def _end(verdict: Any, certificate: Path | None, html: Path | None, as_json: bool, require_decision: bool) -> None:
+    """Write what was asked for, print the verdict, and end with its exit code."""
     if certificate is not None:
         with working("writing the certificate"):
             verdict.save_certificate(certificate)
@@ -116,8 +138,6 @@ def check(
         with working("drawing"):
             text = verdict.to_html(command_line())
         write_page(text, html)
-    if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
-        print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
     finish(verdict, as_json, require_decision)
 
 

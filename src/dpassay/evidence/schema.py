@@ -12,6 +12,7 @@ from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, Pur
 from dpassay.core.json import plain
 from dpassay.core.numbers import Number, down, middle, up
 from dpassay.evidence.sampled import SampledWitness
+from dpassay.evidence.word_witness import WordWitness
 from dpassay.pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -99,6 +100,16 @@ class WitnessRecord(_Record):
     log_q: list[Real] = Field(description="bounds on the event's log-probability for the second value")
 
 
+class WordWitnessRecord(_Record):
+    """Two words and an output word, empty where a word is dropped; the distance is null where a word has no vector."""
+
+    words: list[str]
+    output: str
+    distance: Real | None
+    log_p: list[Real] = Field(description="bounds on the output's log-probability for the first word")
+    log_q: list[Real] = Field(description="bounds on the output's log-probability for the second word")
+
+
 class ExampleRecord(_Record):
     """An output of one of two inputs, shortened, and which input the rule named for it: 0, 1, or null for neither."""
 
@@ -173,7 +184,7 @@ class VerdictRecord(_Record):
     least_delta: Real = Field(description="the delta that no finite epsilon goes below")
     lower_evidence: str
     upper_evidence: str
-    witness: WitnessRecord | PlayedRecord | None
+    witness: WitnessRecord | WordWitnessRecord | PlayedRecord | None
     reason: str
     holds: list[HoldsRecord]
     repairs: list[RepairRecord]
@@ -235,9 +246,15 @@ def _guarantee(guarantee: Guarantee) -> GuaranteeRecord:
     return GuaranteeRecord(text=str(guarantee), kind=KINDS[type(guarantee)], metric=metric, order=order)
 
 
-def _witness(verdict: Verdict) -> WitnessRecord | PlayedRecord | None:
+def _witness(verdict: Verdict) -> WitnessRecord | WordWitnessRecord | PlayedRecord | None:
     if verdict.witness is None:
         return None
+    if isinstance(verdict.witness, WordWitness):
+        seen = verdict.witness
+        log_p, log_q = ([log.lower, log.upper] for log in (seen.log_p, seen.log_q))
+        return WordWitnessRecord(
+            words=[seen.x, seen.y], output=seen.output, distance=seen.distance, log_p=log_p, log_q=log_q
+        )
     if isinstance(verdict.witness, SampledWitness):
         return _played(verdict.witness)
     blocks = [

@@ -19,6 +19,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
 from dpassay.errors import AmbiguousError, InputError, harmless
 from dpassay.evidence.sampled import SampledWitness
+from dpassay.evidence.word_witness import WordWitness
 from dpassay.exact.analysis import analyse
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
@@ -67,7 +68,7 @@ class ExactEvidence:
 
     profile: PrivacyProfile | None = field(default=None, compare=False, repr=False)
     loss: PrivacyLoss | None = field(default=None, compare=False, repr=False)
-    witness: Witness | None = None
+    witness: Witness | WordWitness | None = None
     theorems: tuple[Theorem, ...] = ()
 
 
@@ -196,7 +197,7 @@ class Verdict:
         return self.value
 
     @property
-    def witness(self) -> Witness | SampledWitness | None:
+    def witness(self) -> Witness | WordWitness | SampledWitness | None:
         """The counterexample: the exact one where there is one."""
         return self.exact.witness or self.sampled.witness
 

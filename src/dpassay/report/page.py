@@ -23,6 +23,7 @@ from dpassay.core.numbers import as_written, middle
 from dpassay.errors import harmless
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Verdict
+from dpassay.evidence.word_witness import WordWitness
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report import svg
@@ -169,6 +170,9 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
 def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
     if isinstance(verdict.witness, SampledWitness):
         yield from witness_rows(verdict.witness, verdict.guarantee)
+    elif isinstance(verdict.witness, WordWitness):
+        yield "two words", verdict.witness.pair
+        yield "event", verdict.witness.event
     elif isinstance(verdict.witness, Witness):
         yield "two values", describe_pair(verdict.witness.pair)
         if verdict.witness.event:

@@ -15,6 +15,7 @@ from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written, down, middle, up
 from dpassay.errors import harmless
 from dpassay.evidence.sampled import SampledWitness
+from dpassay.evidence.word_witness import WordWitness
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
@@ -46,6 +47,9 @@ def render(verdict: Verdict) -> Any:
         if verdict.witness.table:
             rows.add_row("", _counted(table_rows(verdict.witness)))
         rows.add_row("error", Text(_alpha_budget(verdict)))
+    elif isinstance(verdict.witness, WordWitness):
+        rows.add_row("witness", Text(harmless(verdict.witness.pair)))
+        rows.add_row("event", Text(harmless(verdict.witness.event)))
     elif verdict.witness is not None:
         rows.add_row("witness", Text(describe_pair(verdict.witness.pair)))
         if verdict.witness.event:

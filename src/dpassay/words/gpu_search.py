@@ -45,7 +45,7 @@ class Blocks:
     def _prepare(self, start: int) -> tuple[torch.Tensor, ...]:
         strip = slice(start, min(start + STRIP, self.words))
         own = self._apart(strip, self.mechanism.metric)
-        scores = self.mechanism.scores(own)
+        scores = self.mechanism.row_scores(own, start)
         if not self.short:
             self.apart[strip] = own if self.metric == self.mechanism.metric else self._apart(strip, self.metric)
             self.single[: self.words, strip] = scores.t()
@@ -54,12 +54,15 @@ class Blocks:
     def _apart(self, rows: slice, metric: str, others: slice | None = None) -> torch.Tensor:
         return kernels.distances(self.vectors[rows], self.vectors[others or slice(None)], metric)
 
+    def _scores(self, rows: slice) -> Any:
+        return self.mechanism.row_scores(self._apart(rows, self.mechanism.metric), rows.start)
+
     def _losses(self, rows: slice, others: slice) -> tuple[torch.Tensor, torch.Tensor]:
         """Losses in doubles, and distances."""
         if self.short:
             gaps = -self.mechanism.scores(self._apart(rows, self.mechanism.metric, others))
         else:
-            first, second = (self.mechanism.scores(self._apart(part, self.mechanism.metric)) for part in (rows, others))
+            first, second = (self._scores(part) for part in (rows, others))
             gaps = torch.stack([(row - second).amax(1) for row in first])
         return gaps + (self.sums[None, others] - self.sums[rows, None]), self._apart(rows, self.metric, others)
 
@@ -96,5 +99,8 @@ class Blocks:
     def output(self, x: int, y: int) -> int:
         if self.short:
             return x
-        first, second = (self.mechanism.scores(self._apart(slice(n, n + 1), self.mechanism.metric))[0] for n in (x, y))
+        first, second = (self._scores(slice(n, n + 1))[0] for n in (x, y))
         return int((first - second).argmax())
+
+    def extreme(self, x: int, sign: int) -> int:
+        return int((sign * self._scores(slice(x, x + 1))[0]).argmax())

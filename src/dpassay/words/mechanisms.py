@@ -82,6 +82,7 @@ class ScoredWords(WordMechanism):
     """A mechanism all of whose words can come out for every word: scores are a function of distances."""
 
     distance: str = "l2"
+    uniform: tuple[int, ...] = ()  # the places of words that are replaced by any word, all as likely
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,11 +103,19 @@ class ScoredWords(WordMechanism):
     @property
     def is_metric(self) -> bool:
         """Whether −score/rate is a metric, so that a gap is largest at the word itself."""
-        return self.distance != SQUARED
+        return self.distance != SQUARED and not self.uniform
 
     def scores(self, apart: Any) -> Any:
         """Scores of rows of distances; numpy's arrays or a GPU's tensors."""
         return -self.rate * (apart * apart if self.distance == SQUARED else apart)
+
+    def row_scores(self, apart: Any, start: int) -> Any:
+        """Scores of the rows of distances of the words from the start-th on; those of uniform words are 0."""
+        found = self.scores(apart)
+        for place in self.uniform:
+            if start <= place < start + len(apart):
+                found[place - start] = 0.0
+        return found
 
     def relative_error(self, relative: float) -> float:
         """The relative error of a score, from that of a distance."""
@@ -114,7 +123,7 @@ class ScoredWords(WordMechanism):
 
     def log_probabilities(self, x: int) -> Array:
         vectors = self.vocabulary.vectors
-        found: Array = self.scores(distances(vectors[x : x + 1], vectors, self.metric))[0]
+        found: Array = self.row_scores(distances(vectors[x : x + 1], vectors, self.metric), x)[0]
         logs: Array = found - log_sum(found[None, :])[0]
         return logs
 

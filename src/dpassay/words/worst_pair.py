@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -29,13 +29,15 @@ UNIT, SINGLE = 2.0**-53, 2.0**-24
 BLOCK = 128  # words whose losses are bounded at a time
 HELD = 1 << 27  # distances that are kept in memory; more are computed again where they are needed
 AIMS = ("loss", "ratio", "excess")
+OUTSIDE = -1  # the place of any word outside the vocabulary
 
 
 @dataclass(frozen=True)
 class Extreme:
     """The largest value of what was asked, between two ends, and where the lower end is attained.
 
-    `x`, `y` and `output` are the places of words: the loss is ln P(output|x) − ln P(output|y).
+    `x`, `y` and `output` are the places of words, −1 for any word outside the vocabulary: the loss is
+    ln P(output|x) − ln P(output|y), known up to `error`.
     """
 
     lower: float
@@ -45,6 +47,7 @@ class Extreme:
     output: int
     loss: float
     distance: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ class Search(Protocol):
     def output(self, x: int, y: int) -> int:
         """The output at which the loss of a pair is largest."""
 
+    def extreme(self, x: int, sign: int) -> int:
+        """The likeliest output of a word, or the unlikeliest if the sign is −1."""
+
 
 @dataclass(frozen=True)
 class Errors:
@@ -86,14 +92,17 @@ class Errors:
 
     @classmethod
     def of(cls, mechanism: ScoredWords, rows: Rows, metric: str) -> Errors:
-        """The bounds of docs/proofs/vocabulary.md, point 5."""
-        words, dim, spread = len(mechanism.vocabulary), mechanism.vocabulary.dim, rows.spread
-        relative, absolute = distance_error(dim, mechanism.metric)
-        score = mechanism.relative_error(relative) * spread + mechanism.rate * absolute
-        sums = score + (words + 4 * spread + 64) * UNIT
-        return cls(
-            1.01 * (2 * score + 2 * sums + 16 * (spread + math.log(words) + 1) * UNIT), *distance_error(dim, metric)
-        )
+        """For a mechanism whose scores are a function of distances."""
+        relative, absolute = distance_error(mechanism.vocabulary.dim, mechanism.metric)
+        score = mechanism.relative_error(relative) * rows.spread + mechanism.rate * absolute
+        return cls.from_scores(score, rows.spread, len(mechanism.vocabulary), mechanism.vocabulary.dim, metric)
+
+    @classmethod
+    def from_scores(cls, score: float, spread: float, outputs: int, dim: int, metric: str) -> Errors:
+        """From the error and the size of scores: docs/proofs/vocabulary.md, point 5."""
+        sums = score + (outputs + 4 * spread + 64) * UNIT
+        loss = 1.01 * (2 * score + 2 * sums + 16 * (spread + math.log(outputs) + 1) * UNIT)
+        return cls(loss, *distance_error(dim, metric))
 
     def above(self, aim: str, loss: Any, apart: Any, epsilon: float, more: float = 0.0) -> Any:
         """Upper bounds of an aim, for arrays or a GPU's tensors; without meaning where two words are at one place."""
@@ -114,9 +123,17 @@ class Errors:
 
 
 def worst_pairs(
-    mechanism: ScoredWords, metric: str = "l2", epsilon: float | None = None, device: str = "cpu", every: bool = False
+    mechanism: ScoredWords,
+    metric: str = "l2",
+    epsilon: float | None = None,
+    device: str = "cpu",
+    every: bool = False,
+    outside: bool = False,
 ) -> dict[str, Extreme]:
     """The largest loss, the largest loss per unit of a distance, and the largest excess of a loss over ε·d.
+
+    With `outside` there is an input more, a word that is replaced by any word, all as likely. It has no vector and
+    counts for the plain loss only.
 
     Where scores are a metric, the loss of a pair is largest at one of the two words, and all other outputs are left
     out; `every` goes through them all the same.
@@ -139,7 +156,25 @@ def worst_pairs(
         raise InputError("distances times epsilon are beyond 1e30: single precision cannot hold such scores")
     errors = Errors.of(mechanism, search.rows, metric)
     bounds = search.bounds()
-    return {aim: _largest(search, errors, aim, bounds[n], claimed) for n, aim in enumerate(AIMS)}
+    found = {aim: _largest(search, errors, aim, bounds[n], claimed) for n, aim in enumerate(AIMS)}
+    if outside:
+        found["loss"] = _with_outside(search, errors, found["loss"])
+    return found
+
+
+def _with_outside(search: Search, errors: Errors, known: Extreme) -> Extreme:
+    """The largest loss where a word may also be replaced by any word, all as likely: vocabulary.md, point 7."""
+    rows = search.rows
+    sums, all_words = rows.log_sums, math.log(len(rows.log_sums))
+    into, away = rows.highest - sums + all_words, sums - rows.lowest - all_words
+    upper = max(known.upper, float(max(into.max(), away.max())) + errors.loss)
+    for losses, order in ((into, 1), (away, -1)):
+        place = int(np.argmax(losses))
+        loss = float(losses[place])
+        if loss - errors.loss > known.lower:
+            x, y = (place, OUTSIDE)[::order]
+            known = Extreme(loss - errors.loss, upper, x, y, search.extreme(place, order), loss, math.nan, errors.loss)
+    return replace(known, upper=upper)
 
 
 def _largest(search: Search, errors: Errors, aim: str, bounds: NDArray[Any], epsilon: float) -> Extreme:
@@ -151,17 +186,30 @@ def _largest(search: Search, errors: Errors, aim: str, bounds: NDArray[Any], eps
         if bounds[i, j] <= upper:
             break
         losses, apart = search.exactly(i, j)
-        hidden = _hidden(aim, apart, i == j)
-        low = np.where(hidden, -np.inf, errors.below(aim, losses, apart, epsilon))
-        high = np.where(hidden, -np.inf, errors.above(aim, losses, apart, epsilon))
-        upper = max(upper, float(high.max()))
-        a, b = (int(n) for n in np.unravel_index(np.argmax(low), low.shape))
-        if low[a, b] > best:
-            best, found = float(low[a, b]), (i * BLOCK + a, j * BLOCK + b, float(losses[a, b]), float(apart[a, b]))
+        inside = extreme_of(aim, losses, apart, errors, epsilon, i == j)
+        if inside is None:
+            continue
+        low, high, a, b = inside
+        upper = max(upper, high)
+        if low > best:
+            best, found = low, (i * BLOCK + a, j * BLOCK + b, float(losses[a, b]), float(apart[a, b]))
     if best == -math.inf:  # no two words are at different places
-        return Extreme(0.0, 0.0, 0, 1, 0, 0.0, 0.0)
+        return Extreme(0.0, 0.0, 0, 1, 0, 0.0, 0.0, errors.loss)
     x, y, loss, distance = found
-    return Extreme(best, upper, x, y, search.output(x, y), loss, distance)
+    return Extreme(best, upper, x, y, search.output(x, y), loss, distance, errors.loss)
+
+
+def extreme_of(
+    aim: str, losses: Array, apart: Array, errors: Errors, epsilon: float, own: bool = True
+) -> tuple[float, float, int, int] | None:
+    """The largest lower and upper bound of an aim in a block, and where the lower one is; None if no pair counts."""
+    hidden = _hidden(aim, apart, own)
+    if hidden.all():
+        return None
+    low = np.where(hidden, -np.inf, errors.below(aim, losses, apart, epsilon))
+    high = np.where(hidden, -np.inf, errors.above(aim, losses, apart, epsilon))
+    a, b = (int(n) for n in np.unravel_index(np.argmax(low), low.shape))
+    return float(low[a, b]), float(high.max()), a, b
 
 
 def _hidden(aim: str, apart: Array, own: bool) -> NDArray[np.bool_]:
@@ -194,7 +242,7 @@ class _Blocks:
         apart = self.kernels.distances(self.vectors[block], self.vectors, self.mechanism.metric)
         if self.held is not None:
             self.held[block] = apart
-        scores = self.mechanism.scores(apart)
+        scores = self.mechanism.row_scores(apart, block.start)
         if self.single is not None:
             self.single[block] = scores
         return log_sum(scores), scores.min(axis=1), scores.max(axis=1)
@@ -207,7 +255,7 @@ class _Blocks:
 
     def _scores(self, i: slice) -> Array:
         everything = slice(0, self.words)
-        found: Array = self.mechanism.scores(self._apart(i, everything, self.mechanism.metric))
+        found: Array = self.mechanism.row_scores(self._apart(i, everything, self.mechanism.metric), i.start)
         return found
 
     def _gaps(self, i: slice, j: slice, exact: bool) -> tuple[Array, Array]:
@@ -250,6 +298,9 @@ class _Blocks:
         if self.short:
             return x
         return int(np.argmax(self._scores(slice(x, x + 1))[0] - self._scores(slice(y, y + 1))[0]))
+
+    def extreme(self, x: int, sign: int) -> int:
+        return int(np.argmax(sign * self._scores(slice(x, x + 1))[0]))
 
 
 def _threaded(work: Callable[[Any], Any], parts: Any) -> Iterator[Any]:

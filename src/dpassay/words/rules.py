@@ -1,0 +1,121 @@
+"""What happens to words that a mechanism does not treat: words outside the vocabulary, stop words, numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from dpassay.errors import InputError
+from dpassay.words.vocabulary import Vocabulary
+
+Rule = Literal["copied", "dropped", "replaced"]
+RULES: tuple[str, ...] = get_args(Rule)
+NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*")
+# The words that English texts have most of; what a list of stop words holds in any case.
+_LIST = (
+    "a about after all also an and any are as at be been but by can could did do does for from had has have he her "
+    "him his how i if in into is it its just me more my no not now of on only or other our out over she should so "
+    "some such than that the their them then there these they this those to too under up very was we were what when "
+    "where which while who whom why will with would you your"
+)
+STOP_WORDS = frozenset(_LIST.split())
+_UNHEARD = "zzyzx"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A rule for each kind of word; None: it is treated like every other word, or no such word is meant.
+
+    copied: it comes out as it went in. dropped: nothing comes out. replaced: by a word of the vocabulary drawn
+    uniformly.
+
+    >>> Rules(unknown="kept")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: unknown words are copied, dropped or replaced, got 'kept'
+    """
+
+    unknown: Rule | None = None
+    stop_words: Rule | None = None
+    numbers: Rule | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            given = getattr(self, field.name)
+            if given is not None and given not in RULES:
+                kind = KINDS[field.name]
+                raise InputError(f"{kind} are copied, dropped or replaced, got {given!r}")
+
+    def __str__(self) -> str:
+        """The rules that are stated, in words.
+
+        >>> print(Rules(unknown="copied", numbers="dropped"))
+        unknown words copied, numbers dropped
+        """
+        stated = ((KINDS[field.name], getattr(self, field.name)) for field in fields(self))
+        return ", ".join(f"{kind} {rule}" for kind, rule in stated if rule is not None)
+
+    def example(self, vocabulary: Vocabulary) -> tuple[str, str, str, str] | None:
+        """Two words that a rule tells apart with certainty: the kind of word, its rule, and the two words.
+
+        Two copied words come out as themselves. A dropped word gives nothing, where another word gives a word.
+
+        >>> import numpy as np
+        >>> Rules(stop_words="copied").example(Vocabulary(("cat", "dog"), np.eye(2)))
+        ('stop words', 'copied', 'the', 'of')
+        """
+        for field in fields(self):
+            rule = getattr(self, field.name)
+            if rule not in ("copied", "dropped"):
+                continue
+            if field.name == "unknown":
+                unheard = (_UNHEARD * n for n in range(1, len(vocabulary) + 3))
+                first, second = [word for word in unheard if word not in vocabulary][:2]
+            else:
+                first, second = ("the", "of") if field.name == "stop_words" else ("1984", "2001")
+            if rule == "dropped":
+                second = next((word for word in vocabulary.words if not self._stated(word)), second)
+                if self.rule_of(second, vocabulary) == "dropped":
+                    continue  # every word is: nothing ever comes out
+            return KINDS[field.name], rule, first, second
+        return None
+
+    def _stated(self, word: str) -> bool:
+        return kind_of(word) is not None and getattr(self, str(kind_of(word))) is not None
+
+    def rule_of(self, word: str, vocabulary: Vocabulary) -> Rule | None:
+        """The rule that a word falls under: that of its kind before that of unknown words.
+
+        >>> import numpy as np
+        >>> rules, words = Rules("dropped", numbers="copied"), Vocabulary(("cat", "7"), np.eye(2))
+        >>> [rules.rule_of(word, words) for word in ("cat", "dog", "7", "8")]
+        [None, 'dropped', 'copied', 'copied']
+        """
+        kind = kind_of(word)
+        rule: Rule | None = None if kind is None else getattr(self, kind)
+        return rule or (None if word in vocabulary else self.unknown)
+
+    def replaced(self, vocabulary: Vocabulary) -> tuple[int, ...]:
+        """The places of words of the vocabulary that are replaced uniformly.
+
+        >>> import numpy as np
+        >>> Rules(numbers="replaced").replaced(Vocabulary(("cat", "7"), np.eye(2)))
+        (1,)
+        """
+        found = (i for i, word in enumerate(vocabulary.words) if self.rule_of(word, vocabulary) == "replaced")
+        return tuple(found)
+
+
+KINDS = {"unknown": "unknown words", "stop_words": "stop words", "numbers": "numbers"}
+
+
+def kind_of(word: str) -> str | None:
+    """Whether a word is a number or a stop word.
+
+    >>> kind_of("3.5"), kind_of("The"), kind_of("cat")
+    ('numbers', 'stop_words', None)
+    """
+    if NUMBER.fullmatch(word):
+        return "numbers"
+    return "stop_words" if word.lower() in STOP_WORDS else None
