@@ -174,7 +174,7 @@ def as_options(message: str) -> str:
     """
     message = message.replace("given as parameters", "given with --set")
     message = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"--set \1=VALUE", message)
-    message = re.sub(r"\b(?:check|audit)\(\.\.\., (\w+=\w+)\)", r"\1", message)
+    message = re.sub(r"\b(?:check|audit|verify)\(\.\.\., (\w+=\w+)\)", r"\1", message)
     message = re.sub(r"\b(resume|bits|lines)=True\b", r"--\1", message)
     message = re.sub(r"\b(vocabulary|unknown)=(FILE|RULE)\b", r"--\1 \2", message)
     return re.sub(r"(?<![?&\w])(epsilon|delta|dim|runs|save)=(1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)

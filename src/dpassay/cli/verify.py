@@ -27,6 +27,7 @@ def verify(
     command: Command = None,
     url: Url = None,
     model: OfModel = None,
+    vocabulary: Annotated[Path | None, typer.Option(help="The vocabulary that a certificate is about.")] = None,
     time_limit: TimeLimit = 30.0,
     fresh_seed: Annotated[int | None, typer.Option(help="Seed of the new game of an audit. Default: random.")] = None,
     as_json: AsJson = False,
@@ -47,6 +48,7 @@ def verify(
       dpassay verify other.json --command 'python rewriter.py'
       dpassay verify lines.json --command './noisy.sh' --lines
       dpassay verify text.json --model models/atis
+      dpassay verify santext.json --vocabulary glove.txt
     """
     result: Any
     if _is_audit(file):
@@ -69,7 +71,7 @@ def verify(
         from dpassay.evidence.verifier import verify as recheck
 
         with working("re-checking"):
-            result = recheck(file)
+            result = recheck(file, vocabulary)
     if as_json:
         found = {"holds": result.ok, "verdict": result.verdict, "claim": result.claim}
         print_json({**found, "steps": list(result.established), "failures": list(result.failures)})

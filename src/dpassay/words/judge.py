@@ -48,6 +48,12 @@ class Treatment:
             return np.array(words.words)[rng.integers(len(words), size=n)]
         return np.array([x if rule == "copied" else ""] * n)
 
+    def certify(self, verdict: Verdict) -> dict[str, Any]:
+        """A certificate of a verdict about this."""
+        from dpassay.words.certificate import certify_words
+
+        return certify_words(verdict)
+
 
 def check_words(
     subject: str | WordMechanism,

@@ -20,6 +20,7 @@ from typing import Any
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.reading import chained, load, read_step
 from dpassay.evidence.verifier.replay import Model, replay
+from dpassay.evidence.verifier.words import check_words, load_words
 
 
 @dataclass(frozen=True)
@@ -45,22 +46,36 @@ class NotHolding(CertificateError):
         self.failures = failures
 
 
-def examine(source: str | Path | dict[str, Any]) -> Verification:
+def examine(source: str | Path | dict[str, Any], vocabulary: str | Path | None = None) -> Verification:
     """Re-check a certificate and report, whether it holds or not. What cannot be read is an InputError."""
+    if (about_words := load_words(source)) is not None:
+        return _examine_words(about_words, vocabulary)
     certificate = load(source)
     established, failures = replay(certificate)
     return Verification(certificate.verdict, certificate.steps[0].name, tuple(established), tuple(failures))
 
 
-def verify(source: str | Path | dict[str, Any]) -> Verification:
+def _examine_words(data: dict[str, Any], vocabulary: str | Path | None) -> Verification:
+    claim = data.get("claim")
+    name = str(claim.get("mechanism", "")) if isinstance(claim, dict) else ""
+    try:
+        established = check_words(data, vocabulary)
+    except CertificateError as error:
+        return Verification(str(data.get("verdict")), name, (), (str(error),))
+    return Verification(data["verdict"], name, tuple(established))
+
+
+def verify(source: str | Path | dict[str, Any], vocabulary: str | Path | None = None) -> Verification:
     """Re-check a certificate, given as a file or as data. Raises CertificateError if it does not hold.
+
+    One about words needs the file of its vocabulary.
 
     >>> from dpassay import certify, check
     >>> found = verify(certify(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)))
     >>> found.verdict, found.ok, found.established[-1]
     ('refuted', True, 'step 11 (decision): the claim is refuted')
     """
-    found = examine(source)
+    found = examine(source, vocabulary)
     if not found.ok:
         raise NotHolding(found.failures)
     return found
