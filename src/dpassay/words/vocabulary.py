@@ -159,11 +159,11 @@ def _read_text(content: bytes, path: Path, limit: int | None) -> tuple[list[str]
     if dim < 1:
         raise InputError(f"{path}: the first line is {lines[0][:40]!r}; expected a word and its numbers")
     words: list[str] = []
-    rows: list[list[float]] = []
+    rows: list[Array] = []
     for number, line in _numbered(lines[start:], start + 1):
         word, row = _read_line(line, dim, f"{path}, line {number}")
         words.append(word)
-        rows.append(row)
+        rows.append(np.array(row))
         if len(words) == limit:
             break
     return words, np.array(rows, dtype=np.float64).reshape(len(rows), dim)
