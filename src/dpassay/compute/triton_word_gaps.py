@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 DEVICE = "cuda"
-UNROLLED = 8  # outputs between two tests of the loop
+UNROLLED = tl.constexpr(8)  # outputs between two tests of the loop
 TILE = 64  # words whose distances one program computes
 _KINDS = {"l2": 0, "l1": 1, "linf": 2}
 
@@ -38,36 +38,53 @@ def _distance_tile(left, right, out, rows, columns, dim, kind: tl.constexpr, til
 
 
 @triton.jit
-def _bound_tile(scores, sums, apart, limits, out, words, outputs, count, block: tl.constexpr, unrolled: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The largest upper bounds of the losses, ratios and excesses of a block of pairs.
+def _three_bounds(largest, sums, apart, limits, i, j, words, width):  # type: ignore[no-untyped-def]
+    """The largest upper bounds of the losses, ratios and excesses of some pairs, from their gaps.
 
-    `scores` has a row for each output, `apart` a row for each word; `limits` are the margin of a loss, what a distance
-    may be smaller by, relatively, and the claimed ε.
+    `limits` are the margin of a loss, what a distance may be smaller by, relatively, and the claimed ε.
     """
     margin, less, epsilon = tl.load(limits), tl.load(limits + 1), tl.load(limits + 2)
-    i = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
-    j = tl.program_id(1).to(tl.int64) * block + tl.arange(0, block)
-    inside_i, inside_j = tl.minimum(i, words - 1), tl.minimum(j, words - 1)
-    first, second = scores + inside_i, scores + inside_j
-    largest = tl.full((block, block), float("-inf"), tl.float32)
-    for _ in range(0, outputs, unrolled):
-        for _u in tl.static_range(unrolled):
-            largest = tl.maximum(largest, tl.load(first)[:, None] - tl.load(second)[None, :])
-            first += words
-            second += words
-    high = largest + (tl.load(sums + inside_j)[None, :] - tl.load(sums + inside_i)[:, None]) + margin
-    distance = tl.load(apart + inside_i[:, None] * words + inside_j[None, :])
-    counted = (i[:, None] < words) & (j[None, :] < words) & (i[:, None] != j[None, :])
     never = float("-inf")
-    apart_too = counted & (distance > 0)
-    ratio = tl.where(apart_too, high / (tl.where(distance > 0, distance, 1.0) * less), never)
-    excess = tl.where(apart_too, high - epsilon * less * distance, never)
+    high = largest + (tl.load(sums + j)[None, :] - tl.load(sums + i)[:, None]) + margin
+    distance = tl.load(apart + i[:, None] * width + j[None, :])
+    counted = (i[:, None] < words) & (j[None, :] < words) & (i[:, None] != j[None, :])
+    separate = counted & (distance > 0)
+    ratio = tl.where(separate, high / (tl.where(distance > 0, distance, 1.0) * less), never)
+    excess = tl.where(separate, high - epsilon * less * distance, never)
     high = tl.where(counted, high, never)
-    place = out + tl.program_id(0).to(tl.int64) * count + tl.program_id(1)
-    step = count.to(tl.int64) * count
-    tl.store(place, tl.max(tl.max(high, axis=1), axis=0))
-    tl.store(place + step, tl.max(tl.max(ratio, axis=1), axis=0))
-    tl.store(place + 2 * step, tl.max(tl.max(excess, axis=1), axis=0))
+    return tl.max(tl.max(high, 1), 0), tl.max(tl.max(ratio, 1), 0), tl.max(tl.max(excess, 1), 0)
+
+
+@triton.jit
+def _bound_tile(scores, sums, apart, limits, out, words, width, outputs, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The bounds of a block of pairs. `scores` has a row for each output, `apart` one for each word.
+
+    The columns are four groups with gaps of their own: a thread then has four pairs for each score that it loads for a
+    row, where otherwise it would have one. Rows are `width` long, so that all blocks are whole.
+    """
+    group: tl.constexpr = block // 4
+    i = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    j = tl.program_id(1).to(tl.int64) * block + tl.arange(0, group)
+    first, second = scores + i[:, None], scores + j[None, :]
+    g0 = tl.full((block, group), float("-inf"), tl.float32)
+    g1, g2, g3 = g0, g0, g0
+    for _ in range(0, outputs, UNROLLED):
+        for _u in tl.static_range(UNROLLED):
+            x = tl.load(first)
+            g0 = tl.maximum(g0, x - tl.load(second))
+            g1 = tl.maximum(g1, x - tl.load(second + group))
+            g2 = tl.maximum(g2, x - tl.load(second + 2 * group))
+            g3 = tl.maximum(g3, x - tl.load(second + 3 * group))
+            first += width
+            second += width
+    a0, b0, c0 = _three_bounds(g0, sums, apart, limits, i, j, words, width)
+    a1, b1, c1 = _three_bounds(g1, sums, apart, limits, i, j + group, words, width)
+    a2, b2, c2 = _three_bounds(g2, sums, apart, limits, i, j + 2 * group, words, width)
+    a3, b3, c3 = _three_bounds(g3, sums, apart, limits, i, j + 3 * group, words, width)
+    place = out + (tl.program_id(0).to(tl.int64) * count + tl.program_id(1)) * 3
+    tl.store(place, tl.maximum(tl.maximum(a0, a1), tl.maximum(a2, a3)))
+    tl.store(place + 1, tl.maximum(tl.maximum(b0, b1), tl.maximum(b2, b3)))
+    tl.store(place + 2, tl.maximum(tl.maximum(c0, c1), tl.maximum(c2, c3)))
 
 
 def distances(a: torch.Tensor, b: torch.Tensor, metric: str) -> torch.Tensor:
@@ -84,16 +101,16 @@ def distances(a: torch.Tensor, b: torch.Tensor, metric: str) -> torch.Tensor:
 
 
 def block_bounds(
-    scores: torch.Tensor, sums: torch.Tensor, apart: torch.Tensor, limits: torch.Tensor, block: int
+    scores: torch.Tensor, sums: torch.Tensor, apart: torch.Tensor, limits: torch.Tensor, words: int, block: int
 ) -> torch.Tensor:
     """The largest loss, ratio and excess of each pair of blocks, with the margins in `limits`; all single precision.
 
-    `scores` has a row for each output, as many as a multiple of UNROLLED, and a column for each word.
+    `scores` has a row for each output, as many as a multiple of UNROLLED, and a column for each word; columns are
+    repeated up to whole blocks, as are `sums` and both sides of `apart`.
     """
-    words = scores.shape[1]
-    count = triton.cdiv(words, block)
-    found = torch.empty((3, count, count), dtype=torch.float32, device=scores.device)
+    count = scores.shape[1] // block
+    found = torch.empty((count, count, 3), dtype=torch.float32, device=scores.device)
     _bound_tile[(count, count)](
-        scores, sums, apart, limits, found, words, len(scores), count, block, UNROLLED, num_warps=8
+        scores, sums, apart, limits, found, words, scores.shape[1], len(scores), count, block, num_warps=8
     )
-    return found
+    return found.movedim(2, 0)

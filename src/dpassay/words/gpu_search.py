@@ -29,25 +29,29 @@ class Blocks:
         self.mechanism, self.metric, self.epsilon, self.short = mechanism, metric, epsilon, short
         self.vectors = torch.from_numpy(mechanism.vocabulary.vectors.copy()).to(kernels.DEVICE)
         self.words = len(self.vectors)
-        # A row for each output; the last one is repeated up to a multiple of what the kernel's loop takes at once.
-        outputs = 0 if short else self.words + -self.words % kernels.UNROLLED
-        self.single, self.apart = (self._empty(rows) for rows in (outputs, 0 if short else self.words))
+        # A row for each output and a column for each word, repeated up to what the kernel takes at once.
+        self.width = self.words + -self.words % BLOCK
+        outputs = 0 if short else self.words + -self.words % kernels.UNROLLED.value
+        self.single, self.apart = (self._empty(rows) for rows in (outputs, 0 if short else self.width))
         parts = [self._prepare(start) for start in range(0, self.words, STRIP)]
         if not short:
             self.single[self.words :] = self.single[self.words - 1]
+            self.single[:, self.words :] = self.single[:, self.words - 1 : self.words]
         self.sums, *ends = (torch.cat(part) for part in zip(*parts, strict=True))
         self.rows = Rows(self.sums.cpu().numpy(), *(end.cpu().numpy() for end in ends))
         self.errors = Errors.of(mechanism, self.rows, metric)
 
     def _empty(self, rows: int) -> torch.Tensor:
-        return torch.empty((rows, self.words), dtype=torch.float32, device=kernels.DEVICE)
+        return torch.zeros((rows, self.width), dtype=torch.float32, device=kernels.DEVICE)
 
     def _prepare(self, start: int) -> tuple[torch.Tensor, ...]:
         strip = slice(start, min(start + STRIP, self.words))
         own = self._apart(strip, self.mechanism.metric)
         scores = self.mechanism.row_scores(own, start)
         if not self.short:
-            self.apart[strip] = own if self.metric == self.mechanism.metric else self._apart(strip, self.metric)
+            self.apart[strip, : self.words] = (
+                own if self.metric == self.mechanism.metric else self._apart(strip, self.metric)
+            )
             self.single[: self.words, strip] = scores.t()
         return log_sum(scores), scores.amin(1), scores.amax(1)
 
@@ -74,7 +78,8 @@ class Blocks:
         margin = 16 * SINGLE * size + self.errors.loss + self.epsilon * self.errors.absolute
         less = 1 - 16 * SINGLE - self.errors.relative
         limits = torch.tensor([margin, less, self.epsilon], dtype=torch.float32, device=kernels.DEVICE)
-        found = kernels.block_bounds(self.single, self.sums.to(torch.float32), self.apart, limits, BLOCK)
+        sums = torch.nn.functional.pad(self.sums.to(torch.float32), (0, self.width - self.words))
+        found = kernels.block_bounds(self.single, sums, self.apart, limits, self.words, BLOCK)
         rounded = found.cpu().numpy().astype(np.float64)
         return rounded + 64 * SINGLE * abs(np.where(np.isfinite(rounded), rounded, 0.0))
 
