@@ -38,25 +38,27 @@ def _distance_tile(left, right, out, rows, columns, dim, kind: tl.constexpr, til
 
 
 @triton.jit
-def _three_bounds(largest, sums, apart, limits, i, j, words, width):  # type: ignore[no-untyped-def]
+def _three_bounds(largest, sums, laws, apart, limits, i, j, words, width):  # type: ignore[no-untyped-def]
     """The largest upper bounds of the losses, ratios and excesses of some pairs, from their gaps.
 
-    `limits` are the margin of a loss, what a distance may be smaller by, relatively, and the claimed ε.
+    Words with the same number in `laws` do not count. `limits` are the margin of a loss, what a distance may be smaller
+    by, relatively, and the claimed ε.
     """
     margin, less, epsilon = tl.load(limits), tl.load(limits + 1), tl.load(limits + 2)
     never = float("-inf")
     high = largest + (tl.load(sums + j)[None, :] - tl.load(sums + i)[:, None]) + margin
     distance = tl.load(apart + i[:, None] * width + j[None, :])
-    counted = (i[:, None] < words) & (j[None, :] < words) & (i[:, None] != j[None, :])
-    separate = counted & (distance > 0)
-    ratio = tl.where(separate, high / (tl.where(distance > 0, distance, 1.0) * less), never)
-    excess = tl.where(separate, high - epsilon * less * distance, never)
+    counted = (i[:, None] < words) & (j[None, :] < words)
+    counted = counted & (tl.load(laws + i)[:, None] != tl.load(laws + j)[None, :])
+    ratio = tl.where(distance > 0, high / (tl.where(distance > 0, distance, 1.0) * less), float("inf"))
+    ratio = tl.where(counted, ratio, never)
+    excess = tl.where(counted, high - epsilon * less * distance, never)
     high = tl.where(counted, high, never)
     return tl.max(tl.max(high, 1), 0), tl.max(tl.max(ratio, 1), 0), tl.max(tl.max(excess, 1), 0)
 
 
 @triton.jit
-def _bound_tile(scores, sums, apart, limits, out, words, width, outputs, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
+def _bound_tile(scores, sums, laws, apart, limits, out, words, width, outputs, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
     """The bounds of a block of pairs. `scores` has a row for each output, `apart` one for each word.
 
     The columns are four groups with gaps of their own: a thread then has four pairs for each score that it loads for a
@@ -77,10 +79,10 @@ def _bound_tile(scores, sums, apart, limits, out, words, width, outputs, count, 
             g3 = tl.maximum(g3, x - tl.load(second + 3 * group))
             first += width
             second += width
-    a0, b0, c0 = _three_bounds(g0, sums, apart, limits, i, j, words, width)
-    a1, b1, c1 = _three_bounds(g1, sums, apart, limits, i, j + group, words, width)
-    a2, b2, c2 = _three_bounds(g2, sums, apart, limits, i, j + 2 * group, words, width)
-    a3, b3, c3 = _three_bounds(g3, sums, apart, limits, i, j + 3 * group, words, width)
+    a0, b0, c0 = _three_bounds(g0, sums, laws, apart, limits, i, j, words, width)
+    a1, b1, c1 = _three_bounds(g1, sums, laws, apart, limits, i, j + group, words, width)
+    a2, b2, c2 = _three_bounds(g2, sums, laws, apart, limits, i, j + 2 * group, words, width)
+    a3, b3, c3 = _three_bounds(g3, sums, laws, apart, limits, i, j + 3 * group, words, width)
     place = out + (tl.program_id(0).to(tl.int64) * count + tl.program_id(1)) * 3
     tl.store(place, tl.maximum(tl.maximum(a0, a1), tl.maximum(a2, a3)))
     tl.store(place + 1, tl.maximum(tl.maximum(b0, b1), tl.maximum(b2, b3)))
@@ -101,16 +103,22 @@ def distances(a: torch.Tensor, b: torch.Tensor, metric: str) -> torch.Tensor:
 
 
 def block_bounds(
-    scores: torch.Tensor, sums: torch.Tensor, apart: torch.Tensor, limits: torch.Tensor, words: int, block: int
+    scores: torch.Tensor,
+    sums: torch.Tensor,
+    laws: torch.Tensor,
+    apart: torch.Tensor,
+    limits: torch.Tensor,
+    words: int,
+    block: int,
 ) -> torch.Tensor:
     """The largest loss, ratio and excess of each pair of blocks, with the margins in `limits`; all single precision.
 
     `scores` has a row for each output, as many as a multiple of UNROLLED, and a column for each word; columns are
-    repeated up to whole blocks, as are `sums` and both sides of `apart`.
+    repeated up to whole blocks, as are `sums`, `laws` and both sides of `apart`.
     """
     count = scores.shape[1] // block
     found = torch.empty((count, count, 3), dtype=torch.float32, device=scores.device)
     _bound_tile[(count, count)](
-        scores, sums, apart, limits, found, words, scores.shape[1], len(scores), count, block, num_warps=8
+        scores, sums, laws, apart, limits, found, words, scores.shape[1], len(scores), count, block, num_warps=8
     )
     return found.movedim(2, 0)

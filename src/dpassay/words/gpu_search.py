@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpassay.compute import triton_word_gaps as kernels
 from dpassay.words.mechanisms import ScoredWords
 from dpassay.words.vocabulary import Array
-from dpassay.words.worst_pair import AIMS, BLOCK, SINGLE, Errors, Rows
+from dpassay.words.worst_pair import AIMS, BLOCK, SINGLE, Errors, Rows, laws_of
 
 STRIP = 1024  # words whose scores are made at a time
 
@@ -29,6 +29,7 @@ class Blocks:
         self.mechanism, self.metric, self.epsilon, self.short = mechanism, metric, epsilon, short
         self.vectors = torch.from_numpy(mechanism.vocabulary.vectors.copy()).to(kernels.DEVICE)
         self.words = len(self.vectors)
+        self.laws = laws_of(mechanism)
         # A row for each output and a column for each word, repeated up to what the kernel takes at once.
         self.width = self.words + -self.words % BLOCK
         outputs = 0 if short else self.words + -self.words % kernels.UNROLLED.value
@@ -79,19 +80,21 @@ class Blocks:
         less = 1 - 16 * SINGLE - self.errors.relative
         limits = torch.tensor([margin, less, self.epsilon], dtype=torch.float32, device=kernels.DEVICE)
         sums = torch.nn.functional.pad(self.sums.to(torch.float32), (0, self.width - self.words))
-        found = kernels.block_bounds(self.single, sums, self.apart, limits, self.words, BLOCK)
+        laws = torch.full((self.width,), -1, dtype=torch.int32)
+        laws[: self.words] = torch.from_numpy(self.laws)
+        found = kernels.block_bounds(self.single, sums, laws.to(kernels.DEVICE), self.apart, limits, self.words, BLOCK)
         rounded = found.cpu().numpy().astype(np.float64)
         return rounded + 64 * SINGLE * abs(np.where(np.isfinite(rounded), rounded, 0.0))
 
     def _short_bounds(self, start: int) -> NDArray[Any]:
         """Of one block with each other one, in doubles: no loop over outputs."""
         losses, apart = self._losses(slice(start, start + BLOCK), slice(0, self.words))
-        places = torch.arange(self.words, device=kernels.DEVICE)
-        hidden = places[None, :] == places[start : start + BLOCK, None]
+        laws = torch.from_numpy(self.laws).to(kernels.DEVICE)
+        same = laws[None, :] == laws[start : start + BLOCK, None]
         found = []
         for aim in AIMS:
             above = self.errors.above(aim, losses, apart, self.epsilon)
-            above = above.masked_fill(hidden if aim == "loss" else hidden | (apart == 0), -torch.inf)
+            above = above.masked_fill(same, -torch.inf)
             tallest = torch.nn.functional.pad(above.amax(0), (0, -self.words % BLOCK), value=-torch.inf)
             found.append(tallest.reshape(-1, BLOCK).amax(1).cpu().numpy())
         return np.array(found)

@@ -29,8 +29,9 @@ def worst_in_groups(mechanism: CusText, metric: str, epsilon: float) -> dict[str
         losses = (logs[:, None, :] - logs[None, :, :]).max(axis=2)
         vectors = mechanism.vocabulary.vectors[group]
         apart = distances(vectors, vectors, metric)
+        same = (vectors[:, None, :] == vectors[None, :, :]).all(axis=2)
         for aim in AIMS:
-            found = extreme_of(aim, losses, apart, errors, epsilon)
+            found = extreme_of(aim, losses, apart, errors, epsilon, same)
             if found is None:
                 continue
             lower, upper, a, b = found

@@ -68,6 +68,7 @@ class Search(Protocol):
     """Where the work is done: `_Blocks` below on a CPU, `gpu_search.Blocks` on a GPU."""
 
     rows: Rows
+    laws: NDArray[np.int32]
 
     def bounds(self) -> NDArray[Any]:
         """Upper bounds for each pair of blocks: [aim, block of x, block of y]."""
@@ -186,36 +187,52 @@ def _largest(search: Search, errors: Errors, aim: str, bounds: NDArray[Any], eps
         if bounds[i, j] <= upper:
             break
         losses, apart = search.exactly(i, j)
-        inside = extreme_of(aim, losses, apart, errors, epsilon, i == j)
+        inside = extreme_of(aim, losses, apart, errors, epsilon, same_law(search.laws, i, j))
         if inside is None:
             continue
         low, high, a, b = inside
         upper = max(upper, high)
         if low > best:
             best, found = low, (i * BLOCK + a, j * BLOCK + b, float(losses[a, b]), float(apart[a, b]))
-    if best == -math.inf:  # no two words are at different places
+    if best == -math.inf:  # all words are at one place
         return Extreme(0.0, 0.0, 0, 1, 0, 0.0, 0.0, errors.loss)
     x, y, loss, distance = found
     return Extreme(best, upper, x, y, search.output(x, y), loss, distance, errors.loss)
 
 
 def extreme_of(
-    aim: str, losses: Array, apart: Array, errors: Errors, epsilon: float, own: bool = True
+    aim: str, losses: Array, apart: Array, errors: Errors, epsilon: float, same: NDArray[np.bool_]
 ) -> tuple[float, float, int, int] | None:
-    """The largest lower and upper bound of an aim in a block, and where the lower one is; None if no pair counts."""
-    hidden = _hidden(aim, apart, own)
-    if hidden.all():
+    """The largest lower and upper bound of an aim in a block, and where the lower one is; None if no pair counts.
+
+    Pairs with the `same` law lose nothing. Other words at one place lose infinitely much per unit of distance.
+    """
+    if same.all():
         return None
-    low = np.where(hidden, -np.inf, errors.below(aim, losses, apart, epsilon))
-    high = np.where(hidden, -np.inf, errors.above(aim, losses, apart, epsilon))
+    low = np.where(same, -np.inf, errors.below(aim, losses, apart, epsilon))
+    high = np.where(same, -np.inf, errors.above(aim, losses, apart, epsilon))
     a, b = (int(n) for n in np.unravel_index(np.argmax(low), low.shape))
     return float(low[a, b]), float(high.max()), a, b
 
 
-def _hidden(aim: str, apart: Array, own: bool) -> NDArray[np.bool_]:
-    """The pairs that do not count: a word with itself and, unless plain losses are asked for, words at one place."""
-    itself = np.eye(len(apart), dtype=bool) if own else np.zeros(apart.shape, dtype=bool)
-    return itself if aim == "loss" else itself | (apart == 0)
+def laws_of(mechanism: ScoredWords) -> NDArray[np.int32]:
+    """A number for each word: words with the same number have the same law, as they are at one place.
+
+    >>> from dpassay.words.mechanisms import SanText
+    >>> from dpassay.words.vocabulary import Vocabulary
+    >>> laws_of(SanText(Vocabulary(("a", "b", "c"), np.array([[0.0], [1.0], [-0.0]])), 1)).tolist()
+    [0, 1, 0]
+    """
+    seen: dict[tuple[bytes, bool], int] = {}
+    vectors, uniform = mechanism.vocabulary.vectors + 0.0, set(mechanism.uniform)  # which makes 0 of −0
+    names = ((row.tobytes(), n in uniform) for n, row in enumerate(vectors))
+    return np.array([seen.setdefault(name, len(seen)) for name in names], dtype=np.int32)
+
+
+def same_law(laws: NDArray[np.int32], i: int, j: int) -> NDArray[np.bool_]:
+    """Which pairs of two blocks have the same law, a word with itself among them."""
+    first, second = (laws[n * BLOCK : (n + 1) * BLOCK] for n in (i, j))
+    return np.equal.outer(first, second)
 
 
 class _Blocks:
@@ -227,6 +244,7 @@ class _Blocks:
         self.kernels = import_module(f"dpassay.compute.{'numba_' * fast}word_gaps")
         self.vectors = mechanism.vocabulary.vectors
         self.words = len(self.vectors)
+        self.laws = laws_of(mechanism)
         self.count = -(-self.words // BLOCK)
         self.held: Array | None = np.empty((self.words, self.words)) if self.words**2 <= HELD else None
         self.single = None if short else np.empty((self.words, self.words), np.float32)
@@ -282,7 +300,7 @@ class _Blocks:
             for there, loss in ((pair, high + turn), (pair[::-1], -low - turn)):
                 for n, aim in enumerate(AIMS):
                     above = self.errors.above(aim, loss, apart, self.epsilon, more)
-                    above = np.where(_hidden(aim, apart, i == j), -np.inf, above)
+                    above = np.where(same_law(self.laws, *pair), -np.inf, above)
                     found[(n, *there)] = max(found[(n, *there)], above.max())
 
         list(_threaded(one, [(i, j) for i in range(self.count) for j in range(i, self.count)]))

@@ -111,6 +111,12 @@ FORGED = [
     ("plain", ("evidence",), []),
     ("plain", ("claim",), None),
     ("plain", ("evidence", "more"), 1),
+    ("plain", ("evidence", "kind"), ["pair"]),
+    ("plain", ("claim", "mechanism"), {}),
+    ("plain", ("claim", "rules", "unknown"), [1]),
+    ("triangle of tem", ("claim", "parameters", "gamma"), "1e999"),
+    ("groups", ("claim", "parameters", "K"), "20"),
+    ("plain", ("evidence", "output"), ["cat"]),
 ]
 
 
@@ -152,3 +158,12 @@ def test_a_proof_by_all_pairs_of_many_words_has_no_certificate():
     many = Vocabulary(tuple(f"w{i}" for i in range(1001)), np.random.default_rng(1).standard_normal((1001, 2)))
     with pytest.raises(InputError, match="at most 1,000 words"):
         dpassay.certify(check_words(SanText(many, 1), PureDP(99)))
+
+
+def test_words_without_an_angle_between_them_are_not_overlooked(tmp_path):
+    parallel = Vocabulary(("a", "b", "c"), np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]))
+    np.savez(tmp_path / "v.npz", words=np.array(parallel.words), vectors=parallel.vectors)
+    certificate = dpassay.certify(check_words(SanText(parallel, 2), PureDP(99)))
+    assert dpassay.verify(certificate, tmp_path / "v.npz").ok
+    with pytest.raises(CertificateError, match="loses more than stated"):
+        dpassay.verify(changed(certificate, ("claim", "guarantee", "metric"), "angle"), tmp_path / "v.npz")

@@ -144,3 +144,51 @@ def test_a_gpu_finds_the_same(interpreted, case, every):
         assert there[aim].lower == pytest.approx(here[aim].lower, rel=1e-12, abs=1e-11)
         assert there[aim].upper == pytest.approx(here[aim].upper, rel=1e-12, abs=1e-11)
         assert (there[aim].x, there[aim].y) == (here[aim].x, here[aim].y)
+
+
+def test_words_at_one_place_with_different_laws_lose_infinitely_much_per_unit():
+    words = Vocabulary(("the", "cat", "dog"), np.array([[1.0], [1.0], [3.0]]))
+    found = worst_pairs(SanText(words, 2.0, uniform=(0,)))["ratio"]
+    assert found.upper == np.inf
+    assert found.lower > 1e50
+    assert {found.x, found.y} == {0, 1}
+
+
+def test_parallel_vectors_have_no_angle_between_them_and_still_lose():
+    words = Vocabulary(("a", "b", "c"), np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]))
+    found = worst_pairs(SanText(words, 2.0), "angle")["ratio"]
+    assert found.upper == np.inf
+    assert found.lower > 1e9
+
+
+def test_a_gpu_sees_words_at_one_place(interpreted):
+    words = Vocabulary(("the", "cat", "dog"), np.array([[1.0], [1.0], [3.0]]))
+    for mechanism in (SanText(words, 2.0, uniform=(0,)), SanText(words, 2.0)):
+        for every in (False, True):
+            here, there = (worst_pairs(mechanism, device=device, every=every) for device in ("cpu", "cuda"))
+            for aim in worst_pair.AIMS:
+                assert there[aim].lower == pytest.approx(here[aim].lower, rel=1e-12)
+                assert there[aim].upper == pytest.approx(here[aim].upper, rel=1e-12)
+
+
+@pytest.mark.parametrize("scores", [(0.0, -3.0, -3.0), (0.0, 0.0, -4.0)])
+def test_a_word_outside_the_vocabulary_can_be_the_worst(interpreted, scores):
+    """A law that is the same for all words: only a word that is replaced uniformly differs from it."""
+
+    class Constant(SanText):
+        is_metric = False
+
+        def scores(self, apart):
+            return 0 * apart + (np.array(scores) if isinstance(apart, np.ndarray) else apart.new_tensor(scores))
+
+    mechanism = Constant(vocabulary(3, 2), 1.0)
+    logs = np.array(scores) - np.log(np.exp(scores).sum())
+    losses = np.array([logs + np.log(3), -np.log(3) - logs])
+    for device in ("cpu", "cuda"):
+        assert worst_pairs(mechanism, device=device)["loss"].upper < 1e-12
+        found = worst_pairs(mechanism, device=device, outside=True)["loss"]
+        assert found.lower <= losses.max() + 1e-15
+        assert losses.max() - 1e-15 <= found.upper < found.lower + 1e-12
+        sign = 0 if found.y < 0 else 1
+        assert min(found.x, found.y) == worst_pair.OUTSIDE
+        assert losses[sign, found.output] == losses.max()

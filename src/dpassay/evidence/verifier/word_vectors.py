@@ -56,6 +56,8 @@ class Vectors:
         """The distances of all words from one, and how far they may be off: far more than rounding makes of it."""
         rows, own = self.rows, self.rows[x]
         if metric == "angle":
+            if not rows.any(axis=1).all():
+                raise InputError("a vector of zeros has no angle")
             rows = rows / np.sqrt((rows**2).sum(axis=1, keepdims=True))
             own = rows[x]
             apart, opposite = (np.sqrt(((rows + sign * own) ** 2).sum(axis=1)) for sign in (-1, 1))
@@ -85,6 +87,8 @@ def read_vectors(path: str | Path, count: int) -> Vectors:
         rows = np.asarray(rows, dtype=np.float64)[:count]
         if rows.ndim != 2 or len(words) < len(rows) or not np.isfinite(rows).all() or len(rows) < 2:
             raise ValueError("its words and vectors do not fit together")
+        if abs(rows).max() > 1e100:
+            raise ValueError("it has numbers beyond 1e100")
     except InputError:
         raise
     except Exception as error:  # of whatever kind a damaged file provokes

@@ -48,14 +48,20 @@ def is_word_certificate(data: Any) -> bool:
 
 def check_words(data: dict[str, Any], vocabulary: str | Path | None) -> list[str]:
     """What a certificate shows, sentence by sentence. Raises CertificateError where it does not hold."""
-    certificate = _Certificate(data)
-    if vocabulary is None:
-        raise InputError("this certificate is about a vocabulary: give its file, verify(..., vocabulary=FILE)")
-    vectors = read_vectors(vocabulary, certificate.count)
-    if vectors.digest != data["vocabulary"]["sha256"]:
-        raise CertificateError(f"{vocabulary} is not the vocabulary of this certificate: its digest is another one")
-    _require((vectors.count, vectors.dim) == (certificate.count, data["vocabulary"]["dim"]), "the vocabulary's size")
-    return [f"the vocabulary has the digest {vectors.digest[:16]}…", certificate.evidence(vectors)]
+    try:
+        certificate = _Certificate(data)
+        if vocabulary is None:
+            raise InputError("this certificate is about a vocabulary: give its file, verify(..., vocabulary=FILE)")
+        vectors = read_vectors(vocabulary, certificate.count)
+        if vectors.digest != data["vocabulary"]["sha256"]:
+            raise CertificateError(f"{vocabulary} is not the vocabulary of this certificate: its digest is another one")
+        size = (certificate.count, data["vocabulary"]["dim"])
+        _require((vectors.count, vectors.dim) == size, "the vocabulary's size")
+        return [f"the vocabulary has the digest {vectors.digest[:16]}…", certificate.evidence(vectors)]
+    except InputError:
+        raise
+    except (ArithmeticError, TypeError, ValueError) as error:  # a number or a field of a kind that nothing here makes
+        raise CertificateError(f"the certificate does not hold: {error}"[:200]) from None
 
 
 def _require(holds: bool, what: str) -> None:
@@ -237,7 +243,7 @@ class _Certificate:
             if self.metric is not None:
                 apart, error = vectors.distances(x, self.metric)
                 limit = least * np.maximum(apart - error, 0)
-                losses = np.where(apart > 0, losses, 0)  # words at one place have the same law
+                losses[(vectors.rows == vectors.rows[x]).all(axis=1)] = 0  # words at one place have the same law
             losses[x] = 0
             _require(bool((losses <= limit).all()), f"a pair with {x} loses more than stated")
         return f"no pair of the {vectors.count:,} words loses more than {float(most):.6g}"
