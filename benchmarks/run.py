@@ -17,6 +17,7 @@ import audits
 import losses
 import scale
 import startup
+import vocabulary
 from rows import Row
 
 HERE = Path(__file__).parent
@@ -97,7 +98,7 @@ def main() -> None:
     intro = "Written by `make bench`. Ratios are measured in one run, on this machine:"
     parts = ["# Benchmarks", f"{intro} {machine()}."]
     print(machine())
-    rows, grown = scale.rows(), scale.growth()
+    rows, grown = [*scale.rows(), *vocabulary.rows()], scale.growth()
     scale.draw(grown, str(FIGURE))
     slopes = ", ".join(f"{scale.slope(x, y):.2f} with {name}" for name, (x, y, _) in grown.items())
     parts += ["## Speed and scale", table(rows), "![How time grows](images/growth.svg)"]

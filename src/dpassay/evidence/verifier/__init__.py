@@ -7,6 +7,7 @@ See docs/certificate.md for the format, what is checked, and what a check cannot
 - noises.py, with additive.py and discrete.py: all noises, and the theorems about each
 - lowers.py, witness.py: what of a pair's loss survives the stages behind the noise, and events
 - replay.py: the steps, one by one
+- words.py, word_vectors.py: certificates about mechanisms that replace words
 - numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
 
 A new stage has an entry in text.py and one in rules.py, and in pairs.py if pairs go through it; a new noise one in
