@@ -30,6 +30,8 @@ class Theorem(StrEnum):
     GROUP = "group"
     DROPOUT = "dropout"
     RECORD_SUMS = "record-sums"
+    POISSON = "poisson"
+    LATTICE_SUMS = "lattice-sums"
     POST_PROCESSING = "post-processing"
     TWO_NOISES = "two-noises"
     UNBOUNDED = "unbounded"

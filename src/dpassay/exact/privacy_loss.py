@@ -25,6 +25,7 @@ from dpassay.exact.binomial import TwoAtomPower, two_atom_power
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent, minimum_one
 from dpassay.exact.mixture import MixtureLoss
 from dpassay.exact.pld_grid import ComposedLoss, Side, composed_loss, on_grid, tilt_for_delta, tilt_for_epsilon
+from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.pipeline.distributions import (
     BitDistribution,
     Distribution,
@@ -181,7 +182,7 @@ class PrivacyLoss:
             return between(ZERO, INFINITY)  # equal, as far as 50 digits can tell
         if not self.components:
             return ZERO
-        if isinstance(self._closed, TwoAtomPower):
+        if isinstance(self._closed, TwoAtomPower | SampledPower):
             return self._closed.epsilon(delta - self.infinite)
         return _epsilon_on_grid(self, delta) if self._closed is None else _closed_epsilon(self, delta)
 
@@ -213,10 +214,9 @@ class PrivacyLoss:
         value = _at_least_zero(epsilon)
         if not self.components:
             return Interval(0.0, 0.0, self.source, self.source)
-        if isinstance(self._closed, TwoAtomPower):
-            return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
-        if isinstance(self._closed, AtomLoss):
-            return Interval.around(minimum_one(self._closed.tail(value)), self.source)
+        if isinstance(self._closed, TwoAtomPower | AtomLoss | SampledPower):
+            more = self.infinite if isinstance(self._closed, TwoAtomPower) else ZERO
+            return Interval.around(minimum_one(self._closed.tail(value) + more), self.source)
         if isinstance(self._closed, GaussianLoss):
             # L is normal with mean μ²/2 and deviation μ.
             mu = self._closed.mu
@@ -239,11 +239,13 @@ class PrivacyLoss:
         return composed.losses.copy(), np.maximum(0.0, composed.mass)
 
     @cached_property
-    def _closed(self) -> LossComponent | TwoAtomPower | None:
+    def _closed(self) -> LossComponent | TwoAtomPower | SampledPower | None:
         """A form that needs no grid, where there is one."""
         if len(self.components) != 1:
             return None
         component, count = self.components[0]
+        if isinstance(component, SampledLoss):
+            return SampledPower(component, count)
         if count == 1:
             return component
         return two_atom_power(component, count) if isinstance(component, AtomLoss) else None

@@ -1,0 +1,81 @@
+"""Which records take part in a step, and how many steps there are: first stages and the last one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.core.numbers import Number, middle, number
+from dpassay.errors import InputError
+from dpassay.pipeline.stages.base import OutputRegion, Stage
+from dpassay.pipeline.syntax import Parameter, Syntax, count
+
+
+def _check_rate(value: Any) -> Number:
+    rate = number(value)
+    if rate.a <= 0 or rate.a > 1:
+        raise InputError(
+            f"poisson needs a sampling rate above 0 and at most 1, got {middle(rate):g}; 1 means that every record "
+            "takes part"
+        )
+    return number(1) if rate.b > 1 else rate  # an enclosure of 1 may stick out a little
+
+
+class Sampling(Stage):
+    """A first stage that draws the records which take part; those of the others add nothing to the sum."""
+
+    keeps = "all"
+
+    def output_region(self, before: OutputRegion) -> OutputRegion:
+        return before
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """A record passes as it is; whether it is summed is decided behind the stages before the noise."""
+        return batch
+
+    @abstractmethod
+    def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+        """For each step, in which of `size` runs a data set's one record takes part."""
+
+
+@dataclass(frozen=True)
+class Poisson(Sampling):
+    """Each record takes part with this probability; only as first stage.
+
+    >>> Poisson("0.01").neighbours
+    ('add-remove-record', 'replace-record')
+    """
+
+    syntax = Syntax("poisson", order=144, rate=Parameter("number", _check_rate))
+    neighbours = ("add-remove-record", "replace-record")
+    rate: Number
+
+    def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+        yield rng.random(size) < middle(self.rate)
+
+
+@dataclass(frozen=True)
+class Times(Stage):
+    """Do all that comes before it this many times; only as last stage.
+
+    Each time may depend on all outputs before: adaptive composition.
+
+    >>> print(Times(1000))
+    times(1000)
+    """
+
+    syntax = Syntax("times", order=245, steps=count("times: steps"))
+    keeps = "all"
+    comes_last = True
+    steps: int
+
+    def output_region(self, before: OutputRegion) -> OutputRegion:
+        return before
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        return batch
