@@ -141,7 +141,7 @@ def _far_out(pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None) -
                     within = [point(centre + (end - centre) * less) for end in ends]
                     looked_at.append(("post-processing", {"thresholds": within}))
     for at, placed in places(pipeline, pair, position):
-        for theorem, found in (*looked_at, ("radial", {})):
+        for theorem, found in (*looked_at, ("radial", {}), ("poisson", {})):
             yield {"theorem": theorem, "noise": position, "at": at, "pair": pair_data(placed), **found}
 
 

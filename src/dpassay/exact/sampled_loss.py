@@ -15,7 +15,21 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dpassay.core.normal import gaussian_delta, normal_tail
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, exactly, iv, maximum, minimum, number, up
+from dpassay.core.numbers import (
+    INFINITY,
+    ONE,
+    ZERO,
+    Number,
+    between,
+    down,
+    exactly,
+    iv,
+    maximum,
+    middle,
+    minimum,
+    number,
+    up,
+)
 from dpassay.core.roots import falling_root
 from dpassay.exact.lattice_sum import CellMasses, Curve, Window, lower_curve, upper_curve
 from dpassay.exact.loss_components import Cells
@@ -212,6 +226,11 @@ class SampledPower:
         off = 1e-12 * (1 + least)
         largest = maximum(ZERO, self.component.pure * self.count)
         return between(exactly(max(0.0, least - off)), minimum(exactly(most + off), largest))
+
+    def grid(self, epsilon: Number, delta: Number) -> tuple[float, float]:
+        """The step and the tilt of a lattice that is precise about a point of the curve."""
+        window, _ = _window(self, middle(epsilon), max(middle(delta), 1e-300))
+        return float(f"{window.step:.12g}"), float(f"{window.tilt:.12g}")
 
     def tail(self, epsilon: Number) -> Number:
         """P(L > ε): at least δ(ε), and at most δ(ε − t)/(1 − e^−t) for every t > 0."""

@@ -141,11 +141,17 @@ def _sampled(one: PrivacyProfile, rate: Number, replaced: bool, shown: bool) -> 
     upper, lower = pure(one.pure), pure(one.lower_pure) if shown else ZERO
     uppers: tuple[ProfileBound, ...] = (PureBound(iv.mpf(upper.b), Theorem.POISSON),)
     if replaced:
-        return replace(one, candidates=(), uppers=uppers, theorems=theorems, pure_from_tails=lower, pair=_pair(one))
-    uppers = tuple(DropoutBound(bound, 1 - rate) for bound in one.uppers)
-    candidates = tuple(replace(c, bound=DropoutBound(c.bound, 1 - rate)) for c in one.candidates)
+        pair = _pair(one)
+        pair = None if pair is None or not shown else _opposite(pair)
+        return replace(one, candidates=(), uppers=uppers, theorems=theorems, pure_from_tails=lower, pair=pair)
+    uppers = tuple(SampledBound(bound, 1 - rate) for bound in one.uppers)
+    candidates = tuple(replace(c, bound=SampledBound(c.bound, 1 - rate)) for c in one.candidates)
     tails = None if one.pure_from_tails is None else pure(one.pure_from_tails)
     return replace(one, candidates=candidates, uppers=uppers, theorems=theorems, pure_from_tails=tails)
+
+
+class SampledBound(DropoutBound):
+    """A bound for a record that takes part with probability 1 − mu, and is in one of the data sets only."""
 
 
 def _pair(profile: PrivacyProfile) -> Pair | None:
@@ -184,7 +190,9 @@ def _all_steps(bound: ProfileBound, count: int) -> Iterator[ProfileBound]:
     if isinstance(bound, RenyiBound):  # divergences add up, as those of so many copies of the vector
         power = ZERO if bound.p == float("inf") else 1 / iv.mpf(bound.p)
         yield RenyiBound(bound.norm * iv.mpf(count) ** power, bound.p, bound.dim * count)
-    yield BasicBound(bound, count)
+        return
+    if bound.theorem != Theorem.SADDLEPOINT:  # it is about one noise on one vector, and slow
+        yield BasicBound(bound, count)
 
 
 def _randomized_response(epsilon: Number) -> PrivacyLoss:

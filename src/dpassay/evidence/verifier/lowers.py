@@ -23,7 +23,7 @@ from dpassay.evidence.verifier.regions import (
     squash,
 )
 
-_LOSSLESS = ("encode", "decode", "repeat")  # functions of which the worst lose nothing
+_LOSSLESS = ("encode", "decode", "repeat", "times")  # functions of which the worst lose nothing
 NO_NOISE = Stage("", {}, {}, {})
 
 

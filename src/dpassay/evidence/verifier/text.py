@@ -24,6 +24,8 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "minmax": {},
     "round": {},
     "rows": {},
+    "poisson": {"rate": "probability"},
+    "times": {"steps": "size"},
     "clamp": {"low": "real", "high": "real"},
     "repeat": {"times": "size"},
     "hash": {"k": "size"},
@@ -303,8 +305,12 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
 def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
     """Refuse a stage where it makes no sense: behind these stages, on values of this region."""
     name, kind = stage.name, before.kind
-    if name in ("query", "rows") and stages:
+    if name in ("query", "rows", "poisson") and stages:
         raise CertificateError(f"{name} must be the first stage")
+    if stages and stages[-1].name == "times":
+        raise CertificateError("times must be the last stage")
+    if name == "poisson" and not stage.numbers["rate"].a > 0:
+        raise CertificateError("the pipeline's text: poisson: rate must be above 0")
     if name == "dropout" and any(earlier.name != "dropout" for earlier in stages):
         raise CertificateError("dropout must come before all other stages")
     if name == "bits" and kind not in ("bits", "row-bits", "onehot", "sparse"):
