@@ -115,7 +115,7 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
         if isinstance(bound, PairBound) and len(bound.losses) == 1:
             return Answer(bound.losses[0], count, bound.losses in attained, part)
     if profile.pure.b == INFINITY:
-        return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, profile.pure.a == INFINITY, part)
+        return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, profile.least_delta == 1, part)
     return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False, part=part)
 
 

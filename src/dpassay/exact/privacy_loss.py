@@ -214,12 +214,12 @@ class PrivacyLoss:
         value = _at_least_zero(epsilon)
         if not self.components:
             return Interval(0.0, 0.0, self.source, self.source)
-        if isinstance(self._closed, TwoAtomPower | AtomLoss | SampledPower):
-            more = self.infinite if isinstance(self._closed, TwoAtomPower) else ZERO
-            return Interval.around(minimum_one(self._closed.tail(value) + more), self.source)
+        if isinstance(self._closed, TwoAtomPower):
+            return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
+        if isinstance(self._closed, AtomLoss | SampledPower):
+            return Interval.around(minimum_one(self._closed.tail(value)), self.source)
         if isinstance(self._closed, GaussianLoss):
-            # L is normal with mean μ²/2 and deviation μ.
-            mu = self._closed.mu
+            mu = self._closed.mu  # L is normal with mean μ²/2 and deviation μ
             return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
         step = self.step(RESOLUTIONS[-1])
         low = self.composed("loss-down", step, epsilon=up(value)).tail(value, upper=False)
@@ -244,10 +244,8 @@ class PrivacyLoss:
         if len(self.components) != 1:
             return None
         component, count = self.components[0]
-        if isinstance(component, SampledLoss):
-            return SampledPower(component, count)
-        if count == 1:
-            return component
+        if count == 1 or isinstance(component, SampledLoss):
+            return SampledPower(component, count) if isinstance(component, SampledLoss) else component
         return two_atom_power(component, count) if isinstance(component, AtomLoss) else None
 
     def largest_epsilon(self, delta: Number) -> Number:

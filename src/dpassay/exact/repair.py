@@ -173,7 +173,10 @@ def _for_all_steps(task: _Task) -> Iterable[_Proposal]:
         low, high = (low, middle_power) if task.proves(scaled(2**middle_power)) else (middle_power, high)
     found = scaled(2**high)
     advice = "Enough noise of this kind for all steps; less may do."
-    deviation = size * 2**high * (1 if isinstance(noise, Gaussian) else math.sqrt(2))
+    assert isinstance(found.noise, Laplace | Gaussian)
+    deviation = (
+        middle(found.noise.sigma) if isinstance(found.noise, Gaussian) else math.sqrt(2) * middle(found.noise.scale)
+    )
     yield _Proposal(Repair(advice, task.with_noise(found), task.guarantee, deviation))
 
 

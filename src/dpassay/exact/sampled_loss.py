@@ -50,7 +50,7 @@ class SampledLoss:
 
     >>> loss = SampledLoss(number("0.01"), ONE, "remove")
     >>> f"{float(loss.delta(ONE).mid):.6g}"  # 0.01·δ of Gaussian noise at ln(1 + 100(e − 1))
-    '1.00787e-08'
+    '2.73201e-09'
     """
 
     rate: Number
