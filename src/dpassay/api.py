@@ -26,6 +26,7 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, ProfileBound, PureBound
 from dpassay.exact.repair import find_repairs
+from dpassay.exact.sampling import Steps
 from dpassay.exact.verdict_reason import explain
 from dpassay.exact.witness import find_witness
 from dpassay.pipeline.distributions import Gaussian
@@ -216,12 +217,12 @@ def _holding(profile: PrivacyProfile, guarantee: Guarantee) -> tuple[tuple[float
 
 
 def _warnings(pipeline: Pipeline, guarantee: Guarantee, profile: PrivacyProfile) -> tuple[str, ...]:
-    found = []
+    found = list(Steps.of(pipeline).warnings)
     noises = [pipeline.stages[i] for i in pipeline.noise_positions]
     if len(noises) == 1 and isinstance(noises[0], Additive) and isinstance(noises[0].noise, Gaussian):
         if isinstance(guarantee, PureDP):
             if profile.pure.b < INFINITY:  # clamped
-                return ()
+                return tuple(found)
             found.append("Gaussian noise gives no pure DP at any epsilon: claim a delta above 0.")
         elif guarantee.exact_epsilon.a >= 1 and profile.region is not None:
             classic = classic_gaussian_sigma(guarantee, profile.region.diameter(2))

@@ -31,6 +31,8 @@ class Theorem(StrEnum):
     DROPOUT = "dropout"
     RECORD_SUMS = "record-sums"
     POISSON = "poisson"
+    FIXED_SIZE = "fixed-size"
+    SHUFFLE = "shuffle"
     LATTICE_SUMS = "lattice-sums"
     POST_PROCESSING = "post-processing"
     TWO_NOISES = "two-noises"

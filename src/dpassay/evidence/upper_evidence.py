@@ -19,6 +19,7 @@ from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.exact.sampling import BasicBound, SampledBound
 from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.sampling import Poisson, Subsample
 
 Data = dict[str, Any]
 LEVELS = (1 << 12, 1 << 14, 1 << 16)  # how many points of a sum of losses are to be kept, about
@@ -44,6 +45,9 @@ def upper_evidence(
         for bound in profile.uppers:
             for found in _of_bound(bound, epsilon, delta, profile.mu, levels):
                 yield {**found, "noise": position}
+        if isinstance(first := pipeline.stages[0], Poisson | Subsample):  # what follows from pure ε
+            theorem = Theorem.POISSON if isinstance(first, Poisson) else Theorem.FIXED_SIZE
+            yield {"theorem": theorem.value, "noise": position}
 
 
 def _of_bound(
@@ -54,7 +58,6 @@ def _of_bound(
         yield from _of_bound(bound.bound, epsilon / bound.count, delta / bound.count, mu, levels)
     elif isinstance(bound, SampledBound):
         yield from _of_bound(bound.bound, before_dropout(epsilon, bound.mu), delta, mu, levels)
-        yield {"theorem": Theorem.POISSON.value}
     elif isinstance(bound, DropoutBound):
         yield from _of_bound(bound.bound, before_dropout(epsilon, mu), delta, mu, levels)
     elif isinstance(bound, RenyiBound):

@@ -131,7 +131,7 @@ def fold(mass: Array, count: int, start: int, window: Window, tilt: float) -> Fo
     error = math.sqrt(2) * count * off * _two_norm(np.exp((count - 1) * sizes)) / points
     error += 2 * (16 * _U * count * float(powers.sum()) + float(powers[~kept].sum())) / points
     error += eta * _two_norm(whole) * (1 + eta)
-    rounding = 64 * _U * count * (abs(rate) * len(mass) + abs(norm) + 8)
+    rounding = 64 * _U * count * (abs(rate) * len(mass) + abs(norm) + 16)
     less, more = (step * window.step for step in window.beyond)
     below = count * (_log_moment(mass, rate - less) - norm) + less * start + 2 * rounding
     above = count * (_log_moment(mass, rate + more) - norm) - more * (start + points) + 2 * rounding

@@ -1,27 +1,32 @@
 """Pipelines whose records are sampled, or that are repeated: from the profile of one step to that of all.
 
-`poisson` at the beginning and `times` at the end stand around a pipeline that is analysed on its own. Gaussian noise
-has an exact answer (docs/proofs/poisson.md); of other noise pure ε, and what follows from it, is known.
+`poisson`, `subsample` or `shuffle` at the beginning and `times` at the end stand around a pipeline that is analysed on
+its own. Gaussian noise behind `poisson` has an exact answer (docs/proofs/poisson.md); of other noise pure ε, and what
+follows from it, is known.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, middle, minimum
+from dpassay.core.normal import normal_tail
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maximum, middle, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, PureBound, RenyiBound, between_ends
-from dpassay.exact.sampled_loss import SampledLoss, Way
+from dpassay.exact.sampled_cells import Way
+from dpassay.exact.sampled_loss import SampledLoss
+from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Ball, Box, Intersection, Region, Repeated, Sphere
-from dpassay.pipeline.stages.sampling import Poisson, Sampling, Times
+from dpassay.pipeline.stages.sampling import Poisson, Sampling, Shuffle, Subsample, Times
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,19 @@ class Steps:
             stages, sampling = stages[1:], first
         if not stages:
             raise InputError("there is nothing to sample for or to repeat: put stages between, such as gaussian(1)")
-        if isinstance(sampling, Poisson) and sampling.rate == 1:
+        if isinstance(sampling, Poisson | Subsample) and sampling.rate == 1:
             sampling = None
         return cls(pipeline if stages == pipeline.stages else Pipeline(stages, pipeline.dim), sampling, count)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is easily taken for something else."""
+        if not isinstance(self.sampling, Shuffle) or self.sampling.batches == 1:
+            return ()
+        return (
+            "Shuffled batches are not Poisson samples: an epsilon computed for "
+            f"poisson(1/{self.sampling.batches}) does not hold here, and no amplification by shuffling is proved.",
+        )
 
     @property
     def plain(self) -> bool:
@@ -64,11 +79,17 @@ class Steps:
         if isinstance(self.sampling, Poisson):
             takes = f"A record takes part {each} with probability {middle(self.sampling.rate):g}".replace("  ", " ")
             return f"{takes}, and the losses of all steps add up" if each else takes
+        if isinstance(self.sampling, Subsample):
+            drawn = f"{self.sampling.size:,} of {self.sampling.records:,} records are drawn"
+            return f"In each of {self.count:,} steps {drawn}, and the losses of all steps add up" if each else drawn
+        if isinstance(self.sampling, Shuffle):
+            batches = f"each record takes part in one of {self.sampling.batches:,} shuffled batches"
+            return f"In each of {self.count:,} epochs {batches}" if each else f"E{batches[1:]}"
         return f"The losses of {self.count:,} steps add up"
 
     def relation(self, neighbours: Neighbours) -> Neighbours:
         """Between which inputs one step is to be analysed: what a record that takes part changes."""
-        return neighbours if self.sampling is None else Neighbours("add-remove-record")
+        return Neighbours("add-remove-record") if isinstance(self.sampling, Poisson) else neighbours
 
     def profile(self, one: PrivacyProfile, neighbours: Neighbours) -> PrivacyProfile:
         """The profile of all steps, given that of one."""
@@ -80,12 +101,22 @@ class Steps:
             if exact is not None:
                 return exact
             one = _sampled(one, self.sampling.rate, neighbours.kind == "replace-record", shown)
+        elif isinstance(self.sampling, Subsample):
+            exact = _fixed_size_gaussian(one, self.sampling.rate, self.count)
+            if exact is not None:
+                return exact
+            one = replace(_sampled(one, self.sampling.rate, False, True), theorems=(*one.theorems, Theorem.FIXED_SIZE))
+        elif isinstance(self.sampling, Shuffle):
+            return _shuffled(one, self.sampling.batches, self.count)
         return one if self.count == 1 else repeated(one, self.count)
 
 
 def _symmetric(pipeline: Pipeline) -> bool:
     """Whether with a record's vector the opposite one is that of some record too."""
-    region: Region = pipeline.output_regions()[(pipeline.noise_positions or [0])[0]].region
+    outputs = pipeline.output_regions()[(pipeline.noise_positions or [0])[0]]
+    region: Region = outputs.region
+    if not outputs.exact:
+        return False
     region = region.region if isinstance(region, Repeated) else region
     if isinstance(region, Box):
         return all(low.a == -high.b and low.b == -high.a for low, high, _ in region.sides)
@@ -123,6 +154,92 @@ def _sampled_gaussian(
     return replace(one, candidates=tuple(candidates), uppers=uppers, theorems=theorems, pure_from_tails=None)
 
 
+def _fixed_size_gaussian(one: PrivacyProfile, rate: Number, count: int) -> PrivacyProfile | None:
+    """Batches of a fixed size, Gaussian noise: docs/proofs/fixed-size.md."""
+
+    def bound(mu: Number, ways: tuple[Way, ...]) -> PairBound:
+        losses = (PrivacyLoss(((SampledLoss(rate, mu, way), count),)) for way in ways)
+        return PairBound(tuple(losses), Theorem.FIXED_SIZE)
+
+    shifts = [mu for mu in map(_gaussian, one.uppers) if mu is not None]
+    if not shifts:
+        return None
+    shown = [(c, mu) for c in one.candidates if (mu := _gaussian(c.bound)) is not None]
+    return replace(
+        one,
+        candidates=tuple(Candidate(c.pair, bound(mu, ("remove", "add"))) for c, mu in shown),
+        uppers=(bound(minimum(*shifts), ("fixed",)),),
+        theorems=(*one.theorems, Theorem.FIXED_SIZE, Theorem.LATTICE_SUMS),
+        pure_from_tails=None,
+    )
+
+
+def _shuffled(one: PrivacyProfile, batches: int, epochs: int) -> PrivacyProfile:
+    """Shuffled batches: from above as if it were known in which one the record is, docs/proofs/shuffle.md."""
+    known = repeated(one, epochs) if epochs > 1 else one
+    shown = [(c, mu) for c in one.candidates if (mu := _gaussian(c.bound)) is not None]
+    return replace(
+        known,
+        candidates=tuple(Candidate(c.pair, ShuffledBound(mu, batches)) for c, mu in shown),
+        theorems=(*known.theorems, Theorem.SHUFFLE),
+        pure_from_tails=one.lower_pure * epochs,
+        pair=_pair(one),
+    )
+
+
+@dataclass(frozen=True)
+class ShuffledBound:
+    """What one epoch of shuffled batches shows, with Gaussian noise: the largest output, of a record `mu` away.
+
+    >>> shown = ShuffledBound(ONE, 1).delta(ZERO)  # one batch: Gaussian noise, 2Φ(1/2) − 1
+    >>> round(float(shown.mid), 6)
+    0.382925
+    """
+
+    mu: Number
+    batches: int
+    theorem: Theorem = Theorem.SHUFFLE
+
+    @property
+    def pure(self) -> Number:
+        return INFINITY if self.mu.a > 0 else ZERO
+
+    def threshold(self, epsilon: float) -> float:
+        """A threshold for the largest output that shows much; any is right."""
+        mu, b = middle(self.mu), self.batches
+
+        def gain(t: float) -> float:
+            tail, moved = math.erfc(t / math.sqrt(2)) / 2, math.erfc((t - mu) / math.sqrt(2)) / 2
+            rest = b * math.log1p(-tail) if tail < 1 else -math.inf
+            q = -math.expm1(rest)
+            p = 1 - math.exp(rest - math.log1p(-tail)) * (1 - moved) if tail < 1 else 1.0
+            return p - math.exp(min(epsilon + math.log(max(q, 1e-320)), 700.0))
+
+        near = max((-8 + 0.1 * i for i in range(round(10 * (mu + 60)))), key=gain)
+        return max((near + 0.005 * i for i in range(-20, 21)), key=gain)
+
+    def delta(self, epsilon: Number) -> Number:
+        """At least δ(ε): P − e^ε Q of the event that the largest output exceeds a threshold."""
+        t = exactly(self.threshold(middle(epsilon)))
+        stays = 1 - normal_tail(t)
+        p = 1 - stays ** (self.batches - 1) * (1 - normal_tail(t - self.mu))
+        return maximum(ZERO, p - iv.exp(epsilon) * (1 - stays**self.batches))
+
+    def epsilon(self, delta: Number) -> Number:
+        """At least ε(δ): the largest of some at which more than δ is shown."""
+        low, high = 0.0, 1.0
+        if self.delta(ZERO).a <= delta.b:
+            return ZERO
+        while self.delta(exactly(high)).a > delta.b and high < 1e6:
+            low, high = high, 2 * high
+        for _ in range(30):
+            half = (low + high) / 2
+            low, high = (half, high) if self.delta(exactly(half)).a > delta.b else (low, half)
+        return exactly(low)
+
+    epsilon_above = epsilon
+
+
 def _opposite(pair: Pair) -> Pair:
     """A record's vector and the opposite one, from two sums that differ by it."""
     return Pair(tuple(Block(b.x - b.y, b.y - b.x, b.count, b.positions) for b in pair.blocks))
@@ -138,16 +255,19 @@ def _sampled(one: PrivacyProfile, rate: Number, replaced: bool, shown: bool) -> 
         return rise - between_ends(-epsilon, lambda e: iv.log((1 - rate) + rate * iv.exp(e))) if replaced else rise
 
     theorems = (*one.theorems, Theorem.POISSON)
-    upper, lower = pure(one.pure), pure(one.lower_pure) if shown else ZERO
+    # Between a data set and one with a record more only one order of the noise shows; it must not matter which.
+    even = [c for c in one.candidates if isinstance(c.bound, PairBound) and len(c.bound.losses) == 1]
+    tails = one.pure_from_tails if isinstance(one.noise, Laplace) else None
+    least = maximum(ZERO, *(c.bound.pure for c in even), *(() if tails is None else (tails,)))
+    upper, lower = pure(one.pure), pure(least) if shown else ZERO
     uppers: tuple[ProfileBound, ...] = (PureBound(iv.mpf(upper.b), Theorem.POISSON),)
     if replaced:
         pair = _pair(one)
         pair = None if pair is None or not shown else _opposite(pair)
         return replace(one, candidates=(), uppers=uppers, theorems=theorems, pure_from_tails=lower, pair=pair)
     uppers = tuple(SampledBound(bound, 1 - rate) for bound in one.uppers)
-    candidates = tuple(replace(c, bound=SampledBound(c.bound, 1 - rate)) for c in one.candidates)
-    tails = None if one.pure_from_tails is None else pure(one.pure_from_tails)
-    return replace(one, candidates=candidates, uppers=uppers, theorems=theorems, pure_from_tails=tails)
+    candidates = tuple(replace(c, bound=SampledBound(c.bound, 1 - rate)) for c in even)
+    return replace(one, candidates=candidates, uppers=uppers, theorems=theorems, pure_from_tails=lower)
 
 
 class SampledBound(DropoutBound):

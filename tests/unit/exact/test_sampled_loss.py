@@ -9,7 +9,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from dpassay.core.numbers import ONE, ZERO, down, middle, number, up
 from dpassay.exact.lattice_sum import CellMasses, Window, lower_curve, upper_curve
-from dpassay.exact.sampled_loss import SampledLoss, SampledPower, cell_masses, losses_at, outputs_at
+from dpassay.exact.sampled_cells import cell_masses, losses_at, outputs_at
+from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 
 mp = mpmath.mp.clone()
 mp.dps = 40
@@ -54,7 +55,7 @@ def test_one_step_is_the_integral(way, rate, mu, epsilon):
     assert up(found) <= down(found) * (1 + 1e-14)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS, "fixed"])
 def test_the_lattice_encloses_one_step_too(way):
     """The closed form judges the cells, the folding and the transforms."""
     loss = SampledLoss(number("0.1"), ONE, way)

@@ -29,7 +29,7 @@ from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.round import Round
-from dpassay.pipeline.stages.sampling import Poisson, Times
+from dpassay.pipeline.stages.sampling import Poisson, Shuffle, Subsample, Times
 from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
 from dpassay.pipeline.stages.squash import Squash
 
@@ -312,6 +312,8 @@ EVERY_STAGE: list[tuple[str, Stage]] = [
     ("query(l2, distance=0.1)", Query("l2", "0.1")),
     ("poisson(0.01)", Poisson("0.01")),
     ("poisson(rate=1)", Poisson(1)),
+    ("subsample(256, 60000)", Subsample(256, 60000)),
+    ("shuffle(100)", Shuffle(100)),
     ("times(1000)", Times(1000)),
     ("dropout(0.1)", Dropout("0.1")),
     ("dropout(mu=0)", Dropout(0)),
@@ -389,6 +391,8 @@ def test_the_least_deviation_of_normal_noise() -> None:
         ("encode | rows", 9, "rows must be the first stage"),
         ("poisson(0) | gaussian(1)", 8, "poisson needs a sampling rate above 0 and at most 1, got 0"),
         ("poisson(1.2) | gaussian(1)", 8, "poisson needs a sampling rate above 0 and at most 1, got 1.2"),
+        ("subsample(3, 2) | gaussian(1)", 0, "subsample needs m at most n, got 3 of 2 records"),
+        ("shuffle(0) | gaussian(1)", 8, "shuffle: batches must be a whole number from 1"),
         ("encode | poisson(0.5)", 9, "poisson must be the first stage"),
         ("gaussian(1) | times(0)", 20, "times: steps must be a whole number from 1"),
         ("gaussian(1) | times(2.5)", 20, "times needs a whole number, got 2.5"),

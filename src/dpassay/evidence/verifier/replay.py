@@ -131,7 +131,7 @@ class Model:
 
     def upper_step(self, step: Upper) -> str:
         """The theorem gives no more than the guarantee allows."""
-        moved = self.steps.rate is not None
+        moved = self.steps.kind == "poisson"
         place = self.place(step.noise, moved)
         first, joined = self.place(self._first_added(step.noise), moved), joined_noise(place.added)
         # Behind another noise, or where sums of records leave the region, limits that follow tell nothing.
@@ -157,7 +157,8 @@ class Model:
             raise CertificateError("delta is bounded at a finite epsilon")
         place = self.place(step.noise)
         base = lower(self.steps.theorem(step.theorem, place.noise), place, step.shown)
-        loss = self.steps.lower(step.theorem, base, step.shown.grid, place.pair(step.shown) if step.shown.pair else ())
+        pair = place.pair(step.shown) if step.shown.pair else ()
+        loss = self.steps.lower(step.theorem, base, step.shown, pair)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         if step.quantity == "epsilon" and step.delta.b <= 0:
             shown, enough = loss.pure, loss.pure.a == INF or (loss.pure * _SAFE).a >= epsilon.b
@@ -211,6 +212,7 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
     """
     records = ("replace-record", "add-remove-record")
     known = {"query": ("query", *records), "rows": records[:1], "poisson": records}
+    known |= {"subsample": records[:1], "shuffle": records[:1]}
     first = stages[0].name
     if neighbours not in known.get(first, (neighbours,)):
         raise CertificateError(f"{first} says nothing of the neighbours {neighbours}")

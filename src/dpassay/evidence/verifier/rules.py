@@ -76,7 +76,7 @@ def _after(stage: Stage, before: Reach, dim: int) -> Reach:
         size = dim if stage.name == "encode" else shape.dim
         constant = diameter(shape, INFINITE).b <= 0
         return Reach(cube(ZERO, ZERO, size) if constant else everything(size), before.exact)
-    if stage.name in ("dropout", "poisson", "times"):
+    if stage.name in ("dropout", "poisson", "subsample", "shuffle", "times"):
         return before
     if stage.name == "rows":
         return Reach(Shape("rows", shape.dim), True)

@@ -60,6 +60,53 @@ class Poisson(Sampling):
 
 
 @dataclass(frozen=True)
+class Subsample(Sampling):
+    """Draw m of n records without replacement; only as first stage.
+
+    >>> float(Subsample(256, 60000).rate.mid)
+    0.004266666666666667
+    """
+
+    syntax = Syntax("subsample", order=145, size=count("subsample: m", "m"), records=count("subsample: n", "n"))
+    neighbours = ("replace-record",)
+    size: int
+    records: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size > self.records:
+            raise InputError(f"subsample needs m at most n, got {self.size} of {self.records} records")
+
+    @property
+    def rate(self) -> Number:
+        """The probability that one record is drawn."""
+        return number(self.size) / self.records
+
+    def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+        yield rng.random(size) < self.size / self.records
+
+
+@dataclass(frozen=True)
+class Shuffle(Sampling):
+    """Shuffle the records and cut them into batches, one step each; only as first stage.
+
+    Each record takes part in exactly one of the steps, so all of them together are an epoch.
+
+    >>> [int(sum(drawn)) for drawn in Shuffle(2).draws(3, np.random.default_rng(0))]
+    [1, 2]
+    """
+
+    syntax = Syntax("shuffle", order=146, batches=count("shuffle: batches"))
+    neighbours = ("replace-record",)
+    batches: int
+
+    def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+        batch = rng.integers(self.batches, size=size)
+        for i in range(self.batches):
+            yield batch == i
+
+
+@dataclass(frozen=True)
 class Times(Stage):
     """Do all that comes before it this many times; only as last stage.
 
