@@ -122,7 +122,7 @@ def fold(mass: Array, count: int, start: int, window: Window, tilt: float) -> Fo
     off = eta * math.sqrt(points) * _two_norm(weight)
     with np.errstate(divide="ignore"):
         sizes = np.log(np.abs(transform) + off)
-        kept = count * sizes > _LEFT_OUT
+        kept = (count * sizes > _LEFT_OUT) & (transform != 0)
         spectrum = np.zeros(len(transform), dtype=complex)
         spectrum[kept] = np.exp(count * np.log(transform[kept]))
     whole = np.fft.irfft(spectrum, points)

@@ -396,7 +396,7 @@ def test_the_least_deviation_of_normal_noise() -> None:
         ("encode | poisson(0.5)", 9, "poisson must be the first stage"),
         ("gaussian(1) | times(0)", 20, "times: steps must be a whole number from 1"),
         ("gaussian(1) | times(2.5)", 20, "times needs a whole number, got 2.5"),
-        ("gaussian(1) | times(3) | decode", 14, "times must be the last stage"),
+        ("gaussian(1) | times(3) | decode", 25, "times must be the last stage"),
     ],
 )
 def test_new_arguments_that_are_refused(text: str, position: int, message: str) -> None:

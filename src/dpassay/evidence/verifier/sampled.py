@@ -221,7 +221,7 @@ def _folded(mass: Array, count: int, rate: float, window: tuple[int, int]) -> _F
     off = eta * math.sqrt(points) * math.sqrt(float((weights**2).sum()))
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.log(np.abs(spectrum) + off)
-        powers = np.where(count * sizes > -80, np.exp(count * np.log(spectrum)), 0.0)
+        powers = np.where((count * sizes > -80) & (spectrum != 0), np.exp(count * np.log(spectrum)), 0.0)
     summed = np.fft.irfft(powers, points)
     full, less = np.exp(count * sizes), np.exp((count - 1) * sizes)
     error = math.sqrt(2) * count * off * math.sqrt(float((less**2).sum())) / points
