@@ -86,22 +86,23 @@ class Folded:
     def tail_sums(self, at: int, damped: float, above: bool) -> Array:
         """Σ m(t)·e^(−damped·(t − at)) over t ≥ s for each s of the window, times e^(rate·at − log_norm).
 
-        The masses are those from above, or those from below; rounding is not counted yet.
+        The masses are those from above, or those from below; rounding is not counted yet. Far to the left of `at` the
+        sums are too small: see `Curve`. Far to the right they may be too small, by less than `outside` has to spare.
         """
         places = self.start + np.arange(len(self.mass)) - at
-        worth = np.exp(np.clip(-(self.rate + damped) * places, -_LARGEST, _LARGEST))
+        worth = np.exp(np.minimum(-(self.rate + damped) * places, _LARGEST))
         mass = self.mass + self.error if above else np.maximum(0.0, self.mass - self.error)
         return np.asarray(np.cumsum((mass * worth)[::-1])[::-1])
 
     def outside(self, at: int) -> float:
-        """What lies above the window, in the same units."""
+        """What lies above the window, in the same units, and what is too small for doubles."""
         end = self.start + len(self.mass) - at
-        return self.above * math.exp(max(-_LARGEST, min(_LARGEST, -self.rate * end)))
+        return self.above * math.exp(max(-_LARGEST, -self.rate * end)) + 1e-290
 
     def inside_folded(self, at: int) -> Array:
         """What may have been folded to places from s on, for each s."""
         places = self.start + np.arange(len(self.mass)) - at
-        return np.asarray(self.folded * np.exp(np.clip(-self.rate * places, -_LARGEST, _LARGEST)))
+        return np.asarray(self.folded * np.exp(np.minimum(-self.rate * places, _LARGEST)))
 
     @property
     def slack(self) -> float:
@@ -156,26 +157,33 @@ def _two_norm(values: Array) -> float:
 
 @dataclass(frozen=True)
 class Curve:
-    """A bound on a privacy curve of the form δ(ε) = rest + the largest of e^a·plain(s) − e^(ε+b)·other(s)."""
+    """A bound on a privacy curve of the form δ(ε) = rest + the largest of e^a·plain(s) − e^(ε+b)·other(s).
+
+    Where doubles are too small or too large for its numbers it says nothing: δ ≤ 1 from above, and δ ≥ 0 from below.
+    """
 
     plain: Array
     other: Array
     logs: tuple[float, float]  # a and b
+    upper: bool
     rest: float = 0.0
     least: float = -math.inf  # it holds for ε from here on
     start: int = 0  # the sum of the cells' numbers at the first place
 
     def delta(self, epsilon: float) -> float:
         """δ(ε)."""
-        if epsilon < self.least:
-            return 1.0
-        scales = [math.exp(min(_LARGEST, log)) for log in (self.logs[0], epsilon + self.logs[1])]
+        powers = self.logs[0], epsilon + self.logs[1]
+        if max(map(abs, powers)) > _LARGEST or epsilon < self.least:
+            return float(self.upper)
+        scales = [math.exp(power) for power in powers]
         return float((scales[0] * self.plain - scales[1] * self.other).max(initial=0.0)) + self.rest
 
     def epsilon(self, delta: float) -> float:
         """ε(δ), −∞ where it is not known to be more."""
-        plain = math.exp(min(_LARGEST, self.logs[0])) * self.plain + (self.rest - delta)
-        some = plain > 0
+        if abs(self.logs[0]) > _LARGEST:
+            return math.inf if self.upper else -math.inf
+        plain = math.exp(self.logs[0]) * self.plain + (self.rest - delta)
+        some = (plain > 0) if self.upper else (plain > 0) & (self.other > 0)
         if not some.any():
             return self.least
         with np.errstate(divide="ignore"):
@@ -183,8 +191,9 @@ class Curve:
 
     def best(self, epsilon: float) -> tuple[int, float, float]:
         """The place that shows the most at an ε, and both terms there without e^ε."""
-        scales = [math.exp(min(_LARGEST, log)) for log in self.logs]
-        place = int((scales[0] * self.plain - math.exp(epsilon) * scales[1] * self.other).argmax())
+        scales = [math.exp(max(-_LARGEST, min(_LARGEST, log))) for log in self.logs]
+        rise = math.exp(max(-_LARGEST, min(_LARGEST, epsilon + self.logs[1])))
+        place = int((scales[0] * self.plain - rise * self.other).argmax())
         return self.start + place, scales[0] * float(self.plain[place]), scales[1] * float(self.other[place])
 
 
@@ -200,7 +209,15 @@ def upper_curve(cells: CellMasses, count: int, window: Window) -> Curve:
     damped = summed.tail_sums(at, cells.step, True) * (1 - summed.slack)
     scale = summed.log_norm - summed.rate * at
     rest = count * float(cells.first[1][-1]) * (1 + 4 * _U)
-    return Curve(plain, damped, (scale, scale - loss - off), rest, lowest + start * cells.step + off)
+    first, last = _within(window.points, summed.rate + cells.step)
+    least = lowest + (start + first) * cells.step + off
+    return Curve(plain[first:last], damped[first:last], (scale, scale - loss - off), True, rest, least)
+
+
+def _within(points: int, rate: float) -> tuple[int, int]:
+    """The places about the middle of a window whose weights doubles can hold."""
+    most = math.floor(0.95 * _LARGEST / rate)
+    return max(0, points // 2 - most), min(points, points // 2 + most)
 
 
 def lower_curve(cells: CellMasses, count: int, window: Window) -> Curve:
@@ -211,4 +228,6 @@ def lower_curve(cells: CellMasses, count: int, window: Window) -> Curve:
     q = fold(cells.second[1], count, start, window, window.tilt + 1)
     plain = np.maximum(0.0, p.tail_sums(at, 0.0, False) * (1 - p.slack) - p.inside_folded(at) * (1 + p.slack))
     other = (q.tail_sums(at, 0.0, True) + q.outside(at)) * (1 + q.slack)
-    return Curve(plain, other, (p.log_norm - p.rate * at, q.log_norm - q.rate * at), start=start)
+    first, last = _within(window.points, q.rate)
+    logs = p.log_norm - p.rate * at, q.log_norm - q.rate * at
+    return Curve(plain[first:last], other[first:last], logs, False, start=start + first)

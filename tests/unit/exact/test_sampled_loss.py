@@ -9,6 +9,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from dpassay.core.numbers import ONE, ZERO, down, middle, number, up
 from dpassay.exact.lattice_sum import CellMasses, Window, lower_curve, upper_curve
+from dpassay.exact.loss_components import GaussianLoss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.sampled_cells import cell_masses, losses_at, outputs_at
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 
@@ -166,3 +168,55 @@ def mpmath_exp(text: str):
     from dpassay.core.numbers import iv
 
     return iv.exp(number(text))
+
+
+X = np.linspace(-12.0, 13.0, 50_001)
+
+
+def phi(x):
+    return np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in np.atleast_1d(x)])
+
+
+def double_laws(rate, mu, way):
+    """The densities on a fine grid of outputs, for sums by the trapezoidal rule."""
+    plain, moved, back = (np.exp(-((X - m) ** 2) / 2) / math.sqrt(2 * math.pi) for m in (0.0, mu, -mu))
+    with_it, opposite = ((1 - rate) * plain + rate * other for other in (moved, back))
+    return {"remove": (with_it, plain), "add": (plain, with_it), "replace": (with_it, opposite)}[way]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_sampled_step_and_another_answer_are_the_integral(way):
+    """H of a product is the mean of the second one's at γe^−L: docs/proofs/composition.md, point 2."""
+    first, second = double_laws(0.2, 1.0, way)
+    at, mu = 0.4 - np.log(first / second), 0.5
+    truth = np.trapezoid(first * (phi(mu / 2 - at / mu) - np.exp(at) * phi(-mu / 2 - at / mu)), X)
+    loss = PrivacyLoss(((SampledLoss(number("0.2"), ONE, way), 1), (GaussianLoss(number("0.5")), 1)))
+    found = loss.delta("0.4")
+    assert found.lower <= truth * (1 + 1e-9)
+    assert found.upper >= truth * (1 - 1e-9)
+    assert found.width <= 1e-2 * truth
+
+
+@pytest.mark.parametrize(("way", "epsilon"), [("remove", 0.3), ("add", 0.15), ("replace", 0.3)])
+def test_two_steps_are_the_integral_of_one(way, epsilon):
+    """The mean over the first output of one step's curve at e^ε over its likelihood ratio."""
+    q, m = 0.1, 1.0
+    first, second = double_laws(q, m, way)
+    gamma = math.exp(epsilon) * second / first
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if way == "replace":
+            half = np.log(gamma) / 2
+            x = (half + np.arcsinh((1 - q) / q * math.exp(m**2 / 2) * np.sinh(half))) / m
+            above = [(1 - q) * phi(-x) + q * phi(shift - x) for shift in (m, -m)]
+            one = above[0] - gamma * above[1]
+        elif way == "remove":  # H_γ = 1 − γ where no output has so small a ratio
+            x = np.where(gamma > 1 - q, (np.log((gamma - 1 + q) / q) + m**2 / 2) / m, -np.inf)
+            one = (1 - q) * phi(-x) + q * phi(m - x) - gamma * phi(-x)
+        else:
+            x = np.where(1 / gamma > 1 - q, (np.log((1 / gamma - 1 + q) / q) + m**2 / 2) / m, -np.inf)
+            one = phi(x) - gamma * ((1 - q) * phi(x) + q * phi(x - m))
+    truth = np.trapezoid(first * one, X)
+    found = SampledPower(SampledLoss(number("0.1"), ONE, way), 2).delta(number(epsilon))
+    assert down(found) <= truth * (1 + 1e-6)
+    assert up(found) >= truth * (1 - 1e-6)
+    assert up(found) <= down(found) * (1 + 5e-3)

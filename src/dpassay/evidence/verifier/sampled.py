@@ -7,7 +7,7 @@ counted.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -91,11 +91,18 @@ class Curve:
     rest: float
     least: float
 
+    def within(self, points: int, rate: float) -> "Curve":
+        """The same at those places about the middle of the window whose weights doubles can hold."""
+        most = math.floor(0.95 * _CUT / rate)
+        first, last = max(0, points // 2 - most), min(points, points // 2 + most)
+        return replace(self, first=self.first[first:last], second=self.second[first:last])
+
 
 def _largest(curve: Curve, epsilon: float, upper: bool) -> float:
-    if upper and epsilon < curve.least:
-        return 1.0
-    scales = [math.exp(min(_CUT, power)) for power in (curve.a, epsilon + curve.b)]
+    powers = curve.a, epsilon + curve.b
+    if max(map(abs, powers)) > _CUT or (upper and epsilon < curve.least):
+        return float(upper)  # nothing is known
+    scales = [math.exp(power) for power in powers]
     found = float((scales[0] * curve.first - scales[1] * curve.second).max(initial=0.0))
     return min(1.0, (found + curve.rest) * (1 + 1e-12)) if upper else found * (1 - 1e-12)
 
@@ -188,12 +195,13 @@ class _Fold:
     def sums(self, centre: int, more: float, sign: int) -> Array:
         """From each place on, what the masses with their error are worth, damped by `more` a place."""
         places = self.start - centre + np.arange(len(self.mass))
-        worth = np.exp(np.clip(-(self.rate + more) * places, -_CUT, _CUT))
+        worth = np.exp(np.minimum(-(self.rate + more) * places, _CUT))
         masses = np.maximum(0.0, self.mass + sign * self.error)
         return np.asarray(np.flip(np.cumsum(np.flip(masses * worth))))
 
-    def at(self, place: float) -> float:
-        return math.exp(max(-_CUT, min(_CUT, -self.rate * place)))
+    def beyond(self, place: int) -> float:
+        """What lies above the window, which ends at this place, and what is too small for doubles."""
+        return self.above * math.exp(max(-_CUT, -self.rate * place)) + 1e-290
 
 
 def _log_sum(mass: Array, rate: float) -> tuple[float, float, float]:
@@ -265,11 +273,14 @@ def _upper(rate: float, mu: float, order: str, count: int, step: float, tilt: fl
     fold, base = _folded(points, count, tilt * step, window), count * (lowest + blur)
     centre = window[0] + window[1] // 2
     off = 32 * _U * (abs(base) + (abs(window[0]) + window[1]) * step)
-    end = fold.above * fold.at(window[0] + window[1] - centre)
+    end = fold.beyond(window[0] + window[1] - centre)
     first = (fold.sums(centre, 0.0, 1) + end) * (1 + fold.relative)
     second = fold.sums(centre, step, 1) * (1 - fold.relative)
     scale, rest = fold.log_norm - fold.rate * centre, 1.001 * count * float(most[-1])
-    return Curve(first, second, scale, scale - base - centre * step - off, rest, base + window[0] * step + off)
+    kept = max(0, window[1] // 2 - math.floor(0.95 * _CUT / (fold.rate + step)))
+    shift = scale - base - centre * step - off
+    curve = Curve(first, second, scale, shift, rest, base + (window[0] + kept) * step + off)
+    return curve.within(window[1], fold.rate + step)
 
 
 @lru_cache(maxsize=16)
@@ -280,8 +291,9 @@ def _lower(rate: float, mu: float, order: str, count: int, step: float, tilt: fl
     p, q = _folded(first, count, tilt * step, window), _folded(second, count, (tilt + 1) * step, window)
     centre = window[0] + window[1] // 2
     places = window[0] - centre + np.arange(window[1])
-    folded = p.outside * np.exp(np.clip(-p.rate * places, -_CUT, _CUT))
+    folded = p.outside * np.exp(np.minimum(-p.rate * places, _CUT))
     shown = np.maximum(0.0, p.sums(centre, 0.0, -1) * (1 - p.relative) - folded * (1 + p.relative))
-    end = q.above * q.at(window[0] + window[1] - centre)
+    end = q.beyond(window[0] + window[1] - centre)
     against = (q.sums(centre, 0.0, 1) + end) * (1 + q.relative)
-    return Curve(shown, against, p.log_norm - p.rate * centre, q.log_norm - q.rate * centre, 0.0, -math.inf)
+    logs = p.log_norm - p.rate * centre, q.log_norm - q.rate * centre
+    return Curve(shown, against, *logs, 0.0, -math.inf).within(window[1], q.rate)
