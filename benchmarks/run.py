@@ -15,6 +15,7 @@ from pathlib import Path
 
 import audits
 import losses
+import sampled_gaussian
 import scale
 import startup
 import vocabulary
@@ -30,7 +31,12 @@ Lower bounds on ε at 90%, from {runs:.0e} runs in all, searching and learning i
   which event, where that can be computed (tests/quality/limits.py). Two of DP-Sniper's bounds lie above it, noisy max 3
   and sparse vector 4: with so many independent runs they are reached by luck only.
 - *p*: for right algorithms the least p-value of all seeds against the true ε."""
-OTHERS = {"startup": startup.main, "losses": losses.main, "audits": audits.main}
+OTHERS = {
+    "startup": startup.main,
+    "losses": losses.main,
+    "sampled gaussian": sampled_gaussian.main,
+    "audits": audits.main,
+}
 
 
 class Tee(io.StringIO):
@@ -105,7 +111,7 @@ def main() -> None:
     parts += [f"Seconds of the sanity check's runs by kernels, both axes logarithmic. Slopes: {slopes}."]
     parts += ["## On a GPU", recorded(), "## Audits of classic algorithms", classics()]
     print("\n\n".join(parts[2:]))
-    for name in ("startup", "losses", *(["audits"] if given.all else [])):
+    for name in ("startup", "losses", "sampled gaussian", *(["audits"] if given.all else [])):
         print(f"\n{name}")
         with redirect_stdout(Tee()) as said:
             OTHERS[name]()

@@ -35,6 +35,7 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, ProfileBound, PureBound
 from dpassay.exact.repair import find_repairs
+from dpassay.exact.sampling import Steps
 from dpassay.exact.verdict_reason import explain
 from dpassay.exact.witness import find_witness
 from dpassay.pipeline.distributions import Gaussian
@@ -187,7 +188,7 @@ def _judge_other(claim: Claim, judged: JudgedClaim, profile: PrivacyProfile, gua
         advice=Advice(
             holds=_holding(profile, guarantee, (*DELTAS[:2], "1e-5", DELTAS[2])) if implied else (),
             repairs=repairs(pipeline, neighbours, guarantee) if kind is Refuted else (),
-            warnings=_caveats(claim, pipeline, guarantee, neighbours),
+            warnings=(*Steps.of(pipeline).warnings, *_caveats(claim, pipeline, guarantee, neighbours)),
         ),
     )
 
@@ -274,12 +275,12 @@ def _holding(
 
 
 def _warnings(pipeline: Pipeline, guarantee: EpsilonDelta, profile: PrivacyProfile) -> tuple[str, ...]:
-    found = []
+    found = list(Steps.of(pipeline).warnings)
     noises = [pipeline.stages[i] for i in pipeline.noise_positions]
     if len(noises) == 1 and isinstance(noises[0], Additive) and isinstance(noises[0].noise, Gaussian):
         if isinstance(guarantee, PureDP):
             if profile.pure.b < INFINITY:  # clamped
-                return ()
+                return tuple(found)
             found.append("Gaussian noise gives no pure DP at any epsilon: claim a delta above 0.")
         elif guarantee.exact_epsilon.a >= 1 and profile.region is not None:
             classic = classic_gaussian_sigma(guarantee, profile.region.diameter(2))

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, point
 from dpassay.exact.after_noise import Kept, kept_after
 from dpassay.exact.analysis import sources
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import CurveBound, DropoutBound, before_dropout
+from dpassay.exact.sampling import ShuffledBound
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.pipeline import Pipeline
@@ -85,6 +86,8 @@ def _of_candidate(
         if isinstance(bound, CurveBound):
             pair = _at_best_threshold(pair, kept, pipeline.stages[position], epsilon)
         looked_at = [{"thresholds": _thresholds(pair, kept, pipeline.stages[position], epsilon, bound)}]
+    if isinstance(bound, ShuffledBound):
+        looked_at = [{"thresholds": [point(exactly(bound.threshold(middle(epsilon))))]}]
     for found in looked_at:
         for at, placed in places(pipeline, pair, position):
             yield {**name, "at": at, "pair": pair_data(placed), **found}
@@ -141,7 +144,7 @@ def _far_out(pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None) -
                     within = [point(centre + (end - centre) * less) for end in ends]
                     looked_at.append(("post-processing", {"thresholds": within}))
     for at, placed in places(pipeline, pair, position):
-        for theorem, found in (*looked_at, ("radial", {})):
+        for theorem, found in (*looked_at, ("radial", {}), ("poisson", {})):
             yield {"theorem": theorem, "noise": position, "at": at, "pair": pair_data(placed), **found}
 
 

@@ -17,7 +17,10 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, before_dropout
 from dpassay.exact.saddlepoint import SaddlepointBound
+from dpassay.exact.sampled_loss import SampledLoss, SampledPower
+from dpassay.exact.sampling import BasicBound, SampledBound
 from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.sampling import Poisson, Subsample
 
 Data = dict[str, Any]
 LEVELS = (1 << 12, 1 << 14, 1 << 16)  # how many points of a sum of losses are to be kept, about
@@ -43,13 +46,20 @@ def upper_evidence(
         for bound in profile.uppers:
             for found in _of_bound(bound, epsilon, delta, profile.mu, levels):
                 yield {**found, "noise": position}
+        if isinstance(first := pipeline.stages[0], Poisson | Subsample):  # what follows from pure ε
+            theorem = Theorem.POISSON if isinstance(first, Poisson) else Theorem.FIXED_SIZE
+            yield {"theorem": theorem.value, "noise": position}
 
 
 def _of_bound(
     bound: ProfileBound, epsilon: Number, delta: Number, mu: Number, levels: tuple[int, ...]
 ) -> Iterator[Data]:
     theorem = {"theorem": bound.theorem.value}
-    if isinstance(bound, DropoutBound):
+    if isinstance(bound, BasicBound):
+        yield from _of_bound(bound.bound, epsilon / bound.count, delta / bound.count, mu, levels)
+    elif isinstance(bound, SampledBound):
+        yield from _of_bound(bound.bound, before_dropout(epsilon, bound.mu), delta, mu, levels)
+    elif isinstance(bound, DropoutBound):
         yield from _of_bound(bound.bound, before_dropout(epsilon, mu), delta, mu, levels)
     elif isinstance(bound, RenyiBound):
         order = bound.best_order(epsilon) if delta.b > 0 else number(2)
@@ -70,9 +80,19 @@ def grids(
     if not isinstance(bound, PairBound) or delta.b <= 0 or bound.theorem in (Theorem.UNBOUNDED, Theorem.NO_NOISE):
         return
     loss = max(bound.losses, key=lambda loss: loss.pure.a)
+    if isinstance(component := loss.components[0][0], SampledLoss):
+        for finer in (1.0, 0.5):
+            yield {"grid": _sampled_grid(SampledPower(component, loss.components[0][1]), epsilon, delta, finer)}
+        return
     if sum(count for _, count in loss.components) > 1 and loss.pure.b < INFINITY:
         for points in levels:
             yield {"grid": grid_for(loss, epsilon, points, below)}
+
+
+def _sampled_grid(steps: SampledPower, epsilon: Number, delta: Number, finer: float) -> Data:
+    """A grid for the sum of the losses of sampled steps."""
+    step, tilt = steps.grid(epsilon, delta)
+    return {"step": point(exactly(step * finer)), "tilt": point(exactly(tilt))}
 
 
 def grid_for(loss: PrivacyLoss, epsilon: Number, points: int, below: bool) -> Data:

@@ -31,6 +31,7 @@ from dpassay.exact.record_sums import (
     with_record_added,
 )
 from dpassay.exact.saddlepoint import SaddlepointBound
+from dpassay.exact.sampling import Steps
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
@@ -72,10 +73,17 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     5.656854249
     """
     check_neighbours(pipeline, neighbours)
+    steps = Steps.of(pipeline)
+    return steps.profile(_one_step(steps.inner, steps.relation(neighbours)), neighbours)
+
+
+def _one_step(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
+    """The profile of a pipeline that is not repeated, and in which all records take part."""
+    check_neighbours(pipeline, neighbours)
     first = pipeline.stages[0]
     if isinstance(first, Query) and neighbours.count > 1:
         moved = replace(first, distance=first.distance * neighbours.count, moves="any")  # one may rise, another fall
-        profile = analyse(replace(pipeline, stages=(moved, *pipeline.stages[1:])), Neighbours("query"))
+        profile = _one_step(replace(pipeline, stages=(moved, *pipeline.stages[1:])), Neighbours("query"))
         return replace(profile, theorems=(*profile.theorems, Theorem.GROUP))
     profiles = [_at_noise(pipeline, position, neighbours) for position in pipeline.noise_positions]
     if not profiles:

@@ -24,6 +24,7 @@ from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.categories import Category, OneHotEncode
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.query import PersonRows, Query
+from dpassay.pipeline.stages.sampling import Sampling
 
 Choices = list[tuple[PrivacyLoss, ...]]  # for each pair of inputs and each order of it, the losses of all parts
 _SAFE = 1e-9  # more than doubles lose on the way through the stages
@@ -155,6 +156,8 @@ def pair_losses(pipeline: Pipeline, x: Array, y: Array) -> tuple[PrivacyLoss, ..
     2.0
     """
     positions = pipeline.noise_positions
+    if isinstance(pipeline.stages[0], Sampling):
+        return ()  # of two records, and not of two vectors that all take part
     if len(positions) != 1 or any(stage.keeps != "all" for stage in pipeline.stages[positions[0] + 1 :]):
         return ()
     before, stage = pipeline.stages[: positions[0]], pipeline.stages[positions[0]]

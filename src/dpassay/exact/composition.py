@@ -21,7 +21,7 @@ from dpassay.core.guarantee import (
 )
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, middle, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
@@ -95,6 +95,12 @@ class Answer:
     exact: bool = True
     part: Part | None = None
     stated: ZCDP | RenyiDP | None = None
+    back: PrivacyLoss | None = None  # of the other order of two data sets, where it differs
+
+    @property
+    def losses(self) -> tuple[PrivacyLoss, PrivacyLoss]:
+        """The loss of either order."""
+        return self.loss, self.loss if self.back is None else self.back
 
     @property
     def bounds(self) -> tuple[ProfileBound, ...]:
@@ -106,8 +112,9 @@ class Answer:
         if self.stated is not None:
             return INFINITY if delta == 0 else renyi_epsilon(self.divergence, delta)
         if delta == 0:
-            return minimum(self.loss.pure, *(bound.pure for bound in self.bounds))
-        return minimum(self.loss.epsilon_number(delta), *(bound.epsilon_above(delta) for bound in self.bounds))
+            return minimum(maximum(*(loss.pure for loss in self.losses)), *(bound.pure for bound in self.bounds))
+        own = maximum(*(loss.epsilon_number(delta) for loss in dict.fromkeys(self.losses)))
+        return minimum(own, *(bound.epsilon_above(delta) for bound in self.bounds))
 
     def divergence(self, order: Number) -> Number:
         """A bound on the Rényi divergence of one answer; divergences grow with their order."""
@@ -116,7 +123,8 @@ class Answer:
         if self.stated is not None:
             return self.stated.exact_epsilon if order.b <= self.stated.exact_order.a else INFINITY
         known = [bound for bound in self.bounds if isinstance(bound, RangeBound | RenyiBound)]
-        return minimum(loss_divergence(self.loss, order), *(bound.divergence(order) for bound in known))
+        own = maximum(*(loss_divergence(loss, order) for loss in dict.fromkeys(self.losses)))
+        return minimum(own, *(bound.divergence(order) for bound in known))
 
 
 def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours | None = None) -> Answer:
@@ -132,8 +140,10 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
     for bound in sorted(profile.uppers, key=lambda upper: upper.pure.b):
         if isinstance(bound, PairBound) and len(bound.losses) == 1:
             return Answer(bound.losses[0], count, bound.losses in attained, part)
+        if isinstance(bound, PairBound) and bound.theorem == Theorem.POISSON and len(bound.losses) == 2:
+            return Answer(bound.losses[0], count, bound.losses in attained, part, back=bound.losses[1])
     if profile.pure.b == INFINITY:
-        return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, profile.pure.a == INFINITY, part)
+        return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, profile.least_delta == 1, part)
     return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False, part=part)
 
 
@@ -145,14 +155,16 @@ def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
     """
     if not answers:
         raise InputError("nothing to compose: give at least one guarantee or mechanism")
-    total = composed(answer.loss.times(answer.count) for answer in answers)
-    whole = total.epsilon_number(delta)
+    ways = [composed(answer.losses[way].times(answer.count) for answer in answers) for way in (0, 1)]
+    total, whole = ways[0], maximum(*(way.epsilon_number(delta) for way in dict.fromkeys(ways)))
     dominated = INFINITY if any(answer.stated is not None for answer in answers) else whole
     upper = minimum(dominated, basic_epsilon(answers, delta), _renyi(answers, total, delta))
     parts = [answer.part for answer in answers if answer.part is not None]
     alike = share_a_pair(parts)
     if alike and all(answer.exact for answer in answers):
-        lower = whole
+        # What the coarse grid of a mixed sum does not show, sampled steps show on their own.
+        sampled = [loss.times(a.count) for a in answers if a.back is not None for loss in a.losses]
+        lower = maximum(whole, *(loss.epsilon_number(delta) for loss in sampled if len(answers) > 1))
     elif alike and delta == 0:
         lower = sum((a.count * (a.loss.pure if a.part is None else a.part.profile.lower_pure) for a in answers), ZERO)
     else:

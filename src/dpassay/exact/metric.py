@@ -4,7 +4,7 @@ The stages before the noise stretch distances by at most a known factor, the noi
 of its own norm, and where the stages change nothing around some point, or only scale, both are attained.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpassay.core.guarantee import MetricDP
 from dpassay.core.neighbours import Neighbours
@@ -12,6 +12,7 @@ from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, minim
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.after_noise import thresholds_told
+from dpassay.exact.sampling import Steps
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.pipeline import Pipeline
@@ -49,6 +50,12 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
         raise InputError(f"metric DP speaks of any two inputs and their distance, not of {neighbours.kind}")
     if guarantee.metric == "angle" and pipeline.dim == 1:
         raise InputError("an angle needs vectors of two dimensions at least")
+    steps = Steps.of(pipeline)
+    if not steps.plain:
+        if steps.sampling is not None:
+            raise InputError(f"metric DP speaks of any two inputs; {steps.sampling.name} speaks of records")
+        one = loss_per_unit(steps.inner, neighbours, guarantee)
+        return replace(one, value=one.value * steps.count)
     stages, q = _from_vectors(pipeline, guarantee)
     noises = _noises(pipeline)
     if not noises:

@@ -25,6 +25,7 @@ from dpassay.exact.binomial import TwoAtomPower, two_atom_power
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent, minimum_one
 from dpassay.exact.mixture import MixtureLoss
 from dpassay.exact.pld_grid import ComposedLoss, Side, composed_loss, on_grid, tilt_for_delta, tilt_for_epsilon
+from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.pipeline.distributions import (
     BitDistribution,
     Distribution,
@@ -181,7 +182,7 @@ class PrivacyLoss:
             return between(ZERO, INFINITY)  # equal, as far as 50 digits can tell
         if not self.components:
             return ZERO
-        if isinstance(self._closed, TwoAtomPower):
+        if isinstance(self._closed, TwoAtomPower | SampledPower):
             return self._closed.epsilon(delta - self.infinite)
         return _epsilon_on_grid(self, delta) if self._closed is None else _closed_epsilon(self, delta)
 
@@ -215,11 +216,10 @@ class PrivacyLoss:
             return Interval(0.0, 0.0, self.source, self.source)
         if isinstance(self._closed, TwoAtomPower):
             return Interval.around(minimum_one(self._closed.tail(value) + self.infinite), self.source)
-        if isinstance(self._closed, AtomLoss):
+        if isinstance(self._closed, AtomLoss | SampledPower):
             return Interval.around(minimum_one(self._closed.tail(value)), self.source)
         if isinstance(self._closed, GaussianLoss):
-            # L is normal with mean μ²/2 and deviation μ.
-            mu = self._closed.mu
+            mu = self._closed.mu  # L is normal with mean μ²/2 and deviation μ
             return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
         step = self.step(RESOLUTIONS[-1])
         low = self.composed("loss-down", step, epsilon=up(value)).tail(value, upper=False)
@@ -239,13 +239,13 @@ class PrivacyLoss:
         return composed.losses.copy(), np.maximum(0.0, composed.mass)
 
     @cached_property
-    def _closed(self) -> LossComponent | TwoAtomPower | None:
+    def _closed(self) -> LossComponent | TwoAtomPower | SampledPower | None:
         """A form that needs no grid, where there is one."""
         if len(self.components) != 1:
             return None
         component, count = self.components[0]
-        if count == 1:
-            return component
+        if count == 1 or isinstance(component, SampledLoss):
+            return SampledPower(component, count) if isinstance(component, SampledLoss) else component
         return two_atom_power(component, count) if isinstance(component, AtomLoss) else None
 
     def largest_epsilon(self, delta: Number) -> Number:

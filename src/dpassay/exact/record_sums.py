@@ -32,6 +32,7 @@ from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.stages.sampling import Sampling
 
 INF = float("inf")
 
@@ -43,6 +44,11 @@ def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
         raise InputError(
             f"a pipeline that begins with {first.name} speaks of neighbours {', '.join(first.neighbours)}, got "
             f"{neighbours.kind}; leave neighbours out, or let a stage that bounds any two inputs replace {first.name}"
+        )
+    if isinstance(first, Sampling) and neighbours.count > 1:
+        raise InputError(
+            f"{first.name} draws each record on its own, so that {neighbours.count} of them are not one larger record; "
+            "judge one record, and apply group privacy to what holds"
         )
     if sums_records(pipeline, neighbours):
         _check_sum(pipeline, neighbours.kind)

@@ -18,6 +18,7 @@ from dpassay.exact.analysis import additive_uppers, analyse, dropped_share, regi
 from dpassay.exact.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.levels import LevelBound
 from dpassay.exact.profile_bounds import before_dropout
+from dpassay.exact.sampling import Steps
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, Region, Repeated, SensitivityBall
@@ -71,7 +72,10 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
         return (Repair(advice),)
     if isinstance(stage, Additive | Radial) and isinstance(region, Categories):
         return (Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1))."),)
-    proposals = _additive(task) if isinstance(stage, Additive | Radial) else _discrete(task)
+    if not Steps.of(pipeline).plain:
+        proposals: Iterable[_Proposal] = _for_all_steps(task)
+    else:
+        proposals = _additive(task) if isinstance(stage, Additive | Radial) else _discrete(task)
     return tuple(_worded(proposal, neighbours) for proposal in proposals if _holds(proposal.repair, neighbours))
 
 
@@ -148,6 +152,33 @@ def _worded(proposal: _Proposal, neighbours: Neighbours) -> Repair:
     else:
         refuted = any(c.bound.delta(epsilon).a > (delta * (1 + TIE)).b for c in profile.candidates)
     return replace(repair, advice=proposal.least) if refuted else repair
+
+
+def _for_all_steps(task: _Task) -> Iterable[_Proposal]:
+    """The same noise made large enough for all steps, to three digits."""
+    noise = task.stage.noise if isinstance(task.stage, Additive) else None
+    if not isinstance(noise, Laplace | Gaussian) or (isinstance(noise, Gaussian) and task.guarantee.exact_delta == 0):
+        return
+    size = middle(noise.sigma if isinstance(noise, Gaussian) else noise.scale)
+
+    def scaled(factor: float) -> Additive:
+        return Additive(type(noise)(number(f"{size * factor:.3g}")))
+
+    low, high = 0.0, 1.0  # powers of two
+    while not task.proves(scaled(2**high)):
+        low, high = high, 2 * high
+        if high > 64:
+            return
+    while high - low > 0.01:
+        middle_power = (low + high) / 2
+        low, high = (low, middle_power) if task.proves(scaled(2**middle_power)) else (middle_power, high)
+    found = scaled(2**high)
+    advice = "Enough noise of this kind for all steps; less may do."
+    assert isinstance(found.noise, Laplace | Gaussian)
+    deviation = (
+        middle(found.noise.sigma) if isinstance(found.noise, Gaussian) else math.sqrt(2) * middle(found.noise.scale)
+    )
+    yield _Proposal(Repair(advice, task.with_noise(found), task.guarantee, deviation))
 
 
 def _additive(task: _Task) -> Iterable[_Proposal]:

@@ -7,6 +7,7 @@ from dpassay.core.interval import outward
 from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, iv, maximum, middle, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.sampling import Steps
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, MonotoneBall, Region, RowBits, Rows, SensitivityBall
@@ -80,6 +81,8 @@ def _by_distance(pipeline: Pipeline, guarantee: MetricDP) -> str:
 
 
 def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
+    if not (steps := Steps.of(pipeline)).plain:
+        return steps.described
     if Theorem.NO_NOISE in profile.theorems:
         if profile.mu.b > 0:
             return "Nothing but the dropped words is random, so the output gives the other words away"

@@ -12,6 +12,8 @@ from dpassay.exact.after_noise import thresholds_told
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import CurveBound, DropoutBound, PairBound, before_dropout
+from dpassay.exact.sampled_loss import SampledLoss, SampledPower
+from dpassay.exact.sampling import Steps
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
@@ -62,6 +64,8 @@ def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Epsilon
     candidate = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)
     if candidate is None:
         return None if profile.pair is None else Witness(profile.pair)
+    if not Steps.of(pipeline).plain:
+        return _of_all_steps(candidate, epsilon, delta)
     bound = candidate.bound
     inner = Candidate(candidate.pair, bound.bound if isinstance(bound, DropoutBound) else bound)
     outputs = pipeline.output_regions()
@@ -72,6 +76,20 @@ def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Epsilon
     found = _named(pipeline, stage, inner, epsilon, delta, profile.mu).behind_dropout(profile.mu)
     breaks = found.ratio.a > epsilon.b if delta == 0 else found.excess(epsilon).a > delta.b
     return found if breaks else Witness(found.pair)
+
+
+def _of_all_steps(candidate: Candidate, epsilon: Number, delta: Number) -> Witness:
+    """An event about the outputs of all steps, sampled or not."""
+    pair, bound = candidate.pair, candidate.bound
+    if not isinstance(bound, PairBound) or delta == 0:
+        return Witness(pair)
+    larger = max(bound.losses, key=lambda loss: loss.delta_number(epsilon).a)
+    pair = pair if larger is bound.losses[0] else _swapped(pair)
+    found = _loss_above(larger, pair, epsilon)
+    if isinstance(component := larger.components[0][0], SampledLoss):
+        event, p, q = SampledPower(component, larger.components[0][1]).event(epsilon)
+        found = Witness(pair, event, iv.log(p), iv.log(q)) if event else Witness(pair)
+    return found if found.event and found.excess(epsilon).a > delta.b else Witness(pair)
 
 
 def _named(

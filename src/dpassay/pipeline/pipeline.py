@@ -12,6 +12,7 @@ from dpassay.pipeline.distributions import Distribution, as_vector
 from dpassay.pipeline.regions import Everything, check_dimension
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.functions import Function
+from dpassay.pipeline.stages.sampling import Sampling, Times
 
 MAX_STAGES = 100
 
@@ -42,6 +43,8 @@ class Pipeline:
         for i, stage in enumerate(stages):
             if stage.neighbours and i:
                 raise InputError(f"{stage.name} must be the first stage: it says how neighbours differ")
+            if stage.comes_last and i < len(stages) - 1:
+                raise InputError(f"{stage.name} must be the last stage: it repeats all that comes before it")
             if stage.on_words and not all(earlier.on_words for earlier in stages[:i]):
                 raise InputError(f"{stage.name} works on words: it must come before all stages that give vectors")
             stages[i] = stage = stage.for_region(before.region)
@@ -83,7 +86,7 @@ class Pipeline:
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """Pass a batch of inputs through all stages."""
-        return run(self.stages, batch, rng)
+        return run_steps(self.stages, self.noise_positions, batch, rng)
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         """Draw n outputs for one input: a vector, or a text if the pipeline can encode one."""
@@ -94,6 +97,8 @@ class Pipeline:
     def distribution(self, x: Any) -> Distribution:
         """The exact distribution of the output, where the noise is the last stage that changes it."""
         stages = list(self.stages)
+        if isinstance(stages[0], Sampling):
+            raise InputError(f"behind {stages[0].name} the distribution is a mixture, which is not written down here")
         while len(stages) > 1 and isinstance(stages[-1], Function) and stages[-1].function is None:
             stages.pop()  # a decoder without a function passes its input on
         if self.noise_positions != [len(stages) - 1] or stages[0].on_words:
@@ -121,3 +126,21 @@ def run(stages: Sequence[Stage], batch: Any, rng: np.random.Generator) -> Any:
     for stage in stages:
         batch = stage.run(batch, rng)
     return batch
+
+
+def run_steps(stages: Sequence[Stage], noises: Sequence[int], batch: Any, rng: np.random.Generator) -> Any:
+    """Pass a batch through all stages, as often as the last one says; the outputs of all steps stand side by side."""
+    first, last = stages[0], stages[-1]
+    if not isinstance(first, Sampling) and not isinstance(last, Times):
+        return run(stages, batch, rng)
+    noise = noises[0] if noises else len(stages)
+
+    outputs: list[Any] = []
+    for _ in range(last.steps if isinstance(last, Times) else 1):
+        if isinstance(first, Sampling):
+            for drawn in first.draws(len(batch), rng):
+                summed = np.asarray(run(stages[:noise], batch, rng), dtype=float)
+                outputs.append(run(stages[noise:], np.where(drawn[:, None], summed, 0.0), rng))
+        else:
+            outputs.append(run(stages, batch, rng))
+    return outputs[0] if len(outputs) == 1 else np.concatenate([np.asarray(one) for one in outputs], axis=1)

@@ -69,8 +69,7 @@ def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
     """The page of many verdicts: a table, then each of them to unfold."""
     systems = [(title, [_entry(*each) for each in found]) for title, found in by_system(verdicts)]
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    counted = {"claims": len(verdicts), "refuted": refuted}
-    return _page("gallery.html", "dpassay gallery", command, systems=systems, **counted)
+    return _page("gallery.html", "dpassay gallery", command, systems=systems, claims=len(verdicts), refuted=refuted)
 
 
 def _entry(claim: Claim, verdict: Verdict) -> dict[str, Any]:

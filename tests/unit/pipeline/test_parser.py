@@ -29,6 +29,7 @@ from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.round import Round
+from dpassay.pipeline.stages.sampling import Poisson, Shuffle, Subsample, Times
 from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
 from dpassay.pipeline.stages.squash import Squash
 
@@ -309,6 +310,11 @@ EVERY_STAGE: list[tuple[str, Stage]] = [
     ("binary(fraction=5, integer=3)", Binary(3, 5)),
     ("query(l2, 0.1)", Query("l2", "0.1")),
     ("query(l2, distance=0.1)", Query("l2", "0.1")),
+    ("poisson(0.01)", Poisson("0.01")),
+    ("poisson(rate=1)", Poisson(1)),
+    ("subsample(256, 60000)", Subsample(256, 60000)),
+    ("shuffle(100)", Shuffle(100)),
+    ("times(1000)", Times(1000)),
     ("dropout(0.1)", Dropout("0.1")),
     ("dropout(mu=0)", Dropout(0)),
     ("laplace(2)", Additive(Laplace(2))),
@@ -383,6 +389,14 @@ def test_the_least_deviation_of_normal_noise() -> None:
         ("onesided(1, 0.7, 0.7)", 0, "zero and lost may be 1 together, got 1.4"),
         ("leak(2)", 5, "leak must be a probability, 0 to 1, got 2"),
         ("encode | rows", 9, "rows must be the first stage"),
+        ("poisson(0) | gaussian(1)", 8, "poisson needs a sampling rate above 0 and at most 1, got 0"),
+        ("poisson(1.2) | gaussian(1)", 8, "poisson needs a sampling rate above 0 and at most 1, got 1.2"),
+        ("subsample(3, 2) | gaussian(1)", 0, "subsample needs m at most n, got 3 of 2 records"),
+        ("shuffle(0) | gaussian(1)", 8, "shuffle: batches must be a whole number from 1"),
+        ("encode | poisson(0.5)", 9, "poisson must be the first stage"),
+        ("gaussian(1) | times(0)", 20, "times: steps must be a whole number from 1"),
+        ("gaussian(1) | times(2.5)", 20, "times needs a whole number, got 2.5"),
+        ("gaussian(1) | times(3) | decode", 25, "times must be the last stage"),
     ],
 )
 def test_new_arguments_that_are_refused(text: str, position: int, message: str) -> None:

@@ -1,5 +1,7 @@
 """Privacy losses as functions: ε at δ = 0, and δ at an ε, each within certified bounds."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -42,11 +44,16 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """A loss by its formula; `infinite` is the probability of outputs that the second law cannot give."""
+    """A loss by its formula; `infinite` is the probability of outputs that the second law cannot give.
+
+    Of Gaussian noise `mu` is the shift in standard deviations. `times` gives the loss of several such answers.
+    """
 
     pure: Number
     formula: Callable[[Number], Number]
     infinite: Number = ZERO
+    mu: Number | None = None
+    times: Callable[[int], Loss] | None = None
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         return self.formula(epsilon)
@@ -74,12 +81,20 @@ def range_loss(width: Number, pure: Number) -> Loss:
 
 def gaussian_loss(mu: Number) -> Loss:
     """Normal noise, the shift μ in standard deviations: Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
-    return Curve(_if_any(mu), lambda epsilon: gaussian_delta(epsilon, mu))
+
+    def times(count: int) -> Loss:
+        return gaussian_loss(mu * iv.sqrt(iv.mpf(count)))
+
+    return Curve(_if_any(mu), lambda epsilon: gaussian_delta(epsilon, mu), mu=mu, times=times)
 
 
 def leak_loss(chance: Number) -> Loss:
     """A probability with which the first value is given away, and no more can be told, whatever ε is."""
-    return Curve(_if_any(chance), lambda epsilon: chance, chance)
+
+    def times(count: int) -> Loss:
+        return leak_loss(1 - (1 - chance) ** count)
+
+    return Curve(_if_any(chance), lambda epsilon: chance, chance, times=times)
 
 
 def _if_any(value: Number) -> Number:
@@ -94,7 +109,11 @@ def renyi_loss(shift: Number, dim: int, order: Number) -> Loss:
     """
     inner = order / (2 * order - 1) + (order - 1) / (2 * order - 1) * iv.exp(-(2 * order - 1) * shift)
     moment = dim * ((order - 1) * shift + iv.log(inner)) - iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
-    return Curve(shift * dim, lambda epsilon: at_most_one(iv.exp(moment - (order - 1) * epsilon)))
+
+    def times(count: int) -> Loss:
+        return renyi_loss(shift, dim * count, order)
+
+    return Curve(shift * dim, lambda epsilon: at_most_one(iv.exp(moment - (order - 1) * epsilon)), times=times)
 
 
 def loss_at_zero(pure: Number, other: Loss | None = None) -> Loss:

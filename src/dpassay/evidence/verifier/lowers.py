@@ -22,7 +22,7 @@ from dpassay.evidence.verifier.pairs import Pair, carried, distance, lies_in, sa
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, NORMS, Reach, Stage, diameter, loses, squash
 
-_LOSSLESS = ("encode", "decode", "repeat")  # functions of which the worst lose nothing
+_LOSSLESS = ("encode", "decode", "repeat", "times")  # functions of which the worst lose nothing
 NO_NOISE = Stage("", {}, {}, {})
 
 

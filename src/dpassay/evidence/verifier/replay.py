@@ -12,6 +12,7 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Step
 from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, box, diameter, squash
 from dpassay.evidence.verifier.rules import after, incoming
+from dpassay.evidence.verifier.steps import Steps
 from dpassay.evidence.verifier.text import check_place, read_text, stage_of
 from dpassay.evidence.verifier.witness import check_event
 
@@ -71,6 +72,7 @@ class Model:
             self.reaches.append(after(stage, self.reaches[-1], claim.dim))
         _check_neighbours(self.stages, self.reaches, claim.neighbours)
         self.mu = _dropped(self.stages, claim.neighbours)
+        self.steps = Steps.of(self.stages, claim.neighbours)
 
     @property
     def said(self) -> str:
@@ -83,12 +85,12 @@ class Model:
         checks = {"upper": self._upper, "lower": self._lower, "witness": self._witness, "repair": self._repair}
         return checks[step.step](step)
 
-    def place(self, position: int) -> Place:
+    def place(self, position: int, moved: bool = False) -> Place:
         """A noise's place; behind all stages where there is none."""
         noises = [i for i, stage in enumerate(self.stages) if stage.name in NOISES] or [len(self.stages)]
         if position not in noises:
             raise CertificateError(f"noise {position}: there is no noise at this stage")
-        one_more = self._sums and self.claim.neighbours == "add-remove-record"
+        one_more = self._sums and (self.claim.neighbours == "add-remove-record" or moved)
         if not one_more or position != _first_noise(self.stages):
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
@@ -109,12 +111,15 @@ class Model:
 
     def _upper(self, step: Step) -> str:
         """The theorem gives no more than the guarantee allows."""
-        place = self.place(step.noise)
-        first, joined = self.place(self._first_added(step.noise)), joined_noise(place.added)
+        moved = self.steps.kind == "poisson"
+        place = self.place(step.noise, moved)
+        first, joined = self.place(self._first_added(step.noise), moved), joined_noise(place.added)
         # Behind another noise, or where sums of records leave the region, limits that follow tell nothing.
         alone = joined is not None and first.position == place.position and not self._sums
         behind = place.behind if alone else ()
-        loss = upper(step, joined or place.noise, first.reach.shape, behind)
+        noise = joined or place.noise
+        base = upper(replace(step, theorem=self.steps.theorem(step.theorem, noise)), noise, first.reach.shape, behind)
+        loss = self.steps.upper(step.theorem, base, step.grid)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         what, found, limit = "epsilon", loss.pure, self._before_dropout(step.epsilon * (1 + TIE), step.delta)[0]
         if not found.b <= limit.a and delta.a > 0:
@@ -130,7 +135,9 @@ class Model:
         """The pair shows as much as is said."""
         if step.epsilon.b == INF and step.quantity == "delta":
             raise CertificateError("delta is bounded at a finite epsilon")
-        loss = lower(self.place(step.noise), step)
+        place = self.place(step.noise)
+        base = lower(place, replace(step, theorem=self.steps.theorem(step.theorem, place.noise)))
+        loss = self.steps.lower(step, base, place.pair(step) if step.pair else ())
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         if step.quantity == "epsilon" and step.delta.b <= 0:
             shown, enough = loss.pure, loss.pure.a == INF or (loss.pure * _SAFE).a >= epsilon.b
@@ -155,6 +162,7 @@ class Model:
         return positive_part(before), delta / (1 - self.mu)
 
     def _witness(self, step: Step) -> str:
+        self.steps.refuse_event()
         place = self.place(step.noise)
         return check_event(step, self.claim, place, place.pair(step), self.mu)
 
@@ -181,11 +189,13 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
 
     Records are summed before the first noise; noise that is not added to the sum would be another mechanism.
     """
-    known = {"query": ("query", "replace-record", "add-remove-record"), "rows": ("replace-record",)}
+    records = ("replace-record", "add-remove-record")
+    known = {"query": ("query", *records), "rows": records[:1], "poisson": records}
+    known |= {"subsample": records[:1], "shuffle": records[:1]}
     first = stages[0].name
     if neighbours not in known.get(first, (neighbours,)):
         raise CertificateError(f"{first} says nothing of the neighbours {neighbours}")
-    if first in known or not neighbours.endswith("record"):
+    if first in ("query", "rows") or not neighbours.endswith("record"):
         return
     noise = _first_noise(stages)
     if noise < len(stages) and stages[noise].name not in ADDITIVE:

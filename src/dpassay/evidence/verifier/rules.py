@@ -249,7 +249,7 @@ def _noised(stage: Stage, before: Reach) -> Reach:
 
 _RULES: dict[str, Callable[[Stage, Reach], Reach]] = {
     "decode": _any_function,
-    "dropout": lambda stage, before: before,
+    **dict.fromkeys(("dropout", "poisson", "subsample", "shuffle", "times"), lambda stage, before: before),
     "rows": lambda stage, before: Reach(box(-INF, INF, before.shape.dim, 1), True),
     "query": _query,
     "clip": _clipped,

@@ -25,6 +25,10 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "minmax": {},
     "round": {},
     "rows": {},
+    "poisson": {"rate": "probability"},
+    "subsample": {"m": "size", "n": "size"},
+    "shuffle": {"batches": "size"},
+    "times": {"steps": "size"},
     "clamp": {"low": "real", "high": "real"},
     "repeat": {"times": "size"},
     "hash": {"k": "size"},
@@ -222,8 +226,14 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
 def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
     """Refuse a stage where it makes no sense: behind these stages, on values of this region."""
     name, kind = stage.name, before.kind
-    if name in ("query", "rows") and stages:
+    if name in ("query", "rows", "poisson", "subsample", "shuffle") and stages:
         raise CertificateError(f"{name} must be the first stage")
+    if stages and stages[-1].name == "times":
+        raise CertificateError("times must be the last stage")
+    if name == "subsample" and stage.wholes["m"] > stage.wholes["n"]:
+        raise CertificateError("the pipeline's text: subsample: m must be at most n")
+    if name == "poisson" and not stage.numbers["rate"].a > 0:
+        raise CertificateError("the pipeline's text: poisson: rate must be above 0")
     if name == "dropout" and any(earlier.name != "dropout" for earlier in stages):
         raise CertificateError("dropout must come before all other stages")
     if name == "bits" and before.values not in ("bits", "sparse"):

@@ -1,0 +1,233 @@
+"""Sums of many equal losses, certified from both sides by Fourier transforms. Proof: docs/proofs/lattice-sums.md.
+
+One loss is given by `CellMasses`: outputs cut into cells, each with its probability under both laws, and with limits of
+its loss that are neighbours on a lattice. From above each cell is spread to its two limits. From below each output is
+replaced by the number of its cell, and of many outputs only the sum of their numbers is looked at, which is
+post-processing. Sums are folded into a window of the lattice; Chernoff's inequality bounds what was folded.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpassay.pipeline.regions import Array
+
+_U = 2.0**-53
+_LEFT_OUT = -70.0  # ln of those powers of a spectrum that are left out, and counted as an error
+_LARGEST = 600.0  # exponents are cut off here; so far from the window's target any bound is trivial
+
+
+@dataclass(frozen=True)
+class CellMasses:
+    """Cells in the order of their losses, with bounds on their probabilities under the first and the second law.
+
+    The cell i from 1 to n has losses from `lowest` + (i − 1)·step to one step more, give or take `blur`; the first cell
+    has all losses below these, the last one, n + 1, all above.
+    """
+
+    lowest: float
+    step: float
+    blur: float
+    first: tuple[Array, Array]  # from below, from above
+    second: tuple[Array, Array]
+
+    @property
+    def spread(self) -> Array:
+        """Masses at the lattice points, the last cell's left out, that no law with these cells exceeds."""
+        p, q = self.first[1][1:-1], self.second[0][1:-1]
+        losses = self.lowest + self.step * np.arange(len(p)) - self.blur
+        with np.errstate(over="ignore", invalid="ignore"):
+            share = (p - q * np.exp(losses) * (1 - 16 * _U)) / -math.expm1(-self.step) * (1 + 16 * _U)
+        high = np.clip(np.nan_to_num(share, nan=np.inf), 0.0, p)
+        points = np.append((p - high) * (1 + 2 * _U), 0.0)
+        points[1:] += high
+        points[0] += self.first[1][0]
+        return points
+
+
+@dataclass(frozen=True)
+class Window:
+    """Sums of losses that are looked at: `points` places, from `below` under their mean on.
+
+    Probabilities are tilted by e^(tilt·loss), and the mean is that of the tilted ones.
+    """
+
+    below: float
+    step: float
+    points: int
+    tilt: float
+    beyond: tuple[float, float]  # by how much tilts differ that bound what lies below and above
+
+    def start(self, mass: Array, count: int) -> int:
+        """The first place, for sums of `count` copies of a loss with these masses at the places 0, 1, …"""
+        places = np.arange(len(mass))
+        weights = np.exp(np.log(np.maximum(mass, 1e-320)) + self.tilt * self.step * (places - len(mass)))
+        weights = weights if weights.sum() > 0 else mass
+        return round(count * float((weights * places).sum() / weights.sum()) - self.below / self.step)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The sum of some copies of a loss: w(s) = m(s)·e^(rate·s − log_norm) for the sums s of places, from `start` on.
+
+    Each w is off by at most `error`. Of the w at most the share `folded` lies outside of the window.
+    """
+
+    start: int
+    mass: Array
+    rate: float
+    log_norm: float
+    error: float
+    relative: float
+    folded: float
+    above: float  # the share above the window
+
+    def tail_sums(self, at: int, damped: float, above: bool) -> Array:
+        """Σ m(t)·e^(−damped·(t − at)) over t ≥ s for each s of the window, times e^(rate·at − log_norm).
+
+        The masses are those from above, or those from below; rounding is not counted yet. Far to the left of `at` the
+        sums are too small: see `Curve`. Far to the right they may be too small, by less than `outside` has to spare.
+        """
+        places = self.start + np.arange(len(self.mass)) - at
+        worth = np.exp(np.minimum(-(self.rate + damped) * places, _LARGEST))
+        mass = self.mass + self.error if above else np.maximum(0.0, self.mass - self.error)
+        return np.asarray(np.cumsum((mass * worth)[::-1])[::-1])
+
+    def outside(self, at: int) -> float:
+        """What lies above the window, in the same units, and what is too small for doubles."""
+        end = self.start + len(self.mass) - at
+        return self.above * math.exp(max(-_LARGEST, -self.rate * end)) + 1e-290
+
+    def inside_folded(self, at: int) -> Array:
+        """What may have been folded to places from s on, for each s."""
+        places = self.start + np.arange(len(self.mass)) - at
+        return np.asarray(self.folded * np.exp(np.minimum(-self.rate * places, _LARGEST)))
+
+    @property
+    def slack(self) -> float:
+        """The relative error of a sum."""
+        return self.relative + (len(self.mass) + 64) * _U + 8 * _U * _LARGEST
+
+
+def fold(mass: Array, count: int, start: int, window: Window, tilt: float) -> Folded:
+    """The sum of `count` copies of a loss with these masses at the places 0, 1, …"""
+    points, rate = window.points, tilt * window.step
+    norm = _log_moment(mass, rate)
+    with np.errstate(divide="ignore"):
+        weight = np.exp(np.log(mass) + rate * np.arange(len(mass)) - norm)
+    if len(weight) > points:
+        weight = np.bincount(np.arange(len(weight)) % points, weights=weight, minlength=points)
+    transform = np.fft.rfft(weight, points)
+    eta = 16 * _U * math.log2(points)
+    off = eta * math.sqrt(points) * _two_norm(weight)
+    with np.errstate(divide="ignore"):
+        sizes = np.log(np.abs(transform) + off)
+        kept = (count * sizes > _LEFT_OUT) & (transform != 0)
+        spectrum = np.zeros(len(transform), dtype=complex)
+        spectrum[kept] = np.exp(count * np.log(transform[kept]))
+    whole = np.fft.irfft(spectrum, points)
+    powers = np.exp(count * sizes)
+    # docs/proofs/discretisation.md, point 6; one half of a spectrum is kept, hence √2 and 2.
+    error = math.sqrt(2) * count * off * _two_norm(np.exp((count - 1) * sizes)) / points
+    error += 2 * (16 * _U * count * float(powers.sum()) + float(powers[~kept].sum())) / points
+    error += eta * _two_norm(whole) * (1 + eta)
+    rounding = 64 * _U * count * (abs(rate) * len(mass) + abs(norm) + 16)
+    less, more = (step * window.step for step in window.beyond)
+    below = count * (_log_moment(mass, rate - less) - norm) + less * start + 2 * rounding
+    above = count * (_log_moment(mass, rate + more) - norm) - more * (start + points) + 2 * rounding
+    share = [math.exp(min(0.0, log)) for log in (below, above)]
+    relative = math.expm1(min(rounding, _LARGEST))
+    return Folded(
+        start, np.roll(whole, -(start % points)), rate, count * norm, error, relative, share[0] + share[1], share[1]
+    )
+
+
+def _log_moment(mass: Array, rate: float) -> float:
+    """ln Σ mass(i)·e^(rate·i)."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(mass) + rate * np.arange(len(mass))
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
+def _two_norm(values: Array) -> float:
+    return math.sqrt(float(np.sum(np.square(values))))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A bound on a privacy curve of the form δ(ε) = rest + the largest of e^a·plain(s) − e^(ε+b)·other(s).
+
+    Where doubles are too small or too large for its numbers it says nothing: δ ≤ 1 from above, and δ ≥ 0 from below.
+    """
+
+    plain: Array
+    other: Array
+    logs: tuple[float, float]  # a and b
+    upper: bool
+    rest: float = 0.0
+    least: float = -math.inf  # it holds for ε from here on
+    start: int = 0  # the sum of the cells' numbers at the first place
+
+    def delta(self, epsilon: float) -> float:
+        """δ(ε)."""
+        powers = self.logs[0], epsilon + self.logs[1]
+        if max(map(abs, powers)) > _LARGEST or epsilon < self.least:
+            return float(self.upper)
+        scales = [math.exp(power) for power in powers]
+        return float((scales[0] * self.plain - scales[1] * self.other).max(initial=0.0)) + self.rest
+
+    def epsilon(self, delta: float) -> float:
+        """ε(δ), −∞ where it is not known to be more."""
+        if abs(self.logs[0]) > _LARGEST:
+            return math.inf if self.upper else -math.inf
+        plain = math.exp(self.logs[0]) * self.plain + (self.rest - delta)
+        some = (plain > 0) if self.upper else (plain > 0) & (self.other > 0)
+        if not some.any():
+            return self.least
+        with np.errstate(divide="ignore"):
+            return max(self.least, float((np.log(plain[some]) - np.log(self.other[some])).max()) - self.logs[1])
+
+    def best(self, epsilon: float) -> tuple[int, float, float]:
+        """The place that shows the most at an ε, and both terms there without e^ε."""
+        scales = [math.exp(max(-_LARGEST, min(_LARGEST, log))) for log in self.logs]
+        rise = math.exp(max(-_LARGEST, min(_LARGEST, epsilon + self.logs[1])))
+        place = int((scales[0] * self.plain - rise * self.other).argmax())
+        return self.start + place, scales[0] * float(self.plain[place]), scales[1] * float(self.other[place])
+
+
+def upper_curve(cells: CellMasses, count: int, window: Window) -> Curve:
+    """δ(ε) of `count` copies from above."""
+    lowest = count * (cells.lowest + cells.blur)
+    points = cells.spread
+    start = window.start(points, count)
+    summed = fold(points, count, start, window, window.tilt)
+    at = start + window.points // 2
+    loss, off = lowest + at * cells.step, 16 * _U * (abs(lowest) + (abs(start) + window.points) * cells.step)
+    plain = (summed.tail_sums(at, 0.0, True) + summed.outside(at)) * (1 + summed.slack)
+    damped = summed.tail_sums(at, cells.step, True) * (1 - summed.slack)
+    scale = summed.log_norm - summed.rate * at
+    rest = count * float(cells.first[1][-1]) * (1 + 4 * _U)
+    first, last = _within(window.points, summed.rate + cells.step)
+    least = lowest + (start + first) * cells.step + off
+    return Curve(plain[first:last], damped[first:last], (scale, scale - loss - off), True, rest, least)
+
+
+def _within(points: int, rate: float) -> tuple[int, int]:
+    """The places about the middle of a window whose weights doubles can hold."""
+    most = math.floor(0.95 * _LARGEST / rate)
+    return max(0, points // 2 - most), min(points, points // 2 + most)
+
+
+def lower_curve(cells: CellMasses, count: int, window: Window) -> Curve:
+    """δ(ε) of `count` copies from below: the events that the numbers of the outputs' cells have at least some sum."""
+    start = window.start(cells.first[0], count)
+    at = start + window.points // 2
+    p = fold(cells.first[0], count, start, window, window.tilt)
+    q = fold(cells.second[1], count, start, window, window.tilt + 1)
+    plain = np.maximum(0.0, p.tail_sums(at, 0.0, False) * (1 - p.slack) - p.inside_folded(at) * (1 + p.slack))
+    other = (q.tail_sums(at, 0.0, True) + q.outside(at)) * (1 + q.slack)
+    first, last = _within(window.points, q.rate)
+    logs = p.log_norm - p.rate * at, q.log_norm - q.rate * at
+    return Curve(plain[first:last], other[first:last], logs, False, start=start + first)

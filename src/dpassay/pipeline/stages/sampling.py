@@ -1,0 +1,128 @@
+"""Which records take part in a step, and how many steps there are: first stages and the last one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.core.numbers import Number, middle, number
+from dpassay.errors import InputError
+from dpassay.pipeline.stages.base import OutputRegion, Stage
+from dpassay.pipeline.syntax import Parameter, Syntax, count
+
+
+def _check_rate(value: Any) -> Number:
+    rate = number(value)
+    if rate.a <= 0 or rate.a > 1:
+        raise InputError(
+            f"poisson needs a sampling rate above 0 and at most 1, got {middle(rate):g}; 1 means that every record "
+            "takes part"
+        )
+    return number(1) if rate.b > 1 else rate  # an enclosure of 1 may stick out a little
+
+
+class Sampling(Stage):
+    """A first stage that draws the records which take part; those of the others add nothing to the sum."""
+
+    keeps = "all"
+
+    def output_region(self, before: OutputRegion) -> OutputRegion:
+        return before
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        """A record passes as it is; whether it is summed is decided behind the stages before the noise."""
+        return batch
+
+    @abstractmethod
+    def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+        """For each step, in which of `size` runs a data set's one record takes part."""
+
+
+@dataclass(frozen=True)
+class Poisson(Sampling):
+    """Each record takes part with this probability; only as first stage.
+
+    >>> Poisson("0.01").neighbours
+    ('add-remove-record', 'replace-record')
+    """
+
+    syntax = Syntax("poisson", order=144, rate=Parameter("number", _check_rate))
+    neighbours = ("add-remove-record", "replace-record")
+    rate: Number
+
+    def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+        yield rng.random(size) < middle(self.rate)
+
+
+@dataclass(frozen=True)
+class Subsample(Sampling):
+    """Draw m of n records without replacement; only as first stage.
+
+    >>> float(Subsample(256, 60000).rate.mid)
+    0.004266666666666667
+    """
+
+    syntax = Syntax("subsample", order=145, size=count("subsample: m", "m"), records=count("subsample: n", "n"))
+    neighbours = ("replace-record",)
+    size: int
+    records: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size > self.records:
+            raise InputError(f"subsample needs m at most n, got {self.size} of {self.records} records")
+
+    @property
+    def rate(self) -> Number:
+        """The probability that one record is drawn."""
+        return number(self.size) / self.records
+
+    def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+        yield rng.random(size) < self.size / self.records
+
+
+@dataclass(frozen=True)
+class Shuffle(Sampling):
+    """Shuffle the records and cut them into batches, one step each; only as first stage.
+
+    Each record takes part in exactly one of the steps, so all of them together are an epoch.
+
+    >>> [int(sum(drawn)) for drawn in Shuffle(2).draws(3, np.random.default_rng(0))]
+    [1, 2]
+    """
+
+    syntax = Syntax("shuffle", order=146, batches=count("shuffle: batches"))
+    neighbours = ("replace-record",)
+    batches: int
+
+    def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+        batch = rng.integers(self.batches, size=size)
+        for i in range(self.batches):
+            yield batch == i
+
+
+@dataclass(frozen=True)
+class Times(Stage):
+    """Do all that comes before it this many times; only as last stage.
+
+    Each time may depend on all outputs before: adaptive composition.
+
+    >>> print(Times(1000))
+    times(1000)
+    """
+
+    syntax = Syntax("times", order=245, steps=count("times: steps"))
+    keeps = "all"
+    comes_last = True
+    steps: int
+
+    def output_region(self, before: OutputRegion) -> OutputRegion:
+        return before
+
+    def run(self, batch: Any, rng: np.random.Generator) -> Any:
+        return batch
