@@ -5,7 +5,8 @@ import math
 import pytest
 
 from dpassay import CertificateError, verify
-from dpassay.evidence.verifier.losses import Gaussian, Grid
+from dpassay.evidence.verifier.lattice import Grid
+from dpassay.evidence.verifier.losses import gaussian_loss
 from dpassay.evidence.verifier.numbers import ONE, ZERO, middle, number
 from dpassay.evidence.verifier.sampled import Sampled
 from dpassay.evidence.verifier.steps import Steps, repeated
@@ -117,11 +118,11 @@ def test_texts_that_make_no_sense_are_refused(text, relation, message):
 
 
 def test_repeated_gaussian_noise_is_gaussian():
-    assert middle(repeated(Gaussian(ONE), 4, True).mu) == 2
+    assert middle(repeated(gaussian_loss(ONE), 4, True).mu) == 2
 
 
 def test_what_is_not_sampled_needs_no_theorem_of_its_own():
     steps = Steps(1, "", ONE, 1, replaced=True)
-    loss = Gaussian(ONE)
-    assert steps.upper("gaussian", loss, Grid(ONE, 1.0)) is loss
+    loss = gaussian_loss(ONE)
+    assert steps.upper("gaussian", loss, Grid(ONE, ONE)) is loss
     assert middle(loss.delta(ZERO, True)) == pytest.approx(2 * phi(0.5) - 1)

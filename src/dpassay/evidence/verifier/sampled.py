@@ -61,7 +61,7 @@ class Sampled:
         if not (0 < rate < 1 and mu > 0):
             raise CertificateError("the sampling rate or the distance cannot be written as a double")
         bound = _upper if upper else _lower
-        logs = bound(rate, mu, self.order, self.count, step, self.grid.tilt)
+        logs = bound(rate, mu, self.order, self.count, step, middle(self.grid.tilt))
         return iv.mpf(_largest(logs, below(epsilon) if upper else above(epsilon), upper))
 
     def _one(self, epsilon: Number) -> Number:
