@@ -67,6 +67,17 @@ CASES = {
 }
 
 
+@pytest.fixture
+def interpreted(monkeypatch):
+    """The search on a GPU, by Triton's interpreter where there is none."""
+    pytest.importorskip("triton", reason="Triton is not made for this system")
+    from dpassay.compute import devices, triton_word_gaps
+
+    if not devices.has_gpu():
+        monkeypatch.setattr(triton_word_gaps, "DEVICE", "cpu")
+    monkeypatch.setattr(worst_pair, "usable", lambda device: (device, ""))
+
+
 @pytest.mark.parametrize("words", [2, 3, 41, 150])
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_hold_what_plain_numpy_finds(case, words):
@@ -96,12 +107,14 @@ def test_the_words_attain_the_lower_end(case):
 
 
 def test_single_precision_is_made_good():
-    """Scores of 10⁵, of which single precision knows no more than two decimals."""
-    mechanism = SanText(vocabulary(300, 6, 100.0), 500.0, distance="l2")
+    """Distances of 10⁵ that differ by some thousandths, where single precision knows two decimals."""
+    points = 7e4 * np.eye(300) + 0.003 * RNG.standard_normal((300, 300))
+    mechanism = SanText(Vocabulary(tuple(f"w{i}" for i in range(300)), points), 2.0)
     short, every = worst_pairs(mechanism), worst_pairs(mechanism, every=True)
     for aim in worst_pair.AIMS:
         assert every[aim].lower == pytest.approx(short[aim].lower, rel=1e-12)
         assert max(every[aim].lower, short[aim].lower) <= min(every[aim].upper, short[aim].upper)
+    assert {every["loss"].x, every["loss"].y} == {short["loss"].x, short["loss"].y}
 
 
 def test_distances_that_are_not_kept_are_computed_again(monkeypatch):
@@ -121,17 +134,6 @@ def test_two_words_at_one_place_lose_nothing_to_each_other():
     assert found["ratio"].lower <= exact / 3 <= found["ratio"].upper
     same = Vocabulary(("a", "b"), np.array([[1.0], [1.0]]))
     assert worst_pairs(SanText(same, 2.0))["ratio"].upper == 0
-
-
-@pytest.fixture
-def interpreted(monkeypatch):
-    """The search on a GPU, by Triton's interpreter where there is none."""
-    pytest.importorskip("triton", reason="Triton is not made for this system")
-    from dpassay.compute import devices, triton_word_gaps
-
-    if not devices.has_gpu():
-        monkeypatch.setattr(triton_word_gaps, "DEVICE", "cpu")
-    monkeypatch.setattr(worst_pair, "usable", lambda device: (device, ""))
 
 
 @pytest.mark.parametrize("every", [False, True])
