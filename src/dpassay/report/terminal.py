@@ -134,10 +134,17 @@ def _repair(repair: Any) -> str:
 
 
 def stage_table() -> Table:
-    """The stages that a pipeline's text may name."""
-    from dpassay.pipeline.stages.base import STAGES
+    """The stages that a pipeline's text may name, by what they do."""
+    from dpassay.pipeline.stages.base import GROUPS, STAGES
 
     table = Table("stage", "what it does", box=None, header_style="bold")
-    for form in STAGES.values():
-        table.add_row(form.syntax.usage, form.help)
+    least = 0
+    for below, title in GROUPS:
+        forms = [form for form in STAGES.values() if least <= form.syntax.order < below]
+        least = below
+        if forms:
+            table.add_row()
+            table.add_row(Text(title, style="italic"))
+        for form in forms:
+            table.add_row(form.syntax.usage, form.help)
     return table

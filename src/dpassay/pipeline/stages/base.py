@@ -99,6 +99,16 @@ class StageForm(NamedTuple):
         return first[:1].lower() + first[1:].removesuffix(".")
 
 
+# What the help groups stages by: each group has the stages whose `order` is below its number.
+GROUPS = (
+    (80, "encode and bound a vector"),
+    (130, "categories, hashes and bits"),
+    (142, "queries and rows of a data set"),
+    (160, "which records or words take part"),
+    (200, "added noise"),
+    (230, "randomized response and choice"),
+    (10_000, "afterwards"),
+)
 STAGES: dict[str, StageForm] = {}  # every stage that a text can name, in the order in which the help lists them
 
 
