@@ -17,6 +17,7 @@ class Theorem(StrEnum):
     MIXTURE = "mixture"
     RANDOMIZED_RESPONSE = "randomized-response"
     EXPONENTIAL = "exponential"
+    TOP_K = "top-k"
     BOUNDED_RANGE = "bounded-range"
     VOCABULARY = "vocabulary"
     DIAMETERS = "diameters"

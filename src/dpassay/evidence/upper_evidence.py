@@ -11,6 +11,7 @@ import numpy as np
 
 from dpassay.core.numbers import INFINITY, Number, digits, exactly, iv, middle, number
 from dpassay.core.theorems import Theorem
+from dpassay.exact.bounded_range import RangeSteps
 from dpassay.exact.levels import LevelBound
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
@@ -61,7 +62,7 @@ def _of_bound(
         yield from _of_bound(bound.bound, before_dropout(epsilon, bound.mu), delta, mu, levels)
     elif isinstance(bound, DropoutBound):
         yield from _of_bound(bound.bound, before_dropout(epsilon, mu), delta, mu, levels)
-    elif isinstance(bound, RenyiBound):
+    elif isinstance(bound, RenyiBound | RangeSteps):
         order = bound.best_order(epsilon) if delta.b > 0 else number(2)
         yield {**theorem, "order": point(iv.mpf(order.mid))}
     elif isinstance(bound, SaddlepointBound | LevelBound):

@@ -32,6 +32,7 @@ from dpassay.exact.record_sums import (
 )
 from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.exact.sampling import Steps
+from dpassay.exact.top_k import scores_kept
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
@@ -56,7 +57,7 @@ from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choose, TopK
 from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial, in_dimension
 from dpassay.pipeline.stages.repeat import Repeat
@@ -179,17 +180,18 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     """The bounds that one noise stage gives."""
     outputs = region_at(pipeline, position, neighbours)
     stage = in_dimension(pipeline.stages[position], outputs.region.dim)
-    anywhere = all(isinstance(before, Query | Repeat) for before in pipeline.stages[:position])
+    anywhere = all(isinstance(before, Query | Repeat | TopK) for before in pipeline.stages[:position])
     if isinstance(stage, Choose) and not anywhere and _tells_differences_alone(pipeline, outputs.region):
         outputs = replace(outputs, exact=False)  # the loss depends on where the scores are
-    pushed = [] if outputs.exact else _pushed(pipeline, position, neighbours)
+    scores = scores_kept(pipeline, position)
+    pushed = [] if outputs.exact or scores else _pushed(pipeline, position, neighbours)
     kept = kept_after(pipeline, position, neighbours)
     if isinstance(stage, Additive):
         return _additive(stage.noise, outputs, pushed, kept)
     if isinstance(stage, Radial):
         return radial_profile(stage, outputs, pushed, kept, pipeline.stages[position + 1 :])
     assert isinstance(stage, NoiseStage)
-    profile = discrete_profile(stage, outputs, pushed, anywhere)
+    profile = discrete_profile(stage, outputs, pushed, anywhere, scores)
     told = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
     # Outputs are whole numbers, which rounding leaves alone; what was squashed before it does not.
     whole = told and kept.thresholds is not None and kept.thresholds.unlimited

@@ -4,14 +4,15 @@ The exponential mechanism is the example: between two score vectors its losses a
 minus the smallest difference of scores apart.
 """
 
+import math
 from dataclasses import dataclass
 from functools import reduce
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, minimum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, middle, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile_bounds import PureBound, RenyiBound
+from dpassay.exact.profile_bounds import PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
 
 _TINY = iv.mpf("1e-20")  # below this a range leaves too few of 50 digits in 1 − e^−range
 
@@ -81,6 +82,53 @@ class RangeBound:
         if rest.a <= 0:
             return self.pure
         return maximum(ZERO, minimum(self.pure, top + iv.log(rest / self._whole) / less))
+
+
+@dataclass(frozen=True)
+class RangeSteps:
+    """`count` uses, one after the other, each with such losses whatever was put out before: their divergences add up.
+
+    >>> steps = RangeSteps(RangeBound(iv.mpf(2), iv.mpf(2)), 100)
+    >>> float(steps.pure.mid), 93.8 < float(steps.epsilon(iv.mpf("1e-6")).mid) < 93.9
+    (200.0, True)
+    """
+
+    each: RangeBound
+    count: int
+    theorem: Theorem = Theorem.BOUNDED_RANGE
+
+    @property
+    def pure(self) -> Number:
+        return self.each.pure * self.count
+
+    def divergence(self, order: Number) -> Number:
+        """The sum of the largest Rényi divergences of an order."""
+        return self.each.divergence(order) * self.count
+
+    def best_order(self, epsilon: Number) -> Number:
+        """The order that gives nearly the least δ(ε)."""
+        return renyi_order(self._near, middle(epsilon))
+
+    def _near(self, less: float) -> float:
+        """The divergence of order 1 + less in doubles, to search with."""
+        r, pure = middle(self.each.range), middle(self.each.pure)
+        if r < 1e-9:
+            return self.count * pure
+        high, low, whole = (-math.expm1(-factor * r) for factor in (1 + less, less, 1.0))
+        top = min(pure, r + math.log(less * high / ((1 + less) * low)))
+        rest = high - low * math.exp(top - r)
+        return self.count * (min(pure, top + math.log(rest / whole) / less) if rest > 0 else pure)
+
+    def delta(self, epsilon: Number) -> Number:
+        """By the best order; nothing beyond all losses."""
+        if epsilon.a >= self.pure.b:
+            return ZERO
+        return minimum(ONE, renyi_delta(self.divergence, epsilon, self.best_order(epsilon)))
+
+    def epsilon(self, delta: Number) -> Number:
+        return minimum(self.pure, renyi_epsilon(self.divergence, delta, self._near))
+
+    epsilon_above = epsilon
 
 
 def largest_choice(width: Number, count: int) -> Number:

@@ -32,12 +32,12 @@ _PARITIES: dict[Literal["even", "odd"], int] = {"even": 0, "odd": 1}
 
 
 def discrete_profile(
-    stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair], anywhere: bool = False
+    stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair], anywhere: bool = False, kept: int | None = None
 ) -> PrivacyProfile:
-    """Bound the loss of a noise stage with finitely many outputs; `anywhere`: see `choose_profile`."""
+    """Bound the loss of a noise stage with finitely many outputs; `anywhere`, `kept`: see `choose_profile`."""
     region = outputs.region
     if isinstance(stage, Choose):
-        return choose_profile(stage, outputs, pushed, anywhere)
+        return choose_profile(stage, outputs, pushed, anywhere, kept)
     if isinstance(stage, Flip) and isinstance(region, Categories):
         return _categories(stage, region, outputs.exact)
     if isinstance(stage, Flip):

@@ -10,6 +10,7 @@ from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import PairBound, ProfileBound, PureBound
+from dpassay.exact.top_k import top_k_profile
 from dpassay.pipeline.regions import (
     Ball,
     Bits,
@@ -38,16 +39,25 @@ _STEPS, _RATIO = 12, 1.6  # base points to look at, each _RATIO times nearer to 
 _FAR = 60  # a score this far behind, times the rate, is as good as infinitely far: e^−60 is left
 
 
-def choose_profile(stage: Choose, outputs: OutputRegion, pushed: list[Pair], anywhere: bool) -> PrivacyProfile:
-    """Scores in a region. `anywhere`: the answers to a query can be any vectors, so base points are free."""
+def choose_profile(
+    stage: Choose, outputs: OutputRegion, pushed: list[Pair], anywhere: bool, kept: int | None = None
+) -> PrivacyProfile:
+    """Scores in a region, of which perhaps only the largest are `kept`.
+
+    `anywhere`: the answers to a query can be any vectors, so base points are free.
+    """
     region = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
     if region.dim == 1:  # all scores are equal
         return PrivacyProfile((), (PureBound(ZERO, Theorem.EXPONENTIAL),), (Theorem.EXPONENTIAL,))
     if region.diameter(INF) == INFINITY:
         infinite = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
-        known = (Candidate(outputs.region.farthest(1), infinite),) if outputs.exact else ()
-        return PrivacyProfile(known, (PureBound(INFINITY, Theorem.EXPONENTIAL),), (Theorem.UNBOUNDED,))
+        shown = (Candidate(outputs.region.farthest(1), infinite),) if outputs.exact else ()
+        return PrivacyProfile(shown, (PureBound(INFINITY, Theorem.EXPONENTIAL),), (Theorem.UNBOUNDED,))
     free = outputs.exact and anywhere and isinstance(region, SensitivityBall)
+    if kept is not None and region.diameter(INF).b > 0:
+        # Of others' bits nothing is known, and of scores behind a query only how far they move.
+        known = free or (outputs.exact and not isinstance(region, SensitivityBall | RowBits))
+        return top_k_profile(stage, kept, region, _cube(region), score_spread(region), score_width(region), known)
     spread = stage.rate * score_spread(region)
     pairs = pushed
     if free:

@@ -151,8 +151,7 @@ class RenyiBound:
 
     def best_order(self, epsilon: Number) -> Number:
         """The order that gives nearly the least δ(ε)."""
-        claimed = middle(epsilon)
-        return _least(lambda less: less * (self._near(less) - claimed) + _near_conversion(less))
+        return renyi_order(self._near, middle(epsilon))
 
     def best_order_for(self, delta: Number) -> Number:
         """The order that gives nearly the least ε(δ)."""
@@ -200,16 +199,30 @@ def _least(value: Callable[[float], float]) -> Number:
     return number(1 + math.exp((low + high) / 2))
 
 
-def renyi_epsilon(divergence: Callable[[Number], Number], delta: Number) -> Number:
+def renyi_epsilon(
+    divergence: Callable[[Number], Number], delta: Number, near: Callable[[float], float] | None = None
+) -> Number:
     """ε(δ) by the best order, of a Rényi divergence that is known as a function of the order: docs/proofs/renyi.md.
+
+    `near` is that of order 1 + its argument in doubles, to search with.
 
     >>> gauss = renyi_epsilon(lambda order: order / 2, number("1e-5"))  # μ = 1; exactly 4.3772
     >>> 4.37 < middle(gauss) < 4.8
     True
     """
-    log_delta = middle(iv.log(delta))
-    order = _least(lambda less: middle(divergence(number(1 + less))) + (_near_conversion(less) - log_delta) / less)
+    log_delta, rough = middle(iv.log(delta)), near or (lambda less: middle(divergence(number(1 + less))))
+    order = _least(lambda less: rough(less) + (_near_conversion(less) - log_delta) / less)
     return maximum(ZERO, divergence(order) + (_conversion(order) - iv.log(delta)) / (order - 1))
+
+
+def renyi_order(near: Callable[[float], float], epsilon: float) -> Number:
+    """The order that gives nearly the least δ(ε), of a divergence of order 1 + less in doubles."""
+    return _least(lambda less: less * (near(less) - epsilon) + _near_conversion(less))
+
+
+def renyi_delta(divergence: Callable[[Number], Number], epsilon: Number, order: Number) -> Number:
+    """A bound on δ(ε) by a Rényi divergence of one order: docs/proofs/renyi.md."""
+    return iv.exp((order - 1) * (divergence(order) - epsilon) + _conversion(order))
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,14 @@ from dpassay.exact.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.levels import LevelBound
 from dpassay.exact.profile_bounds import before_dropout
 from dpassay.exact.sampling import Steps
+from dpassay.exact.top_k import scores_kept
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, Region, Repeated, SensitivityBall
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choose, Softmax
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
 
@@ -69,10 +70,15 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
     region, stage = task.outputs.region, task.stage
     if region.diameter(1) == INFINITY:
         advice = "Bound the vector before the noise, for example with clip(l1, C) and then laplace(2*C/eps)."
+        if isinstance(stage, Choose):
+            choice = "softmax(4*C/eps)" if isinstance(stage, Softmax) else "exponential(eps/(4*C))"
+            advice = f"Bound the scores first, for example clamp(-C, C) | {choice}."
         return (Repair(advice),)
     if isinstance(stage, Additive | Radial) and isinstance(region, Categories):
         return (Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1))."),)
-    if not Steps.of(pipeline).plain:
+    if scores_kept(pipeline, positions[0]):
+        return _without_top_k(task)
+    if not Steps.of(pipeline).plain and not isinstance(stage, Choose):
         proposals: Iterable[_Proposal] = _for_all_steps(task)
     else:
         proposals = _additive(task) if isinstance(stage, Additive | Radial) else _discrete(task)
@@ -303,12 +309,27 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
 def _choose(task: _Task) -> Iterable[_Proposal]:
     """The exponential mechanism with the largest rate that is proved."""
     inner, distance = task.inner(), 2 * iv.mpf(task.outputs.region.diameter(float("inf")).b)
-    smallest = iv.mpf(max(inner.exact_epsilon.a, inner.exact_delta.a)) / distance
-    rate = number(double_below(_largest(lambda each: task.proves(Choose(_below(each))), smallest, smallest)))
-    repair = Repair("A rate that is small enough; a larger one may do.", task.with_noise(Choose(rate)), task.guarantee)
-    weaker = task.with_noise(Choose(rate * MORE))
-    least = "The largest rate that keeps the claim, to three digits: the least noise of this kind."
-    return [_Proposal(repair, least, weaker)]
+    stage, steps = task.stage, Steps.of(task.pipeline).count
+    assert isinstance(stage, Choose)
+    smallest = iv.mpf(max(inner.exact_epsilon.a, inner.exact_delta.a)) / distance / steps
+    rate = number(double_below(_largest(lambda each: task.proves(stage.at_rate(_below(each))), smallest, smallest)))
+    enough, less = "A rate that is small enough; a larger one may do.", "The largest rate"
+    if isinstance(stage, Softmax):
+        enough, less = "A temperature that is high enough; a lower one may do.", "The lowest temperature"
+    repair = Repair(enough, task.with_noise(stage.at_rate(rate)), task.guarantee)
+    least = f"{less} that keeps the claim, to three digits: the least noise of this kind."
+    return [_Proposal(repair, least, task.with_noise(stage.at_rate(rate * MORE)))]
+
+
+def _without_top_k(task: _Task) -> tuple[Repair, ...]:
+    """Every output must be possible for every input: all scores take part, at a smaller rate where that is needed."""
+    stages = (*task.pipeline.stages[: task.position - 1], *task.pipeline.stages[task.position :])
+    without, advice = Pipeline(stages, task.pipeline.dim), "Leave topk out, so that every input can give every output."
+    repair = Repair(advice, without, task.guarantee)
+    if _holds(repair, task.neighbours):
+        return (repair,)
+    found = find_repairs(without, task.neighbours, task.guarantee)
+    return tuple(replace(each, advice=f"Leave topk out. {each.advice}") for each in found)
 
 
 def _below(value: Number) -> Number:

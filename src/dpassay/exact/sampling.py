@@ -16,6 +16,7 @@ from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maximum, middle, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
+from dpassay.exact.bounded_range import RangeBound, RangeSteps
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
@@ -315,6 +316,8 @@ def _all_steps(bound: ProfileBound, count: int) -> Iterator[ProfileBound]:
         return
     if bound.theorem != Theorem.SADDLEPOINT:  # it is about one noise on one vector, and slow
         yield BasicBound(bound, count)
+    if isinstance(bound, RangeBound):
+        yield RangeSteps(bound, count)
 
 
 def _randomized_response(epsilon: Number) -> PrivacyLoss:

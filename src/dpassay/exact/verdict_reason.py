@@ -13,7 +13,7 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, MonotoneBall, Region, RowBits, Rows, SensitivityBall
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choose, Softmax
 from dpassay.pipeline.stages.radial import Radial
 
 
@@ -102,6 +102,11 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return f"{_in_norm(stage, profile)}{dropped}"
     if isinstance(stage, BitNoise):
         return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
+    if isinstance(stage, Choose) and Theorem.TOP_K in profile.theorems:
+        return "An output among the top k of one input need not be among those of another, which never gives it"
+    if isinstance(stage, Softmax):
+        logits = _far(region, profile, math.inf, "differ by {}")
+        return f"Two neighbours' logits {logits} at temperature {middle(stage.temperature):.6g}"
     if isinstance(stage, Choose):
         return f"Two neighbours' scores {_far(region, profile, math.inf, 'differ by {}')} at the given rate"
     return f"One category can be told from another more surely than claimed{dropped}"

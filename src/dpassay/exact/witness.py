@@ -234,6 +234,13 @@ def _choose(stage: Choose, candidate: Candidate) -> Witness:
     assert isinstance(bound, PairBound)
     if bound.theorem == Theorem.UNBOUNDED:
         return Witness(candidate.pair)
+    if bound.theorem == Theorem.TOP_K:
+        larger = max(bound.losses, key=lambda loss: loss.infinite.a)
+        if larger.infinite.a <= 0:
+            return Witness(candidate.pair)
+        ordered = candidate.pair if larger is bound.losses[0] else _swapped(candidate.pair)
+        event = "an output is chosen that is not among the second value's top k"
+        return Witness(ordered, event, iv.log(minimum(ONE, larger.infinite)), -INFINITY)
     component, _ = bound.losses[0].components[0]
     loss, chance = component.atoms[0]  # type: ignore[attr-defined]
     count = candidate.pair.blocks[0].count

@@ -45,6 +45,8 @@ class Pipeline:
                 raise InputError(f"{stage.name} must be the first stage: it says how neighbours differ")
             if stage.comes_last and i < len(stages) - 1:
                 raise InputError(f"{stage.name} must be the last stage: it repeats all that comes before it")
+            if stage.followed_by and not any(after.name in stage.followed_by for after in stages[i + 1 : i + 2]):
+                raise InputError(f"{stage.name} must stand right before {' or '.join(stage.followed_by)}")
             if stage.on_words and not all(earlier.on_words for earlier in stages[:i]):
                 raise InputError(f"{stage.name} works on words: it must come before all stages that give vectors")
             stages[i] = stage = stage.for_region(before.region)

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from dpassay import CertificateError, verify
-from dpassay.evidence.verifier.lattice import Grid
 from dpassay.evidence.verifier.losses import gaussian_loss
 from dpassay.evidence.verifier.numbers import ONE, ZERO, middle, number
+from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.sampled import Sampled
 from dpassay.evidence.verifier.steps import Steps, repeated
 from forging import block, claim, exactly, lower, sealed, upper
@@ -124,5 +124,5 @@ def test_repeated_gaussian_noise_is_gaussian():
 def test_what_is_not_sampled_needs_no_theorem_of_its_own():
     steps = Steps(1, "", ONE, 1, replaced=True)
     loss = gaussian_loss(ONE)
-    assert steps.upper("gaussian", loss, Grid(ONE, ONE)) is loss
+    assert steps.upper(Step("upper", theorem="gaussian"), loss) is loss
     assert middle(loss.delta(ZERO, True)) == pytest.approx(2 * phi(0.5) - 1)

@@ -10,6 +10,7 @@ from dpassay.evidence.verifier.losses import (
     Worst,
     bits_loss,
     both_ways,
+    leak_loss,
     pure_loss,
     range_loss,
 )
@@ -160,6 +161,64 @@ def choice_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
             total = log_sum(total, score + iv.log(iv.mpf(block.count)))
         sides.append([iv.exp(score - total) for score in scores])
     return list(zip(*sides, strict=True))
+
+
+def top_k_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
+    """A choice among the k largest scores, between two vectors of scores, the larger of both ways."""
+    return both_ways(top_k_chances(stage, pair))
+
+
+def top_k_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
+    """Under both vectors, the probability of each block's outputs that both of them keep, or only one of them.
+
+    Of equal scores the first are kept: a block's coordinates are the next ones in order.
+    """
+    rate, sides = stage.numbers["rate"], []
+    if any(block.positions in ("even", "odd") for block in pair):
+        raise CertificateError("the order of the scores is not known")
+    for side in ("x", "y"):
+        values = [getattr(block, side) for block in pair]
+        kept = _largest_first(values, [block.count for block in pair], stage.wholes["k"])
+        total = -INF
+        for value, count in zip(values, kept, strict=True):
+            total = log_sum(total, rate * value + iv.log(iv.mpf(count))) if count else total
+        sides.append([(iv.exp(rate * value - total), count) for value, count in zip(values, kept, strict=True)])
+    found = []
+    for (p, own), (q, other) in zip(*sides, strict=True):
+        common = min(own, other)
+        found += [(p * common, q * common), (p * (own - common), q * (other - common))]
+    return [(p, q) for p, q in found if p.b > 0 or q.b > 0]
+
+
+def _largest_first(values: list[Number], counts: list[int], k: int) -> list[int]:
+    """How many coordinates of each block are among the k largest."""
+    kept = []
+    for i, (value, count) in enumerate(zip(values, counts, strict=True)):
+        ahead = 0
+        for j, other in enumerate(values):
+            if j == i:
+                continue
+            equal = value.a == value.b == other.a == other.b
+            if not (equal or other.a > value.b or other.b < value.a):
+                raise CertificateError("it is not known which of two scores is larger")
+            ahead += counts[j] if other.a > value.b or (equal and j < i) else 0
+        kept.append(max(0, min(count, k - ahead)))
+    return kept
+
+
+def top_k_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """Outputs that the other vector does not keep have at most some probability; the loss of the others is bounded."""
+    k, rate, others = stage.wholes["k"], stage.numbers["rate"], shape.dim - stage.wholes["k"]
+    if others >= k:
+        return leak_loss(ONE)
+    spread, width = (rate * iv.mpf(found.b) for found in (score_spread(shape), _score_width(shape)))
+    if spread.b == INF and width.b == INF:
+        raise CertificateError("nothing bounds the scores")
+    common, n = spread, iv.mpf(k - 1)
+    if width.b < INF:
+        common = smallest([spread, width + log((iv.exp(-width) + n) / (1 + n * iv.exp(-width)))])
+    leak = others / (others + (k - others) * iv.exp(-smallest([spread, width])))
+    return leak_loss(leak, iv.mpf(common.b))
 
 
 def score_spread(shape: Shape) -> Number:

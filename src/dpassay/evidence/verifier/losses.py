@@ -46,13 +46,15 @@ class Loss(Protocol):
 class Curve:
     """A loss by its formula; `infinite` is the probability of outputs that the second law cannot give.
 
-    Of Gaussian noise `mu` is the shift in standard deviations. `times` gives the loss of several such answers.
+    Of Gaussian noise `mu` is the shift in standard deviations, of losses in an interval `width` is its length. `times`
+    gives the loss of several such answers.
     """
 
     pure: Number
     formula: Callable[[Number], Number]
     infinite: Number = ZERO
     mu: Number | None = None
+    width: Number | None = None
     times: Callable[[int], Loss] | None = None
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
@@ -76,7 +78,29 @@ def range_loss(width: Number, pure: Number) -> Loss:
         gaps = [positive_part(1 - iv.exp(gap)) for gap in (top - width, epsilon - top)]
         return at_most_one(gaps[0] * gaps[1] / (1 - iv.exp(-width)))
 
-    return Curve(pure, delta)
+    return Curve(pure, delta, width=width)
+
+
+def range_steps(width: Number, pure: Number, count: int, order: Number) -> Loss:
+    """`count` uses, each with losses of this range whatever came before: Rényi divergences of an order o > 1 add up.
+
+    D = t + ln((A − B e^(t−r))/(1 − e^−r))/(o − 1), A = 1 − e^(−or), B = 1 − e^(−(o−1)r), largest at e^(t−r) =
+    (o−1)A/(oB); and δ(ε) ≤ (1/o)(1 − 1/o)^(o−1)·e^((o−1)(D − ε)).
+
+    >>> from dpassay.evidence.verifier.numbers import middle
+    >>> steps = range_steps(iv.mpf(2), iv.mpf(2), 100, iv.mpf("1.59"))
+    >>> middle(steps.delta(iv.mpf("93.83"), True)) < 1e-6 < middle(steps.delta(iv.mpf("93.8"), True))
+    True
+    """
+    divergence, o = pure, order
+    if width.a >= _SHORTEST:
+        first, second = 1 - iv.exp(-o * width), 1 - iv.exp(-(o - 1) * width)
+        top = smallest([pure, width + iv.log((o - 1) * first / (o * second))])
+        rest = first - second * iv.exp(top - width)
+        if rest.a > 0:
+            divergence = smallest([pure, top + iv.log(rest / (1 - iv.exp(-width))) / (o - 1)])
+    constant = (o - 1) * divergence * count - iv.log(o) + (o - 1) * iv.log(1 - 1 / o)
+    return Curve(pure * count, lambda epsilon: at_most_one(iv.exp(constant - (o - 1) * epsilon)))
 
 
 def gaussian_loss(mu: Number) -> Loss:
@@ -88,13 +112,24 @@ def gaussian_loss(mu: Number) -> Loss:
     return Curve(_if_any(mu), lambda epsilon: gaussian_delta(epsilon, mu), mu=mu, times=times)
 
 
-def leak_loss(chance: Number) -> Loss:
-    """A probability with which the first value is given away, and no more can be told, whatever ε is."""
+def leak_loss(chance: Number, otherwise: Number = ZERO) -> Loss:
+    """A probability with which the first value is given away, whatever ε is; else the loss is at most `otherwise`.
+
+    >>> from dpassay.evidence.verifier.numbers import middle
+    >>> round(middle(leak_loss(iv.mpf("0.5"), ONE).delta(ZERO, True)), 9)  # 1 − e^−1/2
+    0.816060279
+    """
+
+    def delta(epsilon: Number) -> Number:
+        if (otherwise - epsilon).b <= 0:
+            return chance
+        return at_most_one(chance + (1 - chance) * positive_part(1 - iv.exp(epsilon - otherwise)))
 
     def times(count: int) -> Loss:
-        return leak_loss(1 - (1 - chance) ** count)
+        return leak_loss(1 - (1 - chance) ** count, otherwise * count)
 
-    return Curve(_if_any(chance), lambda epsilon: chance, chance, times=times)
+    pure = otherwise if chance.b <= 0 else _if_any(chance)
+    return Curve(pure, delta, chance, times=times)
 
 
 def _if_any(value: Number) -> Number:

@@ -184,7 +184,7 @@ def _whole_loss(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
     between = noise.name == "laplace" and place.placed(step) and _all_between(place.behind, pair)
     if not place.keeps_all and not between:
         raise CertificateError(f"not all of what {noise.name} leaves of the pair is known to survive")
-    if noise.name == "exponential" and not place.placed(step):
+    if noise.name in ("exponential", "top-k") and not place.placed(step):
         raise CertificateError("the scores themselves are not known, only how far they move")
     return pair_loss(noise, pair, step.grid)
 

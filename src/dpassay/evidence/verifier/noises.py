@@ -51,6 +51,7 @@ KNOWN = {
         discrete.choice_pair,
         {"exponential": discrete.choice_upper, "bounded-range": discrete.choice_range},
     ),
+    "top-k": Noise("top-k", discrete.top_k_pair, {"top-k": discrete.top_k_upper}),
 }
 
 

@@ -95,7 +95,7 @@ def carried(stages: Sequence[Stage], pair: Pair) -> Pair:
             pair = _written_in_bits(stage, pair)
         elif stage.name == "repeat":  # equal coordinates stand together
             pair = tuple(replace(block, count=block.count * stage.wholes["times"]) for block in pair)
-        elif stage.name not in ("dropout", "encode", "decode"):  # a function may also do nothing
+        elif stage.name not in ("dropout", "encode", "decode", "topk"):  # a function may also do nothing
             first, second = (_carried(stage, [(getattr(b, side), b.count) for b in pair]) for side in ("x", "y"))
             pair = tuple(replace(b, x=x, y=y) for x, y, b in zip(first, second, pair, strict=True))
     return pair

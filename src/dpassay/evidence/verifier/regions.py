@@ -11,7 +11,7 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
 ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial")
-NOISES = (*ADDITIVE, "flip", "bits", "exponential")
+NOISES = (*ADDITIVE, "flip", "bits", "exponential", "top-k")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
 
@@ -43,6 +43,7 @@ class Shape:
     differing: int = 0
     values: str = "reals"
     ones: int = 0  # how many coordinates can be other than 0
+    kept: int = 0  # how many of the largest scores may be chosen, where not all may
     open: bool = False  # whether the limits are approached only
     balls: tuple[Ball, ...] = ()
     free: bool = False  # of answers: any vector can be one, not only any difference come

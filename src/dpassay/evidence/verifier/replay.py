@@ -70,6 +70,8 @@ class Model:
             check_place(self.stages, stage, self.reaches[-1].shape)
             self.stages.append(stage)
             self.reaches.append(after(stage, self.reaches[-1], claim.dim))
+        if self.stages[-1].name == "topk":
+            raise CertificateError("topk must stand right before exponential or softmax")
         _check_neighbours(self.stages, self.reaches, claim.neighbours)
         self.mu = _dropped(self.stages, claim.neighbours)
         self.steps = Steps.of(self.stages, claim.neighbours)
@@ -119,7 +121,7 @@ class Model:
         behind = place.behind if alone else ()
         noise = joined or place.noise
         base = upper(replace(step, theorem=self.steps.theorem(step.theorem, noise)), noise, first.reach.shape, behind)
-        loss = self.steps.upper(step.theorem, base, step.grid)
+        loss = self.steps.upper(step, base)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         what, found, limit = "epsilon", loss.pure, self._before_dropout(step.epsilon * (1 + TIE), step.delta)[0]
         if not found.b <= limit.a and delta.a > 0:

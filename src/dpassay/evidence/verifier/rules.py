@@ -247,6 +247,16 @@ def _noised(stage: Stage, before: Reach) -> Reach:
     return Reach(everything(before.shape.dim), before.exact and before.shape.everything and not loses(stage))
 
 
+def _cut(stage: Stage, before: Reach) -> Reach:
+    """Which scores are the largest is looked at by the choice that comes next."""
+    kept = stage.wholes["k"] if stage.wholes["k"] < before.shape.dim else 0
+    return replace(before, shape=replace(before.shape, kept=kept))
+
+
+def _chosen(stage: Stage, before: Reach) -> Reach:
+    return Reach(Shape("categories", 1, count=before.shape.dim), False)
+
+
 _RULES: dict[str, Callable[[Stage, Reach], Reach]] = {
     "decode": _any_function,
     **dict.fromkeys(("dropout", "poisson", "subsample", "shuffle", "times"), lambda stage, before: before),
@@ -265,7 +275,8 @@ _RULES: dict[str, Callable[[Stage, Reach], Reach]] = {
     "hash": _hashed,
     "bloom": _hashed,
     **dict.fromkeys(ADDITIVE, _noised),
-    "exponential": lambda stage, before: Reach(Shape("categories", 1, count=before.shape.dim), False),
+    "topk": _cut,
+    **dict.fromkeys(("exponential", "top-k"), _chosen),
     "flip": lambda stage, before: Reach(before.shape, False),
     "bits": lambda stage, before: Reach(bits(before.shape.dim, before.shape.dim), False),
 }

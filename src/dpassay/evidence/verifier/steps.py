@@ -5,8 +5,18 @@ from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.binomial import Bits
-from dpassay.evidence.verifier.lattice import Grid
-from dpassay.evidence.verifier.losses import Curve, Loss, Outcomes, Summed, Worst, bits_loss, loss_at_zero, pure_loss
+from dpassay.evidence.verifier.losses import (
+    Curve,
+    Loss,
+    Outcomes,
+    Summed,
+    Worst,
+    bits_loss,
+    leak_loss,
+    loss_at_zero,
+    pure_loss,
+    range_steps,
+)
 from dpassay.evidence.verifier.normal import tail
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, at_most_one, is_infinite, iv, positive_part
 from dpassay.evidence.verifier.pairs import Pair
@@ -80,7 +90,9 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
     ):  # whether an output is likelier under the first law is all that is told
         likelier = [(p, q) for p, q in loss.chances if p.a > q.b]
         first, second = (sum((chance[i] for chance in likelier), ZERO) for i in (0, 1))
-        return bits_loss([(at_most_one(first), at_most_one(second), count)])
+        told = bits_loss([(at_most_one(first), at_most_one(second), count)])
+        leak = at_most_one(loss.infinite)
+        return Worst([told, leak_loss(1 - (1 - leak) ** count)]) if leak.a > 0 else told
     if isinstance(loss, Worst) and (len(loss.losses) == 1 or not upper):
         return Worst([repeated(one, count, upper) for one in loss.losses])
     return Basic(loss, count) if upper else OneOf(loss, count)
@@ -144,13 +156,16 @@ class Steps:
             return name
         return {"flip": "randomized-response", "bits": "randomized-response"}.get(noise.name, noise.name)
 
-    def upper(self, name: str, loss: Loss, grid: Grid | None) -> Loss:
+    def upper(self, step: Step, loss: Loss) -> Loss:
         """The loss of all steps, given one that dominates each of them."""
+        name = step.theorem
         own = {"poisson": "poisson", "subsample": "fixed-size"}.get(self.kind, "")
         if (name in ("poisson", "fixed-size") and name != own) or name == "shuffle":
             raise CertificateError(f"the theorem {name!r} says nothing of these steps")
         if name == "optimal-composition" and not own:
             return randomized_response(loss.pure, self.count)
+        if not own and isinstance(loss, Curve) and loss.width is not None and step.order is not None:
+            return range_steps(loss.width, loss.pure, self.count, step.order)
         if not own:
             return repeated(loss, self.count, True)
         if name != own:
@@ -159,7 +174,7 @@ class Steps:
             return Amplified(loss, self.rate, 1)
         if isinstance(loss, Curve) and loss.mu is not None:
             orders = ("fixed",) if self.kind == "subsample" else ("both",) if self.replaced else ("in", "out")
-            return Worst([Sampled(self.rate, loss.mu, order, self.count, grid) for order in orders])
+            return Worst([Sampled(self.rate, loss.mu, order, self.count, step.grid) for order in orders])
         return randomized_response(self._amplified(loss.pure), self.count)
 
     def lower(self, step: Step, loss: Loss, pair: Pair) -> Loss:

@@ -48,7 +48,9 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "leak": {"chance": "probability"},
     "flip": {"keep": "probability"},
     "bits": {"even": "probability", "odd": "probability", "zero": "probability"},
+    "topk": {"k": "size"},
     "exponential": {"rate": "positive"},
+    "softmax": {"temperature": "positive"},
 }
 _DEFAULTS: dict[str, dict[str, Number | str]] = {
     "normalise": {"norm": "l2"},
@@ -199,6 +201,9 @@ def stage_of(call: Call, before: Shape) -> Stage:
 def _for_region(stage: Stage, before: Shape) -> Stage:
     """The same stage in the words of the others: leak and lost noise are mixtures, flipped bits are bits."""
     name, numbers = stage.name, stage.numbers
+    if name in ("exponential", "softmax"):
+        rate = numbers["rate"] if name == "exponential" else 1 / numbers["temperature"]
+        return Stage("top-k" if before.kept else "exponential", {}, {"k": before.kept}, {"rate": rate})
     if name == "dropout" and not numbers["mu"].b < 1:
         raise CertificateError("the pipeline's text: dropout: mu must be below 1")
     if name == "clamp" and not numbers["low"].b < numbers["high"].a:
@@ -228,6 +233,10 @@ def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
     name, kind = stage.name, before.kind
     if name in ("query", "rows", "poisson", "subsample", "shuffle") and stages:
         raise CertificateError(f"{name} must be the first stage")
+    if stages and stages[-1].name == "topk" and name not in ("exponential", "top-k"):
+        raise CertificateError("topk must stand right before exponential or softmax")
+    if name == "topk" and kind in ("categories", "repeated"):
+        raise CertificateError(f"topk cannot work on the region {kind}")
     if stages and stages[-1].name == "times":
         raise CertificateError("times must be the last stage")
     if name == "subsample" and stage.wholes["m"] > stage.wholes["n"]:

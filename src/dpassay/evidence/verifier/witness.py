@@ -2,7 +2,7 @@
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.additive import leak
-from dpassay.evidence.verifier.discrete import choice_chances, noised_bits
+from dpassay.evidence.verifier.discrete import choice_chances, noised_bits, top_k_chances
 from dpassay.evidence.verifier.losses import chance_above
 from dpassay.evidence.verifier.lowers import Place
 from dpassay.evidence.verifier.noises import joined_noise
@@ -69,6 +69,10 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Step, mu: Number) -> Log
         return log(1 - iv.exp(-rise / numbers["scale"])), -INF
     if noise.name == "mixture" and event == "an output that the second value cannot give":
         return log(leak(noise, gaps)), -INF
+    if noise.name == "top-k" and event == "an output is chosen that is not among the second value's top k":
+        chances = [(p, q) for p, q in top_k_chances(noise, pair) if p.b > 0]
+        gone = [p for p, q in chances if q.b <= 0]
+        return ZERO if len(gone) == len(chances) else log(sum(gone, ZERO)), -INF
     count = pair[0].count if pair else 0
     several = f"one of the {count} outputs with the first one's scores is chosen"
     if noise.name == "exponential" and event == (several if count > 1 else "the first output is chosen"):

@@ -46,6 +46,7 @@ class Stage(Written, ABC):
     opaque: ClassVar[bool] = False  # any function; its `dim`, which no text names, is the pipeline's
     depends_on_dimension: ClassVar[bool] = False  # what it does to vectors of one coordinate tells nothing of others
     outweighs_noise: ClassVar[bool] = False  # behind noise, inputs that are far enough away still reach its region
+    followed_by: ClassVar[tuple[str, ...]] = ()  # one of these must come right after it
     comes_last: ClassVar[bool] = False  # nothing may come after it
     neighbours: ClassVar[tuple[Relation, ...]] = ()  # says how these differ, and speaks of no others; so it comes first
 
