@@ -28,9 +28,9 @@ WORDS = {
     "neighbours": "any word query replace-record add-remove-record",
     "positions": "all even odd",
     "step": "claim witness upper lower repair decision",
-    "theorem": "laplace gaussian radial one-sided mixture randomized-response exponential diameters worst-shift renyi "
-    "saddlepoint levels pure-to-approximate hockey-stick composition dropout record-sums post-processing two-noises "
-    "unbounded no-noise",
+    "theorem": "laplace gaussian radial one-sided mixture randomized-response exponential top-k bounded-range "
+    "diameters worst-shift renyi saddlepoint levels pure-to-approximate hockey-stick composition dropout record-sums "
+    "post-processing two-noises unbounded no-noise poisson lattice-sums fixed-size shuffle optimal-composition",
 }
 NAMES = (
     *(name for words in WORDS.values() for name in words.split()),
@@ -47,6 +47,7 @@ STAGES = (
     *("clip(l1, 1)", "clip(l2, 1)", "clip(linf, 1)", "repeat(2)", "dropout(0.5)", "binary(1, 1)", "query(l1, 1)"),
     *("query(linf, 1)", "laplace(1)", "gaussian(1)", "radial(l2, 1)", "radial(linf, 1)", "onesided(1)", "leak(0.5)"),
     *("onehot(3)", "category(3)", "bloom(4, 2)", "flip(0.75)", "bits(0.6, 0.7, 0.2)", "exponential(1)"),
+    *("softmax(2)", "topk(1)", "topk(2)", "times(2)"),
 )
 
 

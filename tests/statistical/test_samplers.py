@@ -19,10 +19,11 @@ from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choose, Softmax, TopK
 from dpassay.pipeline.stages.query import PersonRows
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
+from dpassay.pipeline.stages.sampling import Times
 from dpassay.pipeline.stages.scaling import Clip
 from statistics_helper import (
     FALSE_ALARMS,
@@ -254,6 +255,33 @@ def test_exponential_choice():
     outputs = Choose("0.8").run(np.tile(scores, (RUNS, 1)), generator(name))
     weights = np.exp(0.8 * scores)
     require(name, counts_p_value(np.bincount(outputs[:, 0].astype(int), minlength=4), weights / weights.sum()))
+
+
+def test_softmax_draws():
+    name = "softmax draws"
+    logits = np.array([0.0, 1.0, 2.5, -1.0])
+    outputs = Softmax("1.25").run(np.tile(logits, (RUNS, 1)), generator(name))
+    weights = np.exp(logits / 1.25)
+    require(name, counts_p_value(np.bincount(outputs[:, 0].astype(int), minlength=4), weights / weights.sum()))
+
+
+def test_top_k_draws():
+    name = "top-k draws"
+    pipeline = Pipeline((TopK(3), Softmax(2)), dim=5)
+    sample = pipeline.sample([1.0, -1.0, 3.0, 1.0, 1.0], RUNS, generator(name))[:, 0].astype(int)
+    counts = np.bincount(sample, minlength=5)
+    assert counts[1] == counts[4] == 0  # of the equal ones the first two are kept
+    weights = np.exp(np.array([1.0, 3.0, 1.0]) / 2)
+    require(name, counts_p_value(counts[[0, 2, 3]], weights / weights.sum()))
+
+
+def test_tokens_one_after_the_other():
+    name = "tokens one after the other"
+    pipeline = Pipeline((Clamp(-1, 1), Softmax(1), Times(2)), dim=2)
+    sample = pipeline.sample([5.0, -5.0], RUNS, generator(name))
+    first = math.exp(2) / (1 + math.exp(2))
+    chances = np.array([first * first, first * (1 - first), (1 - first) * first, (1 - first) ** 2])
+    require(name, counts_p_value(np.bincount((2 * sample[:, 0] + sample[:, 1]).astype(int), minlength=4), chances))
 
 
 def test_dropout():

@@ -72,7 +72,7 @@ def _check_sum(pipeline: Pipeline, relation: str) -> None:
     summed = f"{relation} means that the records' vectors are summed and the noise is added to the sum"
     if isinstance(stage, Choose):
         raise InputError(
-            f"{summed}; exponential adds no noise, and what it chooses depends on all records' scores. State "
+            f"{summed}; {stage.name} adds no noise, and what it chooses depends on all records' scores. State "
             f"how far one record moves a score, for example query(linf, 1) | {stage}"
         )
     if stage is not None and not isinstance(stage, Additive | Radial):

@@ -22,6 +22,7 @@ def ball(radius, dim):
 
 # ── Found by trying: regions and pairs that are nearly right ────────────────────────────────────
 
+NEAR_HALF = ["0.5", "0.5" + "0" * 45 + "1"]
 NINES = exactly("0." + "9" * 41)
 FALSE_REFUTATIONS = {
     # Two answers are near one another and in the ball: ln((1 − e^−0.4/2)/(e^−0.6/2)) = 0.885 is the most.
@@ -101,6 +102,23 @@ FALSE_REFUTATIONS = {
         claim("binary(2, 2) | bits(sqrt(2)^2-2, sqrt(2)^2-2, 0)", 1),
         lower("randomized-response", 1, "inf", [block(1, 0, 5)]),
     ),
+    # Both keep the first of the equal scores: all three, or the first two of them.
+    "ties that are broken in the second's disfavour": (
+        claim("clamp(0, 1) | topk(2) | softmax(1)", 5, dim=3),
+        lower("top-k", 2, "inf", [block(1, 0), block(0, 0, 2)]),
+    ),
+    "scores that are not known to differ": (
+        claim("clamp(0, 1) | topk(1) | softmax(1)", 5, dim=2),
+        lower("top-k", 2, "inf", [block(NEAR_HALF, "0.5"), block("0.5", "0.4")]),
+    ),
+    "as many as there are": (
+        claim("clamp(0, 1) | topk(3) | softmax(1)", 5, dim=3),
+        lower("top-k", 2, "inf", [block(0, 1, 2), block(1, 0)]),
+    ),
+    "more than is outside the other's top k": (
+        claim("clamp(0, 1) | topk(2) | softmax(1)", 5, "0.74", dim=3),  # e/(1 + e) = 0.7311
+        lower("top-k", 2, 5, [block(0, 1, 2), block(1, 0)], "0.75", quantity="delta"),
+    ),
     "a pair that is none": (claim("clip(l1, 1) | laplace(1)", 1), lower("laplace", 1, "1.5", [block(1, 1)])),
     "more coordinates than there are": (
         claim("clip(linf, 1) | laplace(2)", 4, dim=4),
@@ -136,6 +154,26 @@ FALSE_PROOFS = {
     "bits that differ beyond all digits": (
         claim("binary(0, 1) | bits(0.5 + 1e-65, 0.5 + 1e-65, 0.5 + 2e-65)", 0),
         upper("randomized-response", 1, 0),
+    ),
+    "all outputs, of which two are kept": (
+        claim("clamp(0, 1) | topk(2) | softmax(1)", 9, dim=3),
+        upper("exponential", 2, 9),
+    ),
+    "a range, of which two are kept": (
+        claim("clamp(0, 1) | topk(2) | softmax(1)", 9, "0.1", dim=3),
+        upper("bounded-range", 2, 9, "0.1", order=exactly(2)),
+    ),
+    "less than is outside the other's top k": (
+        claim("clamp(0, 1) | topk(2) | softmax(1)", 9, "0.73", dim=3),  # e/(1 + e) = 0.7311
+        upper("top-k", 2, 9, "0.73"),
+    ),
+    "less than two tokens show": (
+        claim("clamp(0, 1) | topk(2) | softmax(1) | times(2)", 9, "0.92", dim=3),  # 1 − (1 − 0.7311)² = 0.9277
+        upper("top-k", 2, 9, "0.92"),
+    ),
+    "fewer tokens than there are": (  # each loses 1 + ln((1/e + 2)/(1 + 2/e)) = 1.3105, all 26.21
+        claim("clamp(0, 1) | softmax(1) | times(20)", 26, dim=3),
+        upper("exponential", 1, 26),
     ),
     # 45 ln 10 of the even bit and 55 ln 10 of the odd one, 230.26 together.
     "bits that are nearly alike": (
@@ -267,6 +305,9 @@ KNOWN = [  # the true epsilon at δ = 0
     ("onehot(5) | bits(0.5, 0.5, 0.2)", 1, "any", lambda: mp.log(4)),
     ("clip(linf, 1) | exponential(1/2)", 2, "any", lambda: mpf(1)),
     ("query(linf, 1) | exponential(1/2)", 7, "query", lambda: mpf(1)),
+    ("clip(linf, 1) | softmax(2)", 2, "any", lambda: mpf(1)),
+    ("clip(linf, 1) | topk(2) | softmax(2)", 2, "any", lambda: mpf(1)),
+    ("query(linf, 1) | softmax(2) | times(3)", 7, "query", lambda: mpf(3)),
 ]
 
 
@@ -317,6 +358,8 @@ AT_DELTA = [  # a pipeline, ε, and the true δ there
     ("rows | leak(0.25)", 4, "1", lambda: mpf("0.25")),
     ("category(5) | flip(0.9)", 1, "1", lambda: mpf("0.9") - mp.e * mpf("0.025")),
     ("onehot(6) | flip(0.75)", 1, "1", lambda: mpf("0.5625") - mp.e * mpf("0.0625")),
+    ("clamp(0, 1) | topk(3) | softmax(1)", 4, "5", lambda: mp.e / (mp.e + 2)),
+    ("clamp(0, 1) | topk(3) | softmax(1) | times(2)", 4, "9", lambda: 1 - (2 / (mp.e + 2)) ** 2),
 ]
 
 

@@ -23,7 +23,7 @@ from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash, OneHotEncode
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choose, Softmax, TopK
 from dpassay.pipeline.stages.functions import Encode, Function
 from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial
@@ -337,6 +337,8 @@ EVERY_STAGE: list[tuple[str, Stage]] = [
     ("bloom(hashes=2, k=32)", Bloom(32, 2)),
     ("exponential(0.5)", Choose("0.5")),
     ("exponential(rate=0.5)", Choose("0.5")),
+    ("softmax(0.5)", Softmax("0.5")),
+    ("softmax(temperature=1/2)", Softmax("0.5")),
     ("round", Round()),
     ("decode", Function(dim=4)),
 ]
@@ -355,6 +357,12 @@ def test_stages_on_bits_and_categories() -> None:
     bits = BitNoise("0.9", "0.8", "0.1")
     assert parse("binary(1, 2) | bits(0.9, 0.8, 0.1)", 5) == Pipeline((Binary(1, 2), bits), 5)
     assert parse("binary(1, 2) | bits(0.9, zero=0.1, odd=0.8)", 5) == Pipeline((Binary(1, 2), bits), 5)
+
+
+def test_top_k_stands_before_a_choice() -> None:
+    assert parse("topk(3) | softmax(2)", 5) == Pipeline((TopK(3), Softmax(2)), 5)
+    assert parse("topk(k=3) | exponential(2)", 5) == Pipeline((TopK(3), Choose(2)), 5)
+    assert str(parse("clamp(0, 1) | topk(3) | softmax(0.5)", 5)) == "clamp(0, 1) | topk(3) | softmax(0.5)"
 
 
 def test_a_whole_pipeline() -> None:
@@ -387,6 +395,11 @@ def test_the_least_deviation_of_normal_noise() -> None:
         ("repeat(1.5)", 7, "repeat needs a whole number, got 1.5"),
         ("bloom(4, 5)", 0, "of 4 bits at most 4 can be ones, got 5"),
         ("onesided(1, 0.7, 0.7)", 0, "zero and lost may be 1 together, got 1.4"),
+        ("softmax(0)", 8, "softmax: temperature must be positive"),
+        ("topk(0) | softmax(1)", 5, "topk: k must be a whole number from 1"),
+        ("topk(2)", 0, "topk must stand right before exponential or softmax"),
+        ("topk(2) | laplace(1)", 0, "topk must stand right before exponential or softmax"),
+        ("repeat(2) | topk(2) | softmax(1)", 12, "leave repeat out"),
         ("leak(2)", 5, "leak must be a probability, 0 to 1, got 2"),
         ("encode | rows", 9, "rows must be the first stage"),
         ("poisson(0) | gaussian(1)", 8, "poisson needs a sampling rate above 0 and at most 1, got 0"),
@@ -405,7 +418,7 @@ def test_new_arguments_that_are_refused(text: str, position: int, message: str) 
 
 
 def test_the_table_is_a_reference() -> None:
-    written = {text.partition("(")[0] for text, _ in EVERY_STAGE} | {"flip", "bits"}
+    written = {text.partition("(")[0] for text, _ in EVERY_STAGE} | {"flip", "bits", "topk", "poisson", "times"}
     assert set(STAGES) == written - {"normalize"}
     for name, form in STAGES.items():
         assert {parameter.kind for parameter in form.syntax.arguments.values()} <= {"word", "number", "whole"}
