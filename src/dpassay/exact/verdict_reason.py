@@ -81,14 +81,16 @@ def _by_distance(pipeline: Pipeline, guarantee: MetricDP) -> str:
 
 
 def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
+    if Theorem.UNBOUNDED in profile.theorems:
+        return "Nothing bounds the vector before the noise, so two inputs can be arbitrarily far apart"
+    if Theorem.TOP_K in profile.theorems:
+        return "An output among the top k of one input need not be among those of another, which never gives it"
     if not (steps := Steps.of(pipeline)).plain:
         return steps.described
     if Theorem.NO_NOISE in profile.theorems:
         if profile.mu.b > 0:
             return "Nothing but the dropped words is random, so the output gives the other words away"
         return "Nothing is random, so the output gives the input away"
-    if Theorem.UNBOUNDED in profile.theorems:
-        return "Nothing bounds the vector before the noise, so two inputs can be arbitrarily far apart"
     if Theorem.TWO_NOISES in profile.theorems:
         return "Even the strongest of the noises is too weak for the distance between two neighbours"
     position = pipeline.noise_positions[-1]
@@ -102,8 +104,6 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return f"{_in_norm(stage, profile)}{dropped}"
     if isinstance(stage, BitNoise):
         return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
-    if isinstance(stage, Choose) and Theorem.TOP_K in profile.theorems:
-        return "An output among the top k of one input need not be among those of another, which never gives it"
     if isinstance(stage, Softmax):
         logits = _far(region, profile, math.inf, "differ by {}")
         return f"Two neighbours' logits {logits} at temperature {middle(stage.temperature):.6g}"

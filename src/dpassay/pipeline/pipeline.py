@@ -101,8 +101,8 @@ class Pipeline:
         stages = list(self.stages)
         if isinstance(stages[0], Sampling):
             raise InputError(f"behind {stages[0].name} the distribution is a mixture, which is not written down here")
-        while len(stages) > 1 and isinstance(stages[-1], Function) and stages[-1].function is None:
-            stages.pop()  # a decoder without a function passes its input on
+        while len(stages) > 1 and _passes_on(stages[-1]):
+            stages.pop()
         if self.noise_positions != [len(stages) - 1] or stages[0].on_words:
             raise InputError("the distribution is known only for a pipeline whose one random stage is its last")
         last = stages.pop()
@@ -121,6 +121,11 @@ def _passed(stage: Stage, before: OutputRegion) -> OutputRegion:
         return after
     swamped = before.exact and isinstance(before.region, Everything) and stage.outweighs_noise
     return replace(after, exact=after.exact and swamped, far=True)
+
+
+def _passes_on(stage: Stage) -> bool:
+    """Whether a stage gives what comes in: a decoder without a function, or a single step."""
+    return (isinstance(stage, Function) and stage.function is None) or (isinstance(stage, Times) and stage.steps == 1)
 
 
 def run(stages: Sequence[Stage], batch: Any, rng: np.random.Generator) -> Any:

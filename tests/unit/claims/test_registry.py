@@ -37,6 +37,11 @@ def unary(L, s):
     return L / (1 + L), 1 / (1 + L**3), 1 / (1 + L * math.exp(s))
 
 
+def token_loss(epsilon, count):
+    """One logit at the upper limit and the others at the lower one, against the other way round; ε is 2·width/T."""
+    return float(mp.log((1 + (count - 1) * mp.exp(epsilon / 2)) / (1 + (count - 1) * mp.exp(-mp.mpf(epsilon) / 2))))
+
+
 S = 1 / 7680
 CLASSIC = math.sqrt(2 * math.log(1.25e5))
 
@@ -68,6 +73,11 @@ TRUE = {
     "dp-bart": normal_epsilon(250 / mp.mpf(CLASSIC), mp.mpf("1e-5"), 1550),
     "dp-bart-exact": 250.0,
     "dp-forward": 8.0,
+    "dp-prompt": 100 * token_loss(20, 32_128),
+    "dp-prompt-unclipped": math.inf,
+    "dp-paraphrase": 100 * token_loss(20, 50_257),
+    "dp-paraphrase-top-k": math.inf,
+    "dp-mlm": token_loss(100, 50_265),
     "binary-symmetric": 1.0,
     "ome": bits_loss(*unary(100, S), 7680),
     "ome-1": 7680 * math.log((1 + math.exp(S)) / 2),
@@ -95,7 +105,7 @@ TRUE = {
 REFUTED = {
     *("adept", "adept-unclipped", "dptext-zero", "dptext-resampled", "dptext-nan", "dpnr", "dpnr-dropout"),
     *("dpnr-element", "dpnr-training", "ome", "latent-uer", "gaussian-large-eps", "copy"),
-    *("madlib-local", "laplace-embedding", "dp-bart"),
+    *("madlib-local", "laplace-embedding", "dp-bart", "dp-prompt-unclipped", "dp-paraphrase-top-k"),
 }
 
 
