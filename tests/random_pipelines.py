@@ -195,7 +195,7 @@ class Maker:
             dim = int(self.rng.integers(1, 6))
             stages = [
                 self.bound() if self.often(0.7) else f"query({self.norm()}, {self.size()})",
-                f"exponential({self.size()})",
+                f"{self.one_of('exponential', 'softmax')}({self.size()})",
             ]
             neighbours = "query" if stages[0].startswith("query") else "any"
         else:

@@ -45,6 +45,7 @@ ARGUMENTS = {
     "flip": ("keep",),
     "bits": ("even", "odd", "zero"),
     "exponential": ("rate",),
+    "softmax": ("temperature",),
 }
 # Under this key, which is no name, comes the factor by which least_sigma is rounded up: it is a double that suffices.
 ROUNDED_UP = "least_sigma, rounded up"
@@ -142,6 +143,8 @@ def _stage(text: str, values: Mapping[str, mpf]) -> Stage:
         given[key] = DEFAULTS[key] if node is None else node.id if word else _value(node, values)  # type: ignore[union-attr]
     if nodes:
         raise Unreadable(f"{name} takes no {', '.join(nodes)}")
+    if name == "softmax":
+        return Stage("exponential", {"rate": 1 / given["temperature"]})  # type: ignore[operator]
     return Stage(name, given)
 
 

@@ -78,13 +78,14 @@ def _pairs(region: Region, k: int, cube: tuple[Number, Number] | None) -> list[P
 def top_k_bound(stage: Choose, k: int, pair: Pair) -> PairBound | None:
     """The loss between two score vectors of which the k largest are kept, both ways; none where ties are in doubt."""
     blocks = pair.blocks
-    kept = [_kept([getattr(block, side) for block in blocks], [b.count for b in blocks], k) for side in ("x", "y")]
-    if kept[0] is None or kept[1] is None:
+    counts = [block.count for block in blocks]
+    of_x, of_y = _kept([b.x for b in blocks], counts, k), _kept([b.y for b in blocks], counts, k)
+    if of_x is None or of_y is None:
         return None
     losses = []
-    for first, second, here, there in (("x", "y", *kept), ("y", "x", *reversed(kept))):
+    for first, second, here, there in (("x", "y", of_x, of_y), ("y", "x", of_y, of_x)):
         scores = [[getattr(block, side) * stage.rate for block in blocks] for side in (first, second)]
-        totals = [_log_total(values, counts) for values, counts in zip(scores, (here, there), strict=True)]
+        totals = [_log_total(values, kept) for values, kept in zip(scores, (here, there), strict=True)]
         atoms, outside = [], ZERO
         for x, y, block, own, other in zip(*scores, blocks, here, there, strict=True):
             chance = iv.exp(x - totals[0])
