@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from mpmath import mp, mpf
 
 import tiers
-from dpassay import certify, check, claims
+from dpassay import ApproxDP, PureDP, certify, check
+from dpassay.claims.registry import REGISTRY
 from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.verifier import examine
@@ -183,8 +185,12 @@ def generated(count: int) -> Iterator[Verdict]:
 
 @cache
 def certificates() -> list[dict[str, Any]]:
-    """Those of all published claims, and of the generated pipelines."""
-    published = list(claims) if tiers.in_full else list(claims)[::4]
+    """Those of all published claims that have one, and of the generated pipelines.
+
+    In the reduced form every fourth is taken, by a hash of its name, so that a new claim changes no other's turn.
+    """
+    stated = [claim.name for claim in REGISTRY.values() if isinstance(claim.guarantee, PureDP | ApproxDP)]
+    published = [name for name in stated if tiers.in_full or crc32(name.encode()) % 4 == 0]
     verdicts = [*(check(name) for name in published), *generated(repetitions(reduced=6, full=60))]
     return [certify(verdict) for verdict in verdicts]
 

@@ -83,7 +83,10 @@ def _one_step(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     check_neighbours(pipeline, neighbours)
     first = pipeline.stages[0]
     if isinstance(first, Query) and neighbours.count > 1:
-        moved = replace(first, distance=first.distance * neighbours.count, moves="any")  # one may rise, another fall
+        # Monotone answers of several records may rise and fall, but no farther apart in all than if all rise.
+        chosen = all(isinstance(pipeline.stages[i], Choose) for i in pipeline.noise_positions)
+        moves = first.moves if chosen else "any"
+        moved = replace(first, distance=first.distance * neighbours.count, moves=moves)
         profile = _one_step(replace(pipeline, stages=(moved, *pipeline.stages[1:])), Neighbours("query"))
         return replace(profile, theorems=(*profile.theorems, Theorem.GROUP))
     profiles = [_at_noise(pipeline, position, neighbours) for position in pipeline.noise_positions]

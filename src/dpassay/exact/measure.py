@@ -30,7 +30,7 @@ Other: TypeAlias = MetricDP | RenyiDP | ZCDP | GDP  # guarantees that are not st
 
 @dataclass(frozen=True)
 class Measured:
-    """What contains the true parameter, two inputs that show its lower end, and what both ends rest on."""
+    """What contains the true parameter, two inputs that exceed the claim where known, and what both ends rest on."""
 
     value: Number
     witness: Witness | None
@@ -53,8 +53,8 @@ def measure(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile,
     """
     if isinstance(guarantee, MetricDP):
         found = loss_per_unit(pipeline, neighbours, guarantee)
-        source = "the exact loss of two inputs, docs/proofs/metric.md" if found.pair else "nothing"
-        return Measured(found.value, metric_witness(pipeline, found), found.theorems, source)
+        source = "the loss of pairs of inputs, docs/proofs/metric.md" if found.value.a > 0 else "nothing"
+        return Measured(found.value, metric_witness(pipeline, found, guarantee), found.theorems, source)
     shown, upper = _shown(profile, guarantee)
     theorems = tuple(dict.fromkeys([Theorem.GUARANTEES, *profile.theorems, *(b.theorem for b in profile.uppers[:1])]))
     if shown.candidate is None or shown.at is None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from dpassay.core.guarantee import MetricDP
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.after_noise import thresholds_told
+from dpassay.exact.exponential_mechanism import choose_bound
 from dpassay.exact.sampling import Steps
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
@@ -31,10 +32,11 @@ _SMALL_ANGLE = iv.mpf("1e-3")
 
 @dataclass(frozen=True)
 class LossPerUnit:
-    """Bounds on the largest loss per unit of distance, and two inputs that show the lower one."""
+    """Bounds on the largest loss per unit of distance; two inputs that come near it where known, and their distance."""
 
     value: Number
     pair: Pair | None = None
+    distance: Number = ONE
     theorems: tuple[Theorem, ...] = (Theorem.METRIC,)
 
 
@@ -72,12 +74,16 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     visible = told is not None and told.unlimited and len(noises) == 1
     if isinstance(noise, Radial):  # docs/proofs/radial.md, point 3
         visible = visible and all(stage.keeps == "all" or stage.name == "round" for stage in after)
+    if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace | Gaussian):
+        visible = visible and told is not None and told.everything  # what tells two inputs apart is not far out
     found = _on_sphere if guarantee.metric == "angle" else _shown
     pair = found(before, noise, q, dim) if visible else None
     if pair is None:
         return LossPerUnit(between(ZERO, upper))
     lower = iv.mpf(rate.a) * (iv.mpf("0.25") if Squash("sigmoid") in before else ONE)
-    return LossPerUnit(between(minimum(lower, upper), upper), pair)
+    known = None if any(isinstance(stage, Squash) for stage in before) else pair
+    distance = _SMALL_ANGLE if guarantee.metric == "angle" else pair.distance(q)
+    return LossPerUnit(between(minimum(lower, upper), upper), known, distance)
 
 
 def _noises(pipeline: Pipeline) -> list[Stage]:
@@ -163,7 +169,7 @@ def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> Pair 
         return None
     half = iv.mpf(size.a) / 4
     if isinstance(noise, Choose):
-        return _scores(before, noise, half, dim)
+        return _scores(before, noise, half, q, dim)
     own = noise.q if isinstance(noise, Radial) else 1.0
     count = dim if own < q else 1
     rest = (Block(centre, centre, dim - count),) if count < dim else ()
@@ -175,19 +181,25 @@ def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> P
     if before or not isinstance(noise, Additive | Radial):
         return None
     cos, sin = iv.cos(_SMALL_ANGLE), iv.sin(_SMALL_ANGLE)
-    half = dim // 2 if isinstance(noise, Additive) else 1
-    one = 1 / iv.sqrt(iv.mpf(2 * half))
-    blocks = [Block(one, one * (cos + sin), half), Block(-one, one * (sin - cos), half)]
-    return Pair((*blocks, *([Block(ZERO, ZERO, dim - 2 * half)] if dim > 2 * half else [])))
+    own = noise.q if isinstance(noise, Radial) else 1.0
+    if own >= 2:  # in the direction of one coordinate
+        blocks, used = [Block(ZERO, sin, 1), Block(ONE, cos, 1)], 2
+    else:  # in a direction in which all coordinates move alike; of an odd number of them all but one
+        half = dim // 2
+        one = 1 / iv.sqrt(iv.mpf(2 * half))
+        blocks, used = [Block(one, one * (cos + sin), half), Block(-one, one * (sin - cos), half)], 2 * half
+    return Pair((*blocks, *([Block(ZERO, ZERO, dim - used)] if dim > used else [])))
 
 
-def _scores(before: tuple[Stage, ...], noise: Choose, half: Number, dim: int) -> Pair | None:
-    """The first score rises where it is lowest, the others fall; together they are as far apart as they may be."""
+def _scores(before: tuple[Stage, ...], noise: Choose, half: Number, q: float, dim: int) -> Pair | None:
+    """The lowest score rises a little, and but for l1 the others fall; they are as far apart as they may be."""
     if dim == 1 or not (before == () or (len(before) == 1 and isinstance(before[0], Clamp))):
         return None
     limits = before[0] if before else None
     low, high = (limits.low, limits.high) if isinstance(limits, Clamp) else (ZERO, 200 / noise.rate)
-    return Pair((Block(low, low + half, 1), Block(high, high - half, dim - 1)))
+    step = half * iv.mpf("1e-6")
+    others = Block(high, high, dim - 1) if q == 1 else Block(high, high - step, dim - 1)
+    return Pair((Block(low, low + step, 1), others))
 
 
 def conversion(p: float, q: float, dim: int) -> Number:
@@ -200,14 +212,23 @@ def conversion(p: float, q: float, dim: int) -> Number:
     return iv.mpf(dim) ** gap if gap.a > 0 else ONE
 
 
-def metric_witness(pipeline: Pipeline, found: LossPerUnit) -> Witness | None:
-    """Two inputs, and an event whose log-odds per unit of their distance are the largest, where one is known."""
-    if found.pair is None:
-        return None
+def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) -> Witness | None:
+    """Two inputs that lose more than the claimed ε times their distance, where such are known, with an event."""
     noise, pair = _noises(pipeline)[0], found.pair
-    if isinstance(noise, Additive) and isinstance(noise.noise, Laplace) and noise is pipeline.stages[-1]:
-        count = sum(block.count for block in pair.blocks if not block.same)
-        log_p = -count * iv.log(iv.mpf(2))
-        event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
-        return Witness(pair, event, log_p, log_p - pair.distance(1) / noise.noise.scale)
-    return Witness(pair)
+    if pair is None:
+        return None
+    if isinstance(noise, Choose):
+        loss = maximum(*(each.pure for each in choose_bound(noise, pair).losses))
+        return Witness(pair) if (loss - guarantee.value * found.distance).a > 0 else None
+    if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace):
+        return Witness(pair)  # any two inputs lose more than any number
+    scale = noise.scale if isinstance(noise, Radial) else noise.noise.scale  # type: ignore[attr-defined]
+    loss = pair.distance(noise.q if isinstance(noise, Radial) else 1.0) / scale
+    if (loss - guarantee.value * found.distance).a <= 0:
+        return None
+    if isinstance(noise, Radial) or noise is not pipeline.stages[-1]:
+        return Witness(pair)
+    count = sum(block.count for block in pair.blocks if not block.same)
+    log_p = -count * iv.log(iv.mpf(2))
+    event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
+    return Witness(pair, event, log_p, log_p - loss)

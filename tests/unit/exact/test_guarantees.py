@@ -260,3 +260,47 @@ def test_repairs_keep_the_guarantee() -> None:
         for repair in verdict.repairs:
             assert check(repair.mechanism, guarantee=guarantee).proven
     assert check("clip(l2, 1) | laplace(1)", guarantee=PureDP(4), dim=4).proven
+
+
+def test_what_rounding_hides_is_no_evidence() -> None:
+    # All inputs can give every output: the supremum is e^-0.2/(1 - e^-0.2) = 4.52 per unit.
+    verdict = check("clamp(0, 0.3) | onesided(1) | round", guarantee=MetricDP(100, "l1"), dim=1)
+    assert not verdict.refuted
+    assert verdict.epsilon.lower <= 4.52
+
+
+@pytest.mark.parametrize(
+    ("text", "dim", "metric", "claimed"),
+    [
+        ("exponential(1)", 10, "l1", 0.9),
+        ("exponential(1)", 10, "linf", 1.9),
+        ("clamp(0, 1) | exponential(2)", 3, "linf", 2),
+        ("normalise(l2) | radial(linf, 1)", 10, "angle", 0.9),
+        ("normalise(l2) | radial(l2, 1)", 3, "angle", 0.9),
+        ("normalise(l2) | laplace(1)", 10, "angle", 3),
+        ("squash(tanh) | laplace(1)", 1, "l1", 0.99),
+        ("clip(l2, 1) | laplace(1)", 4, "l2", 1.9),
+        ("radial(linf, 1)", 4, "l1", 0.9),
+    ],
+)
+def test_a_witness_loses_more_than_the_claim_allows(text: str, dim: int, metric: str, claimed: float) -> None:
+    verdict = check(text, guarantee=MetricDP(claimed, metric), dim=dim)
+    assert verdict.refuted
+    if verdict.witness is None:
+        assert "squash" in text
+        return
+    x, y = verdict.witness.pair.first, verdict.witness.pair.second
+    noise = text.rsplit(" | ", 1)[-1]
+    rate = float(noise[:-1].replace("(", ",").split(",")[-1])
+    if noise.startswith("exponential"):
+        logs = [rate * v - np.logaddexp.reduce(rate * v) for v in (x, y)]
+        loss = np.abs(logs[0] - logs[1]).max()
+    else:
+        order = {"laplace": 1, "radial(l2": 2, "radial(linf": math.inf}[noise.split("," if "," in noise else "(")[0]]
+        loss = np.linalg.norm(x - y, ord=order) / rate
+    if metric == "angle":
+        distance = math.acos(min(1.0, float(x @ y)))
+        assert [np.linalg.norm(v) for v in (x, y)] == pytest.approx([1, 1])
+    else:
+        distance = np.linalg.norm(x - y, ord={"l1": 1, "l2": 2, "linf": math.inf}[metric])
+    assert loss > claimed * distance

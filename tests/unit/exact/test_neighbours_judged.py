@@ -43,11 +43,14 @@ def test_a_group_in_gaussian_noise_is_a_larger_distance() -> None:
     assert verdict.delta.lower == pytest.approx(tails[0] - math.e * tails[1], rel=1e-9)
 
 
-def test_counts_are_not_monotone_in_a_group() -> None:
-    # One record may raise a score and another lower a different one: the loss is that of any scores 2 apart.
-    one = epsilon("query(linf, 1, monotone) | exponential(1)", "query")
-    assert one == pytest.approx(1)
-    assert epsilon("query(linf, 1, monotone) | exponential(1)", "group(2)") == pytest.approx(4)
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_monotone_scores_of_a_group_add_up(norm: str) -> None:
+    # Each record is 1-DP on its own, so n of them are n-DP; n records that all raise one score attain it.
+    for size in (1, 2, 3):
+        found = epsilon(f"query({norm}, 1, monotone) | exponential(1)", f"group({size})")
+        assert found == pytest.approx(size)
+    # Scores that move in any way may move twice as far apart.
+    assert epsilon("query(linf, 1) | exponential(1)", "group(2)") == pytest.approx(4)
 
 
 @pytest.mark.parametrize("unit", ["words", "tokens"])
