@@ -31,6 +31,7 @@ from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
 from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
+from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, SUMMARIES, Statistic
 from dpassay.audit.features import FEATURES, HASHED, anomalies, feature_count
 from dpassay.audit.leaf_views import View
@@ -200,6 +201,7 @@ DISTINGUISHERS = {
     "ngrams of three": NaiveBayes(RNG.normal(size=(3, HASHED))),
     "guarded": Guarded(LogisticRegression(RNG.normal(size=3), -0.1), ANOMALIES),
     "nearest": NearestInput((X, Y, X + Y)),
+    "shared words": SharedWords((("rome",), ("oslo", "paris"))),
     "difference": OnLeaves(View("difference", ("output[1]", "output[0]")), Statistic("coordinate 0", 1)),
     "place": OnLeaves(View("numbers", ("output.index(1)", "output")), LogisticRegression(RNG.normal(size=2), 0.3)),
     "leaf": OnLeaves(View("numbers", ('output["d"]', "output.a"), (2**70, 0)), Statistic("sum", 2)),

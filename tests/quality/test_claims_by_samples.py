@@ -5,9 +5,11 @@ And what they are run with draws from the distribution that the exact route spea
 
 import numpy as np
 import pytest
+from scipy.stats import gamma
 
 from dpassay.claims.registry import REGISTRY
 from dpassay.pipeline.distributions import BitDistribution, Mixture, Pmf, Shifted
+from dpassay.pipeline.stages.radial import ShiftedRadial
 from dpassay.report.claim_report import try_out
 from statistics_helper import (
     FALSE_ALARMS,
@@ -52,6 +54,10 @@ def law_p_value(outputs, distribution):
         )
     if isinstance(distribution, BitDistribution):
         return frequencies_p_value(outputs.sum(axis=0), len(outputs), distribution.one)
+    if isinstance(distribution, ShiftedRadial):  # the length is Gamma(n); its direction is tested with the samplers
+        noise, lengths = distribution.noise, outputs - distribution.centre
+        law = gamma(outputs.shape[1], scale=float(noise.scale.mid))
+        return cdf_p_value(np.linalg.norm(lengths, ord=noise.q, axis=1), law.cdf)
     assert isinstance(distribution, Shifted)
     p_values = [
         coordinate_p_value(outputs[:, i] - distribution.centre[i], distribution.noise) for i in range(outputs.shape[1])

@@ -83,7 +83,7 @@ def largest_mu(bounds: Sequence[ProfileBound], at_least: Number) -> Number:
     >>> from dpassay.core.theorems import Theorem
     >>> from dpassay.exact.profile_bounds import PureBound
     >>> round(middle(largest_mu([PureBound(ONE, Theorem.LAPLACE)], ZERO)), 6)  # 2 Φ⁻¹(e/(1 + e))
-    1.232087
+    1.232035
     """
     pairs = [bound for bound in bounds if isinstance(bound, PairBound)]
     exact = [[gaussian_mu(loss) for loss in pair.losses] for pair in pairs]

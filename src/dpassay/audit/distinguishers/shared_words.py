@@ -50,7 +50,8 @@ class SharedWords(Distinguisher):
     def describe(self) -> str:
         if len(self.words) > 2:
             return "how many words the output shares with each input"
-        second, first = (shown_names([repr(word) for word in some]) or "none" for some in reversed(self.words))
+        shortened = [[repr(word if len(word) <= 20 else f"{word[:19]}…") for word in some] for some in self.words]
+        second, first = (shown_names(some) or "none" for some in reversed(shortened))
         return f"how many words the output has of the second input ({second}), less those of the first ({first})"
 
     @classmethod

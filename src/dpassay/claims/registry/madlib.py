@@ -85,7 +85,7 @@ SYSTEM = System(
             "unit of l2.",
             expected="refuted",
             remedies=("madlib",),
-            trial=Trial({"dim": 4, "epsilon": 1}, pairs=[([0.0] * 4, [1.0] * 4)]),
+            trial=Trial({"dim": 4, "epsilon": 1}, pairs=[([0.0] * 4, [0.5] * 4)]),
         ),
     ),
 )
