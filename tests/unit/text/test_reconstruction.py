@@ -48,7 +48,7 @@ def test_probabilities_are_calibrated(model, candidates):
 def test_an_audit_refutes_from_text_alone_what_is_claimed_too_low(model, candidates):
     leaky = rewriter(model)
     attack = learn(leaky, candidates, draws=3000, claimed=1.0)
-    verdict = audit(leaky, candidates=candidates, epsilon=1, runs=4000, guesser=attack)
+    verdict = audit(leaky, candidates=candidates, epsilon=1, runs=4000, guesser=attack, until_refuted=True)
     assert isinstance(verdict, Refuted)
     assert verdict.epsilon.lower > 1
     assert verdict.runs < 4000
