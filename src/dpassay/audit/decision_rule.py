@@ -24,9 +24,8 @@ from dpassay.audit.outputs import Array, Outputs
 from dpassay.compute.numpy_kernels import FAR
 from dpassay.pipeline.distributions import Distribution
 
-# Standard errors subtracted from a share of right guesses, since the best of thousands is partly luck: at most so many,
-# fewer by LENIENCE than the best of so many independent ones would have by luck. A logistic curve through all scores
-# needs fewer; it counts as much as SMOOTH guesses.
+# Standard errors subtracted from a share of right guesses, since the best of many rules is partly luck: at most
+# CAUTION, see `_caution`. A logistic curve through all scores needs CAUTION_SMOOTH; it counts like SMOOTH guesses.
 CAUTION, CAUTION_SMOOTH = 4.0, 1.0
 SMOOTH = 1000.0
 FINALISTS = 3  # distinguishers that are tried on all calibration runs

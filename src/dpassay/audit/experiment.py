@@ -24,7 +24,7 @@ from dpassay.pipeline.mechanism import HasDistribution, Mechanism
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
 FIRST_ROUND = 128  # runs that the first rule is learnt from
 FEWEST_EACH = 4  # of each input, where there are many
-GROWTH = 2.0  # a rule is learnt anew as soon as there are so many times as many runs to learn from
+GROWTH = 2.0  # a rule is learnt anew each time the runs to learn from have grown by this factor
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input that are kept to compare the sampler with its distribution
 SHOWN = 256  # outputs of each input from which examples are chosen

@@ -20,7 +20,7 @@ VocabularyFile = Annotated[
     Path | None,
     typer.Option("--vocabulary", help="For santext, custext, tem: words with vectors, as text, npz or safetensors."),
 ]
-FirstWords = Annotated[int | None, typer.Option("--words", help="The first so many words of the vocabulary.")]
+FirstWords = Annotated[int | None, typer.Option("--words", help="Use only the first N words of the vocabulary.")]
 Unknown = Annotated[str | None, typer.Option("--unknown", help=f"Words outside the vocabulary {_RULE}")]
 StopWords = Annotated[str | None, typer.Option("--stop-words", help=f"Stop words {_RULE} Default: like others.")]
 Numbers = Annotated[str | None, typer.Option("--numbers", help=f"Numbers {_RULE} Default: like other words.")]

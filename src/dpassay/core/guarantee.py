@@ -15,10 +15,10 @@ METRICS: tuple[str, ...] = get_args(Metric)
 _DELTA = "delta must be 0 (pure DP) or lie strictly between 0 and 1"
 
 
-def _nonnegative(value: Any, name: str = "epsilon") -> Number:
-    allowed = f"{name} must be a number from 0 to 1e300"
+def _nonnegative(value: Any, name: str = "epsilon", most: float = 1e300) -> Number:
+    allowed = f"{name} must be a number from 0 to {most:g}"
     enclosed = _read(value, allowed)
-    if enclosed.a < 0 or enclosed.b > 1e300:
+    if enclosed.a < 0 or enclosed.b > most:
         raise InputError(f"{allowed}, got {value}")
     return enclosed
 
@@ -216,7 +216,7 @@ class GDP(_Stated):
     exact_mu: Number = field(repr=False)
 
     def __init__(self, mu: Any) -> None:
-        object.__setattr__(self, "exact_mu", _nonnegative(mu, "mu"))
+        object.__setattr__(self, "exact_mu", _nonnegative(mu, "mu", 1e100))
 
     @property
     def mu(self) -> float:

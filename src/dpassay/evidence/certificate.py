@@ -49,6 +49,10 @@ def certify(verdict: Verdict) -> Data:
         )
     if not isinstance(verdict.guarantee, PureDP | ApproxDP):
         raise InputError(f"a certificate is about epsilon and delta; none is written for {verdict.guarantee}")
+    if verdict.neighbours.kind != verdict.neighbours.relation:
+        raise InputError(
+            f"no certificate is written for neighbours {verdict.neighbours.kind}: the verifier does not know them yet"
+        )
     claim = _claim(verdict, verdict.guarantee)
     try:
         model = Model(read_step(claim))

@@ -310,7 +310,7 @@ def _all_steps(bound: ProfileBound, count: int) -> Iterator[ProfileBound]:
     if isinstance(bound, PairBound) and len(bound.losses) == 1:
         yield PairBound((bound.losses[0].times(count),), bound.theorem)
         return
-    if isinstance(bound, RenyiBound):  # divergences add up, as those of so many copies of the vector
+    if isinstance(bound, RenyiBound):  # divergences add up, as those of copies of the vector do
         power = ZERO if bound.p == float("inf") else 1 / iv.mpf(bound.p)
         yield RenyiBound(bound.norm * iv.mpf(count) ** power, bound.p, bound.dim * count)
         return

@@ -89,7 +89,7 @@ class Vocabulary:
 
 
 def read_vocabulary(path: str | Path, limit: int | None = None) -> Vocabulary:
-    """Read words with vectors; with `limit` the first so many words alone.
+    """Read words with vectors; with `limit` only the first `limit` words.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

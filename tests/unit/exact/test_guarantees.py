@@ -234,6 +234,7 @@ def test_a_metric_needs_vectors(first: str) -> None:
         ({"rho": 1, "delta": 1e-5}, "delta belongs to epsilon"),
         ({"epsilon": 1, "delta": 1e-5, "order": 2}, "different guarantees"),
         ({"mu": -1}, "from 0"),
+        ({"mu": "1e200"}, "from 0 to 1e[+]100"),
     ],
 )
 def test_a_statement_that_makes_no_sense(stated: dict[str, object], words: str) -> None:

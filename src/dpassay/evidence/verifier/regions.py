@@ -29,7 +29,7 @@ class Ball:
 class Shape:
     """A set of vectors. Its kind says which of the fields count.
 
-    box: each coordinate lies between two limits, and neighbours differ in so many coordinates at most. The values may
+    box: each coordinate lies between two limits, and neighbours differ in `differing` of them at most. The values may
     be `reals`, `bits`, `sparse` (bits, some of which are 1) or `minmax` (some are 0 and some 1, or all are 0).
     ball, sphere: vectors in one or two balls. answers: of a query, which have a largest distance.
     squashed, rounded: what tanh or the sigmoid, or rounding, makes of another set. repeated: copies of a vector.
@@ -107,12 +107,12 @@ def everything(dim: int) -> Shape:
 
 
 def bits(dim: int, differing: int, row: int = 0) -> Shape:
-    """Strings of bits, of which so many can differ; where rows are written in bits, those of one row."""
+    """Strings of bits, of which `differing` can differ; where rows are written in bits, those of one row."""
     return Shape("box", dim, ZERO, ONE, differing, "bits", dim, count=row)
 
 
 def sparse(dim: int, ones: int) -> Shape:
-    """Strings with a 1 at least and so many at most; two need not have one in common, and a single bit is always 1."""
+    """Strings with one to `ones` ones; two of them need not have one in common, and a single bit is always 1."""
     return Shape("box", dim, ZERO, ONE, min(2 * ones, dim) if dim > 1 else 0, "sparse", ones)
 
 

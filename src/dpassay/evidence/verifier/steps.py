@@ -60,23 +60,8 @@ class Amplified:
         return self.rate * self.loss.delta(iv.log(1 + (iv.exp(epsilon) - 1) / self.rate), upper)
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """At δ = 0 all steps count; at δ > 0 what one of them shows."""
-
-    loss: Loss
-    count: int
-
-    @property
-    def pure(self) -> Number:
-        return self.loss.pure * self.count
-
-    def delta(self, epsilon: Number, upper: bool) -> Number:
-        return self.loss.delta(epsilon, upper)
-
-
 def repeated(loss: Loss, count: int, upper: bool) -> Loss:
-    """The loss of so many steps, each with this one: from above of a loss that dominates, from below of a pair."""
+    """The loss of `count` steps, each with this one: from above of a loss that dominates, from below of a pair."""
     if count == 1:
         return loss
     if isinstance(loss, Curve) and loss.times is not None:
@@ -85,9 +70,8 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
         return Summed(tuple((part, times * count) for part, times in loss.parts), loss.grid)
     if isinstance(loss, Bits):
         return bits_loss([(p, q, times * count) for p, q, times in loss.groups])
-    if (
-        isinstance(loss, Outcomes) and not upper
-    ):  # whether an output is likelier under the first law is all that is told
+    if isinstance(loss, Outcomes) and not upper:
+        # Of each step it is told whether its output is likelier under the first law, and no more.
         likelier = [(p, q) for p, q in loss.chances if p.a > q.b]
         first, second = (sum((chance[i] for chance in likelier), ZERO) for i in (0, 1))
         told = bits_loss([(at_most_one(first), at_most_one(second), count)])
@@ -95,11 +79,12 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
         return Worst([told, leak_loss(1 - (1 - leak) ** count)]) if leak.a > 0 else told
     if isinstance(loss, Worst) and (len(loss.losses) == 1 or not upper):
         return Worst([repeated(one, count, upper) for one in loss.losses])
-    return Basic(loss, count) if upper else OneOf(loss, count)
+    # From below all steps count at δ = 0, and at δ > 0 what one of them shows.
+    return Basic(loss, count) if upper else loss_at_zero(loss.pure * count, loss)
 
 
 def randomized_response(pure: Number, count: int) -> Loss:
-    """The worst that is ε₀-DP, so many times."""
+    """The worst that is ε₀-DP, `count` times."""
     if is_infinite(pure):
         raise CertificateError("the steps are not known to be ε-DP for any ε")
     keep = 1 / (1 + iv.exp(-pure))
