@@ -286,7 +286,9 @@ def test_concurrency_changes_no_count():
         verdicts = []
         for concurrency in (1, 3):
             with Endpoint(url, concurrency=concurrency) as endpoint:
-                verdicts.append(audit(endpoint, [(0, 1)], epsilon=0.2, runs=800, seed=4, shrink=False))
+                verdicts.append(
+                    audit(endpoint, [(0, 1)], epsilon=0.2, runs=800, seed=4, shrink=False, until_refuted=True)
+                )
     one, three = verdicts
     assert one.runs == three.runs
     assert one.witness == three.witness
