@@ -23,6 +23,7 @@ ORDER = [
     "audit",
     "api",
     "text",
+    "training",
     "testing",
     "reproduce",
     "report",

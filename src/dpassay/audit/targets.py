@@ -220,6 +220,16 @@ def load_python(path: str) -> Loaded:
     ...
     dpassay.errors.InputError: the module math has no 'sqrtt'; close names: sqrt, isqrt
     """
+    mechanism = as_mechanism(load_object(path))
+    return LoadedDistribution(path, mechanism) if isinstance(mechanism, HasDistribution) else Loaded(path, mechanism)
+
+
+def load_object(path: str) -> Any:
+    """Import `package.module:name`, the current directory first; of a class's method, that of a new object.
+
+    >>> load_object("math:isqrt")(10)
+    3
+    """
     module, colon, name = path.partition(":")
     if not colon or not name or not all(part.isidentifier() for part in module.split(".")) or module.endswith(".py"):
         raise InputError(f"give package.module:name, such as noisy.counts:rewrite, without .py; got {path!r}")
@@ -234,8 +244,7 @@ def load_python(path: str) -> Loaded:
         owner, found = found, getattr(found, part)
         if inspect.isclass(owner) and _needs_self(owner, part):
             found = getattr(_instance(owner, part), part)
-    mechanism = as_mechanism(found)
-    return LoadedDistribution(path, mechanism) if isinstance(mechanism, HasDistribution) else Loaded(path, mechanism)
+    return found
 
 
 def describe(thing: Any) -> dict[str, str]:

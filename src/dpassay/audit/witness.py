@@ -85,12 +85,12 @@ def _rates(witness: SampledWitness, guarantee: Guarantee) -> str:
     named, other = INPUTS[rate.named], INPUTS[1 - rate.named]
     own, others = f"{100 * rate.own:.3g}%", f"in {100 * rate.other:.3g}%" if rate.other else "in none"
     times = "" if math.isinf(rate.ratio) else f", {rate.ratio:.3g} times as often"
+    seen = f"the {named} input is named in {own} of its runs and {others} of the {other}'s{times}"
+    if guarantee.parameter != "epsilon":
+        return seen
     allowed = f"{math.exp(guarantee.claimed):.3g}" if guarantee.claimed < 700 else f"e^{guarantee.claimed:.6g}"
     more = f" plus {guarantee.delta:g}" if guarantee.delta else ""
-    return (
-        f"the {named} input is named in {own} of its runs and {others} of the {other}'s{times}; "
-        f"{guarantee} allows {allowed} times as often{more}"
-    )
+    return f"{seen}; {guarantee} allows {allowed} times as often{more}"
 
 
 def table_rows(witness: SampledWitness) -> Sequence[tuple[str, ...]]:

@@ -49,6 +49,7 @@ class Theorem(StrEnum):
     CANDIDATES = "candidates"
     ANYTIME = "anytime"
     BETTING = "betting"
+    ONE_RUN = "one-run"
 
     @property
     def page(self) -> str:

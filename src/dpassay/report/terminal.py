@@ -79,7 +79,8 @@ def _counted(cells: Sequence[Sequence[str]]) -> Table:
 def _alpha_budget(verdict: Verdict) -> str:
     parts = ", ".join(f"{what} {alpha:.3g}" for what, alpha in verdict.alpha_budget)
     spent = f"probability at most {verdict.alpha:g} in all ({parts})"
-    return f"{spent}; {verdict.runs:,} runs in all; {seed_words(verdict)}"
+    runs = f"{spent}; {verdict.runs:,} run{'s' * (verdict.runs != 1)} in all"
+    return runs if verdict.seed is None else f"{runs}; {seed_words(verdict)}"
 
 
 def seed_words(verdict: Verdict) -> str:

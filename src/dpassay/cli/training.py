@@ -1,0 +1,86 @@
+"""The command that audits a training run from its canaries."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpassay.cli.common import AsJson, check_writable, command_line, finish, progress_bar, write_page
+from dpassay.errors import InputError
+
+
+def audit_training(
+    scores: Annotated[
+        Path | None, typer.Option(help="A .csv, .jsonl or .npz file: score, included (1 or 0) and perhaps run.")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(help="package.module:name of train(included, seed), which gives a score per canary.")
+    ] = None,
+    canaries: Annotated[int, typer.Option(help="With --python: how many canaries a run has.")] = 1000,
+    runs: Annotated[int, typer.Option(help="With --python: how many training runs to make.")] = 1,
+    seed: Annotated[int, typer.Option(help="With --python: decides which canaries are in, and the seeds.")] = 0,
+    save: Annotated[
+        Path | None, typer.Option(help="With --python: a .csv file for the scores; runs it has are not repeated.")
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon, for one canary.")] = None,
+    delta: Annotated[str | None, typer.Option("--delta", "-d", help="The claimed delta.")] = None,
+    mu: Annotated[str | None, typer.Option(help="The claimed mu of Gaussian DP, instead of epsilon.")] = None,
+    alpha: Annotated[float, typer.Option(help="The probability of refuting a claim that is true.")] = 0.05,
+    anytime: Annotated[
+        bool, typer.Option("--anytime", help="One run after the other: one may look after each run and stop.")
+    ] = False,
+    neighbours: Annotated[str, typer.Option(help="What a canary is: add-remove-record, user or entity.")] = (
+        "add-remove-record"
+    ),
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw how well canaries are told apart, and what the claim allows (.svg, .png).")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a report page.")] = None,
+    as_json: AsJson = False,
+    require_decision: Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if open.")] = False,
+) -> None:
+    """Judge the guarantee of a training run from canaries: units that were in the training data by a fair coin each.
+
+    A score is anything that tends to be higher for canaries that were in: minus the loss, or the weights' product with
+    a direction of the canary's own. The canaries' coins must be independent; the guesses need not be.
+
+    \b
+    Examples:
+      dpassay audit-training --scores canaries.csv --epsilon 2 --delta 1e-5
+      dpassay audit-training --scores canaries.npz --mu 0.5 --figure roc.svg
+      dpassay audit-training --python mymodule:train --runs 4 --save canaries.csv --epsilon 1 --delta 1e-5
+    """
+    if (scores is None) == (python is None):
+        raise InputError("say where the scores come from: --scores FILE, or --python package.module:name")
+    if save is not None and (scores is not None or save.suffix != ".csv"):
+        raise InputError("--save is for --python, and is a .csv file")
+    check_writable(save, html, figure)
+    from dpassay.training.canary_audit import audit_training as judge
+    from dpassay.training.canary_scores import read_scores, train_with_canaries
+
+    if scores is not None:
+        found = read_scores(scores)
+    else:
+        from dpassay.audit.targets import load_object
+
+        train = load_object(str(python))
+        with progress_bar(runs) as bar, redirect_stdout(sys.stderr):
+            found = train_with_canaries(train, canaries, runs, seed, save, bar)
+    name = str(scores or python)
+    verdict = judge(
+        found, epsilon, delta, mu=mu, alpha=alpha, anytime=anytime, neighbours=neighbours, name=f"training of {name}"
+    )
+    if figure is not None:
+        from dpassay.report.canaries import roc_figure
+
+        roc_figure(found, verdict.guarantee).savefig(figure)
+        print(f"drawn in {figure}", file=sys.stderr)
+    if html is not None:
+        from dpassay.report.page import verdict_page
+
+        write_page(verdict_page(verdict, command_line()), html)
+    finish(verdict, as_json, require_decision)

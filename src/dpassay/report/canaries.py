@@ -1,0 +1,76 @@
+"""How well the canaries of a training run can be told apart, drawn beside what a guarantee allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.core.guarantee import GDP, Guarantee
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dpassay.training.canary_scores import CanaryScores
+
+Rates = NDArray[np.float64]
+
+
+def roc(scores: CanaryScores) -> tuple[Rates, Rates]:
+    """False and true positive rates of naming as in all canaries whose score is at least a threshold, for each one.
+
+    >>> from dpassay.training.canary_scores import CanaryScores
+    >>> [rates.tolist() for rates in roc(CanaryScores([3, 2, 1, 0], [True, False, True, False]))]
+    [[0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0]]
+    """
+    included = scores.by_score()
+    if included.all() or not included.any():
+        raise InputError("all canaries were in, or all were out: there is nothing to tell apart")
+    right, wrong = (np.concatenate([[0], np.cumsum(side)]) for side in (included, ~included))
+    return wrong / wrong[-1], right / right[-1]
+
+
+def allowed(guarantee: Guarantee, rates: Rates) -> Rates:
+    """The largest true positive rate that a guarantee allows at each false positive rate, on average over runs.
+
+    >>> from dpassay.core.guarantee import PureDP
+    >>> allowed(PureDP(0), np.array([0.25, 0.5])).tolist()
+    [0.25, 0.5]
+    """
+    if isinstance(guarantee, GDP):
+        from scipy.special import ndtr, ndtri
+
+        return np.asarray(ndtr(ndtri(rates) + guarantee.mu))
+    factor = np.exp(np.float64(guarantee.claimed))
+    return np.minimum.reduce(
+        [
+            guarantee.delta + factor * rates,
+            1 - (1 - guarantee.delta - rates) / factor,
+            np.ones_like(rates),
+        ]
+    )
+
+
+def roc_figure(scores: CanaryScores, guarantee: Guarantee) -> Figure:
+    """The ROC curve on logarithmic axes, with the region that the guarantee allows."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("a figure needs matplotlib, which is not installed: pip install matplotlib") from None
+    wrong, right = roc(scores)
+    least = 0.5 / scores.canaries
+    grid = np.geomspace(least, 1, 400)
+    figure = Figure(figsize=(5, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.fill_between(
+        grid, least, np.maximum(allowed(guarantee, grid), least), alpha=0.2, label=f"allowed by {guarantee}"
+    )
+    axes.plot(grid, grid, ":", color="gray", label="guessing blindly")
+    axes.step(np.maximum(wrong, least), np.maximum(right, least), where="post", label="the canaries")
+    axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1))
+    axes.set(xlabel="false positive rate", ylabel="true positive rate")
+    axes.set_title(f"{scores.canaries:,} canaries, {scores.runs} run{'s' * (scores.runs > 1)}", loc="left")
+    axes.legend(loc="lower right")
+    return figure

@@ -1,0 +1,78 @@
+"""The command that audits a training run."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpassay.cli.main import app
+from dpassay.errors import InputError
+from dpassay.training.canary_scores import CanaryScores, read_scores, write_scores
+
+
+@pytest.fixture
+def scores(tmp_path):
+    rng = np.random.default_rng(0)
+    included = rng.random(600) < 0.5
+    write_scores(CanaryScores(rng.normal(size=600) + 3 * included, included), tmp_path / "scores.csv")
+    return tmp_path / "scores.csv"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["audit-training", *map(str, arguments)])
+
+
+def test_scores_refute_a_claim(scores, tmp_path):
+    result = run(
+        "--scores",
+        scores,
+        "-e",
+        1,
+        "-d",
+        "1e-5",
+        "--json",
+        "--figure",
+        tmp_path / "roc.svg",
+        "--html",
+        tmp_path / "p.html",
+    )
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert told["verdict"] == "refuted"
+    assert float(told["epsilon"]["lower"]) > 1
+    assert "<svg" in (tmp_path / "roc.svg").read_text()
+    assert "one-run" in (tmp_path / "p.html").read_text()
+
+
+def test_an_open_verdict_can_be_refused(scores):
+    assert run("--scores", scores, "--mu", 20).exit_code == 0
+    assert run("--scores", scores, "--mu", 20, "--require-decision").exit_code == 3
+
+
+def test_a_function_is_trained_and_its_scores_are_kept(tmp_path, monkeypatch):
+    (tmp_path / "canary_subject.py").write_text(
+        "def train(included, seed):\n    print('hello')\n    return included * 1.0\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    result = run(
+        "--python", "canary_subject:train", "--canaries", 50, "--runs", 2, "--save", "s.csv", "--epsilon", 1, "--json"
+    )
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["runs"] == 2
+    assert read_scores("s.csv").canaries == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--epsilon", 1], "say where the scores come from"),
+        (["--scores", "none.csv", "--epsilon", 1], "there is no file"),
+        (["--scores", "SCORES", "--save", "x.csv", "--epsilon", 1], "--save is for --python"),
+        (["--scores", "SCORES"], "say what is claimed"),
+    ],
+)
+def test_bad_input_gets_a_sentence(scores, arguments, said):
+    result = run(*(scores if argument == "SCORES" else argument for argument in arguments))
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)
