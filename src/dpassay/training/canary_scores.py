@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class CanaryScores:
     def unfair(self) -> bool:
         """Whether the number that were in cannot well be that of fair coins."""
         n = self.canaries
-        return abs(int(self.included.sum()) - n / 2) > _FAR * 0.5 * n**0.5
+        return abs(int(self.included.sum()) - n / 2) > _FAR * 0.5 * math.sqrt(n)
 
     def of_run(self, run: int) -> CanaryScores:
         """The canaries of one run."""
