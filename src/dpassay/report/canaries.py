@@ -45,7 +45,7 @@ def allowed(guarantee: Guarantee, rates: Rates) -> Rates:
         return np.asarray(ndtr(ndtri(rates) + guarantee.mu))
     factor = np.exp(np.float64(guarantee.claimed))
     ends = guarantee.delta + factor * rates, 1 - (1 - guarantee.delta - rates) / factor
-    return np.minimum(np.minimum(*ends), 1.0)
+    return np.asarray(np.minimum(np.minimum(*ends), 1.0))
 
 
 def roc_figure(scores: CanaryScores, guarantee: Guarantee) -> Figure:
