@@ -148,6 +148,8 @@ def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
     if isinstance(stage.noise, Laplace):
         far = _far(profile.region, profile, 1, "be {} apart in l1")
         return f"Laplace noise of scale {middle(stage.noise.scale):.6g} must hide l1 distances, and {who} {far}"
+    if isinstance(stage.noise, Mixture) and not stage.noise.parts:
+        return f"With probability {stage.noise.atom:.6g} a coordinate is shown as it is"
     if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):
         return "The noise is never negative, so an output below the input's value is impossible"
     return "Some outputs are possible for one input and impossible for another"

@@ -43,10 +43,17 @@ def token_loss(epsilon, count):
 
 
 S = 1 / 7680
+RADIUS = 0.01658160142016071 * math.log(19.064721649556482 * 3 - 38.1294334077209) + 9.311083811697406  # of RANTEXT
 CLASSIC = math.sqrt(2 * math.log(1.25e5))
 
 # What is true: the true ε at the claimed δ, each from a formula.
 TRUE = {
+    "santext": 1.0,
+    "santext-plus": math.inf,
+    "tem": 1.0,
+    "custext": math.inf,
+    "custext-group": token_loss(1, 20),
+    "rantext": math.log(2 * math.exp(RADIUS) - 1),  # (1 - p)/p where p = e^-RADIUS / 2
     "laplace": 1.0,
     "laplace-vector": 1.0,
     "adept": math.sqrt(32),
@@ -103,6 +110,9 @@ TRUE = {
     "composition": 1.0,
 }
 REFUTED = {
+    "santext-plus",
+    "custext",
+    "rantext",
     *("adept", "adept-unclipped", "dptext-zero", "dptext-resampled", "dptext-nan", "dpnr", "dpnr-dropout"),
     *("dpnr-element", "dpnr-training", "ome", "latent-uer", "gaussian-large-eps", "copy"),
     *("madlib-local", "laplace-embedding", "dp-bart", "dp-prompt-unclipped", "dp-paraphrase-top-k"),

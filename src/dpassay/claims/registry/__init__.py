@@ -18,6 +18,7 @@ from dpassay.claims.registry import (
     madlib,
     properties,
     response,
+    words,
 )
 from dpassay.errors import InputError
 
@@ -27,6 +28,7 @@ _FILES = (
     dptext,
     dpnr,
     madlib,
+    words,
     dpbart,
     dpprompt,
     binary,
