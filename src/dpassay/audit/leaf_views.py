@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.leaves import ROOT, Leaves, canonical, element, written
+from dpassay.audit.leaves import MOST_MEMBERS, ROOT, Leaves, canonical, element, exact, written
 from dpassay.audit.outputs import Array, Outputs, as_row
 
 Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole"]
-INDEX = f"{ROOT}.index("
+INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
 LOOKS = ("numbers", "values", "text", "difference", "sum", "whole")
 FRACTION = math.pi  # stands for each number that is not whole
 
@@ -120,7 +120,7 @@ def columns(leaves: Sequence[Leaves], paths: Sequence[str], offsets: Sequence[in
     """The numbers at some paths, a column each; NaN where there is none."""
     rows = np.full((len(leaves), len(paths)), np.nan)
     places = [(*base_of(path), j, path, offsets[j] if offsets else 0) for j, path in enumerate(paths)]
-    for _, group in groupby(places, key=lambda place: place[0] or place[3]):
+    for _, group in groupby(places, key=lambda place: (place[0], "" if place[0] else place[3])):
         several = list(group)
         base, entries = several[0][0], np.array([place[1] for place in several])
         into = np.array([place[2] for place in several])
@@ -138,17 +138,31 @@ def columns(leaves: Sequence[Leaves], paths: Sequence[str], offsets: Sequence[in
 
 
 def columns_of_array(numbers: Array, paths: Sequence[str]) -> Array:
-    """The same of a batch that is one array."""
-    rows = np.full((len(numbers), len(paths)), np.nan)
+    """The same of a batch that is one array: what `columns` says of the leaves of its rows."""
+    rows, width = np.full((len(numbers), len(paths)), np.nan), numbers.shape[1]
     for j, path in enumerate(paths):
         base, place = base_of(path)
-        place = 0 if path == ROOT and numbers.shape[1] == 1 else place if base == ROOT else -1
-        if path.startswith(INDEX):
-            there = numbers == float(path[len(INDEX) : -1])
-            rows[:, j] = np.where(there.any(axis=1), there.argmax(axis=1), np.nan)
-        elif 0 <= place < numbers.shape[1]:
+        if width == 1:
+            base, place = path, 0
+        if path.startswith((INDEX, COUNT)):
+            rows[:, j] = _places(numbers, path)
+        elif base == ROOT and place < width:
             rows[:, j] = numbers[:, place]
     return rows
+
+
+def _places(numbers: Array, path: str) -> Array:
+    """Where each row first has a whole number, or how often if more than once; rows with fractions have no places."""
+    sought, width = path[path.index("(") + 1 : -1], numbers.shape[1]
+    none = np.full(len(numbers), np.nan)
+    if not 1 < width <= MOST_MEMBERS or not sought.lstrip("-").isdigit() or not exact(int(sought)):
+        return none
+    there = numbers == float(int(sought))
+    there &= (np.isfinite(numbers) & (numbers == np.rint(numbers))).all(axis=1)[:, None]
+    often = there.sum(axis=1)
+    if path.startswith(INDEX):
+        return np.where(often > 0, there.argmax(axis=1), none)
+    return np.where(often > 1, often, none)
 
 
 def base_of(path: str) -> tuple[str, int]:

@@ -8,7 +8,7 @@ import pytest
 from dpassay import audit
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import Distinguisher
-from dpassay.audit.leaf_views import View, partly_whole, without_fractions
+from dpassay.audit.leaf_views import View, columns, columns_of_array, partly_whole, without_fractions
 from dpassay.audit.outputs import read
 
 
@@ -75,3 +75,39 @@ def test_it_is_kept_in_files():
     found = Distinguisher.from_data({**data, "base": base})
     assert found.score(read([[0.0, 0.7], [0.0, 1.0]])).tolist()[0] == 1.0
     assert found.view == View("whole", ("output",))
+
+
+PATHS = [
+    *("output", "output[0]", "output[1]", "output[2]", "len(output)", "output.shape", 'output["a"][0]', "output.a"),
+    *(
+        f"output.index({name})"
+        for name in ("0", "1", "-5", "False", "None", '"Rome"', "2.0", str(2**53 + 1), "1" * 400)
+    ),
+    *("output.count(1)", "output.count(0)", 'output.count("Rome")', "output['a'].index(1)"),
+]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[0.5, 1.0, 2.0], [1.0, 1.0, 0.0], [-5.0, 0.0, 7.0], [math.nan, 1.0, 0.0], [math.inf, 0.0, 0.0]],
+        [[0.0], [1.0], [0.5]],
+        [[2.0**53, 1.0], [-0.0, 0.0]],
+        [[1.0] * 600],
+    ],
+    ids=["three", "one", "two", "many"],
+)
+@pytest.mark.parametrize("turned", [False, True], ids=["in order", "backwards"])
+def test_an_array_shows_what_its_rows_show_one_by_one(rows, turned):
+    """In particular where the whole output and an entry of it are looked at, and places of what no number is."""
+    batch, paths = read(np.array(rows)), PATHS[::-1] if turned else PATHS
+    found = columns_of_array(batch.numbers, paths)
+    assert np.array_equal(found, columns(batch.leaves, paths), equal_nan=True)
+    assert np.array_equal(found.T, [columns(batch.leaves, [path])[:, 0] for path in paths], equal_nan=True)
+
+
+def test_places_and_counts_of_an_array():
+    paths = ["output.index(1)", "output.count(1)", "output[0]", "output"]
+    rows = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.5], [3.0, 2.0, 1.0]])
+    wanted = [[1, 2, 0, math.nan], [math.nan, math.nan, 1, math.nan], [2, math.nan, 3, math.nan]]
+    assert np.array_equal(columns_of_array(rows, paths), wanted, equal_nan=True)
