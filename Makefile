@@ -5,7 +5,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Bytecode is kept even where the environment says not to: tests start a hundred processes that import the package.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .PHONY: demo test test-all check bench clean
 
