@@ -79,17 +79,7 @@ class SaddlepointBound:
 
     def near(self, tilt: float) -> float:
         """About `log_mass`, quickly, from vectors with some equal coordinates and the others 0."""
-        total = self.mean_square * self.dim
-        fewer = [4.0**k for k in range(6) if total / self.largest_square <= 4**k < self.dim]
-        counts = np.array([float(self.dim), *fewer])
-        t = _frequencies(tilt, total, 80, 1e3)
-        z = tilt + 1j * t
-        shift = np.sqrt(total / counts)[:, None]
-        decayed = 1 - z * -np.expm1(-(2 * z + 1) * shift) / (2 * z + 1)
-        logs = (counts[:, None] * (tilt * shift + np.log(np.abs(decayed)))).max(axis=0)
-        values = np.exp(logs - logs[0]) / np.abs(z * (z + 1))
-        area = float(((values[1:] + values[:-1]) / 2 * np.diff(t)).sum()) + float(np.exp(logs[-1] - logs[0])) / t[-1]
-        return float(logs[0]) + math.log(area / math.pi)
+        return _near(self.mean_square, self.largest_square, self.dim, tilt)
 
     def delta(self, epsilon: Number) -> Number:
         first = self._delta(epsilon, self.best_tilt(epsilon))
@@ -128,6 +118,21 @@ def _least(value: Callable[[float], float]) -> float:
         left, right = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, right) if at(left) < at(right) else (left, high)
     return math.exp((low + high) / 2)
+
+
+@lru_cache(maxsize=4096)  # each search begins at the same tilts, and one check asks for the same ε many times
+def _near(mean: float, largest: float, dim: int, tilt: float) -> float:
+    total = mean * dim
+    fewer = [4.0**k for k in range(6) if total / largest <= 4**k < dim]
+    counts = np.array([float(dim), *fewer])
+    t = _frequencies(tilt, total, 80, 1e3)
+    z = tilt + 1j * t
+    shift = np.sqrt(total / counts)[:, None]
+    decayed = 1 - z * -np.expm1(-(2 * z + 1) * shift) / (2 * z + 1)
+    logs = (counts[:, None] * (tilt * shift + np.log(np.abs(decayed)))).max(axis=0)
+    values = np.exp(logs - logs[0]) / np.abs(z * (z + 1))
+    area = float(((values[1:] + values[:-1]) / 2 * np.diff(t)).sum()) + float(np.exp(logs[-1] - logs[0])) / t[-1]
+    return float(logs[0]) + math.log(area / math.pi)
 
 
 def _frequencies(tilt: float, total: float, cells: int, cut: float) -> Array:

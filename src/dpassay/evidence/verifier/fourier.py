@@ -6,6 +6,7 @@ ln|M(√u, s+it)| + λ(m − u) over squared shifts u. Doubles, on cells of t an
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ class Fourier:
         return at_most_one(iv.exp(iv.mpf(power) - iv.mpf(self.tilt) * epsilon))
 
 
+@lru_cache(maxsize=256)  # several steps of a certificate have the same one, and it is checked as it is written
 def log_mass(mean: float, largest: float, dim: int, s: float) -> float:
     """C, from above.
 
