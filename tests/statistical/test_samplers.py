@@ -18,6 +18,7 @@ from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash
 from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.directions import Purkayastha, VonMisesFisher
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose, Softmax, TopK
 from dpassay.pipeline.stages.query import PersonRows
@@ -133,6 +134,52 @@ def test_radial_directions():
                 found.append(cdf_p_value(first, law))
                 continue
             found.append(cdf_p_value(first, partial(on_a_face, dim=dim), partial(on_a_face, dim=dim, before=True)))
+    require(name, len(found) * min(found))
+
+
+def angular_cdf(density, dim):
+    """The distribution function of an angle whose density is proportional to density(a)·sin^(n−2)(a), tabulated."""
+    grid = np.linspace(0, math.pi, 200_001)
+    values = density(grid) * np.sin(grid) ** (dim - 2)
+    sums = np.concatenate([[0.0], np.cumsum((values[1:] + values[:-1]) / 2)])
+    return lambda a: np.interp(a, grid, sums / sums[-1])  # off by 1e-9 at most, which no sample sees
+
+
+def angles(stage, dim, rng):
+    centre = np.full(dim, 1 / math.sqrt(dim))
+    draws = stage.run(np.tile(centre, (RUNS, 1)), rng)
+    return 2 * np.arctan2(np.linalg.norm(draws - centre, axis=1), np.linalg.norm(draws + centre, axis=1))
+
+
+def test_von_mises_fisher_cosines():
+    name = "von Mises-Fisher cosines"
+    rng, found = generator(name), []
+    for kappa, dim in ((0.5, 2), (3.0, 3), (4.0, 10), (80.0, 20)):
+        law = angular_cdf(lambda a, kappa=kappa: np.exp(kappa * (np.cos(a) - 1)), dim)
+        found.append(cdf_p_value(angles(VonMisesFisher(kappa), dim, rng), law))
+    require(name, len(found) * min(found))
+
+
+def test_purkayastha_angles():
+    name = "Purkayastha angles"
+    rng, found = generator(name), []
+    for kappa, dim in ((0.5, 2), (3.0, 3), (4.0, 10), (80.0, 20)):
+        law = angular_cdf(lambda a, kappa=kappa: np.exp(-kappa * a), dim)
+        found.append(cdf_p_value(angles(Purkayastha(kappa), dim, rng), law))
+    require(name, len(found) * min(found))
+
+
+def test_random_directions():
+    # What is orthogonal to the centre is uniform on its sphere, whatever the angle: for near outputs and for far ones.
+    name = "random directions"
+    rng, found, dim = generator(name), [], 5
+    for stage in (VonMisesFisher(3), Purkayastha(2)):
+        draws = stage.run(np.tile(np.eye(dim)[0], (RUNS, 1)), rng)
+        near = draws[:, 0] > 0.5
+        for half in (near, ~near):
+            other = draws[half, 1:]
+            law = stats.beta((dim - 2) / 2, (dim - 2) / 2, loc=-1, scale=2).cdf
+            found.append(cdf_p_value(other[:, 2] / np.linalg.norm(other, axis=1), law))
     require(name, len(found) * min(found))
 
 

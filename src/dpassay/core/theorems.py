@@ -13,6 +13,7 @@ class Theorem(StrEnum):
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
     RADIAL = "radial"
+    SPHERE = "sphere"
     ONE_SIDED = "one-sided"
     MIXTURE = "mixture"
     RANDOMIZED_RESPONSE = "randomized-response"

@@ -32,6 +32,7 @@ from dpassay.exact.record_sums import (
 )
 from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.exact.sampling import Steps
+from dpassay.exact.sphere_loss import direction_profile
 from dpassay.exact.top_k import scores_kept
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
@@ -56,6 +57,7 @@ from dpassay.pipeline.stages.additive import Additive, loses
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose, TopK
 from dpassay.pipeline.stages.query import PersonRows, Query
@@ -193,6 +195,8 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
         return _additive(stage.noise, outputs, pushed, kept)
     if isinstance(stage, Radial):
         return radial_profile(stage, outputs, pushed, kept, pipeline.stages[position + 1 :])
+    if isinstance(stage, Direction):
+        return direction_profile(stage, outputs, kept, position + 1 < len(pipeline.stages))
     assert isinstance(stage, NoiseStage)
     profile = discrete_profile(stage, outputs, pushed, anywhere, scores)
     told = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])

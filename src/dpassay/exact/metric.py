@@ -14,20 +14,22 @@ from dpassay.errors import InputError
 from dpassay.exact.after_noise import thresholds_told
 from dpassay.exact.exponential_mechanism import choose_bound
 from dpassay.exact.sampling import Steps
+from dpassay.exact.sphere_loss import SMALL_ANGLE, loss_per_distance, pair_angle, pair_loss, steepest_pair
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
 from dpassay.pipeline.stages.additive import Additive
-from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.base import NoiseStage, Stage
 from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip, Normalise
 from dpassay.pipeline.stages.squash import Squash
 from dpassay.pipeline.syntax import NORMS
 
-_SMALL_ANGLE = iv.mpf("1e-3")
+_ON_SPHERE = (Theorem.SPHERE, Theorem.METRIC)
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     position = stages.index(noises[0])
     before, noise, after = stages[:position], stages[position], stages[position + 1 :]
     dim = pipeline.output_regions()[pipeline.noise_positions[0]].region.dim
+    if isinstance(noise, Direction):
+        return _of_directions(before, noise, after, guarantee, dim)
     stretch = ONE
     for stage in before:
         stretch = stretch * _stretch(stage, q, dim)
@@ -82,8 +86,26 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
         return LossPerUnit(between(ZERO, upper))
     lower = iv.mpf(rate.a) * (iv.mpf("0.25") if Squash("sigmoid") in before else ONE)
     known = None if any(isinstance(stage, Squash) for stage in before) else pair
-    distance = _SMALL_ANGLE if guarantee.metric == "angle" else pair.distance(q)
+    distance = SMALL_ANGLE if guarantee.metric == "angle" else pair.distance(q)
     return LossPerUnit(between(minimum(lower, upper), upper), known, distance)
+
+
+def _of_directions(
+    before: tuple[Stage, ...], noise: Direction, after: tuple[Stage, ...], guarantee: MetricDP, dim: int
+) -> LossPerUnit:
+    """Random directions around unit vectors; normalise makes opposite ones of vectors next to 0, however near."""
+    metric, told = guarantee.metric, thresholds_told(after)
+    visible = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
+    if not before:
+        rate = loss_per_distance(noise, metric, dim)
+        if not visible:
+            return LossPerUnit(between(ZERO, rate), theorems=_ON_SPHERE)
+        pair = steepest_pair(noise, metric, dim)
+        angle = metric == "angle"
+        return LossPerUnit(rate, pair, pair_angle(pair) if angle else pair.distance(NORMS[metric]), _ON_SPHERE)
+    if not visible or before != (Normalise("l2"),):
+        return LossPerUnit(between(ZERO, INFINITY), theorems=_ON_SPHERE)
+    return LossPerUnit(INFINITY, theorems=_ON_SPHERE)
 
 
 def _noises(pipeline: Pipeline) -> list[Stage]:
@@ -101,6 +123,8 @@ def _from_vectors(pipeline: Pipeline, guarantee: MetricDP) -> tuple[tuple[Stage,
         raise InputError(f"metric {metric} is a distance between vectors, but this pipeline begins with {what}")
     if metric != "angle":
         return stages, NORMS[metric]
+    if first.takes_unit_vectors:
+        return stages, 2.0
     if not isinstance(first, Normalise) or first.norm != "l2":
         raise InputError("an angle is between unit vectors: begin with normalise(l2), or use another metric")
     return stages[1:], 2.0
@@ -180,7 +204,7 @@ def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> P
     """Two unit vectors at a small angle, in the direction in which the noise's norm is largest."""
     if before or not isinstance(noise, Additive | Radial):
         return None
-    cos, sin = iv.cos(_SMALL_ANGLE), iv.sin(_SMALL_ANGLE)
+    cos, sin = iv.cos(SMALL_ANGLE), iv.sin(SMALL_ANGLE)
     own = noise.q if isinstance(noise, Radial) else 1.0
     if own >= 2:  # in the direction of one coordinate
         blocks, used = [Block(ZERO, sin, 1), Block(ONE, cos, 1)], 2
@@ -217,6 +241,9 @@ def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) 
     noise, pair = _noises(pipeline)[0], found.pair
     if pair is None:
         return None
+    if isinstance(noise, Direction):
+        more = pair_loss(noise, pair) - guarantee.value * found.distance
+        return Witness(pair) if more.a > 0 else None
     if isinstance(noise, Choose):
         loss = maximum(*(each.pure for each in choose_bound(noise, pair).losses))
         return Witness(pair) if (loss - guarantee.value * found.distance).a > 0 else None

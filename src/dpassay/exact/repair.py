@@ -26,6 +26,7 @@ from dpassay.pipeline.regions import Categories, Region, Repeated, SensitivityBa
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose, Softmax
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
@@ -287,6 +288,8 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
     region, stage = task.outputs.region, task.stage
     if isinstance(stage, Choose):
         return _choose(task)
+    if isinstance(stage, Direction):
+        return _directions(task, stage)
     categories = region.size if isinstance(region, Categories) else 2
     differing = 1 if isinstance(region, Categories) else round(middle(region.diameter(1)))
 
@@ -319,6 +322,21 @@ def _choose(task: _Task) -> Iterable[_Proposal]:
     repair = Repair(enough, task.with_noise(stage.at_rate(rate)), task.guarantee)
     least = f"{less} that keeps the claim, to three digits: the least noise of this kind."
     return [_Proposal(repair, least, task.with_noise(stage.at_rate(rate * MORE)))]
+
+
+def _directions(task: _Task, stage: Direction) -> Iterable[_Proposal]:
+    """The same noise with the largest concentration that is proved."""
+    inner, unit = task.inner(), stage.largest_loss / stage.kappa
+    kappa = iv.mpf(max(inner.exact_epsilon.a, inner.exact_delta.a)) / unit
+    if inner.exact_delta != 0:
+        kappa = _largest(lambda each: task.proves(replace(stage, kappa=_below(each))), kappa, kappa)
+    repair = Repair(
+        "A kappa that is small enough; a larger one may do.", task.with_noise(replace(stage, kappa=_below(kappa)))
+    )
+    digits = "" if inner.exact_delta == 0 else ", to three digits"
+    least = f"The largest kappa that keeps the claim{digits}: the least noise of this kind."
+    weaker = task.with_noise(replace(stage, kappa=_below(kappa * MORE)))
+    return [_Proposal(replace(repair, guarantee=task.guarantee), least, weaker)]
 
 
 def _without_top_k(task: _Task) -> tuple[Repair, ...]:

@@ -13,6 +13,7 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, MonotoneBall, Region, RowBits, Rows, SensitivityBall
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise
+from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose, Softmax
 from dpassay.pipeline.stages.radial import Radial
 
@@ -77,6 +78,11 @@ def _by_distance(pipeline: Pipeline, guarantee: MetricDP) -> str:
     noise = pipeline.stages[pipeline.noise_positions[0]]
     if isinstance(noise, Additive) and isinstance(noise.noise, Gaussian):
         return "Gaussian noise has no largest loss, however near two inputs are"
+    if isinstance(noise, Direction) and guarantee.metric != "angle" and not pipeline.stages[0].takes_unit_vectors:
+        return (
+            "Vectors next to 0 are near each other and normalise makes them opposite ones (where inputs are unit "
+            "vectors, leave normalise out)"
+        )
     return f"Two inputs lose more than their {guarantee.metric} distance allows"
 
 
@@ -102,6 +108,8 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return "Values are shown as they are"
     if isinstance(stage, Radial):
         return f"{_in_norm(stage, profile)}{dropped}"
+    if isinstance(stage, Direction):
+        return f"Two inputs can have opposite directions{dropped}"
     if isinstance(stage, BitNoise):
         return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
     if isinstance(stage, Softmax):

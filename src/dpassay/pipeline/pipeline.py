@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import ONE
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution, as_vector
-from dpassay.pipeline.regions import Everything, check_dimension
+from dpassay.pipeline.regions import Everything, Sphere, check_dimension
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.functions import Function
 from dpassay.pipeline.stages.sampling import Sampling, Times
@@ -55,8 +56,10 @@ class Pipeline:
 
     @property
     def _incoming(self) -> OutputRegion:
-        """Anything; one value where the first stage takes no more, and the dimension is that of a later function."""
+        """Anything, or unit vectors, or one value where the dimension is that of a later function."""
         first, *rest = self.stages
+        if first.takes_unit_vectors:
+            return OutputRegion(Sphere(ONE, self.dim))
         single = first.takes_one_value and any(stage.opaque for stage in rest)
         return OutputRegion(Everything(1 if single else self.dim))
 

@@ -39,6 +39,15 @@ FALSE_REFUTATIONS = {
         claim("encode | repeat(5) | exponential(1)", 1),
         lower("unbounded", 2, "inf", []),
     ),
+    # No two of these directions are more than a right angle apart: √2 is the most. The zero vector has no opposite.
+    "zero is its own opposite": (
+        claim("clamp(0, 1) | normalise | vmf(1)", "1.5", dim=2),
+        lower("sphere", 2, "1.9", [block(0, 0, 2)], at=0),
+    ),
+    "a right angle is not a straight one": (
+        claim("clamp(0, 1) | normalise | vmf(1)", "1.5", dim=2),
+        lower("sphere", 2, "1.9", [block(1, 0), block(0, 1)], at=0),
+    ),
     # Positive numbers are all normalised to 1; rounding makes no difference of it.
     "rounding leaks": (
         claim("squash(sigmoid) | normalise | leak(0.1)", 0, "0.05"),
@@ -298,6 +307,8 @@ KNOWN = [  # the true epsilon at δ = 0
     ("query(l1, 1) | laplace(1)", 3, "query", lambda: mpf(1)),
     ("clip(l1, 1) | repeat(3) | laplace(2)", 2, "any", lambda: mpf(3)),
     ("clip(l2, 1) | radial(l2, 2)", 5, "any", lambda: mpf(1)),
+    ("normalise | vmf(1.5)", 4, "any", lambda: mpf(3)),
+    ("purkayastha(2)", 3, "any", lambda: 2 * mp.pi),
     ("clip(l2, 1) | laplace(2)", 9, "add-remove-record", lambda: mpf(3) / 2),
     ("category(5) | flip(0.9)", 1, "any", lambda: mp.log(36)),
     ("onehot(5) | flip(0.75)", 1, "any", lambda: 2 * mp.log(3)),

@@ -20,7 +20,18 @@ from dpassay.evidence.verifier.numbers import (
 )
 from dpassay.evidence.verifier.pairs import Pair, carried, distance, lies_in, same
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, NORMS, Reach, Stage, diameter, loses, squash
+from dpassay.evidence.verifier.regions import (
+    ADDITIVE,
+    DIRECTIONS,
+    INFINITE,
+    NOISES,
+    NORMS,
+    Reach,
+    Stage,
+    diameter,
+    loses,
+    squash,
+)
 
 _LOSSLESS = ("encode", "decode", "repeat", "times")  # functions of which the worst lose nothing
 NO_NOISE = Stage("", {}, {}, {})
@@ -62,7 +73,7 @@ class Place:
     @property
     def keeps_all(self) -> bool:
         """Whether nothing is lost behind the noise; of names and bits, which are whole, rounding loses nothing."""
-        if self.noise.name not in ADDITIVE:
+        if self.noise.name not in (*ADDITIVE, *DIRECTIONS):
             return _told_far(self.behind)
         return all(stage.name in (*_LOSSLESS, "squash") for stage in self.behind)
 

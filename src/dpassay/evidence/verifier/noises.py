@@ -10,7 +10,8 @@ from dpassay.evidence.verifier.losses import Loss, pure_loss
 from dpassay.evidence.verifier.numbers import ZERO, iv
 from dpassay.evidence.verifier.pairs import Pair
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter
+from dpassay.evidence.verifier.regions import DIRECTIONS, INFINITE, Shape, Stage, diameter
+from dpassay.evidence.verifier.sphere import sphere_pair, sphere_upper
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ KNOWN = {
     "laplace": Noise("laplace", additive.laplace_pair, _LAPLACE),
     "gaussian": Noise("gaussian", additive.gaussian_pair, {"gaussian": additive.gaussian_upper}),
     "radial": Noise(uppers={"radial": additive.radial_upper}),
+    **dict.fromkeys(DIRECTIONS, Noise("sphere", sphere_pair, {"sphere": sphere_upper})),
     "onesided": Noise("one-sided", additive.one_sided_pair, _ONE_SIDED),
     "mixture": Noise("mixture", additive.mixture_pair, {"mixture": additive.overlap}),
     "bits": Noise("randomized-response", discrete.bits_pair, {"randomized-response": discrete.bits_upper}),

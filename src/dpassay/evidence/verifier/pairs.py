@@ -72,7 +72,9 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     if shape.kind == "categories":
         name = round(middle(values[0][0]))
         return 0 <= name < shape.count and is_point(values[0][0], name)
-    if shape.kind != "box":  # points of a sphere are named by vectors before they are normalised
+    if shape.kind == "sphere":  # other points than these are named by vectors before they are normalised
+        return is_point(power_sum(values, 2.0), 1)
+    if shape.kind != "box":
         return False
     low, high = shape.low, shape.high
     if not all((low.b < v.a and v.b < high.a) if shape.open else (low.b <= v.a and v.b <= high.a) for v, _ in values):

@@ -11,7 +11,8 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
 ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial")
-NOISES = (*ADDITIVE, "flip", "bits", "exponential", "top-k")
+DIRECTIONS = ("vmf", "purkayastha")
+NOISES = (*ADDITIVE, *DIRECTIONS, "flip", "bits", "exponential", "top-k")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
 

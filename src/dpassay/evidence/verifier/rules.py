@@ -7,6 +7,7 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, largest, smallest, whole_part
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
+    DIRECTIONS,
     INFINITE,
     LARGEST,
     NOISES,
@@ -34,6 +35,8 @@ _HALF = ONE / 2
 
 def incoming(names: Sequence[str], dim: int) -> Reach:
     """Any vector; one value if the first stage takes only that, and a later function makes vectors of it."""
+    if names[0] in DIRECTIONS:  # it takes unit vectors
+        return Reach(replace(ball(2.0, ONE, dim), kind="sphere"), True)
     single = names[0] in SINGLE and any(name in ("encode", "decode") for name in names[1:])
     return Reach(everything(1 if single else dim), True)
 
@@ -277,6 +280,7 @@ _RULES: dict[str, Callable[[Stage, Reach], Reach]] = {
     **dict.fromkeys(ADDITIVE, _noised),
     "topk": _cut,
     **dict.fromkeys(("exponential", "top-k"), _chosen),
+    **dict.fromkeys(DIRECTIONS, lambda stage, before: Reach(before.shape, False)),
     "flip": lambda stage, before: Reach(before.shape, False),
     "bits": lambda stage, before: Reach(bits(before.shape.dim, before.shape.dim), False),
 }

@@ -139,7 +139,13 @@ class Steps:
         """The theorem about one step, in which the record takes part, that another one about all steps needs."""
         if name not in ("poisson", "optimal-composition", "fixed-size", "shuffle"):
             return name
-        return {"flip": "randomized-response", "bits": "randomized-response"}.get(noise.name, noise.name)
+        others = {
+            "flip": "randomized-response",
+            "bits": "randomized-response",
+            "vmf": "sphere",
+            "purkayastha": "sphere",
+        }
+        return others.get(noise.name, noise.name)
 
     def upper(self, step: Step, loss: Loss) -> Loss:
         """The loss of all steps, given one that dominates each of them."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_decimal, is_narrow, iv, largest, middle, show
-from dpassay.evidence.verifier.regions import LARGEST, SINGLE, Shape, Stage
+from dpassay.evidence.verifier.regions import DIRECTIONS, LARGEST, SINGLE, Shape, Stage
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_.,()=+*/^|\s-]*", re.ASCII)
 _NAME = re.compile(r"(?<![A-Za-z0-9_.])(?=[A-Za-z_])")  # where a name begins; the e of 1e5 is none
@@ -44,6 +44,8 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "laplace": {"scale": "positive"},
     "gaussian": {"sigma": "positive"},
     "radial": {"norm": "l1 l2 linf", "scale": "positive"},
+    "vmf": {"kappa": "positive"},
+    "purkayastha": {"kappa": "positive"},
     "onesided": {"scale": "positive", "zero": "probability", "lost": "probability"},
     "leak": {"chance": "probability"},
     "flip": {"keep": "probability"},
@@ -251,6 +253,8 @@ def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
         raise CertificateError(f"{name} takes one value, but {before.dim} coordinates come in")
     if name == "radial" and kind == "repeated":
         raise CertificateError("radial draws one noise for the whole vector, not one for each copy")
+    if name in DIRECTIONS and (kind != "sphere" or before.dim == 1):
+        raise CertificateError(f"{name} needs unit vectors of two dimensions at least")
     vectors = name in ("gaussian", "exponential", "repeat") or "scale" in stage.numbers
     if vectors and kind == "categories":
         raise CertificateError(f"{name} cannot work on a category's name")

@@ -43,6 +43,7 @@ class Stage(Written, ABC):
     keeps: ClassVar[Keeps] = "nothing"
     takes_one_value: ClassVar[bool] = False  # the name of a category, or a value to hash; not a vector
     on_words: ClassVar[bool] = False  # works on texts, so only before all stages that give vectors
+    takes_unit_vectors: ClassVar[bool] = False  # at the start of a pipeline it says that inputs have length 1
     opaque: ClassVar[bool] = False  # any function; its `dim`, which no text names, is the pipeline's
     depends_on_dimension: ClassVar[bool] = False  # what it does to vectors of one coordinate tells nothing of others
     outweighs_noise: ClassVar[bool] = False  # behind noise, inputs that are far enough away still reach its region
@@ -106,7 +107,8 @@ GROUPS = (
     (130, "categories, hashes and bits"),
     (142, "queries and rows of a data set"),
     (160, "which records or words take part"),
-    (200, "added noise"),
+    (195, "added noise"),
+    (200, "random directions"),
     (230, "randomized response and choice"),
     (10_000, "afterwards"),
 )
