@@ -29,6 +29,7 @@ FALSE_ALARMS: dict[str, float] = {
     "one-sided draws": EACH,
     "radial lengths": EACH,
     "radial directions": EACH,
+    "mahalanobis noise": EACH,
     "von Mises-Fisher cosines": EACH,
     "Purkayastha angles": EACH,
     "random directions": EACH,

@@ -21,6 +21,7 @@ from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.directions import Purkayastha, VonMisesFisher
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose, Softmax, TopK
+from dpassay.pipeline.stages.mahalanobis import Mahalanobis
 from dpassay.pipeline.stages.query import PersonRows
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
@@ -134,6 +135,17 @@ def test_radial_directions():
                 found.append(cdf_p_value(first, law))
                 continue
             found.append(cdf_p_value(first, partial(on_a_face, dim=dim), partial(on_a_face, dim=dim, before=True)))
+    require(name, len(found) * min(found))
+
+
+def test_mahalanobis_noise():
+    # Each coordinate over the root of its eigenvalue: lengths as in l2, and directions on the sphere.
+    name = "mahalanobis noise"
+    draws = Mahalanobis("1.7", "0.25", 4).run(np.zeros((RUNS, 4)), generator(name)) / np.sqrt([0.25, 1.5, 2.75, 4])
+    lengths = np.linalg.norm(draws, axis=1)
+    found = [cdf_p_value(lengths, stats.gamma(4, scale=1.7).cdf)]
+    law = stats.beta(1.5, 1.5, loc=-1, scale=2).cdf
+    found += [cdf_p_value(draws[:, i] / lengths, law) for i in range(4)]
     require(name, len(found) * min(found))
 
 

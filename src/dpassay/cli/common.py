@@ -32,7 +32,8 @@ Dim = Annotated[int | None, typer.Option(help="Dimension of the vectors.")]
 ClaimedEpsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon.")]
 ClaimedDelta = Annotated[str | None, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
 ClaimedMetric = Annotated[
-    str | None, typer.Option("--metric", help="Metric DP: epsilon is per unit of distance in l1, l2, linf or angle.")
+    str | None,
+    typer.Option("--metric", help="Metric DP: epsilon per unit of distance in l1, l2, linf, angle or mahalanobis."),
 ]
 ClaimedOrder = Annotated[str | None, typer.Option("--order", help="Rényi DP: epsilon is the divergence of this order.")]
 ClaimedRho = Annotated[str | None, typer.Option("--rho", help="The claimed rho of zCDP, instead of epsilon.")]

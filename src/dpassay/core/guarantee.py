@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 from dpassay.core.numbers import ZERO, Number, as_written, middle, number
 from dpassay.errors import InputError
 
-Metric = Literal["l1", "l2", "linf", "angle"]
+Metric = Literal["l1", "l2", "linf", "angle", "mahalanobis"]
 METRICS: tuple[str, ...] = get_args(Metric)
 _DELTA = "delta must be 0 (pure DP) or lie strictly between 0 and 1"
 

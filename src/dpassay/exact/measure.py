@@ -22,6 +22,7 @@ from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.mahalanobis import Mahalanobis
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.syntax import NORMS
 
@@ -79,7 +80,12 @@ def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Other) -> tup
     if not isinstance(pipeline.stages[position], Additive | Radial) or guarantee.value.a <= 0:
         return ()
     found = []
-    for noise, deviation in _noises(region.dim, region.diameter(2), guarantee):
+    noises = _noises(region.dim, region.diameter(2), guarantee)
+    if isinstance(own := pipeline.stages[position], Mahalanobis) and isinstance(guarantee, MetricDP):
+        over = iv.mpf(loss_per_unit(pipeline, neighbours, guarantee).value.b) / guarantee.value
+        enough = replace(own, scale=number(double_above(own.scale * over))) if over.b < INFINITY else own
+        noises = [(enough, enough.deviation(region.dim)), *noises]
+    for noise, deviation in noises:
         stages = (*pipeline.stages[:position], noise, *pipeline.stages[position + 1 :])
         repaired = replace(pipeline, stages=stages)
         held = measure(repaired, neighbours, analyse(repaired, neighbours), guarantee)
@@ -90,6 +96,8 @@ def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Other) -> tup
 
 def _noises(dim: int, diameter: Number, guarantee: Other) -> list[tuple[Stage, float]]:
     """Noises that keep a guarantee, with the standard deviation of each coordinate."""
+    if isinstance(guarantee, MetricDP) and guarantee.metric == "mahalanobis":
+        return []
     if isinstance(guarantee, MetricDP):
         metric = "l2" if guarantee.metric == "angle" else guarantee.metric
         scales = [conversion(1, NORMS[metric], dim) / guarantee.value, 1 / guarantee.value]

@@ -24,6 +24,7 @@ from dpassay.pipeline.stages.base import NoiseStage, Stage
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.mahalanobis import Mahalanobis
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip, Normalise
 from dpassay.pipeline.stages.squash import Squash
@@ -73,6 +74,8 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     for stage in before:
         stretch = stretch * _stretch(stage, q, dim)
     rate = _rate(noise, q, dim, before)
+    if guarantee.metric == "mahalanobis":
+        rate, stretch = _in_own_norm(noise, stretch if before else None)
     upper = iv.mpf(rate.b) * stretch
     told = thresholds_told(after)
     visible = told is not None and told.unlimited and len(noises) == 1
@@ -87,7 +90,16 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     lower = iv.mpf(rate.a) * (iv.mpf("0.25") if Squash("sigmoid") in before else ONE)
     known = None if any(isinstance(stage, Squash) for stage in before) else pair
     distance = SMALL_ANGLE if guarantee.metric == "angle" else pair.distance(q)
+    if guarantee.metric == "mahalanobis" and isinstance(noise, Mahalanobis):
+        distance = noise.distance(pair)
     return LossPerUnit(between(minimum(lower, upper), upper), known, distance)
+
+
+def _in_own_norm(noise: Stage, stretch: Number | None) -> tuple[Number, Number]:
+    """The rate of Mahalanobis noise by distances in its own norm, and how far stages before it stretch those."""
+    if not isinstance(noise, Mahalanobis):
+        raise InputError("the metric mahalanobis is that of the noise mahalanobis(scale, least, largest); use l2")
+    return 1 / noise.scale, ONE if stretch is None else stretch * iv.sqrt(noise.largest / noise.least)
 
 
 def _of_directions(
@@ -122,7 +134,7 @@ def _from_vectors(pipeline: Pipeline, guarantee: MetricDP) -> tuple[tuple[Stage,
         what = "nothing" if first is None else first.name
         raise InputError(f"metric {metric} is a distance between vectors, but this pipeline begins with {what}")
     if metric != "angle":
-        return stages, NORMS[metric]
+        return stages, NORMS.get(metric, 2.0)
     if first.takes_unit_vectors:
         return stages, 2.0
     if not isinstance(first, Normalise) or first.norm != "l2":
@@ -148,8 +160,11 @@ def _rate(noise: Stage, q: float, dim: int, before: tuple[Stage, ...]) -> Number
         if isinstance(noise.noise, Laplace):
             return conversion(1, q, dim) / noise.noise.scale
         return INFINITY if isinstance(noise.noise, Gaussian | OneSided) else between(ZERO, INFINITY)
+    if isinstance(noise, Mahalanobis) and dim > 1:  # along the first axis the least eigenvalue counts
+        most = conversion(2, q, dim) / noise.one_dimensional
+        return most if q <= 2 else between(conversion(2, q, dim) / (noise.scale * iv.sqrt(noise.largest)), most)
     if isinstance(noise, Radial):
-        return conversion(noise.q, q, dim) / noise.scale
+        return conversion(noise.q, q, dim) / noise.one_dimensional
     if isinstance(noise, Choose):
         return noise.rate * _score_rate(q, _least_chance(noise, dim, before))
     return between(ZERO, INFINITY)
@@ -250,7 +265,7 @@ def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) 
     if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace):
         return Witness(pair)  # any two inputs lose more than any number
     scale = noise.scale if isinstance(noise, Radial) else noise.noise.scale  # type: ignore[attr-defined]
-    loss = pair.distance(noise.q if isinstance(noise, Radial) else 1.0) / scale
+    loss = (noise.distance(pair) if isinstance(noise, Radial) else pair.distance(1.0)) / scale
     if (loss - guarantee.value * found.distance).a <= 0:
         return None
     if isinstance(noise, Radial) or noise is not pipeline.stages[-1]:

@@ -14,6 +14,8 @@ from dpassay.pipeline.regions import Pair
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.stages.radial import Radial
 
+INF = float("inf")
+
 
 def radial_profile(
     stage: Radial, outputs: OutputRegion, pushed: list[Pair], kept: Kept, after: Sequence[Stage]
@@ -33,12 +35,12 @@ def radial_profile(
         known = outputs.exact and told is not None
         candidates = (Candidate(region.farthest(1), nothing_hidden),) if known else ()
         return PrivacyProfile(candidates, (nothing_hidden,), (Theorem.UNBOUNDED,))
-    upper = PureBound(region.diameter(stage.q) / stage.scale, Theorem.RADIAL)
+    upper = PureBound(stage.diameter(region) / stage.scale, Theorem.RADIAL)
     profile = PrivacyProfile((), (upper,), (Theorem.DIAMETERS, Theorem.RADIAL), region=region)
     if after:
         profile = replace(profile, theorems=(*profile.theorems, Theorem.POST_PROCESSING))
-    pairs = [region.farthest(stage.q)] if outputs.exact else pushed
+    pairs = [region.farthest(q) for q in dict.fromkeys((stage.q, INF))] if outputs.exact else pushed
     if not pairs or not in_cells:
         return profile
-    pair = max(pairs, key=lambda each: each.distance(stage.q).a)
-    return replace(profile, pure_from_tails=pair.distance(stage.q) / stage.scale, pair=pair)
+    pair = max(pairs, key=lambda each: stage.distance(each).a)
+    return replace(profile, pure_from_tails=stage.distance(pair) / stage.scale, pair=pair)

@@ -30,6 +30,7 @@ from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose, Softmax
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
+from dpassay.pipeline.syntax import NORMS
 
 USUAL_DELTA = "1e-6"
 LESS, MORE = iv.mpf("0.999"), iv.mpf("1.001")
@@ -236,7 +237,9 @@ def _radial(task: _Task) -> Iterable[_Proposal]:
     region, inner = task.outputs.region, task.inner()
     if inner.exact_delta != 0 or isinstance(region, Repeated):
         return
-    norms = [task.stage.norm] if isinstance(task.stage, Radial) else ["l2", "linf"]
+    norms = ["l2", "linf"]
+    if isinstance(task.stage, Radial) and task.stage.norm in NORMS:
+        norms = [task.stage.norm]
     stages = [Radial(norm, 1) for norm in norms]
     needed = [iv.mpf(region.diameter(stage.q).b) / inner.exact_epsilon for stage in stages]
     stages = [Radial(each.norm, number(double_above(scale))) for each, scale in zip(stages, needed, strict=True)]

@@ -166,5 +166,5 @@ def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
 def _in_norm(stage: Radial, profile: PrivacyProfile) -> str:
     worst = profile.dominating_pure()
     pair = profile.pair if worst is None else worst.pair
-    apart = "" if pair is None else f", and two neighbours' values can be {middle(pair.distance(stage.q)):.6g} apart"
-    return f"Radial noise of scale {middle(stage.scale):.6g} must hide {stage.norm} distances{apart}"
+    apart = "" if pair is None else f", and two neighbours' values can be {middle(stage.distance(pair)):.6g} apart"
+    return f"{stage.name.capitalize()} noise of scale {middle(stage.scale):.6g} must hide {stage.norm} distances{apart}"

@@ -48,6 +48,11 @@ FALSE_REFUTATIONS = {
         claim("clamp(0, 1) | normalise | vmf(1)", "1.5", dim=2),
         lower("sphere", 2, "1.9", [block(1, 0), block(0, 1)], at=0),
     ),
+    # Along the second axis the eigenvalue is 9, not 1: the distance is 2/3.
+    "another axis than the least one": (
+        claim("rows | clamp(-1, 1) | mahalanobis(1, 1, 9)", "2.1", dim=2, neighbours="replace-record"),
+        lower("radial", 2, "2.2", [block(0, 0), block(-1, 1)]),
+    ),
     # Positive numbers are all normalised to 1; rounding makes no difference of it.
     "rounding leaks": (
         claim("squash(sigmoid) | normalise | leak(0.1)", 0, "0.05"),
@@ -307,6 +312,7 @@ KNOWN = [  # the true epsilon at δ = 0
     ("query(l1, 1) | laplace(1)", 3, "query", lambda: mpf(1)),
     ("clip(l1, 1) | repeat(3) | laplace(2)", 2, "any", lambda: mpf(3)),
     ("clip(l2, 1) | radial(l2, 2)", 5, "any", lambda: mpf(1)),
+    ("clip(l2, 1) | mahalanobis(2, 0.25, 9)", 5, "any", lambda: mpf(2)),
     ("normalise | vmf(1.5)", 4, "any", lambda: mpf(3)),
     ("purkayastha(2)", 3, "any", lambda: 2 * mp.pi),
     ("clip(l2, 1) | laplace(2)", 9, "add-remove-record", lambda: mpf(3) / 2),

@@ -178,6 +178,11 @@ def radial_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     return pure_loss(_largest(shape, NORMS[stage.words["norm"]]) / stage.numbers["scale"])
 
 
+def mahalanobis_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """docs/proofs/radial.md, point 6: at most the l2 diameter over the root of the least eigenvalue, and the scale."""
+    return pure_loss(_largest(shape, 2.0) / (stage.numbers["scale"] * iv.sqrt(stage.numbers["least"])))
+
+
 def one_sided_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """An output below the second value gives the first away; of few ones one place at least has a 1 before."""
     rise = iv.mpf(min(shape.ones, shape.dim - 1)) if shape.values == "sparse" else _largest(shape, 1.0)

@@ -185,7 +185,7 @@ def lower(place: Place, step: Step) -> Loss:
         return _whole_loss(noise, place, step, pair)
     if theorem == "post-processing" and noise.name in ("laplace", "gaussian"):
         return _thresholds(noise, place, step, pair)
-    if theorem == noise.name == "radial":
+    if theorem == "radial" and noise.name in ("radial", "mahalanobis"):
         return _radial(noise, place, pair)
     raise CertificateError(f"no theorem {theorem!r} says what a pair shows behind {noise.name} here")
 
@@ -217,7 +217,12 @@ def _radial(noise: Stage, place: Place, pair: Pair) -> Loss:
     """Far out along the pair the distance over the scale is shown, where cells of bounded size can be told there."""
     if not _told_far(place.behind):
         raise CertificateError("outputs far out cannot be told apart")
-    return loss_at_zero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
+    if noise.name == "radial":
+        return loss_at_zero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
+    # Along the first axis the eigenvalue is the least; in any direction it is at most the largest.
+    along = pair[0].count == 1 and pair[0].positions == "all" and all(same(block) for block in pair[1:])
+    root = iv.sqrt(noise.numbers["least" if along else "largest"])
+    return loss_at_zero(distance(pair, 2.0) / (root * noise.numbers["scale"]))
 
 
 def _unbounded(place: Place, step: Step) -> Loss:

@@ -43,6 +43,7 @@ KNOWN = {
     "laplace": Noise("laplace", additive.laplace_pair, _LAPLACE),
     "gaussian": Noise("gaussian", additive.gaussian_pair, {"gaussian": additive.gaussian_upper}),
     "radial": Noise(uppers={"radial": additive.radial_upper}),
+    "mahalanobis": Noise(uppers={"radial": additive.mahalanobis_upper}),
     **dict.fromkeys(DIRECTIONS, Noise("sphere", sphere_pair, {"sphere": sphere_upper})),
     "onesided": Noise("one-sided", additive.one_sided_pair, _ONE_SIDED),
     "mixture": Noise("mixture", additive.mixture_pair, {"mixture": additive.overlap}),

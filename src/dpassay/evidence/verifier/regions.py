@@ -10,7 +10,7 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
-ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial")
+ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial", "mahalanobis")
 DIRECTIONS = ("vmf", "purkayastha")
 NOISES = (*ADDITIVE, *DIRECTIONS, "flip", "bits", "exponential", "top-k")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector

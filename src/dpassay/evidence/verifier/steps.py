@@ -139,12 +139,8 @@ class Steps:
         """The theorem about one step, in which the record takes part, that another one about all steps needs."""
         if name not in ("poisson", "optimal-composition", "fixed-size", "shuffle"):
             return name
-        others = {
-            "flip": "randomized-response",
-            "bits": "randomized-response",
-            "vmf": "sphere",
-            "purkayastha": "sphere",
-        }
+        others = {"vmf": "sphere", "purkayastha": "sphere", "mahalanobis": "radial"}
+        others |= dict.fromkeys(("flip", "bits"), "randomized-response")
         return others.get(noise.name, noise.name)
 
     def upper(self, step: Step, loss: Loss) -> Loss:

@@ -44,6 +44,7 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "laplace": {"scale": "positive"},
     "gaussian": {"sigma": "positive"},
     "radial": {"norm": "l1 l2 linf", "scale": "positive"},
+    "mahalanobis": {"scale": "positive", "least": "positive", "largest": "positive"},
     "vmf": {"kappa": "positive"},
     "purkayastha": {"kappa": "positive"},
     "onesided": {"scale": "positive", "zero": "probability", "lost": "probability"},
@@ -212,6 +213,11 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
         raise CertificateError("the pipeline's text: clamp: low must be below high")
     if name == "bloom" and stage.wholes["hashes"] > stage.wholes["k"]:
         raise CertificateError("the pipeline's text: bloom: there are more hashes than bits")
+    if name == "mahalanobis":
+        if not numbers["least"].a <= numbers["largest"].b:
+            raise CertificateError("the pipeline's text: mahalanobis: the least eigenvalue is not the least")
+        single = {"scale": numbers["scale"] * iv.sqrt(numbers["least"])}
+        return stage if before.dim > 1 else Stage("laplace", {}, {}, single)
     if name == "radial" and (stage.words["norm"] == "l1" or before.dim == 1):
         return Stage("laplace", {}, {}, numbers)
     if name == "leak":
@@ -251,8 +257,8 @@ def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
         raise CertificateError(f"bits cannot be flipped in the region {kind}")
     if name in SINGLE and before.dim != 1 and not (name == "onehot" and before.dim == stage.wholes["k"]):
         raise CertificateError(f"{name} takes one value, but {before.dim} coordinates come in")
-    if name == "radial" and kind == "repeated":
-        raise CertificateError("radial draws one noise for the whole vector, not one for each copy")
+    if name in ("radial", "mahalanobis") and kind == "repeated":
+        raise CertificateError(f"{name} draws one noise for the whole vector, not one for each copy")
     if name in DIRECTIONS and (kind != "sphere" or before.dim == 1):
         raise CertificateError(f"{name} needs unit vectors of two dimensions at least")
     vectors = name in ("gaussian", "exponential", "repeat") or "scale" in stage.numbers

@@ -9,7 +9,7 @@ import numpy as np
 from dpassay.core.numbers import Number, middle
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution, Laplace
-from dpassay.pipeline.regions import Array, Categories, Everything, Repeated
+from dpassay.pipeline.regions import Array, Categories, Everything, Pair, Region, Repeated
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.syntax import NORM, NORMS, Syntax, positive
@@ -37,13 +37,26 @@ class Radial(NoiseStage):
         """The norm's number: 1, 2 or ∞."""
         return NORMS[self.norm]
 
+    def diameter(self, region: Region) -> Number:
+        """The largest distance of two vectors of a region in the norm of the noise; an interval around it."""
+        return region.diameter(self.q)
+
+    def distance(self, pair: Pair) -> Number:
+        """The distance of two vectors in the norm of the noise."""
+        return pair.distance(self.q)
+
+    @property
+    def one_dimensional(self) -> Number:
+        """The scale of the Laplace noise that it is on one number."""
+        return self.scale
+
     def output_region(self, before: OutputRegion) -> OutputRegion:
         """Anything. Noise on unbounded values can be swamped by them, so those stay what they were."""
         if isinstance(before.region, Categories):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
         if isinstance(before.region, Repeated) and self.norm != "l1":
             raise InputError(
-                "radial draws one noise for the whole vector, but repeat gives each copy noise of its own; leave "
+                f"{self.name} draws one noise for the whole vector, but repeat gives each copy noise of its own; leave "
                 "repeat out and compose the mechanism with itself (dpassay compose '... x N')"
             )
         return OutputRegion(Everything(before.region.dim), before.exact and isinstance(before.region, Everything))
@@ -68,7 +81,8 @@ def in_dimension(stage: Stage, dim: int) -> Stage:
     >>> str(in_dimension(Radial("l2", 3), 1)), str(in_dimension(Radial("l2", 3), 2))
     ('laplace(3)', 'radial(l2, 3)')
     """
-    return Additive(Laplace(stage.scale)) if isinstance(stage, Radial) and (dim == 1 or stage.norm == "l1") else stage
+    same = isinstance(stage, Radial) and (dim == 1 or stage.norm == "l1")
+    return Additive(Laplace(stage.one_dimensional)) if isinstance(stage, Radial) and same else stage
 
 
 def draw(norm: str, scale: float, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
