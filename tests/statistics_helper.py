@@ -27,6 +27,7 @@ FALSE_ALARMS: dict[str, float] = {
     "laplace draws": EACH,
     "gaussian draws": EACH,
     "one-sided draws": EACH,
+    "discrete laplace draws": EACH,
     "radial lengths": EACH,
     "radial directions": EACH,
     "mahalanobis noise": EACH,

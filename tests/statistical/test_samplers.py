@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.pipeline.discrete_noise import DiscreteLaplace
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive, leak, one_sided
@@ -100,6 +101,26 @@ def test_gaussian_draws():
 def test_one_sided_draws():
     name = "one-sided draws"
     require(name, cdf_p_value(OneSided(3).draw((RUNS,), generator(name)), stats.expon(scale=3).cdf))
+
+
+def on_whole_numbers(draws, chances, most):
+    """A p-value for whole numbers from −most to most, and those beyond on either side."""
+    assert (draws == np.rint(draws)).all()
+    counts = np.bincount((np.clip(draws, -most - 1, most + 1) + most + 1).astype(int), minlength=2 * most + 3)
+    beyond = (1 - sum(chances)) / 2
+    return counts_p_value(counts, np.array([beyond, *chances, beyond]))
+
+
+def test_discrete_laplace_draws():
+    # The difference of two geometric numbers, against its definition.
+    name = "discrete laplace draws"
+    rng, found = generator(name), []
+    for scale, most in (("2.5", 12), ("0.3", 1)):
+        ratio = math.exp(-1 / float(scale))
+        chances = [(1 - ratio) / (1 + ratio) * ratio ** abs(t) for t in range(-most, most + 1)]
+        draws = DiscreteLaplace(scale).draw((RUNS // 2, 2), rng).ravel()
+        found.append(on_whole_numbers(draws, chances, most))
+    require(name, len(found) * min(found))
 
 
 def test_radial_lengths():

@@ -14,6 +14,7 @@ class Theorem(StrEnum):
     GAUSSIAN = "gaussian"
     RADIAL = "radial"
     SPHERE = "sphere"
+    DISCRETE_LAPLACE = "discrete-laplace"
     ONE_SIDED = "one-sided"
     MIXTURE = "mixture"
     RANDOMIZED_RESPONSE = "randomized-response"

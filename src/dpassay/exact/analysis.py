@@ -34,6 +34,8 @@ from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.exact.sampling import Steps
 from dpassay.exact.sphere_loss import direction_profile
 from dpassay.exact.top_k import scores_kept
+from dpassay.exact.whole_noise import whole_profile
+from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
@@ -284,6 +286,8 @@ def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], kept: Kep
         if not loses(noise) or outputs.exact or told is None or not told.everything:
             return profile
         return replace(profile, candidates=tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in pushed))
+    if isinstance(noise, DiscreteNoise):
+        return whole_profile(noise, outputs, pushed, told is not None and told.everything)
     pairs, known = dominating_pairs(noise, region) if outputs.exact else (pushed, False)
     bounds = [(pair, _pair_bound(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
     uppers = list(_uppers(noise, region, [bound for _, bound in bounds] if known else []))

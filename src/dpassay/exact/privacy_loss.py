@@ -22,18 +22,15 @@ from dpassay.core.roots import falling_root
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.binomial import TwoAtomPower, two_atom_power
+from dpassay.exact.coordinate_loss import coordinate_loss
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent, minimum_one
-from dpassay.exact.mixture import MixtureLoss
 from dpassay.exact.pld_grid import ComposedLoss, Side, composed_loss, on_grid, tilt_for_delta, tilt_for_epsilon
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
+from dpassay.exact.whole_loss import OnLattice
 from dpassay.pipeline.distributions import (
     BitDistribution,
     Distribution,
-    Gaussian,
-    Laplace,
-    Mixture,
     Noise,
-    OneSided,
     Pmf,
     Shifted,
 )
@@ -43,41 +40,6 @@ MOST_ATOMS = 1024
 COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # grid points, to begin with
 ANSWERS = 128  # that are remembered, of each kind
 CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths at which refining stops
-
-
-def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
-    """The loss of one coordinate: noise around 0 against the same noise around `shift`.
-
-    >>> coordinate_loss(Laplace(2), number(1)).pure == number("0.5")
-    True
-    """
-    size = abs(shift)
-    if isinstance(noise, Laplace):
-        return LaplaceLoss(size / noise.scale)
-    if isinstance(noise, Gaussian):
-        return GaussianLoss(size / noise.sigma)
-    if isinstance(noise, OneSided):
-        ratio = size / noise.scale
-        if shift.mid >= 0:  # P can be where Q cannot
-            return AtomLoss(((-ratio, iv.exp(-ratio)),), 1 - iv.exp(-ratio) if ratio != 0 else ZERO)
-        return AtomLoss(((ratio, ONE),))
-    if isinstance(noise, Mixture):
-        return _one_sided_mixture(noise, shift) if noise.one_sided else MixtureLoss(noise, shift)
-    raise InputError(f"no exact loss is known for {type(noise).__name__}; sampled evidence is what remains")
-
-
-def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:
-    """Exponential noise that may be left out, or lost with its value: docs/proofs/mixture.md, point 5."""
-    atoms, infinite = [(ZERO, noise.lost)] if noise.lost.b > 0 else [], noise.atom_weight
-    for weight, component in noise.parts:
-        assert isinstance(component, OneSided)
-        ratio = abs(shift) / component.scale
-        if shift.mid >= 0:
-            atoms.append((-ratio, weight * iv.exp(-ratio)))
-            infinite += weight * (1 - iv.exp(-ratio))
-        else:
-            atoms.append((ratio, weight))
-    return AtomLoss(tuple(atoms), infinite)
 
 
 @dataclass(frozen=True)
@@ -102,7 +64,7 @@ class PrivacyLoss:
         sizes = {
             len(getattr(distribution, name))
             for distribution in (first, second)
-            for name in _SIZES
+            for name in ("centre", "one", "probabilities")
             if hasattr(distribution, name)
         }
         if len(sizes) > 1:
@@ -255,8 +217,7 @@ class PrivacyLoss:
         if isinstance(self._closed, GaussianLoss):
             mu = self._closed.mu
             return mu**2 / 2 + mu * iv.sqrt(2 * iv.log(1 / delta))
-        assert isinstance(self._closed, MixtureLoss | AtomLoss)
-        return number(2 * self._closed.span + 1)
+        return number(2 * self.components[0][0].span + 1)
 
     def step(self, points: int) -> float:
         """A grid step: fine enough for 10⁻³ relative accuracy, coarse enough for this number of points."""
@@ -268,16 +229,17 @@ class PrivacyLoss:
             wanted = max(60 * math.sqrt(math.sqrt(n) * a * min(1.0, a)), (1 << 17) / n, 8)
             finest = 4 * points if points == RESOLUTIONS[-1] else points  # one loss on its own can have a larger share
             return a / math.ceil(min(wanted, 1 << 14, max(4, finest / (2 * n))))
-        return 2 * sum(s * n for s, n in zip(spans, counts, strict=True)) / points
+        whole = 2 * sum(s * n for s, n in zip(spans, counts, strict=True))
+        units = [component.unit if isinstance(component, OnLattice) else 0.0 for component, _ in self.components]
+        if min(units) == max(units) > 0 and whole / units[0] <= RESOLUTIONS[-1]:
+            return units[0]  # all losses lie on this grid
+        return whole / points
 
     def composed(
         self, side: Side, step: float, *, epsilon: float | None = None, delta: float | None = None
     ) -> ComposedLoss:
         """The composition on a grid, tilted so that it is most precise at the given ε or δ."""
         return composed_loss(self.components, step, side, _tilt(self, side, epsilon, delta))
-
-
-_SIZES = ("centre", "one", "probabilities")  # what tells a distribution's dimension
 
 
 @lru_cache(maxsize=ANSWERS)

@@ -96,7 +96,7 @@ def with_record_added(outputs: OutputRegion, count: int = 1) -> OutputRegion:
     if count > 1:
         exact = exact and not isinstance(inner, OneHot)
         moved = _times(moved, count)
-    return replace(outputs, region=moved, exact=exact)
+    return replace(outputs, region=moved, exact=exact, rounded=outputs.whole)
 
 
 def _times(region: Region, count: int) -> Region:

@@ -8,6 +8,7 @@ from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, iv, m
 from dpassay.core.theorems import Theorem
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.sampling import Steps
+from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, MonotoneBall, Region, RowBits, Rows, SensitivityBall
@@ -158,9 +159,21 @@ def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
         return f"Laplace noise of scale {middle(stage.noise.scale):.6g} must hide l1 distances, and {who} {far}"
     if isinstance(stage.noise, Mixture) and not stage.noise.parts:
         return f"With probability {stage.noise.atom:.6g} a coordinate is shown as it is"
+    if isinstance(stage.noise, DiscreteNoise):
+        return _between_whole_numbers(stage.noise, who, profile)
     if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):
         return "The noise is never negative, so an output below the input's value is impossible"
     return "Some outputs are possible for one input and impossible for another"
+
+
+def _between_whole_numbers(noise: DiscreteNoise, who: str, profile: PrivacyProfile) -> str:
+    assert profile.region is not None
+    if profile.least_delta == 1:
+        return (
+            f"The noise of {noise} is a whole number, so {who} that do not differ by whole numbers have no output in "
+            "common (round them first, or state counts)"
+        )
+    return f"The noise of {noise} must hide l1 distances, and {who} {_far(profile.region, profile, 1, 'be {} apart')}"
 
 
 def _in_norm(stage: Radial, profile: PrivacyProfile) -> str:

@@ -14,6 +14,7 @@ from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import CurveBound, DropoutBound, PairBound, before_dropout
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.exact.sampling import Steps
+from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
@@ -139,6 +140,8 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         log_p = -count * iv.log(iv.mpf(2))
         event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
         return Witness(pair, event, log_p, log_p - pair.distance(1) / noise.scale)
+    if isinstance(noise, DiscreteNoise):
+        return _discrete(noise, pair, bound, delta)
     if isinstance(noise, Gaussian):
         mean = pair.distance(2) / noise.sigma
         # At δ = 0 any claim fails far enough out.
@@ -160,6 +163,18 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         event = "some coordinate lies below the second value, which the second value cannot give"
         return Witness(lower, event, iv.log(1 - iv.exp(-rise / noise.scale)), -INFINITY)
     return Witness(pair)
+
+
+def _discrete(noise: DiscreteNoise, pair: Pair, bound: PairBound, delta: Number) -> Witness:
+    """docs/proofs/discrete-laplace.md, points 1 and 2."""
+    if bound.losses[0].infinite == 1:
+        return Witness(pair, "an output that the second value cannot give", ZERO, -INFINITY)
+    if not isinstance(noise, DiscreteLaplace) or delta.b > 0:
+        return Witness(pair)
+    count = sum(block.count for block in pair.blocks if not block.same)
+    log_p = -count * iv.log(1 + iv.exp(-1 / noise.scale))
+    event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
+    return Witness(pair, event, log_p, log_p - pair.distance(1) / noise.scale)
 
 
 def _loss_above(loss: PrivacyLoss, pair: Pair, epsilon: Number) -> Witness:

@@ -17,7 +17,7 @@ from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, Number, iv, middle, number
 from dpassay.errors import ExpressionError, InputError
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline
-from dpassay.pipeline.regions import Everything, Repeated, Rounded, Squashed, check_dimension, check_positive
+from dpassay.pipeline.regions import Counted, Everything, Repeated, Rounded, Squashed, check_dimension, check_positive
 from dpassay.pipeline.stages.base import STAGES, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax, written
 
@@ -388,4 +388,4 @@ def _needs_dimension(pipeline: Pipeline) -> bool:
     regions = [place.region if isinstance(place, Repeated) else place for place in places]
     q = min((getattr(noise, "norm", 0) for noise in noises), default=0)
     p = max((1 if isinstance(r, Everything) else getattr(r, "p", float("inf")) for r in regions), default=float("inf"))
-    return bool(p > q) or any(isinstance(r, Squashed | Rounded) for r in regions)
+    return bool(p > q) or any(isinstance(r, Squashed | Rounded) and not isinstance(r, Counted) for r in regions)

@@ -21,6 +21,7 @@ from dpassay.core.interval import Interval
 from dpassay.core.numbers import middle
 from dpassay.evidence.schema import Real
 from dpassay.evidence.verdict import Verdict
+from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.parser import evaluate
 from dpassay.pipeline.pipeline import Pipeline
@@ -167,6 +168,8 @@ def amount(pipeline: Pipeline) -> Amount | None:
         return Amount("deviation", math.sqrt(2) * middle(noise.scale))
     if isinstance(noise, Gaussian):
         return Amount("deviation", middle(noise.sigma))
+    if isinstance(noise, DiscreteNoise):
+        return Amount("deviation", noise.deviation)
     return Amount("deviation", middle(noise.scale)) if isinstance(noise, OneSided) else None
 
 

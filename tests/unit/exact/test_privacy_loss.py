@@ -15,8 +15,9 @@ from mpmath import mp, mpf
 from dpassay.core.interval import Interval
 from dpassay.core.numbers import INFINITY, ZERO, number
 from dpassay.errors import InputError
+from dpassay.exact.coordinate_loss import coordinate_loss
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
-from dpassay.exact.privacy_loss import PrivacyLoss, coordinate_loss
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from oracles import (
     encloses,

@@ -131,7 +131,35 @@ class Atoms:
         return replace(Weights.of(start, placed, top * theta, True), origin=top)
 
 
-Part: TypeAlias = Laplace | Atoms
+@dataclass(frozen=True)
+class Rungs:
+    """A loss whose finite values are whole multiples of a unit, from `start` on, with their probabilities.
+
+    It is summed on a lattice whose step is the unit, so that nothing is spread or merged.
+    """
+
+    start: int
+    chances: tuple[Number, ...]
+    unit: Number
+    infinite: Number = ZERO
+
+    @property
+    def pure(self) -> Number:
+        return self.unit * (self.start + len(self.chances) - 1)
+
+    def place(self, step: Number, upper: bool, tilt: float) -> Weights:
+        """The weights p·e^(θ(ℓ − top))."""
+        if len(self.chances) > 2 * MOST_CELLS:
+            raise CertificateError(f"a loss may have at most {2 * MOST_CELLS} values")
+        spend(len(self.chances) * _OF_A_CELL)
+        fall, weights, factor = iv.exp(-self.unit * iv.mpf(tilt)), [], ONE
+        for chance in reversed(self.chances):
+            weights.append(chance * factor)
+            factor *= fall
+        return Weights.of(self.start, weights[::-1], self.pure * iv.mpf(tilt), upper)
+
+
+Part: TypeAlias = Laplace | Atoms | Rungs
 
 
 def _floor(value: Number, slack: str) -> int:
@@ -234,5 +262,6 @@ def compose(parts: Sequence[tuple[Part, int]], grid: Grid, upper: bool) -> Compo
     cut = _CUT / sum(count for _, count in parts)
     placed = [part.place(step, upper, tilt).power(count, cut) for part, count in parts]
     weights = reduce(lambda first, second: first.times(second, cut), placed)
-    finite = [(1 - part.infinite) ** count for part, count in parts if isinstance(part, Atoms) and part.infinite.b > 0]
+    leaks = [(part.infinite, count) for part, count in parts if not isinstance(part, Laplace)]
+    finite = [(1 - leak) ** count for leak, count in leaks if leak.b > 0]
     return Composed(weights, step, tilt, 1 - math.prod(finite, start=ONE) if finite else ZERO)

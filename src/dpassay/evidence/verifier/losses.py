@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dpassay.errors import CertificateError
@@ -194,6 +194,8 @@ class Summed:
                 total += part.shift * count
             elif part.infinite.b > 0:
                 return INF
+            elif isinstance(part, lattice.Rungs):
+                total += part.pure * count
             else:
                 total += largest(loss for loss, _ in part.atoms) * count
         return positive_part(total)
@@ -207,7 +209,8 @@ class Summed:
             return positive_part(1 - iv.exp((epsilon - self.pure) / 2))
         if self.grid is None:
             raise CertificateError("a sum of losses needs a grid")
-        return lattice.compose(self.parts, self.grid, upper).delta(epsilon, upper)
+        grid = self.grid if not isinstance(part, lattice.Rungs) else replace(self.grid, step=part.unit)
+        return lattice.compose(self.parts, grid, upper).delta(epsilon, upper)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_point, iv, largest, middle, smallest, whole_part
-from dpassay.evidence.verifier.regions import NORMS, Shape, Stage, power_sum, squash
+from dpassay.evidence.verifier.regions import NORMS, Shape, Stage, is_whole, power_sum, squash
 from dpassay.evidence.verifier.rules import clamp
 
 
@@ -53,6 +53,8 @@ def lies_in(pair: Pair, shape: Shape) -> str:
         if any(block.count % shape.count for block in pair):
             return "its copies differ from one another"
         return lies_in(tuple(replace(block, count=block.count // shape.count) for block in pair), shape.one)
+    if is_whole(shape) and not all(is_point(v, whole_part(v)) for block in pair for v in (block.x, block.y)):
+        return "its values are not whole numbers"
     if shape.kind == "box" and sum(block.count for block in pair if not same(block)) > shape.differing:
         return f"more than {shape.differing} of its coordinates differ"
     if shape.kind == "answers" and any(distance(pair, one.p).b > one.width.a for one in shape.balls):

@@ -10,7 +10,8 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
-ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial", "mahalanobis")
+WHOLE = ("discrete_laplace",)  # noise that is a whole number
+ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial", "mahalanobis", *WHOLE)
 DIRECTIONS = ("vmf", "purkayastha")
 NOISES = (*ADDITIVE, *DIRECTIONS, "flip", "bits", "exponential", "top-k")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector
@@ -52,6 +53,7 @@ class Shape:
     parts: tuple[Shape, ...] = ()
     function: str = ""  # tanh or sigmoid, of what is squashed
     count: int = 0  # how many categories, copies, or bits of a row
+    whole: bool = False  # whether all values are whole numbers
 
     @property
     def one(self) -> Shape:
@@ -150,6 +152,8 @@ def diameter(shape: Shape, q: float) -> Number:
     """A number whose upper end no lq distance between two vectors exceeds; of most sets the largest distance."""
     if shape.kind == "repeated":
         return diameter(shape.one, q) * root(shape.count, q)
+    if shape.kind == "answers" and shape.whole and shape.balls[0].p == 2:
+        return _counted_diameter(shape, q)
     if shape.balls:
         return smallest(one.width * spread(shape.dim, one.p, q) for one in shape.balls)
     if shape.kind == "squashed":
@@ -243,6 +247,22 @@ def _rounded_diameter(shape: Shape, q: float) -> Number:
         more = (square - level * level * shape.dim) // (2 * level + 1)
         return smallest([found, iv.mpf(shape.dim * (level + 1) + more)])
     return found
+
+
+def _counted_diameter(shape: Shape, q: float) -> Number:
+    """Whole numbers whose squares have at most a given sum."""
+    square = whole_part(iv.mpf((shape.balls[0].width ** 2).b))
+    if q == 2:
+        return iv.sqrt(iv.mpf(square))
+    if q == INFINITE:
+        return iv.mpf(math.isqrt(square))
+    level = math.isqrt(square // shape.dim)
+    return iv.mpf(shape.dim * level + (square - level * level * shape.dim) // (2 * level + 1))
+
+
+def is_whole(shape: Shape) -> bool:
+    """Whether all values are known to be whole numbers."""
+    return shape.whole or shape.one.values in ("bits", "sparse") or shape.one.kind == "rounded" or shape.one.whole
 
 
 def loses(stage: Stage) -> bool:

@@ -10,7 +10,18 @@ from dpassay.evidence.verifier.lowers import Place, lower
 from dpassay.evidence.verifier.noises import joined_noise, upper
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, log, positive_part, show
 from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Step
-from dpassay.evidence.verifier.regions import ADDITIVE, INFINITE, NOISES, Reach, Shape, Stage, box, diameter, squash
+from dpassay.evidence.verifier.regions import (
+    ADDITIVE,
+    INFINITE,
+    NOISES,
+    Reach,
+    Shape,
+    Stage,
+    box,
+    diameter,
+    is_whole,
+    squash,
+)
 from dpassay.evidence.verifier.rules import after, incoming
 from dpassay.evidence.verifier.steps import Steps
 from dpassay.evidence.verifier.text import check_place, read_text, stage_of
@@ -97,7 +108,9 @@ class Model:
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
         exact = reach.exact and reach.shape.one.kind != "squashed"
-        return Place(self.stages, self.reaches, position, Reach(_moved(reach.shape), exact, reach.far))
+        return Place(
+            self.stages, self.reaches, position, Reach(_whole_as(reach.shape, _moved(reach.shape)), exact, reach.far)
+        )
 
     @property
     def _sums(self) -> bool:
@@ -208,6 +221,11 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
 
 def _first_noise(stages: list[Stage]) -> int:
     return next((i for i, stage in enumerate(stages) if stage.name in NOISES), len(stages))
+
+
+def _whole_as(shape: Shape, moved: Shape) -> Shape:
+    """Sums of whole numbers are whole."""
+    return replace(moved, whole=is_whole(shape))
 
 
 def _moved(shape: Shape) -> Shape:

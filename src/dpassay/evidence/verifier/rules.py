@@ -48,10 +48,18 @@ def after(stage: Stage, before: Reach, dim: int) -> Reach:
     """
     encode = stage.name == "encode"  # it alone changes the dimension
     found = _any_function(stage, before, dim) if encode else _RULES[stage.name](stage, before)
+    found = _marked(stage, before.shape, found)
     if not before.far and stage.name not in NOISES:
         return found
     swamping = before.shape.everything and stage.name in _SWAMPED
     return replace(found, exact=found.exact and before.exact and swamping, far=True)
+
+
+def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
+    """With what is known of whole numbers: rounding makes them, counts are such, and copies stay what they were."""
+    kept = found.shape is before or stage.name == "repeat"
+    whole = stage.name == "round" or "values" in stage.words or (kept and before.whole)
+    return found if found.shape.whole == whole else replace(found, shape=replace(found.shape, whole=whole))
 
 
 def _any_function(stage: Stage, before: Reach, dim: int = 0) -> Reach:
@@ -180,7 +188,8 @@ def _places_of_a_row(stage: Stage, shape: Shape) -> int:
 
 def _rounded(stage: Stage, before: Reach) -> Reach:
     shape = before.shape
-    if shape.values in ("bits", "sparse") or shape.kind == "categories":
+    counts = shape.kind == "answers" and shape.whole
+    if shape.values in ("bits", "sparse") or shape.kind == "categories" or counts:
         return before
     if shape.kind == "answers":
         return Reach(Shape("rounded", shape.dim, parts=(shape,)), False)
@@ -240,7 +249,11 @@ def _hashed(stage: Stage, before: Reach) -> Reach:
 
 
 def _query(stage: Stage, before: Reach) -> Reach:
-    near = Ball(NORMS[stage.words["norm"]], stage.numbers["distance"], INF)
+    norm, distance = NORMS[stage.words["norm"]], stage.numbers["distance"]
+    if "values" in stage.words:  # counts: distances in l1 and linf are whole numbers, too
+        width = distance if norm == 2 and before.shape.dim > 1 else iv.mpf(whole_part(distance))
+        return Reach(Shape("answers", before.shape.dim, balls=(Ball(norm, width, INF),)), True)
+    near = Ball(norm, distance, INF)
     monotone = stage.words["moves"] == "monotone"
     return Reach(Shape("answers", before.shape.dim, balls=(near,), free=True, monotone=monotone), True)
 

@@ -141,7 +141,7 @@ class Steps:
             return name
         others = {"vmf": "sphere", "purkayastha": "sphere", "mahalanobis": "radial"}
         others |= dict.fromkeys(("flip", "bits"), "randomized-response")
-        return others.get(noise.name, noise.name)
+        return others.get(noise.name, noise.name.replace("_", "-"))
 
     def upper(self, step: Step, loss: Loss) -> Loss:
         """The loss of all steps, given one that dominates each of them."""

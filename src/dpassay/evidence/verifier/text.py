@@ -40,7 +40,9 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "onehot": {"k": "size"},
     "binary": {"integer": "bits", "fraction": "bits"},
     "query": {"norm": "l1 l2 linf", "distance": "positive", "moves": "any monotone"},
+    "counts": {"norm": "l1 l2 linf", "distance": "positive"},
     "dropout": {"mu": "probability"},
+    "discrete_laplace": {"scale": "positive"},
     "laplace": {"scale": "positive"},
     "gaussian": {"sigma": "positive"},
     "radial": {"norm": "l1 l2 linf", "scale": "positive"},
@@ -220,6 +222,8 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
         return stage if before.dim > 1 else Stage("laplace", {}, {}, single)
     if name == "radial" and (stage.words["norm"] == "l1" or before.dim == 1):
         return Stage("laplace", {}, {}, numbers)
+    if name == "counts":
+        return Stage("query", {**stage.words, "moves": "any", "values": "whole"}, {}, numbers)
     if name == "leak":
         return Stage("mixture", {}, {}, {"atom": numbers["chance"], "lost": 1 - numbers["chance"]})
     if name == "onesided" and (numbers["zero"].b > 0 or numbers["lost"].b > 0):

@@ -10,7 +10,8 @@ from dpassay.evidence.verifier.normal import tail
 from dpassay.evidence.verifier.numbers import INF, ZERO, Number, iv, log, log_sum, positive_part, show
 from dpassay.evidence.verifier.pairs import Pair, by_parity, differing, distance
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions import Stage
+from dpassay.evidence.verifier.regions import WHOLE, Stage
+from dpassay.evidence.verifier.whole import whole_gaps
 
 Logs = tuple[Number, Number]
 
@@ -43,6 +44,15 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Step, mu: Number) -> Log
     ):
         log_p = -sum(count for _, count in gaps) * iv.log(iv.mpf(2))
         return log_p, log_p - distance(pair, 1.0) / numbers["scale"]
+    if (
+        noise.name == "discrete_laplace"
+        and (shifts := whole_gaps(pair)) is not None
+        and event == ("every differing coordinate lies at or beyond the first value, on the side away from the second")
+    ):
+        log_p = -sum(shifts.values()) * iv.log(1 + iv.exp(-1 / numbers["scale"]))
+        return log_p, log_p - sum(size * count for size, count in shifts.items()) / numbers["scale"]
+    if noise.name in WHOLE and event == "an output that the second value cannot give" and whole_gaps(pair) is None:
+        return ZERO, -INF
     if noise.name in ("laplace", "gaussian") and event == "the first coordinate is above 0":
         p, q = (chance_above(noise, value, ZERO) for value in (pair[0].x, pair[0].y))
         return log(p), log(q)

@@ -3,7 +3,7 @@
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_positive
 from dpassay.pipeline.regions.base import Region
 from dpassay.pipeline.regions.discrete import Bits, Categories, Finite, MinMax, OneHot, RowBits, Rows, Sparse
-from dpassay.pipeline.regions.images import Rounded, Squashed
+from dpassay.pipeline.regions.images import Counted, Rounded, Squashed
 from dpassay.pipeline.regions.vector import (
     Ball,
     Box,
@@ -22,6 +22,7 @@ __all__ = [
     "Block",
     "Box",
     "Categories",
+    "Counted",
     "Everything",
     "Finite",
     "Intersection",

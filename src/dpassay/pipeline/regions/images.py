@@ -189,6 +189,54 @@ class Rounded(Region):
         return bool(np.all(value == np.rint(value)))
 
 
+@dataclass(frozen=True)
+class Counted(Rounded):
+    """Answers to a query that are whole numbers: two neighbours' answers differ by whole numbers, and no more than so.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(Counted(SensitivityBall(1, 1.5, 4)).diameter(1)), middle(Counted(SensitivityBall(2, 2, 3)).diameter(1))
+    (1.0, 3.0)
+    """
+
+    kind = "counted"
+
+    @property
+    def p(self) -> float:
+        """The norm in which the answers are close."""
+        return 1.0 if self.region.p == 1 else INF if self.dim == 1 else self.region.p
+
+    @cached_property
+    def _steps(self) -> tuple[list[list[tuple[int, int]]], bool]:
+        """Differences as (size, count), and whether each other one is no larger in any coordinate, or a mean of such.
+
+        docs/proofs/diameters.md, point 17.
+        """
+        below, most, tie = self._budget
+        known, n = tie or below == most, self.dim
+        most = most if known else below  # where 50 digits cannot tell
+        if self.p == 1:
+            return [[(most, 1), (0, n - 1)]], known
+        if self.p == INF:
+            return [[(most, n)]], known
+        level, more = _levels(most, n)
+        found = [[(level + 1, more), (level, n - more)], [(math.isqrt(most), 1), (0, n - 1)]]
+        return found[: 1 if most < 4 else 2], known and most < 4
+
+    def _bound(self, q: float) -> Number:
+        """The largest distance that whole numbers can have."""
+        most, n = self._budget[1], self.dim
+        if q == 1 or self.p == 1:
+            return iv.mpf({1.0: most, INF: most * n}.get(self.p, _levels(most, n, total=True)[0]))
+        if q == INF:
+            return iv.mpf(most if self.p == INF else math.isqrt(most))
+        return iv.sqrt(iv.mpf(most if self.p == 2 else most * most * n)) if q == 2 else self.region.diameter(q)
+
+    def knows_farthest(self, q: float) -> bool:
+        """Whether no pair is farther apart in lq than the one that is named."""
+        below, most, tie = self._budget
+        return self.complete or ((tie or below == most) and q in (1, INF))
+
+
 def _levels(square: int, count: int, total: bool = False) -> tuple[int, int]:
     """Whole numbers with the largest sum and at most this sum of squares: all are k, but for some that are k + 1.
 

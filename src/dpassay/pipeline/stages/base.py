@@ -14,7 +14,7 @@ import numpy as np
 
 from dpassay.core.neighbours import Relation
 from dpassay.pipeline.distributions import Distribution
-from dpassay.pipeline.regions import Array, Region
+from dpassay.pipeline.regions import Array, Bits, Finite, OneHot, Region, Repeated, Rounded, Sparse
 from dpassay.pipeline.syntax import Syntax, Written
 from dpassay.pipeline.thresholds import SIGNS, Thresholds
 
@@ -29,12 +29,27 @@ class OutputRegion:
     """The values a stage can put out, and whether any two of them can come from two neighbours.
 
     Where `exact` is false the region is only an outer bound: it serves for upper bounds alone. Where `far` is
-    true the values are reached only in the limit of inputs that are ever farther away.
+    true the values are reached only in the limit of inputs that are ever farther away. Where `rounded` is true every
+    coordinate is a whole number, whatever the region has besides.
     """
 
     region: Region
     exact: bool = True
     far: bool = False
+    rounded: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether every coordinate is known to be a whole number.
+
+        >>> from dpassay.pipeline.regions import Box
+        >>> OutputRegion(OneHot(3)).whole, OutputRegion(Box.cube(0, 1, 3)).whole
+        (True, False)
+        """
+        inner = self.region.region if isinstance(self.region, Repeated) else self.region
+        if isinstance(inner, Finite):
+            return bool(np.all(np.array(inner.points) == np.rint(inner.points)))
+        return self.rounded or isinstance(inner, Bits | OneHot | Sparse | Rounded)
 
 
 class Stage(Written, ABC):

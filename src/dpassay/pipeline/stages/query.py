@@ -7,7 +7,7 @@ import numpy as np
 
 from dpassay.core.numbers import Number
 from dpassay.errors import InputError
-from dpassay.pipeline.regions import MonotoneBall, Rows, SensitivityBall
+from dpassay.pipeline.regions import Counted, MonotoneBall, Rows, SensitivityBall
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import NORM, NORMS, Parameter, Syntax, positive
 
@@ -57,6 +57,23 @@ class Query(Stage):
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         return batch
+
+
+@dataclass(frozen=True)
+class Counts(Query):
+    """Neighbours' answers are whole numbers, at most this far apart; only as first stage.
+
+    Discrete noise is for such answers.
+
+    >>> from dpassay.pipeline.regions import Everything
+    >>> float(Counts("l1", "1.5").output_region(OutputRegion(Everything(4))).region.diameter(1).mid)
+    1.0
+    """
+
+    syntax = Syntax("counts", order=135, norm=NORM, distance=positive("sensitivity"))
+
+    def output_region(self, before: OutputRegion) -> OutputRegion:
+        return OutputRegion(Counted(SensitivityBall(NORMS[self.norm], self.distance, before.region.dim)))
 
 
 @dataclass(frozen=True)

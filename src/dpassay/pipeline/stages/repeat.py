@@ -28,8 +28,10 @@ class Repeat(Stage):
         if isinstance(region, Categories):
             raise InputError("a category's name cannot be repeated: put onehot(k) before it")
         if isinstance(region, Repeated):
-            return OutputRegion(Repeated(region.region, region.times * self.times), before.exact)
-        return OutputRegion(Repeated(region, self.times), before.exact)
+            return OutputRegion(
+                Repeated(region.region, region.times * self.times), before.exact, rounded=before.rounded
+            )
+        return OutputRegion(Repeated(region, self.times), before.exact, rounded=before.rounded)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         return np.tile(np.asarray(batch, dtype=float), self.times)

@@ -10,6 +10,7 @@ from dpassay.pipeline.regions import (
     Bits,
     Box,
     Categories,
+    Counted,
     Everything,
     Finite,
     OneHot,
@@ -38,21 +39,26 @@ class Round(Stage):
     def output_region(self, before: OutputRegion) -> OutputRegion:
         """Rounded values; as an outer bound a box half a unit wider, or everything."""
         region = before.region
-        if isinstance(region, Bits | OneHot | Categories | Sparse):
+        if isinstance(region, Bits | OneHot | Categories | Sparse | Counted):
             return before
         if isinstance(region, Finite):
             return OutputRegion(Finite(np.rint(np.array(region.points)).tolist()), before.exact)
+        if isinstance(region, Box):
+            sides = [(np.ceil(down(low) - 0.5), np.floor(up(high) + 0.5), n) for low, high, n in region.sides]
+            return OutputRegion(Box(tuple(sides)), exact=False, rounded=True)
         if isinstance(region, Rows) and region.limits is not None:
             ends = np.ceil(down(region.limits[0]) - 0.5), np.floor(up(region.limits[1]) + 0.5)
-            return OutputRegion(Rows(region.dim, ends), exact=False)
+            return OutputRegion(Rows(region.dim, ends), exact=False, rounded=True)
         if isinstance(region, Rows):
-            return OutputRegion(region, before.exact, far=True)
+            return OutputRegion(region, before.exact, far=True, rounded=True)
         if isinstance(region, SensitivityBall) and region.p in (1, 2, INF):
             return OutputRegion(Rounded(region), before.exact)
         limit = region.largest_norm(INF)
         if limit == INF:
-            return OutputRegion(Everything(region.dim), before.exact and isinstance(region, Everything), far=True)
-        return OutputRegion(Box.cube(-np.floor(limit + 0.5), np.floor(limit + 0.5), region.dim), exact=False)
+            exact = before.exact and isinstance(region, Everything)
+            return OutputRegion(Everything(region.dim), exact, far=True, rounded=True)
+        most = np.floor(limit + 0.5)
+        return OutputRegion(Box.cube(-most, most, region.dim), exact=False, rounded=True)
 
     def thresholds_before(self, after: Thresholds) -> Thresholds | None:
         """The numbers halfway between two whole ones."""

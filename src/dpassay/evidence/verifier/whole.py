@@ -1,0 +1,123 @@
+"""Discrete Laplace noise on whole numbers: docs/proofs/discrete-laplace.md."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.binomial import Bits, joined
+from dpassay.evidence.verifier.lattice import Grid, Rungs
+from dpassay.evidence.verifier.losses import FEW_BITS, Curve, Loss, Outcomes, Summed, leak_loss, pure_loss
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv, largest, whole_part
+from dpassay.evidence.verifier.pairs import Pair, differing
+from dpassay.evidence.verifier.reading import Step
+from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, is_whole, rounded_steps
+
+Shifts = Mapping[int, int]  # by how much coordinates move, and how many move so
+
+
+def whole_gaps(pair: Pair) -> Shifts | None:
+    """The whole numbers by which coordinates differ; nothing if one surely differs by another number."""
+    found: dict[int, int] = {}
+    for gap, count in differing(pair):
+        size = whole_part(abs(gap))
+        if abs(gap).a > size and abs(gap).b < size + 1:
+            return None
+        if not (abs(gap).a == size == abs(gap).b):
+            raise CertificateError("it is not known whether the two values differ by a whole number")
+        found[size] = found.get(size, 0) + count
+    return found
+
+
+def whole_shifts(shape: Shape, one_coordinate: bool) -> Shifts | None:
+    """The differences that are worst at each ε, where they are known; a larger one in any coordinate is worse.
+
+    `one_coordinate` says that at equal l1 distance one coordinate is the worst.
+    """
+    if not is_whole(shape):
+        raise CertificateError("the values before the noise are not known to be whole numbers")
+    if shape.kind == "repeated":
+        inner = whole_shifts(replace(shape.one, whole=True), one_coordinate)
+        return None if inner is None else {size: count * shape.count for size, count in inner.items()}
+    if shape.kind == "answers":
+        near = shape.balls[0]
+        if near.p == INFINITE or shape.dim == 1:
+            return {whole_part(near.width): shape.dim}
+        if near.p == 1:
+            return {whole_part(near.width): 1} if one_coordinate else None
+        square = whole_part(near.width**2)
+        return {1: min(square, shape.dim)} if square < 4 else None
+    if shape.kind == "rounded":
+        steps, known = rounded_steps(shape)
+        even = shape.dim == 1 or shape.parts[0].balls[0].p == INFINITE
+        return {steps[0][0][0]: shape.dim} if known and even else None
+    if shape.kind == "box" and shape.high.b < INF:
+        return {whole_part(shape.high - shape.low): shape.differing} if shape.differing else {}
+    raise CertificateError(f"nothing is known of discrete noise on the region {shape.kind}")
+
+
+def discrete_laplace_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+    """Values that do not differ by whole numbers have no output in common."""
+    shifts = whole_gaps(pair)
+    return leak_loss(ONE) if shifts is None else _discrete_laplace(shifts, stage.numbers["scale"], grid)
+
+
+def discrete_laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """At most the l1 diameter over the scale; of some regions the worst differences are known."""
+    shifts = whole_shifts(shape, one_coordinate=True)
+    if shifts is None:
+        return pure_loss(iv.mpf(diameter(shape, 1.0).b) / stage.numbers["scale"])
+    return _discrete_laplace(shifts, stage.numbers["scale"], step.grid)
+
+
+def _discrete_laplace(shifts: Shifts, scale: Number, grid: Grid | None) -> Loss:
+    moved = {size: count for size, count in shifts.items() if size and count}
+    if not moved:
+        return pure_loss(ZERO)
+    if set(moved) == {1}:
+        return _steps_of_one(moved[1], scale)
+    if sum(moved.values()) > 1:
+        return Summed(tuple((_rungs(size, scale), count) for size, count in moved.items()), grid)
+    size = next(iter(moved))
+
+    def times(count: int) -> Loss:
+        return _discrete_laplace({size: count}, scale, grid)
+
+    return Curve(size / scale, lambda epsilon: _delta(size, scale, epsilon), times=times)
+
+
+def _steps_of_one(count: int, scale: Number) -> Loss:
+    """Coordinates that move by 1: each is a bit that is kept with probability 1/(1 + e^(−1/scale))."""
+    keep = 1 / (1 + iv.exp(-1 / scale))
+    if count > FEW_BITS:
+        return Bits(joined([(keep, 1 - keep, count)]))
+    ways = [math.comb(count, kept) for kept in range(count + 1)]
+    chances = [way * keep**kept * (1 - keep) ** (count - kept) for kept, way in enumerate(ways)]
+    outcomes = Outcomes(tuple(zip(chances, reversed(chances), strict=True)))
+    return Curve(
+        count / scale,
+        lambda epsilon: outcomes.delta(epsilon, True),
+        times=lambda more: _steps_of_one(count * more, scale),
+    )
+
+
+def _delta(size: int, scale: Number, epsilon: Number) -> Number:
+    """The best of the events "at most m": 1 − (a^(m+1) + e^ε a^(k−m))/(1 + a), a = e^(−1/scale), which falls with ε."""
+    ends = []
+    for end in (iv.mpf(epsilon.b), iv.mpf(epsilon.a)):
+        best, ratio, rise = (size - end * scale) / 2, iv.exp(-1 / scale), iv.exp(end)
+        tried = range(max(0, -whole_part(iv.mpf(-best.a)) - 2), min(size, whole_part(best) + 1) + 1)
+        each = [1 - (ratio ** (m + 1) + rise * ratio ** (size - m)) / (1 + ratio) for m in tried]
+        ends.append(ZERO if (size / scale - end).b <= 0 else largest([ZERO, *each]))
+    return hull(*ends)
+
+
+def _rungs(size: int, scale: Number) -> Rungs:
+    """Outputs from 0 to the size, those beyond moved to these; the losses are whole multiples of 1/scale."""
+    ratio = iv.exp(-1 / scale)
+    chances = [1 / (1 + ratio)]
+    inner = (1 - ratio) / (1 + ratio)
+    for _ in range(size - 1):
+        inner *= ratio
+        chances += [ZERO, inner]
+    return Rungs(-size, (*reversed([*chances, ZERO, ratio**size / (1 + ratio)]),), 1 / scale)

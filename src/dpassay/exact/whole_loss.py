@@ -1,0 +1,124 @@
+"""The loss of discrete Laplace noise between whole numbers: docs/proofs/discrete-laplace.md."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, middle, up
+from dpassay.exact.loss_components import AtomLoss, Cells, LossComponent
+from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
+
+_MOST_CELLS = 1 << 12
+
+
+def whole_number(value: Number) -> int | None:
+    """A number as the whole number that it is; None where it is none, or may be none.
+
+    >>> whole_number(iv.mpf(3)), whole_number(iv.mpf("0.5"))
+    (3, None)
+    """
+    if not value.a == value.b or abs(value).b == INFINITY or abs(value).b > 2**53:
+        return None
+    exact = Fraction(down(value))
+    return int(exact) if exact.denominator == 1 else None
+
+
+def surely_broken(value: Number) -> bool:
+    """Whether a number is surely no whole number."""
+    low, high = Fraction(down(value)), Fraction(up(value))
+    return math.floor(low) == math.floor(high) and low != math.floor(low)
+
+
+def whole_loss(noise: DiscreteNoise, shift: Number) -> LossComponent:
+    """The loss of one coordinate: noise around 0 against the same noise around `shift`."""
+    if surely_broken(shift):
+        return AtomLoss((), ONE)  # no output in common
+    size = whole_number(abs(shift))
+    if size is None:
+        return AtomLoss((), between(ZERO, ONE))  # where 50 digits cannot tell
+    assert isinstance(noise, DiscreteLaplace)
+    if size == 1:
+        keep = 1 / (1 + iv.exp(-1 / noise.scale))
+        return AtomLoss(((1 / noise.scale, keep), (-1 / noise.scale, 1 - keep)))
+    return DiscreteLaplaceLoss(size, noise.scale)
+
+
+@runtime_checkable
+class OnLattice(Protocol):
+    """A loss all of whose finite values are whole multiples of one number."""
+
+    @property
+    def unit(self) -> float:
+        """That number."""
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceLoss:
+    """Discrete Laplace noise against itself shifted by a whole number.
+
+    >>> from dpassay.core.numbers import middle, number
+    >>> round(middle(DiscreteLaplaceLoss(2, number(2)).delta(ZERO)), 6)  # as of Laplace noise, 1 − e^(−1/2)
+    0.393469
+    """
+
+    shift: int
+    scale: Number
+    infinite: ClassVar[Number] = ZERO
+
+    @property
+    def pure(self) -> Number:
+        return self.shift / self.scale
+
+    @cached_property
+    def _ratio(self) -> Number:
+        """Of the probabilities of two neighbouring numbers."""
+        return iv.exp(-1 / self.scale)
+
+    @property
+    def mean(self) -> Number:
+        """(k − 2E)/b, E = a(1 − a^k)/(1 − a²) the mean of the output moved into 0 to k."""
+        a = self._ratio
+        return (self.shift - 2 * a * (1 - a**self.shift) / (1 - a**2)) / self.scale
+
+    @property
+    def span(self) -> float:
+        return up(self.pure)
+
+    @property
+    def unit(self) -> float:
+        """Losses are whole multiples of 1/scale."""
+        return middle(1 / self.scale)
+
+    def delta(self, epsilon: Number) -> Number:
+        """1 − (a^(m+1) + e^ε a^(k−m))/(1 + a), m the largest output with a loss above ε; it falls with ε."""
+        return between(*(self._delta(iv.mpf(end)) for end in (epsilon.b, epsilon.a)))
+
+    def _delta(self, epsilon: Number) -> Number:
+        k, a = self.shift, self._ratio
+        if (self.pure - epsilon).b <= 0:
+            return ZERO
+        if (self.pure + epsilon).b <= 0:
+            return 1 - iv.exp(epsilon)
+        last = (k - epsilon * self.scale) / 2  # the event is the best of all "at most m", so more of them do no harm
+        tried = range(max(0, math.floor(down(last)) - 1), min(k, math.ceil(up(last))) + 1)
+        rise = iv.exp(epsilon)
+        return maximum(ZERO, *(1 - (a ** (m + 1) + rise * a ** (k - m)) / (1 + a) for m in tried))
+
+    def cells(self, step: float, stride: int, upper: bool) -> Cells:
+        """The outputs 0 to k, those beyond moved to these; where they are many, several in one cell."""
+        k, a, side = self.shift, self._ratio, up if upper else down
+        edges = np.unique(np.linspace(1, k, min(k, _MOST_CELLS), dtype=np.int64)).tolist()
+        mass, ends = [1 / (1 + a)], [(0, 0)]
+        for first, after in pairwise(edges):
+            mass.append(a**first * (1 - a ** (after - first)) / (1 + a))
+            ends.append((first, after - 1))
+        mass.append(a**k / (1 + a))
+        ends.append((k, k))
+        high, low = ([side((k - 2 * pair[i]) / self.scale) for pair in ends] for i in (0, 1))
+        centre = [side((k - first - last) / self.scale) for first, last in ends]
+        return Cells(np.array([side(each) for each in mass]), np.array(centre), np.array(low), np.array(high))

@@ -1,0 +1,112 @@
+"""Bounds for discrete Laplace noise: docs/proofs/discrete-laplace.md.
+
+On numbers that are not known to be whole nothing is known to be hidden.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dpassay.core.numbers import ONE, ZERO
+from dpassay.core.theorems import Theorem
+from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import PairBound, ProfileBound, PureBound
+from dpassay.exact.whole_loss import surely_broken, whole_number
+from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
+from dpassay.pipeline.regions import (
+    Ball,
+    Block,
+    Box,
+    Counted,
+    Finite,
+    Intersection,
+    MinMax,
+    Pair,
+    Region,
+    Repeated,
+    Rounded,
+    Rows,
+    SensitivityBall,
+)
+from dpassay.pipeline.stages.base import OutputRegion
+
+THEOREMS: dict[type[DiscreteNoise], Theorem] = {DiscreteLaplace: Theorem.DISCRETE_LAPLACE}
+
+
+def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]:
+    """Pairs of whole-numbered vectors to look at, and whether one of them dominates all others at every ε."""
+    if isinstance(region, Repeated):
+        pairs, known = whole_pairs(noise, region.region)
+        return [region.repeat(pair) for pair in pairs], known
+    if isinstance(region, Rounded):
+        alone = region.p == float("inf") or region.dim == 1
+        one_coordinate = isinstance(region, Counted) and region.p == 1 and isinstance(noise, DiscreteLaplace)
+        few = isinstance(region, Counted) and len(region.pairs()) == 1 and region.p == 2
+        return region.pairs(), region.complete and (alone or one_coordinate or few)
+    if isinstance(region, Finite):
+        points = region.points
+        if len(points) > 24:
+            return [region.farthest(q) for q in (1.0, 2.0)], False
+        return [Pair.of(x, y) for i, x in enumerate(points) for y in points[:i]] or [
+            Pair.of(points[0], points[0])
+        ], True
+    return [region.farthest(1)], True
+
+
+def broken_pair(region: Region) -> Pair | None:
+    """Two vectors of a region some coordinates of which differ by no whole number, where such are easily found."""
+    inner = region.region if isinstance(region, Repeated) else region
+    pairs = [inner.farthest(q) for q in (1.0, 2.0)]
+    if isinstance(inner, Ball | Box | Intersection | Rows | SensitivityBall):  # what lies between two points is there
+        pairs.append(_half_apart(pairs[0]))
+    if isinstance(inner, MinMax) and inner.dim > 2:
+        ends = Block(ZERO, ZERO, 1), Block(ONE, ONE, 1)
+        pairs.append(Pair((*ends, Block(ONE / 2, ZERO, inner.dim - 2))))
+    found = next((pair for pair in pairs if any(surely_broken(block.gap) for block in pair.blocks)), None)
+    return region.repeat(found) if isinstance(region, Repeated) and found is not None else found
+
+
+def _half_apart(pair: Pair) -> Pair:
+    """The first vector, and one on the way to the second, so that a coordinate that differs differs by 1/2."""
+    sizes = [abs(block.gap) for block in pair.blocks if not block.same]
+    if not sizes or sizes[0].a < ONE / 2:
+        return pair
+    share = ONE / 2 / sizes[0]
+    return Pair(tuple(replace(b, y=b.x if b.same else b.x + (b.y - b.x) * share) for b in pair.blocks))
+
+
+def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
+    """Bounds for discrete noise on a bounded region; `shown` says that all of its output is."""
+    region, theorem = outputs.region, THEOREMS[type(noise)]
+    profile = PrivacyProfile((), (), theorems=(Theorem.DIAMETERS, theorem), noise=noise, region=region)
+    if not outputs.whole:
+        nothing_hidden = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), theorem)
+        pair = broken_pair(region) if outputs.exact and shown else None
+        candidates = [] if pair is None else [Candidate(pair, nothing_hidden)]
+        return replace(profile, candidates=tuple(candidates), uppers=(nothing_hidden,))
+    pairs, known = whole_pairs(noise, region)
+    real = [pair for pair in (pairs if outputs.exact else pushed) if _is_whole(pair) and pair.distance(1).a > 0]
+    candidates = [Candidate(pair, _pair_bound(noise, pair)) for pair in real] if shown else []
+    uppers = list(_uppers(noise, region))
+    if known:
+        losses = [loss for pair in pairs for loss in _pair_bound(noise, pair).losses]
+        uppers = [PairBound(tuple(losses), theorem)]
+    return replace(profile, candidates=tuple(candidates), uppers=tuple(uppers))
+
+
+def _uppers(noise: DiscreteNoise, region: Region) -> Iterable[ProfileBound]:
+    """What holds whichever pair dominates."""
+    if isinstance(noise, DiscreteLaplace):
+        yield PureBound(region.diameter(1) / noise.scale, Theorem.DISCRETE_LAPLACE)
+
+
+def _is_whole(pair: Pair) -> bool:
+    """Whether the two vectors surely differ by whole numbers."""
+    return all(block.same or whole_number(block.gap) is not None for block in pair.blocks)
+
+
+def _pair_bound(noise: DiscreteNoise, pair: Pair) -> PairBound:
+    """The noise is even, so both ways are alike."""
+    loss = PrivacyLoss.of_shifts(noise, [(b.gap, b.count) for b in pair.blocks])
+    return PairBound((loss,), THEOREMS[type(noise)])
