@@ -28,6 +28,7 @@ FALSE_ALARMS: dict[str, float] = {
     "gaussian draws": EACH,
     "one-sided draws": EACH,
     "discrete laplace draws": EACH,
+    "bounded laplace draws": EACH,
     "radial lengths": EACH,
     "radial directions": EACH,
     "mahalanobis noise": EACH,

@@ -17,6 +17,7 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive, leak, one_sided
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.directions import Purkayastha, VonMisesFisher
@@ -120,6 +121,21 @@ def test_discrete_laplace_draws():
         chances = [(1 - ratio) / (1 + ratio) * ratio ** abs(t) for t in range(-most, most + 1)]
         draws = DiscreteLaplace(scale).draw((RUNS // 2, 2), rng).ravel()
         found.append(on_whole_numbers(draws, chances, most))
+    require(name, len(found) * min(found))
+
+
+def test_bounded_laplace_draws():
+    # The conditional distribution of Laplace noise; from a value inside, at a limit, and beyond one.
+    name = "bounded laplace draws"
+    rng, found = generator(name), []
+    for centre in (0.7, -1.0, 9.0):
+        law = stats.laplace(loc=min(max(centre, -1.0), 3.0), scale=1.5)
+        draws = BoundedLaplace("1.5", -1, 3).run(np.full((RUNS,), centre), rng)
+
+        def inside(t, law=law):
+            return (law.cdf(np.clip(t, -1, 3)) - law.cdf(-1)) / (law.cdf(3) - law.cdf(-1))
+
+        found.append(cdf_p_value(draws, inside))
     require(name, len(found) * min(found))
 
 

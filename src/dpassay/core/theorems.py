@@ -15,6 +15,7 @@ class Theorem(StrEnum):
     RADIAL = "radial"
     SPHERE = "sphere"
     DISCRETE_LAPLACE = "discrete-laplace"
+    BOUNDED_LAPLACE = "bounded-laplace"
     ONE_SIDED = "one-sided"
     MIXTURE = "mixture"
     RANDOMIZED_RESPONSE = "randomized-response"

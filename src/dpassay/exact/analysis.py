@@ -15,6 +15,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.exact.after_noise import Kept, clamped_uppers, kept_after, with_what_is_kept
+from dpassay.exact.bounded_laplace import bounded_profile
 from dpassay.exact.discrete_mechanisms import discrete_profile
 from dpassay.exact.dominating_pairs import dominating_pairs, most_differing, most_spread
 from dpassay.exact.levels import LevelBound
@@ -58,6 +59,7 @@ from dpassay.pipeline.regions import (
 from dpassay.pipeline.stages.additive import Additive, loses
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.binary import Binary
+from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.dropout import Dropout
@@ -199,6 +201,8 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
         return radial_profile(stage, outputs, pushed, kept, pipeline.stages[position + 1 :])
     if isinstance(stage, Direction):
         return direction_profile(stage, outputs, kept, position + 1 < len(pipeline.stages))
+    if isinstance(stage, BoundedLaplace):
+        return bounded_profile(stage, outputs, pushed, kept.thresholds is not None and kept.thresholds.everything)
     assert isinstance(stage, NoiseStage)
     profile = discrete_profile(stage, outputs, pushed, anywhere, scores)
     told = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])

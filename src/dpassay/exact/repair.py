@@ -26,6 +26,7 @@ from dpassay.pipeline.regions import Categories, Region, Repeated, SensitivityBa
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose, Softmax
 from dpassay.pipeline.stages.radial import Radial
@@ -83,7 +84,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
     if not Steps.of(pipeline).plain and not isinstance(stage, Choose):
         proposals: Iterable[_Proposal] = _for_all_steps(task)
     else:
-        proposals = _additive(task) if isinstance(stage, Additive | Radial) else _discrete(task)
+        proposals = _additive(task) if isinstance(stage, Additive | Radial | BoundedLaplace) else _discrete(task)
     return tuple(_worded(proposal, neighbours) for proposal in proposals if _holds(proposal.repair, neighbours))
 
 

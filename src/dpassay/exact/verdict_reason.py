@@ -14,9 +14,11 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, MonotoneBall, Region, RowBits, Rows, SensitivityBall
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise
+from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose, Softmax
 from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.syntax import written
 
 
 def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Number) -> str:
@@ -111,6 +113,11 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return f"{_in_norm(stage, profile)}{dropped}"
     if isinstance(stage, Direction):
         return f"Two inputs can have opposite directions{dropped}"
+    if isinstance(stage, BoundedLaplace):
+        return (
+            f"Where outputs are kept between {written(stage.low)} and {written(stage.high)} the loss is more than the "
+            f"distance over the scale: how likely Laplace noise lands there depends on the input{dropped}"
+        )
     if isinstance(stage, BitNoise):
         return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
     if isinstance(stage, Softmax):

@@ -21,6 +21,7 @@ from dpassay.pipeline.regions import Block, Pair
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.radial import Radial, in_dimension
@@ -110,7 +111,7 @@ def _named(
         far = isinstance(candidate.bound, PairBound) and candidate.bound.theorem == Theorem.UNBOUNDED
         lost = any(stage.name == "round" for stage in after) or (far and not (told and told.tells_signs))
         return Witness(found.pair) if lost else found
-    if isinstance(stage, Radial | Direction):
+    if isinstance(stage, Radial | Direction | BoundedLaplace):
         return Witness(candidate.pair)
     if isinstance(stage, Choose):
         return _choose(stage, candidate)

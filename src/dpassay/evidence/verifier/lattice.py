@@ -74,9 +74,13 @@ class Grid:
 
 @dataclass(frozen=True)
 class Laplace:
-    """The loss of one coordinate with Laplace noise; the shift is in scales."""
+    """The loss of one coordinate with Laplace noise; the shift is in scales.
+
+    With bounded noise, evenly between its limits, a part `cut` of either tail is missing, and the rest is more likely.
+    """
 
     shift: Number
+    cut: Number = ZERO
 
     def place(self, step: Number, upper: bool, tilt: float) -> Weights:
         """The weights p·e^(θ(ℓ − a)) at multiples of the step; a shift between multiples goes to the safe side."""
@@ -86,6 +90,10 @@ class Laplace:
             raise CertificateError(f"the grid's step must divide a loss into 1 to {MOST_CELLS} cells")
         spend(2 * whole * _OF_A_CELL)
         a, theta = step * whole, iv.mpf(tilt)
+        if self.cut.b > 0 and abs(a - self.shift).b > (iv.mpf("1e-25") * a).b:
+            raise CertificateError("the grid's step must divide the loss of bounded noise")
+        inner = 2 / (2 - self.cut - self.cut * iv.exp(-a))
+        atoms = inner * (1 - self.cut)
         rise = iv.exp(step * (theta + ONE / 2))
         lowest = iv.exp(-a * (1 + 2 * theta))  # e^((ℓ−a)/2)·e^(θ(ℓ−a)) at ℓ = −a
         weights = [ZERO] * (2 * whole + 1)
@@ -99,8 +107,9 @@ class Laplace:
             for i in range(2 * whole + 1):
                 weights[i] = value * factor / (2 if i in (0, 2 * whole) else 1)
                 value *= rise
-        weights[0] += lowest / 2  # the two atoms
-        weights[-1] += ONE / 2
+        weights = [weight * inner for weight in weights] if self.cut.b > 0 else weights
+        weights[0] += lowest / 2 * atoms  # the two atoms
+        weights[-1] += atoms / 2
         return Weights.of(-whole, weights, a * theta, upper)
 
 

@@ -205,7 +205,7 @@ class Summed:
         if not self.parts or (self.pure - epsilon).b <= 0:
             return ZERO
         (part, count), *others = self.parts
-        if not others and count == 1 and isinstance(part, lattice.Laplace):
+        if not others and count == 1 and isinstance(part, lattice.Laplace) and part.cut.b <= 0:
             return positive_part(1 - iv.exp((epsilon - self.pure) / 2))
         if self.grid is None:
             raise CertificateError("a sum of losses needs a grid")

@@ -73,7 +73,7 @@ class Place:
     @property
     def keeps_all(self) -> bool:
         """Whether nothing is lost behind the noise; of names and bits, which are whole, rounding loses nothing."""
-        if self.noise.name not in (*ADDITIVE, *DIRECTIONS):
+        if self.noise.name not in (*ADDITIVE, *DIRECTIONS, "bounded_laplace"):
             return _told_far(self.behind)
         return all(stage.name in (*_LOSSLESS, "squash") for stage in self.behind)
 
@@ -195,8 +195,8 @@ def _whole_loss(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
     between = noise.name == "laplace" and place.placed(step) and _all_between(place.behind, pair)
     if not place.keeps_all and not between:
         raise CertificateError(f"not all of what {noise.name} leaves of the pair is known to survive")
-    if noise.name in ("exponential", "top-k") and not place.placed(step):
-        raise CertificateError("the scores themselves are not known, only how far they move")
+    if noise.name in ("exponential", "top-k", "bounded_laplace") and not place.placed(step):
+        raise CertificateError("the values themselves are not known, only how far they move")
     return pair_loss(noise, pair, step.grid)
 
 

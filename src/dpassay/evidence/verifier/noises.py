@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier import additive, discrete, whole
+from dpassay.evidence.verifier import additive, bounded, discrete, whole
 from dpassay.evidence.verifier.lattice import Grid
 from dpassay.evidence.verifier.losses import Loss, pure_loss
 from dpassay.evidence.verifier.numbers import ZERO, iv
@@ -45,6 +45,7 @@ KNOWN = {
     "discrete_laplace": Noise(
         "discrete-laplace", whole.discrete_laplace_pair, {"discrete-laplace": whole.discrete_laplace_upper}
     ),
+    "bounded_laplace": Noise("bounded-laplace", bounded.bounded_pair, {"bounded-laplace": bounded.bounded_upper}),
     "radial": Noise(uppers={"radial": additive.radial_upper}),
     "mahalanobis": Noise(uppers={"radial": additive.mahalanobis_upper}),
     **dict.fromkeys(DIRECTIONS, Noise("sphere", sphere_pair, {"sphere": sphere_upper})),

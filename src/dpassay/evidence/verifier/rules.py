@@ -291,6 +291,9 @@ _RULES: dict[str, Callable[[Stage, Reach], Reach]] = {
     "hash": _hashed,
     "bloom": _hashed,
     **dict.fromkeys(ADDITIVE, _noised),
+    "bounded_laplace": lambda stage, before: Reach(
+        box(stage.numbers["low"], stage.numbers["high"], before.shape.dim), False
+    ),
     "topk": _cut,
     **dict.fromkeys(("exponential", "top-k"), _chosen),
     **dict.fromkeys(DIRECTIONS, lambda stage, before: Reach(before.shape, False)),

@@ -44,6 +44,7 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "dropout": {"mu": "probability"},
     "discrete_laplace": {"scale": "positive"},
     "laplace": {"scale": "positive"},
+    "bounded_laplace": {"scale": "positive", "low": "real", "high": "real"},
     "gaussian": {"sigma": "positive"},
     "radial": {"norm": "l1 l2 linf", "scale": "positive"},
     "mahalanobis": {"scale": "positive", "least": "positive", "largest": "positive"},
@@ -211,8 +212,8 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
         return Stage("top-k" if before.kept else "exponential", {}, {"k": before.kept}, {"rate": rate})
     if name == "dropout" and not numbers["mu"].b < 1:
         raise CertificateError("the pipeline's text: dropout: mu must be below 1")
-    if name == "clamp" and not numbers["low"].b < numbers["high"].a:
-        raise CertificateError("the pipeline's text: clamp: low must be below high")
+    if name in ("clamp", "bounded_laplace") and not numbers["low"].b < numbers["high"].a:
+        raise CertificateError(f"the pipeline's text: {name}: low must be below high")
     if name == "bloom" and stage.wholes["hashes"] > stage.wholes["k"]:
         raise CertificateError("the pipeline's text: bloom: there are more hashes than bits")
     if name == "mahalanobis":

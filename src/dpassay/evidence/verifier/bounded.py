@@ -1,0 +1,130 @@
+"""The bounded Laplace mechanism: docs/proofs/bounded-laplace.md. Distances are in scales."""
+
+import numpy as np
+
+from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.lattice import Grid, Laplace, spend
+from dpassay.evidence.verifier.losses import Curve, Loss, Summed, Worst, loss_at_zero, pure_loss
+from dpassay.evidence.verifier.numbers import ZERO, Number, above, at_most_one, below, hull, iv, largest, smallest
+from dpassay.evidence.verifier.pairs import Pair, same
+from dpassay.evidence.verifier.reading import Step
+from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, largest_norm
+
+_EVEN = iv.mpf("1e-40")
+_CELLS = 1 << 13
+_SLACK = 1e-12
+
+
+def _width(stage: Stage) -> Number:
+    return (stage.numbers["high"] - stage.numbers["low"]) / stage.numbers["scale"]
+
+
+def _ends(stage: Stage, x: Number, y: Number) -> tuple[Number, Number, Number]:
+    """How far the smaller of two values is from the lower limit, the other from the upper, and both from each other.
+
+    What lies beyond a limit is moved to it: the noise is drawn as there.
+    """
+    low, high, scale = (stage.numbers[key] for key in ("low", "high", "scale"))
+    first, second = (smallest([high, largest([low, value])]) for value in (x, y))
+    if first.b > second.a and not first.b <= second.b:
+        first, second = second, first
+    return (first - low) / scale, (high - second) / scale, largest([ZERO, (second - first) / scale])
+
+
+def _inside(edge: Number, width: Number) -> Number:
+    """Twice the probability that Laplace noise around a value lands between the limits."""
+    return 2 - iv.exp(-edge) - iv.exp(edge - width)
+
+
+def _pure(edge: Number, shift: Number, width: Number) -> Number:
+    return shift + iv.log(_inside(edge + shift, width) / _inside(edge, width))
+
+
+def _one_way(edge: Number, shift: Number, width: Number) -> Curve:
+    """The loss of the value that is `edge` from its limit against one that is `shift` farther in."""
+    pure = _pure(edge, shift, width)
+
+    def delta(epsilon: Number) -> Number:
+        ends = [_shown(iv.mpf(pure.a) - epsilon.b, edge), _shown(iv.mpf(pure.b) - epsilon.a, edge)]
+        return hull(ends[0], ends[1]) / _inside(edge, width)
+
+    return Curve(pure, delta)
+
+
+def _shown(twice: Number, edge: Number) -> Number:
+    """(1 − e^−edge)(1 − e^−2s) + (1 − e^−s)², 2s being given, or 0; it grows with both."""
+    half = largest([ZERO, twice / 2])
+    near = 1 - iv.exp(-half)
+    return (1 - iv.exp(-edge)) * (1 - iv.exp(-2 * half)) + near * near
+
+
+def _coordinates(ends: tuple[Number, Number, Number], count: int, stage: Stage, grid: Grid | None) -> Loss | None:
+    """So many coordinates alike; nothing where at δ > 0 no more is known than what pure losses tell."""
+    first, second, shift = ends
+    width = _width(stage)
+    if count == 1:
+        return Worst([_one_way(first, shift, width), _one_way(second, shift, width)])
+    if abs(first - second).b > _EVEN.a:
+        return None
+    part = Laplace(shift, iv.exp(-smallest([first, second])))
+    return Summed(((part, count),), grid)
+
+
+def bounded_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+    """Two vectors; of several coordinates that are not alike only ε at δ = 0."""
+    blocks = [(_ends(stage, b.x, b.y), b.count) for b in pair if not same(b)]
+    moved = [(ends, count) for ends, count in blocks if ends[2].a > 0]
+    if not moved:
+        return pure_loss(ZERO)
+    known = _coordinates(*moved[0], stage, grid) if len(moved) == 1 else None
+    if known is not None:
+        return known
+    width, ways = _width(stage), [ZERO, ZERO]
+    for way in (0, 1):
+        for ends, count in moved:
+            ways[way] += _pure(ends[way], ends[2], width) * count
+    rising = [b.x.b <= b.y.a for b in pair if not same(b)]
+    if len(set(rising)) > 1:
+        raise CertificateError("some coordinates rise and others fall")
+    return loss_at_zero(largest(ways))
+
+
+def bounded_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """Answers may lie anywhere; other values lie between limits, and these are the worst pair in each order."""
+    times, one, width = (shape.count if shape.kind == "repeated" else 1), shape.one, _width(stage)
+    if one.kind in ("answers", "rounded"):
+        shift, count = smallest([width, iv.mpf(diameter(one, INFINITE).b) / stage.numbers["scale"]]), one.dim * times
+        pure = _pure(ZERO, shift, width)
+        if count == 1:
+            return Curve(pure, lambda epsilon: _anywhere(shift, width, epsilon))
+        rise = iv.log(_inside(smallest([shift, width / 2]), width) / _inside(ZERO, width))
+        total = iv.mpf(diameter(one, 1.0).b) * times / stage.numbers["scale"] + count * rise
+        return pure_loss(smallest([pure * count, total]))
+    limit = iv.mpf(largest_norm(one, INFINITE).b)
+    low, high, count = (one.low, one.high, one.differing) if one.kind == "box" else (-limit, limit, one.dim)
+    ends = _ends(stage, low, high)
+    if not count or ends[2].b <= 0:
+        return pure_loss(ZERO)
+    known = _coordinates(ends, count * times, stage, step.grid)
+    worst = largest(_pure(edge, ends[2], width) for edge in ends[:2])
+    return pure_loss(worst * count * times) if known is None else known
+
+
+def _anywhere(shift: Number, width: Number, epsilon: Number) -> Number:
+    """A bound on δ of all pairs this far apart, wherever they lie: the largest of many small cells of places.
+
+    The farther in, the smaller the pure loss; 1 − e^−edge grows, and what lands inside is least at an end of a cell.
+    In doubles: each number is the result of a few operations, which are off by some ulps of numbers that are added up;
+    the slack is a thousand times that.
+    """
+    spend(_CELLS << 8)
+    distance, most, limit = above(shift), above(width), below(epsilon)
+    room = max(0.0, most - distance)
+    edges = np.append(0.0, np.geomspace(1e-9, 1 + _SLACK, _CELLS) * room)
+    own = -np.expm1(-edges) - np.expm1(np.minimum(0.0, edges - most))
+    other = -np.expm1(-edges - distance) - np.expm1(np.minimum(0.0, edges + distance - most))
+    pure = distance + np.log(other / own)[:-1]
+    half = np.maximum(0.0, (pure - limit) / 2 + _SLACK * (1 + distance + pure + limit))
+    shown = -np.expm1(-edges[1:]) * -np.expm1(-2 * half) + np.expm1(-half) ** 2
+    largest_one = float((shown / np.minimum(own[:-1], own[1:])).max()) * (1 + _SLACK)
+    return at_most_one(iv.mpf([0, largest_one]))

@@ -1,0 +1,283 @@
+"""The loss of the bounded Laplace mechanism: docs/proofs/bounded-laplace.md.
+
+Values beyond a limit are drawn as the limit is, so that they are moved to it first. Distances below are in scales.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from dpassay.core.numbers import ONE, ZERO, Number, between, down, iv, maximum, middle, minimum, number, up
+from dpassay.core.theorems import Theorem
+from dpassay.exact.loss_components import Cells
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import PairBound, ProfileBound, PureBound
+from dpassay.pipeline.regions import (
+    Array,
+    Bits,
+    Block,
+    Box,
+    Everything,
+    MinMax,
+    OneHot,
+    Pair,
+    Region,
+    Repeated,
+    Rounded,
+    Rows,
+    SensitivityBall,
+    Sparse,
+)
+from dpassay.pipeline.stages.base import OutputRegion
+from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
+
+INF = float("inf")
+_THEOREM = Theorem.BOUNDED_LAPLACE
+_CELLS = 1 << 12
+_PLACES = 1 << 14  # cells of where a query's answers are
+_SLACK = 1e-12  # more than doubles lose in the few operations of a formula
+
+
+@dataclass(frozen=True)
+class BoundedLaplaceLoss:
+    """One coordinate: P around a value `edge` from one limit, Q around one `shift` farther in, limits `width` apart.
+
+    >>> round(middle(BoundedLaplaceLoss(ZERO, ONE, number(2)).pure), 6)  # 1 + ln((2 − 2/e)/(1 − e^−2))
+    1.379885
+    """
+
+    edge: Number
+    shift: Number
+    width: Number
+    infinite: ClassVar[Number] = ZERO
+
+    @cached_property
+    def _own(self) -> Number:
+        """Twice the probability of landing between the limits, for P."""
+        return _twice(self.edge, self.width)
+
+    @cached_property
+    def _constant(self) -> Number:
+        return iv.log(_twice(self.edge + self.shift, self.width) / self._own)
+
+    @property
+    def pure(self) -> Number:
+        """The loss below P's value."""
+        return self.shift + self._constant
+
+    @property
+    def mean(self) -> Number:
+        d, away = self.shift, iv.exp(-self.shift)
+        below, above = 1 - iv.exp(-self.edge), away - iv.exp(self.edge - self.width)
+        between_them = d * (1 - away) - 2 + 2 * (1 + d) * away
+        return self._constant + (d * (below - above) + between_them) / self._own
+
+    @property
+    def span(self) -> float:
+        return max(up(abs(self.pure)), up(abs(self.pure - 2 * self.shift)))
+
+    def delta(self, epsilon: Number) -> Number:
+        """((1 − e^−edge)(1 − e^−2s) + (1 − e^−s)²) over `_own`, s = (pure − ε)/2, which is at most the shift."""
+        return between(*(self._delta(iv.mpf(end)) for end in (epsilon.b, epsilon.a)))
+
+    def _delta(self, epsilon: Number) -> Number:
+        half = maximum(ZERO, minimum(self.shift, (self.pure - epsilon) / 2))
+        if epsilon.b < 0 and (self.pure - 2 * self.shift - epsilon).b >= 0:
+            return 1 - iv.exp(epsilon)
+        near, far = 1 - iv.exp(-half), 1 - iv.exp(-2 * half)
+        return ((1 - iv.exp(-self.edge)) * far + near**2) / self._own
+
+    def cells(self, step: float, stride: int, upper: bool) -> Cells:
+        """Below P's value and above Q's the loss is constant; between them the loss of a cell is its middle."""
+        side = up if upper else down
+        cuts = np.linspace(0.0, middle(self.shift), _CELLS + 1)
+        pure, own, edge = side(self.pure), middle(self._own), middle(self.edge)
+        rest = math.exp(-cuts[-1]) * -math.expm1(min(0.0, edge + cuts[-1] - middle(self.width)))
+        mass = np.exp(-cuts[:-1]) * -np.expm1(-np.diff(cuts))
+        high = pure - 2 * np.concatenate([[0.0], cuts[:-1], cuts[-1:]])
+        low = pure - 2 * np.concatenate([[0.0], cuts[1:], cuts[-1:]])
+        masses = np.concatenate([[-math.expm1(-edge)], mass, [rest]]) / own
+        return Cells(np.maximum(0.0, masses), (low + high) / 2, low, high)
+
+
+def _twice(edge: Number, width: Number) -> Number:
+    """2 − e^−edge − e^−(width − edge): twice the probability that Laplace noise stays between the limits."""
+    return 2 - iv.exp(-edge) - iv.exp(edge - width)
+
+
+@dataclass(frozen=True)
+class SlidingBound:
+    """A query's answers, one number, any two `shift` scales apart: the pair may lie anywhere between the limits.
+
+    Neither end of the limits nor their middle is the worst place at every ε. From above, places are cut into cells; in
+    each, what grows is taken at one end and what falls at the other. docs/proofs/bounded-laplace.md, point 5.
+    """
+
+    shift: Number
+    width: Number
+    theorem: Theorem = _THEOREM
+
+    @property
+    def pure(self) -> Number:
+        """At a limit."""
+        return BoundedLaplaceLoss(ZERO, self.shift, self.width).pure
+
+    @cached_property
+    def _table(self) -> tuple[Array, Array, Array]:
+        """For each cell the largest pure loss, 1 − e^−edge, and 1 over the probability of landing inside."""
+        shift, width = middle(self.shift), middle(self.width)
+        room = max(0.0, width - shift)
+        edges = np.append(0.0, np.geomspace(room * 1e-9, room * (1 + _SLACK), _PLACES)) if room > 0 else np.zeros(2)
+        own = -np.expm1(-edges) - np.expm1(edges - width)
+        other = -np.expm1(-edges - shift) - np.expm1(np.minimum(0.0, edges + shift - width))
+        pure = shift + np.log(other / own)
+        return pure[:-1], -np.expm1(-edges[1:]), 1 / np.minimum(own[:-1], own[1:])
+
+    def _above(self, epsilon: float) -> float:
+        pure, below, inside = self._table
+        slack = _SLACK * (1 + pure + epsilon)
+        half = np.maximum(0.0, (pure - epsilon) / 2 + slack)
+        near = -np.expm1(-half)
+        return min(1.0, float(np.max((below * -np.expm1(-2 * half) + near**2) * inside)) * (1 + _SLACK))
+
+    def delta(self, epsilon: Number) -> Number:
+        if (self.pure - epsilon).b <= 0:
+            return ZERO
+        return between(ZERO, iv.mpf(self._above(down(epsilon))))
+
+    def epsilon(self, delta: Number) -> Number:
+        """From 0 to an ε at which δ is surely not exceeded."""
+        low, high, limit = 0.0, up(self.pure), down(delta)
+        if self._above(0.0) <= limit:
+            return ZERO
+        for _ in range(60):
+            half = (low + high) / 2
+            low, high = (low, half) if self._above(half) <= limit else (half, high)
+        return between(ZERO, minimum(iv.mpf(high), self.pure))
+
+    epsilon_above = epsilon
+
+
+def pair_bound(stage: BoundedLaplace, pair: Pair) -> PairBound:
+    """The loss between two vectors, both ways."""
+    ways = []
+    for first, second in (("x", "y"), ("y", "x")):
+        components = []
+        for block in pair.blocks:
+            x, y = (_inside(stage, getattr(block, side)) for side in (first, second))
+            shift = abs(y - x)
+            if block.same or shift.b <= 0:
+                continue
+            edge = x if (y - x).mid > 0 else stage_width(stage) - x  # as seen from the limit on P's side
+            components.append((BoundedLaplaceLoss(maximum(ZERO, edge), shift, stage_width(stage)), block.count))
+        ways.append(PrivacyLoss(tuple(components)))
+    return PairBound(tuple(ways), _THEOREM)
+
+
+def stage_width(stage: BoundedLaplace) -> Number:
+    """How many scales the limits are apart."""
+    return (stage.high - stage.low) / stage.scale
+
+
+def _inside(stage: BoundedLaplace, value: Number) -> Number:
+    """How many scales a value, moved between the limits, is above the lower one."""
+    return (minimum(stage.high, maximum(stage.low, value)) - stage.low) / stage.scale
+
+
+def bounded_profile(stage: BoundedLaplace, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
+    """Bounds for all pairs of a region; `shown` says that all of the output is."""
+    region = outputs.region
+    inner = region.region if isinstance(region, Repeated) else region
+    times = region.times if isinstance(region, Repeated) else 1
+    moving = isinstance(inner, SensitivityBall | Rounded)
+    uppers = _of_answers(stage, inner, times) if moving else _of_limits(stage, inner, times)
+    pairs = _real_pairs(stage, inner) if outputs.exact else pushed
+    if outputs.exact and isinstance(region, Repeated):
+        pairs = [region.repeat(pair) for pair in pairs]
+    bounds = [(pair, pair_bound(stage, pair)) for pair in pairs] if shown else []
+    candidates = tuple(Candidate(pair, bound) for pair, bound in bounds if bound.losses[0].components)
+    return PrivacyProfile(candidates, tuple(uppers), (Theorem.DIAMETERS, _THEOREM), region=region)
+
+
+def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number, int]]:
+    """Between which limits coordinates lie, and how many of them can differ between neighbours."""
+    if isinstance(region, Everything):
+        return [(stage.low, stage.high, region.dim)]
+    if isinstance(region, Box):
+        return list(region.sides)
+    if isinstance(region, Rows):
+        return [(*(region.limits or (stage.low, stage.high)), 1)]
+    if isinstance(region, Bits | OneHot | Sparse | MinMax):
+        return [(ZERO, ONE, round(middle(region.diameter(1))))]
+    limit = region.largest_norm(INF)
+    return [(stage.low, stage.high, region.dim)] if limit == INF else [(-iv.mpf(limit), iv.mpf(limit), region.dim)]
+
+
+def _of_limits(stage: BoundedLaplace, region: Region, times: int) -> Sequence[ProfileBound]:
+    """Coordinates between limits: a pair of limits is the worst in each order. Point 4."""
+    sides = [(low, high, count * times) for low, high, count in _limits(stage, region) if count]
+    differing = [side for side in sides if (_inside(stage, side[1]) - _inside(stage, side[0])).b > 0]
+    if not differing:
+        return [PureBound(ZERO, _THEOREM)]
+    even = [_even_loss(stage, low, high) for low, high, _ in differing]
+    if all(loss is not None for loss in even):
+        parts = [(loss, count) for loss, (_, _, count) in zip(even, differing, strict=True) if loss is not None]
+        return [PairBound((PrivacyLoss(tuple(parts)),), _THEOREM)]
+    bounds = [pair_bound(stage, Pair((Block(low, high, 1),))) for low, high, _ in differing]
+    if [count for _, _, count in differing] == [1]:
+        return bounds
+    return [PureBound(sum((b.pure * n for b, (_, _, n) in zip(bounds, differing, strict=True)), ZERO), _THEOREM)]
+
+
+def _even_loss(stage: BoundedLaplace, low: Number, high: Number) -> BoundedLaplaceLoss | None:
+    """The loss of a pair of limits that lies evenly between the mechanism's own, so that both ways are alike."""
+    first, second = (minimum(stage.high, maximum(stage.low, end)) for end in (low, high))
+    below, above = (first - stage.low) / stage.scale, (stage.high - second) / stage.scale
+    if abs(below - above).b > iv.mpf("1e-40"):
+        return None
+    edge = iv.mpf([min(below.a, above.a), max(below.b, above.b)])  # it holds for either way
+    return BoundedLaplaceLoss(maximum(ZERO, edge), (second - first) / stage.scale, stage_width(stage))
+
+
+def _of_answers(stage: BoundedLaplace, region: Region, times: int) -> Sequence[ProfileBound]:
+    """A query's answers, which may lie anywhere: at a limit pure loss is the largest. Points 3 and 5."""
+    width, count = stage_width(stage), region.dim * times
+    shift = minimum(width, iv.mpf(region.diameter(INF).b) / stage.scale)
+    one = SlidingBound(shift, width)
+    if count == 1:
+        return [one]
+    rise = iv.log(_twice(minimum(shift, width / 2), width) / _twice(ZERO, width))
+    total = iv.mpf(region.diameter(1).b) * times / stage.scale + count * rise
+    return [PureBound(minimum(one.pure * count, total), _THEOREM)]
+
+
+def _real_pairs(stage: BoundedLaplace, region: Region) -> list[Pair]:
+    """Pairs that neighbours can have: limits, or answers at and next to a limit."""
+    if isinstance(region, Everything):
+        return [Pair((Block(stage.low, stage.high, region.dim),))]
+    if isinstance(region, Rows) and region.limits is None:
+        return [Pair((Block(stage.low, stage.high, 1), *_rest(stage.low, region.dim - 1)))]
+    if not isinstance(region, SensitivityBall):
+        return [] if isinstance(region, Rounded) else [region.farthest(q) for q in (1.0, 2.0)][: 1 + (region.dim > 1)]
+    farthest = region.farthest(1)
+    shift = abs(farthest.blocks[0].gap)
+    room = stage.high - stage.low - shift
+    if room.a <= 0:
+        return [_at(stage.low + room / 2, farthest)]
+    far = middle(room / stage.scale) / 2
+    places = [0.0, *np.geomspace(min(1e-3, far / 8), far, 12 if region.dim == 1 else 2).tolist()]
+    return [_at(stage.low + minimum(room / 2, number(place) * stage.scale), farthest) for place in places]
+
+
+def _at(start: Number, pair: Pair) -> Pair:
+    """A pair of answers whose smaller values are all at one place."""
+    return Pair(tuple(Block(start, start if b.same else start + abs(b.gap), b.count) for b in pair.blocks))
+
+
+def _rest(value: Number, count: int) -> tuple[Block, ...]:
+    return (Block(value, value, count),) if count else ()
