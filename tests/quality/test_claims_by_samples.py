@@ -9,6 +9,8 @@ from scipy.stats import gamma
 
 from dpassay.claims.registry import REGISTRY
 from dpassay.pipeline.distributions import BitDistribution, Mixture, Pmf, Shifted
+from dpassay.pipeline.stages.directions import Around, VonMisesFisher
+from dpassay.pipeline.stages.mahalanobis import ShiftedMahalanobis
 from dpassay.pipeline.stages.radial import ShiftedRadial
 from dpassay.report.claim_report import try_out
 from statistics_helper import (
@@ -58,11 +60,32 @@ def law_p_value(outputs, distribution):
         noise, lengths = distribution.noise, outputs - distribution.centre
         law = gamma(outputs.shape[1], scale=float(noise.scale.mid))
         return cdf_p_value(np.linalg.norm(lengths, ord=noise.q, axis=1), law.cdf)
+    if isinstance(distribution, ShiftedMahalanobis):
+        lengths = (outputs - distribution.centre) / distribution.noise.roots(outputs.shape[1])
+        law = gamma(outputs.shape[1], scale=float(distribution.noise.scale.mid))
+        return cdf_p_value(np.linalg.norm(lengths, axis=1), law.cdf)
+    if isinstance(distribution, Around):
+        assert outputs.shape[1] == 3
+        return direction_p_value(outputs @ distribution.centre, distribution.noise)
     assert isinstance(distribution, Shifted)
     p_values = [
         coordinate_p_value(outputs[:, i] - distribution.centre[i], distribution.noise) for i in range(outputs.shape[1])
     ]
     return min(1.0, len(p_values) * min(p_values))
+
+
+def direction_p_value(cosines, noise):
+    """In three dimensions the cosine of von Mises-Fisher noise has the density e^(κt), and Purkayastha's angle the
+    density e^(-κa) sin a."""
+    kappa = float(noise.kappa.mid)
+    if isinstance(noise, VonMisesFisher):
+        return cdf_p_value(cosines, lambda t: (np.exp(kappa * t) - np.exp(-kappa)) / (2 * np.sinh(kappa)))
+
+    def integral(a):
+        return 1 - np.exp(-kappa * a) * (kappa * np.sin(a) + np.cos(a))
+
+    angles = np.arccos(np.clip(cosines, -1, 1))
+    return cdf_p_value(angles, lambda a: integral(a) / integral(np.pi))
 
 
 def normed(distribution):

@@ -27,6 +27,7 @@ from dpassay.pipeline.parser import evaluate
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.mahalanobis import Mahalanobis
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.syntax import NORMS
 
@@ -219,6 +220,18 @@ class TrialResult:
         return "NO" if self.contradictory else "not seen" if self.missed else "yes"
 
 
+def _distance(metric: str, x: Any, y: Any, pipeline: Pipeline) -> float:
+    """How far apart two vectors are, in a norm, by their angle or in the Mahalanobis norm of the noise."""
+    gap = np.subtract(x, y)
+    if metric == "angle":
+        first, second = (np.asarray(z, dtype=float) / np.linalg.norm(z) for z in (x, y))
+        return 2 * math.atan2(float(np.linalg.norm(first - second)), float(np.linalg.norm(first + second)))
+    if metric == "mahalanobis":
+        noise = next(stage for stage in pipeline.stages if isinstance(stage, Mahalanobis))
+        return float(np.linalg.norm(gap / noise.roots(len(gap))))
+    return float(np.linalg.norm(gap, ord=NORMS[metric]))
+
+
 def try_out(claim: Claim, runs: int | None = None, seed: int = 0, alpha: float = 0.001) -> TrialResult:
     """Judge a claim exactly and by running it, with the changes, pairs and encoder of its trial.
 
@@ -231,7 +244,7 @@ def try_out(claim: Claim, runs: int | None = None, seed: int = 0, alpha: float =
     guarantee = small.guarantee
     if isinstance(guarantee, MetricDP):  # for one pair it is ε-DP, with ε times their distance
         (x, y), *_ = claim.trial.pairs or ()
-        apart = float(np.linalg.norm(np.subtract(x, y), ord=NORMS[guarantee.metric]))
+        apart = _distance(guarantee.metric, x, y, small.mechanism)
         sampled = audit(small.mechanism, [(x, y)], epsilon=guarantee.epsilon * apart, **options)
     else:
         sampled = audit(small, **options)

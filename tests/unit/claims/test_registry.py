@@ -48,6 +48,12 @@ CLASSIC = math.sqrt(2 * math.log(1.25e5))
 
 # What is true: the true ε at the claimed δ, each from a formula.
 TRUE = {
+    "vmf": 10.0,
+    "vmf-local": 10.0,
+    "purkayastha": 10.0,
+    "purkayastha-local": 10.0,
+    "mahalanobis": 10.0,
+    "mahalanobis-l2": 10 / math.sqrt(0.2),
     "santext": 1.0,
     "santext-plus": math.inf,
     "tem": 1.0,
@@ -110,6 +116,7 @@ TRUE = {
     "composition": 1.0,
 }
 REFUTED = {
+    "mahalanobis-l2",
     "santext-plus",
     "custext",
     "rantext",

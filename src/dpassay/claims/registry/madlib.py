@@ -8,6 +8,10 @@ MADLIB = (
     "Feyisetan, Balle, Drake and Diethe, Privacy- and utility-preserving textual analysis via calibrated multivariate "
     "perturbations, WSDM 2020"
 )
+MAHALANOBIS = (
+    "Xu, Aggarwal, Feyisetan and Teissier, A differentially private text perturbation method using regularized "
+    "Mahalanobis metric, PrivateNLP 2020"
+)
 SND = "Mai et al., Split-and-Denoise: Protect large language model inference with local differential privacy, ICML 2024"
 Variant = partial(
     Claim,
@@ -59,6 +63,33 @@ SYSTEM = System(
             why="Two embeddings of norm at most C are at most 2C apart in l2, and the noise is that of the l2 norm.",
             expected="proven",
             trial=Trial({"dim": 2, "epsilon": 1}),
+        ),
+        Variant(
+            name="mahalanobis",
+            title="Mahalanobis noise",
+            pipeline="encode | mahalanobis(1/eps, least, largest) | decode",
+            parameters={"least": "0.2", "largest": 3},
+            metric="mahalanobis",
+            source=MAHALANOBIS,
+            brief="loses eps times distance",
+            why="The noise is that of the Mahalanobis norm: two embeddings lose at most eps per unit of their distance "
+            "in that norm, whatever the covariance is.",
+            expected="proven",
+            trial=Trial({"dim": 2, "epsilon": 2}, pairs=[([0.0, 0.0], [0.2**0.5, 0.0])]),  # 1 apart in that norm
+            caveats=("per-word",),
+        ),
+        Variant(
+            name="mahalanobis-l2",
+            title="Mahalanobis noise, read in l2",
+            pipeline="encode | mahalanobis(1/eps, least, largest) | decode",
+            parameters={"least": "0.2", "largest": 3},
+            metric="l2",
+            source=f"{MAHALANOBIS}; its epsilon compared with Madlib's",
+            brief="little noise one way",
+            why="Along the direction of the least eigenvalue there is less noise: a unit of l2 distance is "
+            "1/sqrt(least) units of the Mahalanobis distance.",
+            expected="refuted",
+            remedies=("madlib",),
         ),
         Variant(
             name="split-and-denoise",
