@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import FrozenInstanceError, fields
+from functools import cache
 
 import numpy as np
 import pytest
@@ -63,11 +64,17 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(options, said):
         AuditOptions.of(options)
 
 
+CLIPPED, ASKED = "clip(l1, {0}) | laplace(2*{0}/eps)", {"epsilon": 1, "dim": 2, "runs": 300}
+
+
+@cache
+def with_a_plain_name():
+    return audit(CLIPPED.format("C"), C=3, **ASKED)
+
+
 @pytest.mark.parametrize("name", CLASHING)
 def test_a_parameter_of_a_pipeline_may_have_the_name_of_an_option(name):
-    text, options = "clip(l1, {0}) | laplace(2*{0}/eps)", {"epsilon": 1, "dim": 2, "runs": 300}
-    found = audit(text.format(name), parameters={name: 3}, **options)
-    plain = audit(text.format("C"), C=3, **options)
+    found, plain = audit(CLIPPED.format(name), parameters={name: 3}, **ASKED), with_a_plain_name()
     assert found.subject == plain.subject == "clip(l1, 3) | laplace(6)"
     assert (found.runs, found.witness.right, found.epsilon.lower) == (
         plain.runs,

@@ -111,36 +111,36 @@ def test_json_is_all_there_is_on_stdout() -> None:
     assert infinite["epsilon"]["upper"] == "inf"
 
 
-def test_exit_codes_of_an_open_verdict() -> None:
-    assert run(*OPEN).returncode == 0
-    asked = run(*OPEN, "--require-decision", "--json")
-    assert asked.returncode == 3
-    assert strict(asked.stdout)["verdict"] == "open"
-    assert run(*ADEPT, "--require-decision").returncode == 1
+def test_exit_codes_of_an_open_verdict(here) -> None:  # type: ignore[no-untyped-def]
+    assert here(*OPEN)[0] == 0
+    code, out, _ = here(*OPEN, "--require-decision", "--json")
+    assert code == 3
+    assert strict(out)["verdict"] == "open"
+    assert here(*ADEPT, "--require-decision")[0] == 1
 
 
-def test_certificates(tmp_path: Path) -> None:
+def test_certificates(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "adept.json"
-    done = run(*ADEPT, "--certificate", str(path), "--json")
-    assert done.returncode == 1
-    strict(done.stdout)
+    code, out, _ = here(*ADEPT, "--certificate", str(path), "--json")
+    assert code == 1
+    strict(out)
     assert strict(path.read_text(encoding="utf-8"))["verdict"] == "refuted"
-    verified = run("verify", str(path))
+    verified = run("verify", str(path))  # by a process that has not written it
     assert verified.returncode == 0
     assert "holds" in verified.stdout
     path.write_text(path.read_text(encoding="utf-8").replace('"count": 32', '"count": 31'), encoding="utf-8")
-    broken = run("verify", str(path))
-    assert broken.returncode == 1
-    assert "Traceback" not in broken.stderr
-    assert broken.stderr
+    code, _, err = here("verify", str(path))
+    assert code == 1
+    assert "Traceback" not in err
+    assert err
     path.write_text(path.read_text(encoding="utf-8").replace('"neighbours":', '"neighbors":', 1), encoding="utf-8")
-    unread = run("verify", str(path))
-    assert unread.returncode == 1
-    assert re.fullmatch(r"dpassay: the certificate does not hold: field \S+ is (missing|not known)\n", unread.stderr)
+    code, _, err = here("verify", str(path))
+    assert code == 1
+    assert re.fullmatch(r"dpassay: the certificate does not hold: field \S+ is (missing|not known)\n", err)
     path.write_text('{"schema": "dpassay/certificate/1"}', encoding="utf-8")
-    old = run("verify", str(path))
-    assert old.returncode == 2
-    assert "dpassay check ... --certificate FILE" in " ".join(old.stderr.split())
+    code, _, err = here("verify", str(path))
+    assert code == 2
+    assert "dpassay check ... --certificate FILE" in " ".join(err.split())
 
 
 def test_help_names_every_command() -> None:
