@@ -386,7 +386,8 @@ def test_the_best_of_many_pairs_is_found_by_a_leaf():
     def mechanism(x, rng):
         return {"noise": normals(rng), "secret": [Colour(int(x == 13)), None]}
 
-    verdict = audit(mechanism, inputs=list(range(20)), epsilon=1, runs=30_000, bits=False, shrink=False)
+    options = {"runs": 30_000, "bits": False, "shrink": False, "until_refuted": True}
+    verdict = audit(mechanism, inputs=list(range(20)), epsilon=1, **options)
     assert verdict.word == "refuted"
     assert 13 in verdict.witness.inputs
 

@@ -212,8 +212,8 @@ def test_pairs_are_searched_in_a_list_and_in_a_region():
         return np.asarray(x)[-1] + rng.laplace(scale=0.3, size=n)
 
     for region in (SensitivityBall(math.inf, 1, 5), SensitivityBall(1, 1, 5), Ball(math.inf, 1, 5)):
-        assert isinstance(audit(tail, region=region, epsilon=1, runs=50_000), Refuted)
-    assert isinstance(audit(tail, region="query(linf, 1)", dim=5, epsilon=1, runs=50_000), Refuted)
+        assert isinstance(audit(tail, region=region, epsilon=1, runs=50_000, until_refuted=True), Refuted)
+    assert isinstance(audit(tail, region="query(linf, 1)", dim=5, epsilon=1, runs=50_000, until_refuted=True), Refuted)
 
 
 def test_published_claims_and_texts_of_pipelines():
@@ -419,7 +419,7 @@ def test_copies_count_on_the_side_that_they_name():
     for seed in range(5):
         right = audit(leaks, [(2.0, 3.0)], epsilon=0.5, delta=0.03, runs=20_000, seed=seed)
         assert isinstance(right, Open)
-    assert isinstance(audit(leaks, [(2.0, 3.0)], epsilon=0.5, delta=0.005, runs=20_000), Refuted)
+    assert isinstance(audit(leaks, [(2.0, 3.0)], epsilon=0.5, delta=0.005, runs=20_000, until_refuted=True), Refuted)
 
 
 def test_a_pipelines_pairs_are_as_near_as_its_query_says():
@@ -462,12 +462,12 @@ def test_texts_and_numbers_inside_objects_are_looked_at():
     def service(x, rng):
         return {"text": x, "score": float(rng.random()), "more": [1, {"id": 7}]}
 
-    assert isinstance(audit(service, [("yes", "no")], epsilon=1, runs=20_000), Refuted)
+    assert isinstance(audit(service, [("yes", "no")], epsilon=1, runs=20_000, until_refuted=True), Refuted)
 
     def numbers(x, rng):
         return {"id": "a", "value": x + float(rng.laplace(scale=0.3))}
 
-    assert isinstance(audit(numbers, [(0.0, 1.0)], epsilon=1, runs=20_000), Refuted)
+    assert isinstance(audit(numbers, [(0.0, 1.0)], epsilon=1, runs=20_000, until_refuted=True), Refuted)
 
 
 def test_a_file_that_is_there_is_not_overwritten(tmp_path):

@@ -171,7 +171,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_what_passes_in_clear_is_refuted_by_default(what):
-    verdict = audit(WRONG[what], text=TEXT, epsilon=1, runs=10_000)
+    verdict = audit(WRONG[what], text=TEXT, epsilon=1, runs=10_000, until_refuted=True)
     assert verdict.word == "refuted"
     assert verdict.epsilon.lower > 1
 
@@ -180,7 +180,8 @@ def test_a_word_of_a_vocabulary_that_passes_in_clear_is_refuted():
     names_a_disease = rewriting(lambda word: word == "asthma")
     assert audit(names_a_disease, text=TEXT, epsilon=1, runs=5_000).word == "open"
     vocabulary = ["apple", "asthma", "autumn"]
-    assert audit(names_a_disease, text=TEXT, epsilon=1, runs=5_000, vocabulary=vocabulary).word == "refuted"
+    options = {"runs": 5_000, "vocabulary": vocabulary, "until_refuted": True}
+    assert audit(names_a_disease, text=TEXT, epsilon=1, **options).word == "refuted"
 
 
 def test_what_randomizes_every_word_is_not_refuted():

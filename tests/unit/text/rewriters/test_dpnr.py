@@ -156,7 +156,7 @@ def test_the_claim_is_refuted_from_real_sentences_by_the_exact_law(minilm):
 def test_the_claim_with_dropout_is_refuted_by_knowing_the_system(minilm):
     system, promise = Dpnr(minilm, epsilon=0.05, mu=0.5), claimed(0.05, 0.5)
     options = {"alpha": 0.001, "runs": 300_000, "shrink": False, "guesser": distinguisher(system, *PAIR)}
-    verdict = audit(system, [PAIR], epsilon=promise, neighbours="word", **options)
+    verdict = audit(system, [PAIR], epsilon=promise, neighbours="word", until_refuted=True, **options)
     assert isinstance(verdict, Refuted)
     assert verdict.epsilon.lower > promise
 
