@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tiers
 from dpassay.api import check
 from dpassay.claims.claim import Claim
 from dpassay.core.interval import outward
@@ -140,7 +141,7 @@ def test_what_holds() -> None:
     held = [interval.upper for _, interval in verdict.holds]
     assert held[0] == pytest.approx(math.sqrt(32), rel=1e-14)
     assert held == sorted(held, reverse=True)
-    for delta, interval in verdict.holds:
+    for delta, interval in verdict.holds[:: 1 if tiers.in_full else 2]:
         claim = {"epsilon": outward(interval.upper, 1, 6), "delta": repr(delta)}  # as it is shown
         assert check("clip(l2, 1) | laplace(2)", dim=32, **claim).word == "proven", delta
 

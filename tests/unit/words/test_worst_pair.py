@@ -136,8 +136,13 @@ def test_two_words_at_one_place_lose_nothing_to_each_other():
     assert worst_pairs(SanText(same, 2.0))["ratio"].upper == 0
 
 
-@pytest.mark.parametrize("every", [False, True])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "every"),
+    [
+        *((case, False) for case in CASES),
+        *(pytest.param(case, True, marks=() if case in ("santext", "tem") else pytest.mark.long) for case in CASES),
+    ],
+)
 def test_a_gpu_finds_the_same(interpreted, case, every):
     mechanism = CASES[case](vocabulary(150, 3))
     metric = "l1" if case == "tem" else "l2"
