@@ -55,6 +55,7 @@ FALSE_ALARMS: dict[str, float] = {
     "exponential choice": EACH,
     "softmax draws": EACH,
     "top-k draws": EACH,
+    "noisy max draws": EACH,
     "tokens one after the other": EACH,
     "dropout": EACH,
     "pipeline laplace": EACH,

@@ -24,6 +24,7 @@ from dpassay.pipeline.stages.directions import Purkayastha, VonMisesFisher
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose, Softmax, TopK
 from dpassay.pipeline.stages.mahalanobis import Mahalanobis
+from dpassay.pipeline.stages.noisy_max import noisy_max
 from dpassay.pipeline.stages.query import PersonRows
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
@@ -369,6 +370,24 @@ def test_top_k_draws():
     assert counts[1] == counts[4] == 0  # of the equal ones the first two are kept
     weights = np.exp(np.array([1.0, 3.0, 1.0]) / 2)
     require(name, counts_p_value(counts[[0, 2, 3]], weights / weights.sum()))
+
+
+def test_noisy_max_draws():
+    # With exponential noise P(j) = r_j ∫ Π (1 − r_i y) dy over i ≠ j from 0 to 1, r_i = e^((u_i − max u)/b), by hand
+    # for three; with Laplace noise by quadrature; with Gumbel noise the softmax.
+    name = "noisy max draws"
+    rng, scores = generator(name), np.array([0.0, 1.0, -0.5])
+    r = np.exp((scores - 1) / 2)
+    flips = [r[j] * (1 - (r.sum() - r[j]) / 2 + r.prod() / r[j] / 3) for j in range(3)]
+    noise, z = stats.laplace(scale=2), np.linspace(-60, 60, 400_001)
+    cdfs = [noise.cdf(z - u) for u in scores]
+    reports = [float(np.trapezoid(noise.pdf(z - u) * math.prod(cdfs) / cdfs[j], z)) for j, u in enumerate(scores)]
+    laws = {"exponential": np.array(flips), "laplace": np.array(reports), "gumbel": r / r.sum()}
+    found = []
+    for kind, law in laws.items():
+        draws = noisy_max(kind, 2).run(np.tile(scores, (RUNS, 1)), rng)[:, 0].astype(int)
+        found.append(counts_p_value(np.bincount(draws, minlength=3), law / law.sum()))
+    require(name, len(found) * min(found))
 
 
 def test_tokens_one_after_the_other():

@@ -21,6 +21,7 @@ class Theorem(StrEnum):
     RANDOMIZED_RESPONSE = "randomized-response"
     EXPONENTIAL = "exponential"
     TOP_K = "top-k"
+    NOISY_MAX = "noisy-max"
     BOUNDED_RANGE = "bounded-range"
     VOCABULARY = "vocabulary"
     DIAMETERS = "diameters"

@@ -54,6 +54,7 @@ def lower_evidence(
         nowhere = {"noise": position, "at": position, "pair": []}
         yield {"theorem": "unbounded", **nowhere, **_any_threshold(kept)}
         yield {"theorem": "exponential", **nowhere}
+        yield {"theorem": "noisy-max", **nowhere}
         for candidate in candidates[:6]:
             yield from _of_candidate(pipeline, position, candidate, kept, before, delta)
         if profile.pair is not None and delta == 0:

@@ -63,7 +63,7 @@ from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.dropout import Dropout
-from dpassay.pipeline.stages.exponential import Choose, TopK
+from dpassay.pipeline.stages.exponential import Choice, TopK
 from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial, in_dimension
 from dpassay.pipeline.stages.repeat import Repeat
@@ -90,7 +90,7 @@ def _one_step(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     first = pipeline.stages[0]
     if isinstance(first, Query) and neighbours.count > 1:
         # Monotone answers of several records may rise and fall, but no farther apart in all than if all rise.
-        chosen = all(isinstance(pipeline.stages[i], Choose) for i in pipeline.noise_positions)
+        chosen = all(isinstance(pipeline.stages[i], Choice) for i in pipeline.noise_positions)
         moves = first.moves if chosen else "any"
         moved = replace(first, distance=first.distance * neighbours.count, moves=moves)
         profile = _one_step(replace(pipeline, stages=(moved, *pipeline.stages[1:])), Neighbours("query"))
@@ -190,7 +190,7 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     outputs = region_at(pipeline, position, neighbours)
     stage = in_dimension(pipeline.stages[position], outputs.region.dim)
     anywhere = all(isinstance(before, Query | Repeat | TopK) for before in pipeline.stages[:position])
-    if isinstance(stage, Choose) and not anywhere and _tells_differences_alone(pipeline, outputs.region):
+    if isinstance(stage, Choice) and not anywhere and _tells_differences_alone(pipeline, outputs.region):
         outputs = replace(outputs, exact=False)  # the loss depends on where the scores are
     scores = scores_kept(pipeline, position)
     pushed = [] if outputs.exact or scores else _pushed(pipeline, position, neighbours)

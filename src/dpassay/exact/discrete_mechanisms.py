@@ -11,6 +11,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.exponential_mechanism import choose_profile
 from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.noisy_max import noisy_max_profile
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import PairBound, PureBound
@@ -26,6 +27,7 @@ from dpassay.pipeline.regions import (
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.noisy_max import NoisyMax
 
 _RESPONSE = Theorem.RANDOMIZED_RESPONSE
 _PARITIES: dict[Literal["even", "odd"], int] = {"even": 0, "odd": 1}
@@ -38,6 +40,8 @@ def discrete_profile(
     region = outputs.region
     if isinstance(stage, Choose):
         return choose_profile(stage, outputs, pushed, anywhere, kept)
+    if isinstance(stage, NoisyMax):
+        return noisy_max_profile(stage, outputs, anywhere)
     if isinstance(stage, Flip) and isinstance(region, Categories):
         return _categories(stage, region, outputs.exact)
     if isinstance(stage, Flip):

@@ -57,7 +57,7 @@ def choose_profile(
     if kept is not None and region.diameter(INF).b > 0:
         # Of others' bits nothing is known, and of scores behind a query only how far they move.
         known = free or (outputs.exact and not isinstance(region, SensitivityBall | RowBits))
-        return top_k_profile(stage, kept, region, _cube(region), score_spread(region), score_width(region), known)
+        return top_k_profile(stage, kept, region, cube_of(region), score_spread(region), score_width(region), known)
     spread = stage.rate * score_spread(region)
     pairs = pushed
     if free:
@@ -147,7 +147,7 @@ def _largest(region: Region, rate: Number) -> Number:
     return largest_choice(rate * score_width(region), region.dim)
 
 
-def _cube(region: Region) -> tuple[Number, Number] | None:
+def cube_of(region: Region) -> tuple[Number, Number] | None:
     """The two ends of a cube all of whose corners, but for the two constant ones, are in the region."""
     if isinstance(region, Ball) and region.p == INF:
         return -region.radius, region.radius
@@ -158,7 +158,7 @@ def _cube(region: Region) -> tuple[Number, Number] | None:
 
 def _region_pairs(region: Region) -> list[Pair]:
     """Some outputs' scores high and the others' low, and the other way round."""
-    cube = _cube(region)
+    cube = cube_of(region)
     if cube is not None:
         low, high = cube
         sizes = sorted({region.dim // 2, *(2**i for i in range(region.dim.bit_length() - 1))})

@@ -13,6 +13,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.after_noise import thresholds_told
 from dpassay.exact.exponential_mechanism import choose_bound
+from dpassay.exact.noisy_max import noisy_max_bound
 from dpassay.exact.sampling import Steps
 from dpassay.exact.sphere_loss import SMALL_ANGLE, loss_per_distance, pair_angle, pair_loss, steepest_pair
 from dpassay.exact.witness import Witness
@@ -25,6 +26,7 @@ from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.mahalanobis import Mahalanobis
+from dpassay.pipeline.stages.noisy_max import NoisyMax
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip, Normalise
 from dpassay.pipeline.stages.squash import Squash
@@ -70,6 +72,8 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     dim = pipeline.output_regions()[pipeline.noise_positions[0]].region.dim
     if isinstance(noise, Direction):
         return _of_directions(before, noise, after, guarantee, dim)
+    if isinstance(noise, NoisyMax):
+        return _of_noisy_max(before, noise, after, q, dim)
     stretch = ONE
     for stage in before:
         stretch = stretch * _stretch(stage, q, dim)
@@ -100,6 +104,25 @@ def _in_own_norm(noise: Stage, stretch: Number | None) -> tuple[Number, Number]:
     if not isinstance(noise, Mahalanobis):
         raise InputError("the metric mahalanobis is that of the noise mahalanobis(scale, least, largest); use l2")
     return 1 / noise.scale, ONE if stretch is None else stretch * iv.sqrt(noise.largest / noise.least)
+
+
+def _of_noisy_max(
+    before: tuple[Stage, ...], noise: NoisyMax, after: tuple[Stage, ...], q: float, dim: int
+) -> LossPerUnit:
+    """Scores as they come in lose the rate times their spread in the limit of an output far behind the others."""
+    stretch = ONE
+    for stage in before:
+        stretch = stretch * _stretch(stage, q, dim)
+    most, theorems = noise.rate * _score_rate(q, ZERO), (Theorem.NOISY_MAX, Theorem.METRIC)
+    told = thresholds_told(after)
+    if before or dim == 1 or told is None or not told.unlimited or any(isinstance(s, NoiseStage) for s in after):
+        return LossPerUnit(between(ZERO, most * stretch), theorems=theorems)
+    if q == 2 and dim > 2:
+        return LossPerUnit(most, theorems=theorems)
+    far, step = 200 * noise.scale, noise.scale
+    others = Block(far, far, dim - 1) if q == 1 else Block(far, far - step, dim - 1)
+    pair = Pair((Block(ZERO, step, 1), others))
+    return LossPerUnit(most, pair, pair.distance(q), theorems)
 
 
 def _of_directions(
@@ -258,6 +281,9 @@ def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) 
         return None
     if isinstance(noise, Direction):
         more = pair_loss(noise, pair) - guarantee.value * found.distance
+        return Witness(pair) if more.a > 0 else None
+    if isinstance(noise, NoisyMax):
+        more = noisy_max_bound(noise, pair).pure - guarantee.value * found.distance
         return Witness(pair) if more.a > 0 else None
     if isinstance(noise, Choose):
         loss = maximum(*(each.pure for each in choose_bound(noise, pair).losses))

@@ -30,7 +30,7 @@ from dpassay.pipeline.regions import (
 from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import OutputRegion
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choice
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.sampling import Sampling
 
@@ -70,7 +70,7 @@ def _check_sum(pipeline: Pipeline, relation: str) -> None:
     position = (pipeline.noise_positions or [len(pipeline.stages)])[0]
     stage = pipeline.stages[position] if pipeline.noise_positions else None
     summed = f"{relation} means that the records' vectors are summed and the noise is added to the sum"
-    if isinstance(stage, Choose):
+    if isinstance(stage, Choice):
         raise InputError(
             f"{summed}; {stage.name} adds no noise, and what it chooses depends on all records' scores. State "
             f"how far one record moves a score, for example query(linf, 1) | {stage}"

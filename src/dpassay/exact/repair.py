@@ -28,7 +28,8 @@ from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.directions import Direction
-from dpassay.pipeline.stages.exponential import Choose, Softmax
+from dpassay.pipeline.stages.exponential import Choice, Softmax
+from dpassay.pipeline.stages.noisy_max import GumbelMax, NoisyMax
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
 from dpassay.pipeline.syntax import NORMS
@@ -73,15 +74,17 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
     region, stage = task.outputs.region, task.stage
     if region.diameter(1) == INFINITY:
         advice = "Bound the vector before the noise, for example with clip(l1, C) and then laplace(2*C/eps)."
-        if isinstance(stage, Choose):
+        if isinstance(stage, Choice):
             choice = "softmax(4*C/eps)" if isinstance(stage, Softmax) else "exponential(eps/(4*C))"
+            if isinstance(stage, NoisyMax | GumbelMax):
+                choice = f"noisymax({stage.noise}, 4*C/eps)"
             advice = f"Bound the scores first, for example clamp(-C, C) | {choice}."
         return (Repair(advice),)
     if isinstance(stage, Additive | Radial) and isinstance(region, Categories):
         return (Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1))."),)
     if scores_kept(pipeline, positions[0]):
         return _without_top_k(task)
-    if not Steps.of(pipeline).plain and not isinstance(stage, Choose):
+    if not Steps.of(pipeline).plain and not isinstance(stage, Choice):
         proposals: Iterable[_Proposal] = _for_all_steps(task)
     else:
         proposals = _additive(task) if isinstance(stage, Additive | Radial | BoundedLaplace) else _discrete(task)
@@ -290,7 +293,7 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
 def _discrete(task: _Task) -> Iterable[_Proposal]:
     """Randomized response with the right probability, or a slower exponential mechanism."""
     region, stage = task.outputs.region, task.stage
-    if isinstance(stage, Choose):
+    if isinstance(stage, Choice):
         return _choose(task)
     if isinstance(stage, Direction):
         return _directions(task, stage)
@@ -317,12 +320,14 @@ def _choose(task: _Task) -> Iterable[_Proposal]:
     """The exponential mechanism with the largest rate that is proved."""
     inner, distance = task.inner(), 2 * iv.mpf(task.outputs.region.diameter(float("inf")).b)
     stage, steps = task.stage, Steps.of(task.pipeline).count
-    assert isinstance(stage, Choose)
+    assert isinstance(stage, Choice)
     smallest = iv.mpf(max(inner.exact_epsilon.a, inner.exact_delta.a)) / distance / steps
     rate = number(double_below(_largest(lambda each: task.proves(stage.at_rate(_below(each))), smallest, smallest)))
     enough, less = "A rate that is small enough; a larger one may do.", "The largest rate"
     if isinstance(stage, Softmax):
         enough, less = "A temperature that is high enough; a lower one may do.", "The lowest temperature"
+    if isinstance(stage, NoisyMax | GumbelMax):
+        enough, less = "A scale that is large enough; a smaller one may do.", "The smallest scale"
     repair = Repair(enough, task.with_noise(stage.at_rate(rate)), task.guarantee)
     least = f"{less} that keeps the claim, to three digits: the least noise of this kind."
     return [_Proposal(repair, least, task.with_noise(stage.at_rate(rate * MORE)))]

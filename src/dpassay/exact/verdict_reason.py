@@ -16,7 +16,7 @@ from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise
 from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.directions import Direction
-from dpassay.pipeline.stages.exponential import Choose, Softmax
+from dpassay.pipeline.stages.exponential import Choice, Softmax
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.syntax import written
 
@@ -123,8 +123,9 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
     if isinstance(stage, Softmax):
         logits = _far(region, profile, math.inf, "differ by {}")
         return f"Two neighbours' logits {logits} at temperature {middle(stage.temperature):.6g}"
-    if isinstance(stage, Choose):
-        return f"Two neighbours' scores {_far(region, profile, math.inf, 'differ by {}')} at the given rate"
+    if isinstance(stage, Choice):
+        given = "scale" if stage.name == "noisymax" else "rate"
+        return f"Two neighbours' scores {_far(region, profile, math.inf, 'differ by {}')} at the given {given}"
     return f"One category can be told from another more surely than claimed{dropped}"
 
 

@@ -23,7 +23,7 @@ from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.directions import Direction
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choice
 from dpassay.pipeline.stages.radial import Radial, in_dimension
 
 
@@ -113,7 +113,7 @@ def _named(
         return Witness(found.pair) if lost else found
     if isinstance(stage, Radial | Direction | BoundedLaplace):
         return Witness(candidate.pair)
-    if isinstance(stage, Choose):
+    if isinstance(stage, Choice):
         return _choose(stage, candidate)
     assert isinstance(candidate.bound, PairBound)
     if delta == 0 or (isinstance(stage, Flip) and stage.size):
@@ -246,7 +246,7 @@ def _gap(logs: tuple[Number, Number]) -> float:
     return float("inf") if logs[1] == -INFINITY else float((logs[0] - logs[1]).mid)
 
 
-def _choose(stage: Choose, candidate: Candidate) -> Witness:
+def _choose(stage: Choice, candidate: Candidate) -> Witness:
     bound = candidate.bound
     assert isinstance(bound, PairBound)
     if bound.theorem == Theorem.UNBOUNDED:

@@ -322,6 +322,8 @@ KNOWN = [  # the true epsilon at δ = 0
     ("onehot(5) | bits(0.5, 0.5, 0.2)", 1, "any", lambda: mp.log(4)),
     ("clip(linf, 1) | exponential(1/2)", 2, "any", lambda: mpf(1)),
     ("query(linf, 1) | exponential(1/2)", 7, "query", lambda: mpf(1)),
+    ("clip(linf, 1) | noisymax(exponential, 2)", 2, "any", lambda: mp.log(2 * mp.e - 1)),
+    ("query(linf, 1) | noisymax(laplace, 2)", 7, "query", lambda: mpf(1)),
     ("clip(linf, 1) | softmax(2)", 2, "any", lambda: mpf(1)),
     ("clip(linf, 1) | topk(2) | softmax(2)", 2, "any", lambda: mpf(1)),
     ("query(linf, 1) | softmax(2) | times(3)", 7, "query", lambda: mpf(3)),

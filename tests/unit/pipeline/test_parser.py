@@ -419,7 +419,7 @@ def test_new_arguments_that_are_refused(text: str, position: int, message: str) 
 
 def test_the_table_is_a_reference() -> None:
     written = {text.partition("(")[0] for text, _ in EVERY_STAGE} | {"flip", "bits", "topk", "poisson", "times"}
-    written |= {"vmf", "purkayastha", "mahalanobis"}
+    written |= {"vmf", "purkayastha", "mahalanobis", "noisymax"}
     assert set(STAGES) == written - {"normalize"}
     for name, form in STAGES.items():
         assert {parameter.kind for parameter in form.syntax.arguments.values()} <= {"word", "number", "whole"}

@@ -211,7 +211,7 @@ def top_k_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     k, rate, others = stage.wholes["k"], stage.numbers["rate"], shape.dim - stage.wholes["k"]
     if others >= k:
         return leak_loss(ONE)
-    spread, width = (rate * iv.mpf(found.b) for found in (score_spread(shape), _score_width(shape)))
+    spread, width = (rate * iv.mpf(found.b) for found in (score_spread(shape), score_width(shape)))
     if spread.b == INF and width.b == INF:
         raise CertificateError("nothing bounds the scores")
     common, n = spread, iv.mpf(k - 1)
@@ -232,7 +232,7 @@ def score_spread(shape: Shape) -> Number:
     return smallest(diameter(shape, q) * power for q, power in powers.items())
 
 
-def _score_width(shape: Shape) -> Number:
+def score_width(shape: Shape) -> Number:
     """The most that the largest minus the smallest coordinate of one vector can be."""
     if shape.kind == "box":
         return shape.high - shape.low
@@ -259,7 +259,7 @@ def _largest_losses(stage: Stage, shape: Shape) -> tuple[Number, Number]:
     if shape.dim == 1:  # all scores are equal
         return ZERO, ZERO
     rate, n = stage.numbers["rate"], iv.mpf(shape.dim - 1)
-    spread, width = rate * iv.mpf(score_spread(shape).b), rate * _score_width(shape)
+    spread, width = rate * iv.mpf(score_spread(shape).b), rate * score_width(shape)
     if spread.b == INF:
         raise CertificateError("nothing bounds the scores")
     if shape.kind == "box" and shape.differing == 1:

@@ -168,9 +168,9 @@ def lower(place: Place, step: Step) -> Loss:
     """The loss that some neighbours show, by the theorem that a step names."""
     theorem = step.theorem
     if not step.pair:
-        if step.at != place.position or theorem not in ("unbounded", "exponential"):
+        if step.at != place.position or theorem not in ("unbounded", "exponential", "noisy-max"):
             raise CertificateError(f"the theorem {theorem!r} speaks of a pair, and none is given")
-        return _unbounded(place, step) if theorem == "unbounded" else _far_scores(place)
+        return _unbounded(place, step) if theorem == "unbounded" else _far_scores(place, theorem)
     pair = place.pair(step)
     if theorem == "no-noise":
         if any(stage.name in NOISES for stage in place.stages):
@@ -195,7 +195,7 @@ def _whole_loss(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
     between = noise.name == "laplace" and place.placed(step) and _all_between(place.behind, pair)
     if not place.keeps_all and not between:
         raise CertificateError(f"not all of what {noise.name} leaves of the pair is known to survive")
-    if noise.name in ("exponential", "top-k", "bounded_laplace") and not place.placed(step):
+    if noise.name in ("exponential", "top-k", "noisymax", "bounded_laplace") and not place.placed(step):
         raise CertificateError("the values themselves are not known, only how far they move")
     return pair_loss(noise, pair, step.grid)
 
@@ -230,7 +230,7 @@ def _unbounded(place: Place, step: Step) -> Loss:
     noise, reach = place.noise, place.reach
     if not reach.exact or not is_infinite(diameter(reach.shape, INFINITE)):
         raise CertificateError("it is not known that values can be any distance apart")
-    if noise.name == "exponential" and reach.shape.one.dim > 1 and place.keeps_all:
+    if noise.name in ("exponential", "noisymax") and reach.shape.one.dim > 1 and place.keeps_all:
         return leak_loss(ONE)
     far = any(is_infinite(abs(threshold)) for threshold in step.thresholds) and _told_far(place.behind)
     if noise.name not in ADDITIVE or not (far or place.tells(step)):
@@ -251,10 +251,13 @@ def _rare(place: Place, step: Step, pair: Pair) -> Loss:
     return loss_at_zero(smallest(pair_loss(noise, pair, None).pure for noise in place.added))
 
 
-def _far_scores(place: Place) -> Loss:
+def _far_scores(place: Place, theorem: str) -> Loss:
     """A query's scores can put one output far behind the others; there the rate times their spread is approached."""
     noise, shape = place.noise, place.reach.shape.one
     free = shape.free and place.moved is None and shape.dim > 1
-    if noise.name != "exponential" or not place.reach.exact or not place.keeps_all or not free:
+    rates = {("exponential", "exponential"): "rate", ("noisymax", "noisy-max"): "scale"}
+    own = rates.get((noise.name, theorem))
+    if own is None or not place.reach.exact or not place.keeps_all or not free:
         raise CertificateError("scores are not known to lie far behind one another")
-    return loss_at_zero(noise.numbers["rate"] * iv.mpf(score_spread(shape).a))
+    rate = noise.numbers["rate"] if own == "rate" else 1 / noise.numbers["scale"]
+    return loss_at_zero(rate * iv.mpf(score_spread(shape).a))

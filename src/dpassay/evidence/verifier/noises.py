@@ -7,6 +7,7 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import additive, bounded, discrete, whole
 from dpassay.evidence.verifier.lattice import Grid
 from dpassay.evidence.verifier.losses import Loss, pure_loss
+from dpassay.evidence.verifier.noisy_max import noisy_max_pair, noisy_max_upper
 from dpassay.evidence.verifier.numbers import ZERO, iv
 from dpassay.evidence.verifier.pairs import Pair
 from dpassay.evidence.verifier.reading import Step
@@ -58,6 +59,7 @@ KNOWN = {
         discrete.choice_pair,
         {"exponential": discrete.choice_upper, "bounded-range": discrete.choice_range},
     ),
+    "noisymax": Noise("noisy-max", noisy_max_pair, {"noisy-max": noisy_max_upper}),
     "top-k": Noise("top-k", discrete.top_k_pair, {"top-k": discrete.top_k_upper}),
 }
 

@@ -13,7 +13,7 @@ LARGEST = 10_000_000  # dimension, or number of categories
 WHOLE = ("discrete_laplace",)  # noise that is a whole number
 ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial", "mahalanobis", *WHOLE)
 DIRECTIONS = ("vmf", "purkayastha")
-NOISES = (*ADDITIVE, *DIRECTIONS, "bounded_laplace", "flip", "bits", "exponential", "top-k")
+NOISES = (*ADDITIVE, *DIRECTIONS, "bounded_laplace", "flip", "bits", "exponential", "top-k", "noisymax")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
 

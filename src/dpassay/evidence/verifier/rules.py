@@ -295,7 +295,7 @@ _RULES: dict[str, Callable[[Stage, Reach], Reach]] = {
         box(stage.numbers["low"], stage.numbers["high"], before.shape.dim), False
     ),
     "topk": _cut,
-    **dict.fromkeys(("exponential", "top-k"), _chosen),
+    **dict.fromkeys(("exponential", "top-k", "noisymax"), _chosen),
     **dict.fromkeys(DIRECTIONS, lambda stage, before: Reach(before.shape, False)),
     "flip": lambda stage, before: Reach(before.shape, False),
     "bits": lambda stage, before: Reach(bits(before.shape.dim, before.shape.dim), False),

@@ -139,7 +139,7 @@ class Steps:
         """The theorem about one step, in which the record takes part, that another one about all steps needs."""
         if name not in ("poisson", "optimal-composition", "fixed-size", "shuffle"):
             return name
-        others = {"vmf": "sphere", "purkayastha": "sphere", "mahalanobis": "radial"}
+        others = {"vmf": "sphere", "purkayastha": "sphere", "mahalanobis": "radial", "noisymax": "noisy-max"}
         others |= dict.fromkeys(("flip", "bits"), "randomized-response")
         return others.get(noise.name, noise.name.replace("_", "-"))
 

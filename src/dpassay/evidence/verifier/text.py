@@ -56,6 +56,7 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "bits": {"even": "probability", "odd": "probability", "zero": "probability"},
     "topk": {"k": "size"},
     "exponential": {"rate": "positive"},
+    "noisymax": {"noise": "laplace exponential gumbel", "scale": "positive"},
     "softmax": {"temperature": "positive"},
 }
 _DEFAULTS: dict[str, dict[str, Number | str]] = {
@@ -210,6 +211,10 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
     if name in ("exponential", "softmax"):
         rate = numbers["rate"] if name == "exponential" else 1 / numbers["temperature"]
         return Stage("top-k" if before.kept else "exponential", {}, {"k": before.kept}, {"rate": rate})
+    if name == "noisymax" and before.kept:
+        raise CertificateError("topk must stand right before exponential or softmax")
+    if name == "noisymax" and stage.words["noise"] == "gumbel":
+        return Stage("exponential", {}, {"k": 0}, {"rate": 1 / numbers["scale"]})
     if name == "dropout" and not numbers["mu"].b < 1:
         raise CertificateError("the pipeline's text: dropout: mu must be below 1")
     if name in ("clamp", "bounded_laplace") and not numbers["low"].b < numbers["high"].a:

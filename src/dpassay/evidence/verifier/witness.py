@@ -6,6 +6,7 @@ from dpassay.evidence.verifier.discrete import choice_chances, noised_bits, top_
 from dpassay.evidence.verifier.losses import chance_above
 from dpassay.evidence.verifier.lowers import Place
 from dpassay.evidence.verifier.noises import joined_noise
+from dpassay.evidence.verifier.noisy_max import first_chances
 from dpassay.evidence.verifier.normal import tail
 from dpassay.evidence.verifier.numbers import INF, ZERO, Number, iv, log, log_sum, positive_part, show
 from dpassay.evidence.verifier.pairs import Pair, by_parity, differing, distance
@@ -88,6 +89,9 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Step, mu: Number) -> Log
     if noise.name == "exponential" and event == (several if count > 1 else "the first output is chosen"):
         p, q = choice_chances(noise, pair)[0]
         return log(p * count), log(q * count)
+    if noise.name == "noisymax" and event == "the first output is chosen":
+        p, q = first_chances(noise, pair)
+        return log(p), log(q)
     raise CertificateError(f"the event {event[:80]!r} is not known for {noise.name or 'no'} noise")
 
 

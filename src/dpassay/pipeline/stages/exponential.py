@@ -13,8 +13,23 @@ from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.syntax import Syntax, count, positive
 
 
+class Choice(NoiseStage):
+    """One of the coordinates is put out, by their scores and some noise; `rate` is one over the scale of that noise."""
+
+    rate: Number
+
+    def output_region(self, before: OutputRegion) -> OutputRegion:
+        if isinstance(before.region, Categories):
+            raise InputError(f"{self.name} needs a vector of scores, not a category")
+        return OutputRegion(Categories(before.region.dim), exact=False)
+
+    def at_rate(self, rate: Number) -> "Choice":
+        """The same stage with another rate, or with one that is smaller by less than a double tells."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Choose(NoiseStage):
+class Choose(Choice):
     """Name coordinate j with probability proportional to e^(rate·x_j).
 
     >>> Choose(1).distribution(np.array([0.0, 0.0])).probabilities.tolist()
@@ -24,13 +39,7 @@ class Choose(NoiseStage):
     syntax = Syntax("exponential", order=220, rate=positive("exponential: rate"))
     rate: Number
 
-    def output_region(self, before: OutputRegion) -> OutputRegion:
-        if isinstance(before.region, Categories):
-            raise InputError(f"{self.name} needs a vector of scores, not a category")
-        return OutputRegion(Categories(before.region.dim), exact=False)
-
     def at_rate(self, rate: Number) -> "Choose":
-        """The same stage with another rate, or with one that is smaller by less than a double tells."""
         return Choose(rate)
 
     def distribution(self, value: Array) -> Distribution:
