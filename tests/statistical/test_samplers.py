@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.pipeline.discrete_noise import DiscreteLaplace
+from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive, leak, one_sided
@@ -121,6 +121,17 @@ def test_discrete_laplace_draws():
         ratio = math.exp(-1 / float(scale))
         chances = [(1 - ratio) / (1 + ratio) * ratio ** abs(t) for t in range(-most, most + 1)]
         draws = DiscreteLaplace(scale).draw((RUNS // 2, 2), rng).ravel()
+        found.append(on_whole_numbers(draws, chances, most))
+    require(name, len(found) * min(found))
+
+
+def test_discrete_gaussian_draws():
+    name = "discrete gaussian draws"
+    rng, found = generator(name), []
+    for sigma, most in (("3.3", 14), ("0.4", 1)):
+        weights = {t: math.exp(-(t**2) / (2 * float(sigma) ** 2)) for t in range(-200, 201)}
+        chances = [weights[t] / sum(weights.values()) for t in range(-most, most + 1)]
+        draws = DiscreteGaussian(sigma).draw((RUNS // 2, 2), rng).ravel()
         found.append(on_whole_numbers(draws, chances, most))
     require(name, len(found) * min(found))
 

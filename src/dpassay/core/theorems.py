@@ -15,6 +15,7 @@ class Theorem(StrEnum):
     RADIAL = "radial"
     SPHERE = "sphere"
     DISCRETE_LAPLACE = "discrete-laplace"
+    DISCRETE_GAUSSIAN = "discrete-gaussian"
     BOUNDED_LAPLACE = "bounded-laplace"
     ONE_SIDED = "one-sided"
     MIXTURE = "mixture"

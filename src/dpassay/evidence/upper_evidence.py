@@ -16,10 +16,11 @@ from dpassay.exact.levels import LevelBound
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, before_dropout
+from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, ZcdpBound, before_dropout
 from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.exact.sampling import BasicBound, SampledBound
+from dpassay.exact.whole_loss import DiscreteGaussianLoss
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Subsample
 
@@ -62,7 +63,7 @@ def _of_bound(
         yield from _of_bound(bound.bound, before_dropout(epsilon, bound.mu), delta, mu, levels)
     elif isinstance(bound, DropoutBound):
         yield from _of_bound(bound.bound, before_dropout(epsilon, mu), delta, mu, levels)
-    elif isinstance(bound, RenyiBound | RangeSteps):
+    elif isinstance(bound, RenyiBound | RangeSteps | ZcdpBound):
         order = bound.best_order(epsilon) if delta.b > 0 else number(2)
         yield {**theorem, "order": point(iv.mpf(order.mid))}
     elif isinstance(bound, SaddlepointBound | LevelBound):
@@ -85,7 +86,8 @@ def grids(
         for finer in (1.0, 0.5):
             yield {"grid": _sampled_grid(SampledPower(component, loss.components[0][1]), epsilon, delta, finer)}
         return
-    if sum(count for _, count in loss.components) > 1 and loss.pure.b < INFINITY:
+    lattice = all(isinstance(component, DiscreteGaussianLoss) for component, _ in loss.components)
+    if sum(count for _, count in loss.components) > 1 and (loss.pure.b < INFINITY or lattice):
         for points in levels:
             yield {"grid": grid_for(loss, epsilon, points, below)}
 
@@ -110,7 +112,8 @@ def grid_for(loss: PrivacyLoss, epsilon: Number, points: int, below: bool) -> Da
     widest, _ = max(loss.components, key=lambda part: part[0].span)
     copies = sum(count for _, count in loss.components)
     cells = max(1, points // (2 * copies), min(points // 16, math.floor(points * widest.span / max(width, 1e-300))))
-    span = number(widest.span) if isinstance(widest, AtomLoss) else iv.mpf(widest.pure.mid)
+    exact = not isinstance(widest, AtomLoss | DiscreteGaussianLoss)
+    span = iv.mpf(widest.pure.mid) if exact else number(widest.span)
     if below:
         span *= 1 - iv.mpf("1e-33")
     tilt = number(float(np.round(coarse.tilt, 9)))

@@ -17,7 +17,7 @@ from dpassay.exact.bounded_range import RangeBound, loss_divergence
 from dpassay.exact.loss_components import GaussianLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import PairBound, ProfileBound, RenyiBound
+from dpassay.exact.profile_bounds import PairBound, ProfileBound, RenyiBound, ZcdpBound
 
 _MOST_SPLITS = 300
 _CLOSE = 1 + iv.mpf("1e-7")
@@ -66,7 +66,7 @@ def bound_divergence(bound: ProfileBound, order: Number) -> Number:
     >>> round(middle(bound_divergence(PureBound(ONE, Theorem.LAPLACE), iv.mpf(2))), 6)  # ln(e^2 + e^-1) - ln(1 + e)
     0.7353...
     """
-    if isinstance(bound, RangeBound | RenyiBound):
+    if isinstance(bound, RangeBound | RenyiBound | ZcdpBound):
         return bound.divergence(order)
     # Of several losses each may dominate at another ε; then none of them bounds an integral over all ε.
     if isinstance(bound, PairBound) and len(bound.losses) == 1:
@@ -124,6 +124,8 @@ def largest_rate(bound: ProfileBound) -> Number:
     >>> round(middle(largest_rate(PureBound(ONE, Theorem.LAPLACE))), 6)  # tanh(1/2), the limit at order 1
     0.462117
     """
+    if isinstance(bound, ZcdpBound):
+        return bound.rho
     if isinstance(bound, PairBound) and len(bound.losses) == 1:
         loss = bound.losses[0]
         shifts = [component.mu**2 * n for component, n in loss.components if isinstance(component, GaussianLoss)]

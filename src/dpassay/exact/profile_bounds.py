@@ -173,6 +173,40 @@ class RenyiBound:
     epsilon_above = epsilon
 
 
+@dataclass(frozen=True)
+class ZcdpBound:
+    """Rényi divergences of at most ρ times the order, for every pair. docs/proofs/discrete-gaussian.md.
+
+    >>> middle(ZcdpBound(number("0.5"), Theorem.DISCRETE_GAUSSIAN).divergence(number(3)))
+    1.5
+    """
+
+    rho: Number
+    theorem: Theorem
+
+    @property
+    def pure(self) -> Number:
+        return INFINITY if self.rho.b > 0 else ZERO
+
+    def divergence(self, order: Number) -> Number:
+        return order * self.rho
+
+    def _near(self, less: float) -> float:
+        return (1 + less) * middle(self.rho)
+
+    def best_order(self, epsilon: Number) -> Number:
+        """The order that gives nearly the least δ(ε)."""
+        return renyi_order(self._near, middle(epsilon))
+
+    def delta(self, epsilon: Number) -> Number:
+        return minimum(ONE, renyi_delta(self.divergence, epsilon, self.best_order(epsilon)))
+
+    def epsilon(self, delta: Number) -> Number:
+        return renyi_epsilon(self.divergence, delta, self._near)
+
+    epsilon_above = epsilon
+
+
 def _conversion(order: Number) -> Number:
     """ln of the largest (1 − e^−x) e^(−(order − 1)x)."""
     return -iv.log(order) + (order - 1) * iv.log(1 - 1 / order)

@@ -20,7 +20,15 @@ from dpassay.exact.bounded_range import RangeBound, RangeSteps
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, PureBound, RenyiBound, between_ends
+from dpassay.exact.profile_bounds import (
+    DropoutBound,
+    PairBound,
+    ProfileBound,
+    PureBound,
+    RenyiBound,
+    ZcdpBound,
+    between_ends,
+)
 from dpassay.exact.sampled_cells import Way
 from dpassay.exact.sampled_loss import SampledLoss
 from dpassay.pipeline.distributions import Laplace
@@ -313,6 +321,9 @@ def _all_steps(bound: ProfileBound, count: int) -> Iterator[ProfileBound]:
     if isinstance(bound, RenyiBound):  # divergences add up, as those of copies of the vector do
         power = ZERO if bound.p == float("inf") else 1 / iv.mpf(bound.p)
         yield RenyiBound(bound.norm * iv.mpf(count) ** power, bound.p, bound.dim * count)
+        return
+    if isinstance(bound, ZcdpBound):
+        yield ZcdpBound(bound.rho * count, bound.theorem)
         return
     if bound.theorem != Theorem.SADDLEPOINT:  # it is about one noise on one vector, and slow
         yield BasicBound(bound, count)

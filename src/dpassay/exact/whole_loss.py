@@ -1,4 +1,7 @@
-"""The loss of discrete Laplace noise between whole numbers: docs/proofs/discrete-laplace.md."""
+"""The loss of discrete noise between whole numbers.
+
+docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md.
+"""
 
 import math
 from dataclasses import dataclass
@@ -9,9 +12,9 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, middle, up
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, middle, minimum, up
 from dpassay.exact.loss_components import AtomLoss, Cells, LossComponent
-from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
+from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 
 _MOST_CELLS = 1 << 12
 
@@ -41,6 +44,8 @@ def whole_loss(noise: DiscreteNoise, shift: Number) -> LossComponent:
     size = whole_number(abs(shift))
     if size is None:
         return AtomLoss((), between(ZERO, ONE))  # where 50 digits cannot tell
+    if isinstance(noise, DiscreteGaussian):
+        return DiscreteGaussianLoss(size, noise.sigma)
     assert isinstance(noise, DiscreteLaplace)
     if size == 1:
         keep = 1 / (1 + iv.exp(-1 / noise.scale))
@@ -122,3 +127,80 @@ class DiscreteLaplaceLoss:
         high, low = ([side((k - 2 * pair[i]) / self.scale) for pair in ends] for i in (0, 1))
         centre = [side((k - first - last) / self.scale) for first, last in ends]
         return Cells(np.array([side(each) for each in mass]), np.array(centre), np.array(low), np.array(high))
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianLoss:
+    """Discrete Gaussian noise against itself shifted by a whole number.
+
+    >>> from dpassay.core.numbers import middle, number
+    >>> round(middle(DiscreteGaussianLoss(1, number(1)).delta(ZERO)), 6)  # P(0), by the symmetry of the pair
+    0.398942
+    """
+
+    shift: int
+    sigma: Number
+    infinite: ClassVar[Number] = ZERO
+
+    @property
+    def pure(self) -> Number:
+        return INFINITY
+
+    @property
+    def mean(self) -> Number:
+        """k²/(2σ²), as the noise has mean 0."""
+        return self.shift**2 / (2 * self.sigma**2)
+
+    @property
+    def span(self) -> float:
+        s, k = up(self.sigma), self.shift
+        return (k * k + 2 * k * (k + 14 * s)) / (2 * s * s)
+
+    @property
+    def unit(self) -> float:
+        """Losses are whole multiples of k/(2σ²)."""
+        return middle(self.shift / (2 * self.sigma**2))
+
+    @cached_property
+    def _total(self) -> Number:
+        """The sum of e^(−t²/2σ²), by Poisson's formula: the terms beyond the first are at most q^j."""
+        if self.sigma.a < 3:
+            terms = [iv.exp(-(t**2) / (2 * self.sigma**2)) for t in range(1, 60)]
+            return 1 + 2 * sum(terms, ZERO) + iv.mpf([0, 4]) * terms[-1]
+        q = iv.exp(-2 * (iv.pi * self.sigma) ** 2)
+        return self.sigma * iv.sqrt(2 * iv.pi) * (1 + 2 * iv.mpf([0, (q / (1 - q)).b]))
+
+    def delta(self, epsilon: Number) -> Number:
+        """The sum of P(t)(1 − e^(ε−L(t))) over the outputs with a loss above ε, which falls with ε."""
+        return between(*(self._delta(iv.mpf(end), upper) for end, upper in ((epsilon.b, False), (epsilon.a, True))))
+
+    def _delta(self, epsilon: Number, upper: bool) -> Number:
+        """Outputs m − j, j ≥ 0, with 1 − e^(−k(j + f)/σ²), t* = m + f where the loss is ε. Doubles add up the terms."""
+        k = self.shift
+        crossing = k / iv.mpf(2) - self.sigma**2 * epsilon / k
+        if abs(crossing).b > 1e15:
+            return ZERO if crossing.mid < 0 and not upper else iv.mpf([0, 1])
+        last = math.ceil(up(crossing)) - 1 if upper else math.ceil(down(crossing)) - 1
+        rest = (up if upper else down)(crossing - last)
+        s2 = middle(self.sigma) ** 2
+        j = np.arange(math.ceil(last + math.sqrt(last**2 + 200 * s2)) + 2, dtype=float)
+        falling = (2.0 * last * j - j * j) / (2 * s2)
+        largest = float(falling.max())
+        total = float((np.exp(falling - largest) * -np.expm1(-k * np.maximum(0.0, j + rest) / s2)).sum())
+        # Each term is off by its exponent's rounding; what is left out is below e^−100 times the number of terms.
+        slack = 1e-15 * (64 + abs(largest) + 300) + len(j) * 1e-16
+        total = total * (1 + slack) + math.exp(-99 - largest) * (2 + s2) if upper else total * (1 - slack)
+        scale = iv.exp(iv.mpf(largest) - iv.mpf(last) ** 2 / (2 * self.sigma**2)) / self._total
+        found = iv.mpf(max(0.0, total)) * scale * (1 + iv.mpf([-1, 1]) * iv.mpf("1e-13"))
+        return minimum(ONE, found)
+
+    def cells(self, step: float, stride: int, upper: bool) -> Cells:
+        """One cell for each output; from above, what lies beyond them is counted at infinity."""
+        s, k, side = middle(self.sigma), self.shift, 1 if upper else -1
+        t = np.arange(-math.ceil(14 * s) - k, math.ceil(14 * s) + k + 1, dtype=float)
+        mass = np.exp(-0.5 * (t / s) ** 2) / middle(self._total) * (1 + side * 1e-12)
+        loss = (k * k - 2 * k * t) / (2 * s * s) * (1 + 1e-14)
+        loss = loss + side * 1e-13 * (1 + np.abs(loss))
+        if upper:
+            mass, loss = np.append(mass, 1e-30), np.append(loss, np.inf)
+        return Cells(mass, loss, np.where(np.isinf(loss), self.span, loss), loss)

@@ -1,4 +1,4 @@
-"""Bounds for discrete Laplace noise: docs/proofs/discrete-laplace.md.
+"""Bounds for discrete noise: docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md.
 
 On numbers that are not known to be whole nothing is known to be hidden.
 """
@@ -6,14 +6,14 @@ On numbers that are not known to be whole nothing is known to be hidden.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dpassay.core.numbers import ONE, ZERO
+from dpassay.core.numbers import ONE, ZERO, iv
 from dpassay.core.theorems import Theorem
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import PairBound, ProfileBound, PureBound
+from dpassay.exact.profile_bounds import PairBound, ProfileBound, PureBound, ZcdpBound
 from dpassay.exact.whole_loss import surely_broken, whole_number
-from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
+from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from dpassay.pipeline.regions import (
     Ball,
     Block,
@@ -31,7 +31,10 @@ from dpassay.pipeline.regions import (
 )
 from dpassay.pipeline.stages.base import OutputRegion
 
-THEOREMS: dict[type[DiscreteNoise], Theorem] = {DiscreteLaplace: Theorem.DISCRETE_LAPLACE}
+THEOREMS: dict[type[DiscreteNoise], Theorem] = {
+    DiscreteLaplace: Theorem.DISCRETE_LAPLACE,
+    DiscreteGaussian: Theorem.DISCRETE_GAUSSIAN,
+}
 
 
 def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]:
@@ -89,9 +92,9 @@ def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair
     real = [pair for pair in (pairs if outputs.exact else pushed) if _is_whole(pair) and pair.distance(1).a > 0]
     candidates = [Candidate(pair, _pair_bound(noise, pair)) for pair in real] if shown else []
     uppers = list(_uppers(noise, region))
-    if known:
+    if known and (isinstance(noise, DiscreteLaplace) or all(_differing(pair) == 1 for pair in pairs)):
         losses = [loss for pair in pairs for loss in _pair_bound(noise, pair).losses]
-        uppers = [PairBound(tuple(losses), theorem)]
+        uppers = [PairBound(tuple(losses), theorem), *(u for u in uppers if isinstance(u, ZcdpBound))]
     return replace(profile, candidates=tuple(candidates), uppers=tuple(uppers))
 
 
@@ -100,6 +103,13 @@ def _uppers(noise: DiscreteNoise, region: Region) -> Iterable[ProfileBound]:
     if isinstance(noise, DiscreteLaplace):
         yield PureBound(region.diameter(1) / noise.scale, Theorem.DISCRETE_LAPLACE)
 
+    if isinstance(noise, DiscreteGaussian):
+        yield ZcdpBound(iv.mpf(region.diameter(2).b) ** 2 / (2 * noise.sigma**2), Theorem.DISCRETE_GAUSSIAN)
+
+
+def _differing(pair: Pair) -> int:
+    return sum(block.count for block in pair.blocks if not block.same)
+
 
 def _is_whole(pair: Pair) -> bool:
     """Whether the two vectors surely differ by whole numbers."""
@@ -107,6 +117,9 @@ def _is_whole(pair: Pair) -> bool:
 
 
 def _pair_bound(noise: DiscreteNoise, pair: Pair) -> PairBound:
-    """The noise is even, so both ways are alike."""
+    """The noise is even, so both ways are alike. With Gaussian noise one coordinate is looked at, the farthest."""
+    if isinstance(noise, DiscreteGaussian):
+        farthest = max((block.gap for block in pair.blocks), key=lambda gap: abs(gap).mid)
+        return PairBound((PrivacyLoss.of_shifts(noise, [(farthest, 1)]),), Theorem.DISCRETE_GAUSSIAN)
     loss = PrivacyLoss.of_shifts(noise, [(b.gap, b.count) for b in pair.blocks])
     return PairBound((loss,), THEOREMS[type(noise)])

@@ -46,6 +46,9 @@ KNOWN = {
     "discrete_laplace": Noise(
         "discrete-laplace", whole.discrete_laplace_pair, {"discrete-laplace": whole.discrete_laplace_upper}
     ),
+    "discrete_gaussian": Noise(
+        "discrete-gaussian", whole.discrete_gaussian_pair, {"discrete-gaussian": whole.discrete_gaussian_upper}
+    ),
     "bounded_laplace": Noise("bounded-laplace", bounded.bounded_pair, {"bounded-laplace": bounded.bounded_upper}),
     "radial": Noise(uppers={"radial": additive.radial_upper}),
     "mahalanobis": Noise(uppers={"radial": additive.mahalanobis_upper}),

@@ -10,7 +10,7 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
-WHOLE = ("discrete_laplace",)  # noise that is a whole number
+WHOLE = ("discrete_laplace", "discrete_gaussian")  # noise that is a whole number
 ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial", "mahalanobis", *WHOLE)
 DIRECTIONS = ("vmf", "purkayastha")
 NOISES = (*ADDITIVE, *DIRECTIONS, "bounded_laplace", "flip", "bits", "exponential", "top-k", "noisymax")

@@ -43,6 +43,7 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "counts": {"norm": "l1 l2 linf", "distance": "positive"},
     "dropout": {"mu": "probability"},
     "discrete_laplace": {"scale": "positive"},
+    "discrete_gaussian": {"sigma": "positive"},
     "laplace": {"scale": "positive"},
     "bounded_laplace": {"scale": "positive", "low": "real", "high": "real"},
     "gaussian": {"sigma": "positive"},

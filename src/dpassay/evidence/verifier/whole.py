@@ -1,14 +1,29 @@
-"""Discrete Laplace noise on whole numbers: docs/proofs/discrete-laplace.md."""
+"""Discrete noise on whole numbers: docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.binomial import Bits, joined
-from dpassay.evidence.verifier.lattice import Grid, Rungs
+from dpassay.evidence.verifier.lattice import Grid, Rungs, spend
 from dpassay.evidence.verifier.losses import FEW_BITS, Curve, Loss, Outcomes, Summed, leak_loss, pure_loss
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv, largest, whole_part
+from dpassay.evidence.verifier.numbers import (
+    INF,
+    ONE,
+    ZERO,
+    Number,
+    above,
+    at_most_one,
+    below,
+    hull,
+    iv,
+    largest,
+    middle,
+    whole_part,
+)
 from dpassay.evidence.verifier.pairs import Pair, differing
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, is_whole, rounded_steps
@@ -121,3 +136,99 @@ def _rungs(size: int, scale: Number) -> Rungs:
         inner *= ratio
         chances += [ZERO, inner]
     return Rungs(-size, (*reversed([*chances, ZERO, ratio**size / (1 + ratio)]),), 1 / scale)
+
+
+def discrete_gaussian_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+    """What the coordinate that moves farthest shows."""
+    shifts = whole_gaps(pair)
+    if shifts is None:
+        return leak_loss(ONE)
+    return _one_gaussian(max(shifts, default=0), stage.numbers["sigma"], grid)
+
+
+def discrete_gaussian_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+    """Rényi divergences of at most the order times ρ; or the loss of one coordinate, where no more move."""
+    sigma, shifts = stage.numbers["sigma"], whole_shifts(shape, one_coordinate=False)
+    if step.order is not None:
+        return _zcdp(iv.mpf(diameter(shape, 2.0).b) ** 2 / (2 * sigma**2), step.order)
+    if shifts is None or sum(shifts.values()) > 1:
+        raise CertificateError("of discrete Gaussian noise on several coordinates only divergences are known")
+    return _one_gaussian(max(shifts, default=0), sigma, step.grid)
+
+
+def _zcdp(rho: Number, order: Number) -> Loss:
+    """δ(ε) ≤ (1/o)(1 − 1/o)^(o−1)·e^((o−1)(oρ − ε)); divergences of several answers add up."""
+    constant = (order - 1) * order * rho - iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
+    pure = INF if rho.b > 0 else ZERO
+    return Curve(
+        pure,
+        lambda epsilon: at_most_one(iv.exp(constant - (order - 1) * epsilon)),
+        times=lambda n: _zcdp(rho * n, order),
+    )
+
+
+def _one_gaussian(size: int, sigma: Number, grid: Grid | None) -> Loss:
+    """Outputs up to the last one whose loss exceeds ε: Σ P(t)(1 − e^(ε − L(t))), L(t) = (k² − 2kt)/(2σ²)."""
+    if not size:
+        return pure_loss(ZERO)
+    square = 2 * sigma**2
+    if sigma.a > 3:
+        others = iv.exp(-(iv.pi**2) * square)
+        total = sigma * iv.sqrt(2 * iv.pi) * (1 + 2 * hull(ZERO, others / (1 - others)))
+    else:
+        terms = [iv.exp(-(t * t) / square) for t in range(1, 60)]
+        total = 1 + 2 * sum(terms, ZERO) + hull(ZERO, 4 * terms[-1])
+
+    def delta(epsilon: Number) -> Number:
+        ends = [_tail_sum(size, square, iv.mpf(end)) / total for end in (epsilon.b, epsilon.a)]
+        return at_most_one(hull(*ends))
+
+    def times(count: int) -> Loss:
+        reach = math.ceil(14 * middle(sigma)) + size  # beyond it there is less than e^−90 of all
+        spend(reach << 10)
+        chances = [iv.exp(-(t * t) / square) / total for t in range(reach + 1)]
+        inside = [one for t in range(reach, -reach - 1, -1) for one in (chances[abs(t)], ZERO)]  # the largest loss last
+        rungs = Rungs(size - 2 * reach, tuple(inside[:-1]), size / square)
+        return Sided(
+            Summed(((replace(rungs, infinite=iv.exp(iv.mpf(-90))), count),), grid), Summed(((rungs, count),), grid)
+        )
+
+    return Curve(INF, delta, times=times)
+
+
+@dataclass(frozen=True)
+class Sided:
+    """A loss with the rare outputs that are left out counted as given away, from above, or not at all, from below."""
+
+    most: Loss
+    least: Loss
+
+    @property
+    def pure(self) -> Number:
+        return INF
+
+    def delta(self, epsilon: Number, upper: bool) -> Number:
+        return (self.most if upper else self.least).delta(epsilon, upper)
+
+
+def _tail_sum(size: int, square: Number, epsilon: Number) -> Number:
+    """Σ e^(−t²/2σ²)(1 − e^(ε − L(t))) in doubles over t = last, last − 1, …, each term relative to the largest one.
+
+    At t the exponent is −k(t* − t)/σ², t* where the loss is ε. Exponents are below 700 and off by 1e-15 of themselves;
+    what is left out is below e^−100 of the largest term, at each place.
+    """
+    crossing = size / iv.mpf(2) - square * epsilon / (2 * size)
+    last = whole_part(crossing)
+    reach = math.ceil(last + math.sqrt(last * last + 110 * middle(square))) + 2
+    spend(reach << 4)
+    t, doubled = last - np.arange(float(reach)), middle(square)
+    exponents = -t * t / doubled
+    top = float(exponents.max())
+    found = []
+    for end, sign in ((below, -1), (above, 1)):
+        gap = np.maximum(0.0, end(crossing - last) + (last - t))
+        total = float((np.exp(exponents - top) * -np.expm1(-2 * size * gap / doubled)).sum())
+        error = 1e-14 * (1000 + reach * 0.1 + 4 * abs(top))
+        found.append(total * (1 + sign * error) + (reach + doubled) * math.exp(-100) * (sign > 0))
+    scale = iv.exp(iv.mpf(top))
+    return hull(iv.mpf(max(0.0, found[0])) * scale, iv.mpf(found[1]) * scale)

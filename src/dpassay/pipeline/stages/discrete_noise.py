@@ -1,8 +1,8 @@
-"""Noise on whole numbers in a text: discrete_laplace."""
+"""Noise on whole numbers in a text: discrete_laplace and discrete_gaussian."""
 
 from typing import Any
 
-from dpassay.pipeline.discrete_noise import DiscreteLaplace
+from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import text_form
 
@@ -15,3 +15,13 @@ def discrete_laplace(scale: Any) -> Additive:
     discrete_laplace(2)
     """
     return Additive(DiscreteLaplace(scale))
+
+
+@text_form(DiscreteGaussian.syntax)
+def discrete_gaussian(sigma: Any) -> Additive:
+    """Add a whole number, P(t) ~ e^(-t^2/(2 sigma^2)), to each whole number.
+
+    >>> print(discrete_gaussian(2))
+    discrete_gaussian(2)
+    """
+    return Additive(DiscreteGaussian(sigma))
