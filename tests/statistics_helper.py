@@ -29,6 +29,7 @@ FALSE_ALARMS: dict[str, float] = {
     "one-sided draws": EACH,
     "discrete laplace draws": EACH,
     "bounded laplace draws": EACH,
+    "truncated laplace draws": EACH,
     "discrete gaussian draws": EACH,
     "radial lengths": EACH,
     "radial directions": EACH,

@@ -30,6 +30,7 @@ from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.sampling import Times
 from dpassay.pipeline.stages.scaling import Clip
+from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 from statistics_helper import (
     FALSE_ALARMS,
     TOTAL,
@@ -134,6 +135,17 @@ def test_discrete_gaussian_draws():
         draws = DiscreteGaussian(sigma).draw((RUNS // 2, 2), rng).ravel()
         found.append(on_whole_numbers(draws, chances, most))
     require(name, len(found) * min(found))
+
+
+def test_truncated_laplace_draws():
+    name = "truncated laplace draws"
+    law = stats.laplace(scale=2)
+    draws = TruncatedLaplace(2, 3).draw((RUNS,), generator(name))
+
+    def inside(t):
+        return (law.cdf(np.clip(t, -3, 3)) - law.cdf(-3)) / (law.cdf(3) - law.cdf(-3))
+
+    require(name, cdf_p_value(draws, inside))
 
 
 def test_bounded_laplace_draws():

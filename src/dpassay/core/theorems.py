@@ -16,6 +16,7 @@ class Theorem(StrEnum):
     SPHERE = "sphere"
     DISCRETE_LAPLACE = "discrete-laplace"
     DISCRETE_GAUSSIAN = "discrete-gaussian"
+    TRUNCATED_LAPLACE = "truncated-laplace"
     BOUNDED_LAPLACE = "bounded-laplace"
     ONE_SIDED = "one-sided"
     MIXTURE = "mixture"

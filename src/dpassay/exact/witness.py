@@ -25,6 +25,7 @@ from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choice
 from dpassay.pipeline.stages.radial import Radial, in_dimension
+from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _named(
     if stage is None:
         return Witness(candidate.pair, "the output that the first value gives", ZERO, -INFINITY)
     if isinstance(stage, Additive):
-        if isinstance(candidate.bound, CurveBound):
+        if isinstance(candidate.bound, CurveBound) or isinstance(stage.noise, TruncatedLaplace):
             return Witness(candidate.pair)
         found = _additive(stage, candidate, epsilon, delta, mu)
         # Such an event speaks of values that were not rounded, or of their signs.

@@ -68,17 +68,17 @@ def laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 def worst_shift(stage: Stage, shape: Shape, step: Step) -> Loss:
     """docs/proofs/worst-shift.md: at each ε one of few shifts is the worst."""
-    shifts = _shifts(shape)
+    shifts = worst_shifts(shape)
     return Worst([laplace_loss(shift, stage.numbers["scale"], step.grid) for shift in shifts])
 
 
-def _shifts(shape: Shape) -> list[list[tuple[Number, int]]]:
+def worst_shifts(shape: Shape) -> list[list[tuple[Number, int]]]:
     """Shifts one of which is worst for Laplace noise at each ε: by how much coordinates move, and how many move so.
 
     A larger gap in any coordinate is worse, and at equal l1 distance one coordinate is the worst.
     """
     if shape.kind == "repeated":  # repeating is linear, and keeps every symmetry that these statements rest on
-        return [[(gap, count * shape.count) for gap, count in shift] for shift in _shifts(shape.one)]
+        return [[(gap, count * shape.count) for gap, count in shift] for shift in worst_shifts(shape.one)]
     if len(shape.balls) == 1 and (shape.balls[0].p in (1.0, INFINITE) or shape.dim == 1):
         return [[(shape.balls[0].width, shape.dim if shape.balls[0].p == INFINITE else 1)]]
     if shape.kind == "squashed" and (shape.parts[0].balls[0].p == INFINITE or shape.dim == 1):

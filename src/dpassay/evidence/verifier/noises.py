@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier import additive, bounded, discrete, whole
+from dpassay.evidence.verifier import additive, bounded, discrete, truncated, whole
 from dpassay.evidence.verifier.lattice import Grid
 from dpassay.evidence.verifier.losses import Loss, pure_loss
 from dpassay.evidence.verifier.noisy_max import noisy_max_pair, noisy_max_upper
@@ -48,6 +48,9 @@ KNOWN = {
     ),
     "discrete_gaussian": Noise(
         "discrete-gaussian", whole.discrete_gaussian_pair, {"discrete-gaussian": whole.discrete_gaussian_upper}
+    ),
+    "truncated_laplace": Noise(
+        "truncated-laplace", truncated.truncated_pair, {"truncated-laplace": truncated.truncated_upper}
     ),
     "bounded_laplace": Noise("bounded-laplace", bounded.bounded_pair, {"bounded-laplace": bounded.bounded_upper}),
     "radial": Noise(uppers={"radial": additive.radial_upper}),

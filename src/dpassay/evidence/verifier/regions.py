@@ -11,7 +11,7 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
 WHOLE = ("discrete_laplace", "discrete_gaussian")  # noise that is a whole number
-ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial", "mahalanobis", *WHOLE)
+ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial", "mahalanobis", "truncated_laplace", *WHOLE)
 DIRECTIONS = ("vmf", "purkayastha")
 NOISES = (*ADDITIVE, *DIRECTIONS, "bounded_laplace", "flip", "bits", "exponential", "top-k", "noisymax")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector
