@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpassay.core.numbers import INFINITY, Number, iv, number
 from dpassay.errors import ExpressionError, InputError
+from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.parser import MAX_LENGTH, parse
 from dpassay.pipeline.pipeline import Pipeline
@@ -20,18 +21,20 @@ from dpassay.pipeline.stages.additive import Additive, leak, one_sided
 from dpassay.pipeline.stages.base import STAGES, Stage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash, OneHotEncode
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose, Softmax, TopK
 from dpassay.pipeline.stages.functions import Encode, Function
-from dpassay.pipeline.stages.query import PersonRows, Query
+from dpassay.pipeline.stages.query import Counts, PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.round import Round
 from dpassay.pipeline.stages.sampling import Poisson, Shuffle, Subsample, Times
 from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
 from dpassay.pipeline.stages.squash import Squash
+from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 quick = settings(derandomize=True, deadline=None, max_examples=300)
 
@@ -293,6 +296,11 @@ def test_limits_that_are_just_kept() -> None:
 
 EVERY_STAGE: list[tuple[str, Stage]] = [
     ("encode", Encode(4)),
+    ("counts(l1, 2)", Counts("l1", 2)),
+    ("discrete_laplace(scale=2)", Additive(DiscreteLaplace(2))),
+    ("discrete_gaussian(2)", Additive(DiscreteGaussian(2))),
+    ("truncated_laplace(2, bound=3)", Additive(TruncatedLaplace(2, 3))),
+    ("bounded_laplace(2, -1, 3)", BoundedLaplace(2, -1, 3)),
     ("clip(l1, 1.5)", Clip("l1", "1.5")),
     ("clip(l2, 2)", Clip("l2", 2)),
     ("clip(linf, radius=2)", Clip("linf", 2)),
