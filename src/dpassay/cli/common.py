@@ -41,8 +41,8 @@ ClaimedMu = Annotated[str | None, typer.Option("--mu", help="The claimed mu of G
 Relation = Annotated[
     str | None,
     typer.Option(
-        help="any, word, words(n), tokens(n), replace-record, add-remove-record, user, entity, group(n) or query. "
-        "Default: what the stages suggest."
+        help="any, word, words(n), tokens(n), replace-record, add-remove-record, user, entity, user-entity, group(n) "
+        "or query. Default: what the stages suggest."
     ),
 ]
 People = Annotated[int | None, typer.Option(help="How many people are in the data: delta must be far below 1 over it.")]

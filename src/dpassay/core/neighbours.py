@@ -17,6 +17,7 @@ _WORDS: dict[str, str] = {
     "add-remove-record": "two data sets that differ in one record added or removed",
     "user": "two data sets that differ in all records of one user, added or removed",
     "entity": "two data sets that differ in all records of one entity, added or removed",
+    "user-entity": "two data sets that differ in all records of one user and of one entity, added or removed",
     "group(n)": "two data sets that differ in at most {} records, each added or removed",
     "query": "two data sets whose answers are at most a stated distance apart",
 }
@@ -26,6 +27,7 @@ _RELATIONS: dict[str, Relation] = {
     "tokens(n)": "word",
     "user": "add-remove-record",
     "entity": "add-remove-record",
+    "user-entity": "add-remove-record",
     "group(n)": "add-remove-record",
 }
 MOST = 1_000_000

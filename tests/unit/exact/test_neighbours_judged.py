@@ -14,7 +14,7 @@ def epsilon(pipeline: str, neighbours: str, dim: int = 4) -> float:
     return verdict.epsilon.upper
 
 
-@pytest.mark.parametrize("unit", ["user", "entity", "add-remove-record", "group(1)"])
+@pytest.mark.parametrize("unit", ["user", "entity", "user-entity", "add-remove-record", "group(1)"])
 def test_a_user_is_a_record_that_is_clipped_as_a_whole(unit: str) -> None:
     assert epsilon("clip(l1, 3) | laplace(2)", unit) == pytest.approx(3 / 2)
 
