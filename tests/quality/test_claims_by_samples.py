@@ -5,7 +5,7 @@ And what they are run with draws from the distribution that the exact route spea
 
 import numpy as np
 import pytest
-from scipy.stats import gamma
+from scipy.stats import gamma, norm
 
 from dpassay.claims.registry import REGISTRY
 from dpassay.pipeline.distributions import BitDistribution, Mixture, Pmf, Shifted
@@ -116,6 +116,18 @@ def rounded_p_value(outputs, scale):
     return counts_p_value(counts, np.diff(cdf, prepend=0.0))
 
 
+def sampled_p_value(pipeline, outputs, vector):
+    """One record that takes part or not: Gaussian noise about its clipped vector, or about 0."""
+    sampling, clip, noise = pipeline.stages[:3]
+    rate, sigma = float(sampling.rate.mid), float(noise.noise.sigma.mid)
+    centre = min(vector[0], float(clip.radius.mid))
+
+    def cdf(t):
+        return (1 - rate) * norm.cdf(t / sigma) + rate * norm.cdf((t - centre) / sigma)
+
+    return cdf_p_value(outputs[:, 0], cdf)
+
+
 def dropped_p_value(claim, pipeline, outputs):
     """A word kept or dropped: a mixture of the distributions of the two texts' vectors."""
     mu, vector = float(claim.parameters["mu"]), np.eye(pipeline.dim)[0]
@@ -143,6 +155,8 @@ def test_samplers_draw_from_their_laws(claim):
         return
     if "dropout" in claim.pipeline:
         p_value = dropped_p_value(small, pipeline, outputs)
+    elif claim.pipeline.startswith("poisson"):
+        p_value = sampled_p_value(pipeline, outputs, first)
     elif "round" in claim.pipeline:
         p_value = rounded_p_value(outputs[:, 0], 1.0)
     else:

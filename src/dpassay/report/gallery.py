@@ -23,16 +23,20 @@ Verdicts = Sequence[tuple[Claim, Verdict]]
 
 
 def short(interval: Interval) -> str:
-    """An interval in few letters: one number where both ends agree in five digits.
+    """An interval in few letters: one number where both ends agree in five digits, or else in four or three.
 
     >>> short(Interval(5.656854249, 5.65685425)), short(Interval(4.4, 4.6)), short(Interval(math.inf, math.inf))
     ('5.6569', '[4.400, 4.600]', '∞')
+    >>> short(Interval(2.1544, 2.1547))
+    '2.15'
     """
     if math.isinf(interval.lower):
         return "∞"
-    narrow = interval.width <= 1e-9 * interval.upper < math.inf
-    if f"{interval.lower:.5g}" == f"{interval.upper:.5g}" or narrow:
+    if interval.width <= 1e-9 * interval.upper < math.inf:
         return f"{(interval.lower + interval.upper) / 2:.5g}"
+    for digits in (5, 4, 3):
+        if f"{interval.lower:.{digits}g}" == (number := f"{interval.upper:.{digits}g}"):
+            return number
     return f"[{outward(interval.lower, -1, 4)}, {outward(interval.upper, 1, 4)}]".replace("inf", "∞")
 
 

@@ -558,7 +558,7 @@ def test_an_interrupted_gallery_shows_what_it_has(here, tmp_path: Path, monkeypa
     monkeypatch.setattr(checking, "check", interrupted)
     code, out, err = here("gallery", "--html", str(page))
     assert code == 130
-    assert "2 of 66 claims are shown" in err
+    assert "2 of 69 claims are shown" in err
     assert "laplace-vector" in out
     assert not page.exists()
     monkeypatch.undo()

@@ -19,6 +19,7 @@ from dpassay.claims.registry import (
     madlib,
     properties,
     response,
+    uedp,
     words,
 )
 from dpassay.errors import InputError
@@ -33,6 +34,7 @@ _FILES = (
     words,
     dpbart,
     dpprompt,
+    uedp,
     binary,
     hashing,
     response,
