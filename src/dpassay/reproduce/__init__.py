@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpassay.errors import InputError
-from dpassay.reproduce import adept, budgets, dptext, lecture, sanity
+from dpassay.reproduce import adept, budgets, dptext, lecture, sanity, uedp
 from dpassay.reproduce.result import Options, Result
 
 
@@ -30,6 +30,7 @@ FIGURES: dict[str, Reproduction] = {
         Reproduction("sanity-check", "the vote, sampled and exact", f"{ACL}, Figure 2", sanity.sanity_check),
         Reproduction("dpnr-budgets", "claimed and true budgets", f"{LAI}, appendix", budgets.dpnr_budgets),
         Reproduction("binary-encoding", "per-bit losses, OME over λ", f"{LAI}, appendix", budgets.binary_encoding),
+        Reproduction("uedp-budgets", "claimed and true budgets", f"{LAI}, Figure 4", uedp.uedp_budgets),
         Reproduction("likelihood-ratio", "two densities and their ratio", LECTURE, lecture.likelihood_ratio),
         Reproduction("loss-variable", "atoms, density, tail and δ", LECTURE, lecture.loss_variable),
         Reproduction("delta-extremes", "the chance that somebody leaks", LECTURE, lecture.delta_extremes),
