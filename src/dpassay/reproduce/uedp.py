@@ -77,7 +77,8 @@ def uedp_budgets(options: Options) -> Result:
             f"After 1,000 rounds f_E claims {at['f_E']['claimed']:.3f} and f_E+ {at['f_E+']['claimed']:.3f}. True is "
             f"{at['f_E']['alone_upper']:.1f} for an entity that is alone in its sentences, "
             f"{at['f_E']['true_upper']:.1f} for one among many.",
-            f"User-level DP holds: claimed {at['user']['claimed']:.3f}, true {at['user']['true_upper']:.3f}.",
+            f"User-level DP holds as an algorithm: {at['user']['claimed']:.3f} is claimed, "
+            f"{at['user']['true_upper']:.3f} is true.",
             "The lists of rounds tell which rate was given to the accountant: at q_u*q_e*|E|/(|E| + |S|) all of them "
             f"but one (misc) stand for budgets in steps of 0.5, to within {off:.1%}.",
         ),
