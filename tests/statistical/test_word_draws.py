@@ -7,6 +7,7 @@ below, and is shown to catch it.
 import math
 
 import numpy as np
+import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
@@ -102,6 +103,7 @@ def weak(seed, runs, dim):
     return np.stack(columns, axis=1)
 
 
+@pytest.mark.long
 def test_a_weak_generator_is_caught():
     def count(cell, mechanism, epsilon, dim, x):
         span = rounding(mechanism, epsilon, dim, x)

@@ -343,6 +343,7 @@ def most_cells(way, width, runs=3000):
     return max(n for _, n in mechanism.asked) * width
 
 
+@pytest.mark.long
 def test_wide_outputs_come_in_batches_that_fit_into_memory():
     assert most_cells("anytime", 8192) <= CELLS
 

@@ -304,7 +304,7 @@ for r in requests:
     if r['input'] == 'bad': sys.exit(3)
     say(json.dumps({'output': r['seed'] % 5}))"""
     with program(code) as p:
-        verdict = audit(p, [("good", "bad")], epsilon=1, shrink=False)
+        verdict = audit(p, [("good", "bad")], epsilon=1, shrink=False, until_refuted=True)
     assert verdict.word == "refuted"
     assert "ended with exit code 3 and was started again" in " ".join(verdict.warnings)
 

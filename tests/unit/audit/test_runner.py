@@ -431,7 +431,8 @@ def test_a_pipelines_pairs_are_as_near_as_its_query_says():
         audit("clip(l1, 1) | laplace(2)", [([0.0], [5.0])], epsilon=1, dim=2)
 
 
-def test_a_look_at_a_fixed_number_of_runs_before_its_end_is_no_second_chance(tmp_path):
+@pytest.mark.long(reduced=1, full=3)
+def test_a_look_at_a_fixed_number_of_runs_before_its_end_is_no_second_chance(tmp_path, repetitions):
     def response(x, n, rng):
         return np.where(rng.random(n) < 1 / (1 + math.exp(-1)), x, 1 - x)
 
@@ -440,7 +441,7 @@ def test_a_look_at_a_fixed_number_of_runs_before_its_end_is_no_second_chance(tmp
             raise KeyboardInterrupt
 
     options = {"epsilon": 1, "alpha": 0.05, "runs": 200_000, "fixed": True, "save": tmp_path / "audit.json"}
-    for seed in range(3):
+    for seed in range(repetitions):
         (tmp_path / "audit.json").unlink(missing_ok=True)
         first = audit(response, [(0, 1)], progress=stop, seed=seed, **options)
         assert isinstance(first, Open)

@@ -156,6 +156,7 @@ def test_steps_cannot_be_dropped_exchanged_or_changed():
         verify(json.loads(text))
 
 
+@pytest.mark.long
 def test_a_stated_epsilon_of_a_grid_is_near_what_the_grid_gives():
     """δ of 32 equal coordinates at ε = 3: stated within a thousandth of the exact sum, and not above it."""
     shift = mp.nstr(2 / mp.sqrt(32) / 2, 40)

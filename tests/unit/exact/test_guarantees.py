@@ -255,7 +255,7 @@ def test_a_parameter_of_another_name_is_refused() -> None:
 
 def test_repairs_keep_the_guarantee() -> None:
     for guarantee in (ZCDP("0.01"), GDP("0.1"), RenyiDP(3, "0.01"), MetricDP("0.1", "l2")):
-        verdict = check("clip(l2, 1) | laplace(1)", guarantee=guarantee, dim=4)
+        verdict = check("clip(l2, 1) | laplace(1)", guarantee=guarantee, dim=2)
         assert verdict.refuted
         assert verdict.repairs
         for repair in verdict.repairs:
