@@ -30,7 +30,7 @@ from dpassay.cli.common import (
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
-    from dpassay.text.corpora.corpus import Utterance
+    from dpassay.text.corpora.utterance import Utterance
     from dpassay.text.rewriters.rewriting import Order
 
 Corpus = Annotated[

@@ -15,7 +15,7 @@ from dpassay.cli.common import AsJson, check_writable, command_line, needs, prin
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
-    from dpassay.text.corpora.corpus import Utterance
+    from dpassay.text.corpora.utterance import Utterance
     from dpassay.text.utility import Row
 
 TEST_SHARE = 0.2  # of a corpus that comes without test texts

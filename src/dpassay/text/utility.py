@@ -25,7 +25,7 @@ from dpassay.audit.inference import proportion_interval
 from dpassay.audit.options import Progress
 from dpassay.core.files import write_whole
 from dpassay.errors import InputError
-from dpassay.text.corpora.corpus import Utterance
+from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.classifier import bag_of_words, fit
 from dpassay.text.models.folder import first_fault, read_json
 from dpassay.text.models.words import tokenise

@@ -1,4 +1,4 @@
-"""Corpora of utterances, each with a label and perhaps a private attribute of its speaker: read, written and split.
+"""Corpora of utterances, perhaps with labels, private attributes, speakers and entities: read, written and split.
 
 Nothing that is read is ever executed. `read_corpus` reads back exactly what `write_corpus` wrote.
 """
@@ -11,57 +11,31 @@ import json
 import random
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from dpassay.core.files import write_whole
 from dpassay.errors import InputError
+from dpassay.text.corpora.iob import read_iob
+from dpassay.text.corpora.utterance import COLUMNS, ROLES, Place, Utterance, columns, made
 
-COLUMNS = {
-    "text": ("text", "sentence", "utterance", "query"),
-    "label": ("label", "intent", "category"),
-    "attribute": ("attribute",),
-}
-ROLES = {name: role for role, names in COLUMNS.items() for name in names}
+SHIPPED = ("flights", "bookings")
 HUB = "pip install 'dpassay[hub]'"
 FIRST_WITHOUT_SCRIPTS = 4  # earlier versions of `datasets` may run a script shipped with the data
 
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
-    """A text, its label, and a private attribute of the speaker.
-
-    >>> Utterance("fly me to rome", label="flight")
-    Utterance(text='fly me to rome', label='flight', attribute='')
-    """
-
-    text: str
-    label: str = ""
-    attribute: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A line of a file, so that an error can name it."""
-
-    source: str
-    line: int
-    unit: str = "line"
-
-    def fail(self, message: str) -> InputError:
-        return InputError(f"{self.source}, {self.unit} {self.line}: {message}")
-
-
 def read_corpus(source: str | Path) -> list[Utterance]:
-    """The utterances of `flights` or `flights:N`, a file, a folder, or `hf:NAME` or `hf:NAME:SPLIT`.
+    """The utterances of a file, a folder, `hf:NAME` or `hf:NAME:SPLIT`, or of the shipped grammar.
+
+    The grammar gives `flights` or `flights:N`, and `bookings` or `bookings:N`: the same with names of passengers.
 
     >>> len(read_corpus("flights:20"))
     20
     """
-    if isinstance(source, str) and source.partition(":")[0] == "flights":
+    if isinstance(source, str) and source.partition(":")[0] in SHIPPED:
         return _shipped(source)
     if isinstance(source, str) and source.startswith("hf:"):
         return _checked(_from_hub(source), source)
@@ -89,14 +63,16 @@ def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
     path = Path(path)
     for number, utterance in enumerate(_checked(utterances, str(path)), 1):
         if not utterance.text.strip():
-            raise _Place(str(path), number, "utterance").fail("the text is blank, and could not be read back")
+            raise Place(str(path), number, "utterance").fail("the text is blank, and could not be read back")
     if path.suffix.lower() == ".jsonl":
-        content = "".join(json.dumps(asdict(u), ensure_ascii=False) + "\n" for u in utterances)
+        content = "".join(json.dumps(_object(u), ensure_ascii=False) + "\n" for u in utterances)
     elif path.suffix.lower() == ".csv":
+        named = any(u.user or u.entities for u in utterances)
         buffer = io.StringIO(newline="")
         rows = csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="\n")
-        rows.writerows((u.label, u.text, u.attribute) for u in utterances)
-        content = "label,text,attribute\n" + buffer.getvalue()
+        for u in utterances:
+            rows.writerow((u.label, u.text, u.attribute, *((u.user, _in_one_field(u.entities)) if named else ())))
+        content = "label,text,attribute" + ",user,entities" * named + "\n" + buffer.getvalue()
     elif path.suffix.lower() == ".txt":
         content = "".join(" ".join(u.text.split()) + "\n" for u in utterances)
     else:
@@ -139,12 +115,37 @@ def _checked(utterances: Sequence[Utterance], source: str) -> list[Utterance]:
 def _shipped(source: str) -> list[Utterance]:
     from dpassay.text.corpora.flights import flights
 
-    _, colon, number = source.partition(":")
+    name, colon, number = source.partition(":")
     if not colon:
-        return flights()
+        return flights(names=name == "bookings")
     if not re.fullmatch(r"[0-9]{1,9}", number):
-        raise InputError(f"{source}: write flights:N with a whole number N, as in flights:5000")
-    return _checked(flights(int(number)), source)
+        raise InputError(f"{source}: write {name}:N with a whole number N, as in {name}:5000")
+    return _checked(flights(int(number), names=name == "bookings"), source)
+
+
+def _object(utterance: Utterance) -> dict[str, Any]:
+    """The fields of a JSON line; a user and entities only where there are some."""
+    return {name: value for name, value in asdict(utterance).items() if value or name not in ("user", "entities")}
+
+
+def _in_one_field(entities: Sequence[str]) -> str:
+    """Entities in one field of a CSV file, separated by bars; as a JSON list where that could not be read back.
+
+    >>> _in_one_field(["rome", "new york"]), _in_one_field(["a|b"])
+    ('rome|new york', '["a|b"]')
+    """
+    plain = all(entity == entity.strip() and "|" not in entity and not entity.startswith("[") for entity in entities)
+    return "|".join(entities) if plain else json.dumps(list(entities), ensure_ascii=False)
+
+
+def _from_one_field(field: str, place: Place) -> list[Any]:
+    if not field.startswith("["):
+        return [entity.strip() for entity in field.split("|") if entity.strip()]
+    try:
+        found = json.loads(field)
+    except (ValueError, RecursionError) as error:
+        raise place.fail(f"the entities are not a JSON list ({error}); write them as rome|new york") from None
+    return found if isinstance(found, list) else [found]
 
 
 def _text_of(path: Path) -> str:
@@ -156,7 +157,7 @@ def _text_of(path: Path) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise _Place(str(path), line).fail(
+        raise Place(str(path), line).fail(
             f"the byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
     if not text.strip():
@@ -171,21 +172,6 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.removesuffix("\r")
 
 
-def _utterance(fields: Mapping[str, Any], place: _Place) -> Utterance:
-    """An utterance from fields named as in `COLUMNS`."""
-    found = {}
-    for name, value in fields.items():
-        if value is not None and (not isinstance(value, str | int) or isinstance(value, bool)):
-            raise place.fail(f"the {name} must be text, got {type(value).__name__}")
-        found[name] = "" if value is None else str(value)
-        if any("\ud800" <= c <= "\udfff" for c in found[name]):
-            raise place.fail(f"the {name} has half a character in it, a lone surrogate; write it in full")
-    if not found["text"].strip():
-        label = f" beside the label {found['label']!r}" if found.get("label") else ""
-        raise place.fail(f"there is no text{label}; give a text, or take the {place.unit} out")
-    return Utterance(**found)
-
-
 # --- files ---
 
 
@@ -195,27 +181,17 @@ def _read_txt(text: str, source: str) -> Iterator[Utterance]:
 
 def _read_jsonl(text: str, source: str) -> Iterator[Utterance]:
     for number, line in _lines(text):
-        place = _Place(source, number)
+        place = Place(source, number)
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise place.fail(f"this is not JSON ({error}); each line must be one object") from None
         if not isinstance(found, dict):
             raise place.fail(f"an object such as {{'text': '...'}} is needed, got {type(found).__name__}")
-        names = _columns(list(found))
+        names = columns(list(found))
         if "text" not in names:
             raise place.fail(f"the object has no text; its fields are {list(found)}")
-        yield _utterance({role: found[name] for role, name in names.items()}, place)
-
-
-def _columns(names: Sequence[str]) -> dict[str, str]:
-    """The name for each role; the first in the order of `COLUMNS` if several fit.
-
-    >>> _columns(["id", "intent", "query"])
-    {'text': 'query', 'label': 'intent'}
-    """
-    fitting = {role: [name for name in known if name in names] for role, known in COLUMNS.items()}
-    return {role: found[0] for role, found in fitting.items() if found}
+        yield made({role: found[name] for role, name in names.items()}, place)
 
 
 def _read_csv(text: str, source: str) -> Iterator[Utterance]:
@@ -236,7 +212,10 @@ def _read_csv(text: str, source: str) -> Iterator[Utterance]:
                 f"{len(fields)} fields, but {len(roles)} are needed; put a field with commas in double quotes"
             )
         given = fields if quoted else [field.strip() for field in fields]
-        yield _utterance({role: field for role, field in zip(roles, given, strict=True) if role}, place)
+        named: dict[str, Any] = {role: field for role, field in zip(roles, given, strict=True) if role}
+        if "entities" in named:
+            named["entities"] = _from_one_field(named["entities"], place)
+        yield made(named, place)
 
 
 def _is_header(roles: Sequence[str]) -> bool:
@@ -244,11 +223,11 @@ def _is_header(roles: Sequence[str]) -> bool:
     return roles.count("text") == 1 and len(set(others)) == len(others) and (bool(others) or len(roles) == 1)
 
 
-def _records(text: str, source: str) -> Iterator[tuple[_Place, list[str], bool]]:
+def _records(text: str, source: str) -> Iterator[tuple[Place, list[str], bool]]:
     """Each record's place and fields, and whether any was quoted; a quoted field may span several lines."""
     lines = enumerate(text.split("\n"), 1)
     for number, line in lines:
-        place = _Place(source, number)
+        place = Place(source, number)
         if not line.strip():
             continue
         if not re.search(r'(^|,)"', line):
@@ -261,51 +240,12 @@ def _records(text: str, source: str) -> Iterator[tuple[_Place, list[str], bool]]
             raise place.fail(f"the quotes cannot be read ({error}); write a quote inside quotes twice") from None
 
 
-def _read_iob(text: str, source: str) -> Iterator[Utterance]:
-    """A token and its tag per line with a blank line between utterances; or one utterance per line, from BOS to EOS."""
-    block: list[tuple[_Place, str]] = []
-    label = ""
-    for number, line in enumerate([*text.split("\n"), ""], 1):
-        place, line = _Place(source, number), line.strip()
-        named = re.fullmatch(r"(?:#\s*)?(?:intent|label)\s*[:=]\s*(.*)", line, re.IGNORECASE)
-        if line.startswith("BOS ") and "\t" in line:
-            yield _one_line(line, place)
-        elif named:
-            label = named[1]
-        elif line.startswith("-DOCSTART-") or (line.startswith("#") and not re.fullmatch(r"#\s+(O|[A-Z]-\S+)", line)):
-            continue
-        elif line:
-            block.append((place, line))
-        elif block:
-            yield _of_block(block, label)
-            block, label = [], ""
-
-
-def _one_line(line: str, place: _Place) -> Utterance:
-    left, _, right = line.partition("\t")
-    words, tags = left.split(), right.split()
-    if words[-1] != "EOS" or len(words) != len(tags):
-        raise place.fail(f"{len(words)} words from BOS to EOS need as many tags, the last of them the label")
-    return _utterance({"text": " ".join(words[1:-1]), "label": tags[-1]}, place)
-
-
-def _of_block(block: list[tuple[_Place, str]], label: str) -> Utterance:
-    """The tokens of some lines; a last line of one word alone is the label."""
-    rows = [(place, line.split()) for place, line in block]
-    if len(rows) > 1 and len(rows[-1][1]) == 1 and not label:
-        label = rows.pop()[1][0]
-    for place, row in rows:
-        if len(row) < 2:
-            raise place.fail(f"the line {row[0]!r} needs a token and its tag, separated by a blank or a tab")
-    return _utterance({"text": " ".join(row[0] for _, row in rows), "label": label}, rows[0][0])
-
-
 READERS: dict[str, Callable[[str, str], Iterator[Utterance]]] = {
     ".csv": _read_csv,
     ".jsonl": _read_jsonl,
-    ".iob": _read_iob,
-    ".conll": _read_iob,
-    ".bio": _read_iob,
+    ".iob": read_iob,
+    ".conll": read_iob,
+    ".bio": read_iob,
     ".txt": _read_txt,
 }
 
@@ -371,15 +311,15 @@ def _rows(data: Any, source: str) -> list[Utterance]:
         if "train" not in data and len(data) != 1:
             raise InputError(f"{source}: none of the splits {sorted(data)} is called train; write hf:NAME:SPLIT")
         data = data["train"] if "train" in data else next(iter(data.values()))
-    columns = _columns(data.column_names)
-    if "text" not in columns:
+    named = columns(data.column_names)
+    if "text" not in named:
         raise InputError(
             f"{source}: its columns are {data.column_names}, and one of {', '.join(COLUMNS['text'])} is needed"
         )
     found = []
-    for number, row in enumerate(data.select_columns(list(columns.values())), 1):
-        fields = {role: _named(row[column], data.features[column]) for role, column in columns.items()}
-        found.append(_utterance(fields, _Place(source, number, "row")))
+    for number, row in enumerate(data.select_columns(list(named.values())), 1):
+        fields = {role: _named(row[column], data.features[column]) for role, column in named.items()}
+        found.append(made(fields, Place(source, number, "row")))
     return found
 
 

@@ -2,49 +2,85 @@
 
 The dialect is the private attribute. It is drawn by a fair coin, independently of the intent, and shows in the choice
 of words of most utterances but not all: some contain no word that gives it away, and some speakers borrow from the
-other dialect.
+other dialect. The user is one of 1,000 speakers, half of them of either dialect; the entities are the towns and the
+airlines. With `names`, a third of the utterances name a passenger too, who is then an entity.
 """
 
 import random
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 from dpassay.errors import InputError
-from dpassay.text.corpora.corpus import Utterance
+from dpassay.text.corpora.utterance import Utterance
 
 DIALECTS = ("british", "american")
 BORROWED = 0.03  # how often a speaker takes the other dialect's word
 SHORTEST, LONGEST = 3, 25
+SPEAKERS = 1000
+SENSITIVE = ("town", "carrier")
+NAMED = 1 / 3  # of the utterances of `bookings` have a passenger's name
 
 _GRAMMAR = tomllib.loads(Path(__file__).with_name("flights.toml").read_text(encoding="utf-8"))
 INTENTS: dict[str, int] = _GRAMMAR["intents"]
 RULES = {name: "|".join(alternatives) for name, alternatives in _GRAMMAR["rules"].items()}
 LISTS = {name: tuple(words) for name, words in _GRAMMAR["words"].items()}
+FIRST, LAST, SAID = (tuple(_GRAMMAR["names"][name]) for name in ("first", "last", "said"))
 REPEATABLE = {"digit", "few", "hour"}
 
 
-def flights(n: int = 5000, seed: int = 0) -> list[Utterance]:
-    """Utterances that travellers might say, with their intents and, as attribute, the speaker's dialect.
+def flights(n: int = 5000, seed: int = 0, names: bool = False) -> list[Utterance]:
+    """Utterances that travellers might say, each with its intent, its speaker and, as attribute, the speaker's dialect.
 
-    More of them for the same seed begin with the same ones.
+    More of them for the same seed begin with the same ones, and `names` only adds to the texts.
 
     >>> flights(3) == flights(500)[:3]
     True
+    >>> flights(2)[1].entities
+    ('graz',)
     """
     if n < 0:
         raise InputError(f"the number of utterances must be 0 or more, got {n}")
     rng = random.Random(f"dpassay flights {seed}")  # only rng.random() is guaranteed never to change
-    return [_drawn(rng) for _ in range(n)]
+    people = random.Random(f"dpassay speakers {seed}")
+    found = [_drawn(rng, people) for _ in range(n)]
+    passengers = random.Random(f"dpassay passengers {seed}")
+    return [_naming(utterance, passengers) for utterance in found] if names else found
 
 
-def _drawn(rng: random.Random) -> Utterance:
+def known_words() -> list[str]:
+    """All words that the grammar and its names can say: known to everybody who has the package.
+
+    >>> {"rome", "zephyr", "okafor", "cheers"} <= set(known_words())
+    True
+    """
+    text = " ".join(
+        (*RULES.values(), *(entry for entries in LISTS.values() for entry in entries), *FIRST, *LAST, *SAID)
+    )
+    return sorted({"a", "an", *re.findall(r"[a-z']+", re.sub(r"\{\w*\}", " ", text))})
+
+
+def _drawn(rng: random.Random, people: random.Random) -> Utterance:
     intent = _intent(rng.random() * sum(INTENTS.values()))
     dialect = DIALECTS[int(rng.random() * len(DIALECTS))]
+    # A speaker has one dialect. More talkative speakers have lower numbers.
+    number = int(people.random() ** 1.5 * (SPEAKERS // 2))
     while True:
-        words = _said(f"{{hello}} {{{intent}}} {{bye}}", rng, dialect, set()).split()
+        used: dict[str, str] = {}
+        words = _said(f"{{hello}} {{{intent}}} {{bye}}", rng, dialect, used).split()
         if SHORTEST <= len(words) <= LONGEST:
-            return Utterance(_with_articles(" ".join(words)), intent, dialect)
+            entities = tuple(entry for entry, name in used.items() if name in SENSITIVE)
+            return Utterance(_with_articles(" ".join(words)), intent, dialect, f"{dialect}-{number:03}", entities)
+
+
+def _naming(utterance: Utterance, rng: random.Random) -> Utterance:
+    """The utterance, or in a third of the cases one that names a passenger."""
+    if rng.random() >= NAMED:
+        return utterance
+    name = f"{_one_of(list(FIRST), rng)} {_one_of(list(LAST), rng)}"
+    text = f"{utterance.text} {_one_of(list(SAID), rng).format(name)}"
+    return replace(utterance, text=text, entities=(*utterance.entities, name))
 
 
 def _intent(point: float) -> str:
@@ -60,10 +96,10 @@ def _intent(point: float) -> str:
     raise AssertionError("the point lies past the last intent")
 
 
-def _said(rule: str, rng: random.Random, dialect: str, used: set[str]) -> str:
+def _said(rule: str, rng: random.Random, dialect: str, used: dict[str, str]) -> str:
     """Words for a rule.
 
-    >>> _said("<an aeroplane/an airplane> to (rome|rome)", random.Random(1), "american", set())
+    >>> _said("<an aeroplane/an airplane> to (rome|rome)", random.Random(1), "american", {})
     'an airplane to rome'
     """
 
@@ -85,11 +121,11 @@ def _said(rule: str, rng: random.Random, dialect: str, used: set[str]) -> str:
     return re.sub(r"\{(\w+)\}", filled, rule)
 
 
-def _listed(name: str, rng: random.Random, used: set[str]) -> str:
+def _listed(name: str, rng: random.Random, used: dict[str, str]) -> str:
     """An entry of a list that was not used before, so that nobody flies from Rome to Rome."""
     entry = _one_of([entry for entry in LISTS[name] if entry not in used], rng)
     if name not in REPEATABLE:
-        used.add(entry)
+        used[entry] = name
     return entry
 
 

@@ -29,7 +29,7 @@ from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.functions import Encode
 from dpassay.pipeline.stages.scaling import MinMaxScale
-from dpassay.text.corpora.corpus import Utterance
+from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.classifier import Classifier, fit
 from dpassay.text.models.encoders import MINILM, Encoder, sentence_encoder
 from dpassay.text.models.folder import MODEL, WEIGHTS, About, read_folder, write_folder

@@ -26,7 +26,8 @@ from dpassay.pipeline.regions import check_positive
 from dpassay.pipeline.stages.additive import Additive, one_sided
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.functions import Encode
-from dpassay.text.corpora.corpus import Utterance, split
+from dpassay.text.corpora.corpus import split
+from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.autoencoder import Autoencoder, Shape, shifted
 from dpassay.text.models.classifier import fit
 from dpassay.text.models.encoders import Remembering

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -38,7 +39,10 @@ words = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
         "{",
     ]
 )
-utterances = st.builds(Utterance, text=words.filter(str.strip), label=words, attribute=words)
+entities = st.lists(words.filter(str.strip), max_size=3).map(tuple)
+utterances = st.builds(
+    Utterance, text=words.filter(str.strip), label=words, attribute=words, user=words, entities=entities
+)
 ROME, OSLO = Utterance("fly to rome", "flight"), Utterance("how much is it", "airfare")
 
 
@@ -162,11 +166,40 @@ def test_lines_end_at_newlines_only(tmp_path):
     ids=["comment", "intent line", "last line", "conll", "one line"],
 )
 def test_iob_in_its_forms(tmp_path, suffix, content):
-    assert read(tmp_path, f"a{suffix}", content) == [ROME, OSLO]
+    assert read(tmp_path, f"a{suffix}", content) == [replace(ROME, entities=("rome",)), OSLO]
+
+
+def test_tags_give_entities_of_several_words(tmp_path):
+    content = "to O\nnew B-city\nyork I-city\nby O\nzephyr I-airline\n\nhow O\nmuch O\n"
+    first, second = read(tmp_path, "a.iob", content)
+    assert first.entities == ("new york", "zephyr")
+    assert second.entities == ()
 
 
 def test_iob_may_have_a_hash_for_a_token(tmp_path):
-    assert read(tmp_path, "a.iob", "gate O\n# O\nnine B-gate\n\nhow O\n")[0] == Utterance("gate # nine")
+    assert read(tmp_path, "a.iob", "gate O\n# O\nnine B-gate\n\nhow O\n")[0].text == "gate # nine"
+
+
+# --- users and entities ---
+
+
+def test_users_and_entities_are_columns(tmp_path):
+    expected = [Utterance("to rome", user="ann", entities=("rome", "new york")), Utterance("hm", user="7")]
+    assert read(tmp_path, "a.csv", "speaker,text,entities\nann,to rome,rome|new york\n7,hm,\n") == expected
+    lines = '{"text": "to rome", "user_id": "ann", "entities": ["rome", {"text": "new york"}]}\n'
+    assert read(tmp_path, "a.jsonl", lines + '{"text": "hm", "user_id": 7}\n') == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": "a", "entities": "rome"}', "the entities must be a list of texts, got str"),
+        ('{"text": "a", "entities": [" "]}', "an entity is blank"),
+        ('{"text": "a", "user": ["x"]}', "the user must be text, got list"),
+    ],
+)
+def test_odd_users_and_entities_are_refused(tmp_path, line, message):
+    assert message in refusal(tmp_path, "a.jsonl", line + "\n")
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):

@@ -10,7 +10,7 @@ from math import log
 import pytest
 
 from dpassay.errors import InputError
-from dpassay.text.corpora.flights import DIALECTS, INTENTS, LISTS, RULES, flights
+from dpassay.text.corpora.flights import DIALECTS, INTENTS, LISTS, RULES, flights, known_words
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +120,33 @@ def test_brackets_are_closed_and_dialects_come_in_pairs(name):
     rule = RULES[name]
     assert rule.count("(") == rule.count(")")
     assert rule.count("<") == rule.count(">") == rule.count("/") == len(re.findall(r"<[^/<>]*/[^/<>]*>", rule))
+
+
+def test_speakers_have_one_dialect_and_several_utterances(many):
+    spoken = Counter(utterance.user for utterance in many)
+    assert 900 <= len(spoken) <= 1000
+    assert max(spoken.values()) > 4 * sum(spoken.values()) / len(spoken)
+    assert all(utterance.user.startswith(utterance.attribute) for utterance in many)
+
+
+def test_entities_are_the_towns_and_airlines_of_the_text(many):
+    known = {entry for name in ("town", "carrier") for entry in LISTS[name]}
+    for utterance in many[:1000]:
+        padded = f" {utterance.text} "
+        assert set(utterance.entities) <= known
+        assert all(f" {entity} " in padded for entity in utterance.entities)
+        missed = {e for e in known if f" {e} " in padded} - set(utterance.entities)
+        assert all(any(m in e for e in utterance.entities) for m in missed)  # a name inside a longer one
+
+
+def test_bookings_are_the_same_utterances_some_with_a_passenger(many):
+    named = flights(5000, names=True)
+    assert flights(100, names=True) == named[:100]
+    assert all(b.text.startswith(a.text) and b.user == a.user for a, b in zip(many, named, strict=True))
+    changed = [b for a, b in zip(many, named, strict=True) if a != b]
+    assert 1500 <= len(changed) <= 1830  # a third, within five standard deviations
+    assert all(b.entities[-1] in b.text for b in changed)
+
+
+def test_the_words_of_the_grammar_are_known_without_a_corpus(many):
+    assert words_of(flights(5000, names=True)) <= set(known_words())

@@ -1,0 +1,89 @@
+"""Which entities the texts of a corpus name: those that the corpus states, those of a list, or those a detector finds.
+
+No detector finds everything. Private training therefore treats a text without an entity as an entity of its own.
+"""
+
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dpassay.errors import InputError
+from dpassay.text.corpora.utterance import Utterance
+
+SPACY_MODEL = "en_core_web_sm"
+SOURCES = "corpus, iob, list:FILE, spacy, spacy:MODEL or presidio"
+
+Detector = Callable[[str], Sequence[str]]
+
+
+def with_entities(utterances: Sequence[Utterance], source: str = "corpus") -> list[Utterance]:
+    """The utterances with entities from a source; `corpus` and `iob` keep those that were read.
+
+    >>> with_entities([Utterance("to rome"), Utterance("to oslo", entities=("oslo",))])[1].entities
+    ('oslo',)
+    """
+    kind, _, name = source.partition(":")
+    if kind in ("corpus", "iob") and not name:
+        if not any(u.entities for u in utterances):
+            raise InputError(
+                "the corpus names no entities: give an entities column, IOB tags, or entities from a list or a "
+                "detector (list:FILE, spacy, presidio)"
+            )
+        return list(utterances)
+    if kind == "list" and name:
+        find = listed(_lines(Path(name)))
+    elif kind == "spacy":
+        find = _spacy(name or SPACY_MODEL)
+    elif source == "presidio":
+        find = _presidio()
+    else:
+        raise InputError(f"unknown source of entities {source!r}; there are {SOURCES}")
+    return [replace(u, entities=tuple(dict.fromkeys(find(u.text)))) for u in utterances]
+
+
+def listed(entities: Sequence[str]) -> Detector:
+    """Finds the entities of a list as whole words, whatever their case; of overlapping ones the longest.
+
+    >>> listed(["York", "New York", "Rome"])("from new york to rome, romeo")
+    ['new york', 'rome']
+    """
+    names = sorted({" ".join(e.split()) for e in entities if e.strip()}, key=lambda e: (-len(e), e))
+    if not names:
+        raise InputError("the list of entities is empty: give one entity per line")
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(_spaced, names))})(?!\w)", re.IGNORECASE)
+    return lambda text: [" ".join(found.lower().split()) for found in pattern.findall(text)]
+
+
+def _spaced(name: str) -> str:
+    return r"\s+".join(map(re.escape, name.split()))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the list of entities cannot be read ({error}); give a UTF-8 file") from None
+
+
+def _spacy(model: str) -> Detector:
+    pipeline = _library("spacy", "pip install spacy, and python -m spacy download " + SPACY_MODEL)
+    try:
+        read = pipeline.load(model)
+    except OSError as error:
+        raise InputError(f"spaCy has no model {model!r} here: {error}"[:300]) from None
+    return lambda text: [entity.text for entity in read(text).ents]
+
+
+def _presidio() -> Detector:
+    analyser = _library("presidio_analyzer", "pip install presidio-analyzer").AnalyzerEngine()
+    return lambda text: [text[found.start : found.end] for found in analyser.analyze(text=text, language="en")]
+
+
+def _library(name: str, how: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise InputError(f"entities from {name} need it installed: {how}") from None
