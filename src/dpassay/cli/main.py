@@ -20,7 +20,8 @@ from dpassay.cli.check import check
 from dpassay.cli.common import as_options
 from dpassay.cli.gallery import gallery, show
 from dpassay.cli.reproduce import reproduce
-from dpassay.cli.text import corpus, reconstruct, rewrite, train
+from dpassay.cli.text import corpus, reconstruct, rewrite
+from dpassay.cli.train import train
 from dpassay.cli.training import audit_training
 from dpassay.cli.utility import utility
 from dpassay.cli.verify import verify

@@ -30,7 +30,6 @@ from dpassay.cli.common import (
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
-    from dpassay.text.corpora.utterance import Utterance
     from dpassay.text.rewriters.rewriting import Order
 
 Corpus = Annotated[
@@ -45,16 +44,6 @@ Device = Annotated[str, typer.Option(help="cpu, or cuda where there is one.")]
 ReleaseEpsilon = Annotated[float | None, typer.Option("--epsilon", "-e", help="Of the guarantee, per utterance.")]
 ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="Of the guarantee; only for gaussian.")]
 MechanismName = Annotated[str, typer.Option(help="gaussian, l1, sqrt-n, adept-as-published, or none (no privacy).")]
-
-
-# Which systems an option of `train` is for.
-SYSTEMS_OF = {
-    **dict.fromkeys(("clip", "batch", "device", "resume"), ("adept",)),
-    **dict.fromkeys(("latent", "steps"), ("adept", "dptext")),
-    **dict.fromkeys(("mu", "encoder"), ("dpnr",)),
-    "epsilon": ("dptext", "dpnr"),
-    "reading": ("dptext",),
-}
 
 
 def corpus(
@@ -82,118 +71,6 @@ def corpus(
     found = flights(lines or 5000, seed) if source == "flights" else read_corpus(source)[:lines]
     write_corpus(found, out)
     print(f"{len(found):,} utterances written to {out}", file=sys.stderr)
-
-
-def train(
-    context: typer.Context,
-    system: Annotated[str, typer.Argument(help="adept, dptext or dpnr.")],
-    out: Annotated[Path, typer.Option(help="The folder for the model.")],
-    source: Corpus = "flights",
-    latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64 (adept), 16 (dptext).")] = None,
-    clip: Annotated[float, typer.Option(help="adept: the radius of the ball of vectors.")] = 1.0,
-    steps: Annotated[int | None, typer.Option(help="Default: 900 on a CPU, 5000 on a GPU.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Texts per step. Default: 64 on a CPU, 128 on a GPU.")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", "-e", help="dptext: fixed, not learnt. dpnr: 0.05.")
-    ] = None,
-    mu: Annotated[float, typer.Option(help="dpnr: the probability that a word is dropped.")] = 0.5,
-    encoder: Annotated[str, typer.Option(help="dpnr: a sentence encoder's folder or hub name.")] = "minilm",
-    reading: Annotated[str, typer.Option(help="dptext: zero, resampled, nan or right.")] = "zero",
-    seed: Seed = 0,
-    device: Device = "cpu",
-    resume: Annotated[bool, typer.Option("--resume", help="adept: continue after an interruption.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Train a text system on a corpus: ADePT's autoencoder, DPText, or DPNR's classifier.
-
-    Ctrl-C keeps what adept has learnt; the same command with --resume continues. Models are safetensors and JSON.
-
-    \b
-    Examples:
-      dpassay train adept --corpus flights --out models/adept
-      dpassay train adept --corpus atis/train.csv --out models/atis --device cuda
-      dpassay train dptext --corpus flights --out models/dptext --reading zero
-      dpassay train dpnr --corpus flights:1000 --out models/dpnr --epsilon 0.05
-    """
-    trainers = {"adept": _train_adept, "dptext": _train_dptext, "dpnr": _train_dpnr}
-    if system not in trainers:
-        raise InputError(f"unknown system {system!r}; there are {', '.join(trainers)}")
-    if epsilon is not None and not 0 < epsilon < float("inf"):
-        raise InputError(f"epsilon must be a positive number, got {epsilon:g}")
-    for name, systems in SYSTEMS_OF.items():
-        source_of = context.get_parameter_source(name)
-        if system not in systems and source_of is not None and source_of.name == "COMMANDLINE":
-            raise InputError(f"--{name} is not an option of {system}; it is for {' and '.join(systems)}")
-    if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} exists already and is not empty: give another folder, or --resume for adept")
-    needs("torch", "text")
-    from dpassay.text.corpora.corpus import read_corpus
-
-    found = trainers[system](read_corpus(source), out, context.params)
-    found = {"model": str(out), "system": system, "corpus": source, **found}
-    if as_json:
-        print_json(found)
-    else:
-        print(f"{system} trained on {source}, kept in {out}")
-        for name, value in found.items():
-            if isinstance(value, int | float):
-                shown = ("no", "yes")[value] if isinstance(value, bool) else f"{value:.4g}"
-                print(f"  {name.replace('_', ' ')}: {shown}")
-
-
-def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
-    from dpassay.text.corpora.corpus import split
-    from dpassay.text.models.training import Plan, usable
-    from dpassay.text.rewriters.adept import train as teach
-
-    learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
-    device = usable(given["device"]).type
-    usual = (5000, 128) if device == "cuda" else (900, 64)
-    rate = 2e-3 if device == "cuda" else 3e-3  # fewer steps, larger ones
-    steps, batch = (usual[i] if given[name] is None else given[name] for i, name in enumerate(("steps", "batch")))
-    plan = Plan(steps, batch, rate, given["seed"])
-    try:
-        with progress_bar(plan.steps) as bar:
-            model = teach(
-                [u.text for u in learning],
-                [u.text for u in held_out],
-                out,
-                plan,
-                latent=64 if given["latent"] is None else given["latent"],
-                clip=given["clip"],
-                device=device,
-                resume=given["resume"],
-                progress=bar,
-            )
-    except KeyboardInterrupt:
-        print(f"interrupted; what was learnt is in {out}. To continue, add --resume", file=sys.stderr)
-        raise typer.Exit(130) from None
-    about = model.about
-    return {"steps": about.steps, "loss": about.loss, "token_accuracy": about.token_accuracy, "words": len(about.words)}
-
-
-def _train_dptext(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
-    from dpassay.text.rewriters import dptext
-
-    sizes = {name: given[key] for name, key in (("dim", "latent"), ("steps", "steps")) if given[key] is not None}
-    with progress_bar(100) as bar:
-        system, report = dptext.train(
-            utterances, given["reading"], epsilon=given["epsilon"], seed=given["seed"], progress=bar, **sizes
-        )
-    dptext.save(system, out)
-    return report
-
-
-def _train_dpnr(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
-    from dpassay.text.models.encoders import sentence_encoder
-    from dpassay.text.rewriters import dpnr
-
-    with progress_bar(5) as bar:
-        encoder = sentence_encoder(given["encoder"])
-        epsilon = 0.05 if given["epsilon"] is None else given["epsilon"]
-        system, classifier, report = dpnr.train(utterances, encoder, epsilon, given["mu"], given["seed"], bar)
-    dpnr.save(system, classifier, out)
-    return report
 
 
 def rewrite(

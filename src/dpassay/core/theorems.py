@@ -45,6 +45,7 @@ class Theorem(StrEnum):
     FIXED_SIZE = "fixed-size"
     SHUFFLE = "shuffle"
     LATTICE_SUMS = "lattice-sums"
+    USER_ENTITY = "user-entity"
     POST_PROCESSING = "post-processing"
     TWO_NOISES = "two-noises"
     UNBOUNDED = "unbounded"

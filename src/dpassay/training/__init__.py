@@ -1,1 +1,1 @@
-"""Private training of language models, and audits of a training run from canaries."""
+"""Private training of language models, and audits of training runs from canaries."""

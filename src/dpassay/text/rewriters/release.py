@@ -269,6 +269,17 @@ def _gaussian(scale: int) -> Measured:
     return measurement, lambda distance, delta: float(curve.map(distance).epsilon(delta))
 
 
+def discrete_gaussian(scale: int, size: int) -> list[int]:
+    """OpenDP's discrete Gaussian noise: whole numbers, as many as asked for."""
+    measurement, _ = _gaussian_of(scale)
+    return list(measurement(np.zeros(size, dtype=np.int64)))
+
+
+@lru_cache(maxsize=16)
+def _gaussian_of(scale: int) -> Measured:
+    return _gaussian(scale)
+
+
 def _least(enough: Callable[[int], bool], low: int) -> int:
     """The least integer above `low` that is enough, for a test that stays true once it is."""
     low, step = max(low, 0), 1

@@ -1,0 +1,287 @@
+"""Training: a published text system, or a language model with privacy."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpassay.cli.common import AsJson, needs, print_json, progress_bar
+from dpassay.cli.text import Corpus, Device, Seed
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.text.corpora.utterance import Utterance
+    from dpassay.text.models.training import Progress
+
+LINE_EVERY = 20.0  # seconds between lines where there is no terminal
+
+# Which systems an option of `train` is for.
+SYSTEMS_OF = {
+    **dict.fromkeys(("clip", "batch", "device", "resume"), ("adept", "lm")),
+    **dict.fromkeys(("latent", "steps"), ("adept", "dptext")),
+    **dict.fromkeys(("mu", "encoder"), ("dpnr",)),
+    "epsilon": ("dptext", "dpnr", "lm"),
+    "reading": ("dptext",),
+    **dict.fromkeys(
+        (
+            *("privacy", "delta", "noise_multiplier", "rounds", "rate", "entity_rate", "cell_clip", "most_users"),
+            *("local_steps", "learning_rate", "noise_source", "vocabulary", "entities_from", "held_out", "base"),
+        ),
+        ("lm",),
+    ),
+}
+
+
+def train(
+    context: typer.Context,
+    system: Annotated[str, typer.Argument(help="adept, dptext, dpnr, or lm for a language model.")],
+    out: Annotated[Path, typer.Option(help="The folder for the model.")],
+    source: Corpus = "flights",
+    latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64 (adept), 16 (dptext).")] = None,
+    clip: Annotated[
+        float | None,
+        typer.Option(
+            help="adept: the radius of the ball of vectors (1). lm: of the ball of a unit's updates (0.5)."
+        ),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Default: 900 on a CPU, 5000 on a GPU.")] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Texts per step. Default: 64 on a CPU, 128 on a GPU; lm: 8 of each unit."),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="dptext: fixed, not learnt. dpnr: 0.05. lm: to keep.")
+    ] = None,
+    mu: Annotated[float, typer.Option(help="dpnr: the probability that a word is dropped.")] = 0.5,
+    encoder: Annotated[str, typer.Option(help="dpnr: a sentence encoder's folder or hub name.")] = "minilm",
+    reading: Annotated[str, typer.Option(help="dptext: zero, resampled, nan or right.")] = "zero",
+    privacy: Annotated[str, typer.Option(help="lm: example, user, entity, user-entity or none.")] = "user",
+    delta: Annotated[float, typer.Option("--delta", "-d", help="lm: of the guarantee.")] = 1e-5,
+    noise_multiplier: Annotated[float | None, typer.Option(help="lm: instead of --epsilon, which is computed.")] = None,
+    rounds: Annotated[int, typer.Option(help="lm: how many.")] = 1000,
+    rate: Annotated[float, typer.Option(help="lm: the probability that a unit takes part in a round.")] = 0.1,
+    entity_rate: Annotated[float, typer.Option(help="lm, user-entity: the same for an entity.")] = 0.5,
+    cell_clip: Annotated[
+        float | None, typer.Option(help="lm, user-entity: for a user's sentences with one entity. Default: clip/4.")
+    ] = None,
+    most_users: Annotated[int | None, typer.Option(help="lm, user-entity: users per round at most.")] = None,
+    local_steps: Annotated[int, typer.Option(help="lm: steps of each unit in a round.")] = 1,
+    learning_rate: Annotated[float, typer.Option(help="lm: of the server.")] = 3e-3,
+    noise_source: Annotated[str, typer.Option(help="lm: os, torch (repeatable by its seed) or opendp.")] = "os",
+    vocabulary: Annotated[Path | None, typer.Option(help="lm: a public list of words, one per line.")] = None,
+    entities_from: Annotated[str, typer.Option(help="lm: corpus, iob, list:FILE, spacy or presidio.")] = "corpus",
+    held_out: Annotated[str | None, typer.Option(help="lm: a corpus to measure with, instead of a tenth.")] = None,
+    base: Annotated[str, typer.Option(help="lm: a causal transformers model's folder or name to start from.")] = "",
+    seed: Seed = 0,
+    device: Device = "cpu",
+    resume: Annotated[bool, typer.Option("--resume", help="adept, lm: continue after an interruption.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a text system on a corpus: ADePT's autoencoder, DPText, DPNR's classifier, or a private language model.
+
+    Ctrl-C keeps what adept or lm has learnt; the same command with --resume continues. Models are safetensors and JSON.
+    A language model has its guarantee beside it, in statement.md.
+
+    \b
+    Examples:
+      dpassay train adept --corpus flights --out models/adept
+      dpassay train adept --corpus atis/train.csv --out models/atis --device cuda
+      dpassay train dptext --corpus flights --out models/dptext --reading zero
+      dpassay train dpnr --corpus flights:1000 --out models/dpnr --epsilon 0.05
+      dpassay train lm --corpus flights --out models/lm --privacy user --epsilon 8 --delta 1e-5
+      dpassay train lm --corpus mail.jsonl --out models/mail --privacy user-entity --noise-multiplier 2 --rounds 200
+    """
+    trainers = {"adept": _train_adept, "dptext": _train_dptext, "dpnr": _train_dpnr, "lm": _train_lm}
+    if system not in trainers:
+        raise InputError(f"unknown system {system!r}; there are {', '.join(trainers)}")
+    if epsilon is not None and not 0 < epsilon < float("inf"):
+        raise InputError(f"epsilon must be a positive number, got {epsilon:g}")
+    for name, systems in SYSTEMS_OF.items():
+        source_of = context.get_parameter_source(name)
+        if system not in systems and source_of is not None and source_of.name == "COMMANDLINE":
+            option = name.replace("_", "-")
+            raise InputError(f"--{option} is not an option of {system}; it is for {' and '.join(systems)}")
+    if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} exists already and is not empty: give another folder, or --resume for adept or lm")
+    needs("torch", "text")
+    from dpassay.text.corpora.corpus import read_corpus
+
+    found = trainers[system](read_corpus(source), out, context.params)
+    if system == "lm" and not as_json:
+        _print_lm(found)
+        return
+    found = {"model": str(out), "system": system, "corpus": source, **found}
+    if as_json:
+        print_json(found)
+    else:
+        print(f"{system} trained on {source}, kept in {out}")
+        for name, value in found.items():
+            if isinstance(value, int | float):
+                shown = ("no", "yes")[value] if isinstance(value, bool) else f"{value:.4g}"
+                print(f"  {name.replace('_', ' ')}: {shown}")
+
+
+def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text.corpora.corpus import split
+    from dpassay.text.models.training import Plan, usable
+    from dpassay.text.rewriters.adept import train as teach
+
+    learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
+    device = usable(given["device"]).type
+    usual = (5000, 128) if device == "cuda" else (900, 64)
+    rate = 2e-3 if device == "cuda" else 3e-3  # fewer steps, larger ones
+    steps, batch = (usual[i] if given[name] is None else given[name] for i, name in enumerate(("steps", "batch")))
+    plan = Plan(steps, batch, rate, given["seed"])
+    try:
+        with progress_bar(plan.steps) as bar:
+            model = teach(
+                [u.text for u in learning],
+                [u.text for u in held_out],
+                out,
+                plan,
+                latent=64 if given["latent"] is None else given["latent"],
+                clip=1.0 if given["clip"] is None else given["clip"],
+                device=device,
+                resume=given["resume"],
+                progress=bar,
+            )
+    except KeyboardInterrupt:
+        print(f"interrupted; what was learnt is in {out}. To continue, add --resume", file=sys.stderr)
+        raise typer.Exit(130) from None
+    about = model.about
+    return {"steps": about.steps, "loss": about.loss, "token_accuracy": about.token_accuracy, "words": len(about.words)}
+
+
+def _train_dptext(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text.rewriters import dptext
+
+    sizes = {name: given[key] for name, key in (("dim", "latent"), ("steps", "steps")) if given[key] is not None}
+    with progress_bar(100) as bar:
+        system, report = dptext.train(
+            utterances, given["reading"], epsilon=given["epsilon"], seed=given["seed"], progress=bar, **sizes
+        )
+    dptext.save(system, out)
+    return report
+
+
+def _train_dpnr(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text.models.encoders import sentence_encoder
+    from dpassay.text.rewriters import dpnr
+
+    with progress_bar(5) as bar:
+        encoder = sentence_encoder(given["encoder"])
+        epsilon = 0.05 if given["epsilon"] is None else given["epsilon"]
+        system, classifier, report = dpnr.train(utterances, encoder, epsilon, given["mu"], given["seed"], bar)
+    dpnr.save(system, classifier, out)
+    return report
+
+
+def _train_lm(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from dpassay.text.corpora.corpus import read_corpus
+    from dpassay.text.corpora.entities import with_entities
+    from dpassay.training.federated import Plan
+    from dpassay.training.run import Settings
+    from dpassay.training.run import train as teach
+
+    sizes = {"rounds": given["rounds"], "local_steps": given["local_steps"], "server_rate": given["learning_rate"]}
+    names = ("privacy", "epsilon", "delta", "noise_multiplier", "rate", "entity_rate", "cell_clip", "most_users")
+    chosen = {name: given[name] for name in (*names, "noise_source", "seed", "base")}
+    if given["clip"] is not None:
+        chosen["clip"] = given["clip"]
+    batch = {} if given["batch"] is None else {"batch": given["batch"]}
+    settings = Settings(**chosen, plan=Plan(**sizes, **batch))
+    if "entity" in settings.privacy:
+        utterances = with_entities(utterances, given["entities_from"])
+    elif given["entities_from"] != "corpus":
+        raise InputError(f"--entities-from is for entity and user-entity privacy, not for {settings.privacy}")
+    held_out = None if given["held_out"] is None else [u.text for u in read_corpus(given["held_out"])]
+    try:
+        with time_left(settings.plan.rounds) as tell:
+            result = teach(
+                utterances,
+                out,
+                settings,
+                vocabulary=_vocabulary(given),
+                held_out=held_out,
+                device=given["device"],
+                resume=given["resume"],
+                progress=tell,
+                warn=lambda message: print(f"warning: {message}", file=sys.stderr),
+            )
+    except KeyboardInterrupt:
+        print(f"interrupted; what was learnt is in {out}. To continue, add --resume", file=sys.stderr)
+        raise typer.Exit(130) from None
+    return {**result.statement, "seconds": round(result.seconds, 1), "folder": str(out)}
+
+
+def _vocabulary(given: dict[str, Any]) -> list[str] | None:
+    """The words of a public list: the one that was given or, for the shipped corpus, its grammar's."""
+    from dpassay.text.corpora.corpus import SHIPPED
+    from dpassay.text.corpora.flights import known_words
+
+    path: Path | None = given["vocabulary"]
+    if path is None:
+        shipped = given["source"].partition(":")[0] in SHIPPED and not given["base"]
+        return known_words() if shipped else None
+    try:
+        return path.read_text(encoding="utf-8").lower().split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the vocabulary {path} cannot be read: {error}; give a UTF-8 file, one word per line"
+        ) from None
+
+
+def _print_lm(found: dict[str, Any]) -> None:
+    guarantee, perplexity = found["guarantee"], found["held_out_perplexity"]
+    print(f"language model trained, kept in {found['folder']}")
+    if guarantee is None:
+        print("  guarantee: none")
+    else:
+        low, high = guarantee["epsilon"]["lower"], guarantee["epsilon"]["upper"]
+        print(f"  epsilon: [{low:.5f}, {high:.5f}] at delta {guarantee['delta']:g}")
+        print(f"  between: {guarantee['neighbours']}")
+        print(f"  noise multiplier: {found['mechanism']['noise_multiplier']:.4g}")
+    if perplexity["before"] is not None and perplexity["after"] is not None:
+        print(f"  held-out perplexity: {perplexity['before']:.1f} before, {perplexity['after']:.1f} after")
+    used, left = found["sentences"]["used"], found["sentences"]["left_out"]
+    print(f"  units: {found['units']:,}, with {used:,} sentences" + f"; {left:,} left out" * (left > 0))
+    print(f"  rounds: {found['rounds']['done']:,}")
+    print(f"  time: {found['seconds']:.1f} s")
+    print(f"  what holds, and on what it rests: {Path(found['folder'], 'statement.md')}")
+
+
+@contextmanager
+def time_left(total: int) -> Iterator[Progress]:
+    """A bar on stderr with the time left; where there is no terminal, a line from time to time."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+        yield lambda done, of, note: bar.update(task, completed=done, total=of, description=note)
+
+
+def _lines() -> Progress:
+    begun = said = time.monotonic()
+    first: int | None = None
+
+    def tell(done: int, of: int, note: str) -> None:
+        nonlocal said, first
+        first = done - 1 if first is None else first
+        now = time.monotonic()
+        if now - said >= LINE_EVERY or done == of:
+            said = now
+            left = (now - begun) / max(1, done - first) * (of - done)
+            print(f"round {done:,} of {of:,}, {note}, {left:,.0f} s left", file=sys.stderr, flush=True)
+
+    return tell

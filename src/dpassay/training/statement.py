@@ -1,0 +1,197 @@
+"""What a trained model guarantees, for which neighbours, and on what that rests: written beside the model.
+
+`statement.json` is for programs, `statement.md` for people. A model whose training is not finished says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpassay.core.files import write_whole
+from dpassay.core.theorems import Theorem
+from dpassay.training.accountant import Account
+from dpassay.training.aggregation import UserEntity
+from dpassay.training.units import Units
+
+FORMAT = "dpassay/training-statement/1"
+JSON_FILE, TEXT_FILE = "statement.json", "statement.md"
+NEIGHBOURS = {
+    "example": "two corpora that differ in one sentence, added or removed",
+    "user": "two corpora that differ in all sentences of one user, added or removed",
+    "entity": "two corpora that differ in all sentences that name one entity, added or removed; "
+    "a sentence without an entity is an entity of its own",
+    "user-entity": "two corpora that differ in one user, with all sentences, and in one entity, with all sentences "
+    "that name it; a sentence without an entity is an entity of its own, and other users stay even if no sentence is "
+    "left to them",
+}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a statement needs to know of a run; `account` is None for training without privacy."""
+
+    units: Units
+    account: Account | None
+    aggregation: Any
+    rounds: int
+    done: int
+    randomness: str
+    noise_source: str
+    vocabulary: str
+    base: str = ""
+    perplexity: tuple[float | None, float | None] = (None, None)
+
+    @property
+    def finished(self) -> bool:
+        return self.done >= self.rounds
+
+    def as_data(self) -> dict[str, Any]:
+        """The statement, ready for JSON."""
+        stated: dict[str, Any] = {
+            "format": FORMAT,
+            "finished": self.finished,
+            "rounds": {"done": self.done, "planned": self.rounds},
+            "privacy": self.units.privacy,
+            "units": self.units.count,
+            "sentences": {"used": len(self.units.texts), "left_out": self.units.left_out},
+            "held_out_perplexity": dict(zip(("before", "after"), self.perplexity, strict=True)),
+        }
+        if self.account is None:
+            return stated | {"guarantee": None, "not_covered": ["everything: this model was trained without privacy"]}
+        account, spent = self.account, _after(self.account, self.done)
+        planned = account.epsilon()
+        return stated | {
+            "guarantee": {
+                "epsilon": {"lower": spent[0], "upper": spent[1]},
+                "delta": account.delta,
+                "neighbours": NEIGHBOURS[self.units.privacy],
+                "when_finished": {"lower": planned.lower, "upper": planned.upper},
+            },
+            "mechanism": {
+                "pipeline": account.pipeline,
+                "rate": account.rate,
+                "sensitivity": account.sensitivity,
+                "noise_deviation": account.deviation,
+                "noise_multiplier": account.deviation / account.sensitivity,
+                "divisor": self.aggregation.divisor,
+                **_parts(self.aggregation),
+            },
+            "noise_source": self.noise_source,
+            "theorems": [theorem.page for theorem in self._theorems()],
+            "assumptions": self._assumptions(),
+            "not_covered": self._not_covered(),
+        }
+
+    def _theorems(self) -> tuple[Theorem, ...]:
+        assert self.account is not None
+        own = (Theorem.USER_ENTITY,) if self.units.privacy == "user-entity" else ()
+        return (*own, *self.account.profile().theorems, Theorem.POST_PROCESSING, Theorem.ROUNDING)
+
+    def _assumptions(self) -> list[str]:
+        who = {"example": "sentence", "user-entity": "user and each entity"}.get(self.units.privacy, self.units.privacy)
+        found = [
+            f"Each {who} takes part in a round independently of all others, with the stated probability.",
+            f"How many units there are, {self.units.count:,}, may be known to everybody.",
+            self.randomness,
+            "The settings, such as rounds, rate and clip, were chosen without looking at this corpus.",
+            self.vocabulary,
+        ]
+        if self.noise_source != "opendp":
+            found.insert(
+                3, "The theorems are about real numbers; training computes with 32-bit floating-point numbers."
+            )
+        if "user" in self.units.privacy:
+            found.append("All sentences of a person carry the same user name.")
+        if "entity" in self.units.privacy:
+            found.append(
+                "The entities of each sentence were found by a rule that looks at that sentence alone. An entity that "
+                "the rule missed in a sentence is hidden there only as that one sentence. Sentences that name more "
+                "than one entity were left out."
+            )
+        if self.base:
+            found.append(f"The base model, {self.base}, was trained on other data than this corpus.")
+        return found
+
+    def _not_covered(self) -> list[str]:
+        return [
+            "The perplexities stated here: they are measured on held-out text, which is not protected.",
+            "Other models trained on the same corpus: each spends its own epsilon and delta, which add up.",
+            "Facts that many units share: what all of them say can be learnt, whoever takes part.",
+            "This folder while training is unfinished: it then holds the secrets that a resumed run needs.",
+        ]
+
+
+def _after(account: Account, done: int) -> tuple[float, float]:
+    """The ε of the rounds that are done."""
+    if not done:
+        return 0.0, 0.0
+    spent = Account(account.rate, account.sensitivity, account.deviation, done, account.delta).epsilon()
+    return spent.lower, spent.upper
+
+
+def _parts(aggregation: Any) -> dict[str, Any]:
+    if not isinstance(aggregation, UserEntity):
+        return {"clip": aggregation.clip}
+    names = ("clip", "cell_clip", "user_rate", "entity_rate")
+    return {"users_at_most": aggregation.most, **{name: getattr(aggregation, name) for name in names}}
+
+
+def as_text(stated: dict[str, Any]) -> str:
+    """The statement for people to read, in Markdown."""
+    rounds, guarantee = stated["rounds"], stated["guarantee"]
+    lines = ["# What this model guarantees", ""]
+    if not stated["finished"]:
+        lines += [
+            f"**Training is not finished**: {rounds['done']:,} of {rounds['planned']:,} rounds are done. What follows "
+            "holds for the rounds so far.",
+            "",
+        ]
+    if guarantee is None:
+        return "\n".join([*lines, "Nothing: it was trained without privacy.", ""])
+    epsilon, made = guarantee["epsilon"], stated["mechanism"]
+    command = ["dpassay", "check", "--pipeline", made["pipeline"], "--neighbours", "add-remove-record"]
+    command += ["--dim", "1", "--delta", repr(guarantee["delta"]), "--epsilon", _above(epsilon["upper"])]
+    lines += [
+        f"({_above(epsilon['upper'])}, {guarantee['delta']:g})-differential privacy between {guarantee['neighbours']}.",
+        f"The true ε lies in [{epsilon['lower']:.6f}, {_above(epsilon['upper'], 6)}] if the assumptions below hold. It "
+        "holds for all weights of all rounds together, not only for the last ones.",
+        "",
+        "## How",
+        "",
+        f"- {stated['units']:,} units, {stated['sentences']['used']:,} sentences; "
+        f"{stated['sentences']['left_out']:,} sentences were left out",
+        f"- a unit affects a round with probability {made['rate']:.6g}, in each of {rounds['done']:,} rounds",
+        f"- the sums of two neighbours lie at most {made['sensitivity']:.6g} apart (l2), clipped as a whole",
+        f"- Gaussian noise of standard deviation {made['noise_deviation']:.6g} per weight: "
+        f"{made['noise_multiplier']:.4g} times that distance",
+        f"- the noisy sum is divided by {made['divisor']:.6g}, a fixed number",
+        "",
+        "Check it with:",
+        "",
+        f"    {shlex.join(command)}",
+        "",
+        f"Proofs: {', '.join(stated['theorems'])}.",
+    ]
+    for title, name in (("What this rests on", "assumptions"), ("What is not covered", "not_covered")):
+        lines += ["", f"## {title}", "", *(f"- {line}" for line in stated[name])]
+    return "\n".join([*lines, ""])
+
+
+def _above(epsilon: float, digits: int = 4) -> str:
+    """A number of that many digits that is not below ε.
+
+    >>> _above(1.00001)
+    '1.0001'
+    """
+    return f"{math.ceil(epsilon * 10**digits) / 10**digits:.{digits}f}"
+
+
+def write_statement(folder: Path, stated: dict[str, Any]) -> None:
+    """Write both files."""
+    write_whole(folder / JSON_FILE, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
+    write_whole(folder / TEXT_FILE, as_text(stated))
