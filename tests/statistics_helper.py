@@ -112,6 +112,13 @@ FALSE_ALARMS: dict[str, float] = {
     "tem draws of a package": EACH,
     "custext draws": EACH,
     "words replaced uniformly": EACH,
+    "training noise, user": EACH,
+    "training noise, user and entity": EACH,
+    "training noise, example": EACH,
+    "training noise of a key": EACH,
+    "training noise of opendp": EACH,
+    "training units by numpy": EACH,
+    "training units by a key": EACH,
 }
 TOTAL = sum(FALSE_ALARMS.values())
 
