@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from dpassay.errors import InputError
 from dpassay.text.models.words import PAD
 from dpassay.training.aggregation import INWARD, Aggregation
 from dpassay.training.federated import FIRST, LEAST, SECOND, Sentences
@@ -96,13 +95,9 @@ def _opacus(network: nn.Module, adam: torch.optim.Optimizer, clip: float, with_n
     """Opacus' module and optimiser, the latter with our noise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its imports
-        try:
-            from opacus.grad_sample import GradSampleModule
-            from opacus.optimizers import DPOptimizer
-        except ImportError:
-            raise InputError(
-                "example privacy is trained with Opacus, which is not installed: pip install 'dpassay[training]'"
-            ) from None
+        from opacus.grad_sample import GradSampleModule
+        from opacus.optimizers import DPOptimizer
+
         module = GradSampleModule(network, loss_reduction="sum")
 
     class Optimiser(DPOptimizer):  # type: ignore[misc]

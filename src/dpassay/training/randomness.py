@@ -130,16 +130,21 @@ class Discrete(Keyed):
         )
 
 
-def make_randomness(source: str, seed: int, key: bytes | None, radius: float) -> Any:
-    """The source of a name.
+def check_source(source: str) -> None:
+    """Refuse a source that does not exist.
 
-    >>> make_randomness("dice", 0, None, 1.0)
+    >>> check_source("dice")
     Traceback (most recent call last):
     ...
     dpassay.errors.InputError: unknown noise source 'dice'; there are os, torch and opendp
     """
     if source not in SOURCES:
         raise InputError(f"unknown noise source {source!r}; there are os, torch and opendp")
+
+
+def make_randomness(source: str, seed: int, key: bytes | None, radius: float) -> Any:
+    """The source of a name, with its seed or its key; the radius is that of OpenDP's grid."""
+    check_source(source)
     if source == "torch":
         return Seeded(seed)
     return Keyed(key) if source == "os" else Discrete(key, radius)

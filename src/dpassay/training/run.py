@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity, usual
 from dpassay.training.federated import Federated, Plan, Sentences, Server
 from dpassay.training.language_model import perplexity
 from dpassay.training.networks import Trainable, make_trainable, reopened
-from dpassay.training.randomness import KEY_BYTES, Randomness, make_randomness
+from dpassay.training.randomness import KEY_BYTES, Randomness, check_source, make_randomness
 from dpassay.training.statement import Terms, write_statement
 from dpassay.training.units import Units, gathered
 
@@ -63,6 +64,7 @@ class Settings:
     plan: Plan = field(default_factory=Plan)
 
     def __post_init__(self) -> None:
+        check_source(self.noise_source)
         given = self.epsilon is not None, self.noise_multiplier is not None
         if self.privacy == "none" and any(given):
             raise InputError("training without privacy has no epsilon and no noise: leave them out, or choose one")
@@ -105,6 +107,8 @@ class Run:
 
     def __init__(self, settings: Settings, units: Units, trainable: Trainable, device: torch.device) -> None:
         self.settings, self.units, self.trainable, self.device = settings, units, trainable, device
+        if settings.privacy == "example" and not settings.base and find_spec("opacus") is None:
+            raise InputError("example privacy needs Opacus, which is not installed: pip install 'dpassay[training]'")
         self.aggregation = _aggregation(settings, units)
         self.account = _account(settings, self.aggregation)
         self.held_out = trainable.numbers(units.held_out[:MEASURED]) if units.held_out else None

@@ -88,7 +88,7 @@ def round_of(cells, users, vectors, coins, most, round_=3):
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
 def test_a_user_and_an_entity_move_the_sum_by_at_most_the_sensitivity(most):
-    """All coins fixed; the neighbour lacks a user and an entity. Updates are those of an adversary: long, and opposed."""
+    """All coins fixed; the neighbour lacks a user and an entity. Updates are an adversary's: long, and opposed."""
     rng = np.random.default_rng(most)
     largest = 0.0
     for _ in range(300):
@@ -132,7 +132,7 @@ def test_a_users_cells_may_come_in_several_parts():
 def test_parts_hold_every_cell_once():
     parts = list(in_parts([7, 3, 5, 9], [4, 1, 4, 2], 3))
     assert [len(part) for part in parts] == [3, 1]
-    assert sorted(sum(parts, [])) == [3, 5, 7, 9]
+    assert sorted(cell for part in parts for cell in part) == [3, 5, 7, 9]
     assert usual_most(10, 1.0) == 10
 
 
