@@ -46,9 +46,7 @@ def train(
     latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64 (adept), 16 (dptext).")] = None,
     clip: Annotated[
         float | None,
-        typer.Option(
-            help="adept: the radius of the ball of vectors (1). lm: of the ball of a unit's updates (0.5)."
-        ),
+        typer.Option(help="adept: the radius of the ball of vectors (1). lm: of the ball of a unit's updates (0.5)."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Default: 900 on a CPU, 5000 on a GPU.")] = None,
     batch: Annotated[

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -135,7 +136,9 @@ class UserEntity:
 
     @property
     def rate(self) -> float:
-        return 1 - (1 - self.user_rate) * (1 - self.entity_rate)
+        exact = 1 - (1 - Fraction(self.user_rate)) * (1 - Fraction(self.entity_rate))
+        found = float(exact)
+        return found if found >= exact else math.nextafter(found, 1)
 
     @property
     def sensitivity(self) -> float:

@@ -30,7 +30,7 @@ class Sizes:
     """How large the network is; fewer weights mean less noise in all.
 
     >>> Sizes(words=1000).weights
-    149480
+    162024
     """
 
     words: int

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 
-from dpassay.core.files import write_whole
 from dpassay.errors import InputError
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.folder import About, Arrays, read_folder, write_folder
@@ -211,7 +210,8 @@ def _save(run: Run, engine: Any, about: Trained, place: Path) -> None:
     state = engine.state() if 0 < about.done < run.settings.plan.rounds else {}
     write_folder(place, about, run.trainable.arrays() | state)
     write_statement(place, _terms(run, about).as_data())
-    run.trainable.finish(place)
+    if about.done == run.settings.plan.rounds:
+        run.trainable.finish(place)
 
 
 def _terms(run: Run, about: Trained) -> Terms:
@@ -279,8 +279,8 @@ def _fresh(place: Path, run: Run) -> tuple[Trained, None, dict[str, str]]:
     secrets = {"key": os.urandom(KEY_BYTES).hex(), "fingerprint": run.units.fingerprint()}
     try:
         place.mkdir(parents=True, exist_ok=True)
-        write_whole(place / SECRETS, json.dumps(secrets) + "\n")
-        (place / SECRETS).chmod(0o600)
+        with os.fdopen(os.open(place / SECRETS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(json.dumps(secrets) + "\n")
     except OSError as error:
         raise InputError(f"{place} cannot be written: {error.strerror or error}; give another folder") from None
     return _asked(run), None, secrets

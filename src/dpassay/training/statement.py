@@ -153,7 +153,8 @@ def as_text(stated: dict[str, Any]) -> str:
         ]
     if guarantee is None:
         return "\n".join([*lines, "Nothing: it was trained without privacy.", ""])
-    epsilon, made = guarantee["epsilon"], stated["mechanism"]
+    epsilon, made, said = guarantee["epsilon"], stated["mechanism"], stated["sentences"]
+    who = "users" if "user" in stated["privacy"] else "units"
     command = ["dpassay", "check", "--pipeline", made["pipeline"], "--neighbours", "add-remove-record"]
     command += ["--dim", "1", "--delta", repr(guarantee["delta"]), "--epsilon", _above(epsilon["upper"])]
     lines += [
@@ -163,8 +164,7 @@ def as_text(stated: dict[str, Any]) -> str:
         "",
         "## How",
         "",
-        f"- {stated['units']:,} units, {stated['sentences']['used']:,} sentences; "
-        f"{stated['sentences']['left_out']:,} sentences were left out",
+        f"- {stated['units']:,} {who}, {said['used']:,} sentences; {said['left_out']:,} sentences were left out",
         f"- a unit affects a round with probability {made['rate']:.6g}, in each of {rounds['done']:,} rounds",
         f"- the sums of two neighbours lie at most {made['sensitivity']:.6g} apart (l2), clipped as a whole",
         f"- Gaussian noise of standard deviation {made['noise_deviation']:.6g} per weight: "

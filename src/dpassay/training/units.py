@@ -69,6 +69,8 @@ def gathered(utterances: Sequence[Utterance], privacy: str, held_out: Sequence[s
     assert measured is not None
     kept, warnings = (used, ()) if "entity" not in privacy else _with_one_entity(used)
     found = _grouped(kept, privacy, tuple(sorted({u.user for u in used})))
+    if not found.cells:
+        raise InputError("no sentence is left to train on: each names more than one entity. Choose other entities")
     if len(found.names) < 2:
         unit = {"example": "sentence", "none": "sentence", "user-entity": "user"}.get(privacy, privacy)
         raise InputError(

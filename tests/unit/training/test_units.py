@@ -73,6 +73,8 @@ def test_about_a_tenth_of_the_users_is_held_out():
         ([Utterance("a"), Utterance("b")], "user-entity", "2 of 2 utterances have no user"),
         ([Utterance("a", user="x"), Utterance("b", user="x")], "user", "1 user is left to train on"),
         ([Utterance("a", entities=("x",)), Utterance("b", entities=("x", "y"))], "entity", "'x' is in every sentence"),
+        ([Utterance("a", entities=("x", "y")), Utterance("b", entities=("z", "y", "w"))], "entity", "every sentence"),
+        ([Utterance("a", entities=("x", "y")), Utterance("b", entities=("z", "w"))], "entity", "no sentence is left"),
         (SAID, "sentence", "unknown privacy 'sentence'"),
     ],
 )
