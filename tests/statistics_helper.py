@@ -19,6 +19,7 @@ from scipy.stats import binom, hypergeom
 EACH = 1e-7
 FALSE_ALARMS: dict[str, float] = {
     "canaries": EACH,
+    "right training with canaries": EACH,
     "canaries: run by run": EACH,
     "canaries told all at once": EACH,
     "dependent rows: one_draw": EACH,

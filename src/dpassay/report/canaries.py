@@ -48,6 +48,26 @@ def allowed(guarantee: Guarantee, rates: Rates) -> Rates:
     return np.asarray(np.minimum(np.minimum(*ends), 1.0))
 
 
+def exposure_figure(scores: CanaryScores) -> Figure:
+    """How many canaries that are in are exposed by how many bits, and what chance alone would give."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("a figure needs matplotlib, which is not installed: pip install matplotlib") from None
+    from dpassay.training.canary_sentences import exposure
+
+    bits = exposure(scores.score, scores.included)
+    edges = np.arange(0.0, np.ceil(np.log2(int((~scores.included).sum()) + 1)) + 1)
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.hist(bits, bins=list(edges), label="canaries that are in", alpha=0.7)
+    chance = len(bits) * (2.0 ** -edges[:-1] - 2.0 ** -edges[1:])
+    axes.step(edges, [*chance, chance[-1]], where="post", color="black", label="by chance")
+    axes.set(xlabel="exposure in bits", ylabel="canaries")
+    axes.legend()
+    return figure
+
+
 def roc_figure(scores: CanaryScores, guarantee: Guarantee) -> Figure:
     """The ROC curve on logarithmic axes, with the region that the guarantee allows."""
     try:

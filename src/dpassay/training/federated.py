@@ -165,9 +165,13 @@ class Federated:
         if cells:
             total = self.aggregation.combine(cells, self._parts(cells, number), step)
         noisy = total + self.randomness.normal(number, self.size, self.deviation, self.device)
+        self.released(noisy)
         mean = noisy.float() * ((step or 1.0) / self.aggregation.divisor)
         self.server.step(mean, number)
         return len(cells)
+
+    def released(self, noisy: Tensor) -> None:
+        """What leaves a round with its noise: whoever sees all of training sees this, and nothing else."""
 
     def _parts(self, cells: Sequence[int], number: int) -> Iterator[Part]:
         for some in in_parts(cells, self.sentences.sizes(cells), self.local.together):

@@ -16,8 +16,8 @@ from scipy.special import ndtr, ndtri
 
 from dpassay.core.guarantee import GDP, Guarantee
 
-_SHARES = {True: 0.6, False: 0.2}  # of alpha: naming both sides, and naming canaries as in only
-_OTHERS = (2, 8, 32, 128)  # one canary in so many is named as in, for the rest of alpha
+_SHARES = {True: 0.5, False: 0.2}  # of alpha: naming both sides, and naming canaries as in only
+_OTHERS = (4, 16, 32, 64, 256)  # one canary in so many is named as in, for the rest of alpha
 _THRESHOLDS = np.linspace(0, 7, 281)
 
 
@@ -40,7 +40,7 @@ def guess_counts(guarantee: Guarantee, canaries: int, alpha: float) -> tuple[Gue
     """The tests that together have the error probability alpha.
 
     >>> [count.named for count in guess_counts(GDP(1), 1000, 0.05)][2:]
-    [500, 125, 31]
+    [250, 62, 31, 15]
     >>> sum(count.alpha for count in guess_counts(GDP(1), 1000, 0.05)) <= 0.05
     True
     """
@@ -49,7 +49,7 @@ def guess_counts(guarantee: Guarantee, canaries: int, alpha: float) -> tuple[Gue
         for both, share in _SHARES.items()
     ]
     others = [canaries // one_in for one_in in _OTHERS if canaries // one_in >= 10]
-    left = alpha * (1 - sum(_SHARES.values())) / max(1, len(others))
+    left = alpha * (1 - 1e-9 - sum(_SHARES.values())) / max(1, len(others))  # rounding must not add to alpha
     return (*best, *(GuessCount(top, False, left) for top in others))
 
 
