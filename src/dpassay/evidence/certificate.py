@@ -8,16 +8,18 @@ written a little weaker. docs/certificate.md describes the format.
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dpassay.core.files import write_whole
-from dpassay.core.guarantee import ApproxDP, EpsilonDelta, PureDP
+from dpassay.core.guarantee import GDP, ApproxDP, PureDP
 from dpassay.core.numbers import INFINITY, ONE, TIE, Number, exactly, iv, minimum, number
 from dpassay.errors import CertificateError, DpassayError, InputError
 from dpassay.evidence.lower_evidence import enclosed, lower_evidence, pair_data, places, point
+from dpassay.evidence.other_evidence import guarantee_data, other_lower_evidence, other_upper_evidence
 from dpassay.evidence.upper_evidence import LEVELS, upper_evidence
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.verifier import Model, chained, read_step
@@ -30,6 +32,7 @@ from dpassay.pipeline.pipeline import Pipeline
 SCHEMA = "dpassay/certificate/2"
 # By how much a bound is weakened until the verifier can show it.
 _WEAKER = ("0", "1e-12", "1e-9", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", "1e-2", "5e-2")
+_FEW = ("0", "1e-9", "1e-4", "1e-2", "5e-2")
 Data = dict[str, Any]
 
 
@@ -47,18 +50,12 @@ def certify(verdict: Verdict) -> Data:
         raise InputError(
             "a certificate is for a pipeline's exact verdict; an audit is saved with audit(..., save=FILE)"
         )
-    if not isinstance(verdict.guarantee, PureDP | ApproxDP):
-        raise InputError(f"a certificate is about epsilon and delta; none is written for {verdict.guarantee}")
-    if verdict.neighbours.kind != verdict.neighbours.relation:
-        raise InputError(
-            f"no certificate is written for neighbours {verdict.neighbours.kind}: the verifier does not know them yet"
-        )
-    claim = _claim(verdict, verdict.guarantee)
+    claim = _claim(verdict)
     try:
         model = Model(read_step(claim))
     except CertificateError as error:
         raise InputError(f"this pipeline cannot have a certificate: {error}") from None
-    writer = _Writer(verdict, verdict.guarantee, model)
+    writer = _OtherWriter(verdict, model) if "guarantee" in claim else _Writer(verdict, model)
     steps = [claim, *writer.witness(), *writer.bounds(), *writer.repairs()]
     steps.append({"step": "decision", "verdict": verdict.word})
     linked, last = [], hashlib.sha256(SCHEMA.encode()).hexdigest()
@@ -89,8 +86,14 @@ def _version() -> str:
     return f"dpassay {__version__}"
 
 
-def _claim(verdict: Verdict, guarantee: EpsilonDelta) -> Data:
-    text, parameters = _text(verdict, guarantee)
+def _claim(verdict: Verdict) -> Data:
+    guarantee = verdict.guarantee
+    text, parameters = _text(verdict)
+    claimed: Data = (
+        {"epsilon": enclosed(guarantee.exact_epsilon), "delta": enclosed(guarantee.exact_delta)}
+        if isinstance(guarantee, PureDP | ApproxDP)
+        else {"guarantee": guarantee_data(guarantee)}
+    )
     return {
         "step": "claim",
         "name": verdict.name,
@@ -99,15 +102,17 @@ def _claim(verdict: Verdict, guarantee: EpsilonDelta) -> Data:
         "parameters": {key: enclosed(number(value)) for key, value in parameters.items()},
         "dim": verdict.mechanism.dim,
         "neighbours": verdict.neighbours.kind,
-        "epsilon": enclosed(guarantee.exact_epsilon),
-        "delta": enclosed(guarantee.exact_delta),
+        **claimed,
     }
 
 
-def _text(verdict: Verdict, guarantee: EpsilonDelta) -> tuple[str, dict[str, Any]]:
+def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
     """A text that says all of the mechanism, and the parameters that it names."""
-    pipeline = verdict.mechanism
-    claimed = {"eps": guarantee.exact_epsilon, "delta": guarantee.exact_delta}
+    pipeline, guarantee = verdict.mechanism, verdict.guarantee
+    claimed = {"eps": guarantee.value, "delta": guarantee.exact_delta}
+    if guarantee.parameter != "epsilon":
+        used = re.search(rf"\b{guarantee.parameter}\b", verdict.text)
+        claimed = {guarantee.parameter: guarantee.value} if used else {}
     for text, parameters in ((verdict.text, verdict.parameters), (str(pipeline), {})):
         try:
             read = parse(text, pipeline.dim, {**claimed, **parameters})
@@ -139,8 +144,8 @@ def _searched(text: str, parameters: dict[str, Any], values: dict[str, Any]) -> 
 class _Writer:
     """Finds evidence for each statement of a verdict that the verifier accepts."""
 
-    def __init__(self, verdict: Verdict, guarantee: EpsilonDelta, model: Model) -> None:
-        self.verdict, self.guarantee, self.model = verdict, guarantee, model
+    def __init__(self, verdict: Verdict, model: Model) -> None:
+        self.verdict, self.guarantee, self.model = verdict, verdict.guarantee, model
         self.pipeline = verdict.mechanism
         profile = verdict.profile
         assert profile is not None
@@ -148,7 +153,7 @@ class _Writer:
 
     def bounds(self) -> Iterator[Data]:
         """The bounds on ε and δ, what decides the claim, and what else holds."""
-        verdict, epsilon, delta = self.verdict, self.guarantee.exact_epsilon, self.guarantee.exact_delta
+        verdict, epsilon, delta = self.verdict, self.guarantee.value, self.guarantee.exact_delta
         found = self.profile.pure if delta == 0 else None
         if verdict.proven:
             yield self._needed(self.upper(epsilon, delta, ("0",)))
@@ -163,10 +168,13 @@ class _Writer:
             yield from self.upper(epsilon, exactly(verdict.delta.upper), weaken="delta")
             yield from self.lower("epsilon", exactly(verdict.epsilon.lower), delta)
             yield from self.upper(exactly(verdict.epsilon.upper), delta)
-        for at, held in verdict.holds:
-            if number(at) == delta:
-                continue  # it stands above
-            yield from self.upper(exactly(held.upper), number(at))
+        yield from self.holding([at for at, _ in verdict.holds if number(at) != delta])  # that stands above
+
+    def holding(self, deltas: list[float]) -> Iterator[Data]:
+        """The (ε, δ)-DP that holds, at some δ."""
+        for at, held in self.verdict.holds:
+            if at in deltas:
+                yield from self.upper(exactly(held.upper), number(at))
 
     def _needed(self, steps: Iterator[Data]) -> Data:
         for step in steps:
@@ -210,16 +218,12 @@ class _Writer:
 
         What refutes the claim stays above it.
         """
-        claimed = self.guarantee.exact_epsilon if quantity == "epsilon" else self.guarantee.exact_delta
+        claimed = self.guarantee.value if quantity == "epsilon" else self.guarantee.exact_delta
         if (epsilon if quantity == "epsilon" else delta) == 0:
             return
         options = list(lower_evidence(self.pipeline, self.profile, self.verdict.neighbours, epsilon, delta))
         value = epsilon if quantity == "epsilon" else delta
-        weaker = [value * (1 - iv.mpf(slack)) if value.b < INFINITY else value for slack in ("1e-33", *_WEAKER[1:])]
-        if refutes:
-            least = (claimed * (1 + 2 * TIE)).b
-            weaker = [less for less in (*weaker, iv.mpf((claimed * (1 + 3 * TIE)).b)) if less.a > least]
-        for less in weaker:
+        for less in _less(value, claimed if refutes else None):
             ends = {"epsilon": enclosed(epsilon), "delta": enclosed(delta), quantity: point(less)}
             for option in options:
                 step = {"step": "lower", "quantity": quantity, **ends, **option}
@@ -249,6 +253,74 @@ class _Writer:
             at = repair.guarantee.exact_epsilon, repair.guarantee.exact_delta
             name = {"step": "repair", "pipeline": str(repair.mechanism)}
             yield from self._first(repair.mechanism, profile, name, *at)
+
+
+class _OtherWriter(_Writer):
+    """The same for a guarantee that is stated by another number than ε and δ."""
+
+    def bounds(self) -> Iterator[Data]:
+        """The bounds on the claimed parameter, what decides the claim, and which (ε, δ)-DP holds."""
+        verdict, claimed, found = self.verdict, self.guarantee.value, self.verdict.value
+        if verdict.proven:
+            yield self._needed(self.most(claimed, ("0",)))
+        decided = self.least(exactly(found.lower), verdict.refuted)
+        yield from [self._needed(decided)] if verdict.refuted else decided
+        if found.upper < math.inf:
+            yield from self.most(exactly(found.upper), _WEAKER if self.guarantee.parameter != "mu" else _FEW)
+        yield from self.holding([at for at, _ in verdict.holds])
+
+    def most(self, value: Number, weaker: tuple[str, ...]) -> Iterator[Data]:
+        """The parameter is at most this, or a little more."""
+        yield from self._at_most(self.pipeline, self.profile, {"step": "upper"}, value, weaker)
+
+    def _at_most(
+        self, pipeline: Pipeline, profile: PrivacyProfile, name: Data, value: Number, weaker: tuple[str, ...]
+    ) -> Iterator[Data]:
+        guarantee = self.verdict.guarantee
+        assert not isinstance(guarantee, PureDP | ApproxDP)
+        evidence: list[Data] = []
+        for slack in weaker:
+            at = value * (1 + iv.mpf(slack))
+            if not evidence or isinstance(guarantee, GDP):  # of which the points to look at depend on the value
+                evidence = list(other_upper_evidence(pipeline, profile, guarantee, at))
+            for found in evidence:
+                step = {**name, "guarantee": guarantee_data(guarantee, at), **found}
+                if _accepted(self.model, step):
+                    yield step
+                    return
+
+    def least(self, value: Number, refutes: bool) -> Iterator[Data]:
+        """The parameter is at least this, or a little less, by a pair; what refutes the claim stays above it."""
+        guarantee = self.verdict.guarantee
+        assert not isinstance(guarantee, PureDP | ApproxDP)
+        if value == 0:
+            return
+        arguments = self.pipeline, self.profile, self.verdict.neighbours, guarantee
+        options = list(other_lower_evidence(*arguments, value))
+        for less in _less(value, guarantee.value if refutes else None):
+            stated = {**guarantee_data(guarantee), "value": point(less)}
+            for option in options:
+                step = {"step": "lower", "guarantee": stated, **option}
+                if _accepted(self.model, step):
+                    yield step
+                    return
+
+    def repairs(self) -> Iterator[Data]:
+        """Mechanisms that keep the guarantee."""
+        for repair in self.verdict.repairs:
+            if repair.mechanism is not None and repair.guarantee == self.verdict.guarantee:
+                profile = analyse(repair.mechanism, self.verdict.neighbours)
+                name = {"step": "repair", "pipeline": str(repair.mechanism)}
+                yield from self._at_most(repair.mechanism, profile, name, self.guarantee.value, ("0",))
+
+
+def _less(value: Number, claimed: Number | None) -> list[Number]:
+    """A lower bound and weaker ones; what refutes a claim stays above it."""
+    weaker = [value * (1 - iv.mpf(slack)) if value.b < INFINITY else value for slack in ("1e-33", *_WEAKER[1:])]
+    if claimed is None:
+        return weaker
+    least = (claimed * (1 + 2 * TIE)).b
+    return [less for less in (*weaker, iv.mpf((claimed * (1 + 3 * TIE)).b)) if less.a > least]
 
 
 def _accepted(model: Model, step: Data) -> bool:

@@ -133,16 +133,24 @@ def largest_rate(bound: ProfileBound) -> Number:
         gaussian = sum(shifts, ZERO) / 2
         if not rest.components:
             return gaussian
-        return gaussian + _largest_rate(lambda order: divergence(rest, order), rest.pure)
-    return _largest_rate(lambda order: bound_divergence(bound, order), bound.pure)
+        return gaussian + _largest_rate(lambda order: divergence(rest, order), rest.pure)[0]
+    return _largest_rate(lambda order: bound_divergence(bound, order), bound.pure)[0]
 
 
-def _largest_rate(divergence_at: Callable[[Number], Number], pure: Number) -> Number:
-    """Branch and bound over orders, from the smallest to where the largest loss alone is bound enough."""
+def rate_orders(bound: ProfileBound) -> list[Number]:
+    """Orders, rising, at which the divergences of a bound tell about as much of ρ as `largest_rate` does."""
+    return [ONE + t for t in _largest_rate(lambda order: bound_divergence(bound, order), bound.pure)[1]]
+
+
+def _largest_rate(divergence_at: Callable[[Number], Number], pure: Number) -> tuple[Number, list[float]]:
+    """Branch and bound over orders, from the smallest to where the largest loss alone is bound enough.
+
+    Besides the bound come the orders looked at, less 1.
+    """
     if pure.b == INFINITY:
-        return INFINITY
+        return INFINITY, []
     if pure.b <= 0:
-        return ZERO
+        return ZERO, []
     points: dict[float, Number] = {}
 
     def log_moment(t: float) -> Number:
@@ -171,7 +179,7 @@ def _largest_rate(divergence_at: Callable[[Number], Number], pure: Number) -> Nu
         for low, high in ((s, centre), (centre, t)):
             top = _chord(low, high, log_moment)
             heapq.heappush(cells, (-middle(top), low, high, top))
-    return iv.mpf(maximum(*ends, *(top for *_, top in cells)).b)
+    return iv.mpf(maximum(*ends, *(top for *_, top in cells)).b), sorted(points)
 
 
 def _chord(s: float, t: float, log_moment: Callable[[float], Number]) -> Number:

@@ -103,7 +103,7 @@ def largest_mu(bounds: Sequence[ProfileBound], at_least: Number) -> Number:
 
     for slack in _SLACKS:
         mu = iv.mpf((at_least * (1 + iv.mpf(slack))).b)
-        if 0 < mu.b < whole.b and stays_below(delta, up(pure), mu):
+        if 0 < mu.b < whole.b and points_below(delta, up(pure), mu):
             return mu
     return whole
 
@@ -120,8 +120,11 @@ def _of_pure(pure: Number) -> Number:
     return 2 * iv.mpf(half)
 
 
-def stays_below(delta: Callable[[float], Number], pure: float, mu: Number) -> bool:
-    """Whether a convex curve of δ, 0 from `pure` on, surely stays below that of Gaussian noise with this μ."""
+def points_below(delta: Callable[[float], Number], pure: float, mu: Number) -> list[float]:
+    """The ε at which it shows that a convex curve of δ, 0 from `pure` on, stays below that of Gaussian noise with μ.
+
+    None where it does not show.
+    """
     at = [pure * i / _POINTS for i in range(_POINTS + 1)]
     cells, seen = list(pairwise(at)), 0
     while cells:
@@ -132,9 +135,10 @@ def stays_below(delta: Callable[[float], Number], pure: float, mu: Number) -> bo
         centre, seen = (low + high) / 2, seen + 1
         above = first.b > gaussian_delta(iv.mpf(low), mu).b or last.b > gaussian_delta(iv.mpf(high), mu).b
         if above or seen >= _MOST_SPLITS:
-            return False
+            return []
+        at.append(centre)
         cells += [(low, centre), (centre, high)]
-    return True
+    return sorted(at)
 
 
 def cell_below(start: tuple[Number, Number], end: tuple[Number, Number], mu: Number) -> bool:

@@ -4,6 +4,7 @@ The stages before the noise stretch distances by at most a known factor, the noi
 of its own norm, and where the stages change nothing around some point, or only scale, both are attained.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dpassay.core.guarantee import MetricDP
@@ -67,9 +68,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     noises = _noises(pipeline)
     if not noises:
         return LossPerUnit(between(ZERO, INFINITY), theorems=(Theorem.NO_NOISE,))
-    position = stages.index(noises[0])
-    before, noise, after = stages[:position], stages[position], stages[position + 1 :]
-    dim = pipeline.output_regions()[pipeline.noise_positions[0]].region.dim
+    before, noise, after, dim = _around_noise(pipeline, stages)
     if isinstance(noise, Direction):
         return _of_directions(before, noise, after, guarantee, dim)
     if isinstance(noise, NoisyMax):
@@ -87,8 +86,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
         visible = visible and all(stage.keeps == "all" or stage.name == "round" for stage in after)
     if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace | Gaussian):
         visible = visible and told is not None and told.everything  # what tells two inputs apart is not far out
-    found = _on_sphere if guarantee.metric == "angle" else _shown
-    pair = found(before, noise, q, dim) if visible else None
+    pair = _pair(guarantee, before, noise, q, dim, ONE) if visible else None
     if pair is None:
         return LossPerUnit(between(ZERO, upper))
     lower = iv.mpf(rate.a) * (iv.mpf("0.25") if Squash("sigmoid") in before else ONE)
@@ -141,6 +139,32 @@ def _of_directions(
     if not visible or before != (Normalise("l2"),):
         return LossPerUnit(between(ZERO, INFINITY), theorems=_ON_SPHERE)
     return LossPerUnit(INFINITY, theorems=_ON_SPHERE)
+def near_pairs(pipeline: Pipeline, guarantee: MetricDP) -> Iterator[Pair]:
+    """Two inputs whose loss per unit of distance is the largest, or that come ever nearer to it as they shrink."""
+    inner = Steps.of(pipeline).inner
+    stages, q = _from_vectors(inner, guarantee)
+    if not inner.noise_positions:
+        return
+    before, noise, _, dim = _around_noise(inner, stages)
+    for shrink in ("1", "1e-3", "1e-6", "1e-9", "1e-12"):
+        if (pair := _pair(guarantee, before, noise, q, dim, iv.mpf(shrink))) is not None:
+            yield pair
+
+
+def _around_noise(
+    pipeline: Pipeline, stages: tuple[Stage, ...]
+) -> tuple[tuple[Stage, ...], Stage, tuple[Stage, ...], int]:
+    """The stages before the first noise, the noise, those after it, and the dimension of the noise."""
+    position = stages.index(_noises(pipeline)[0])
+    dim = pipeline.output_regions()[pipeline.noise_positions[0]].region.dim
+    return stages[:position], stages[position], stages[position + 1 :], dim
+
+
+def _pair(
+    guarantee: MetricDP, before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: Number
+) -> Pair | None:
+    found = _on_sphere if guarantee.metric == "angle" else _shown
+    return found(before, noise, q, dim, shrink)
 
 
 def _noises(pipeline: Pipeline) -> list[Stage]:
@@ -210,7 +234,7 @@ def _score_rate(q: float, least: Number) -> Number:
     return (1 - least) * (1 if q == 1 else 2)
 
 
-def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> Pair | None:
+def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: Number) -> Pair | None:
     """Two inputs that the stages leave as they are, or scale by their slope, and whose loss per unit is the largest.
 
     Where that is a limit, they are near it: scores of an exponential mechanism, or values next to 0 that are squashed.
@@ -229,7 +253,7 @@ def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> Pair 
             size = minimum(size, stage.radius / dim)
     if size.a <= 0:
         return None
-    half = iv.mpf(size.a) / 4
+    half = iv.mpf(size.a) / 4 * shrink
     if isinstance(noise, Choose):
         return _scores(before, noise, half, q, dim)
     own = noise.q if isinstance(noise, Radial) else 1.0
@@ -238,11 +262,11 @@ def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> Pair 
     return Pair((Block(centre - half, centre + half, count), *rest))
 
 
-def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int) -> Pair | None:
+def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: Number) -> Pair | None:
     """Two unit vectors at a small angle, in the direction in which the noise's norm is largest."""
     if before or not isinstance(noise, Additive | Radial):
         return None
-    cos, sin = iv.cos(SMALL_ANGLE), iv.sin(SMALL_ANGLE)
+    cos, sin = iv.cos(SMALL_ANGLE * shrink), iv.sin(SMALL_ANGLE * shrink)
     own = noise.q if isinstance(noise, Radial) else 1.0
     if own >= 2:  # in the direction of one coordinate
         blocks, used = [Block(ZERO, sin, 1), Block(ONE, cos, 1)], 2
@@ -260,6 +284,8 @@ def _scores(before: tuple[Stage, ...], noise: Choose, half: Number, q: float, di
     limits = before[0] if before else None
     low, high = (limits.low, limits.high) if isinstance(limits, Clamp) else (ZERO, 200 / noise.rate)
     step = half * iv.mpf("1e-6")
+    if q == 2 and limits is None and dim > 2:  # one other is all but certain, and falls
+        return Pair((Block(low, low + step, 1), Block(high, high - step, 1), Block(low, low, dim - 2)))
     others = Block(high, high, dim - 1) if q == 1 else Block(high, high - step, dim - 1)
     return Pair((Block(low, low + step, 1), others))
 

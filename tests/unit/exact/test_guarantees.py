@@ -12,7 +12,7 @@ from dpassay import GDP, ZCDP, MetricDP, PureDP, RenyiDP, Verdict, check
 from dpassay.core.guarantee import Guarantee, stated_guarantee
 from dpassay.core.numbers import iv, number
 from dpassay.errors import InputError
-from dpassay.exact.gaussian_dp import cell_below, stays_below
+from dpassay.exact.gaussian_dp import cell_below, points_below
 
 
 def holds(verdict: Verdict, truth: float, width: float = 1e-6) -> None:
@@ -141,7 +141,7 @@ def test_a_curve_that_crosses_is_not_below() -> None:
     assert not cell_below((low[0], number(ends[0][1] * 1.001)), high, mu)
     # The chord itself, whose ends are on the curve, lies above the curve between them.
     assert not cell_below((low[0], number(ends[0][1])), (high[0], number(ends[1][1])), mu)
-    assert not stays_below(lambda epsilon: number("0.4"), 3.0, mu)
+    assert not points_below(lambda epsilon: number("0.4"), 3.0, mu)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dpassay import certify, check
+from dpassay import check
 from dpassay.errors import InputError
 
 
@@ -58,12 +58,6 @@ def test_dropout_must_leave_out_all_words_that_differ(unit: str) -> None:
     for count in (1, 2, 6):
         found = epsilon("dropout(0.5) | encode | minmax | laplace(1)", f"{unit}({count})", dim=3)
         assert found == pytest.approx(math.log((1 - 0.5**count) * math.exp(3) + 0.5**count))
-
-
-@pytest.mark.parametrize("neighbours", ["user", "group(2)"])
-def test_what_the_verifier_does_not_know_has_no_certificate(neighbours: str) -> None:
-    with pytest.raises(InputError, match=r"no certificate is written for neighbours (user|group\(2\))"):
-        certify(check("clip(l1, 1) | laplace(2)", epsilon=1, neighbours=neighbours, dim=2))
 
 
 def test_what_rows_do_not_speak_of_is_refused() -> None:

@@ -1,5 +1,8 @@
 """Losses of noise with finitely many outputs: flipped bits, categories, the exponential mechanism."""
 
+from dataclasses import replace
+from functools import partial
+
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
 from dpassay.evidence.verifier.losses import (
@@ -11,6 +14,7 @@ from dpassay.evidence.verifier.losses import (
     bits_loss,
     both_ways,
     leak_loss,
+    pure_divergence,
     pure_loss,
     range_loss,
 )
@@ -76,8 +80,10 @@ def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     if diameter(shape, 1.0).b <= 0:
         return pure_loss(ZERO)
     alike = _kept_and_flipped(stage)
-    if alike is not None:
-        return bits_loss([(*alike, shape.most_differing)])
+    if alike is not None:  # all that differ are randomized response with one ε, so that their divergences add up
+        every = bits_loss([(*alike, shape.most_differing)])
+        divergence = partial(pure_divergence, abs(log(alike[0]) - log(alike[1])), count=shape.most_differing)
+        return replace(every, divergence=divergence) if isinstance(every, Worst) else every
     if shape.one_hot:
         return Worst([bits_loss(noised_bits(stage, pair)) for pair in _one_hot_pairs(shape.dim)])
     if shape.count:  # all bits of one row, which may begin at an odd place

@@ -47,7 +47,7 @@ class Curve:
     """A loss by its formula; `infinite` is the probability of outputs that the second law cannot give.
 
     Of Gaussian noise `mu` is the shift in standard deviations, of losses in an interval `width` is its length. `times`
-    gives the loss of several such answers.
+    gives the loss of several such answers, `divergence` a Rényi divergence by its order where it is known.
     """
 
     pure: Number
@@ -56,6 +56,7 @@ class Curve:
     mu: Number | None = None
     width: Number | None = None
     times: Callable[[int], Loss] | None = None
+    divergence: Callable[[Number], Number] | None = None
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         return self.formula(epsilon)
@@ -68,6 +69,15 @@ def pure_loss(pure: Number) -> Loss:
     return Curve(pure, lambda epsilon: positive_part(1 - iv.exp(epsilon - pure)) / (1 + iv.exp(-pure)))
 
 
+def pure_divergence(pure: Number, o: Number, count: int = 1) -> Number:
+    """The Rényi divergence of an order that ε-DP allows, `count` times: ln((e^(oε) + e^((1−o)ε))/(1 + e^ε))/(o − 1)."""
+    if is_infinite(pure):
+        return INF
+    # e^(oε) and e^ε are taken out
+    inside = iv.log((1 + iv.exp((1 - 2 * o) * pure)) / (1 + iv.exp(-pure)))
+    return positive_part(pure + inside / (o - 1)) * count
+
+
 def range_loss(width: Number, pure: Number) -> Loss:
     """Losses from t − r to t, t at most `pure`: (1 − e^(t−r))(1 − e^(ε−t))/(1 − e^−r), largest at t = (r+ε)/2."""
     if width.a < _SHORTEST:
@@ -78,27 +88,34 @@ def range_loss(width: Number, pure: Number) -> Loss:
         gaps = [positive_part(1 - iv.exp(gap)) for gap in (top - width, epsilon - top)]
         return at_most_one(gaps[0] * gaps[1] / (1 - iv.exp(-width)))
 
-    return Curve(pure, delta, width=width)
+    return Curve(pure, delta, width=width, divergence=lambda order: range_divergence(width, pure, order))
+
+
+def range_divergence(width: Number, pure: Number, o: Number) -> Number:
+    """The largest Rényi divergence of an order o > 1 of losses from t − r to t, t at most `pure`.
+
+    D = t + ln((A − B e^(t−r))/(1 − e^−r))/(o − 1), A = 1 − e^(−or), B = 1 − e^(−(o−1)r), largest at e^(t−r) =
+    (o−1)A/(oB).
+    """
+    if width.a < _SHORTEST:
+        return pure
+    first, second = 1 - iv.exp(-o * width), 1 - iv.exp(-(o - 1) * width)
+    top = smallest([pure, width + iv.log((o - 1) * first / (o * second))])
+    rest = first - second * iv.exp(top - width)
+    return smallest([pure, top + iv.log(rest / (1 - iv.exp(-width))) / (o - 1)]) if rest.a > 0 else pure
 
 
 def range_steps(width: Number, pure: Number, count: int, order: Number) -> Loss:
     """`count` uses, each with losses of this range whatever came before: Rényi divergences of an order o > 1 add up.
 
-    D = t + ln((A − B e^(t−r))/(1 − e^−r))/(o − 1), A = 1 − e^(−or), B = 1 − e^(−(o−1)r), largest at e^(t−r) =
-    (o−1)A/(oB); and δ(ε) ≤ (1/o)(1 − 1/o)^(o−1)·e^((o−1)(D − ε)).
+    δ(ε) ≤ (1/o)(1 − 1/o)^(o−1)·e^((o−1)(D − ε)).
 
     >>> from dpassay.evidence.verifier.numbers import middle
     >>> steps = range_steps(iv.mpf(2), iv.mpf(2), 100, iv.mpf("1.59"))
     >>> middle(steps.delta(iv.mpf("93.83"), True)) < 1e-6 < middle(steps.delta(iv.mpf("93.8"), True))
     True
     """
-    divergence, o = pure, order
-    if width.a >= _SHORTEST:
-        first, second = 1 - iv.exp(-o * width), 1 - iv.exp(-(o - 1) * width)
-        top = smallest([pure, width + iv.log((o - 1) * first / (o * second))])
-        rest = first - second * iv.exp(top - width)
-        if rest.a > 0:
-            divergence = smallest([pure, top + iv.log(rest / (1 - iv.exp(-width))) / (o - 1)])
+    divergence, o = range_divergence(width, pure, order), order
     constant = (o - 1) * divergence * count - iv.log(o) + (o - 1) * iv.log(1 - 1 / o)
     return Curve(pure * count, lambda epsilon: at_most_one(iv.exp(constant - (o - 1) * epsilon)))
 
@@ -142,13 +159,26 @@ def renyi_loss(shift: Number, dim: int, order: Number) -> Loss:
 
     At every order o > 1 it gives δ(ε) ≤ (1/o)(1 − 1/o)^(o−1)·e^((o−1)(D − ε)).
     """
-    inner = order / (2 * order - 1) + (order - 1) / (2 * order - 1) * iv.exp(-(2 * order - 1) * shift)
-    moment = dim * ((order - 1) * shift + iv.log(inner)) - iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
+    moment = dim * laplace_moment(shift, order) - iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
 
     def times(count: int) -> Loss:
         return renyi_loss(shift, dim * count, order)
 
-    return Curve(shift * dim, lambda epsilon: at_most_one(iv.exp(moment - (order - 1) * epsilon)), times=times)
+    def divergence(order: Number) -> Number:
+        return dim * laplace_moment(shift, order) / (order - 1)
+
+    def delta(epsilon: Number) -> Number:
+        return at_most_one(iv.exp(moment - (order - 1) * epsilon))
+
+    return Curve(shift * dim, delta, times=times, divergence=divergence)
+
+
+def laplace_moment(a: Number, o: Number) -> Number:
+    """(o − 1) times the Rényi divergence of an order of Laplace noise, shifted by `a` scales.
+
+    ln(o/(2o−1) e^((o−1)a) + (o−1)/(2o−1) e^(−oa)).
+    """
+    return (o - 1) * a + iv.log(o / (2 * o - 1) + (o - 1) / (2 * o - 1) * iv.exp(-(2 * o - 1) * a))
 
 
 def loss_at_zero(pure: Number, other: Loss | None = None) -> Loss:
@@ -215,9 +245,10 @@ class Summed:
 
 @dataclass(frozen=True)
 class Worst:
-    """The largest of some losses at each ε."""
+    """The largest of some losses at each ε; `divergence` is a bound on all Rényi divergences where one is known."""
 
     losses: Sequence[Loss]
+    divergence: Callable[[Number], Number] | None = None
 
     @property
     def pure(self) -> Number:

@@ -44,7 +44,8 @@ class Place:
     stages: Sequence[Stage]
     reaches: Sequence[Reach]  # of one record, where records are summed
     position: int
-    moved: Reach | None = None  # what a record that is added or removed brings to the noise
+    moved: Reach | None = None  # what records that are added or removed bring to the noise
+    count: int = 1  # how many such records
 
     @property
     def noise(self) -> Stage:
@@ -86,7 +87,7 @@ class Place:
     def pair(self, step: Step) -> Pair:
         """A pair of the region at an earlier place, carried here; any two values there can come from neighbours.
 
-        Of records that are added or removed it is the first one's vector, against none.
+        Of records that are added or removed it is the first one's vector, as often as there are records, against none.
         """
         reach = self.region(step.at)
         if not reach.exact:
@@ -101,8 +102,9 @@ class Place:
         any_vector = shape.kind == "box" and shape.differing == shape.dim and not shape.everything
         if self.moved is None or (step.at == self.position and not any_vector):
             return pair
-        side = "y" if abs(pair[0].x).b >= abs(pair[0].y).b else "x"  # the empty sum
-        return tuple(replace(block, **{side: ZERO}) for block in pair)
+        side, other = ("y", "x") if abs(pair[0].x).b >= abs(pair[0].y).b else ("x", "y")  # the empty sum
+        times = self.count if step.at < self.position else 1
+        return tuple(replace(block, **{side: ZERO, other: getattr(block, other) * times}) for block in pair)
 
     def placed(self, step: Step) -> bool:
         """Whether the pair's values are those that neighbours have, not only their difference."""
@@ -111,7 +113,8 @@ class Place:
 
     def tells(self, step: Step) -> bool:
         """Whether the output tells on which side of each threshold a noisy coordinate lay."""
-        return bool(step.thresholds) and all(_told(self.behind, one, one) for one in step.thresholds)
+        near = all(not is_infinite(abs(one)) for one in step.thresholds)
+        return bool(step.thresholds) and near and all(_told(self.behind, one, one) for one in step.thresholds)
 
     def tells_far(self, step: Step) -> bool:
         """Whether the output tells thresholds arbitrarily far out, seen from the pair."""

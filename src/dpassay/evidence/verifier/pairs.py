@@ -59,6 +59,9 @@ def lies_in(pair: Pair, shape: Shape) -> str:
         return f"more than {shape.differing} of its coordinates differ"
     if shape.kind == "answers" and any(distance(pair, one.p).b > one.width.a for one in shape.balls):
         return "the two vectors are farther apart than the query allows"
+    ends = [end for block in pair for end in (block.x, block.y)]
+    if shape.values == "wholes" and not all(is_point(end, round(middle(end))) for end in ends):
+        return "its values are not whole numbers"
     gaps = [block.x - block.y for block in pair]
     if shape.monotone and not (all(gap.a >= 0 for gap in gaps) or all(gap.b <= 0 for gap in gaps)):
         return "some answers rise and others fall"

@@ -14,17 +14,43 @@ from typing import Any
 
 from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.verifier.lattice import Grid
-from dpassay.evidence.verifier.numbers import INF, ZERO, Number, is_decimal, is_narrow, iv
+from dpassay.evidence.verifier.numbers import INF, ZERO, Number, is_decimal, is_narrow, iv, show
 from dpassay.evidence.verifier.pairs import Block, Pair
 from dpassay.evidence.verifier.regions import LARGEST
 from dpassay.evidence.verifier.text import TAKEN
 
 SCHEMA = "dpassay/certificate/2"
 LARGEST_FILE = 3_000_000  # bytes
-LONGEST_TEXT, MOST_STEPS, MOST_BLOCKS, MOST_STAGES = 10_000, 200, 10_000, 100
+LONGEST_TEXT, MOST_STEPS, MOST_BLOCKS, MOST_STAGES, MOST_POINTS = 10_000, 200, 10_000, 100, 400
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_COUNTED = re.compile(r"(group|words|tokens)\(([1-9][0-9]{0,5}|1000000)\)")
 _ORDER = re.compile(r"claim( witness)?( upper| lower){0,60}( repair){0,20} decision")
 _NOTHING = iv.mpf("1e-60")
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What is stated where it is not ε and δ: metric DP in a metric, Rényi DP of an order, zCDP or Gaussian DP."""
+
+    kind: str
+    value: Number
+    order: Number | None = None
+    metric: str = ""
+
+    @property
+    def parameter(self) -> str:
+        return {"zcdp": "rho", "gdp": "mu"}.get(self.kind, "epsilon")
+
+    def same_kind(self, other: "Guarantee") -> bool:
+        """Whether both speak of the same parameter, of the same order or metric."""
+        orders = [None if one.order is None else one.order._mpi_ for one in (self, other)]
+        return (self.kind, self.metric, orders[0]) == (other.kind, other.metric, orders[1])
+
+    def __str__(self) -> str:
+        value = show(self.value)
+        order = "" if self.order is None else show(self.order)
+        said = {"metric": f"metric {value}-DP in {self.metric}", "renyi": f"({order}, {value})-Rényi DP"}
+        return said.get(self.kind) or f"{value}-{'zCDP' if self.kind == 'zcdp' else 'GDP'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +61,7 @@ class Step:
     digest: str = ""
     epsilon: Number = ZERO
     delta: Number = ZERO
+    guarantee: Guarantee | None = None
     name: str = ""
     source: str = ""
     pipeline: str = ""
@@ -46,6 +73,7 @@ class Step:
     order: Number | None = None
     tilt: Number | None = None
     grid: Grid | None = None
+    points: tuple[Number, ...] = ()
     quantity: str = ""
     at: int = 0
     pair: Pair = ()
@@ -176,25 +204,60 @@ def _made(make: Callable[..., Any], fields: Mapping[str, Reader]) -> Reader:
     return lambda value, where: make(**_object(fields)(value, where))
 
 
+_KINDS: dict[str, dict[str, Reader]] = {
+    "metric": {"metric": _text("l1", "l2", "linf", "angle")},
+    "renyi": {"order": _number(1, 1e6, above=1)},
+    "zcdp": {},
+    "gdp": {},
+}
+
+
+def _guarantee(amount: Reader) -> Reader:
+    """A guarantee of a known kind, with what this kind has, and how much of it."""
+
+    def read(value: Any, where: str) -> Guarantee:
+        kind = value.get("kind") if isinstance(value, dict) else None
+        more = _KINDS.get(kind, {}) if isinstance(kind, str) else {}
+        return Guarantee(**_object({"kind": _text(*_KINDS), "value": amount, **more})(value, where))
+
+    return read
+
+
+def _neighbours(value: Any, where: str) -> str:
+    known = ("any", "word", "replace-record", "add-remove-record", "query", "user", "entity")
+    if isinstance(value, str) and (value in known or _COUNTED.fullmatch(value)):
+        return value
+    counted = "group(n), words(n) or tokens(n) with n from 1 to 1000000"
+    raise refused(where, f"must be one of {', '.join(known)}, or {counted}, got {_shown(value)}")
+
+
 _ANY, _INDEX, _VERDICT = _text(), _whole(0, MOST_STAGES), _text("proven", "refuted", "open")
 _EPSILON, _DELTA, _COORDINATE = _number(0, 1e12), _number(0, 1), _number(-1e300, 1e300)
 _GRID = _made(Grid, {"step": _number(0, 1e6, above=0), "tilt": _number(0, 1e6)})
 _PLACE = {"count": _whole(1, 61 * LARGEST), "positions": _text("all", "even", "odd")}
 _BLOCKS = _list(_made(Block, {"x": _COORDINATE, "y": _COORDINATE, **_PLACE}), MOST_BLOCKS)
 _THRESHOLDS = _list(_number(-math.inf, infinite=True), MOST_BLOCKS)
-_NEIGHBOURS = _text("any", "word", "replace-record", "add-remove-record", "query")
 _CLAIM = {"name": _ANY, "source": _ANY, "pipeline": _ANY, "parameters": _parameters, "dim": _whole(1, LARGEST)}
 _UPPER = {"epsilon": _EPSILON, "delta": _DELTA, "theorem": _ANY, "noise": _INDEX}
 _EVIDENCE = {"order": _number(1, 1e12, above=1), "tilt": _number(0, 1e6), "grid": _GRID}
 _LOWER = {"quantity": _text("epsilon", "delta"), "epsilon": _number(0, infinite=True), "delta": _DELTA}
 _PAIR = {"noise": _INDEX, "at": _INDEX, "pair": _BLOCKS}
 _STEPS: dict[str, tuple[dict[str, Reader], dict[str, Reader]]] = {  # fields that it must have, and may have
-    "claim": ({**_CLAIM, "neighbours": _NEIGHBOURS, "epsilon": _EPSILON, "delta": _DELTA}, {}),
+    "claim": ({**_CLAIM, "neighbours": _neighbours, "epsilon": _EPSILON, "delta": _DELTA}, {}),
     "witness": ({**_PAIR, "event": _ANY, "log_p": _enclosed, "log_q": _enclosed}, {}),
     "upper": (_UPPER, _EVIDENCE),
     "lower": ({**_LOWER, "theorem": _ANY, **_PAIR}, {"grid": _GRID, "thresholds": _THRESHOLDS}),
     "repair": ({"pipeline": _ANY, **_UPPER}, _EVIDENCE),
     "decision": ({"verdict": _VERDICT}, {}),
+}
+_STATED = {"guarantee": _guarantee(_EPSILON), "theorem": _ANY, "noise": _INDEX}
+_AT = {"points": _list(_number(0, 1e12), MOST_POINTS), **_EVIDENCE}
+_SHOWN_AT = {"order": _number(1, 1e12, above=1), "epsilon": _EPSILON, "grid": _GRID, "thresholds": _THRESHOLDS}
+_OTHERS: dict[str, tuple[dict[str, Reader], dict[str, Reader]]] = {  # the same where another guarantee is stated
+    "claim": ({**_CLAIM, "neighbours": _neighbours, "guarantee": _guarantee(_EPSILON)}, {}),
+    "upper": (_STATED, _AT),
+    "lower": ({"guarantee": _guarantee(_number(0, infinite=True)), "theorem": _ANY, **_PAIR}, _SHOWN_AT),
+    "repair": ({"pipeline": _ANY, **_STATED}, _AT),
 }
 _WHOLE = {"schema": _ANY, "written_by": _ANY, "verdict": _VERDICT, "steps": _list(lambda *item: item, MOST_STEPS)}
 
@@ -202,7 +265,8 @@ _WHOLE = {"schema": _ANY, "written_by": _ANY, "verdict": _VERDICT, "steps": _lis
 def read_step(data: Any, where: str = "step", sealed: bool = False) -> Step:
     """One step, with its digest where it is sealed."""
     name = data.get("step") if isinstance(data, dict) else None
-    required, optional = _STEPS.get(name, ({}, {})) if isinstance(name, str) else ({}, {})
+    table = _OTHERS if isinstance(data, dict) and "guarantee" in data else _STEPS
+    required, optional = table.get(name, ({}, {})) if isinstance(name, str) else ({}, {})
     digest = {"digest": _ANY} if sealed else {}
     return Step(**_object({"step": _text(*_STEPS), **digest, **required}, optional)(data, where))
 

@@ -1,19 +1,24 @@
 """Checks a certificate step by step: each bound's premises, and its value by the theorem that it names."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
+from dpassay.evidence.verifier.guarantees import least, most
+from dpassay.evidence.verifier.losses import Loss, pure_loss
 from dpassay.evidence.verifier.lowers import Place, lower
+from dpassay.evidence.verifier.metric import least_per_unit, length, most_per_unit, start_of
 from dpassay.evidence.verifier.noises import joined_noise, upper
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, log, positive_part, show
-from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Step
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, largest, log, positive_part, show
+from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Guarantee, Step
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
     INFINITE,
     NOISES,
+    Ball,
     Reach,
     Shape,
     Stage,
@@ -24,7 +29,7 @@ from dpassay.evidence.verifier.regions import (
 )
 from dpassay.evidence.verifier.rules import after, incoming
 from dpassay.evidence.verifier.steps import Steps
-from dpassay.evidence.verifier.text import check_place, read_text, stage_of
+from dpassay.evidence.verifier.text import Call, check_place, read_text, stage_of
 from dpassay.evidence.verifier.witness import check_event
 
 TIE = iv.mpf("1e-30")  # a claim that is met up to this is met
@@ -70,28 +75,42 @@ class Model:
             raise CertificateError(f"dim is {claim.dim}, among the parameters it is {show(given)}")
         if not claim.delta.b < 1:
             raise CertificateError("delta must be below 1")
-        own = {"eps": claim.epsilon, "delta": claim.delta, "dim": iv.mpf(claim.dim)}
+        self.relation, self.count = relation(claim.neighbours)
+        own = {**_stated_names(claim), "dim": iv.mpf(claim.dim)}
+        if own.keys() & claim.parameters.keys() - {"dim"}:
+            raise CertificateError("a parameter has the name of what is claimed")
         calls = read_text(claim.pipeline, {**own, **claim.parameters}) if text is None else read_text(text, own)
         if len(calls) > MOST_STAGES:
             raise CertificateError(f"the pipeline's text has {len(calls)} stages, at most {MOST_STAGES} are allowed")
         self.stages: list[Stage] = []
         self.reaches = [incoming([call.name for call in calls], claim.dim)]
         for call in calls:
-            stage = stage_of(call, self.reaches[-1].shape)
+            stage = self._for_group(stage_of(call, self.reaches[-1].shape), calls)
             check_place(self.stages, stage, self.reaches[-1].shape)
             self.stages.append(stage)
             self.reaches.append(after(stage, self.reaches[-1], claim.dim))
         if self.stages[-1].name == "topk":
             raise CertificateError("topk must stand right before exponential or softmax")
-        _check_neighbours(self.stages, self.reaches, claim.neighbours)
-        self.mu = _dropped(self.stages, claim.neighbours)
-        self.steps = Steps.of(self.stages, claim.neighbours)
+        _check_neighbours(self.stages, self.reaches, self.relation, self.count)
+        self.mu = _dropped(self.stages, self.relation, self.count)
+        self.steps = Steps.of(self.stages, self.relation)
 
     @property
     def said(self) -> str:
         claim = self.claim
-        said = f"epsilon {show(claim.epsilon)} and delta {show(claim.delta)} are claimed for {claim.pipeline}"
-        return f"{said} in dimension {claim.dim}, neighbours {claim.neighbours}"
+        what = f"epsilon {show(claim.epsilon)} and delta {show(claim.delta)} are claimed"
+        if claim.guarantee is not None:
+            what = f"{claim.guarantee} is claimed"
+        return f"{what} for {claim.pipeline} in dimension {claim.dim}, neighbours {claim.neighbours}"
+
+    def _for_group(self, stage: Stage, calls: Sequence[Call]) -> Stage:
+        """A query whose answers several records move: docs/proofs/group.md. Of added noise they may rise and fall."""
+        if stage.name != "query" or self.count == 1:
+            return stage
+        noises = [call.name for call in calls if call.name in (*NOISES, "leak", "softmax")]
+        moves = stage.words["moves"] if set(noises) <= {"exponential", "softmax"} else "any"
+        far = stage.numbers["distance"] * self.count
+        return replace(stage, numbers={"distance": far}, words={**stage.words, "moves": moves})
 
     def check(self, step: Step) -> str:
         """What a step establishes; raises CertificateError where it does not."""
@@ -103,19 +122,18 @@ class Model:
         noises = [i for i, stage in enumerate(self.stages) if stage.name in NOISES] or [len(self.stages)]
         if position not in noises:
             raise CertificateError(f"noise {position}: there is no noise at this stage")
-        one_more = self._sums and (self.claim.neighbours == "add-remove-record" or moved)
+        one_more = self._sums and (self.relation == "add-remove-record" or moved)
         if not one_more or position != _first_noise(self.stages):
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
         exact = reach.exact and reach.shape.one.kind != "squashed"
-        return Place(
-            self.stages, self.reaches, position, Reach(_whole_as(reach.shape, _moved(reach.shape)), exact, reach.far)
-        )
+        shape = _whole_as(reach.shape, _times(_moved(reach.shape), self.count, reach.shape.one.one_hot))
+        return Place(self.stages, self.reaches, position, Reach(shape, exact, reach.far), self.count)
 
     @property
     def _sums(self) -> bool:
         """Whether records are summed before the first noise, so that values there are not those of one record."""
-        return self.claim.neighbours.endswith("record") and self.stages[0].name not in ("query", "rows")
+        return self.relation.endswith("record") and self.stages[0].name not in ("query", "rows")
 
     def _first_added(self, position: int) -> int:
         """The first of the noises that are added to one another here: it does not matter which one comes first."""
@@ -126,6 +144,8 @@ class Model:
 
     def _upper(self, step: Step) -> str:
         """The theorem gives no more than the guarantee allows."""
+        if step.guarantee is not None and step.guarantee.kind == "metric":
+            return self._metric_upper(step, step.guarantee)
         moved = self.steps.kind == "poisson"
         place = self.place(step.noise, moved)
         first, joined = self.place(self._first_added(step.noise), moved), joined_noise(place.added)
@@ -135,6 +155,8 @@ class Model:
         noise = joined or place.noise
         base = upper(replace(step, theorem=self.steps.theorem(step.theorem, noise)), noise, first.reach.shape, behind)
         loss = self.steps.upper(step, base)
+        if step.guarantee is not None:
+            return _at_most(step, step.guarantee, most(self._behind_dropout(loss), step))
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         what, found, limit = "epsilon", loss.pure, self._before_dropout(step.epsilon * (1 + TIE), step.delta)[0]
         if not found.b <= limit.a and delta.a > 0:
@@ -153,6 +175,8 @@ class Model:
         place = self.place(step.noise)
         base = lower(place, replace(step, theorem=self.steps.theorem(step.theorem, place.noise)))
         loss = self.steps.lower(step, base, place.pair(step) if step.pair else ())
+        if step.guarantee is not None:
+            return self._other_lower(step, step.guarantee, loss)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
         if step.quantity == "epsilon" and step.delta.b <= 0:
             shown, enough = loss.pure, loss.pure.a == INF or (loss.pure * _SAFE).a >= epsilon.b
@@ -169,6 +193,38 @@ class Model:
             return f"by {step.theorem}, epsilon is at least {show(step.epsilon)} at delta {show(step.delta)}"
         return f"by {step.theorem}, delta is at least {show(step.delta)} at epsilon {show(step.epsilon)}"
 
+    def _metric_upper(self, step: Step, stated: Guarantee) -> str:
+        start = start_of(self.stages, stated, self.claim.neighbours, self.claim.dim)
+        if step.theorem != "metric" or step.noise != _first_noise(self.stages):
+            raise CertificateError("a loss per unit of distance is bounded by the theorem 'metric' at the first noise")
+        dim = self.reaches[min(step.noise, len(self.stages))].shape.dim
+        return _at_most(step, stated, most_per_unit(self.stages, start, step.noise, dim, stated))
+
+    def _other_lower(self, step: Step, stated: Guarantee, loss: Loss) -> str:
+        """The parameter of a guarantee other than (ε, δ)-DP is no smaller."""
+        if stated.kind == "metric":
+            start = start_of(self.stages, stated, self.claim.neighbours, self.claim.dim)
+            if step.at != start or not step.pair:
+                raise CertificateError(f"the distance is that of two vectors that come in at stage {start}")
+            shown = least_per_unit(loss.pure, step.pair, stated.metric)
+        elif self.mu.b > 0:
+            raise CertificateError("of word dropout only epsilon and delta are known from below")
+        else:
+            shown = least(loss, step)
+        # What is stated and no more is shown to be enough by δ at one ε, which was compared as it is.
+        if not (shown.a == INF or shown is stated.value or (shown * _SAFE).a >= stated.value.b):
+            raise CertificateError(
+                f"{stated.parameter} at least {show(stated.value)} does not follow: the pair shows {show(shown)}"
+            )
+        return f"by {step.theorem}, {stated.parameter} of {stated} is no smaller"
+
+    def _behind_dropout(self, loss: Loss) -> Loss:
+        """A loss behind word dropout, of which ε at δ = 0 is known."""
+        if self.mu.b <= 0:
+            return loss
+        pure = loss.pure
+        return pure_loss(INF if is_infinite(pure) else pure + iv.log(1 - self.mu + self.mu * iv.exp(-pure)))
+
     def _before_dropout(self, epsilon: Number, delta: Number) -> tuple[Number, Number]:
         """The guarantee before word dropout that becomes this one behind it."""
         if self.mu.b <= 0:
@@ -178,8 +234,13 @@ class Model:
 
     def _witness(self, step: Step) -> str:
         self.steps.refuse_event()
-        place = self.place(step.noise)
-        return check_event(step, self.claim, place, place.pair(step), self.mu)
+        place, claim = self.place(step.noise), self.claim
+        if claim.guarantee is not None:  # at the distance of the pair, metric DP is ε-DP
+            stated = claim.guarantee
+            if stated.kind != "metric" or step.at != start_of(self.stages, stated, claim.neighbours, claim.dim):
+                raise CertificateError("an event breaks epsilon and delta, or metric DP of vectors that come in")
+            claim = replace(claim, epsilon=stated.value * length(step.pair, stated.metric))
+        return check_event(step, claim, place, place.pair(step), self.mu)
 
     def _repair(self, step: Step) -> str:
         """The guarantee follows for the other mechanism, between the same neighbours."""
@@ -190,16 +251,41 @@ class Model:
         return f"{step.pipeline}: {repaired._upper(step)}"
 
 
-def _dropped(stages: list[Stage], neighbours: str) -> Number:
-    """The probability that the differing word is dropped; of no help where neighbours differ in more than one."""
+def relation(neighbours: str) -> tuple[str, int]:
+    """How two inputs differ, and how many words, tokens or records may: docs/concepts.md.
+
+    A user, or an entity, is a record as long as the stages see all that is theirs at once.
+    """
+    name, _, count = neighbours.rstrip(")").partition("(")
+    basic = {"words": "word", "tokens": "word", **dict.fromkeys(("user", "entity", "group"), "add-remove-record")}
+    return basic.get(name, name), int(count or 1)
+
+
+def _stated_names(claim: Step) -> dict[str, Number]:
+    """What the text may call the numbers that are claimed."""
+    if claim.guarantee is None:
+        return {"eps": claim.epsilon, "delta": claim.delta}
+    if claim.guarantee.parameter != "epsilon":
+        return {claim.guarantee.parameter: claim.guarantee.value}
+    return {"eps": claim.guarantee.value, "delta": ZERO}
+
+
+def _at_most(step: Step, stated: Guarantee, found: Number) -> str:
+    if not found.b <= (stated.value * (1 + TIE)).a:
+        raise CertificateError(f"{stated} does not follow: {step.theorem} gives {show(iv.mpf(found.b))}")
+    return f"by {step.theorem}, {stated} holds"
+
+
+def _dropped(stages: list[Stage], neighbours: str, count: int) -> Number:
+    """The probability that all differing words are dropped; of no help where neighbours are any two texts."""
     kept = ONE
     for stage in stages:
         if stage.name == "dropout" and neighbours == "word":
             kept *= 1 - stage.numbers["mu"]
-    return ZERO if kept.a == 1 else 1 - kept
+    return ZERO if kept.a == 1 else (1 - kept) ** count
 
 
-def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str) -> None:
+def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str, count: int) -> None:
     """Refuse a relation of which the stages do not say what it means.
 
     Records are summed before the first noise; noise that is not added to the sum would be another mechanism.
@@ -210,6 +296,8 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
     first = stages[0].name
     if neighbours not in known.get(first, (neighbours,)):
         raise CertificateError(f"{first} says nothing of the neighbours {neighbours}")
+    if count > 1 and first in ("poisson", "subsample", "shuffle"):
+        raise CertificateError(f"{first} draws each record on its own, so that several are not one larger record")
     if first in ("query", "rows") or not neighbours.endswith("record"):
         return
     noise = _first_noise(stages)
@@ -251,13 +339,29 @@ def _moved(shape: Shape) -> Shape:
     raise CertificateError(f"how far one more vector of the region {shape.kind} moves a sum is not known")
 
 
+def _times(shape: Shape, count: int, one_hot: bool) -> Shape:
+    """How far several vectors move a sum, each of which moves it as a region has it: docs/proofs/record-sums.md."""
+    if count == 1 or shape.everything:
+        return shape
+    if shape.kind == "repeated":
+        return replace(shape, parts=(_times(shape.one, count, one_hot),))
+    if one_hot:  # one coordinate each, perhaps another one: whole numbers, as far apart in l1 as there are records
+        return Shape("answers", shape.dim, balls=(Ball(1.0, iv.mpf(count), INF),), values="wholes")
+    if shape.balls:
+        return replace(shape, balls=tuple(replace(one, width=one.width * count) for one in shape.balls))
+    return box(shape.low * count, shape.high * count, shape.dim)
+
+
 def _decided(claim: Step, certificate: Certificate, verdict: str) -> str:
     """The verdict follows from the bounds, each of which was checked at its own step."""
     if certificate.verdict != verdict:
         raise CertificateError(f"the certificate says {certificate.verdict}, its last step {verdict}")
     epsilon, delta = claim.epsilon, claim.delta
     found = "open"
-    for step in certificate.steps:
+    for step in certificate.steps[1:]:
+        if claim.guarantee is not None or step.guarantee is not None:
+            found = _decided_by(claim, step) or found
+            continue
         # What was taken for met at its own step, up to a tie, is not stretched again.
         if step.step == "upper" and step.epsilon.b <= epsilon.b and step.delta.b <= delta.b:
             found = "proven"
@@ -269,3 +373,13 @@ def _decided(claim: Step, certificate: Certificate, verdict: str) -> str:
     if found != verdict:
         raise CertificateError(f"{verdict} does not follow: by these bounds the claim is {found}")
     return "the recorded bounds do not decide the claim" if found == "open" else f"the claim is {found}"
+
+
+def _decided_by(claim: Step, step: Step) -> str:
+    """What a bound on the parameter of another guarantee decides, if it is the one that is claimed."""
+    stated, claimed = step.guarantee, claim.guarantee
+    if stated is None or claimed is None or not stated.same_kind(claimed):
+        return ""
+    if step.step == "upper" and stated.value.b <= claimed.value.b:
+        return "proven"
+    return "refuted" if step.step == "lower" and stated.value.a > (claimed.value * (1 + TIE)).b else ""

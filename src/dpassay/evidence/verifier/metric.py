@@ -1,0 +1,98 @@
+"""Metric DP: the largest loss per unit of distance between the vectors that come in, docs/proofs/metric.md.
+
+From above, stages stretch distances by at most a factor, and a noise loses at most so much per unit of its own norm.
+From below, the largest loss of a pair is divided by the pair's distance.
+"""
+
+from collections.abc import Sequence
+
+from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv
+from dpassay.evidence.verifier.pairs import Pair, distance
+from dpassay.evidence.verifier.reading import Guarantee
+from dpassay.evidence.verifier.regions import NORMS, SINGLE, Stage, power_sum, spread
+
+_NO_VECTORS = ("dropout", "query", "rows", "poisson", "subsample", "shuffle", *SINGLE)
+
+
+def start_of(stages: Sequence[Stage], stated: Guarantee, neighbours: str, dim: int) -> int:
+    """Where vectors come in whose distance is meant: before the first stage, or behind what makes vectors of texts."""
+    if neighbours != "any":
+        raise CertificateError("metric DP speaks of any two inputs")
+    start = next((i for i, stage in enumerate(stages) if stage.name != "encode"), len(stages))
+    if start == len(stages) or stages[start].name in _NO_VECTORS:
+        raise CertificateError("metric DP speaks of vectors, and none come in")
+    if stated.metric == "angle" and (stages[start].name != "normalise" or dim < 2):
+        raise CertificateError("an angle is between vectors that are normalised in l2, of two dimensions at least")
+    return start
+
+
+def most_per_unit(stages: Sequence[Stage], start: int, position: int, dim: int, stated: Guarantee) -> Number:
+    """What no pair loses per unit of distance; the noise stands at a position, with vectors of a dimension."""
+    if position >= len(stages):
+        raise CertificateError("there is no noise")
+    angle = stated.metric == "angle"
+    q, before = 2.0 if angle else NORMS[stated.metric], stages[start + 1 if angle else start : position]
+    factor = ONE
+    for stage in before:
+        factor *= _stretch(stage, q, dim)
+    last = stages[-1]
+    count = last.wholes["steps"] if last.name == "times" else 1
+    return iv.mpf(_rate(stages[position], q, dim, before).b) * factor * count
+
+
+def _stretch(stage: Stage, q: float, dim: int) -> Number:
+    """How many times as far apart in lq as its inputs two outputs of a stage can be."""
+    if stage.name == "clamp":
+        return ONE
+    if stage.name == "squash":
+        return ONE / 4 if stage.words["kind"] == "sigmoid" else ONE
+    if stage.name == "clip":  # in l2 it moves no two vectors apart, in other norms at most to twice the distance
+        p = NORMS[stage.words["norm"]]
+        return (1 if p == 2.0 else 2) * spread(dim, q, p) * spread(dim, p, q)
+    raise CertificateError(f"by how much {stage.name} stretches distances is not known")
+
+
+def _rate(noise: Stage, q: float, dim: int, before: Sequence[Stage]) -> Number:
+    """The largest loss of a noise per unit of lq distance between two values."""
+    if noise.name == "laplace":
+        return spread(dim, q, 1.0) / noise.numbers["scale"]
+    if noise.name == "radial":
+        return spread(dim, q, NORMS[noise.words["norm"]]) / noise.numbers["scale"]
+    if noise.name == "exponential":
+        rise = iv.sqrt(iv.mpf(2)) if q == 2.0 else 1 - _least_chance(noise, dim, before)
+        return noise.numbers["rate"] * rise * (1 if q <= 2.0 else 2)
+    raise CertificateError(f"nothing bounds the loss of {noise.name or 'no'} noise per unit of distance")
+
+
+def _least_chance(noise: Stage, dim: int, before: Sequence[Stage]) -> Number:
+    """The smallest probability of an output, with scores between limits; from 0 where no limits are known."""
+    if len(before) != 1 or before[0].name != "clamp":
+        return hull(ZERO, ONE / dim)
+    width = before[0].numbers["high"] - before[0].numbers["low"]
+    return 1 / (1 + (dim - 1) * iv.exp(noise.numbers["rate"] * width))
+
+
+def length(pair: Pair, metric: str) -> Number:
+    """The distance of two vectors, which come in; an angle is enclosed from above only.
+
+    An angle θ of unit vectors at the distance c is 2·asin(c/2), and asin(u) ≤ u/√(1 − u²).
+    """
+    if metric != "angle":
+        return distance(pair, NORMS[metric])
+    norms = [power_sum([(getattr(block, side), block.count) for block in pair], 2.0) for side in ("x", "y")]
+    if not all(norm.a > 0 for norm in norms):
+        raise CertificateError("a vector of length 0 has no angle")
+    gaps = [(block.x / norms[0] - block.y / norms[1], block.count) for block in pair]
+    half = power_sum(gaps, 2.0) / 2
+    if not half.b < 1:
+        raise CertificateError("the angle is too large")
+    return hull(ZERO, 2 * half / iv.sqrt(1 - half**2))
+
+
+def least_per_unit(loss: Number, pair: Pair, metric: str) -> Number:
+    """The loss of a pair divided by its distance, from below."""
+    far = length(pair, metric)
+    if not far.b > 0:
+        raise CertificateError("the two vectors are the same")
+    return INF if loss.a == INF else iv.mpf(loss.a) / iv.mpf(far.b)
