@@ -25,12 +25,15 @@ NUMBER_IN_TEXT = re.compile(r"(?<![A-Za-z_0-9.])\d+(\.\d+)?([eE][+-]?\d+)?")
 WORDS = {
     "verdict": "proven refuted open",
     "quantity": "epsilon delta",
-    "neighbours": "any word query replace-record add-remove-record",
+    "neighbours": "any word query replace-record add-remove-record user entity group(2) group(3) words(2)",
+    "kind": "metric renyi zcdp gdp",
+    "metric": "l1 l2 linf angle",
     "positions": "all even odd",
     "step": "claim witness upper lower repair decision",
     "theorem": "laplace gaussian radial one-sided mixture randomized-response exponential top-k bounded-range "
     "diameters worst-shift renyi saddlepoint levels pure-to-approximate hockey-stick composition dropout record-sums "
-    "post-processing two-noises unbounded no-noise poisson lattice-sums fixed-size shuffle optimal-composition",
+    "post-processing two-noises unbounded no-noise metric guarantees poisson lattice-sums fixed-size shuffle "
+    "optimal-composition",
 }
 NAMES = (
     *(name for words in WORDS.values() for name in words.split()),
@@ -47,7 +50,7 @@ STAGES = (
     *("clip(l1, 1)", "clip(l2, 1)", "clip(linf, 1)", "repeat(2)", "dropout(0.5)", "binary(1, 1)", "query(l1, 1)"),
     *("query(linf, 1)", "laplace(1)", "gaussian(1)", "radial(l2, 1)", "radial(linf, 1)", "onesided(1)", "leak(0.5)"),
     *("onehot(3)", "category(3)", "bloom(4, 2)", "flip(0.75)", "bits(0.6, 0.7, 0.2)", "exponential(1)"),
-    *("softmax(2)", "topk(1)", "topk(2)", "times(2)"),
+    *("softmax(2)", "topk(1)", "topk(2)", "times(2)", "poisson(0.5)", "subsample(1, 2)", "shuffle(2)"),
 )
 
 
@@ -324,6 +327,9 @@ def other_evidence(step: Json, rng: np.random.Generator) -> Json:
         grid = step.get("grid") or {"step": ["0.01", "0.01"], "tilt": ["1.0", "1.0"]}
         key = _pick(rng, ["step", "tilt"])
         step["grid"] = {**grid, key: _times(grid[key], _pick(rng, numbers))}
+    elif what == "order" and step.get("points"):
+        i = int(rng.integers(len(step["points"])))
+        step["points"] = [*step["points"][:i], *step["points"][i + int(rng.integers(1, 20)) :]]
     elif what == "order" and "order" in step:
         step["order"] = _times(step["order"], _pick(rng, numbers))
     elif step.get("pair"):
@@ -365,15 +371,24 @@ def _stronger(certificate: Json, rng: np.random.Generator) -> tuple[Path, Json] 
     for _ in range(int(rng.integers(3))):
         step = other_evidence(step, rng)
     share = _pick(rng, [Fraction(1, 10**9), Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2)])
-    key = step.get("quantity") or _pick(rng, ["epsilon", "epsilon", "delta"])
-    step[key] = _times(step[key], 1 + share if step["step"] == "lower" else 1 - share)
+    factor = 1 + share if step["step"] == "lower" else 1 - share
+    if "guarantee" in step:
+        stated = step["guarantee"]
+        step["guarantee"] = {**stated, "value": _times(stated["value"], factor)}
+    else:
+        key = step.get("quantity") or _pick(rng, ["epsilon", "epsilon", "delta"])
+        step[key] = _times(step[key], factor)
     made["steps"][i] = step
     if step["step"] != "repair" and rng.random() < 0.5:
         made["verdict"] = made["steps"][-1]["verdict"] = "proven" if step["step"] == "upper" else "refuted"
         room = Fraction(1) if step["step"] == "upper" else 1 - Fraction(1, 10**12)
-        made["steps"][0].update(
-            {name: _times(step[name], room) for name in ("epsilon", "delta") if step[name][0] != "inf"}
-        )
+        moved = [
+            name for name in ("epsilon", "delta") if name in made["steps"][0] and step.get(name, ["inf"])[0] != "inf"
+        ]
+        made["steps"][0].update({name: _times(step[name], room) for name in moved})
+        claimed, stated = made["steps"][0].get("guarantee"), step.get("guarantee")
+        if claimed and stated and stated["value"][0] != "inf":
+            made["steps"][0]["guarantee"] = {**claimed, "value": _times(stated["value"], room)}
     return (), made
 
 

@@ -26,6 +26,12 @@ class Truth:
 
     pure: Ends
     delta: Callable[[mpf], Ends]
+    divergence: Callable[[mpf], Ends] | None = None
+
+    def renyi(self, order: mpf) -> Ends:
+        """The Rényi divergence of an order; from above at least what pure ε allows, attained by randomized response."""
+        low, high = (mpf(0), INF) if self.divergence is None else self.divergence(order)
+        return low, min(high, pure_renyi(self.pure[1], order))
 
     def at_most(self, other: Truth) -> Truth:
         """Known to lose no more than another mechanism: of this one the lower ends, of both the smaller upper ones."""
@@ -34,7 +40,11 @@ class Truth:
             low, high = self.delta(e)
             return low, max(low, min(high, other.delta(e)[1]))
 
-        return Truth((self.pure[0], max(self.pure[0], min(self.pure[1], other.pure[1]))), delta)
+        def divergence(order: mpf) -> Ends:
+            low, high = self.renyi(order)
+            return low, max(low, min(high, other.renyi(order)[1]))
+
+        return Truth((self.pure[0], max(self.pure[0], min(self.pure[1], other.pure[1]))), delta, divergence)
 
     def at_least(self, other: Truth) -> Truth:
         """Known to lose no less than a pair of its inputs."""
@@ -43,7 +53,11 @@ class Truth:
             low, high = self.delta(e)
             return min(high, max(low, other.delta(e)[0])), high
 
-        return Truth((min(self.pure[1], max(self.pure[0], other.pure[0])), self.pure[1]), delta)
+        def divergence(order: mpf) -> Ends:
+            low, high = self.renyi(order)
+            return min(high, max(low, other.renyi(order)[0])), high
+
+        return Truth((min(self.pure[1], max(self.pure[0], other.pure[0])), self.pure[1]), delta, divergence)
 
     def or_else(self, other: Truth) -> Truth:
         """Known to be one of two mechanisms."""
@@ -55,7 +69,8 @@ class Truth:
 
     def forgotten(self) -> Truth:
         """What stays known behind a function of the output that may lose anything."""
-        return Truth((mpf(0), self.pure[1]), lambda e: (mpf(0), self.delta(e)[1]))
+        above = lambda order: (mpf(0), self.renyi(order)[1])  # noqa: E731
+        return Truth((mpf(0), self.pure[1]), lambda e: (mpf(0), self.delta(e)[1]), above)
 
     def behind_dropout(self, mu: mpf) -> Truth:
         """One word that is left out with probability μ: (1 − μ)P + μQ against Q is the worst (Balle et al. 2018)."""
@@ -74,7 +89,7 @@ class Truth:
 
 NOTHING_KNOWN = Truth((mpf(0), INF), lambda e: (mpf(0), mpf(1)))
 NO_LOSS = Truth((mpf(0), mpf(0)), lambda e: (mpf(0), mpf(0)))
-ALL_LOST = Truth((INF, INF), lambda e: (mpf(1), mpf(1)))
+ALL_LOST = Truth((INF, INF), lambda e: (mpf(1), mpf(1)), lambda order: (INF, INF))
 
 
 def pure_delta(pure: mpf, e: mpf) -> mpf:
@@ -82,6 +97,14 @@ def pure_delta(pure: mpf, e: mpf) -> mpf:
     if pure <= e:
         return mpf(0)
     return mpf(1) if mp.isinf(pure) else (1 - mp.exp(e - pure)) / (1 + mp.exp(-pure))
+
+
+def pure_renyi(pure: mpf, order: mpf) -> mpf:
+    """The Rényi divergence of randomized response."""
+    if mp.isinf(pure):
+        return INF
+    terms = mp.exp(order * pure), mp.exp((1 - order) * pure)
+    return mp.log((terms[0] + terms[1]) / (1 + mp.exp(pure))) / (order - 1)
 
 
 # ── Additive noise ──────────────────────────────────────────────────────────────────────────────
@@ -131,7 +154,12 @@ def laplace_delta(groups: tuple[tuple[mpf, int], ...], e: mpf) -> Ends:
 def laplace_pair(groups: Sequence[tuple[mpf, int]]) -> Truth:
     """One shift, each coordinate's size in scales with how often it comes."""
     pure = sum((a * n for a, n in groups), mpf(0))
-    return Truth((pure, pure), lambda e: laplace_delta(tuple(groups), e))
+
+    def divergence(order: mpf) -> Ends:
+        found = log_moment(groups, order - 1) / (order - 1)
+        return found, found
+
+    return Truth((pure, pure), lambda e: laplace_delta(tuple(groups), e), divergence)
 
 
 def gaussian_pair(mu: mpf) -> Truth:
@@ -142,7 +170,8 @@ def gaussian_pair(mu: mpf) -> Truth:
             value = max(mpf(0), gaussian_delta(mu, e))
         return value * (1 - mpf(10) ** -45), value * (1 + mpf(10) ** -45)
 
-    return NO_LOSS if mu == 0 else ALL_LOST if mp.isinf(mu) else Truth((INF, INF), delta)
+    exact = Truth((INF, INF), delta, lambda order: (order * mu**2 / 2, order * mu**2 / 2))
+    return NO_LOSS if mu == 0 else ALL_LOST if mp.isinf(mu) else exact
 
 
 def disc(distance: mpf, cells: int = 24) -> Callable[[mpf], mpf]:
@@ -160,7 +189,7 @@ def one_sided(ahead: mpf) -> Truth:
     """Exponential noise, never negative, of which neighbours can be shifted against each other by this, in all."""
     if ahead == 0:
         return NO_LOSS
-    return Truth((INF, INF), lambda e: (-mp.expm1(-ahead), -mp.expm1(-ahead)))
+    return Truth((INF, INF), lambda e: (-mp.expm1(-ahead), -mp.expm1(-ahead)), lambda order: (INF, INF))
 
 
 # ── Finite mechanisms ───────────────────────────────────────────────────────────────────────────
@@ -175,6 +204,12 @@ def _pure_of(p: Sequence[mpf], q: Sequence[mpf]) -> mpf:
 def _delta_of(p: Sequence[mpf], q: Sequence[mpf], e: mpf) -> mpf:
     weight = mp.exp(e)
     return mp.fsum(max(mpf(0), a - weight * b) for a, b in zip(p, q, strict=True))
+
+
+def _renyi_of(p: Sequence[mpf], q: Sequence[mpf], order: mpf) -> mpf:
+    if any(b == 0 for a, b in zip(p, q, strict=True) if a > 0):
+        return INF
+    return mp.log(mp.fsum(a**order * b ** (1 - order) for a, b in zip(p, q, strict=True) if a > 0)) / (order - 1)
 
 
 class Finite:
@@ -240,4 +275,11 @@ class Finite:
                 known[e] = self.delta(e)
             return known[e]
 
-        return Truth((pure, blurred), delta)
+        def divergence(order: mpf) -> Ends:
+            if mp.isinf(pure) or len(self.rows) > 40:
+                return (INF, INF) if mp.isinf(pure) else (mpf(0), INF)
+            near = np.argwhere(self.neighbours).tolist()
+            found = max(_renyi_of(self.rows[i], self.rows[j], order) for i, j in near)
+            return found, found
+
+        return Truth((pure, blurred), delta, divergence)

@@ -25,8 +25,9 @@ from oracle.losses import (
     pure_delta,
     renyi_delta,
 )
+from oracle.steps import steps_truth
 from oracle.text import ROUNDED_UP, Stage, Unreadable, stages
-from oracle.values import ADDITIVE, BIT_KINDS, NOISES, P, Values, pairs, root, run, walk
+from oracle.values import ADDITIVE, BIT_KINDS, NOISES, P, Values, pairs, root, run, walk, whole
 
 MOST_INPUTS, MOST_OUTPUTS = 256, 256
 RECORDS = ("replace-record", "add-remove-record")
@@ -36,7 +37,7 @@ DIGITS = 50
 @lru_cache(maxsize=2000)
 def _truth(text: str, given: tuple[tuple[str, mpf], ...], dim: int, neighbours: str) -> Truth:
     with mp.workdps(DIGITS):
-        return _of(stages(text, dict(given)), dim, neighbours)
+        return steps_truth(stages(text, dict(given)), dim, neighbours, _of)
 
 
 def truth_of(text: str, values: Mapping[str, object], dim: int, neighbours: str) -> Truth:
@@ -55,7 +56,7 @@ def truth_of(text: str, values: Mapping[str, object], dim: int, neighbours: str)
         return known.or_else(more)
 
 
-def _of(all_stages: Sequence[Stage], dim: int, neighbours: str) -> Truth:
+def _of(all_stages: Sequence[Stage], dim: int, neighbours: str, words: int = 1) -> Truth:
     first = all_stages[0].name
     if first == "query" and neighbours not in ("query", *RECORDS):
         raise Unreadable(f"{first} does not speak of neighbours {neighbours}")
@@ -79,7 +80,7 @@ def _of(all_stages: Sequence[Stage], dim: int, neighbours: str) -> Truth:
     for stage in all_stages:
         if stage.name == "dropout" and neighbours == "word":
             kept = kept * (1 - stage.mu)  # type: ignore[operator]
-    return known.behind_dropout(1 - mpf(kept))
+    return known.behind_dropout((1 - mpf(kept)) ** words)
 
 
 def _without_noise(all_stages: Sequence[Stage], dim: int, neighbours: str) -> Truth:
@@ -97,8 +98,13 @@ def _at(all_stages: Sequence[Stage], position: int, dim: int, neighbours: str) -
     """What one noise stage makes of what comes in, and what the stages after it leave of that."""
     before, noise, after = all_stages[:position], all_stages[position], all_stages[position + 1 :]
     first = not any(stage.name in NOISES for stage in before)
-    v, added = walk(before, dim), neighbours == "add-remove-record" and all_stages[0].name != "query"
+    v, added = (
+        walk([s for s in before if s.name != "topk"], dim),
+        neighbours == "add-remove-record" and all_stages[0].name != "query",
+    )
     sampled = (lambda: pairs(before, dim)) if first and not added else (lambda: iter(()))
+    if before and before[-1].name == "topk":
+        return _top_k(before[:-1], whole(before[-1].k), noise, after, dim)
     if noise.name in ("flip", "bits", "exponential"):
         return _finite(before, noise, after, v, dim)
     if v.kind == "categories" and noise.name != "leak":
@@ -177,7 +183,8 @@ def _laplace(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
         return truth.at_most(_upper(known))
     # Of all shifts of one l2 norm the even one has the largest moments: docs/proofs/renyi.md
     even = ((gap / root(v.dim, mpf(2)), v.dim * v.times),)
-    truth = truth.at_most(Truth((mpf(0), pure), lambda e: (mpf(0), renyi_delta(even, e))))
+    moments = lambda order: (mpf(0), laplace_pair(even).renyi(order)[1])  # noqa: E731
+    truth = truth.at_most(Truth((mpf(0), pure), lambda e: (mpf(0), renyi_delta(even, e)), moments))
     if v.dim == 2 and v.times == 1:
         top = disc(gap)
         return truth.at_most(Truth((mpf(0), pure), lambda e: (mpf(0), top(e))))
@@ -185,7 +192,9 @@ def _laplace(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
 
 
 def _upper(known: Sequence[Truth]) -> Truth:
-    return Truth((mpf(0), max(k.pure[1] for k in known)), lambda e: (mpf(0), max(k.delta(e)[1] for k in known)))
+    alone = (lambda order: (mpf(0), known[0].renyi(order)[1])) if len(known) == 1 else None
+    pure = max(k.pure[1] for k in known)
+    return Truth((mpf(0), pure), lambda e: (mpf(0), max(k.delta(e)[1] for k in known)), alone)
 
 
 def _gaussian(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
@@ -492,6 +501,25 @@ def _exponential(
 
             found = Truth((pair.pure[0] * (1 - mpf("1e-7")), INF), less)
     return above.at_least(found)
+
+
+def _top_k(before: Sequence[Stage], k: int, noise: Stage, after: Sequence[Stage], dim: int) -> Truth:
+    """A choice among the k largest scores, of equal ones the first: what vertices of a cube show."""
+    if noise.name != "exponential":
+        raise Unreadable("topk stands before a choice")
+    v = walk(before, dim)
+    if k >= v.dim:
+        return _exponential(before, noise, after, v, dim, True)
+    points = _vertices(v)
+    if points is None or after or not v.tight:
+        return NOTHING_KNOWN
+    rows = []
+    for point in points:
+        kept = sorted(range(len(point)), key=lambda i: (-point[i], i))[:k]
+        chances = _choice_row([noise.rate * point[i] for i in kept])  # type: ignore[operator]
+        rows.append([chances[kept.index(i)] if i in kept else mpf(0) for i in range(len(point))])
+    shown = Finite(rows).truth()
+    return Truth((shown.pure[0], INF), lambda e: (shown.delta(e)[0], mpf(1)))
 
 
 def _choice_on_a_cube(low: mpf, high: mpf, n: int) -> Truth:
