@@ -17,7 +17,7 @@ from dpassay.cli.common import (
     working,
 )
 from dpassay.cli.subjects import TimeLimit, runnable, subject_options
-from dpassay.errors import harmless
+from dpassay.errors import CertificateError, harmless
 
 
 @subject_options
@@ -68,10 +68,17 @@ def verify(
         finally:
             close(mechanism)
     else:
+        from dpassay.evidence.verifier import examine
         from dpassay.evidence.verifier import verify as recheck
 
-        with working("re-checking"):
-            result = recheck(file, vocabulary)
+        try:
+            with working("re-checking"):
+                result = examine(file, vocabulary) if as_json else recheck(file, vocabulary)
+        except CertificateError as error:  # a field that cannot be read; the sentence itself goes to stderr
+            if as_json:
+                unread: dict[str, Any] = {"holds": False, "verdict": None, "claim": None, "steps": []}
+                print_json({**unread, "failures": [harmless(str(error))]})
+            raise
     if as_json:
         found = {"holds": result.ok, "verdict": result.verdict, "claim": result.claim}
         print_json({**found, "steps": list(result.established), "failures": list(result.failures)})

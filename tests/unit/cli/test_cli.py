@@ -133,10 +133,16 @@ def test_certificates(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-
     assert code == 1
     assert "Traceback" not in err
     assert err
+    told = strict(here("verify", str(path), "--json")[1])
+    assert told["holds"] is False
+    assert told["failures"]
     path.write_text(path.read_text(encoding="utf-8").replace('"neighbours":', '"neighbors":', 1), encoding="utf-8")
     code, _, err = here("verify", str(path))
     assert code == 1
     assert re.fullmatch(r"dpassay: the certificate does not hold: field \S+ is (missing|not known)\n", err)
+    told = strict(here("verify", str(path), "--json")[1])
+    assert told["holds"] is False
+    assert "field" in told["failures"][0]
     path.write_text('{"schema": "dpassay/certificate/1"}', encoding="utf-8")
     code, _, err = here("verify", str(path))
     assert code == 2
