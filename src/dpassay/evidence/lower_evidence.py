@@ -121,7 +121,9 @@ def _thresholds(pair: Pair, kept: Kept, noise: Stage, epsilon: Number, bound: ob
             beyond = wanted + _best_offset(noise, abs(block.gap), epsilon)
             below = wanted - _best_offset(noise, abs(block.gap), epsilon)
             wanted = next((c for c in (beyond, below) if _reached(kept, c)), wanted)
-        found.append(enclosed(kept.thresholds.nearest(wanted)))
+        nearest = kept.thresholds.nearest(wanted)
+        # Between the limits any threshold will do; a limit itself is what it is. Next to 0 an enclosure has no digits.
+        found.append(point(nearest) if _reached(kept, nearest) else enclosed(nearest))
     return found
 
 

@@ -82,6 +82,13 @@ def test_neighbours_that_differ_in_more(text: str, dim: int, neighbours: str, tr
         assert verify(found).verdict == word, (neighbours, word)
 
 
+def test_a_threshold_next_to_zero_is_written_as_a_point() -> None:
+    """The middle of two opposite values is 0 but for rounding, which no enclosure knows to 40 digits."""
+    text = "clip(linf, 1.21) | gaussian(0.197) | clamp(0, 1)"
+    verdict = check(text, dim=1, neighbours="add-remove-record", epsilon="2.022", delta="0.8894")
+    assert verify(certify(verdict)).verdict == "refuted"
+
+
 def test_a_group_is_not_one_record() -> None:
     """The same evidence does not prove for three records what it proves for one."""
     certificate = certify(check("clip(l2, 1) | gaussian(1)", dim=3, neighbours="user", guarantee=GDP(1)))
