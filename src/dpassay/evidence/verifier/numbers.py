@@ -133,11 +133,21 @@ def show(value: Number) -> str:
     return f"{middle(value):.12g}"
 
 
+_KEPT: list[dict[Any, Any]] = []
+
+
+def forget() -> None:
+    """Forget all results that are kept, so that what comes next costs what it costs somebody else."""
+    for kept in _KEPT:
+        kept.clear()
+
+
 def cached(size: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Keep the latest results of a function of numbers; these are known by their ends."""
 
     def decorated(function: Callable[..., T]) -> Callable[..., T]:
         kept: dict[Any, T] = {}
+        _KEPT.append(kept)
 
         @wraps(function)
         def remembering(*arguments: Any) -> T:
