@@ -17,7 +17,7 @@ from typing import Any
 from dpassay.core.files import write_whole
 from dpassay.core.guarantee import GDP, ApproxDP, PureDP
 from dpassay.core.numbers import INFINITY, ONE, TIE, Number, exactly, iv, minimum, number
-from dpassay.errors import CertificateError, DpassayError, InputError
+from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.lower_evidence import enclosed, lower_evidence, pair_data, places, point
 from dpassay.evidence.other_evidence import guarantee_data, other_lower_evidence, other_upper_evidence
 from dpassay.evidence.upper_evidence import LEVELS, upper_evidence
@@ -196,8 +196,9 @@ class _Writer:
     def _needed(self, steps: Iterator[Data]) -> Data:
         for step in steps:
             return step
-        raise DpassayError(
-            f"the verifier cannot show that the claim is {self.verdict.word}: please report this defect of dpassay"
+        raise InputError(
+            f"this verdict has no certificate: the verifier cannot show that the claim is {self.verdict.word}, "
+            "because it does not know all that was used"
         )
 
     def upper(

@@ -24,7 +24,7 @@ _MOST_POINTS = 400  # as the verifier allows
 _NEAR_ONE = ONE + iv.mpf("1e-18")  # in place of the limit at order 1
 # What a pair loses at most is told by these theorems, each of which is about some noises.
 _LARGEST_LOSS: tuple[Data, ...] = (
-    *({"theorem": name} for name in ("laplace", "gaussian", "radial", "one-sided", "mixture", "exponential")),
+    *({"theorem": name} for name in ("laplace", "gaussian", "radial", "one-sided", "mixture", "exponential", "sphere")),
     {"theorem": "post-processing", "thresholds": [["inf", "inf"]]},
 )
 

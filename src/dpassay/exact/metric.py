@@ -139,6 +139,8 @@ def _of_directions(
     if not visible or before != (Normalise("l2"),):
         return LossPerUnit(between(ZERO, INFINITY), theorems=_ON_SPHERE)
     return LossPerUnit(INFINITY, theorems=_ON_SPHERE)
+
+
 def near_pairs(pipeline: Pipeline, guarantee: MetricDP) -> Iterator[Pair]:
     """Two inputs whose loss per unit of distance is the largest, or that come ever nearer to it as they shrink."""
     inner = Steps.of(pipeline).inner
@@ -163,6 +165,8 @@ def _around_noise(
 def _pair(
     guarantee: MetricDP, before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: Number
 ) -> Pair | None:
+    if isinstance(noise, Direction):
+        return None if before else steepest_pair(noise, guarantee.metric, dim)
     found = _on_sphere if guarantee.metric == "angle" else _shown
     return found(before, noise, q, dim, shrink)
 

@@ -40,7 +40,7 @@ SYSTEM = System(
     "large, and that is rarer than e^-eps.",
     claims=(
         Variant(
-            name="santext",
+            name="santext-metric",
             title="SanText",
             source=SANTEXT,
             brief="eps*d at distance d",
@@ -61,11 +61,11 @@ SYSTEM = System(
             why="A word that is not on the list of sensitive words is left as it is with probability 1 - p. It then "
             "tells what it was.",
             expected="refuted",
-            remedies=("santext",),
+            remedies=("santext-metric",),
             trial=Trial(pairs=[([0.0], [1.0])]),
         ),
         Variant(
-            name="tem",
+            name="tem-metric",
             title="TEM",
             source=TEM,
             brief="eps*d at distance d",
@@ -74,7 +74,7 @@ SYSTEM = System(
             "cut off at the radius, which change by at most d, as SanText's do.",
         ),
         Claim(
-            name="custext",
+            name="custext-groups",
             title="CusText",
             pipeline="category(G) | flip(1)",
             epsilon=1,
@@ -84,11 +84,11 @@ SYSTEM = System(
             why="A word is replaced by one of its own group of 20 words. Groups have no word in common, so the output "
             "tells the group, whatever eps is.",
             expected="refuted",
-            remedies=("custext-group", "santext"),
+            remedies=("custext-inside", "santext-metric"),
             trial=Trial({"G": 4}),
         ),
         Claim(
-            name="custext-group",
+            name="custext-inside",
             title="CusText, inside a group",
             pipeline="encode | clamp(0, 1) | exponential(eps/2)",
             epsilon=1,
@@ -118,7 +118,7 @@ SYSTEM = System(
             "only if the radius, Laplace noise of scale D/g(eps), is beyond D, which has probability e^-g, and then at "
             "most every other time. g(eps) = a*ln(b*eps - c) + f is above 9.3 for eps from 2.1 on.",
             expected="refuted",
-            remedies=("santext",),
+            remedies=("santext-metric",),
             trial=Trial({"f": 4, "epsilon": 3}, runs=60_000),
         ),
     ),

@@ -10,7 +10,7 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv
 from dpassay.evidence.verifier.pairs import Pair, distance
 from dpassay.evidence.verifier.reading import Guarantee
-from dpassay.evidence.verifier.regions import NORMS, SINGLE, Stage, power_sum, spread
+from dpassay.evidence.verifier.regions import DIRECTIONS, NORMS, SINGLE, Stage, power_sum, spread
 
 _NO_VECTORS = ("dropout", "query", "rows", "poisson", "subsample", "shuffle", *SINGLE)
 
@@ -22,7 +22,7 @@ def start_of(stages: Sequence[Stage], stated: Guarantee, neighbours: str, dim: i
     start = next((i for i, stage in enumerate(stages) if stage.name != "encode"), len(stages))
     if start == len(stages) or stages[start].name in _NO_VECTORS:
         raise CertificateError("metric DP speaks of vectors, and none come in")
-    if stated.metric == "angle" and (stages[start].name != "normalise" or dim < 2):
+    if stated.metric == "angle" and (stages[start].name not in ("normalise", *DIRECTIONS) or dim < 2):
         raise CertificateError("an angle is between vectors that are normalised in l2, of two dimensions at least")
     return start
 
@@ -31,14 +31,39 @@ def most_per_unit(stages: Sequence[Stage], start: int, position: int, dim: int, 
     """What no pair loses per unit of distance; the noise stands at a position, with vectors of a dimension."""
     if position >= len(stages):
         raise CertificateError("there is no noise")
-    angle = stated.metric == "angle"
-    q, before = 2.0 if angle else NORMS[stated.metric], stages[start + 1 if angle else start : position]
+    normed = stated.metric == "angle" and stages[start].name == "normalise"
+    q, before = NORMS.get(stated.metric, 2.0), stages[start + 1 if normed else start : position]
     factor = ONE
     for stage in before:
         factor *= _stretch(stage, q, dim)
-    last = stages[-1]
+    last, noise = stages[-1], stages[position]
     count = last.wholes["steps"] if last.name == "times" else 1
-    return iv.mpf(_rate(stages[position], q, dim, before).b) * factor * count
+    if noise.name in DIRECTIONS:
+        rate = _direction_rate(noise, stated.metric, dim, before)
+    elif stated.metric == "mahalanobis":
+        rate = _own_rate(noise, before)
+    else:
+        rate = _rate(noise, q, dim, before)
+    return iv.mpf(rate.b) * factor * count
+
+
+def _direction_rate(noise: Stage, metric: str, dim: int, before: Sequence[Stage]) -> Number:
+    """Between unit vectors a chord is at most its angle, which is at most π/2 chords: docs/proofs/sphere.md, point 4."""
+    if before:
+        raise CertificateError("distances are those of the unit vectors that come in")
+    kappa = noise.numbers["kappa"]
+    if metric == "angle":
+        return kappa
+    if metric not in NORMS:
+        raise CertificateError(f"{noise.name} has no {metric} norm")
+    return kappa * (ONE if noise.name == "vmf" else iv.pi / 2) * spread(dim, NORMS[metric], 2.0)
+
+
+def _own_rate(noise: Stage, before: Sequence[Stage]) -> Number:
+    """The loss of Mahalanobis noise per unit of its own norm, docs/proofs/radial.md, point 6."""
+    if noise.name != "mahalanobis" or before:
+        raise CertificateError("the metric is that of Mahalanobis noise on the vectors that come in")
+    return 1 / noise.numbers["scale"]
 
 
 def _stretch(stage: Stage, q: float, dim: int) -> Number:
@@ -59,6 +84,10 @@ def _rate(noise: Stage, q: float, dim: int, before: Sequence[Stage]) -> Number:
         return spread(dim, q, 1.0) / noise.numbers["scale"]
     if noise.name == "radial":
         return spread(dim, q, NORMS[noise.words["norm"]]) / noise.numbers["scale"]
+    if noise.name == "mahalanobis":
+        return spread(dim, q, 2.0) / (noise.numbers["scale"] * iv.sqrt(noise.numbers["least"]))
+    if noise.name == "noisymax":  # docs/proofs/noisy-max.md: the rate times by how much scores spread
+        return {1.0: ONE, 2.0: iv.sqrt(iv.mpf(2))}.get(q, iv.mpf(2)) / noise.numbers["scale"]
     if noise.name == "exponential":
         rise = iv.sqrt(iv.mpf(2)) if q == 2.0 else 1 - _least_chance(noise, dim, before)
         return noise.numbers["rate"] * rise * (1 if q <= 2.0 else 2)
@@ -76,17 +105,19 @@ def _least_chance(noise: Stage, dim: int, before: Sequence[Stage]) -> Number:
 def length(pair: Pair, metric: str) -> Number:
     """The distance of two vectors, which come in; an angle is enclosed from above only.
 
-    An angle θ of unit vectors at the distance c is 2·asin(c/2), and asin(u) ≤ u/√(1 − u²).
+    An angle θ of unit vectors at the distance c is 2·asin(c/2), and asin(u) ≤ u/√(1 − u²); none is above π.
     """
-    if metric != "angle":
+    if metric in NORMS:
         return distance(pair, NORMS[metric])
+    if metric != "angle":
+        raise CertificateError(f"{metric} distances are not computed")
     norms = [power_sum([(getattr(block, side), block.count) for block in pair], 2.0) for side in ("x", "y")]
     if not all(norm.a > 0 for norm in norms):
         raise CertificateError("a vector of length 0 has no angle")
     gaps = [(block.x / norms[0] - block.y / norms[1], block.count) for block in pair]
     half = power_sum(gaps, 2.0) / 2
-    if not half.b < 1:
-        raise CertificateError("the angle is too large")
+    if not half.b < 0.8:
+        return hull(ZERO, +iv.pi)
     return hull(ZERO, 2 * half / iv.sqrt(1 - half**2))
 
 

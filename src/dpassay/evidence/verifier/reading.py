@@ -205,7 +205,7 @@ def _made(make: Callable[..., Any], fields: Mapping[str, Reader]) -> Reader:
 
 
 _KINDS: dict[str, dict[str, Reader]] = {
-    "metric": {"metric": _text("l1", "l2", "linf", "angle")},
+    "metric": {"metric": _text("l1", "l2", "linf", "angle", "mahalanobis")},
     "renyi": {"order": _number(1, 1e6, above=1)},
     "zcdp": {},
     "gdp": {},
@@ -224,7 +224,7 @@ def _guarantee(amount: Reader) -> Reader:
 
 
 def _neighbours(value: Any, where: str) -> str:
-    known = ("any", "word", "replace-record", "add-remove-record", "query", "user", "entity")
+    known = ("any", "word", "replace-record", "add-remove-record", "query", "user", "entity", "user-entity")
     if isinstance(value, str) and (value in known or _COUNTED.fullmatch(value)):
         return value
     counted = "group(n), words(n) or tokens(n) with n from 1 to 1000000"

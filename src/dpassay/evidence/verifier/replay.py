@@ -257,7 +257,8 @@ def relation(neighbours: str) -> tuple[str, int]:
     A user, or an entity, is a record as long as the stages see all that is theirs at once.
     """
     name, _, count = neighbours.rstrip(")").partition("(")
-    basic = {"words": "word", "tokens": "word", **dict.fromkeys(("user", "entity", "group"), "add-remove-record")}
+    basic = {"words": "word", "tokens": "word"}
+    basic |= dict.fromkeys(("user", "entity", "user-entity", "group"), "add-remove-record")
     return basic.get(name, name), int(count or 1)
 
 
