@@ -47,7 +47,7 @@ def seconds_per_round(privacy: str, private: bool, rounds: int, device: torch.de
         weights,
         StackedTraining(device),
         sentences,
-        Server(weights, plan.server_rate),
+        Server(weights, plan),
         Keyed(),
         aggregation.drawn,
         aggregation if private else None,

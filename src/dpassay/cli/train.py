@@ -70,7 +70,9 @@ def train(
     ] = None,
     most_users: Annotated[int | None, typer.Option(help="lm, user-entity: users per round at most.")] = None,
     local_steps: Annotated[int, typer.Option(help="lm: steps of each unit in a round.")] = 1,
-    learning_rate: Annotated[float, typer.Option(help="lm: of the server.")] = 3e-3,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="lm: of the server. Default: 0.02; without privacy 0.003.")
+    ] = None,
     noise_source: Annotated[str, typer.Option(help="lm: os, torch (repeatable by its seed) or opendp.")] = "os",
     vocabulary: Annotated[Path | None, typer.Option(help="lm: a public list of words, one per line.")] = None,
     entities_from: Annotated[str, typer.Option(help="lm: corpus, iob, list:FILE, spacy or presidio.")] = "corpus",
@@ -187,7 +189,9 @@ def _train_lm(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> 
     from dpassay.training.run import Settings
     from dpassay.training.run import train as teach
 
-    sizes = {"rounds": given["rounds"], "local_steps": given["local_steps"], "server_rate": given["learning_rate"]}
+    usual = 0.003 if given["privacy"] == "none" else 0.02
+    rate = usual if given["learning_rate"] is None else given["learning_rate"]
+    sizes = {"rounds": given["rounds"], "local_steps": given["local_steps"], "server_rate": rate}
     names = ("privacy", "epsilon", "delta", "noise_multiplier", "rate", "entity_rate", "cell_clip", "most_users")
     chosen = {name: given[name] for name in (*names, "noise_source", "seed", "base")}
     if given["clip"] is not None:

@@ -31,7 +31,6 @@ class ExampleTraining:
         self,
         network: nn.Module,
         sentences: Sentences,
-        rate: float,
         randomness: Randomness,
         aggregation: Aggregation,
         deviation: float,
@@ -41,13 +40,15 @@ class ExampleTraining:
         self.named = dict(network.named_parameters())
         self.weights = {name: parameter.data for name, parameter in self.named.items()}
         self.device = next(network.parameters()).device
-        adam = torch.optim.Adam(self.named.values(), lr=rate, betas=(FIRST, SECOND), eps=LEAST)
+        adam = torch.optim.Adam(self.named.values(), betas=(FIRST, SECOND), eps=LEAST)
         self.module, self.optimiser = _opacus(network, adam, aggregation.sensitivity * INWARD, self._with_noise)
 
     def round(self, number: int) -> int:
         """Take one round, and tell how many sentences took part."""
         self.number = number
         cells = self.aggregation.drawn(self.randomness, number)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.sentences.plan.rate(number)
         for start in range(0, max(1, len(cells)), AT_ONCE):
             some = cells[start : start + AT_ONCE]
             self.optimiser.signal_skip_step(start + AT_ONCE < len(cells))

@@ -6,6 +6,7 @@ divide by a fixed number, and let the server take a step. All but the aggregatio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -39,7 +40,7 @@ class Plan:
     local_steps: int = 1
     batch: int = 8  # sentences of a cell in each local step
     local_rate: float = 1.0
-    server_rate: float = 3e-3
+    server_rate: float = 2e-2  # large: most of a noisy mean is noise, and Adam divides by its size
 
     def __post_init__(self) -> None:
         for name, high in (("rounds", 10**7), ("local_steps", 1000), ("batch", 10**5)):
@@ -54,6 +55,10 @@ class Plan:
     def sentences(self) -> int:
         """The most sentences of a cell in a round."""
         return self.local_steps * self.batch
+
+    def rate(self, round_: int) -> float:
+        """The server's learning rate in a round: it falls along a cosine to nothing, which averages the noise out."""
+        return self.server_rate * 0.5 * (1 + math.cos(math.pi * round_ / self.rounds))
 
 
 class LocalTraining(Protocol):
@@ -115,8 +120,8 @@ class Sentences:
 class Server:
     """Adam's step on a noisy mean of updates: post-processing, which costs no privacy."""
 
-    def __init__(self, weights: Weights, rate: float) -> None:
-        self.weights, self.rate = weights, rate
+    def __init__(self, weights: Weights, plan: Plan) -> None:
+        self.weights, self.plan = weights, plan
         size = sum(tensor.numel() for tensor in weights.values())
         device = next(iter(weights.values())).device
         self.moments = {name: torch.zeros(size, device=device) for name in ("first", "second")}
@@ -127,7 +132,7 @@ class Server:
         first.mul_(FIRST).add_(mean, alpha=1 - FIRST)
         second.mul_(SECOND).addcmul_(mean, mean, value=1 - SECOND)
         size = (second / (1 - SECOND ** (round_ + 1))).sqrt_().add_(LEAST)
-        move = first / size * (self.rate / (1 - FIRST ** (round_ + 1)))
+        move = first / size * (self.plan.rate(round_) / (1 - FIRST ** (round_ + 1)))
         sizes = [tensor.numel() for tensor in self.weights.values()]
         for tensor, part in zip(self.weights.values(), torch.split(move, sizes), strict=True):
             tensor.add_(part.view_as(tensor))

@@ -121,10 +121,9 @@ class Run:
         if settings.privacy == "example" and not settings.base:
             from dpassay.training.examples import ExampleTraining
 
-            rate = settings.plan.server_rate
-            return ExampleTraining(network, sentences, rate, randomness, self.aggregation, deviation)
+            return ExampleTraining(network, sentences, randomness, self.aggregation, deviation)
         weights = {name: parameter.data for name, parameter in network.named_parameters()}
-        server = Server(weights, settings.plan.server_rate)
+        server = Server(weights, settings.plan)
         bounded = None if settings.privacy == "none" else self.aggregation
         return Federated(
             weights, self.trainable.local, sentences, server, randomness, self.aggregation.drawn, bounded, deviation

@@ -29,7 +29,7 @@ def test_opacus_and_our_own_averaging_agree():
     by_opacus = run.engine(Seeded(1))
     weights = {name: p.data for name, p in second.network.named_parameters()}
     sentences = Sentences(second.numbers(units.texts), units.cells, settings.plan)
-    server = Server(weights, settings.plan.server_rate)
+    server = Server(weights, settings.plan)
     ours = Federated(
         weights, StackedTraining(CPU), sentences, server, Opposite(1), run.aggregation.drawn, run.aggregation,
         run.account.deviation,

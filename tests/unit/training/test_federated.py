@@ -66,7 +66,7 @@ def mean_of_a_round(step, together):
     weights = {name: p.data for name, p in model.named_parameters()}
     local, randomness, aggregation = StackedTraining(CPU), Silent(1), PerUnit(3, 1.0, 0.01)
     local.together, randomness.step = together, step
-    server, found = Server(weights, 0.1), []
+    server, found = Server(weights, Plan()), []
     server.step = lambda mean, _: found.append(mean)
     sentences = Sentences(NUMBERS, CELLS, Plan(batch=4))
     engine = Federated(weights, local, sentences, server, randomness, aggregation.drawn, aggregation)
