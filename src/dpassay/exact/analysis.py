@@ -393,12 +393,8 @@ def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiBound]:
         yield from _renyi(noise, region.second)
         return
     base = region.region if isinstance(region, Repeated) else region
-    p = (
-        getattr(base, "p", 2.0)
-        if isinstance(base, Ball | SensitivityBall | Sphere | Rows | Squashed | Rounded)
-        else INF
-    )
-    p = p if p >= 2 else 2.0  # a smaller p bounds the l2 norm too
+    kinds = Ball | SensitivityBall | Sphere | Rows | Squashed | Rounded
+    p = max(2.0, getattr(base, "p", 2.0) if isinstance(base, kinds) else INF)  # a smaller p bounds the l2 norm too
     shift = region.diameter(p)
     if not math.isinf(float(shift.b)):
         yield RenyiBound(shift / noise.scale, p, region.dim)

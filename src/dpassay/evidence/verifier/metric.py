@@ -48,7 +48,7 @@ def most_per_unit(stages: Sequence[Stage], start: int, position: int, dim: int, 
 
 
 def _direction_rate(noise: Stage, metric: str, dim: int, before: Sequence[Stage]) -> Number:
-    """Between unit vectors a chord is at most its angle, which is at most π/2 chords: docs/proofs/sphere.md, point 4."""
+    """Of unit vectors: a chord is at most its angle, and that at most π/2 chords; docs/proofs/sphere.md, point 4."""
     if before:
         raise CertificateError("distances are those of the unit vectors that come in")
     kappa = noise.numbers["kappa"]

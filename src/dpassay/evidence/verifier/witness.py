@@ -17,6 +17,9 @@ from dpassay.evidence.verifier.whole import whole_gaps
 Logs = tuple[Number, Number]
 
 
+_BEYOND = "every differing coordinate lies at or beyond the first value, on the side away from the second"
+
+
 def check_event(witness: Step, claim: Step, place: Place, pair: Pair, mu: Number) -> str:
     """Whether the event's probabilities lie where they are said to, and what they show."""
     noise = joined_noise(place.added)
@@ -40,16 +43,10 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Step, mu: Number) -> Log
     numbers, gaps = noise.numbers, differing(pair)
     if (noise.name, event) == ("", "the output that the first value gives") and distance(pair, float("inf")).a > 0:
         return ZERO, -INF
-    if noise.name == "laplace" and event == (
-        "every differing coordinate lies at or beyond the first value, on the side away from the second"
-    ):
+    if noise.name == "laplace" and event == _BEYOND:
         log_p = -sum(count for _, count in gaps) * iv.log(iv.mpf(2))
         return log_p, log_p - distance(pair, 1.0) / numbers["scale"]
-    if (
-        noise.name == "discrete_laplace"
-        and (shifts := whole_gaps(pair)) is not None
-        and event == ("every differing coordinate lies at or beyond the first value, on the side away from the second")
-    ):
+    if noise.name == "discrete_laplace" and event == _BEYOND and (shifts := whole_gaps(pair)) is not None:
         log_p = -sum(shifts.values()) * iv.log(1 + iv.exp(-1 / numbers["scale"]))
         return log_p, log_p - sum(size * count for size, count in shifts.items()) / numbers["scale"]
     if noise.name in WHOLE and event == "an output that the second value cannot give" and whole_gaps(pair) is None:
