@@ -74,11 +74,12 @@ def scores(aggregation=PerUnit, noise=1.0, runs=1, seed=0):
         included = rng.random(CANARIES) < 0.5
         weights = {name: torch.zeros(shape) for name, shape in SHAPES.items()}
         numbers = np.arange(USERS)[:, None] + 1
-        sentences = Sentences(numbers, [[i] for i in range(USERS)], Plan(rounds=ROUNDS))
+        plan = Plan(rounds=ROUNDS)
+        sentences = Sentences(numbers, [[i] for i in range(USERS)], plan)
         rule = aggregation(USERS + CANARIES, RATE, CLIP)
         randomness = Seeded(int(rng.integers(2**31)))
         engine = CanaryRounds(
-            *(weights, SmallUpdates(), sentences, Server(weights, 0.01), randomness, rule.drawn, rule),
+            *(weights, SmallUpdates(), sentences, Server(weights, plan), randomness, rule.drawn, rule),
             noise * MULTIPLIER * CLIP,
             included=included,
         )

@@ -32,6 +32,7 @@ SYSTEMS_OF = {
         (
             *("privacy", "delta", "noise_multiplier", "rounds", "rate", "entity_rate", "cell_clip", "most_users"),
             *("local_steps", "learning_rate", "noise_source", "vocabulary", "entities_from", "held_out", "base"),
+            *("canaries", "canary_kind"),
         ),
         ("lm",),
     ),
@@ -78,6 +79,10 @@ def train(
     entities_from: Annotated[str, typer.Option(help="lm: corpus, iob, list:FILE, spacy or presidio.")] = "corpus",
     held_out: Annotated[str | None, typer.Option(help="lm: a corpus to measure with, instead of a tenth.")] = None,
     base: Annotated[str, typer.Option(help="lm: a causal transformers model's folder or name to start from.")] = "",
+    canaries: Annotated[int, typer.Option(help="lm: how many to plant; 'dpassay audit-training' judges them.")] = 0,
+    canary_kind: Annotated[
+        str, typer.Option(help="lm: updates (whoever sees each round) or sentences (whoever has the model).")
+    ] = "updates",
     seed: Seed = 0,
     device: Device = "cpu",
     resume: Annotated[bool, typer.Option("--resume", help="adept, lm: continue after an interruption.")] = False,
@@ -95,6 +100,7 @@ def train(
       dpassay train dptext --corpus flights --out models/dptext --reading zero
       dpassay train dpnr --corpus flights:1000 --out models/dpnr --epsilon 0.05
       dpassay train lm --corpus flights --out models/lm --privacy user --epsilon 8 --delta 1e-5
+      dpassay train lm --out models/audited --epsilon 2 --rounds 200 --canaries 500
       dpassay train lm --corpus mail.jsonl --out models/mail --privacy user-entity --noise-multiplier 2 --rounds 200
     """
     trainers = {"adept": _train_adept, "dptext": _train_dptext, "dpnr": _train_dpnr, "lm": _train_lm}
@@ -186,14 +192,14 @@ def _train_lm(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> 
     from dpassay.text.corpora.corpus import read_corpus
     from dpassay.text.corpora.entities import with_entities
     from dpassay.training.federated import Plan
-    from dpassay.training.run import Settings
+    from dpassay.training.run import CANARY_FILE, Settings
     from dpassay.training.run import train as teach
 
     usual = 0.003 if given["privacy"] == "none" else 0.02
     rate = usual if given["learning_rate"] is None else given["learning_rate"]
     sizes = {"rounds": given["rounds"], "local_steps": given["local_steps"], "server_rate": rate}
     names = ("privacy", "epsilon", "delta", "noise_multiplier", "rate", "entity_rate", "cell_clip", "most_users")
-    chosen = {name: given[name] for name in (*names, "noise_source", "seed", "base")}
+    chosen = {name: given[name] for name in (*names, "noise_source", "seed", "base", "canaries", "canary_kind")}
     if given["clip"] is not None:
         chosen["clip"] = given["clip"]
     batch = {} if given["batch"] is None else {"batch": given["batch"]}
@@ -219,7 +225,8 @@ def _train_lm(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> 
     except KeyboardInterrupt:
         print(f"interrupted; what was learnt is in {out}. To continue, add --resume", file=sys.stderr)
         raise typer.Exit(130) from None
-    return {**result.statement, "seconds": round(result.seconds, 1), "folder": str(out)}
+    more = {"canaries": str(out / CANARY_FILE)} if settings.canaries else {}
+    return {**result.statement, "seconds": round(result.seconds, 1), "folder": str(out), **more}
 
 
 def _vocabulary(given: dict[str, Any]) -> list[str] | None:
@@ -256,6 +263,9 @@ def _print_lm(found: dict[str, Any]) -> None:
     print(f"  rounds: {found['rounds']['done']:,}")
     print(f"  time: {found['seconds']:.1f} s")
     print(f"  what holds, and on what it rests: {Path(found['folder'], 'statement.md')}")
+    if "canaries" in found and guarantee is not None:
+        claimed = f"--epsilon {high:.6g} --delta {guarantee['delta']:g}"
+        print(f"  to audit it: dpassay audit-training --scores {found['canaries']} {claimed}")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ along the same coordinates. If the sum is bounded as stated, a canary that takes
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,13 @@ class CanaryRounds(Federated):
         far, rate, variance = self.aggregation.sensitivity, self.aggregation.rate, self.deviation**2
         ratio = np.clip(far * (moved - far / 2) / variance, -_LARGEST, _LARGEST)
         self.evidence += np.log1p(rate * np.expm1(ratio))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {**super().state(), "canary:evidence": self.evidence}
+
+    def resume(self, state: Mapping[str, NDArray[Any]], done: int) -> None:
+        super().resume(state, done)
+        self.evidence = np.array(state["canary:evidence"])
 
     @property
     def scores(self) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 from dpassay.errors import InputError
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.words import PAD
+from dpassay.training.units import is_held_out
 
 LENGTH = 6  # words of a secret
 _BATCH = 64
@@ -45,8 +46,15 @@ def with_canaries(
     >>> [u.user for u in with_canaries([], ["a b", "c d"], np.array([False, True]), copies=2)]
     ['canary 1', 'canary 1']
     """
-    chosen = [(i, text) for i, text in enumerate(sentences) if included[i]]
-    return [*utterances, *(Utterance(text, user=f"canary {i}") for i, text in chosen for _ in range(copies))]
+    chosen = [_spoken(text, f"canary {i}") for i, text in enumerate(sentences) if included[i]]
+    return [*utterances, *(said for said in chosen for _ in range(copies))]
+
+
+def _spoken(text: str, user: str) -> Utterance:
+    """A user says it, one who is not held out by the hash of the name."""
+    while is_held_out(said := Utterance(text, user=user)):
+        user += "'"
+    return said
 
 
 @torch.no_grad()

@@ -12,7 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 
 from dpassay.errors import InputError
@@ -22,6 +24,9 @@ from dpassay.text.models.training import Progress, interruptible, usable
 from dpassay.text.models.words import Vocabulary
 from dpassay.training.accountant import Account, least_noise
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity, usual_most
+from dpassay.training.canary_rounds import CanaryRounds
+from dpassay.training.canary_scores import CanaryScores, write_scores
+from dpassay.training.canary_sentences import secrets, sentence_scores, with_canaries
 from dpassay.training.federated import Federated, Plan, Sentences, Server
 from dpassay.training.language_model import perplexity
 from dpassay.training.networks import Trainable, make_trainable, reopened
@@ -33,6 +38,8 @@ SAVED_EVERY = 10.0  # seconds
 MEASURED_EVERY = 50  # rounds
 MEASURED = 1000  # held-out texts at most
 SECRETS = "checkpoint.json"  # the key and the corpus' fingerprint, while training is unfinished
+CANARY_FILE = "canaries.csv"
+CANARY_KINDS = ("updates", "sentences")
 CELL_CLIP = 0.25  # of the clip, where none is given
 
 Warn = Callable[[str], None]
@@ -60,6 +67,8 @@ class Settings:
     embedding: int = 64
     hidden: int = 64
     base: str = ""
+    canaries: int = 0
+    canary_kind: str = "updates"
     plan: Plan = field(default_factory=Plan)
 
     def __post_init__(self) -> None:
@@ -71,8 +80,19 @@ class Settings:
             raise InputError("give the epsilon to keep or the noise multiplier, and not both: the other is computed")
         if self.noise_multiplier is not None and not 1e-3 <= self.noise_multiplier <= 1e4:
             raise InputError(f"the noise multiplier must be a number from 0.001 to 10000, got {self.noise_multiplier}")
+        if self.canary_kind not in CANARY_KINDS:
+            raise InputError(f"unknown kind of canaries {self.canary_kind!r}; there are {' and '.join(CANARY_KINDS)}")
+        if self.canaries and not 2 <= self.canaries <= 10**6:
+            raise InputError(f"an audit needs from 2 to 1,000,000 canaries, got {self.canaries}")
+        if self.canaries and self.canary_kind == "updates" and self.privacy not in ("user", "entity"):
+            raise InputError("updates can be planted with user and entity privacy: plant sentences instead")
         if self.noise_source == "opendp" and self.privacy not in ("user", "entity"):
             raise InputError("OpenDP's noise is for user and entity privacy here: choose the noise source os or torch")
+
+    @property
+    def included(self) -> NDArray[np.bool_]:
+        """Which canaries are in, each by a coin of its own."""
+        return np.random.default_rng([self.seed, 13]).random(self.canaries) < 0.5
 
 
 class Trained(About):
@@ -125,9 +145,11 @@ class Run:
         weights = {name: parameter.data for name, parameter in network.named_parameters()}
         server = Server(weights, settings.plan)
         bounded = None if settings.privacy == "none" else self.aggregation
-        return Federated(
-            weights, self.trainable.local, sentences, server, randomness, self.aggregation.drawn, bounded, deviation
-        )
+        local, draw = self.trainable.local, self.aggregation.drawn
+        parts = (weights, local, sentences, server, randomness, draw, bounded, deviation)
+        if settings.canaries and settings.canary_kind == "updates":
+            return CanaryRounds(*parts, included=settings.included, seed=settings.seed)
+        return Federated(*parts)
 
     def measured(self) -> float | None:
         """The perplexity on held-out text."""
@@ -152,6 +174,8 @@ def train(
     guarantee covers. Ctrl-C ends after the current round, and `resume` continues to the same weights.
     """
     place, begun = Path(folder), time.monotonic()
+    planted = _planted(settings, utterances, vocabulary)
+    utterances = with_canaries(utterances, planted, settings.included, settings.plan.sentences)
     units = gathered(utterances, settings.privacy, held_out)
     for message in (*units.warnings, *_cautions(settings, units)):
         warn(message)
@@ -164,14 +188,17 @@ def train(
     elif run.held_out is not None:
         about = about.model_copy(update={"perplexity_before": run.measured()})
     if about.done < settings.plan.rounds:
-        about = _run_rounds(run, about, place, secrets, arrays, progress)
+        about, engine = _run_rounds(run, about, place, secrets, arrays, progress)
+        if settings.canaries:
+            learnt = sentence_scores(trainable.network, trainable.numbers(planted)) if planted else engine.scores
+            write_scores(CanaryScores(learnt, settings.included), place / CANARY_FILE)
     stated = _terms(run, about).as_data()
     return Result(place, trainable.network, about, stated, time.monotonic() - begun)
 
 
 def _run_rounds(
     run: Run, about: Trained, place: Path, secrets: dict[str, str], arrays: Arrays | None, progress: Progress | None
-) -> Trained:
+) -> tuple[Trained, Any]:
     settings = run.settings
     randomness = make_randomness(settings.noise_source, settings.seed, bytes.fromhex(secrets["key"]), settings.clip)
     engine, rounds, done = run.engine(randomness), settings.plan.rounds, about.done
@@ -195,7 +222,15 @@ def _run_rounds(
             if interrupted() and done < rounds:
                 raise KeyboardInterrupt
     (place / SECRETS).unlink(missing_ok=True)
-    return about
+    return about, engine
+
+
+def _planted(settings: Settings, utterances: Sequence[Utterance], vocabulary: Sequence[str] | None) -> list[str]:
+    """The sentences of canaries, if canaries are sentences, of words that the model knows."""
+    if not settings.canaries or settings.canary_kind != "sentences":
+        return []
+    words = vocabulary or Vocabulary.of([u.text for u in utterances]).words
+    return secrets(words, settings.canaries, settings.seed)
 
 
 def _note(run: Run, now: float | None, done: int) -> str:
@@ -232,7 +267,8 @@ def _terms(run: Run, about: Trained) -> Terms:
 
 def _aggregation(settings: Settings, units: Units) -> Aggregation:
     if settings.privacy != "user-entity":
-        return PerUnit(len(units.cells), settings.rate, settings.clip)
+        planted = settings.canaries if settings.canary_kind == "updates" else 0
+        return PerUnit(len(units.cells) + planted, settings.rate, settings.clip)
     cell_clip = CELL_CLIP * settings.clip if settings.cell_clip is None else settings.cell_clip
     most = usual_most(units.count, settings.rate) if settings.most_users is None else settings.most_users
     rates = (settings.rate, settings.entity_rate)

@@ -64,8 +64,8 @@ def gathered(utterances: Sequence[Utterance], privacy: str, held_out: Sequence[s
         )
     used, measured = utterances, held_out
     if held_out is None:
-        used = [u for u in utterances if not _is_held_out(u)]
-        measured = [u.text for u in utterances if _is_held_out(u)]
+        used = [u for u in utterances if not is_held_out(u)]
+        measured = [u.text for u in utterances if is_held_out(u)]
     assert measured is not None
     kept, warnings = (used, ()) if "entity" not in privacy else _with_one_entity(used)
     found = _grouped(kept, privacy, tuple(sorted({u.user for u in used})))
@@ -94,7 +94,8 @@ def named(entity: str) -> str:
     return " ".join(entity.lower().split())
 
 
-def _is_held_out(utterance: Utterance) -> bool:
+def is_held_out(utterance: Utterance) -> bool:
+    """Whether an utterance is measured with instead of trained on, unless other texts are given for that."""
     who = f"user {utterance.user}" if utterance.user else f"text {utterance.text}"
     digest = hashlib.blake2b(f"dpassay held out {who}".encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big") < HELD_OUT * 2**64

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from dpassay.text.corpora.flights import flights, known_words
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.folder import read_folder
 from dpassay.training import run as runs
+from dpassay.training.canary_audit import audit_training
+from dpassay.training.canary_scores import read_scores
 from dpassay.training.federated import Plan
-from dpassay.training.run import SECRETS, Settings, Trained, opened, train
+from dpassay.training.run import CANARY_FILE, SECRETS, Settings, Trained, opened, train
 from processes import interruptible
 
 SAID = flights(150)
@@ -169,3 +172,37 @@ def test_opendp_noise_trains_too(tmp_path):
     chosen = settings(rounds=1, noise_source="opendp", embedding=2, hidden=2)
     found = train(SAID, tmp_path / "m", chosen, vocabulary=["to", "from", "rome"])
     assert any("OpenDP's discrete Gaussian" in line for line in found.statement["assumptions"])
+
+
+@pytest.mark.parametrize("kind", ["updates", "sentences"])
+def test_canaries_are_planted_and_scored_and_survive_an_interruption(tmp_path, kind):
+    chosen = settings(canaries=20, canary_kind=kind, noise_source="torch")
+    train(SAID, tmp_path / "whole", chosen, vocabulary=known_words())
+    interrupted(tmp_path / "parts", chosen)
+    train(SAID, tmp_path / "parts", chosen, vocabulary=known_words(), resume=True)
+    whole, parts = (read_scores(tmp_path / folder / CANARY_FILE) for folder in ("whole", "parts"))
+    assert whole.canaries == 20
+    assert 0 < whole.included.sum() < 20
+    assert np.array_equal(whole.score, parts.score)
+    assert np.array_equal(whole.included, chosen.included)
+
+
+def test_sentences_that_were_learnt_without_privacy_refute_a_claim(tmp_path):
+    chosen = settings("none", rounds=60, canaries=80, canary_kind="sentences", rate=0.5, hidden=32, embedding=16)
+    chosen = replace(chosen, plan=replace(chosen.plan, server_rate=0.03))
+    train(SAID[:40], tmp_path / "model", chosen, vocabulary=known_words()[:60])
+    verdict = audit_training(read_scores(tmp_path / "model" / CANARY_FILE), epsilon=0.5, delta=1e-5)
+    assert verdict.refuted, verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"canaries": 1}, "from 2 to"),
+        ({"canaries": 5, "canary_kind": "birds"}, "unknown kind of canaries"),
+        ({"canaries": 5, "privacy": "example"}, "plant sentences instead"),
+    ],
+)
+def test_canaries_that_cannot_be_planted_are_refused(more, said):
+    with pytest.raises(InputError, match=said):
+        settings(**more)

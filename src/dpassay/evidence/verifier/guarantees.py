@@ -108,7 +108,12 @@ def _part(part: lattice.Part, order: Number) -> Number:
     if part.infinite.b > 0:
         return INF if part.infinite.a > 0 else hull(ZERO, INF)
     total = -INF
-    for loss, chance in part.atoms:
+    if isinstance(part, lattice.Rungs):
+        atoms = [(part.unit * (part.start + i), chance) for i, chance in enumerate(part.chances)]
+        lattice.spend(len(atoms) << 13)  # numbers of 60 digits
+    else:
+        atoms = list(part.atoms)
+    for loss, chance in atoms:
         total = log_sum(total, (order - 1) * loss + log(chance))
     return total / (order - 1)
 
