@@ -66,12 +66,12 @@ class Account:
 
 
 def _milestone(rounds: int) -> int:
-    """The next of some numbers of rounds, of which there are eight for each doubling.
+    """The next of some numbers of rounds, of which there are four for each doubling.
 
     >>> [_milestone(n) for n in (1, 7, 9, 100, 1000)]
-    [1, 7, 9, 104, 1024]
+    [1, 7, 10, 112, 1024]
     """
-    grain = max(1, 1 << (rounds - 1).bit_length() >> 4)
+    grain = max(1, 1 << (rounds - 1).bit_length() >> 3)
     return -(-rounds // grain) * grain
 
 
