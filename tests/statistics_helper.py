@@ -31,6 +31,7 @@ FALSE_ALARMS: dict[str, float] = {
     "discrete laplace draws": EACH,
     "bounded laplace draws": EACH,
     "truncated laplace draws": EACH,
+    "staircase draws": EACH,
     "discrete gaussian draws": EACH,
     "radial lengths": EACH,
     "radial directions": EACH,

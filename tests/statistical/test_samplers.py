@@ -30,6 +30,7 @@ from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.sampling import Times
 from dpassay.pipeline.stages.scaling import Clip
+from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 from statistics_helper import (
     FALSE_ALARMS,
@@ -146,6 +147,24 @@ def test_truncated_laplace_draws():
         return (law.cdf(np.clip(t, -3, 3)) - law.cdf(-3)) / (law.cdf(3) - law.cdf(-3))
 
     require(name, cdf_p_value(draws, inside))
+
+
+def test_staircase_draws():
+    # The integral of the density of Geng and Viswanath, one rectangle after the other.
+    name = "staircase draws"
+    epsilon, sensitivity, gamma = 0.7, 2.0, 0.3
+    draws = Staircase("0.7", 2, "0.3").draw((RUNS,), generator(name))
+    top = -math.expm1(-epsilon) / (2 * sensitivity * (gamma + math.exp(-epsilon) * (1 - gamma)))
+
+    def below(t):
+        half = np.zeros_like(t)
+        for k in range(200):
+            for start, end, height in ((k, k + gamma, k), (k + gamma, k + 1, k + 1)):
+                width = np.clip(np.abs(t), sensitivity * start, sensitivity * end) - sensitivity * start
+                half += top * math.exp(-epsilon * height) * width
+        return 0.5 + np.sign(t) * half
+
+    require(name, cdf_p_value(draws, below))
 
 
 def test_bounded_laplace_draws():

@@ -17,6 +17,7 @@ class Theorem(StrEnum):
     DISCRETE_LAPLACE = "discrete-laplace"
     DISCRETE_GAUSSIAN = "discrete-gaussian"
     TRUNCATED_LAPLACE = "truncated-laplace"
+    STAIRCASE = "staircase"
     BOUNDED_LAPLACE = "bounded-laplace"
     ONE_SIDED = "one-sided"
     MIXTURE = "mixture"

@@ -33,11 +33,9 @@ from dpassay.exact.record_sums import (
 )
 from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.exact.sampling import Steps
+from dpassay.exact.special_noise import special_profile
 from dpassay.exact.sphere_loss import direction_profile
 from dpassay.exact.top_k import scores_kept
-from dpassay.exact.truncated_laplace import truncated_profile
-from dpassay.exact.whole_noise import whole_profile
-from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
@@ -68,7 +66,6 @@ from dpassay.pipeline.stages.exponential import Choice, TopK
 from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial, in_dimension
 from dpassay.pipeline.stages.repeat import Repeat
-from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 INF = float("inf")
 
@@ -292,11 +289,9 @@ def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], kept: Kep
         if not loses(noise) or outputs.exact or told is None or not told.everything:
             return profile
         return replace(profile, candidates=tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in pushed))
-    everything = told is not None and told.everything
-    if isinstance(noise, DiscreteNoise):
-        return whole_profile(noise, outputs, pushed, everything)
-    if isinstance(noise, TruncatedLaplace):
-        return truncated_profile(noise, outputs, pushed, everything)
+    special = special_profile(noise, outputs, pushed, told is not None and told.everything)
+    if special is not None:
+        return special
     pairs, known = dominating_pairs(noise, region) if outputs.exact else (pushed, False)
     bounds = [(pair, _pair_bound(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
     uppers = list(_uppers(noise, region, [bound for _, bound in bounds] if known else []))

@@ -4,9 +4,11 @@ from dpassay.core.numbers import ONE, ZERO, Number, iv
 from dpassay.errors import InputError
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent
 from dpassay.exact.mixture import MixtureLoss
+from dpassay.exact.staircase_loss import staircase_loss
 from dpassay.exact.whole_loss import whole_loss
 from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
+from dpassay.pipeline.staircase import Staircase
 
 
 def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
@@ -30,6 +32,8 @@ def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
         return _one_sided_mixture(noise, shift) if noise.one_sided else MixtureLoss(noise, shift)
     if isinstance(noise, DiscreteNoise):
         return whole_loss(noise, shift)
+    if isinstance(noise, Staircase):
+        return staircase_loss(noise, size / noise.sensitivity)
     raise InputError(f"no exact loss is known for {type(noise).__name__}; sampled evidence is what remains")
 
 

@@ -34,6 +34,7 @@ from dpassay.pipeline.stages.round import Round
 from dpassay.pipeline.stages.sampling import Poisson, Shuffle, Subsample, Times
 from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
 from dpassay.pipeline.stages.squash import Squash
+from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 quick = settings(derandomize=True, deadline=None, max_examples=300)
@@ -300,6 +301,7 @@ EVERY_STAGE: list[tuple[str, Stage]] = [
     ("discrete_laplace(scale=2)", Additive(DiscreteLaplace(2))),
     ("discrete_gaussian(2)", Additive(DiscreteGaussian(2))),
     ("truncated_laplace(2, bound=3)", Additive(TruncatedLaplace(2, 3))),
+    ("staircase(1, sensitivity=2, gamma=0.25)", Additive(Staircase(1, 2, "0.25"))),
     ("bounded_laplace(2, -1, 3)", BoundedLaplace(2, -1, 3)),
     ("clip(l1, 1.5)", Clip("l1", "1.5")),
     ("clip(l2, 2)", Clip("l2", 2)),

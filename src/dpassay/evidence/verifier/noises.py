@@ -13,6 +13,7 @@ from dpassay.evidence.verifier.pairs import Pair
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import DIRECTIONS, INFINITE, Shape, Stage, diameter
 from dpassay.evidence.verifier.sphere import sphere_pair, sphere_upper
+from dpassay.evidence.verifier.staircase import staircase_pair, staircase_upper
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ KNOWN = {
     "truncated_laplace": Noise(
         "truncated-laplace", truncated.truncated_pair, {"truncated-laplace": truncated.truncated_upper}
     ),
+    "staircase": Noise("staircase", staircase_pair, {"staircase": staircase_upper}),
     "bounded_laplace": Noise("bounded-laplace", bounded.bounded_pair, {"bounded-laplace": bounded.bounded_upper}),
     "radial": Noise(uppers={"radial": additive.radial_upper}),
     "mahalanobis": Noise(uppers={"radial": additive.mahalanobis_upper}),

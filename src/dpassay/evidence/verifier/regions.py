@@ -11,7 +11,8 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
 WHOLE = ("discrete_laplace", "discrete_gaussian")  # noise that is a whole number
-ADDITIVE = ("laplace", "gaussian", "onesided", "mixture", "radial", "mahalanobis", "truncated_laplace", *WHOLE)
+_AROUND_ZERO = ("laplace", "gaussian", "radial", "mahalanobis", "truncated_laplace", "staircase")
+ADDITIVE = (*_AROUND_ZERO, "onesided", "mixture", *WHOLE)
 DIRECTIONS = ("vmf", "purkayastha")
 NOISES = (*ADDITIVE, *DIRECTIONS, "bounded_laplace", "flip", "bits", "exponential", "top-k", "noisymax")
 SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector

@@ -45,6 +45,7 @@ _STAGES: dict[str, dict[str, str]] = {  # the parameters in order, and what each
     "discrete_laplace": {"scale": "positive"},
     "discrete_gaussian": {"sigma": "positive"},
     "laplace": {"scale": "positive"},
+    "staircase": {"epsilon": "positive", "sensitivity": "positive", "gamma": "probability"},
     "truncated_laplace": {"scale": "positive", "bound": "positive"},
     "bounded_laplace": {"scale": "positive", "low": "real", "high": "real"},
     "gaussian": {"sigma": "positive"},

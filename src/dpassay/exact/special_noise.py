@@ -1,0 +1,21 @@
+"""Noises whose bounds have a module of their own."""
+
+from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.staircase import staircase_profile
+from dpassay.exact.truncated_laplace import truncated_profile
+from dpassay.exact.whole_noise import whole_profile
+from dpassay.pipeline.discrete_noise import DiscreteNoise
+from dpassay.pipeline.distributions import Noise
+from dpassay.pipeline.pair import Pair
+from dpassay.pipeline.stages.base import OutputRegion
+from dpassay.pipeline.staircase import Staircase
+from dpassay.pipeline.truncated_laplace import TruncatedLaplace
+
+
+def special_profile(noise: Noise, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile | None:
+    """The bounds of such a noise on a bounded region, None of any other; `shown` says that all of its output is."""
+    if isinstance(noise, DiscreteNoise):
+        return whole_profile(noise, outputs, pushed, shown)
+    if isinstance(noise, TruncatedLaplace):
+        return truncated_profile(noise, outputs, pushed, shown)
+    return staircase_profile(noise, outputs, pushed, shown) if isinstance(noise, Staircase) else None
