@@ -176,7 +176,8 @@ class Curve:
         if max(map(abs, powers)) > _LARGEST or epsilon < self.least:
             return float(self.upper)
         scales = [math.exp(power) for power in powers]
-        return float((scales[0] * self.plain - scales[1] * self.other).max(initial=0.0)) + self.rest
+        with np.errstate(over="ignore"):  # e^ε times a probability may be too large for a double: it shows nothing
+            return float((scales[0] * self.plain - scales[1] * self.other).max(initial=0.0)) + self.rest
 
     def epsilon(self, delta: float) -> float:
         """ε(δ), −∞ where it is not known to be more."""
@@ -189,12 +190,15 @@ class Curve:
         with np.errstate(divide="ignore"):
             return max(self.least, float((np.log(plain[some]) - np.log(self.other[some])).max()) - self.logs[1])
 
-    def best(self, epsilon: float) -> tuple[int, float, float]:
-        """The place that shows the most at an ε, and both terms there without e^ε."""
-        scales = [math.exp(max(-_LARGEST, min(_LARGEST, log))) for log in self.logs]
-        rise = math.exp(max(-_LARGEST, min(_LARGEST, epsilon + self.logs[1])))
-        place = int((scales[0] * self.plain - rise * self.other).argmax())
-        return self.start + place, scales[0] * float(self.plain[place]), scales[1] * float(self.other[place])
+    def best(self, epsilon: float) -> tuple[int, float, float] | None:
+        """The place that shows the most at an ε, and both terms there without e^ε; None where doubles are too small."""
+        powers = *self.logs, epsilon + self.logs[1]
+        if not len(self.plain) or max(map(abs, powers)) > _LARGEST:
+            return None
+        first, second, rise = map(math.exp, powers)
+        with np.errstate(over="ignore"):
+            place = int((first * self.plain - rise * self.other).argmax())
+        return self.start + place, first * float(self.plain[place]), second * float(self.other[place])
 
 
 def upper_curve(cells: CellMasses, count: int, window: Window) -> Curve:

@@ -34,6 +34,7 @@ from dpassay.exact.loss_components import Cells
 from dpassay.exact.sampled_cells import Near, Way, cell_masses, epsilon_near, losses_at, window_at
 
 ROUNDS, CLOSE = 3, 7e-4  # how often a window is tried, and the relative width that is enough
+FARTHEST = 50.0  # standard deviations; losses of farther moves are too large for a lattice to tell more than one step
 
 
 @dataclass(frozen=True)
@@ -125,10 +126,13 @@ class SampledPower:
             return self.component.delta(epsilon)
         if (self.component.pure * self.count - epsilon).b <= 0:
             return ZERO
-        at, least, most = down(epsilon), 0.0, 1.0
+        rough = self._from_one_step(epsilon)
+        at, least, most = down(epsilon), down(rough), up(rough)
+        if self._too_far or most - least <= CLOSE * most:
+            return rough
         near = Near(self.component, self.count)
         tilt = near.tilt(lambda t: near.mean(t) < at)
-        guess = min(0.5, math.exp(max(-700.0, near.log_moment(tilt) - tilt * at)))
+        guess = math.exp(min(math.log(0.5), max(-700.0, near.log_moment(tilt) - tilt * at)))
         for _ in range(ROUNDS):
             low, high = _curves(self, at, guess)
             least, most = max(least, low.delta(up(epsilon))), min(most, high.delta(at))
@@ -137,20 +141,45 @@ class SampledPower:
             guess = max(least, most / 100, 1e-300)
         return between(maximum(ZERO, exactly(least * (1 - 1e-12))), minimum(ONE, exactly(most * (1 + 1e-12))))
 
+    @property
+    def _too_far(self) -> bool:
+        return up(self.component.mu) > FARTHEST
+
+    def _from_one_step(self, epsilon: Number) -> Number:
+        """δ(ε) as far as it follows from one step's: docs/proofs/lattice-sums.md, point 6."""
+        one, count = self.component.delta, self.count
+        apart = 1 - (1 - one(ZERO)) ** count
+        return between(one(epsilon), minimum(ONE, apart, count * one(epsilon / count)))
+
     def epsilon(self, delta: Number) -> Number:
         """ε(δ), at δ > 0."""
         if self.count == 1 or self.component.mu == 0:
             return _one_step(self.component, delta)
+        if self._from_one_step(ZERO).b <= delta.a:
+            return ZERO
+        if self._too_far:
+            return self._epsilon_from_one_step(delta)
         guess, least, most = epsilon_near(self.component, self.count, down(delta)), 0.0, math.inf
         for _ in range(ROUNDS):
             low, high = _curves(self, guess, down(delta))
             least, most = max(least, low.epsilon(up(delta))), max(0.0, min(most, high.epsilon(down(delta))))
-            if most - least <= CLOSE * most:
+            if most < math.inf and most - least <= CLOSE * most:
                 break
             guess = (least + most) / 2 if most < math.inf else 2 * max(least, guess)
         off = 1e-12 * (1 + least)
         largest = maximum(ZERO, self.component.pure * self.count)
-        return between(exactly(max(0.0, least - off)), minimum(exactly(most + off), largest))
+        found = between(exactly(max(0.0, least - off)), minimum(exactly(most + off), largest))
+        if found.b < INFINITY:
+            return found
+        rough = self._epsilon_from_one_step(delta)
+        return between(maximum(found, rough), rough)
+
+    def _epsilon_from_one_step(self, delta: Number) -> Number:
+        """ε(δ) as far as it follows from one step's."""
+        above = self.count * _one_step(self.component, delta / self.count)
+        return between(
+            _one_step(self.component, delta), minimum(above, maximum(ZERO, self.component.pure * self.count))
+        )
 
     def grid(self, epsilon: Number, delta: Number) -> tuple[float, float]:
         """The step and the tilt of a lattice that is precise about a point of the curve."""
@@ -166,9 +195,14 @@ class SampledPower:
     def event(self, epsilon: Number) -> tuple[str, Number, Number]:
         """An event that shows nearly δ(ε), in words, and its probabilities; no words where it is not known well."""
         found = self.delta(epsilon)
+        if self._too_far:
+            return "", ONE, ONE
         window, beyond = window_at(self.component, self.count, up(epsilon), max(down(found), 1e-300))
         cells = cell_masses(self.component, window.step, False, *beyond)
-        shown, p, q = lower_curve(cells, self.count, window).best(up(epsilon))
+        best = lower_curve(cells, self.count, window).best(up(epsilon))
+        if best is None:
+            return "", ONE, ONE
+        shown, p, q = best
         rise = iv.exp(epsilon)
         low, high = exactly(p), exactly(q)
         p_number, q_number = between(low, minimum(ONE, rise * high + found)), between((low - found) / rise, high)

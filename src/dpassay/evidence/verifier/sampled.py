@@ -20,15 +20,20 @@ from dpassay.evidence.verifier.numbers import (
     ZERO,
     Number,
     above,
+    at_most_one,
     below,
+    hull,
     iv,
+    largest,
     middle,
     positive_part,
+    smallest,
 )
 
 _U = 2.0**-53
 _MOST = 1 << 21  # cells, or places of a window
 _CUT = 500.0  # larger exponents are cut off here
+_FAR = 50.0  # standard deviations; a lattice tells nothing of the losses of farther moves
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class Sampled:
             return ZERO
         if self.count == 1:
             return self._one(epsilon)
+        if self.mu.b > _FAR:
+            return self._from_one(epsilon)
         if self.grid is None:
             raise CertificateError("a sum of losses needs a grid")
         ends = above if upper else below
@@ -62,7 +69,13 @@ class Sampled:
             raise CertificateError("the sampling rate or the distance cannot be written as a double")
         bound = _upper if upper else _lower
         logs = bound(rate, mu, self.order, self.count, step, middle(self.grid.tilt))
-        return iv.mpf(_largest(logs, below(epsilon) if upper else above(epsilon), upper))
+        found = iv.mpf(_largest(logs, below(epsilon) if upper else above(epsilon), upper))
+        return (smallest if upper else largest)([found, self._from_one(epsilon)])
+
+    def _from_one(self, epsilon: Number) -> Number:
+        """From what one step shows to what its δ at 0, or at an equal share of ε, allows all steps."""
+        apart, share = 1 - (1 - self._one(ZERO)) ** self.count, self._one(epsilon / self.count) * self.count
+        return hull(self._one(epsilon), at_most_one(smallest([apart, share])))
 
     def _one(self, epsilon: Number) -> Number:
         q, ratio = self.rate, iv.exp(epsilon)
@@ -102,7 +115,8 @@ def _largest(curve: Curve, epsilon: float, upper: bool) -> float:
     if max(map(abs, powers)) > _CUT or (upper and epsilon < curve.least):
         return float(upper)  # nothing is known
     scales = [math.exp(power) for power in powers]
-    found = float((scales[0] * curve.first - scales[1] * curve.second).max(initial=0.0))
+    with np.errstate(over="ignore"):  # e^ε times a probability may be too large for a double: it shows nothing
+        found = float((scales[0] * curve.first - scales[1] * curve.second).max(initial=0.0))
     return min(1.0, (found + curve.rest) * (1 + 1e-12)) if upper else found * (1 - 1e-12)
 
 
