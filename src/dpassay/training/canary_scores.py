@@ -82,15 +82,19 @@ class CanaryScores:
     def by_score(self) -> NDArray[np.bool_]:
         """Whether each canary was in, the highest score first; of several runs by the share of the run that is above.
 
+        Equal scores are put in an order that was drawn beforehand. A file may list the canaries that were in first, so
+        its order must tell nothing: docs/proofs/one-run.md.
+
         >>> CanaryScores([2.5, 0.1, -0.3, 1.9], [True, False, True, True]).by_score().tolist()
         [True, True, False, True]
         """
+        drawn = np.random.default_rng(0).permutation(self.canaries)
         place = np.empty(self.canaries)
         for run in np.unique(self.run):
-            own = np.flatnonzero(self.run == run)
+            own = drawn[self.run[drawn] == run]
             order = np.argsort(-self.score[own], kind="stable")
             place[own[order]] = (np.arange(len(own)) + 0.5) / len(own)
-        return self.included[np.argsort(place, kind="stable")]
+        return self.included[drawn[np.argsort(place[drawn], kind="stable")]]
 
 
 def _numbers(score: ArrayLike) -> NDArray[np.float64]:

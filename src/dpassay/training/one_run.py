@@ -21,6 +21,7 @@ from dpassay.errors import InputError
 _SAFE = 1 - 1e-8
 
 _MOST_FEW = 20_000
+_LEAST = 1e-300  # smaller probabilities are stated as this one: doubles end there
 Tradeoff = Callable[[float], float]
 
 
@@ -74,7 +75,7 @@ def p_value(guarantee: Guarantee, seen: Guesses) -> float:
     while high - low > 0.01 and low < math.log(max(tail, 1e-300)):
         middle = (low + high) / 2
         low, high = (middle, high) if _attainable(tradeoff, seen, math.exp(middle)) else (low, middle)
-    return min(tail, math.exp(high))
+    return max(min(tail, math.exp(high)), _LEAST)
 
 
 def _tail(guarantee: Guarantee, seen: Guesses) -> float:

@@ -120,3 +120,17 @@ def test_canaries_whose_coins_are_not_fair_get_a_warning():
 def test_bad_claims_get_a_sentence(claimed, said):
     with pytest.raises(InputError, match=said):
         audit_training(gaussian_canaries(generator("bad"), 10, 1.0), **claimed)
+
+
+@pytest.mark.parametrize("runs", [1, 500])
+def test_the_order_of_a_file_tells_nothing(runs):
+    # All scores are equal, so the run tells nothing: it is 0-DP. The canaries that were in are listed first.
+    included = np.arange(1000) < 500
+    scores = CanaryScores(np.zeros(1000), included, np.arange(1000) % runs)
+    assert not audit_training(scores, epsilon=0.5, delta=1e-5).refuted
+
+
+def test_probabilities_that_doubles_do_not_hold_are_no_trouble():
+    # All of 20,000 coins are guessed right: below 2^-10000 for one half of them under 0-DP.
+    included = np.random.default_rng(0).random(20_000) < 0.5
+    assert audit_training(CanaryScores(1.0 * included, included), epsilon=1, anytime=True).refuted
