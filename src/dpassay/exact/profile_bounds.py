@@ -199,6 +199,8 @@ class ZcdpBound:
         return renyi_order(self._near, middle(epsilon))
 
     def delta(self, epsilon: Number) -> Number:
+        if self.rho.b == 0:
+            return ZERO  # no two neighbours differ
         return minimum(ONE, renyi_delta(self.divergence, epsilon, self.best_order(epsilon)))
 
     def epsilon(self, delta: Number) -> Number:

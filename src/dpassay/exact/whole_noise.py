@@ -85,7 +85,8 @@ def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair
     profile = PrivacyProfile((), (), theorems=(Theorem.DIAMETERS, theorem), noise=noise, region=region)
     if not outputs.whole:
         nothing_hidden = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), theorem)
-        pair = broken_pair(region) if outputs.exact and shown else None
+        # Values that are reached only in the limit may differ by other numbers before it.
+        pair = broken_pair(region) if outputs.exact and shown and not outputs.far else None
         candidates = [] if pair is None else [Candidate(pair, nothing_hidden)]
         return replace(profile, candidates=tuple(candidates), uppers=(nothing_hidden,))
     pairs, known = whole_pairs(noise, region)

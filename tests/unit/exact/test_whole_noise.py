@@ -13,7 +13,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import ZERO, down, iv, number, up
 from dpassay.errors import InputError
 from dpassay.evidence.certificate import certify
-from dpassay.evidence.verifier import verify
+from dpassay.evidence.verifier import examine, verify
 from dpassay.exact.analysis import analyse
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.whole_loss import DiscreteLaplaceLoss, surely_broken, whole_number
@@ -21,6 +21,7 @@ from dpassay.exact.whole_noise import broken_pair
 from dpassay.pipeline.discrete_noise import DiscreteLaplace
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.regions import Ball, Box, Counted, MinMax, SensitivityBall
+from forging import block, claim, lower, sealed
 
 EPSILONS = ("0", "0.1", "0.37", "0.5", "0.9", "1.3")
 
@@ -276,3 +277,28 @@ def test_the_law() -> None:
     assert noise.survival(t + 0.5) == pytest.approx(1 - np.cumsum(masses), abs=1e-9)
     assert math.sqrt((masses * t**2).sum()) == pytest.approx(noise.deviation, rel=1e-6)
     assert np.isneginf(noise.log_density(np.array([0.5])))
+
+
+@pytest.mark.parametrize(
+    ("before", "delta", "truth"),
+    [
+        ("round | clip(l2, 1)", 0, 2),  # -1, 0 and 1 are all that comes out: 2 apart at most, noise of scale 1
+        # 1 or -1 comes out of clip with probability e^-1/2 at least, and e^-1 of the noise around both is alike.
+        ("laplace(1) | clip(l2, 1)", 0.95, 0),
+    ],
+)
+def test_values_reached_in_the_limit_alone_refute_nothing(before, delta, truth):
+    verdict = check(f"{before} | discrete_laplace(1)", epsilon=3, delta=delta, dim=1)
+    assert verdict.bounds.value.lower <= truth
+    assert not verdict.refuted
+    pair = [block(1, "0.5")]
+    given = claim(f"{before} | discrete_laplace(1)", 3, delta, dim=1)
+    noise = before.count("|") + 1
+    assert not examine(sealed("refuted", given, lower("discrete-laplace", noise, 1000, pair, delta))).ok
+
+
+def test_answers_that_cannot_move_lose_nothing():
+    # Whole numbers that are at most 1/2 apart are equal.
+    verdict = check("counts(l1, 0.5) | discrete_gaussian(1)", epsilon=1, delta="1e-5", dim=2)
+    assert verdict.bounds.delta.upper == 0
+    assert verify(certify(verdict)).ok

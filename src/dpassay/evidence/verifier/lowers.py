@@ -26,6 +26,7 @@ from dpassay.evidence.verifier.regions import (
     INFINITE,
     NOISES,
     NORMS,
+    WHOLE,
     Reach,
     Stage,
     diameter,
@@ -92,7 +93,7 @@ class Place:
         reach = self.region(step.at)
         if not reach.exact:
             raise CertificateError(f"it is not known which pairs can come in at stage {step.at}")
-        if reach.far and self.noise.name not in ("", *ADDITIVE):
+        if reach.far and (self.noise.name in WHOLE or self.noise.name not in ("", *ADDITIVE)):
             raise CertificateError("values that are reached only in the limit tell nothing of this noise")
         why = lies_in(step.pair, reach.shape)
         if why:
