@@ -175,7 +175,7 @@ class DiscreteGaussianLoss:
         return between(*(self._delta(iv.mpf(end), upper) for end, upper in ((epsilon.b, False), (epsilon.a, True))))
 
     def _delta(self, epsilon: Number, upper: bool) -> Number:
-        """Outputs m − j, j ≥ 0, with 1 − e^(−k(j + f)/σ²), t* = m + f where the loss is ε. Doubles add up the terms."""
+        """Outputs t ≤ m with 1 − e^(−k(m − t + f)/σ²), t* = m + f where the loss is ε; t² is relative to its least."""
         k = self.shift
         crossing = k / iv.mpf(2) - self.sigma**2 * epsilon / k
         if abs(crossing).b > 1e15:
@@ -183,21 +183,23 @@ class DiscreteGaussianLoss:
         last = math.ceil(up(crossing)) - 1 if upper else math.ceil(down(crossing)) - 1
         rest = (up if upper else down)(crossing - last)
         s2 = middle(self.sigma) ** 2
-        j = np.arange(math.ceil(last + math.sqrt(last**2 + 200 * s2)) + 2, dtype=float)
-        falling = (2.0 * last * j - j * j) / (2 * s2)
-        largest = float(falling.max())
-        total = float((np.exp(falling - largest) * -np.expm1(-k * np.maximum(0.0, j + rest) / s2)).sum())
+        likeliest = min(last, 0)
+        reach = math.ceil(math.sqrt(likeliest**2 + 200 * s2)) + 2
+        t = np.arange(min(last, reach), -reach - 1, -1, dtype=float)
+        falling = -(t - likeliest) * (t + likeliest) / (2 * s2)
+        total = float((np.exp(falling) * -np.expm1(-k * np.maximum(0.0, last - t + rest) / s2)).sum())
         # Each term is off by its exponent's rounding; what is left out is below e^−100 times the number of terms.
-        slack = 1e-15 * (64 + abs(largest) + 300) + len(j) * 1e-16
-        total = total * (1 + slack) + math.exp(-99 - largest) * (2 + s2) if upper else total * (1 - slack)
-        scale = iv.exp(iv.mpf(largest) - iv.mpf(last) ** 2 / (2 * self.sigma**2)) / self._total
+        slack = 1e-15 * (64 + 300) + len(t) * 1e-16
+        total = total * (1 + slack) + math.exp(-99) * (2 + s2) if upper else total * (1 - slack)
+        scale = iv.exp(-(iv.mpf(likeliest) ** 2) / (2 * self.sigma**2)) / self._total
         found = iv.mpf(max(0.0, total)) * scale * (1 + iv.mpf([-1, 1]) * iv.mpf("1e-13"))
         return minimum(ONE, found)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """One cell for each output; from above, what lies beyond them is counted at infinity."""
         s, k, side = middle(self.sigma), self.shift, 1 if upper else -1
-        t = np.arange(-math.ceil(14 * s) - k, math.ceil(14 * s) + k + 1, dtype=float)
+        reach = math.ceil(14 * s) + min(k, math.ceil(100 * s))
+        t = np.arange(-reach, reach + 1, dtype=float)
         mass = np.exp(-0.5 * (t / s) ** 2) / middle(self._total) * (1 + side * 1e-12)
         loss = (k * k - 2 * k * t) / (2 * s * s) * (1 + 1e-14)
         loss = loss + side * 1e-13 * (1 + np.abs(loss))

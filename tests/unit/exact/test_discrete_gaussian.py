@@ -119,3 +119,10 @@ def test_the_law_and_bad_input() -> None:
             parse(f"counts(l1, 1) | discrete_gaussian({wrong})", 1)
     with pytest.raises(InputError, match=r"between 0\.01 and 100,000, got 1e"):
         parse("counts(l1, 1) | discrete_gaussian(10^6)", 1)
+
+
+def test_answers_far_apart_take_no_time():
+    # Noise of deviation 1 does not reach half of the way: what is alike is below 1e-300.
+    verdict = check("counts(l1, 1e9) | discrete_gaussian(1)", epsilon=1, delta="0.999", dim=1)
+    assert verdict.refuted
+    assert verify(certify(verdict)).ok

@@ -219,9 +219,11 @@ def _tail_sum(size: int, square: Number, epsilon: Number) -> Number:
     """
     crossing = size / iv.mpf(2) - square * epsilon / (2 * size)
     last = whole_part(crossing)
-    reach = math.ceil(last + math.sqrt(last * last + 110 * middle(square))) + 2
+    doubled = middle(square)
+    first = min(last, math.ceil(math.sqrt(110 * doubled)) + 2)
+    reach = math.ceil(first + math.sqrt(min(last, 0) ** 2 + 110 * doubled)) + 2
     spend(reach << 4)
-    t, doubled = last - np.arange(float(reach)), middle(square)
+    t = first - np.arange(float(reach))
     exponents = -t * t / doubled
     top = float(exponents.max())
     found = []
