@@ -11,6 +11,7 @@ import io
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,13 +83,14 @@ class CanaryScores:
     def by_score(self) -> NDArray[np.bool_]:
         """Whether each canary was in, the highest score first; of several runs by the share of the run that is above.
 
-        Equal scores are put in an order that was drawn beforehand. A file may list the canaries that were in first, so
-        its order must tell nothing: docs/proofs/one-run.md.
+        Equal scores are put in a random order, the same for the same data. A file may list the canaries that were in
+        first, so its order must tell nothing: docs/proofs/one-run.md.
 
         >>> CanaryScores([2.5, 0.1, -0.3, 1.9], [True, False, True, True]).by_score().tolist()
         [True, True, False, True]
         """
-        drawn = np.random.default_rng(0).permutation(self.canaries)
+        seed = zlib.crc32(self.score.tobytes() + self.included.tobytes())
+        drawn = np.random.default_rng(seed).permutation(self.canaries)
         place = np.empty(self.canaries)
         for run in np.unique(self.run):
             own = drawn[self.run[drawn] == run]
