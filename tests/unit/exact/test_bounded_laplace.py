@@ -11,12 +11,13 @@ from dpassay.api import check
 from dpassay.core.numbers import down, number, up
 from dpassay.errors import InputError
 from dpassay.evidence.certificate import certify
-from dpassay.evidence.verifier import verify
+from dpassay.evidence.verifier import examine, verify
 from dpassay.exact.analysis import analyse
 from dpassay.exact.bounded_laplace import BoundedLaplaceLoss, pair_bound
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
+from forging import block, claim, lower, sealed
 
 
 def densities(x: float, y: float, scale: float, low: float, high: float):
@@ -187,3 +188,16 @@ def test_the_density_and_bad_input() -> None:
         parse("query(l1, 1) | bounded_laplace(0, 0, 1)", 1)
     with pytest.raises(InputError, match="put onehot"):
         parse("category(3) | bounded_laplace(1, 0, 1)")
+
+
+@pytest.mark.parametrize("before", ["onehot(3)", "minmax"])
+def test_coordinates_that_move_in_opposite_directions_have_a_certificate(before):
+    # (1, 0) against (0, 1), limits 0 and 1: no constant depends on the input, and each coordinate loses 1.
+    text, dim = f"{before} | bounded_laplace(1, 0, 1)", 1 if before == "onehot(3)" else 2
+    refuted = check(text, epsilon="1.99", dim=dim)
+    assert refuted.refuted
+    assert verify(certify(refuted)).ok
+    pair = [block(1, 0), block(0, 1), *([block(0, 0)] if before == "onehot(3)" else [])]
+    for epsilon, holds in ((2.01, False), (1.99, True)):
+        given = claim(text, epsilon, dim=dim)
+        assert examine(sealed("refuted", given, lower("bounded-laplace", 1, epsilon + 0.001, pair))).ok is holds

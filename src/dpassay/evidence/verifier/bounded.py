@@ -72,20 +72,20 @@ def _coordinates(ends: tuple[Number, Number, Number], count: int, stage: Stage, 
 
 def bounded_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     """Two vectors; of several coordinates that are not alike only ε at δ = 0."""
-    blocks = [(_ends(stage, b.x, b.y), b.count) for b in pair if not same(b)]
-    moved = [(ends, count) for ends, count in blocks if ends[2].a > 0]
+    blocks = [(_ends(stage, b.x, b.y), b.count, b) for b in pair if not same(b)]
+    moved = [(ends, count, b) for ends, count, b in blocks if ends[2].a > 0]
     if not moved:
         return pure_loss(ZERO)
-    known = _coordinates(*moved[0], stage, grid) if len(moved) == 1 else None
+    known = _coordinates(*moved[0][:2], stage, grid) if len(moved) == 1 else None
     if known is not None:
         return known
     width, ways = _width(stage), [ZERO, ZERO]
-    for way in (0, 1):
-        for ends, count in moved:
-            ways[way] += _pure(ends[way], ends[2], width) * count
-    rising = [b.x.b <= b.y.a for b in pair if not same(b)]
-    if len(set(rising)) > 1:
-        raise CertificateError("some coordinates rise and others fall")
+    for ends, count, b in moved:
+        if not (b.x.b <= b.y.a or b.y.b <= b.x.a):
+            raise CertificateError("it is not known which of two values is the larger one")
+        smaller = 0 if b.x.b <= b.y.a else 1  # the way in which the value that is smaller comes first
+        ways[smaller] += _pure(ends[0], ends[2], width) * count
+        ways[1 - smaller] += _pure(ends[1], ends[2], width) * count
     return loss_at_zero(largest(ways))
 
 
