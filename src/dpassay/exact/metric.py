@@ -86,7 +86,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
         visible = visible and all(stage.keeps == "all" or stage.name == "round" for stage in after)
     if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace | Gaussian):
         visible = visible and told is not None and told.everything  # what tells two inputs apart is not far out
-    pair = _pair(guarantee, before, noise, q, dim, ONE) if visible else None
+    pair = _pair(guarantee, before, noise, q, dim, ONE) if visible and rate.a > 0 else None
     if pair is None:
         return LossPerUnit(between(ZERO, upper))
     lower = iv.mpf(rate.a) * (iv.mpf("0.25") if Squash("sigmoid") in before else ONE)

@@ -201,3 +201,7 @@ def test_coordinates_that_move_in_opposite_directions_have_a_certificate(before)
     for epsilon, holds in ((2.01, False), (1.99, True)):
         given = claim(text, epsilon, dim=dim)
         assert examine(sealed("refuted", given, lower("bounded-laplace", 1, epsilon + 0.001, pair))).ok is holds
+
+
+def test_per_unit_of_distance_nothing_is_claimed():
+    assert check("bounded_laplace(1, 0, 3)", epsilon=1, metric="l1", dim=2).open
