@@ -8,6 +8,7 @@ import pytest
 from mpmath import mp, mpf
 
 from dpassay.api import check
+from dpassay.core.guarantee import MetricDP
 from dpassay.core.numbers import down, number, up
 from dpassay.errors import InputError
 from dpassay.evidence.certificate import certify
@@ -204,4 +205,4 @@ def test_coordinates_that_move_in_opposite_directions_have_a_certificate(before)
 
 
 def test_per_unit_of_distance_nothing_is_claimed():
-    assert check("bounded_laplace(1, 0, 3)", epsilon=1, metric="l1", dim=2).open
+    assert check("bounded_laplace(1, 0, 3)", guarantee=MetricDP(1, "l1"), dim=2).open
