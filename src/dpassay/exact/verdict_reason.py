@@ -8,7 +8,7 @@ from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, iv, m
 from dpassay.core.theorems import Theorem
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.sampling import Steps
-from dpassay.pipeline.discrete_noise import DiscreteNoise
+from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, MonotoneBall, Region, RowBits, Rows, SensitivityBall
@@ -181,7 +181,9 @@ def _between_whole_numbers(noise: DiscreteNoise, who: str, profile: PrivacyProfi
             f"The noise of {noise} is a whole number, so {who} that do not differ by whole numbers have no output in "
             "common (round them first, or state counts)"
         )
-    return f"The noise of {noise} must hide l1 distances, and {who} {_far(profile.region, profile, 1, 'be {} apart')}"
+    q = 2 if isinstance(noise, DiscreteGaussian) else 1
+    far = _far(profile.region, profile, q, "be {} apart")
+    return f"The noise of {noise} must hide l{q} distances, and {who} {far}"
 
 
 def _in_norm(stage: Radial, profile: PrivacyProfile) -> str:
