@@ -39,6 +39,9 @@ def audit_training(
     figure: Annotated[
         Path | None, typer.Option(help="Draw how well canaries are told apart, and what the claim allows (.svg, .png).")
     ] = None,
+    exposure: Annotated[
+        Path | None, typer.Option(help="Draw by how many bits canaries that are in are exposed (.svg, .png).")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a report page.")] = None,
     as_json: AsJson = False,
     require_decision: Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if open.")] = False,
@@ -51,14 +54,14 @@ def audit_training(
     \b
     Examples:
       dpassay audit-training --scores canaries.csv --epsilon 2 --delta 1e-5
-      dpassay audit-training --scores canaries.npz --mu 0.5 --figure roc.svg
+      dpassay audit-training --scores canaries.npz --mu 0.5 --figure roc.svg --exposure bits.svg
       dpassay audit-training --python mymodule:train --runs 4 --save canaries.csv --epsilon 1 --delta 1e-5
     """
     if (scores is None) == (python is None):
         raise InputError("say where the scores come from: --scores FILE, or --python package.module:name")
     if save is not None and (scores is not None or save.suffix != ".csv"):
         raise InputError("--save is for --python, and is a .csv file")
-    check_writable(save, html, figure)
+    check_writable(save, html, figure, exposure)
     from dpassay.training.canary_audit import audit_training as judge
     from dpassay.training.canary_scores import read_scores, train_with_canaries
 
@@ -78,7 +81,12 @@ def audit_training(
         from dpassay.report.canaries import roc_figure
 
         roc_figure(found, verdict.guarantee).savefig(figure)
-        print(f"drawn in {figure}", file=sys.stderr)
+    if exposure is not None:
+        from dpassay.report.canaries import exposure_figure
+
+        exposure_figure(found).savefig(exposure)
+    for drawn in filter(None, (figure, exposure)):
+        print(f"drawn in {drawn}", file=sys.stderr)
     if html is not None:
         from dpassay.report.page import verdict_page
 

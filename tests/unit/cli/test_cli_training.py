@@ -34,6 +34,8 @@ def test_scores_refute_a_claim(scores, tmp_path):
         "--json",
         "--figure",
         tmp_path / "roc.svg",
+        "--exposure",
+        tmp_path / "bits.svg",
         "--html",
         tmp_path / "p.html",
     )
@@ -42,6 +44,7 @@ def test_scores_refute_a_claim(scores, tmp_path):
     assert told["verdict"] == "refuted"
     assert float(told["epsilon"]["lower"]) > 1
     assert "<svg" in (tmp_path / "roc.svg").read_text()
+    assert "<svg" in (tmp_path / "bits.svg").read_text()
     assert "one-run" in (tmp_path / "p.html").read_text()
 
 
