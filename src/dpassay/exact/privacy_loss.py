@@ -46,6 +46,7 @@ CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths a
 class PrivacyLoss:
     """A sum of independent losses, each component with how often it occurs.
 
+    >>> from dpassay.pipeline.distributions import Laplace
     >>> loss = PrivacyLoss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
     >>> print(loss.mean(), loss.delta(0.5))
     [0.3678794411, 0.3678794412] [0.2211992169, 0.2211992170]

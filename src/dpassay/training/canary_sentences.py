@@ -43,8 +43,8 @@ def with_canaries(
 ) -> list[Utterance]:
     """The corpus and, for every canary that is in, a user who says its sentence `copies` times.
 
-    >>> [u.user for u in with_canaries([], ["a b", "c d"], np.array([False, True]), copies=2)]
-    ['canary 1', 'canary 1']
+    >>> [u.user for u in with_canaries([], ["a b", "c d"], np.array([True, False]), copies=2)]
+    ['canary 0', 'canary 0']
     """
     chosen = [_spoken(text, f"canary {i}") for i, text in enumerate(sentences) if included[i]]
     return [*utterances, *(said for said in chosen for _ in range(copies))]
