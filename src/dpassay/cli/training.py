@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpassay.cli.common import AsJson, check_writable, command_line, finish, progress_bar, write_page
 from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.training.canary_scores import CanaryScores
 
 
 def audit_training(
@@ -62,21 +65,13 @@ def audit_training(
     if save is not None and (scores is not None or save.suffix != ".csv"):
         raise InputError("--save is for --python, and is a .csv file")
     check_writable(save, html, figure, exposure)
-    from dpassay.training.canary_audit import audit_training as judge
-    from dpassay.training.canary_scores import read_scores, train_with_canaries
+    from dpassay.training.canary_audit import TrainingClaim
+    from dpassay.training.canary_scores import read_scores
 
-    if scores is not None:
-        found = read_scores(scores)
-    else:
-        from dpassay.audit.targets import load_object
-
-        train = load_object(str(python))
-        with progress_bar(runs) as bar, redirect_stdout(sys.stderr):
-            found = train_with_canaries(train, canaries, runs, seed, save, bar)
-    name = str(scores or python)
-    verdict = judge(
-        found, epsilon, delta, mu=mu, alpha=alpha, anytime=anytime, neighbours=neighbours, name=f"training of {name}"
-    )
+    name = f"training of {scores or python}"
+    claim = TrainingClaim(epsilon, delta, mu, alpha, neighbours, name)  # before anything is trained
+    found = read_scores(scores) if scores is not None else _trained(str(python), canaries, runs, seed, save)
+    verdict = claim.judge(found, anytime)
     if figure is not None:
         from dpassay.report.canaries import roc_figure
 
@@ -92,3 +87,21 @@ def audit_training(
 
         write_page(verdict_page(verdict, command_line()), html)
     finish(verdict, as_json, require_decision)
+
+
+def _trained(python: str, canaries: int, runs: int, seed: int, save: Path | None) -> CanaryScores:
+    from dpassay.audit.targets import load_object
+    from dpassay.training.canary_scores import train_with_canaries
+
+    train = load_object(python)
+    try:
+        with progress_bar(runs) as bar, redirect_stdout(sys.stderr):
+            return train_with_canaries(train, canaries, runs, seed, save, bar)
+    except KeyboardInterrupt:
+        kept = (
+            "nothing is kept: --save FILE keeps the scores of every run"
+            if save is None
+            else (f"the runs that were finished are in {save}, and the same command makes the others")
+        )
+        print(f"interrupted; {kept}", file=sys.stderr)
+        raise typer.Exit(130) from None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 CELLS = 4096
 _DEEP = 60.0  # what lies this much below the largest φ is counted, not integrated
-_ROUNDING = 1e-11  # of a sum of so many doubles, relatively, and of the steps that lead to each of them
+_ROUNDING = 1e-11  # relative: of a sum of that many doubles, and of the steps that lead to each of them
 
 
 def log_integral(

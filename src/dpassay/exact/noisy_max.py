@@ -87,7 +87,7 @@ def noisy_max_bound(stage: NoisyMax, pair: Pair) -> PairBound:
 
 
 def first_chance(noise: str, gap: Number, n: int) -> Number:
-    """The probability of the first of n outputs whose score is ahead of all others by so many scales: points 3, 4.
+    """The probability of the first of n outputs, whose score is `gap` scales above all others: points 3, 4.
 
     >>> from dpassay.core.numbers import middle
     >>> round(middle(first_chance("exponential", ONE, 2)), 9), round(middle(first_chance("laplace", ONE, 2)), 9)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpassay.core.guarantee import GDP, Guarantee
 from dpassay.errors import InputError
+from dpassay.report.plot import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,15 +51,11 @@ def allowed(guarantee: Guarantee, rates: Rates) -> Rates:
 
 def exposure_figure(scores: CanaryScores) -> Figure:
     """How many canaries that are in are exposed by how many bits, and what chance alone would give."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("a figure needs matplotlib, which is not installed: pip install matplotlib") from None
     from dpassay.training.canary_sentences import exposure
 
     bits = exposure(scores.score, scores.included)
     edges = np.arange(0.0, np.ceil(np.log2(int((~scores.included).sum()) + 1)) + 1)
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    figure = new_figure(6, 4)
     axes = figure.subplots()
     axes.hist(bits, bins=list(edges), label="canaries that are in", alpha=0.7)
     chance = len(bits) * (2.0 ** -edges[:-1] - 2.0 ** -edges[1:])
@@ -70,14 +67,10 @@ def exposure_figure(scores: CanaryScores) -> Figure:
 
 def roc_figure(scores: CanaryScores, guarantee: Guarantee) -> Figure:
     """The ROC curve on logarithmic axes, with the region that the guarantee allows."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("a figure needs matplotlib, which is not installed: pip install matplotlib") from None
     wrong, right = roc(scores)
     least = 0.5 / scores.canaries
     grid = np.geomspace(least, 1, 400)
-    figure = Figure(figsize=(5, 5), layout="constrained")
+    figure = new_figure(5, 5)
     axes = figure.subplots()
     axes.fill_between(
         grid, least, np.maximum(allowed(guarantee, grid), least), alpha=0.2, label=f"allowed by {guarantee}"

@@ -32,12 +32,17 @@ def pair_deltas(loss: PrivacyLoss, mu: Number, epsilons: NDArray[np.float64], po
     return (1 - middle(mu)) * np.minimum(1.0, np.array(finite) + middle(loss.infinite))
 
 
-def plot_profile(verdict: Verdict) -> Figure:
-    """The figure of `Verdict.plot`. It is made without pyplot, so nothing is shown or kept by it."""
+def new_figure(width: float = 6.4, height: float = 4.8) -> Figure:
+    """An empty figure. It is made without pyplot, so nothing is shown or kept by it."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("a plot needs matplotlib, which is not installed: pip install matplotlib") from None
+        raise InputError("a figure needs matplotlib, which is not installed: pip install matplotlib") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plot_profile(verdict: Verdict) -> Figure:
+    """The figure of `Verdict.plot`."""
     profile, guarantee = verdict.profile, verdict.guarantee
     if profile is None:
         raise InputError(
@@ -47,7 +52,7 @@ def plot_profile(verdict: Verdict) -> Figure:
     stated = isinstance(guarantee, PureDP | ApproxDP)  # others are no point of this curve
     known = (*((guarantee.claimed, verdict.value.lower) if stated else ()), *allowed)
     top = 1.1 * max(epsilon for epsilon in known if math.isfinite(epsilon)) or 1.0
-    figure = Figure(layout="constrained")
+    figure = new_figure()
     axes = figure.subplots()
     drawn = sorted(allowed.items())
     if math.isinf(drawn[-1][0]):

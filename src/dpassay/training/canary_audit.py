@@ -1,4 +1,4 @@
-"""Audits of a training run: whether a guarantee allows that so many canaries are guessed right."""
+"""Audits of a training run: does a guarantee allow guesses this good about its canaries?"""
 
 from __future__ import annotations
 
@@ -53,37 +53,48 @@ def audit_training(
     >>> audit_training(scores, epsilon=1, delta=1e-5).refuted
     True
     """
-    guarantee = stated_guarantee(epsilon, delta, mu=mu)
-    if not 0 < alpha < 0.5:
-        raise InputError(f"alpha must lie between 0 and 0.5, got {alpha}")
-    if isinstance(guarantee, PureDP):
-        family: Family = PureDP
-    elif isinstance(guarantee, ApproxDP):
-        family = lambda value: ApproxDP(value, guarantee.exact_delta)  # noqa: E731
-    elif isinstance(guarantee, GDP):
-        family = GDP
-    else:
-        raise InputError(f"canaries test epsilon, epsilon with delta, or mu, not {guarantee}")
-    test = _Test(scores, alpha, anytime)
-    lower = test.lower_bound(family)
-    refuted = lower > guarantee.claimed
-    shown = test.most_telling(guarantee)
-    kind: type[Verdict] = Refuted if refuted else Open
-    source = f"{_amount(scores)}, wrong with probability at most {alpha:g}"
-    return kind(
-        JudgedClaim(name, "", None, name, Neighbours(neighbours), guarantee),
-        Bounds(Interval(lower, math.inf, source, "nothing: canaries give no upper bound")),
-        _reason(scores, guarantee, lower, shown, alpha),
-        sampled=SampledEvidence(
-            witness=_witness(shown, alpha) if refuted else None,
-            theorems=(Theorem.ONE_RUN, *((Theorem.ANYTIME,) if anytime else ())),
-            alpha=alpha,
-            runs=scores.runs,
-            alpha_budget=(("guesses", alpha),),
-            replays=False,
-        ),
-        advice=Advice(warnings=(_UNFAIR,) if scores.unfair else ()),
-    )
+    return TrainingClaim(epsilon, delta, mu, alpha, neighbours, name).judge(scores, anytime)
+
+
+class TrainingClaim:
+    """What is claimed of a training run, refused where canaries cannot test it."""
+
+    def __init__(self, epsilon: Any, delta: Any, mu: Any, alpha: float, neighbours: str, name: str) -> None:
+        guarantee = stated_guarantee(epsilon, delta, mu=mu)
+        assert isinstance(guarantee, PureDP | ApproxDP | GDP), "no metric, order or rho was given"
+        self.guarantee = guarantee
+        self.alpha, self.neighbours, self.name = alpha, Neighbours(neighbours), name
+        if not 0 < alpha < 0.5:
+            raise InputError(f"alpha must lie between 0 and 0.5, got {alpha}")
+
+    def stronger_or_weaker(self, value: float) -> Guarantee:
+        """The same guarantee with another value of ε, or μ."""
+        guarantee = self.guarantee
+        return ApproxDP(value, guarantee.exact_delta) if isinstance(guarantee, ApproxDP) else type(guarantee)(value)
+
+    def judge(self, scores: CanaryScores, anytime: bool = False) -> Verdict:
+        """Refuted where the lower bound exceeds what is claimed, else open: canaries prove nothing."""
+        guarantee, alpha = self.guarantee, self.alpha
+        test = _Test(scores, alpha, anytime)
+        lower = test.lower_bound(self.stronger_or_weaker)
+        refuted = lower > guarantee.claimed
+        shown = test.most_telling(guarantee)
+        kind: type[Verdict] = Refuted if refuted else Open
+        source = f"{_amount(scores)}, wrong with probability at most {alpha:g}"
+        return kind(
+            JudgedClaim(self.name, "", None, self.name, self.neighbours, guarantee),
+            Bounds(Interval(lower, math.inf, source, "nothing: canaries give no upper bound")),
+            _reason(scores, guarantee, lower, shown, alpha),
+            sampled=SampledEvidence(
+                witness=_witness(shown, alpha) if refuted else None,
+                theorems=(Theorem.ONE_RUN, *((Theorem.ANYTIME,) if anytime else ())),
+                alpha=alpha,
+                runs=scores.runs,
+                alpha_budget=(("guesses", alpha),),
+                replays=False,
+            ),
+            advice=Advice(warnings=(_UNFAIR,) if scores.unfair else ()),
+        )
 
 
 @dataclass(frozen=True)

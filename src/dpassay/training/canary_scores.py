@@ -175,6 +175,8 @@ def _from_jsonl(path: Path) -> CanaryScores:
 
 def _from_rows(path: Path, names: Iterable[str], rows: Iterable[tuple[int, Mapping[str, Any]]]) -> CanaryScores:
     known = {role: _column(names, role) for role in COLUMNS}
+    if not list(names):
+        raise InputError(f"{path} is empty: it needs a line for each canary, with score and included")
     for role in ("score", "included"):
         if known[role] is None:
             raise InputError(

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from dpassay.core.guarantee import GDP, Guarantee
 
 _SHARES = {True: 0.5, False: 0.2}  # of alpha: naming both sides, and naming canaries as in only
-_OTHERS = (4, 16, 32, 64, 256)  # one canary in so many is named as in, for the rest of alpha
+_OTHERS = (4, 16, 32, 64, 256)  # one canary in 4, in 16, … is named as in, for the rest of alpha
 _THRESHOLDS = np.linspace(0, 7, 281)
 
 
@@ -57,7 +57,7 @@ def _best_top(guarantee: Guarantee, canaries: int, alpha: float, both: bool) -> 
     """How many to name on a side: those above the threshold for which the least separation of scores would do.
 
     Scores are N(0, 1) of canaries that are out, and N(s, 1) of those that are in. At a threshold t there are as many
-    wrong guesses as expected, and a few by chance; so many right ones as refute the guarantee need the separation s.
+    wrong guesses as expected, and a few by chance; to have enough right ones to refute the guarantee takes s.
     """
     half, sides = canaries / 2, 2 if both else 1
     expected = sides * half * ndtr(-_THRESHOLDS)

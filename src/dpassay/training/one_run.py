@@ -1,4 +1,4 @@
-"""How likely it is, under a guarantee, that so many canaries of one training run are guessed right.
+"""How likely it is, under a guarantee, to guess a given number of canaries of one training run right.
 
 Each of m canaries is in the training data or not, by a fair coin of its own. Whoever sees the trained model names some
 of them as in or out. The guesses depend on each other through the run, so no law of large numbers holds, and yet a
@@ -54,7 +54,7 @@ class Guesses:
 
 
 def rejected(guarantee: Guarantee, seen: Guesses, alpha: float) -> bool:
-    """Whether so many right guesses have probability at most alpha, whatever mechanism keeps the guarantee.
+    """Whether this many right guesses have probability at most alpha, whatever mechanism keeps the guarantee.
 
     >>> rejected(PureDP(1), Guesses(1000, 100, 95), 0.05), rejected(PureDP(4), Guesses(1000, 100, 95), 0.05)
     (True, False)
@@ -63,7 +63,7 @@ def rejected(guarantee: Guarantee, seen: Guesses, alpha: float) -> bool:
 
 
 def p_value(guarantee: Guarantee, seen: Guesses) -> float:
-    """The largest probability of so many right guesses under the guarantee, to a hundredth of itself.
+    """The largest probability of this many right guesses under the guarantee, to a hundredth of itself.
 
     >>> p_value(PureDP(0), Guesses(10, 10, 10)) == 2**-10
     True

@@ -128,6 +128,12 @@ class Run:
         self.settings, self.units, self.trainable, self.device = settings, units, trainable, device
         if settings.privacy == "example" and not settings.base and find_spec("opacus") is None:
             raise InputError("example privacy needs Opacus, which is not installed: pip install 'dpassay[training]'")
+        largest = max(weights.numel() for weights in trainable.network.parameters())
+        if settings.canary_kind == "updates" and settings.canaries > largest:
+            raise InputError(
+                f"{settings.canaries:,} canaries need a tensor with a weight for each, and the largest of the model "
+                f"has {largest:,}: plant fewer, or sentences"
+            )
         self.aggregation = _aggregation(settings, units)
         self.account = _account(settings, self.aggregation)
         self.held_out = trainable.numbers(units.held_out[:MEASURED]) if units.held_out else None

@@ -79,3 +79,30 @@ def test_bad_input_gets_a_sentence(scores, arguments, said):
     result = run(*(scores if argument == "SCORES" else argument for argument in arguments))
     assert isinstance(result.exception, InputError)
     assert said in str(result.exception)
+
+
+def test_ctrl_c_keeps_the_runs_that_were_finished(tmp_path, monkeypatch):
+    (tmp_path / "stopped_subject.py").write_text(
+        "made = []\n"
+        "def train(included, seed):\n"
+        "    made.append(seed)\n"
+        "    if len(made) == 3:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return included * 1.0\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    asked = ["--python", "stopped_subject:train", "--canaries", 20, "--runs", 5, "--epsilon", 1]
+    result = run(*asked, "--save", "s.csv")
+    assert result.exit_code == 130
+    assert "the runs that were finished are in s.csv" in result.stderr
+    assert read_scores("s.csv").runs == 2
+    assert run(*asked, "--save", "s.csv", "--json").exit_code == 1
+    assert read_scores("s.csv").runs == 5
+
+
+def test_a_claim_that_cannot_be_tested_costs_no_training(tmp_path, monkeypatch):
+    (tmp_path / "untouched_subject.py").write_text("def train(included, seed):\n    open('trained', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    for wrong in (["--epsilon", -1], ["--alpha", 0.9, "--epsilon", 1], ["--neighbours", "friends", "--epsilon", 1]):
+        assert isinstance(run("--python", "untouched_subject:train", *wrong).exception, InputError)
+    assert not (tmp_path / "trained").exists()

@@ -195,6 +195,12 @@ def test_sentences_that_were_learnt_without_privacy_refute_a_claim(tmp_path):
     assert verdict.refuted, verdict.reason
 
 
+def test_more_canaries_than_weights_leave_no_folder_behind(tmp_path):
+    with pytest.raises(InputError, match="plant fewer, or sentences"):
+        train(SAID, tmp_path / "model", settings(canaries=500_000), vocabulary=known_words())
+    assert not (tmp_path / "model").exists()
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -63,7 +63,7 @@ class Direction(NoiseStage):
         raise NotImplementedError
 
     def draw(self, dim: int, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Cosine and sine of the angle between centre and output, for so many outputs."""
+        """Draw the cosine and sine of the angle between centre and output, one pair for each output."""
         raise NotImplementedError
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
