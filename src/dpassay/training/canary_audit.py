@@ -67,7 +67,7 @@ class TrainingClaim:
         if not 0 < alpha < 0.5:
             raise InputError(f"alpha must lie between 0 and 0.5, got {alpha}")
 
-    def stronger_or_weaker(self, value: float) -> Guarantee:
+    def with_value(self, value: float) -> Guarantee:
         """The same guarantee with another value of ε, or μ."""
         guarantee = self.guarantee
         return ApproxDP(value, guarantee.exact_delta) if isinstance(guarantee, ApproxDP) else type(guarantee)(value)
@@ -76,7 +76,7 @@ class TrainingClaim:
         """Refuted where the lower bound exceeds what is claimed, else open: canaries prove nothing."""
         guarantee, alpha = self.guarantee, self.alpha
         test = _Test(scores, alpha, anytime)
-        lower = test.lower_bound(self.stronger_or_weaker)
+        lower = test.lower_bound(self.with_value)
         refuted = lower > guarantee.claimed
         shown = test.most_telling(guarantee)
         kind: type[Verdict] = Refuted if refuted else Open

@@ -180,3 +180,53 @@ def test_a_guarantee_is_read_closely(guarantee: Any) -> None:
 def test_neighbours_are_read_closely(neighbours: Any) -> None:
     with pytest.raises(CertificateError, match="neighbours must be one of"):
         examine(sealed("open", claimed("clip(l2, 1) | gaussian(1)", stated("gdp", 1), 1, neighbours)))
+
+
+PER_UNIT = [  # docs/proofs/sphere.md, point 4; radial.md, point 6; noisy-max.md
+    ("vmf(10)", "l2", 10.0),
+    ("vmf(10)", "l1", 10.0),
+    ("vmf(10)", "linf", 10 * math.sqrt(3)),
+    ("vmf(10)", "angle", 10.0),
+    ("normalise(l2) | vmf(10)", "angle", 10.0),
+    ("purkayastha(10)", "l2", 5 * math.pi),
+    ("purkayastha(10)", "angle", 10.0),
+    ("mahalanobis(1, 0.25, 4)", "l2", 2.0),
+    ("mahalanobis(1, 0.25, 4)", "linf", 2 * math.sqrt(3)),
+    ("mahalanobis(1, 0.25, 4)", "mahalanobis", 1.0),
+    ("noisymax(laplace, 1)", "l1", 1.0),
+    ("noisymax(laplace, 1)", "l2", math.sqrt(2)),
+    ("noisymax(laplace, 1)", "linf", 2.0),
+]
+
+
+@pytest.mark.parametrize(("text", "metric", "truth"), PER_UNIT)
+def test_a_loss_per_unit_of_distance_is_no_smaller_than_it_is(text: str, metric: str, truth: float) -> None:
+    certificate = certify(check(text, dim=3, guarantee=MetricDP(truth * 1.000001, metric)))
+    assert verify(certificate).verdict == "proven"
+    certificate["steps"] = [step for step in certificate["steps"] if step["step"] != "lower"]
+    for step in certificate["steps"]:
+        if "guarantee" in step:
+            step["guarantee"]["value"] = exactly(truth * 0.999999)
+    assert not examine(rechained(certificate)).ok
+
+
+@pytest.mark.parametrize("text", ["laplace(1)", "radial(l2, 1)", "clip(l2, 1) | mahalanobis(1, 0.25, 4)"])
+def test_a_mahalanobis_norm_is_that_of_the_noise_on_what_comes_in(text: str) -> None:
+    certificate = certify(check(text, dim=3, guarantee=MetricDP(4, "l2")))
+    for step in certificate["steps"]:
+        if "guarantee" in step:
+            step["guarantee"]["metric"] = "mahalanobis"
+    assert not examine(rechained(certificate)).ok
+
+
+def test_the_divergence_of_discrete_laplace_noise_is_no_smaller_than_it_is() -> None:
+    a, shift = math.exp(-0.5), 3
+    chance = {t: (1 - a) / (1 + a) * a ** abs(t) for t in range(-300, 301)}
+    truth = math.log(sum(p**2 / chance[t - shift] for t, p in chance.items() if t - shift in chance))
+    certificate = certify(check("counts(l1, 3) | discrete_laplace(2)", dim=1, guarantee=RenyiDP(2, "1.6")))
+    assert verify(certificate).verdict == "proven"
+    certificate["steps"] = [step for step in certificate["steps"] if step["step"] != "lower"]
+    for step in certificate["steps"]:
+        if "guarantee" in step:
+            step["guarantee"]["value"] = exactly(truth * 0.999)
+    assert not examine(rechained(certificate)).ok
