@@ -21,6 +21,7 @@ ORDER = [
     "words",
     "claims",
     "audit",
+    "trace",
     "api",
     "text",
     "training",

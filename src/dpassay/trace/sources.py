@@ -1,0 +1,283 @@
+"""Every source of randomness of a process, watched during one run: numpy's, Python's, scipy's through numpy's.
+
+A generator that is passed in, held by the subject or made inside is replaced by one that takes its numbers from the
+same stream. Sources that give no numbers to follow, such as os.urandom, are noted as opaque.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from dpassay.trace.numbers import plain, watched
+from dpassay.trace.record import Run, begin, caller, current, end
+
+PARAMETERS = {
+    "laplace": ("loc", "scale"),
+    "normal": ("loc", "scale"),
+    "gumbel": ("loc", "scale"),
+    "logistic": ("loc", "scale"),
+    "uniform": ("low", "high"),
+    "exponential": ("scale",),
+    "gauss": ("mu", "sigma"),
+    "normalvariate": ("mu", "sigma"),
+    "expovariate": ("lambd",),
+}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "laplace": {"loc": 0.0, "scale": 1.0},
+    "normal": {"loc": 0.0, "scale": 1.0},
+    "gauss": {"mu": 0.0, "sigma": 1.0},
+    "normalvariate": {"mu": 0.0, "sigma": 1.0},
+}
+_NOT_DRAWS = {"bit_generator", "spawn", "seed", "get_state", "set_state", "getstate", "setstate"}
+_PYTHON_DRAWS = (
+    *("random", "uniform", "gauss", "normalvariate", "expovariate", "lognormvariate", "triangular", "betavariate"),
+    *("gammavariate", "vonmisesvariate", "paretovariate", "weibullvariate", "randint", "randrange", "choice"),
+    *("choices", "sample", "shuffle", "getrandbits"),
+)
+_OPAQUE = {
+    os: ("urandom",),
+    random: ("_urandom",),
+    secrets: ("randbits", "randbelow", "choice", "token_bytes", "token_hex", "token_urlsafe"),
+}
+_GENERATOR, _STATE, _DEFAULT_RNG = np.random.Generator, np.random.RandomState, np.random.default_rng  # not watched
+_drawing: list[bool] = []  # not empty inside a draw: some methods call others
+
+
+def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = True) -> Callable[..., Any]:
+    """A function or method that draws, with what it draws noted."""
+
+    @wraps(draw)
+    def drawn(*arguments: Any, **options: Any) -> Any:
+        run = current()
+        if run is None or _drawing:
+            return draw(*arguments, **options)
+        _drawing.append(True)
+        try:
+            given = [plain(one) for one in arguments]
+            numbers = draw(*given, **{key: plain(one) for key, one in options.items()})
+        finally:
+            _drawing.pop()
+        return _noted(run, source, name, given[1:] if method else given, options, numbers)
+
+    return drawn
+
+
+def _noted(run: Run, source: str, name: str, given: list[Any], options: dict[str, Any], numbers: Any) -> Any:
+    named = dict(zip(PARAMETERS.get(name, ()), given, strict=False))
+    named |= {key: plain(one) for key, one in options.items() if key not in ("size", "dtype", "out")}
+    try:
+        values = np.asarray(numbers)
+    except ValueError:
+        values = np.asarray(None)
+    if values.dtype.kind not in "biuf":
+        run.drawn(source, name, named, np.zeros(0))
+        return numbers
+    draw = run.drawn(source, name, {**DEFAULTS.get(name, {}), **named}, values)
+    scalar = not isinstance(numbers, np.ndarray)
+    if values.dtype.kind == "f":
+        return watched(draw, scalar)
+    return type(numbers)(draw.values) if scalar else draw.values.copy()
+
+
+class _AlsoPlain(type):
+    """A class that takes the generators it stands for as its own."""
+
+    def __instancecheck__(cls, thing: Any) -> bool:
+        return any(type.__instancecheck__(base, thing) for base in cls.__mro__[1:-1])
+
+
+class WatchedGenerator(np.random.Generator, metaclass=_AlsoPlain):
+    """A generator whose draws are noted; it takes them from the stream of the one it stands for."""
+
+
+class WatchedState(np.random.RandomState, metaclass=_AlsoPlain):
+    """The same for numpy's older generators."""
+
+
+for _kind, _of in ((WatchedGenerator, np.random.Generator), (WatchedState, np.random.RandomState)):
+    for _name in dir(_of):
+        if not _name.startswith("_") and _name not in _NOT_DRAWS:
+            setattr(_kind, _name, _watching(getattr(_of, _name), "numpy", _name))
+
+
+def watched_generator(thing: Any) -> Any:
+    """One of numpy's generators as one that is watched; anything else as it is."""
+    if type(thing) is _GENERATOR:
+        return WatchedGenerator(thing.bit_generator)
+    if type(thing) is _STATE:
+        return WatchedState(thing._bit_generator)
+    return thing
+
+
+def _default_rng(seed: Any = None) -> Any:
+    return WatchedGenerator(_DEFAULT_RNG(plain(seed)).bit_generator)
+
+
+class _Patches:
+    """Attributes, names and cells with other values for a while."""
+
+    def __init__(self) -> None:
+        self.undo: list[Callable[[], Any]] = []
+
+    def attribute(self, thing: Any, name: str, value: Any) -> None:
+        own = vars(thing).get(name, _patches_nothing) if hasattr(thing, "__dict__") else getattr(thing, name)
+        put: Any = setattr if isinstance(thing, type | ModuleType) else object.__setattr__
+        try:
+            put(thing, name, value)
+        except (AttributeError, TypeError):
+            return
+        if own is _patches_nothing:
+            self.undo.append(lambda: delattr(thing, name))
+        else:
+            self.undo.append(lambda: put(thing, name, own))
+
+    def item(self, container: Any, key: Any, value: Any) -> None:
+        own = container[key]
+        container[key] = value
+
+        def back() -> None:
+            container[key] = own
+
+        self.undo.append(back)
+
+    def cell(self, cell: Any, value: Any) -> None:
+        own = cell.cell_contents
+        cell.cell_contents = value
+        self.undo.append(lambda: setattr(cell, "cell_contents", own))
+
+    def back(self) -> None:
+        while self.undo:
+            self.undo.pop()()
+
+
+_patches_nothing = object()
+
+
+@contextmanager
+def watch(run: Run, subject: Any) -> Iterator[None]:
+    """Watch a run of the subject: all sources of randomness of the process are noted in it.
+
+    >>> with watch(run := Run(0), None):
+    ...     noise = np.random.default_rng(0).laplace(0, 2, size=3)
+    >>> run.draws[0].distribution, run.draws[0].parameters, run.draws[0].shape
+    ('laplace', {'loc': 0, 'scale': 2}, (3,))
+    """
+    patches = _Patches()
+    begin(run)
+    try:
+        replaced = _patch_libraries(patches)
+        _patch_subject(patches, subject, replaced)
+        yield
+    finally:
+        patches.back()
+        end()
+
+
+def _patch_libraries(patches: _Patches) -> dict[int, Any]:
+    """Replace what draws; the answer is what now stands for each function that a module may have imported."""
+    replaced: dict[int, Any] = {}
+
+    def put(thing: Any, name: str, value: Any) -> None:
+        replaced[id(getattr(thing, name))] = value
+        patches.attribute(thing, name, value)
+
+    state = WatchedState(np.random.mtrand._rand._bit_generator)  # type: ignore[attr-defined]
+    put(np.random.mtrand, "_rand", state)
+    for name in dir(np.random.RandomState):
+        if not name.startswith("_") and hasattr(np.random, name):
+            put(np.random, name, getattr(state, name))
+    put(np.random, "default_rng", _default_rng)
+    put(np.random, "Generator", WatchedGenerator)
+    put(np.random, "RandomState", WatchedState)
+    for name in _PYTHON_DRAWS:
+        patches.attribute(random.Random, name, _watching(getattr(random.Random, name), "random", name))
+    for name in _PYTHON_DRAWS:
+        if hasattr(random, name):
+            put(random, name, getattr(random._inst, name))  # type: ignore[attr-defined]
+    for module, names in _OPAQUE.items():
+        for name in names:
+            put(module, name, _opaque(getattr(module, name), f"{module.__name__}.{name.strip('_')}"))
+    return replaced
+
+
+def _opaque(draw: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @wraps(draw)
+    def drawn(*arguments: Any, **options: Any) -> Any:
+        run = current()
+        if run is not None and not _drawing:
+            run.opaque.append((name, caller()))
+        return draw(*arguments, **options)
+
+    return drawn
+
+
+def _patch_subject(patches: _Patches, subject: Any, replaced: dict[int, Any]) -> None:
+    """Generators that the subject holds, and functions that its modules imported by name."""
+    seen: set[int] = set()
+
+    def other(value: Any) -> Any:
+        new = watched_generator(value)
+        return replaced.get(id(value), value) if new is value else new
+
+    def look(thing: Any, depth: int) -> None:
+        if id(thing) in seen or depth > 4:
+            return
+        seen.add(id(thing))
+        if isinstance(thing, MethodType):
+            look(thing.__self__, depth + 1)
+            look(thing.__func__, depth)
+        elif isinstance(thing, FunctionType):
+            for cell in thing.__closure__ or ():
+                try:
+                    value = cell.cell_contents
+                except ValueError:
+                    continue
+                _change(value, lambda new, cell=cell: patches.cell(cell, new), depth)
+            _names(thing.__globals__, thing.__module__, depth)
+        elif isinstance(thing, dict):
+            for key, value in list(thing.items()):
+                _change(value, lambda new, key=key: patches.item(thing, key, new), depth)
+        elif isinstance(thing, list):
+            for at, value in enumerate(thing):
+                _change(value, lambda new, at=at: patches.item(thing, at, new), depth)
+        elif hasattr(thing, "__dict__") and not isinstance(thing, type | ModuleType):
+            for name, value in list(vars(thing).items()):
+                _change(value, lambda new, name=name: patches.attribute(thing, name, new), depth)
+            for method in map(vars(type(thing)).get, ("__call__", "sample")):
+                if isinstance(method, FunctionType):
+                    look(method, depth)
+
+    def _change(value: Any, put: Callable[[Any], None], depth: int) -> None:
+        new = other(value)
+        if new is not value:
+            put(new)
+        else:
+            look(value, depth + 1)
+
+    def _names(names: dict[str, Any], module: str | None, depth: int) -> None:
+        """A module's names, and those of the other modules of its package."""
+        package = (module or "").partition(".")[0]
+        spaces = [names]
+        if package and package not in ("__main__", "dpassay", "builtins"):
+            spaces += [
+                vars(one) for name, one in list(sys.modules.items()) if one and name.partition(".")[0] == package
+            ]
+        for space in spaces:
+            if id(space) in seen:
+                continue
+            seen.add(id(space))
+            for name, value in list(space.items()):
+                if not name.startswith("__") and (new := other(value)) is not value:
+                    patches.item(space, name, new)
+
+    look(subject, 0)

@@ -1,0 +1,264 @@
+"""Run somebody's code a few times and say which line drew which noise, what it was added to, and the loss it gives.
+
+Refuted needs one pair of inputs. Proven is never said from runs: what was seen on some inputs bounds nothing on others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.guarantee import make_guarantee
+from dpassay.core.interval import Interval
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import INFINITY, ZERO, Number, down, iv, number
+from dpassay.errors import InputError
+from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.trace.findings import (
+    Finding,
+    alone,
+    as_coded,
+    epsilon_of,
+    pair_loss,
+    scaled_by_input,
+    shared,
+    stale,
+    too_large,
+)
+from dpassay.trace.record import Draw
+from dpassay.trace.replay import Replay, Tracer, Use, leaves, released_nodes, replay, same
+
+REPLAYS, MOST_RUNS, MOST_PAIRS = 3, 200, 6
+ALPHA = 1e-4  # error probability of what is said from counted runs
+TIE = number("1e-9")  # relative: a loss that exceeds the claim by less is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class TraceResult:
+    """A verdict with what was seen: the draws, the pipeline as coded, and what is wrong at which line.
+
+    `pair` are the two inputs of the verdict, and `pair_epsilon` contains the exact ε between them.
+    """
+
+    verdict: Verdict
+    draws: tuple[Draw, ...]
+    findings: tuple[Finding, ...]
+    pipeline: str
+    pair: tuple[Any, Any]
+    pair_epsilon: Interval
+    runs: int
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that were broken, or by which the code hides from the trace."""
+        return tuple(dict.fromkeys(finding.rule for finding in self.findings))
+
+    def __str__(self) -> str:
+        lines = [str(self.verdict), f"as coded: {self.pipeline or 'no noise was seen'}"]
+        return "\n".join([*lines, *(f"drawn: {draw}" for draw in self.draws)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data."""
+        return {
+            "verdict": self.verdict.word,
+            "reason": self.verdict.reason,
+            "pipeline": self.pipeline,
+            "pair_epsilon": [_json(self.pair_epsilon.lower), _json(self.pair_epsilon.upper)],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "draws": [
+                {
+                    "source": draw.source,
+                    "distribution": draw.distribution,
+                    "parameters": {name: np.asarray(value).tolist() for name, value in draw.parameters.items()},
+                    "shape": list(draw.shape),
+                    "file": draw.place.file,
+                    "line": draw.place.line,
+                }
+                for draw in self.draws
+            ],
+            "runs": self.runs,
+        }
+
+
+def _json(value: float) -> float | str:
+    return "inf" if value == math.inf else value
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """What the replays of one pair show."""
+
+    lower: Number
+    upper: Number
+    loss: PrivacyLoss | None
+    findings: tuple[Finding, ...]
+    uses: tuple[Use, ...]
+    pair: tuple[Any, Any]
+    draws: tuple[Draw, ...]
+    sampled: bool = False
+
+
+def trace(f: Any, inputs: Sequence[Any], *, epsilon: Any, delta: Any = 0, seed: int = 0, name: str = "") -> TraceResult:
+    """Run a mechanism on pairs of the inputs, any two of which must be neighbours, and judge its noise as coded.
+
+    >>> result = trace(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0], epsilon=1)
+    >>> result.verdict.refuted, result.rules, str(result.pair_epsilon)
+    (True, ('loss-too-large',), '2')
+    >>> trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1).verdict.open
+    True
+    """
+    if len(inputs) < 2:
+        raise InputError(f"a trace needs two inputs or more to compare, got {len(inputs)}")
+    guarantee = make_guarantee(epsilon, delta)
+    tracer = Tracer(f, seed)
+    tracer.run(inputs[0])  # what a first call alone does, such as imports, is over now
+    pairs = list(combinations(inputs, 2))[:MOST_PAIRS]
+    judged = [_judge(tracer, x, y, guarantee) for x, y in pairs]
+    worst = max(judged, key=lambda one: (down(one.lower), down(one.upper)))
+    limit = guarantee.exact_epsilon * (1 + TIE)
+    kind = Refuted if worst.lower.a > limit.b else Open
+    claim = JudgedClaim(name or getattr(f, "__name__", type(f).__name__), "", f, "", Neighbours("any"), guarantee)
+    source = "counted runs" if worst.sampled else "the exact loss of a pair of inputs, as coded"
+    bounds = Bounds(Interval(down(worst.lower), math.inf, source, "nothing"))
+    findings = tuple({one.message: one for each in [worst, *judged] for one in each.findings}.values())
+    pipeline = as_coded(worst.uses, len(inputs))
+    verdict = kind(
+        claim,
+        bounds,
+        findings[0].message if findings else _nothing_found(worst, guarantee, pipeline),
+        ExactEvidence(loss=worst.loss),
+        SampledEvidence(alpha=ALPHA if worst.sampled else None, runs=tracer.runs, seed=seed),
+    )
+    pair_epsilon = Interval.around(_hull(worst.lower, worst.upper))
+    return TraceResult(verdict, worst.draws, findings, pipeline, worst.pair, pair_epsilon, tracer.runs)
+
+
+def _hull(lower: Number, upper: Number) -> Number:
+    return iv.mpf([lower.a, max(lower.b, upper.b)])
+
+
+def _nothing_found(worst: _Judged, guarantee: Any, pipeline: str) -> str:
+    most = f"{float(worst.upper.b):.6g}" if worst.upper.b < INFINITY.a else "∞"
+    if worst.upper.b > (guarantee.exact_epsilon * (1 + TIE)).b:
+        return f"The trace shows no violation and does not bound the loss of this pair: it is at most {most}."
+    return (
+        f"No violation in these runs: between the inputs that were run ε is at most {most}. As coded it is "
+        f"{pipeline}; {guarantee} would be proven if this bound held for all inputs, which runs cannot show."
+    )
+
+
+def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
+    nodes = released_nodes(tracer, x, y)
+    replays = [replay(tracer, x, y, nodes) for _ in range(REPLAYS)]
+    first = replays[0]
+    uses, released = first.uses, [use for use in first.uses if use.released]
+    found = [one for use in uses for one in (stale(replays, use), scaled_by_input(use)) if one is not None]
+    if (both := shared(uses)) is not None:
+        found.append(both)
+    steady = all(_alike(first, other) for other in replays[1:])
+    fresh = not any(one.infinite for one in found)
+    loss = pair_loss([use for use in released if alone(use)]) if steady and released else None
+    everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
+    lower, upper = ZERO, INFINITY
+    if loss is not None:
+        lower = epsilon_of(loss, guarantee.exact_delta)
+    if everything is not None and fresh and not _hidden(first):
+        upper = epsilon_of(everything, guarantee.exact_delta)
+    if steady and not fresh:
+        lower = INFINITY
+    elif loss is not None and lower.a > (guarantee.exact_epsilon * (1 + TIE)).b:
+        found.append(too_large([use for use in released if alone(use)], lower, str(guarantee)))
+    found += _unseen(replays)
+    judged = _Judged(lower, upper, loss, tuple(found), uses, (x, y), tuple(first.x.draws))
+    return judged if judged.lower.a == INFINITY.a else _leaking(tracer, judged, replays, guarantee)
+
+
+def _alike(one: Replay, other: Replay) -> bool:
+    """Whether what is hidden, and the noise on it, is the same in two replays."""
+    if not (one.comparable and other.comparable) or len(one.uses) != len(other.uses):
+        return False
+    return all(
+        first.released == second.released
+        and first.shift.shape == second.shift.shape
+        and np.allclose(first.shift, second.shift, rtol=1e-9, atol=max(first.tolerance, second.tolerance))
+        for first, second in zip(one.uses, other.uses, strict=True)
+    )
+
+
+def _hidden(first: Replay) -> bool:
+    """Whether the code has randomness that cannot be followed."""
+    return bool(first.x.opaque or first.y.opaque)
+
+
+def _unseen(replays: Sequence[Replay]) -> list[Finding]:
+    found = [
+        Finding("opaque", place, f"{place} takes random numbers from {name}, which cannot be followed: audit it")
+        for name, place in dict.fromkeys(replays[0].x.opaque)
+    ]
+    if not all(one.comparable for one in replays):
+        said = "the two inputs do not draw the same noise in the same order: what they draw cannot be compared"
+        found.append(Finding("draws-differ", None, said))
+    return found
+
+
+def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarantee: Any) -> _Judged:
+    """The same, with a part of the output that the input reaches around the noise, if the replays show one."""
+    around = set.intersection(*(set(one.differing) for one in replays)) if replays[0].comparable else set()
+    if not around:
+        return judged
+    outputs = [leaves(one.x.output) for one in replays]
+    still = [
+        i
+        for i in sorted(around)
+        if all(i < len(out) and same(out[i : i + 1], outputs[0][i : i + 1])[0] for out in outputs)
+    ]
+    where = f"output[{(still or sorted(around))[0]}]"
+    if not still:
+        said = f"the input reaches {where} around the noise: it differs when all sums with noise are the same"
+        return _with(judged, Finding("leak", None, said))
+    claimed = float(guarantee.exact_epsilon.b)
+    runs = min(_runs_needed(claimed, guarantee.delta), (MOST_RUNS - tracer.runs) // 2)
+    x, y = judged.pair
+    value = outputs[0][still[0]]
+    hits = [
+        sum(same([value], leaves(tracer.run(one).output)[still[0] : still[0] + 1])[0] for _ in range(runs))
+        for one in (x, y)
+    ]
+    rule = "leak" if judged.draws else "no-noise"
+    if hits != [runs, 0]:
+        return _with(judged, Finding("leak", None, f"the input reaches {where} around the noise, in some runs"))
+    epsilon = _shown(runs, guarantee.delta)
+    said = f"{where} has no noise: it was the same in {runs} runs of one input and never in {runs} of the other"
+    more = "" if epsilon > claimed else "; an audit with more runs can refute the claim"
+    judged = _with(judged, Finding(rule, None, f"{said} (ε ≥ {epsilon:.3g} with error probability {ALPHA:g}{more})"))
+    if epsilon <= down(judged.lower):
+        return judged
+    return _Judged(
+        number(epsilon), INFINITY, judged.loss, judged.findings, judged.uses, judged.pair, judged.draws, True
+    )
+
+
+def _with(judged: _Judged, finding: Finding) -> _Judged:
+    findings = (*judged.findings, finding)
+    return _Judged(judged.lower, INFINITY, judged.loss, findings, judged.uses, judged.pair, judged.draws)
+
+
+def _shown(runs: int, delta: float) -> float:
+    """The ε that is shown if all runs of one input, and none of the other, give a certain value.
+
+    Each of the two probabilities is bounded with error probability α/2: (α/2)^(1/n) ≤ p, and q is at most 1 less it.
+    """
+    if runs < 1:
+        return 0.0
+    least = (ALPHA / 2) ** (1 / runs)
+    return max(0.0, math.log(max(least - delta, 1e-300) / (1 - least))) * (1 - 1e-12)
+
+
+def _runs_needed(epsilon: float, delta: float) -> int:
+    return next((n for n in range(10, MOST_RUNS) if _shown(n, delta) > 1.02 * epsilon), MOST_RUNS)

@@ -1,0 +1,133 @@
+"""A trace names each fault of real code in numpy and leaves the code beside it alone."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.quality import trace_numpy as code
+
+from dpassay.trace import trace
+
+L1, L2 = 0.9 + 0.3 + 0.6, math.sqrt(0.81 + 0.09 + 0.36)
+
+# For each fault what is traced, the rule, and the exact ε of the pair.
+FAULTS: dict[str, tuple[Any, str, float]] = {
+    "one number for all coordinates": (code.shared_number, "shared-noise", math.inf),
+    "one number for each row": (code.shared_column, "shared-noise", math.inf),
+    "noise made in the first call": (code.MadeOnce(), "noise-made-once", math.inf),
+    "fixed seed": (code.fixed_seed, "fixed-seed", math.inf),
+    "fixed seed of the process": (code.legacy_seed, "fixed-seed", math.inf),
+    "1/eps and eps swapped": (code.swapped, "loss-too-large", L1 / 0.5),
+    "a residual around the noise": (code.residual, "loss-too-large", 2 * L1 / 2),
+    "a residual after noise in place": (code.in_place_residual, "loss-too-large", 2 * L1 / 2),
+    "noise used twice": (code.reused, "noise-reused", math.inf),
+    "the noise is returned": (code.noise_returned, "noise-reused", math.inf),
+    "too little, by location": (code.located_too_little, "loss-too-large", L1 / 0.5),
+}
+# What is found by counting runs, which show an ε above the claim of 1.
+COUNTED = {
+    "noise made with the object": (code.MadeBefore(), "no-noise"),
+    "the largest number beside the noise": (code.appended, "leak"),
+    "the original is returned": (code.original, "leak"),
+}
+# For each right one what is traced and the exact ε of the pair.
+TWINS: dict[str, tuple[Any, float]] = {
+    "laplace": (code.laplace, L1 / 2),
+    "sums that move together": (code.column_of_sums, 1.2 / 2),
+    "a generator that is held": (code.HeldGenerator(), L1 / 2),
+    "the process's generator": (code.legacy, L1 / 2),
+    "scipy": (code.from_scipy, L1 / 2),
+    "the budget is split": (code.split_budget, L1 / 4 + (0.3 + 0.4 + 0.5) / 4),
+    "by location": (code.located, L1 / 2),
+    "a list": (code.as_a_list, L1 / 2),
+    "the mean": (code.mean_of_rows, 1.2 / 2),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_refuted_at_its_line(fault: str) -> None:
+    subject, rule, epsilon = FAULTS[fault]
+    result = trace(subject, [code.X, code.Y], epsilon=1)
+    assert result.verdict.refuted
+    assert result.rules[0] == rule
+    assert result.findings[0].place is not None
+    assert result.findings[0].place.file == code.__file__
+    assert f"trace_numpy.py:{result.findings[0].place.line}" in str(result.verdict)
+    assert result.pair_epsilon.lower == pytest.approx(epsilon, rel=1e-12)
+    assert result.runs <= 200
+
+
+@pytest.mark.parametrize("fault", COUNTED)
+def test_what_goes_around_the_noise_is_refuted_by_counting(fault: str) -> None:
+    subject, rule = COUNTED[fault]
+    result = trace(subject, [code.X, code.Y], epsilon=1)
+    assert result.verdict.refuted
+    assert rule in result.rules
+    assert 1 < result.pair_epsilon.lower < 2
+    assert result.runs <= 200
+
+
+@pytest.mark.parametrize("right", TWINS)
+def test_right_code_is_left_alone(right: str) -> None:
+    subject, epsilon = TWINS[right]
+    result = trace(subject, [code.X, code.Y], epsilon=1)
+    assert result.verdict.open
+    assert result.rules == ()
+    assert result.pair_epsilon.lower == pytest.approx(epsilon, rel=1e-9)
+    assert result.pair_epsilon.upper == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_the_variance_is_not_the_deviation() -> None:
+    wrong = trace(code.variance, [code.X, code.Y], epsilon=0.5, delta=1e-5)
+    assert wrong.rules == ("loss-too-large",)
+    assert wrong.verdict.refuted
+    for right in (code.gaussian, code.one_by_one):
+        result = trace(right, [code.X, code.Y], epsilon=1, delta=1e-5)
+        assert (result.verdict.open, result.rules) == (True, ())
+        assert result.pair_epsilon.upper < 1
+
+
+def test_the_wrong_norm() -> None:
+    side = 1 / math.sqrt(3)
+    result = trace(code.wrong_norm, [[side] * 3, [-side] * 3], epsilon=1)
+    assert result.rules == ("loss-too-large",)
+    assert result.pair_epsilon.lower == pytest.approx(6 * side / 2)
+    assert trace(code.laplace, [[side] * 3, [-side] * 3], epsilon=1).verdict.open
+
+
+@pytest.mark.parametrize("subject", [code.rounded, code.greatest])
+def test_what_comes_after_the_noise_bounds_the_loss_from_above(subject: Any) -> None:
+    result = trace(subject, [code.X, code.Y], epsilon=0.1)
+    assert (result.verdict.open, result.rules) == (True, ())  # post-processing may lose less than the claim
+    assert result.pair_epsilon.lower == 0
+    assert result.pair_epsilon.upper == pytest.approx(L1 / 2)
+
+
+def test_a_clamp_that_is_seldom_seen_is_post_processing_too() -> None:
+    result = trace(code.clamped_far_out, [code.X, code.Y], epsilon=1)
+    assert (result.verdict.open, result.pair_epsilon.lower) == (True, 0)
+    assert result.pair_epsilon.upper == pytest.approx(L1 / 0.1)
+
+
+def test_an_input_of_zeros_is_no_reuse_of_noise() -> None:
+    assert trace(code.laplace, [[0.0] * 3, code.X], epsilon=1).rules == ()
+
+
+def test_noise_of_two_draws_is_not_taken_for_one() -> None:
+    result = trace(code.two_noises, [code.X, code.Y], epsilon=1)
+    assert result.verdict.open
+    assert result.pair_epsilon.lower == 0
+    assert result.pair_epsilon.upper == pytest.approx(L1)
+
+
+def test_a_scale_that_depends_on_the_input_is_named() -> None:
+    result = trace(code.scale_of_data, [code.X, code.Y], epsilon=1)
+    assert "scale-depends-on-input" in result.rules
+
+
+def test_the_pipeline_as_coded() -> None:
+    assert trace(code.laplace, [code.X, code.Y], epsilon=1).pipeline == "l1 norm at most 0.9 on 2 inputs | laplace(2)"
+    shared = trace(code.shared_number, [code.X, code.Y], epsilon=1)
+    assert shared.pipeline.endswith("laplace(2), one number for all 3 coordinates")
+    assert np.random.default_rng is code.default_rng  # everything is put back

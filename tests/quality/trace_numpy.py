@@ -1,0 +1,188 @@
+"""Mechanisms in numpy, each fault beside the code that does it right: claimed to be 1-DP between any two inputs."""
+
+import random
+
+import numpy as np
+from numpy.random import default_rng
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+X, Y = [0.6, -0.2, 0.1], [-0.3, 0.1, -0.5]  # of l1 norm below 1: they differ by 0.9 + 0.3 + 0.6 = 1.8
+
+
+def clip_l1(x: list[float], most: float = 1.0) -> Vector:
+    vector = np.asarray(x, dtype=float)
+    return vector * min(1.0, most / max(float(np.abs(vector).sum()), 1e-12))
+
+
+def clip_l2(x: list[float], most: float = 1.0) -> Vector:
+    vector = np.asarray(x, dtype=float)
+    return vector * min(1.0, most / max(float(np.linalg.norm(vector)), 1e-12))
+
+
+def laplace(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l1(x) + rng.laplace(scale=2, size=3)
+
+
+def shared_number(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l1(x) + rng.laplace(scale=2)
+
+
+def shared_column(x: list[float], rng: np.random.Generator) -> Vector:
+    return np.stack([clip_l1(x), -clip_l1(x)]) + rng.laplace(scale=4, size=(2, 1))
+
+
+def column_of_sums(x: list[float], rng: np.random.Generator) -> Vector:
+    """Sharing is right where the coordinates move together."""
+    total = np.full(4, clip_l1(x).sum())
+    noisy: Vector = total + rng.laplace(scale=2)
+    return noisy
+
+
+class MadeOnce:
+    """Draws its noise in the first call."""
+
+    def __init__(self) -> None:
+        self.noise: Vector | None = None
+
+    def __call__(self, x: list[float]) -> Vector:
+        if self.noise is None:
+            self.noise = default_rng().laplace(scale=2, size=3)
+        return clip_l1(x) + self.noise
+
+
+class MadeBefore:
+    """Draws its noise when it is made."""
+
+    def __init__(self) -> None:
+        self.noise = np.random.default_rng().laplace(scale=2, size=3)
+
+    def __call__(self, x: list[float]) -> Vector:
+        return clip_l1(x) + self.noise
+
+
+class HeldGenerator:
+    """Holds a generator, and draws from it in each call."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(5)
+
+    def __call__(self, x: list[float]) -> Vector:
+        return clip_l1(x) + self.rng.laplace(scale=2, size=3)
+
+
+def fixed_seed(x: list[float]) -> Vector:
+    return clip_l1(x) + default_rng(7).laplace(scale=2, size=3)
+
+
+def legacy_seed(x: list[float]) -> Vector:
+    np.random.seed(3)
+    return clip_l1(x) + np.random.laplace(0, 2, 3)
+
+
+def legacy(x: list[float]) -> Vector:
+    return clip_l1(x) + np.random.laplace(0, 2, 3)
+
+
+def from_scipy(x: list[float]) -> Vector:
+    from scipy import stats
+
+    noisy: Vector = clip_l1(x) + stats.laplace.rvs(scale=2, size=3)
+    return noisy
+
+
+def gaussian(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l2(x) + 8.5 * rng.standard_normal(3)  # (1, 1e-5)-DP: 2/8.5 needs 1.03e-6, by the exact formula
+
+
+def variance(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l2(x) + np.sqrt(8.5) * rng.standard_normal(3)
+
+
+def swapped(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l1(x) + rng.laplace(scale=1 / 2, size=3)
+
+
+def wrong_norm(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l2(x) + rng.laplace(scale=2, size=3)
+
+
+def residual(x: list[float], rng: np.random.Generator) -> Vector:
+    noisy = clip_l1(x) + rng.laplace(scale=2, size=3)
+    return noisy + np.asarray(x)
+
+
+def in_place_residual(x: list[float], rng: np.random.Generator) -> Vector:
+    noisy = clip_l1(x)
+    noisy += rng.laplace(scale=2, size=3)
+    return np.asarray(x) + noisy
+
+
+def appended(x: list[float], rng: np.random.Generator) -> dict[str, object]:
+    return {"vector": clip_l1(x) + rng.laplace(scale=2, size=3), "largest": max(x)}
+
+
+def original(x: list[float], rng: np.random.Generator) -> Vector:
+    vector = clip_l1(x)
+    noisy = vector.copy()
+    noisy += rng.laplace(scale=2, size=3)
+    return vector
+
+
+def reused(x: list[float], rng: np.random.Generator) -> list[Vector]:
+    noise = rng.laplace(scale=4, size=3)
+    return [clip_l1(x) + noise, np.sort(clip_l1(x)) + noise]
+
+
+def split_budget(x: list[float], rng: np.random.Generator) -> list[Vector]:
+    return [clip_l1(x) + rng.laplace(scale=4, size=3), np.sort(clip_l1(x)) + rng.laplace(scale=4, size=3)]
+
+
+def noise_returned(x: list[float], rng: np.random.Generator) -> tuple[Vector, Vector]:
+    noise = rng.laplace(scale=2, size=3)
+    return clip_l1(x) + noise, noise
+
+
+def rounded(x: list[float], rng: np.random.Generator) -> Vector:
+    noisy = clip_l1(x) + rng.laplace(scale=2, size=3)
+    return np.clip(noisy, -1, 1).round(2)
+
+
+def greatest(x: list[float], rng: np.random.Generator) -> int:
+    return int(np.argmax(clip_l1(x) + rng.laplace(scale=2, size=3)))
+
+
+def one_by_one(x: list[float]) -> list[float]:
+    return [value + random.gauss(0, 8.5) for value in clip_l2(x).tolist()]
+
+
+def located(x: list[float], rng: np.random.Generator) -> Vector:
+    return rng.laplace(clip_l1(x), 2)
+
+
+def located_too_little(x: list[float], rng: np.random.Generator) -> Vector:
+    return rng.laplace(clip_l1(x), 0.5)
+
+
+def scale_of_data(x: list[float], rng: np.random.Generator) -> Vector:
+    vector = clip_l1(x)
+    return vector + rng.laplace(scale=2, size=3) * (1 + np.abs(vector).max())
+
+
+def two_noises(x: list[float], rng: np.random.Generator) -> Vector:
+    """Too little noise twice: what each of them gives alone is no lower bound."""
+    return clip_l1(x) + rng.laplace(scale=1, size=3) + rng.laplace(scale=50, size=3)
+
+
+def mean_of_rows(x: list[float], rng: np.random.Generator) -> float:
+    return float((clip_l1(x).sum() + rng.laplace(scale=2)) / 3)
+
+
+def clamped_far_out(x: list[float], rng: np.random.Generator) -> Vector:
+    """Nearly always what the sum is."""
+    return np.clip(clip_l1(x) + rng.laplace(scale=0.1, size=3), -20, 20)
+
+
+def as_a_list(x: list[float], rng: np.random.Generator) -> list[float]:
+    noisy: list[float] = (clip_l1(x) + rng.laplace(scale=2, size=3)).tolist()
+    return [float(value) for value in noisy]
