@@ -20,16 +20,25 @@ _SIGNS = (np.negative, np.positive)
 
 def watched(draw: Draw, scalar: bool) -> Any:
     """The numbers of a draw, watched from now on."""
+    return _with_node(draw.values.copy(), of_draw(draw), scalar)
+
+
+def of_draw(draw: Draw) -> Node:
+    """A draw as it is: no offset, and a factor of 1."""
     index = np.arange(draw.values.size).reshape(draw.shape)
-    node = Node(draw, index, np.ones(draw.shape), np.zeros(draw.shape), draw.place)
-    return _with_node(draw.values.copy(), node, scalar)
+    return Node(draw, index, np.ones(draw.shape), np.zeros(draw.shape), draw.place)
+
+
+def moved(node: Node, move: Callable[[Array], Any]) -> Node:
+    """The same numbers in another order or shape, or some of them."""
+    index, factor, offset = (np.asarray(move(np.asarray(part))) for part in (node.index, node.factor, node.offset))
+    node.continued = True
+    return Node(node.draw, index, factor, offset, node.place, node.added, node.mixed)
 
 
 def _with_node(values: Any, node: Node, scalar: bool) -> Any:
-    run = current()
-    if run is not None:
-        node.exact = np.array(values, dtype=float)
-        run.nodes.append(node)
+    if (run := current()) is not None:
+        run.note(node, values)
     if scalar:
         number = WatchedFloat(values)
         number.node = node
@@ -60,24 +69,27 @@ def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     if out is not None:
         options["out"] = tuple(plain(one) for one in out)
     followed = method == "__call__" and not set(options) - {"out"} and ufunc.nout == 1
-    node = _combined(ufunc, inputs) if followed else None  # first: the result may be written over an input
-    result = getattr(ufunc, method)(*(plain(one) for one in inputs), **options)
+    values = [plain(one) for one in inputs]
+    # Before the result, which may be written over an input.
+    node = combined(ufunc, [_node(one) for one in inputs], values) if followed else None
+    result = getattr(ufunc, method)(*values, **options)
     if node is None or node.offset.shape != np.shape(result):
         return result
     return _with_node(result, node, scalar=np.ndim(result) == 0 and out is None)
 
 
-def _combined(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Node | None:
+def combined(ufunc: np.ufunc, nodes: list[Node | None], values: list[Any]) -> Node | None:
     """What offset + factor · draw becomes; None where it does not stay of this form."""
-    if ufunc in _SIGNS and (only := _node(inputs[0])) is not None:
+    if ufunc in _SIGNS and nodes[0] is not None:
+        only = nodes[0]
         return _next(only, ufunc(only.factor), ufunc(only.offset), only.index, added=only.added)
     if ufunc not in (*_SUMS, *_PRODUCTS):
         return None
-    nodes = [_node(one) for one in inputs]
-    if None not in nodes:
-        return _of_two(ufunc, nodes[0], nodes[1], inputs)  # type: ignore[arg-type]
-    at = 0 if nodes[0] is not None else 1
-    node, other = nodes[at], np.asarray(plain(inputs[1 - at]))
+    first, second = nodes
+    if first is not None and second is not None:
+        return _of_two(ufunc, first, second, values)
+    at = 0 if first is not None else 1
+    node, other = nodes[at], np.asarray(values[1 - at])
     if node is None or other.dtype.kind not in "biuf" or (ufunc is np.true_divide and at == 1):
         return None
     offset = ufunc(*((node.offset, other) if at == 0 else (other, node.offset)))
@@ -90,24 +102,18 @@ def _combined(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Node | None:
     return _next(node, factor, offset, index, added=node.added or ufunc in _SUMS)
 
 
-def _of_two(ufunc: np.ufunc, first: Node, second: Node, inputs: tuple[Any, ...]) -> Node | None:
+def _of_two(ufunc: np.ufunc, first: Node, second: Node, values: list[Any]) -> Node | None:
     """A sum of two watched numbers: of one draw, or the one that already hides something and other noise."""
     if ufunc not in _SUMS:
         return None
-    if first.draw is second.draw and first.index.shape == second.index.shape and (first.index == second.index).all():
-        second.continued = True
-        return _next(
-            first,
-            ufunc(first.factor, second.factor),
-            ufunc(first.offset, second.offset),
-            first.index,
-            first.added or second.added,
-        )
+    first.continued = second.continued = True
+    if first.draw is second.draw and np.array_equal(first.index, second.index):
+        factor, offset = ufunc(first.factor, second.factor), ufunc(first.offset, second.offset)
+        return _next(first, factor, offset, first.index, first.added or second.added)
     at = 1 if second.added and not first.added else 0
-    node, other = (first, second)[at], plain(inputs[1 - at])
+    node, other = (first, second)[at], values[1 - at]
     offset = ufunc(*((node.offset, other) if at == 0 else (other, node.offset)))
     factor = np.broadcast_to(-node.factor if ufunc is np.subtract and at == 1 else node.factor, offset.shape)
-    (second, first)[at].continued = True
     found = _next(node, factor, offset, np.broadcast_to(node.index, offset.shape), added=True)
     found.mixed = True
     return found
@@ -138,11 +144,7 @@ class WatchedArray(np.ndarray):  # type: ignore[type-arg]
         node = self.node
         if node is None or current() is None:
             return result
-        parts = (np.asarray(move(np.asarray(part))) for part in (node.index, node.factor, node.offset))
-        index, factor, offset = parts
-        node.continued = True
-        moved = Node(node.draw, index, factor, offset, node.place, node.added, node.mixed)
-        return _with_node(result, moved, scalar=not isinstance(result, np.ndarray))
+        return _with_node(result, moved(node, move), scalar=not isinstance(result, np.ndarray))
 
     def __getitem__(self, key: Any) -> Any:
         return self._moved(lambda array: array[key])

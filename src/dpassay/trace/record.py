@@ -76,6 +76,11 @@ class Draw:
         """The shape that was drawn; () for one number."""
         return self.values.shape
 
+    @property
+    def rounding(self) -> float:
+        """Relative: what two sums of the same numbers may differ by, with much to spare."""
+        return 1e-9 if self.values.dtype.itemsize >= 8 else 1e-4
+
     def __str__(self) -> str:
         given = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
         size = "1 number" if self.values.size == 1 else f"{self.values.size:,} numbers"
@@ -128,10 +133,15 @@ class Run:
         """Note a draw, with the values that are asked for instead if there are some."""
         other = self.replaced.get(len(self.draws))
         if other is not None and other.shape == values.shape:
-            values = other.astype(values.dtype)
-        draw = Draw(source, distribution, parameters, values.copy(), caller(), self.number)
+            values = np.asarray(other, dtype=values.dtype)
+        draw = Draw(source, distribution, parameters, np.array(values), caller(), self.number)
         self.draws.append(draw)
         return draw
+
+    def note(self, node: Node, values: Any) -> None:
+        """Note what became of a draw, with its numbers to the last bit."""
+        node.exact = np.array(values, dtype=float)
+        self.nodes.append(node)
 
 
 _current: list[Run] = []

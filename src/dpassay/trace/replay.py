@@ -6,6 +6,8 @@ in another way too.
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +22,7 @@ from dpassay.trace.numbers import plain
 from dpassay.trace.record import NOISES, Array, Draw, Node, Run
 from dpassay.trace.sources import watch, watched_generator
 
-ROUNDING = 1e-9  # relative: what two sums of the same numbers may differ by, with much to spare
+ROUNDING = 1e-9  # relative, of doubles
 STRETCH = (1, -30, 1000)  # times the usual noise
 _PASSES = 5
 
@@ -50,18 +52,20 @@ def _leaves(output: Any) -> Iterator[Any]:
         yield output if isinstance(output, str | bytes | None) else repr(output)
 
 
-def same(first: list[Any], second: list[Any]) -> list[bool]:
+def same(first: list[Any], second: list[Any], rounding: float = ROUNDING) -> list[bool]:
     """Which leaves of two outputs are equal, up to rounding."""
     if len(first) != len(second):
         return [False] * max(len(first), len(second))
-    return [one == other or _close(one, other) for one, other in zip(first, second, strict=True)]
+    sizes = [abs(one) for one in first if isinstance(one, float) and math.isfinite(one)]
+    usual = statistics.median(sizes) if sizes else 0.0
+    return [one == other or _close(one, other, rounding, usual) for one, other in zip(first, second, strict=True)]
 
 
-def _close(one: Any, other: Any) -> bool:
+def _close(one: Any, other: Any, rounding: float, usual: float) -> bool:
     if not (isinstance(one, float) and isinstance(other, float)):
         return False
-    both_nan = one != one and other != other
-    return both_nan or abs(one - other) <= ROUNDING * max(abs(one), abs(other), 1e-300)
+    both_nan = math.isnan(one) and math.isnan(other)
+    return both_nan or abs(one - other) <= rounding * max(abs(one), abs(other), usual)
 
 
 @dataclass
@@ -121,7 +125,7 @@ class Use:
     def tolerance(self) -> float:
         """What rounding can make of it."""
         most = [np.abs(part).max(initial=0.0) for part in (self.x.offset, self.y.offset, self.x.value)]
-        return float(ROUNDING * max(most) / np.abs(self.y.factor).min(initial=np.inf))
+        return float(self.x.draw.rounding * max(most) / np.abs(self.y.factor).min(initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +181,8 @@ def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> Replay:
 
 
 def _differing(first: Run, second: Run) -> tuple[int, ...]:
-    equal = same(leaves(first.output), leaves(second.output))
+    rounding = max((draw.rounding for draw in first.draws), default=ROUNDING)
+    equal = same(leaves(first.output), leaves(second.output), rounding)
     return tuple(i for i, one in enumerate(equal) if not one)
 
 

@@ -11,8 +11,8 @@ import random
 import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial, wraps
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -177,10 +177,22 @@ def watch(run: Run, subject: Any) -> Iterator[None]:
     try:
         replaced = _patch_libraries(patches)
         _patch_subject(patches, subject, replaced)
-        yield
+        with _torch(patches):
+            yield
     finally:
         patches.back()
         end()
+
+
+def _torch(patches: _Patches) -> AbstractContextManager[Any]:
+    """Torch watched at its dispatcher, if the process has loaded it."""
+    if "torch" not in sys.modules:
+        return nullcontext()
+    from dpassay.trace.tensors import WatchTorch, named_distributions
+
+    for kind, name, draw in named_distributions():
+        patches.attribute(kind, name, draw)
+    return WatchTorch()
 
 
 def _patch_libraries(patches: _Patches) -> dict[int, Any]:
@@ -223,61 +235,68 @@ def _opaque(draw: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _patch_subject(patches: _Patches, subject: Any, replaced: dict[int, Any]) -> None:
     """Generators that the subject holds, and functions that its modules imported by name."""
-    seen: set[int] = set()
+    _Search(patches, replaced).look(subject, 0)
 
-    def other(value: Any) -> Any:
-        new = watched_generator(value)
-        return replaced.get(id(value), value) if new is value else new
 
-    def look(thing: Any, depth: int) -> None:
-        if id(thing) in seen or depth > 4:
+class _Search:
+    """What a subject holds, looked through once, to some depth."""
+
+    def __init__(self, patches: _Patches, replaced: dict[int, Any]) -> None:
+        self.patches, self.replaced, self.seen = patches, replaced, set[int]()
+
+    def look(self, thing: Any, depth: int) -> None:
+        """Replace the generators in a function, an object, a dict or a list."""
+        if id(thing) in self.seen or depth > 4:
             return
-        seen.add(id(thing))
+        self.seen.add(id(thing))
         if isinstance(thing, MethodType):
-            look(thing.__self__, depth + 1)
-            look(thing.__func__, depth)
+            self.look(thing.__self__, depth + 1)
+            self.look(thing.__func__, depth)
         elif isinstance(thing, FunctionType):
             for cell in thing.__closure__ or ():
-                try:
-                    value = cell.cell_contents
-                except ValueError:
-                    continue
-                _change(value, lambda new, cell=cell: patches.cell(cell, new), depth)
-            _names(thing.__globals__, thing.__module__, depth)
+                self.change(_contents(cell), partial(self.patches.cell, cell), depth)
+            self.names(thing.__globals__, thing.__module__)
         elif isinstance(thing, dict):
             for key, value in list(thing.items()):
-                _change(value, lambda new, key=key: patches.item(thing, key, new), depth)
+                self.change(value, partial(self.patches.item, thing, key), depth)
         elif isinstance(thing, list):
             for at, value in enumerate(thing):
-                _change(value, lambda new, at=at: patches.item(thing, at, new), depth)
+                self.change(value, partial(self.patches.item, thing, at), depth)
         elif hasattr(thing, "__dict__") and not isinstance(thing, type | ModuleType):
             for name, value in list(vars(thing).items()):
-                _change(value, lambda new, name=name: patches.attribute(thing, name, new), depth)
-            for method in map(vars(type(thing)).get, ("__call__", "sample")):
-                if isinstance(method, FunctionType):
-                    look(method, depth)
+                self.change(value, partial(self.patches.attribute, thing, name), depth)
+            for method in map(vars(type(thing)).get, ("__call__", "sample", "forward")):
+                self.look(method, depth)
 
-    def _change(value: Any, put: Callable[[Any], None], depth: int) -> None:
-        new = other(value)
-        if new is not value:
+    def change(self, value: Any, put: Callable[[Any], None], depth: int) -> None:
+        """Put another value in its place if there is one; else look into it."""
+        if (new := self.other(value)) is not value:
             put(new)
         else:
-            look(value, depth + 1)
+            self.look(value, depth + 1)
 
-    def _names(names: dict[str, Any], module: str | None, depth: int) -> None:
+    def other(self, value: Any) -> Any:
+        new = watched_generator(value)
+        return self.replaced.get(id(value), value) if new is value else new
+
+    def names(self, own: dict[str, Any], module: str | None) -> None:
         """A module's names, and those of the other modules of its package."""
         package = (module or "").partition(".")[0]
-        spaces = [names]
+        spaces = [own]
         if package and package not in ("__main__", "dpassay", "builtins"):
-            spaces += [
-                vars(one) for name, one in list(sys.modules.items()) if one and name.partition(".")[0] == package
-            ]
+            loaded = list(sys.modules.items())
+            spaces += [vars(one) for name, one in loaded if one and name.partition(".")[0] == package]
         for space in spaces:
-            if id(space) in seen:
+            if id(space) in self.seen:
                 continue
-            seen.add(id(space))
+            self.seen.add(id(space))
             for name, value in list(space.items()):
-                if not name.startswith("__") and (new := other(value)) is not value:
-                    patches.item(space, name, new)
+                if not name.startswith("__") and (new := self.other(value)) is not value:
+                    self.patches.item(space, name, new)
 
-    look(subject, 0)
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that has no value yet
+        return None

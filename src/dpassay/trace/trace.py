@@ -36,7 +36,7 @@ from dpassay.trace.replay import Replay, Tracer, Use, leaves, released_nodes, re
 
 REPLAYS, MOST_RUNS, MOST_PAIRS = 3, 200, 6
 ALPHA = 1e-4  # error probability of what is said from counted runs
-TIE = number("1e-9")  # relative: a loss that exceeds the claim by less is rounding
+TIE, TIE_OF_FLOATS = number("1e-9"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +121,7 @@ def trace(f: Any, inputs: Sequence[Any], *, epsilon: Any, delta: Any = 0, seed: 
     pairs = list(combinations(inputs, 2))[:MOST_PAIRS]
     judged = [_judge(tracer, x, y, guarantee) for x, y in pairs]
     worst = max(judged, key=lambda one: (down(one.lower), down(one.upper)))
-    limit = guarantee.exact_epsilon * (1 + TIE)
-    kind = Refuted if worst.lower.a > limit.b else Open
+    kind = Refuted if worst.lower.a > _limit(guarantee, worst.draws).b else Open
     claim = JudgedClaim(name or getattr(f, "__name__", type(f).__name__), "", f, "", Neighbours("any"), guarantee)
     source = "counted runs" if worst.sampled else "the exact loss of a pair of inputs, as coded"
     bounds = Bounds(Interval(down(worst.lower), math.inf, source, "nothing"))
@@ -139,13 +138,19 @@ def trace(f: Any, inputs: Sequence[Any], *, epsilon: Any, delta: Any = 0, seed: 
     return TraceResult(verdict, worst.draws, findings, pipeline, worst.pair, pair_epsilon, tracer.runs)
 
 
+def _limit(guarantee: Any, draws: Sequence[Draw]) -> Number:
+    """The claimed ε with what rounding may add to it."""
+    doubles = all(draw.values.dtype.itemsize >= 8 for draw in draws)
+    return guarantee.exact_epsilon * (1 + (TIE if doubles else TIE_OF_FLOATS))
+
+
 def _hull(lower: Number, upper: Number) -> Number:
     return iv.mpf([lower.a, max(lower.b, upper.b)])
 
 
 def _nothing_found(worst: _Judged, guarantee: Any, pipeline: str) -> str:
     most = f"{float(worst.upper.b):.6g}" if worst.upper.b < INFINITY.a else "∞"
-    if worst.upper.b > (guarantee.exact_epsilon * (1 + TIE)).b:
+    if worst.upper.b > _limit(guarantee, worst.draws).b:
         return f"The trace shows no violation and does not bound the loss of this pair: it is at most {most}."
     return (
         f"No violation in these runs: between the inputs that were run ε is at most {most}. As coded it is "
@@ -172,7 +177,7 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
         upper = epsilon_of(everything, guarantee.exact_delta)
     if steady and not fresh:
         lower = INFINITY
-    elif loss is not None and lower.a > (guarantee.exact_epsilon * (1 + TIE)).b:
+    elif loss is not None and lower.a > _limit(guarantee, first.x.draws).b:
         found.append(too_large([use for use in released if alone(use)], lower, str(guarantee)))
     found += _unseen(replays)
     judged = _Judged(lower, upper, loss, tuple(found), uses, (x, y), tuple(first.x.draws))

@@ -1,0 +1,82 @@
+"""A trace names each fault of real code in torch and leaves the code beside it alone."""
+
+import math
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.quality import trace_torch as code
+
+from dpassay.trace import trace
+
+X, Y = [0.6, -0.2, 0.1], [-0.3, 0.1, -0.5]
+L1, L2 = 0.9 + 0.3 + 0.6, math.sqrt(0.81 + 0.09 + 0.36)
+
+FAULTS: dict[str, tuple[Any, str, float]] = {
+    "one number for all coordinates": (code.shared_number, "shared-noise", math.inf),
+    "one number for each row": (code.shared_column, "shared-noise", math.inf),
+    "fixed seed": (code.fixed_seed, "fixed-seed", math.inf),
+    "noise made in the first call": (code.NoisyLayer(8.5, made_once=True), "noise-made-once", math.inf),
+    "1/eps and eps swapped": (code.swapped, "loss-too-large", L1 / 0.5),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_refuted_at_its_line(fault: str) -> None:
+    subject, rule, epsilon = FAULTS[fault]
+    result = trace(subject, [X, Y], epsilon=1)
+    assert result.verdict.refuted
+    assert result.rules[0] == rule
+    assert result.findings[0].place is not None
+    assert result.findings[0].place.file == code.__file__
+    assert result.pair_epsilon.lower == pytest.approx(epsilon, rel=1e-6)
+    assert result.runs <= 200
+
+
+@pytest.mark.parametrize("subject", [code.original, code.appended])
+def test_what_goes_around_the_noise_is_refuted_by_counting(subject: Any) -> None:
+    result = trace(subject, [X, Y], epsilon=1)
+    assert (result.verdict.refuted, result.rules) == (True, ("leak",))
+
+
+@pytest.mark.parametrize("right", [code.laplace, code.laplace_as_list])
+def test_right_code_is_left_alone(right: Any) -> None:
+    result = trace(right, [X, Y], epsilon=1)
+    assert (result.verdict.open, result.rules) == (True, ())
+    assert result.pair_epsilon.lower == pytest.approx(L1 / 2, rel=1e-6)
+    assert result.pair_epsilon.upper == pytest.approx(L1 / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("right", [code.in_place, code.deviation, code.by_distribution, code.NoisyLayer(8.5)])
+def test_gaussian_noise_is_left_alone(right: Any) -> None:
+    result = trace(right, [X, Y], epsilon=1, delta=1e-5)
+    assert (result.verdict.open, result.rules) == (True, ())
+    assert result.pipeline == f"l2 norm at most {math.sqrt(0.41):.6g} on 2 inputs | gaussian(8.5)"
+    assert result.pair_epsilon.upper < 1
+
+
+def test_a_residual_doubles_the_shift() -> None:
+    """With a shift of 2·1.12 and a deviation of 2.24, μ is 1."""
+    mu_1 = 4.377178  # ε at δ = 1e-5 of 1-GDP, by the formula of Balle and Wang
+    result = trace(code.NoisyLayer(2 * L2, residual=True), [X, Y], epsilon=4.3, delta=1e-5)
+    assert (result.verdict.refuted, result.rules) == (True, ("loss-too-large",))
+    assert result.pair_epsilon.lower == pytest.approx(mu_1, rel=1e-5)
+
+
+def test_the_variance_is_not_the_deviation() -> None:
+    result = trace(code.variance, [X, Y], epsilon=0.5, delta=1e-5)
+    assert (result.verdict.refuted, result.rules) == (True, ("loss-too-large",))
+
+
+def test_what_comes_after_the_noise_bounds_the_loss_from_above() -> None:
+    result = trace(code.greatest, [X, Y], epsilon=0.1)
+    assert (result.verdict.open, result.rules, result.pair_epsilon.lower) == (True, (), 0)
+    assert result.pair_epsilon.upper == pytest.approx(L1 / 2, rel=1e-6)
+
+
+def test_dropout_is_no_noise_that_is_known() -> None:
+    result = trace(code.dropout, [X, Y], epsilon=1)
+    assert not result.verdict.proven
+    assert result.pair_epsilon.upper == math.inf
