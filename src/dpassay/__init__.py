@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dpassay.pipeline.parser import parse
     from dpassay.pipeline.pipeline import Pipeline
     from dpassay.testing.assertion import assert_dp
+    from dpassay.trace.runner import trace
 
 __version__ = "0.1.0"
 
@@ -53,8 +54,8 @@ _HOMES = {
     "pipeline.pipeline": ("Pipeline",),
     "testing.assertion": ("assert_dp",),
 }
-# Modules that are public as they are; two of them can be called, or asked for a claim.
-_MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims"}
+# Modules that are public as they are; three of them can be called, or asked for a claim.
+_MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims", "trace": "trace"}
 
 __all__ = [
     "GDP",
@@ -89,6 +90,7 @@ __all__ = [
     "parse",
     "read_claim",
     "save",
+    "trace",
     "verify",
 ]
 

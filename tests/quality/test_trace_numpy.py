@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.quality import trace_numpy as code
 
-from dpassay.trace import trace
+import trace_numpy as code
+from dpassay.errors import InputError
+from dpassay.trace.runner import trace
 
 L1, L2 = 0.9 + 0.3 + 0.6, math.sqrt(0.81 + 0.09 + 0.36)
 
@@ -131,3 +132,21 @@ def test_the_pipeline_as_coded() -> None:
     shared = trace(code.shared_number, [code.X, code.Y], epsilon=1)
     assert shared.pipeline.endswith("laplace(2), one number for all 3 coordinates")
     assert np.random.default_rng is code.default_rng  # everything is put back
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_is_not_judged_alone_where_other_randomness_hides_the_input_too(seed: int) -> None:
+    """Between a sum with one more number and without, ε is ln(1 + 0.9 (e − 1)) = 0.9346, although the noise gives 1."""
+    result = trace(code.sampled, [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]], epsilon=0.95, seed=seed)
+    assert result.verdict.open
+    assert trace(code.branching, [[0.0], [1.0]], epsilon=0.4, seed=seed).verdict.open
+
+
+def test_no_bound_is_said_where_a_draw_decides_what_the_noise_is_added_to() -> None:
+    result = trace(code.chosen, [[0.0] * 9, [0.0] * 8 + [1.0]], epsilon=1)
+    assert (result.verdict.word, result.pair_epsilon.upper) == ("open", math.inf)
+
+
+def test_more_pairs_than_a_trace_can_take_are_refused() -> None:
+    with pytest.raises(InputError, match="at most 8 pairs, got 9"):
+        trace(code.laplace, pairs=[(code.X, code.Y)] * 9, epsilon=1)

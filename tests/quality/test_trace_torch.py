@@ -7,9 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.quality import trace_torch as code
-
-from dpassay.trace import trace
+import trace_torch as code
+from dpassay.trace.runner import trace
 
 X, Y = [0.6, -0.2, 0.1], [-0.3, 0.1, -0.5]
 L1, L2 = 0.9 + 0.3 + 0.6, math.sqrt(0.81 + 0.09 + 0.36)

@@ -146,7 +146,7 @@ def audit(
         raise InputError("--vocabulary has words to put into a text: say which by --text 'book a flight'")
     asked["device"] = usable_device(asked["device"], asked["cluster"])
     options = AuditOptions(
-        pairs=[_pair(given) for given in pair] if pair else None,
+        pairs=[read_pair(given) for given in pair] if pair else None,
         inputs=None if inputs is None else read_inputs(inputs),
         region=region,
         text=text,
@@ -223,7 +223,8 @@ def _of_model(
     return system.subject, replace(options, **{chosen_from: None, "guesser": system.guesser, **system.inputs})
 
 
-def _pair(text: str) -> tuple[Any, Any]:
+def read_pair(text: str) -> tuple[Any, Any]:
+    """Two inputs, as --pair takes them."""
     try:
         pair = json.loads(text)
     except ValueError as error:

@@ -21,6 +21,7 @@ from dpassay.cli.common import as_options
 from dpassay.cli.gallery import gallery, show
 from dpassay.cli.reproduce import reproduce
 from dpassay.cli.text import corpus, reconstruct, rewrite
+from dpassay.cli.trace import trace
 from dpassay.cli.train import train
 from dpassay.cli.training import audit_training
 from dpassay.cli.utility import utility
@@ -36,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich costs 0.1 s, a third of what --help may take
 )
 for command in (
-    *(check, audit, audit_training, verify, gallery, show, reproduce, calibrate.compose),
+    *(check, audit, trace, audit_training, verify, gallery, show, reproduce, calibrate.compose),
     *(corpus, train, rewrite, utility, reconstruct),
 ):
     app.command()(command)

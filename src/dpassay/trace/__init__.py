@@ -1,6 +1,37 @@
-"""What a run of real code drew, at which line, what it was added to, and the loss that this gives."""
+"""Traces: which line of real code drew which noise, what it was added to, and the loss that this gives.
 
-from dpassay.trace.findings import Finding
-from dpassay.trace.trace import TraceResult, trace
+`dpassay.trace` is this package and its main function at once; `dpassay.trace.runner.trace` lists the options.
 
-__all__ = ["Finding", "TraceResult", "trace"]
+>>> import dpassay
+>>> result = dpassay.trace(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0], epsilon=1)
+>>> result.verdict.word, result.rules
+('refuted', ('loss-too-large',))
+"""
+
+from __future__ import annotations
+
+import sys
+from inspect import Signature, signature
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpassay.trace.runner import TraceResult
+
+
+class _Trace(ModuleType):
+    """The package, callable as `dpassay.trace.runner.trace`. It is imported when first called."""
+
+    def __call__(self, *args: Any, **options: Any) -> TraceResult:
+        from dpassay.trace.runner import trace
+
+        return trace(*args, **options)
+
+    @property
+    def __signature__(self) -> Signature:
+        from dpassay.trace.runner import trace
+
+        return signature(trace)
+
+
+sys.modules[__name__].__class__ = _Trace

@@ -12,7 +12,7 @@ import numpy as np
 from dpassay.core.numbers import INFINITY, ZERO, Number, number
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace, Noise
-from dpassay.trace.record import NOISES, Array, Draw, Place
+from dpassay.trace.record import NOISES, Array, Draw, Node, Place
 from dpassay.trace.replay import Replay, Use
 
 
@@ -49,11 +49,17 @@ class Coordinates:
         """The location and the scale of the distribution are part of what is hidden, and of the noise."""
         parts = []
         for node in (use.x, use.y):
-            centre, scale = location_and_scale(node.draw)
-            index = node.index.reshape(-1)
-            factor = np.abs(node.factor.reshape(-1))
-            parts += [node.offset.reshape(-1) + node.factor.reshape(-1) * centre[index], scale[index] * factor]
+            _, scale = location_and_scale(node.draw)
+            parts += [centres(node).reshape(-1), (scale[node.index] * np.abs(node.factor)).reshape(-1)]
         return cls(parts[0], parts[2], parts[1], parts[3], use.y.index.reshape(-1))
+
+
+def centres(node: Node) -> Array:
+    """The numbers without their noise: the location of a known distribution is part of them."""
+    if node.draw.distribution not in NOISES:
+        return node.offset
+    location, _ = location_and_scale(node.draw)
+    return np.asarray(node.offset + node.factor * location[node.index])
 
 
 def location_and_scale(draw: Draw) -> tuple[Array, Array]:
@@ -212,7 +218,7 @@ def too_large(uses: Sequence[Use], epsilon: Number, claimed: str) -> Finding:
 def as_coded(uses: Sequence[Use], inputs: int) -> str:
     """The pipeline as it was seen: norms of what is hidden, and the noise on it."""
     parts = []
-    for use in (use for use in uses if use.x.added or use.released):
+    for use in (use for use in uses if use.x.added or not use.x.continued):
         if use.y.draw.distribution not in NOISES:
             parts.append(f"{use.y.draw.distribution} numbers at {use.y.draw.place}")
             continue

@@ -124,7 +124,7 @@ def _next(node: Node, factor: Array, offset: Array, index: Array, added: bool) -
     return Node(node.draw, index, np.asarray(factor), np.asarray(offset), caller(), added, node.mixed)
 
 
-class WatchedArray(np.ndarray):  # type: ignore[type-arg]
+class WatchedArray(np.ndarray):
     """An array that remembers the noise in it."""
 
     node: Node | None
@@ -152,29 +152,29 @@ class WatchedArray(np.ndarray):  # type: ignore[type-arg]
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
-    def reshape(self, *shape: Any, **options: Any) -> Any:  # type: ignore[override]
+    def reshape(self, *shape: Any, **options: Any) -> Any:
         return self._moved(lambda array: array.reshape(*shape, **options))
 
-    def ravel(self, *order: Any) -> Any:  # type: ignore[override]
+    def ravel(self, *order: Any) -> Any:
         return self._moved(lambda array: array.ravel(*order))
 
-    def flatten(self, *order: Any) -> Any:  # type: ignore[override]
+    def flatten(self, *order: Any) -> Any:
         return self._moved(lambda array: array.flatten(*order))
 
-    def squeeze(self, *axis: Any) -> Any:  # type: ignore[override]
+    def squeeze(self, *axis: Any) -> Any:
         return self._moved(lambda array: array.squeeze(*axis))
 
-    def transpose(self, *axes: Any) -> Any:  # type: ignore[override]
+    def transpose(self, *axes: Any) -> Any:
         return self._moved(lambda array: array.transpose(*axes))
 
     @property
-    def T(self) -> Any:  # type: ignore[override]
+    def T(self) -> Any:
         return self.transpose()
 
-    def copy(self, *order: Any) -> Any:  # type: ignore[override]
+    def copy(self, *order: Any) -> Any:
         return self._moved(lambda array: array.copy(*order))
 
-    def tolist(self) -> Any:  # type: ignore[override]
+    def tolist(self) -> Any:
         return self.view(np.ndarray).tolist()
 
 

@@ -169,9 +169,10 @@ def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> Replay:
     noise = values_of(first)
     for _ in range(_PASSES):
         second = tracer.run(y, noise)
-        uses = _uses(first, second, released)
-        if uses is None:
+        found = _uses(first, second, released)
+        if found is None:
             return Replay(first, second, (), _differing(first, second), comparable=False)
+        uses = found
         needed = _making_up(first, second, uses)
         settled = all(np.allclose(needed[k], noise[k], rtol=1e-13, atol=0, equal_nan=True) for k in noise)
         noise = needed

@@ -192,7 +192,8 @@ def _torch(patches: _Patches) -> AbstractContextManager[Any]:
 
     for kind, name, draw in named_distributions():
         patches.attribute(kind, name, draw)
-    return WatchTorch()
+    mode: AbstractContextManager[Any] = WatchTorch()  # type: ignore[no-untyped-call]
+    return mode
 
 
 def _patch_libraries(patches: _Patches) -> dict[int, Any]:
@@ -203,7 +204,7 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
         replaced[id(getattr(thing, name))] = value
         patches.attribute(thing, name, value)
 
-    state = WatchedState(np.random.mtrand._rand._bit_generator)  # type: ignore[attr-defined]
+    state = WatchedState(np.random.mtrand._rand._bit_generator)
     put(np.random.mtrand, "_rand", state)
     for name in dir(np.random.RandomState):
         if not name.startswith("_") and hasattr(np.random, name):
@@ -215,7 +216,7 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
         patches.attribute(random.Random, name, _watching(getattr(random.Random, name), "random", name))
     for name in _PYTHON_DRAWS:
         if hasattr(random, name):
-            put(random, name, getattr(random._inst, name))  # type: ignore[attr-defined]
+            put(random, name, getattr(random._inst, name))
     for module, names in _OPAQUE.items():
         for name in names:
             put(module, name, _opaque(getattr(module, name), f"{module.__name__}.{name.strip('_')}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from functools import wraps
 from typing import Any
 
@@ -28,7 +28,7 @@ _MOVES = {
     *("view", "_unsafe_view", "reshape", "transpose", "t", "permute", "squeeze", "unsqueeze", "expand", "slice"),
     *("select", "clone", "detach", "alias", "index", "flatten", "lift_fresh", "_reshape_alias"),
 }
-_watched = WeakTensorKeyDictionary()
+_watched: MutableMapping[Any, Node] = WeakTensorKeyDictionary()
 _named: list[bool] = []  # not empty while a distribution draws that is noted by its own name
 
 
@@ -38,7 +38,7 @@ def array(tensor: Any) -> Array:
     return np.asarray(plain.numpy() if plain.dtype not in (torch.bfloat16, torch.float16) else plain.float().numpy())
 
 
-class WatchTorch(TorchDispatchMode):
+class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes what torch draws, and follows it."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -86,15 +86,18 @@ def _value(given: Any) -> Any:
 
 
 def _node(value: Any) -> Node | None:
-    node = _watched.get(value) if isinstance(value, torch.Tensor) else None
-    return node if isinstance(node, Node) else None
+    return _watched.get(value) if isinstance(value, torch.Tensor) else None
 
 
 def _followed(func: Any, name: str, args: Any, kwargs: Any) -> Node | None:
     """What the noise in the arguments becomes."""
     first = _node(args[0]) if args else None
     if name in _MOVES:
-        return None if first is None else moved(first, lambda part: func(torch.from_numpy(part.copy()), *args[1:], **kwargs))
+        return (
+            None
+            if first is None
+            else moved(first, lambda part: func(torch.from_numpy(part.copy()), *args[1:], **kwargs))
+        )
     ufunc = np.subtract if name == "rsub" else _UFUNCS.get(name.removesuffix("_"))
     if ufunc is None or kwargs.get("rounding_mode") is not None:
         return None

@@ -24,6 +24,7 @@ from dpassay.trace.findings import (
     Finding,
     alone,
     as_coded,
+    centres,
     epsilon_of,
     pair_loss,
     scaled_by_input,
@@ -31,11 +32,12 @@ from dpassay.trace.findings import (
     stale,
     too_large,
 )
-from dpassay.trace.record import Draw
-from dpassay.trace.replay import Replay, Tracer, Use, leaves, released_nodes, replay, same
+from dpassay.trace.record import NOISES, Array, Draw, Run
+from dpassay.trace.replay import Replay, Tracer, Use, leaves, released_nodes, replay, same, values_of
 
-REPLAYS, MOST_RUNS, MOST_PAIRS = 3, 200, 6
-ALPHA = 1e-4  # error probability of what is said from counted runs
+REPLAYS, MOST_RUNS, MOST_PAIRS, MOST_INPUTS = 3, 200, 4, 40
+MOST_GIVEN = 8  # pairs
+ALPHA = 1e-4  # error probability of what is said from counted runs, of all pairs together
 TIE, TIE_OF_FLOATS = number("1e-9"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding
 
 
@@ -104,8 +106,17 @@ class _Judged:
     sampled: bool = False
 
 
-def trace(f: Any, inputs: Sequence[Any], *, epsilon: Any, delta: Any = 0, seed: int = 0, name: str = "") -> TraceResult:
-    """Run a mechanism on pairs of the inputs, any two of which must be neighbours, and judge its noise as coded.
+def trace(
+    f: Any,
+    inputs: Sequence[Any] = (),
+    *,
+    pairs: Sequence[tuple[Any, Any]] = (),
+    epsilon: Any,
+    delta: Any = 0,
+    seed: int = 0,
+    name: str = "",
+) -> TraceResult:
+    """Run a mechanism on pairs of neighbours, or on inputs of which any two are, and judge its noise as coded.
 
     >>> result = trace(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0], epsilon=1)
     >>> result.verdict.refuted, result.rules, str(result.pair_epsilon)
@@ -113,13 +124,19 @@ def trace(f: Any, inputs: Sequence[Any], *, epsilon: Any, delta: Any = 0, seed: 
     >>> trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1).verdict.open
     True
     """
+    inputs = inputs or [one for pair in pairs for one in pair]
     if len(inputs) < 2:
-        raise InputError(f"a trace needs two inputs or more to compare, got {len(inputs)}")
+        raise InputError(f"a trace needs two inputs or more to compare, got {len(inputs)}: give inputs, or pairs")
+    if len(pairs) > MOST_GIVEN:
+        raise InputError(f"a trace takes at most {MOST_GIVEN} pairs, got {len(pairs)}: trace some of them at a time")
     guarantee = make_guarantee(epsilon, delta)
     tracer = Tracer(f, seed)
     tracer.run(inputs[0])  # what a first call alone does, such as imports, is over now
-    pairs = list(combinations(inputs, 2))[:MOST_PAIRS]
-    judged = [_judge(tracer, x, y, guarantee) for x, y in pairs]
+    judged: list[_Judged] = []
+    for x, y in pairs or farthest_pairs(tracer, inputs):
+        judged.append(_judge(tracer, x, y, guarantee))
+        if judged[-1].lower.a > _limit(guarantee, judged[-1].draws).b or tracer.runs > MOST_RUNS - 50:
+            break
     worst = max(judged, key=lambda one: (down(one.lower), down(one.upper)))
     kind = Refuted if worst.lower.a > _limit(guarantee, worst.draws).b else Open
     claim = JudgedClaim(name or getattr(f, "__name__", type(f).__name__), "", f, "", Neighbours("any"), guarantee)
@@ -136,6 +153,26 @@ def trace(f: Any, inputs: Sequence[Any], *, epsilon: Any, delta: Any = 0, seed: 
     )
     pair_epsilon = Interval.around(_hull(worst.lower, worst.upper))
     return TraceResult(verdict, worst.draws, findings, pipeline, worst.pair, pair_epsilon, tracer.runs)
+
+
+def farthest_pairs(tracer: Tracer, inputs: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """All pairs if they are few; else those between which the numbers that noise is added to differ most in l1."""
+    pairs = list(combinations(range(len(inputs)), 2))
+    if len(pairs) > MOST_PAIRS:
+        inputs = inputs[:MOST_INPUTS]
+        noise = values_of(tracer.run(inputs[0]))
+        hidden = [_hidden_numbers(tracer.run(one, noise)) for one in inputs]
+        pairs = sorted(combinations(range(len(inputs)), 2), key=lambda ij: -_distance(hidden[ij[0]], hidden[ij[1]]))
+    return [(inputs[i], inputs[j]) for i, j in pairs[:MOST_PAIRS]]
+
+
+def _hidden_numbers(run: Run) -> Array:
+    numbers = [centres(node).reshape(-1) for node in run.nodes if not node.continued]
+    return np.concatenate([*numbers, np.zeros(0)])
+
+
+def _distance(one: Array, other: Array) -> float:
+    return float(np.nansum(np.abs(one - other))) if one.shape == other.shape else 0.0
 
 
 def _limit(guarantee: Any, draws: Sequence[Draw]) -> Number:
@@ -167,15 +204,17 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
     if (both := shared(uses)) is not None:
         found.append(both)
     steady = all(_alike(first, other) for other in replays[1:])
+    others = _other_randomness(replays)
+    exact = steady and not _hidden(first) and not others
     fresh = not any(one.infinite for one in found)
-    loss = pair_loss([use for use in released if alone(use)]) if steady and released else None
+    loss = pair_loss([use for use in released if alone(use)]) if exact and released else None
     everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
     lower, upper = ZERO, INFINITY
     if loss is not None:
         lower = epsilon_of(loss, guarantee.exact_delta)
-    if everything is not None and fresh and not _hidden(first):
+    if everything is not None and fresh and not _hidden(first) and all(one.distribution in NOISES for one in others):
         upper = epsilon_of(everything, guarantee.exact_delta)
-    if steady and not fresh:
+    if exact and not fresh:
         lower = INFINITY
     elif loss is not None and lower.a > _limit(guarantee, first.x.draws).b:
         found.append(too_large([use for use in released if alone(use)], lower, str(guarantee)))
@@ -194,6 +233,23 @@ def _alike(one: Replay, other: Replay) -> bool:
         and np.allclose(first.shift, second.shift, rtol=1e-9, atol=max(first.tolerance, second.tolerance))
         for first, second in zip(one.uses, other.uses, strict=True)
     )
+
+
+def _other_randomness(replays: Sequence[Replay]) -> list[Draw]:
+    """Draws that are not noise in the output: a sample, or a test that decides what comes out.
+
+    They may hide the input too, so that the noise alone does not say how much is lost.
+    """
+    noise = {id(use.x.draw) for use in replays[0].uses if use.released and alone(use)}
+    return [
+        draw
+        for k, draw in enumerate(replays[0].x.draws)
+        if id(draw) not in noise and not all(np.array_equal(draw.values, _values(one, k)) for one in replays[1:])
+    ]
+
+
+def _values(one: Replay, k: int) -> Any:
+    return one.x.draws[k].values if k < len(one.x.draws) else None
 
 
 def _hidden(first: Replay) -> bool:
@@ -257,11 +313,11 @@ def _with(judged: _Judged, finding: Finding) -> _Judged:
 def _shown(runs: int, delta: float) -> float:
     """The ε that is shown if all runs of one input, and none of the other, give a certain value.
 
-    Each of the two probabilities is bounded with error probability α/2: (α/2)^(1/n) ≤ p, and q is at most 1 less it.
+    Both probabilities of a pair are bounded, each with error probability a = α/16: p ≥ a^(1/n) and q ≤ 1 − a^(1/n).
     """
     if runs < 1:
         return 0.0
-    least = (ALPHA / 2) ** (1 / runs)
+    least = (ALPHA / 2 / MOST_GIVEN) ** (1 / runs)
     return max(0.0, math.log(max(least - delta, 1e-300) / (1 - least))) * (1 - 1e-12)
 
 

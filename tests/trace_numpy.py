@@ -186,3 +186,21 @@ def clamped_far_out(x: list[float], rng: np.random.Generator) -> Vector:
 def as_a_list(x: list[float], rng: np.random.Generator) -> list[float]:
     noisy: list[float] = (clip_l1(x) + rng.laplace(scale=2, size=3)).tolist()
     return [float(value) for value in noisy]
+
+
+def sampled(x: list[float], rng: np.random.Generator) -> float:
+    """Each number is taken with probability 0.9, which lowers the loss of one number from 1 to ln(1 + 0.9 (e − 1))."""
+    taken = rng.random(len(x)) < 0.9
+    return float(np.clip(x, 0, 1)[taken].sum() + rng.laplace(scale=1))
+
+
+def branching(x: list[float], rng: np.random.Generator) -> float:
+    """Answers well only if a noisy test is passed, which happens in most runs."""
+    passed = sum(x) + rng.laplace(scale=2) > -20
+    return float(sum(x) + rng.laplace(scale=2)) if passed else 0.0
+
+
+def chosen(x: list[float], rng: np.random.Generator) -> int:
+    """Which number is answered is drawn: three runs may all draw one that does not differ."""
+    at = rng.integers(0, len(x))
+    return int(np.sign(np.clip(x, 0, 1)[at] + rng.laplace(scale=1)))

@@ -1,0 +1,58 @@
+"""The trace command: run code a few times and see its noise."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from typing import Annotated
+
+import typer
+
+from dpassay.cli.audit import Inputs, Pairs, read_inputs, read_pair
+from dpassay.cli.common import AsJson, ClaimedDelta, ClaimedEpsilon, Python, RequireDecision, print_json
+from dpassay.errors import InputError, harmless
+
+Seed = Annotated[int, typer.Option(help="Seed of the generators that the code is given.")]
+
+
+def trace(
+    python: Python = None,
+    pair: Pairs = None,
+    inputs: Inputs = None,
+    epsilon: ClaimedEpsilon = None,
+    delta: ClaimedDelta = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    require_decision: RequireDecision = False,
+) -> None:
+    """Run code a few times and say which line draws which noise, what it is added to and what epsilon that gives.
+
+    The code is not changed. One pair can refute a claim; runs never prove one.
+
+    \b
+    Examples:
+      dpassay trace --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1
+      dpassay trace --python mymodule:Model.rewrite --inputs texts.txt --epsilon 8 --delta 1e-5
+    """
+    if python is None or epsilon is None:
+        raise InputError("say what to trace and what is claimed: --python package.module:name --epsilon 1")
+    if (pair is None) == (inputs is None):
+        raise InputError("say what to run it on, once: --pair '[X, Y]', or --inputs FILE")
+    from dpassay.audit.targets import load_object
+    from dpassay.trace.runner import trace as run_trace
+
+    with redirect_stdout(sys.stderr):  # what the code prints must not get into the result
+        result = run_trace(
+            load_object(python),
+            read_inputs(inputs) if inputs is not None else (),
+            pairs=[read_pair(given) for given in pair or ()],
+            epsilon=epsilon,
+            delta=delta or 0,
+            seed=seed,
+            name=python,
+        )
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print(harmless(str(result)))
+    raise typer.Exit(3 if result.verdict.open and require_decision else result.verdict.exit_code)

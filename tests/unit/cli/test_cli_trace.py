@@ -1,0 +1,61 @@
+"""The trace command: verdict, line and exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpassay.cli.main import app
+from dpassay.errors import InputError
+
+PAIR = ("--pair", "[[1, 0, 0], [0, 1, 0]]")
+CODE = "docs.examples.shared_noise"
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[3])
+
+
+def test_a_fault_is_named_with_its_line() -> None:
+    run = CliRunner().invoke(app, ["trace", "--python", f"{CODE}:encode", *PAIR, "--epsilon", "1", "--json"])
+    assert run.exit_code == 1
+    data = json.loads(run.stdout)
+    (finding,) = data["findings"]
+    assert (data["verdict"], finding["rule"]) == ("refuted", "shared-noise")
+    line = Path(finding["file"]).read_text().splitlines()[finding["line"] - 1]
+    assert "rng.laplace(scale=2.0)" in line
+    assert data["pair_epsilon"] == ["inf", "inf"]
+
+
+def test_right_code_is_open_and_says_what_would_be_proven() -> None:
+    arguments = ["trace", "--python", f"{CODE}:repaired", *PAIR, "--epsilon", "1"]
+    run = CliRunner().invoke(app, arguments)
+    assert run.exit_code == 0
+    assert "would be proven if this bound held for all inputs" in run.stdout
+    assert CliRunner().invoke(app, [*arguments, "--require-decision"]).exit_code == 3
+
+
+def test_inputs_come_from_a_file(tmp_path: Path) -> None:
+    """Of nine inputs the two that are farthest apart are found: (1 − 0) / 2 is the largest loss."""
+    file = tmp_path / "inputs.jsonl"
+    file.write_text("\n".join(f"[{i / 8}, 0, 0]" for i in [3, 8, 5, 0, 1, 2, 4, 6, 7]))
+    run = CliRunner().invoke(
+        app, ["trace", "--python", f"{CODE}:repaired", "--inputs", str(file), "--epsilon", "1", "--json"]
+    )
+    assert json.loads(run.stdout)["pair_epsilon"][1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--epsilon", "1"], "say what to trace"),
+        (["--python", "math:sin", "--epsilon", "1"], "say what to run it on"),
+        (["--python", "math:sin", "--pair", "[1]", "--epsilon", "1"], "--pair takes two inputs"),
+    ],
+)
+def test_bad_input_is_named(arguments: list[str], said: str) -> None:
+    run = CliRunner().invoke(app, ["trace", *arguments])
+    assert isinstance(run.exception, InputError)
+    assert said in str(run.exception)
