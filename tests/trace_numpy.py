@@ -1,6 +1,8 @@
 """Mechanisms in numpy, each fault beside the code that does it right: claimed to be 1-DP between any two inputs."""
 
 import random
+import secrets
+import time
 
 import numpy as np
 from numpy.random import default_rng
@@ -204,3 +206,39 @@ def chosen(x: list[float], rng: np.random.Generator) -> int:
     """Which number is answered is drawn: three runs may all draw one that does not differ."""
     at = rng.integers(0, len(x))
     return int(np.sign(np.clip(x, 0, 1)[at] + rng.laplace(scale=1)))
+
+
+def by_inverse_cdf(x: list[float], rng: np.random.Generator) -> Vector:
+    u = rng.random(3) - 0.5
+    return clip_l1(x) - 2 * np.sign(u) * np.log1p(-2 * np.abs(u))
+
+
+def collected(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l1(x) + np.array([rng.laplace(scale=2) for _ in range(3)])
+
+
+def geometric(x: list[float], rng: np.random.Generator) -> int:
+    return round(sum(x)) + int(rng.geometric(0.5) - rng.geometric(0.5))
+
+
+class Transformer:
+    """Holds a generator behind scikit-learn's method."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng()
+
+    def transform(self, rows: Vector) -> Vector:
+        return np.asarray(rows) + self.rng.laplace(scale=2, size=np.shape(rows))
+
+
+def from_the_system(x: list[float]) -> float:
+    return round(sum(x)) + secrets.randbelow(5)
+
+
+def from_elsewhere(x: list[float]) -> float:
+    """What gives these numbers is not watched, as a compiled library is not."""
+    return sum(x) + _clock() % 1000
+
+
+def _clock() -> int:
+    return time.perf_counter_ns()

@@ -41,6 +41,7 @@ TWINS: dict[str, tuple[Any, float]] = {
     "scipy": (code.from_scipy, L1 / 2),
     "the budget is split": (code.split_budget, L1 / 4 + (0.3 + 0.4 + 0.5) / 4),
     "by location": (code.located, L1 / 2),
+    "a transformer": (code.Transformer(), L1 / 2),
     "a list": (code.as_a_list, L1 / 2),
     "the mean": (code.mean_of_rows, 1.2 / 2),
 }
@@ -145,6 +146,20 @@ def test_noise_is_not_judged_alone_where_other_randomness_hides_the_input_too(se
 def test_no_bound_is_said_where_a_draw_decides_what_the_noise_is_added_to() -> None:
     result = trace(code.chosen, [[0.0] * 9, [0.0] * 8 + [1.0]], epsilon=1)
     assert (result.verdict.word, result.pair_epsilon.upper) == ("open", math.inf)
+
+
+@pytest.mark.parametrize("subject", [code.by_inverse_cdf, code.collected, code.geometric])
+def test_noise_that_is_not_followed_is_no_leak(subject: Any) -> None:
+    result = trace(subject, [code.X, [1.0, 1.0, 1.0]], epsilon=1)
+    assert (result.verdict.word, result.rules) == ("open", ("unfollowed",))
+    assert result.findings[0].place is not None
+    assert "audit" in result.findings[0].message
+
+
+@pytest.mark.parametrize("subject", [code.from_the_system, code.from_elsewhere])
+def test_sources_that_cannot_be_seen_are_said_to_be_so(subject: Any) -> None:
+    result = trace(subject, [code.X, [1.0, 1.0, 1.0]], epsilon=1)
+    assert (result.verdict.word, result.rules) == ("open", ("opaque",))
 
 
 def test_more_pairs_than_a_trace_can_take_are_refused() -> None:

@@ -91,7 +91,7 @@ class Tracer:
         self.runs += 1
         mechanism = self.mechanism.mechanism if isinstance(self.mechanism, Loaded) else self.mechanism
         inner = mechanism.function if isinstance(mechanism, Adapted) else mechanism
-        with watch(run, inner):
+        with watch(run, [self.subject, inner]):
             output = awaited(mechanism.sample(x, 1, rng))[0]
             run.output = plain(output)
         if isinstance(output, Failure):

@@ -26,6 +26,7 @@ from dpassay.trace.findings import (
     as_coded,
     centres,
     epsilon_of,
+    known,
     pair_loss,
     scaled_by_input,
     shared,
@@ -248,6 +249,12 @@ def _other_randomness(replays: Sequence[Replay]) -> list[Draw]:
     ]
 
 
+def _unfollowed(replays: Sequence[Replay]) -> Draw | None:
+    """A draw that is used in another way than as noise that is added to something."""
+    followed = {id(use.x.draw) for use in replays[0].uses if known(use) and (use.x.added or use.released)}
+    return next((draw for draw in _other_randomness(replays) if id(draw) not in followed), None)
+
+
 def _values(one: Replay, k: int) -> Any:
     return one.x.draws[k].values if k < len(one.x.draws) else None
 
@@ -280,6 +287,14 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
         if all(i < len(out) and same(out[i : i + 1], outputs[0][i : i + 1])[0] for out in outputs)
     ]
     where = f"output[{(still or sorted(around))[0]}]"
+    if not still and _hidden(replays[0]):
+        return judged
+    if not still and not replays[0].x.draws:
+        said = f"{where} changes from run to run, and no draw was seen: its randomness cannot be followed, audit it"
+        return _with(judged, Finding("opaque", None, said))
+    if not still and (lost := _unfollowed(replays)) is not None:
+        said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide: audit it"
+        return _with(judged, Finding("unfollowed", lost.place, said))
     if not still:
         said = f"the input reaches {where} around the noise: it differs when all sums with noise are the same"
         return _with(judged, Finding("leak", None, said))

@@ -44,6 +44,7 @@ _PYTHON_DRAWS = (
     *("gammavariate", "vonmisesvariate", "paretovariate", "weibullvariate", "randint", "randrange", "choice"),
     *("choices", "sample", "shuffle", "getrandbits"),
 )
+_NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not looked through
 _OPAQUE = {
     os: ("urandom",),
     random: ("_urandom",),
@@ -266,8 +267,8 @@ class _Search:
         elif hasattr(thing, "__dict__") and not isinstance(thing, type | ModuleType):
             for name, value in list(vars(thing).items()):
                 self.change(value, partial(self.patches.attribute, thing, name), depth)
-            for method in map(vars(type(thing)).get, ("__call__", "sample", "forward")):
-                self.look(method, depth)
+            if (home := sys.modules.get(type(thing).__module__)) is not None:
+                self.names(vars(home), home.__name__)
 
     def change(self, value: Any, put: Callable[[Any], None], depth: int) -> None:
         """Put another value in its place if there is one; else look into it."""
@@ -283,8 +284,10 @@ class _Search:
     def names(self, own: dict[str, Any], module: str | None) -> None:
         """A module's names, and those of the other modules of its package."""
         package = (module or "").partition(".")[0]
+        if package in sys.stdlib_module_names:
+            return
         spaces = [own]
-        if package and package not in ("__main__", "dpassay", "builtins"):
+        if package and package not in _NOT_SUBJECTS:
             loaded = list(sys.modules.items())
             spaces += [vars(one) for name, one in loaded if one and name.partition(".")[0] == package]
         for space in spaces:
