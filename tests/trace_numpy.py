@@ -242,3 +242,31 @@ def from_elsewhere(x: list[float]) -> float:
 
 def _clock() -> int:
     return time.perf_counter_ns()
+
+
+def adaptive(x: list[float], rng: np.random.Generator) -> list[float]:
+    """What the second noise is added to depends on the first."""
+    first = x[0] + rng.laplace(scale=2)
+    return [first, x[1] * float(first) + rng.laplace(scale=2)]
+
+
+def clipped_singly(x: list[float], rng: np.random.Generator) -> Vector:
+    """Each of two parts has an l1 norm of at most 1, both together have 2."""
+    return np.concatenate([clip_l1(x[:2]), clip_l1(x[2:])]) + rng.laplace(scale=2, size=len(x))
+
+
+def clipped_together(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l1([*x[:2], *x[2:]]) + rng.laplace(scale=2, size=len(x))
+
+
+def nan_replaced(x: list[float], rng: np.random.Generator) -> Vector:
+    return np.nan_to_num(np.asarray(x) + rng.laplace(scale=2, size=3))
+
+
+def nan_replaced_first(x: list[float], rng: np.random.Generator) -> Vector:
+    return clip_l1(np.nan_to_num(x).tolist()) + rng.laplace(scale=2, size=3)
+
+
+def cancelled(x: list[float], rng: np.random.Generator) -> Vector:
+    noise = rng.laplace(scale=2, size=3)
+    return clip_l1(x) + noise - noise

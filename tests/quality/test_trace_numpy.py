@@ -31,6 +31,7 @@ COUNTED = {
     "noise made with the object": (code.MadeBefore(), "no-noise"),
     "the largest number beside the noise": (code.appended, "leak"),
     "the original is returned": (code.original, "leak"),
+    "the noise is taken away again": (code.cancelled, "leak"),
 }
 # For each right one what is traced and the exact ε of the pair.
 TWINS: dict[str, tuple[Any, float]] = {
@@ -160,6 +161,31 @@ def test_noise_that_is_not_followed_is_no_leak(subject: Any) -> None:
 def test_sources_that_cannot_be_seen_are_said_to_be_so(subject: Any) -> None:
     result = trace(subject, [code.X, [1.0, 1.0, 1.0]], epsilon=1)
     assert (result.verdict.word, result.rules) == ("open", ("opaque",))
+
+
+def test_nothing_is_said_from_runs_where_the_loss_differs_from_run_to_run() -> None:
+    result = trace(code.adaptive, [[0.0, 0.0], [0.0, 1.0]], epsilon=1)
+    assert (result.verdict.word, result.pair_epsilon.lower, result.pair_epsilon.upper) == ("open", 0, math.inf)
+
+
+def test_parts_that_are_clipped_one_by_one() -> None:
+    inputs = [[5.0, 0.0, 5.0, 0.0], [-5.0, 0.0, -5.0, 0.0]]
+    wrong = trace(code.clipped_singly, inputs, epsilon=1)
+    assert (wrong.verdict.refuted, wrong.rules) == (True, ("loss-too-large",))
+    assert wrong.pair_epsilon.lower == pytest.approx(2)  # each of the two parts differs by 2
+    right = trace(code.clipped_together, inputs, epsilon=1)
+    assert (right.verdict.word, right.rules) == ("open", ())
+    assert right.pair_epsilon.upper == pytest.approx(1)
+
+
+@pytest.mark.parametrize("odd_first", [True, False])
+def test_nan_that_is_replaced_after_the_noise(odd_first: bool) -> None:
+    inputs = [[math.nan, 0.0, 0.0], [0.5, 0.0, 0.0]]
+    inputs = inputs if odd_first else inputs[::-1]
+    wrong = trace(code.nan_replaced, inputs, epsilon=1)
+    assert (wrong.verdict.refuted, wrong.rules) == (True, ("leak",))
+    right = trace(code.nan_replaced_first, inputs, epsilon=1)
+    assert (right.verdict.word, right.rules) == ("open", ())
 
 
 def test_more_pairs_than_a_trace_can_take_are_refused() -> None:

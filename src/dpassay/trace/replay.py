@@ -124,8 +124,10 @@ class Use:
     @property
     def tolerance(self) -> float:
         """What rounding can make of it."""
-        most = [np.abs(part).max(initial=0.0) for part in (self.x.offset, self.y.offset, self.x.value)]
-        return float(self.x.draw.rounding * max(most) / np.abs(self.y.factor).min(initial=np.inf))
+        parts = (self.x.offset, self.y.offset, self.x.value)
+        most = max(np.abs(part[np.isfinite(part)]).max(initial=0.0) for part in parts)
+        factor = np.abs(self.y.factor[self.y.factor != 0]).min(initial=np.inf)
+        return float(self.x.draw.rounding * most / factor)
 
 
 @dataclass(frozen=True, eq=False)

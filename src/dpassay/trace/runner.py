@@ -231,7 +231,9 @@ def _alike(one: Replay, other: Replay) -> bool:
     return all(
         first.released == second.released
         and first.shift.shape == second.shift.shape
-        and np.allclose(first.shift, second.shift, rtol=1e-9, atol=max(first.tolerance, second.tolerance))
+        and np.allclose(
+            first.shift, second.shift, rtol=1e-9, atol=max(first.tolerance, second.tolerance), equal_nan=True
+        )
         for first, second in zip(one.uses, other.uses, strict=True)
     )
 
@@ -280,35 +282,17 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
     around = set.intersection(*(set(one.differing) for one in replays)) if replays[0].comparable else set()
     if not around:
         return judged
-    outputs = [leaves(one.x.output) for one in replays]
-    still = [
-        i
-        for i in sorted(around)
-        if all(i < len(out) and same(out[i : i + 1], outputs[0][i : i + 1])[0] for out in outputs)
-    ]
+    outputs, still, pair = _constant(replays, sorted(around), judged.pair)
     where = f"output[{(still or sorted(around))[0]}]"
-    if not still and _hidden(replays[0]):
-        return judged
-    if not still and not replays[0].x.draws:
-        said = f"{where} changes from run to run, and no draw was seen: its randomness cannot be followed, audit it"
-        return _with(judged, Finding("opaque", None, said))
-    if not still and (lost := _unfollowed(replays)) is not None:
-        said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide: audit it"
-        return _with(judged, Finding("unfollowed", lost.place, said))
     if not still:
-        said = f"the input reaches {where} around the noise: it differs when all sums with noise are the same"
-        return _with(judged, Finding("leak", None, said))
+        return _varying(judged, replays, where)
     claimed = float(guarantee.exact_epsilon.b)
     runs = min(_runs_needed(claimed, guarantee.delta), (MOST_RUNS - tracer.runs) // 2)
-    x, y = judged.pair
-    value = outputs[0][still[0]]
-    hits = [
-        sum(same([value], leaves(tracer.run(one).output)[still[0] : still[0] + 1])[0] for _ in range(runs))
-        for one in (x, y)
-    ]
+    value, at = outputs[0][still[0]], slice(still[0], still[0] + 1)
+    hits = [sum(same([value], leaves(tracer.run(one).output)[at])[0] for _ in range(runs)) for one in pair]
     rule = "leak" if judged.draws else "no-noise"
     if hits != [runs, 0]:
-        return _with(judged, Finding("leak", None, f"the input reaches {where} around the noise, in some runs"))
+        return _varying(judged, replays, where)
     epsilon = _shown(runs, guarantee.delta)
     said = f"{where} has no noise: it was the same in {runs} runs of one input and never in {runs} of the other"
     more = "" if epsilon > claimed else "; an audit with more runs can refute the claim"
@@ -318,6 +302,33 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
     return _Judged(
         number(epsilon), INFINITY, judged.loss, judged.findings, judged.uses, judged.pair, judged.draws, True
     )
+
+
+def _varying(judged: _Judged, replays: Sequence[Replay], where: str) -> _Judged:
+    """The same where that part of the output is not constant: a leak, unless some randomness was lost sight of."""
+    if _hidden(replays[0]):
+        return judged
+    if not replays[0].x.draws:
+        said = f"{where} changes from run to run, and no draw was seen: its randomness cannot be followed, audit it"
+        return _with(judged, Finding("opaque", None, said))
+    if (lost := _unfollowed(replays)) is not None:
+        said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide: audit it"
+        return _with(judged, Finding("unfollowed", lost.place, said))
+    said = f"the input reaches {where} around the noise: it differs when all sums with noise are the same"
+    return _with(judged, Finding("leak", None, said))
+
+
+def _constant(
+    replays: Sequence[Replay], around: list[int], pair: tuple[Any, Any]
+) -> tuple[list[list[Any]], list[int], tuple[Any, Any]]:
+    """Outputs of the input for which some of these leaves are always the same, which ones, and this input first."""
+    for of_x in (True, False):
+        outputs = [leaves((one.x if of_x else one.y).output) for one in replays]
+        fits = [i for i in around if all(i < len(output) for output in outputs)]
+        still = [i for i in fits if all(same(output[i : i + 1], outputs[0][i : i + 1])[0] for output in outputs)]
+        if still:
+            return outputs, still, pair if of_x else pair[::-1]
+    return [], [], pair
 
 
 def _with(judged: _Judged, finding: Finding) -> _Judged:
