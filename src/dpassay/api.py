@@ -9,6 +9,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
+from dpassay.adapters import adapted
 from dpassay.audit.targets import as_mechanism
 from dpassay.claims.claim import CAVEATS, Claim
 from dpassay.claims.registry import REGISTRY, claim_called
@@ -70,7 +71,8 @@ def check(
 
     The mechanism is a pipeline or its text, a `Claim`, the name of a published claim, or the path of a .toml file with
     one: these are analysed exactly, and with `runs` also run. What is claimed is `epsilon`, perhaps with `delta`, or
-    another `guarantee`: MetricDP, RenyiDP, ZCDP, GDP. Numbers for the names in the text are `parameters`, or
+    another `guarantee`: MetricDP, RenyiDP, ZCDP, GDP. Objects of some libraries, such as OpenDP's measurements, bring
+    their claim with them (docs/adapters.md). Numbers for the names in the text are `parameters`, or
     keyword arguments where no option has that name. `people` is how many rows the data have: delta must be far below
     one over it. `santext`, `custext` and `tem` replace words and take a `vocabulary`: `words.judge.check_words`.
     Anything else that can be run is judged by its outputs and, where it knows their distribution, by the exact loss of
@@ -94,6 +96,10 @@ def check(
         if runs or pairs is not None:
             raise InputError("words are judged exactly; audit(...) runs a mechanism")
         return check_words(subject, guarantee, epsilon=epsilon, delta=delta, **merge_parameters(parameters, more))
+    runnable = subject
+    if not isinstance(subject, Claim | Pipeline | str) and (known := adapted(subject)) is not None and known.pipeline:
+        subject = known.claim(epsilon, delta, guarantee, dim)
+        epsilon = delta = guarantee = dim = None
     if not isinstance(subject, Claim | Pipeline | str):
         if parameters:
             raise InputError("only a claim or a pipeline's text has parameters of its own")
@@ -116,10 +122,10 @@ def check(
     from dpassay.audit.runner import audit
 
     claimed = epsilon_delta(exact.guarantee)
-    if not isinstance(subject, Pipeline):
+    if subject is runnable and not isinstance(subject, Pipeline):
         return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))
     options = {"epsilon": claimed.exact_epsilon, "delta": claimed.exact_delta, "neighbours": relation}
-    return with_samples(exact, audit(pipeline, pairs, runs=runs, seed=seed, **options))
+    return with_samples(exact, audit(runnable, pairs, runs=runs, seed=seed, **options))
 
 
 def _read(

@@ -20,6 +20,7 @@ ORDER = [
     "evidence",
     "words",
     "claims",
+    "adapters",
     "audit",
     "trace",
     "api",

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dpassay.adapters import adapted
 from dpassay.audit.candidate_pairs import input_sets, region_of
 from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
@@ -14,7 +15,7 @@ from dpassay.audit.text_pairs import read_vocabulary
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import claim_called
 from dpassay.compute.devices import usable
-from dpassay.core.guarantee import EpsilonDelta, epsilon_delta, make_guarantee
+from dpassay.core.guarantee import EpsilonDelta, epsilon_delta, make_guarantee, stated_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Mechanism
@@ -70,6 +71,7 @@ class Question:
 
 def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     """The question that a subject and some options pose, and a sentence if another device has to be used."""
+    subject, options = _adapted(subject, options)
     claim = _claim(subject, options)
     mechanism = as_mechanism(subject) if claim is None else claim.runnable
     if claim is None and options.epsilon is None:
@@ -92,6 +94,22 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     words = [] if options.vocabulary is None else read_vocabulary(options.vocabulary)
     sets = input_sets(mechanism, neighbours, sources, words, options.odd_words)
     return Question(mechanism, name, source, guarantee, neighbours, sets, region, options), note
+
+
+def _adapted(subject: Any, options: AuditOptions) -> tuple[Any, AuditOptions]:
+    """What is run of a library's object, and the options with what the object says by itself; others as they are."""
+    known = adapted(subject)
+    if known is None:
+        return subject, options
+    if known.mechanism is None:
+        claim = known.claim(options.epsilon, options.delta, dim=options.dim)
+        return claim, replace(options, epsilon=None, delta=None, dim=None)
+    claimed = epsilon_delta(stated_guarantee(**known.stated(options.epsilon, options.delta)))
+    options = replace(options, epsilon=claimed.exact_epsilon, delta=claimed.exact_delta)
+    options = replace(options, neighbours=options.neighbours or known.neighbours)
+    if known.pairs and all(getattr(options, source) is None for source in INPUT_SOURCES):
+        options = replace(options, pairs=known.pairs)
+    return known.mechanism, options
 
 
 def _claim(subject: Any, options: AuditOptions) -> Claim | None:

@@ -1,0 +1,42 @@
+"""Objects of other libraries as claims: what they promise, how they are run, and on which inputs.
+
+One file per library, which is imported when such an object comes; it is known by the name of its module, and the
+library itself is not imported here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from dpassay.adapters.base import Adapted
+
+# The package in which a class is defined, and our file that reads its objects.
+LIBRARIES = {
+    "opendp": "opendp",
+}
+
+
+def adapted(thing: Any) -> Adapted | None:
+    """What an object of a known library promises; None for anything else.
+
+    >>> adapted("clip(l2, 1) | laplace(2)"), adapted(len)
+    (None, None)
+    """
+    if isinstance(thing, Adapted):
+        return thing
+    for package in _packages(thing):
+        if package in LIBRARIES:
+            reader = import_module(f"dpassay.adapters.{LIBRARIES[package]}")
+            found: Adapted | None = reader.read(thing)
+            if found is not None:
+                return found
+    return None
+
+
+def _packages(thing: Any) -> list[str]:
+    """The packages that define the object: a class and what it is derived from, a function, or one with arguments."""
+    inner = getattr(thing, "func", None)  # of functools.partial
+    named = [thing, inner, *type(thing).__mro__]
+    modules = [getattr(one, "__module__", None) for one in named]
+    return list(dict.fromkeys(module.partition(".")[0] for module in modules if isinstance(module, str)))

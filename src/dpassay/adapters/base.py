@@ -1,0 +1,94 @@
+"""What an adapter gives: a library's object as a claim, or as something to run, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dpassay.claims.claim import Claim
+from dpassay.core.guarantee import Guarantee, statement
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A library's object: the guarantee it states, its formula where that is known, and how to run it on what.
+
+    `pipeline` is the formula in our text form; an object without one can only be run. `epsilon_at` is the ε that the
+    library states for a δ, where it states one for every δ. `mechanism` is what an audit runs: a function or an
+    object; `pairs` are neighbours to run it on.
+
+    >>> known = Adapted("mine", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
+    >>> print(known.claim(delta=1e-6).guarantee)
+    (0.5, 1e-06)-DP
+    """
+
+    name: str
+    guarantee: Guarantee | None = None
+    pipeline: str | None = None
+    dim: int | None = None
+    neighbours: Neighbours | None = None
+    mechanism: Any = None
+    pairs: tuple[tuple[Any, Any], ...] = ()
+    epsilon_at: Callable[[float], float] | None = None
+
+    def stated(self, epsilon: Any = None, delta: Any = None, guarantee: Guarantee | None = None) -> dict[str, Any]:
+        """The guarantee to judge, as the options of a claim: what the user says, or else what the library does."""
+        if guarantee is not None:
+            return statement(guarantee)
+        if epsilon is not None:
+            return {"epsilon": epsilon, "delta": 0 if delta is None else delta}
+        if delta is not None and self.epsilon_at is not None:
+            found = self.epsilon_at(float(delta))
+            if not 0 <= found < float("inf"):
+                raise InputError(f"{self.name} states epsilon {found} at delta {delta}: say which epsilon is claimed")
+            return {"epsilon": exact(found), "delta": delta}
+        if self.guarantee is None:
+            remedy = "epsilon=1, delta=1e-5" if self.epsilon_at is None else "delta=1e-5, for its own epsilon there"
+            raise InputError(f"{self.name} states no epsilon by itself: say check(..., {remedy})")
+        if delta is not None:
+            raise InputError(f"{self.name} states {self.guarantee}: say epsilon, too, to judge another guarantee")
+        return statement(self.guarantee)
+
+    def claim(
+        self, epsilon: Any = None, delta: Any = None, guarantee: Guarantee | None = None, dim: int | None = None
+    ) -> Claim:
+        """The claim that the formula keeps the guarantee."""
+        if self.pipeline is None:
+            raise InputError(f"the formula of {self.name} cannot be read; audit(...) runs it")
+        said = self.stated(epsilon, delta, guarantee)
+        return Claim(self.name, self.pipeline, **said, dim=self.dim if dim is None else dim, neighbours=self.neighbours)
+
+
+def exact(value: float) -> str:
+    """A double as text, to the last bit: the library computes with this number, not with the decimal it shows.
+
+    >>> exact(0.5), exact(3), exact(0.1)
+    ('0.5', '3', '0.1000000000000000055511151231257827021181583404541015625')
+    """
+    plain = repr(value)
+    return plain if Fraction(plain) == Fraction(value) else str(Decimal(value))
+
+
+def attributes(thing: Any, *names: str) -> list[Any]:
+    """Attributes of an object, or a sentence that says which it lacks.
+
+    >>> attributes(1 + 2j, "real", "imag")
+    [1.0, 2.0]
+    >>> attributes(1, "scale")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: an object of builtins.int without scale cannot be read; ...
+    """
+    missing = [name for name in names if not hasattr(thing, name)]
+    if missing:
+        kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
+        raise InputError(
+            f"an object of {kind} without {' and '.join(missing)} cannot be read; its version may be one that dpassay "
+            "does not know: write the mechanism as a pipeline, or audit a function that runs it"
+        )
+    return [getattr(thing, name) for name in names]
