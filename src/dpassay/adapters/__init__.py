@@ -14,6 +14,7 @@ from dpassay.adapters.base import Adapted
 # The package in which a class is defined, and our file that reads its objects.
 LIBRARIES = {
     "opendp": "opendp",
+    "dp_accounting": "dp_accounting",
 }
 
 
