@@ -15,6 +15,7 @@ from dpassay.adapters.base import Adapted
 LIBRARIES = {
     "opendp": "opendp",
     "dp_accounting": "dp_accounting",
+    "opacus": "opacus",
 }
 
 
