@@ -16,6 +16,7 @@ LIBRARIES = {
     "opendp": "opendp",
     "dp_accounting": "dp_accounting",
     "opacus": "opacus",
+    "transformers": "transformers",
 }
 
 

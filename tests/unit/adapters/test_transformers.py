@@ -1,0 +1,112 @@
+"""Generation by transformers: the exact loss of a token by its formula, and a small model that is run."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpassay
+from dpassay.adapters import adapted
+
+transformers = pytest.importorskip("transformers", reason="needs transformers, the extra `encoders`")
+torch = pytest.importorskip("torch")
+
+
+class ClampLogits(transformers.LogitsProcessor):  # type: ignore[misc, name-defined]
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        return scores.clamp(self.low, self.high)
+
+
+class ClipSoftly(transformers.LogitsProcessor):  # type: ignore[misc, name-defined]
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        return 5 * torch.tanh(scores)
+
+
+def token_loss(low: float, high: float, temperature: float, tokens: int) -> float:
+    """One token has the high logit and the rest the low one, or the other way round."""
+    width = (high - low) / temperature
+    likely = 1 / (1 + (tokens - 1) * math.exp(-width))
+    unlikely = math.exp(-width) / (math.exp(-width) + tokens - 1)
+    return math.log(likely / unlikely)
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(vocab_size=7, n_positions=16, n_embd=8, n_layer=1, n_head=1)
+    made = transformers.GPT2LMHeadModel(config).eval()
+    made.generation_config.pad_token_id = 0
+    made.generation_config.eos_token_id = None
+    return made
+
+
+def call(model: Any, **more: Any) -> Any:
+    clamp = transformers.LogitsProcessorList([ClampLogits(-1.0, 1.0)])
+    return partial(model.generate, logits_processor=clamp, do_sample=True, top_k=0, **more)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_clamped_logits_lose_what_the_formula_says(temperature: float) -> None:
+    processors = transformers.LogitsProcessorList(
+        [ClampLogits(-3.0, 2.0), transformers.TemperatureLogitsWarper(temperature)]
+    )
+    verdict = dpassay.check(processors, epsilon=100, dim=50)
+    assert verdict.epsilon.lower == pytest.approx(token_loss(-3, 2, temperature, 50), rel=1e-9)
+    assert verdict.epsilon.upper == pytest.approx(token_loss(-3, 2, temperature, 50), rel=1e-9)
+
+
+def test_what_comes_before_the_clamp_does_not_matter() -> None:
+    before = [transformers.TemperatureLogitsWarper(0.1), transformers.TopKLogitsWarper(3), ClampLogits(-1.0, 1.0)]
+    verdict = dpassay.check(transformers.LogitsProcessorList(before), epsilon=100, dim=9)
+    assert verdict.epsilon.lower == pytest.approx(token_loss(-1, 1, 1, 9), rel=1e-9)
+
+
+def test_a_call_of_generate_has_the_loss_of_all_its_tokens(model: Any) -> None:
+    verdict = dpassay.check(call(model, temperature=2.0, max_new_tokens=3), epsilon=100)
+    assert verdict.epsilon.upper == pytest.approx(3 * token_loss(-1, 1, 2, 7), rel=1e-9)
+    assert str(verdict.mechanism) == "clamp(-1, 1) | softmax(2) | times(3)"
+
+
+@pytest.mark.parametrize("settings", [{"do_sample": True, "temperature": 0.7, "top_p": 0.9}, {}, {"do_sample": False}])
+def test_logits_that_nothing_bounds_have_no_finite_epsilon(settings: dict[str, Any], model: Any) -> None:
+    config = transformers.GenerationConfig(**settings)
+    verdict = dpassay.check(config, epsilon=50, delta=0.1, dim=100)
+    assert verdict.refuted
+    assert verdict.epsilon.lower == math.inf
+    assert dpassay.check(partial(model.generate, generation_config=config), epsilon=50).refuted
+    assert dpassay.check(model, epsilon=50).refuted
+
+
+def test_what_cannot_be_read_gets_a_sentence(model: Any) -> None:
+    after = [ClampLogits(-1.0, 1.0), transformers.TopPLogitsWarper(0.9)]
+    with pytest.raises(dpassay.InputError, match=r"TopPLogitsWarper\(0\.9\) behind a clamp has no exact analysis"):
+        dpassay.check(transformers.LogitsProcessorList(after), epsilon=1, dim=9)
+    with pytest.raises(dpassay.InputError, match="ClipSoftly does not clamp logits"):
+        dpassay.check(transformers.LogitsProcessorList([ClipSoftly()]), epsilon=1, dim=9)
+    with pytest.raises(dpassay.InputError, match="reads num_beams=1 only"):
+        dpassay.check(transformers.GenerationConfig(num_beams=2), epsilon=1, dim=9)
+    with pytest.raises(dpassay.InputError, match="states no epsilon by itself"):
+        dpassay.check(model)
+
+
+def test_a_model_is_run_as_it_generates(model: Any) -> None:
+    known = adapted(call(model, max_new_tokens=2))
+    assert known is not None
+    drawn = known.mechanism.sample([1, 2], 4000, np.random.default_rng(0))
+    with torch.no_grad():
+        logits = model(torch.tensor([[1, 2]])).logits[0, -1].clamp(-1, 1)
+    often = np.bincount([row[0] for row in drawn], minlength=7) / 4000
+    assert {len(row) for row in drawn} == {2}
+    assert np.abs(often - logits.softmax(-1).numpy()).max() < 0.05  # Hoeffding and 7 tokens: 14·e^(-20) < 3e-8
+    again = known.mechanism.sample([1, 2], 10, np.random.default_rng(5))
+    assert again == known.mechanism.sample([1, 2], 10, np.random.default_rng(5))
+
+
+def test_a_model_is_audited_as_it_generates(model: Any) -> None:
+    verdict = dpassay.audit(partial(model.generate, max_new_tokens=1), [([1], [2])], epsilon=1, runs=400)
+    assert verdict.runs <= 400
