@@ -17,6 +17,9 @@ LIBRARIES = {
     "dp_accounting": "dp_accounting",
     "opacus": "opacus",
     "transformers": "transformers",
+    "diffprivlib": "diffprivlib",
+    "pure_ldp": "pure_ldp",
+    "multi_freq_ldpy": "multi_freq_ldpy",
 }
 
 

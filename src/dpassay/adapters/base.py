@@ -64,14 +64,33 @@ class Adapted:
         return Claim(self.name, self.pipeline, **said, dim=self.dim if dim is None else dim, neighbours=self.neighbours)
 
 
+def shown(value: Any) -> str:
+    """A number as text, also one of numpy's or of torch's.
+
+    >>> import numpy as np
+    >>> shown(np.float64(0.1)), shown(3)
+    ('0.1', '3')
+    """
+    return repr(value.item() if hasattr(value, "item") else value)
+
+
 def exact(value: float) -> str:
     """A double as text, to the last bit: the library computes with this number, not with the decimal it shows.
 
     >>> exact(0.5), exact(3), exact(0.1)
     ('0.5', '3', '0.1000000000000000055511151231257827021181583404541015625')
     """
-    plain = repr(value)
+    plain = shown(value)
     return plain if Fraction(plain) == Fraction(value) else str(Decimal(value))
+
+
+def is_own(thing: Any, package: str) -> bool:
+    """Whether the class of an object is the library's, and not one derived from it, which may do something else.
+
+    >>> is_own(3, "builtins"), is_own(InputError("no"), "builtins")
+    (True, False)
+    """
+    return str(type(thing).__module__).partition(".")[0] == package
 
 
 def attributes(thing: Any, *names: str) -> list[Any]:

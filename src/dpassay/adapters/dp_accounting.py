@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpassay.adapters.base import Adapted, attributes
+from dpassay.adapters.base import Adapted, attributes, shown
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
@@ -59,14 +59,14 @@ def _once(event: Any) -> str | None:
     """One event that is about the whole data set, as the answer to a query of sensitivity 1."""
     kind = type(event).__name__
     if kind == "GaussianDpEvent":
-        return f"query(l2, 1) | gaussian({event.noise_multiplier!r})"
+        return f"query(l2, 1) | gaussian({shown(event.noise_multiplier)})"
     if kind == "LaplaceDpEvent":
-        return f"query(l1, 1) | laplace({event.noise_multiplier!r})"
+        return f"query(l1, 1) | laplace({shown(event.noise_multiplier)})"
     if kind == "DiscreteLaplaceDpEvent":
-        return f"counts(l1, {event.sensitivity!r}) | discrete_laplace(1/{event.noise_parameter!r})"
+        return f"counts(l1, {shown(event.sensitivity)}) | discrete_laplace(1/{shown(event.noise_parameter)})"
     if kind == "RandomizedResponseDpEvent":  # the bucket drawn at random may be the true one
         wrong, many = event.noise_parameter, event.num_buckets
-        return f"category({many}) | flip(1 - {wrong!r}*({many} - 1)/{many})"
+        return f"category({many}) | flip(1 - {shown(wrong)}*({many} - 1)/{many})"
     return None
 
 
@@ -76,7 +76,7 @@ def _sampled(event: Any) -> str | None:
     norm, noise = {"GaussianDpEvent": ("l2", "gaussian"), "LaplaceDpEvent": ("l1", "laplace")}.get(
         type(inner).__name__, ("", "")
     )
-    return f"poisson({rate!r}) | clip({norm}, 1) | {noise}({inner.noise_multiplier!r})" if norm else None
+    return f"poisson({shown(rate)}) | clip({norm}, 1) | {noise}({shown(inner.noise_multiplier)})" if norm else None
 
 
 def _accounted(event: Any, delta: float, local: bool) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from dpassay.adapters.base import Adapted, attributes
+from dpassay.adapters.base import Adapted, attributes, shown
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
@@ -59,8 +59,12 @@ def _claim(accountant: Any, name: str, norm: float) -> Adapted:
 
 
 def _pipeline(noise: float, rate: float, steps: int, norm: float = 1.0) -> str:
-    stages = f"clip(l2, {norm!r}) | gaussian({noise!r}*{norm!r})" if norm != 1 else f"clip(l2, 1) | gaussian({noise!r})"
-    return f"poisson({rate!r}) | {stages} | times({steps})"
+    stages = (
+        f"clip(l2, {shown(norm)}) | gaussian({shown(noise)}*{shown(norm)})"
+        if norm != 1
+        else f"clip(l2, 1) | gaussian({shown(noise)})"
+    )
+    return f"poisson({shown(rate)}) | {stages} | times({steps})"
 
 
 def _accountant_of(optimizer: Any) -> Any:

@@ -1,0 +1,97 @@
+"""diffprivlib's mechanisms: the claim is their ε and δ, the formula that of their class.
+
+Where a class searches for its scale, the scale it found is taken, to twelve digits and rounded up: the last bits of a
+search are no claim. Classes without a formula here are run.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
+
+from dpassay.adapters.base import Adapted, attributes, is_own, shown
+from dpassay.core.guarantee import make_guarantee
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+
+WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete")
+
+
+def read(thing: Any) -> Adapted | None:
+    """A mechanism as a claim; None for the library's other objects."""
+    if not any(base.__name__ == "DPMechanism" for base in type(thing).__mro__):
+        return None
+    kind = type(thing).__name__
+    epsilon, delta, randomise = attributes(thing, "epsilon", "delta", "randomise")
+    pairs = _pairs(thing, kind)
+    return Adapted(
+        f"diffprivlib's {kind}",
+        make_guarantee(shown(epsilon), shown(delta)),
+        _formula(thing, kind, shown(epsilon), shown(delta)) if is_own(thing, "diffprivlib") else None,
+        len(thing.utility) if hasattr(thing, "utility") else None if kind == "Binary" else 1,
+        Neighbours("any" if kind == "Binary" else "query"),
+        None if hasattr(thing, "utility") else lambda x: randomise(x),
+        pairs,
+    )
+
+
+def _formula(thing: Any, kind: str, epsilon: str, delta: str) -> str | None:
+    """The pipeline of a class; none where there is no stage for it."""
+    if kind == "Binary":
+        return f"category(2) | flip((exp({epsilon}) + {delta})/(exp({epsilon}) + 1))"
+    if not hasattr(thing, "sensitivity"):
+        return None
+    far = shown(thing.sensitivity)
+    if not float(far) > 0:
+        raise InputError(f"diffprivlib's {kind} has sensitivity {far}: nothing is hidden where nothing can differ")
+    if kind in ("Exponential", "PermuteAndFlip"):
+        return _choice(thing, kind, epsilon, far)
+    answer, scale = f"query(l1, {far})", f"{far}/({epsilon} - ln(1 - {delta}))"
+    bounds = f"{shown(thing.lower)}, {shown(thing.upper)}" if hasattr(thing, "lower") else ""
+    whole = f"counts(l1, {far}) | discrete_laplace({far}/{epsilon})"
+    noise = f"{far}/{epsilon}"
+    formulas = {
+        "Laplace": lambda: f"{answer} | laplace({scale})",
+        "LaplaceTruncated": lambda: f"{answer} | laplace({scale}) | clamp({bounds})",
+        "LaplaceFolded": lambda: f"{answer} | laplace({scale}) | decode",
+        "LaplaceBoundedDomain": lambda: f"{answer} | bounded_laplace({_found(thing)}, {bounds})",
+        "LaplaceBoundedNoise": lambda: (
+            f"{answer} | truncated_laplace({noise}, {noise}*ln(1 + (exp({epsilon}) - 1)/(2*{delta})))"
+        ),
+        "Staircase": lambda: f"{answer} | staircase({epsilon}, {far}, {shown(thing.gamma)})",
+        "Geometric": lambda: whole,
+        "GeometricTruncated": lambda: f"{whole} | clamp({bounds})",
+        "GeometricFolded": lambda: f"{whole} | decode",
+        "Gaussian": lambda: f"query(l2, {far}) | gaussian(sqrt(2*ln(1.25/{delta}))*{noise})",
+        "GaussianAnalytic": lambda: f"query(l2, {far}) | gaussian({_found(thing)})",
+        "GaussianDiscrete": lambda: f"counts(l2, {far}) | discrete_gaussian({shown(thing._scale)})",
+    }
+    return formulas[kind]() if kind in formulas else None
+
+
+def _choice(thing: Any, kind: str, epsilon: str, far: str) -> str | None:
+    """A choice between candidates, whose utilities move by at most the sensitivity."""
+    monotone = bool(thing.monotonic)
+    if kind == "PermuteAndFlip":
+        return None if monotone else f"query(linf, {far}) | noisymax(exponential, 2*{far}/{epsilon})"
+    if getattr(thing, "measure", None) is not None:
+        return None
+    moves, factor = (", monotone", "") if monotone else ("", "/2")
+    return f"query(linf, {far}{moves}) | exponential({epsilon}/{far}{factor})"
+
+
+def _found(thing: Any) -> str:
+    """The scale that a mechanism searched for."""
+    scale = attributes(thing, "_find_scale")[0]()
+    return str(Context(prec=12, rounding=ROUND_CEILING).create_decimal(Decimal(float(scale))))
+
+
+def _pairs(thing: Any, kind: str) -> tuple[tuple[Any, Any], ...]:
+    """Two values at the distance of the sensitivity, within the bounds where there are some."""
+    if kind == "Binary":
+        return ((thing.value0, thing.value1),)
+    if hasattr(thing, "utility") or not hasattr(thing, "sensitivity"):
+        return ()
+    low, far = getattr(thing, "lower", 0), thing.sensitivity
+    high = min(low + far, getattr(thing, "upper", low + far))
+    return ((int(low), int(high)),) if kind in WHOLE else ((float(low), float(high)),)

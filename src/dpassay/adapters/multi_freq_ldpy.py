@@ -1,0 +1,53 @@
+"""multi-freq-ldpy's clients: functions with their arguments, `functools.partial(GRR_Client, k=4, epsilon=1.0)`.
+
+GRR, UE and HE have a formula; the others, also those for several attributes, are run.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from dpassay.adapters.base import Adapted, shown
+from dpassay.adapters.pure_ldp import bits
+from dpassay.core.guarantee import PureDP
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+
+
+def read(thing: Any) -> Adapted | None:
+    """A client with its arguments as a claim; None for the library's other functions."""
+    function = thing.func if isinstance(thing, partial) else thing
+    name = str(getattr(function, "__name__", ""))
+    if not name.endswith("_Client"):
+        return None
+    given = thing.keywords if isinstance(thing, partial) else {}
+    if (isinstance(thing, partial) and thing.args) or "epsilon" not in given or not {"k", "lst_k"} & set(given):
+        raise InputError(
+            f"multi-freq-ldpy's {name} needs its arguments by name, all but the input: "
+            f"functools.partial({name}, k=4, epsilon=1.0), or lst_k=[4, 2], d=2 and epsilon for several attributes"
+        )
+    many = len(given["lst_k"]) if "lst_k" in given else 0
+    return Adapted(
+        f"multi-freq-ldpy's {name}",
+        PureDP(shown(given["epsilon"])),
+        None if many else _formula(name, given),
+        neighbours=Neighbours("any"),
+        mechanism=lambda x: thing(x),
+        pairs=(([0] * many, [1] * many),) if many else ((0, 1),),
+    )
+
+
+def _formula(name: str, given: dict[str, Any]) -> str | None:
+    size, epsilon = given["k"], shown(given["epsilon"])
+    if name == "GRR_Client":
+        return f"category({size}) | flip(exp({epsilon})/(exp({epsilon}) + {size} - 1))"
+    if name == "HE_Client":
+        return f"onehot({size}) | laplace(2/{epsilon})"
+    if name == "UE_Client":
+        root, optimal = math.exp(float(epsilon) / 2), bool(given.get("optimal", True))
+        kept = 0.5 if optimal else root / (root + 1)
+        wrong = 1 / (math.exp(float(epsilon)) + 1) if optimal else 1 / (root + 1)
+        return bits(size, epsilon, kept, wrong, optimal)
+    return None

@@ -1,0 +1,100 @@
+"""The clients of pure-ldp and multi-freq-ldpy: their claim against closed formulas."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpassay
+from dpassay.adapters import adapted
+from recorded import recorded
+
+
+def client(kind: str, **attributes: Any) -> Any:
+    plain = {"epsilon": 1.0, "d": 4, "index_mapper": lambda x: x - 1, "privatise": lambda x: x}
+    return recorded("pure_ldp.frequency_oracles.some", f"FreqOracleClient {kind}", **{**plain, **attributes})
+
+
+ROOT = math.exp(0.5)
+RIGHT = [
+    client("DEClient", p=math.e / (math.e + 3), q=1 / (math.e + 3)),
+    client("UEClient", p=ROOT / (ROOT + 1), q=1 / (ROOT + 1), use_oue=False),
+    client("UEClient", p=0.5, q=1 / (math.e + 1), use_oue=True),
+    client("HEClient"),
+]
+
+
+@pytest.mark.parametrize("right", RIGHT, ids=lambda one: type(one).__name__)
+def test_a_right_client_loses_exactly_its_epsilon(right: Any) -> None:
+    verdict = dpassay.check(right)
+    assert verdict.proven
+    assert verdict.epsilon.lower == pytest.approx(1, rel=1e-9)
+    assert adapted(right).pairs == ((1, 2),)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "epsilon"),
+    [
+        (client("DEClient", p=0.7, q=0.1), math.log(7)),
+        (client("UEClient", p=0.5, q=0.1, use_oue=True), math.log(0.5 / 0.1 * 0.9 / 0.5)),
+    ],
+    ids=["DE", "OUE"],
+)
+def test_the_probabilities_are_those_that_the_client_holds(wrong: Any, epsilon: float) -> None:
+    verdict = dpassay.check(wrong)
+    assert verdict.refuted
+    assert verdict.epsilon.lower == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_a_client_without_a_formula_is_run() -> None:
+    leaky = client("LHClient", g=3, p=0.5, q=0.25)  # it puts out what comes in
+    with pytest.raises(AssertionError, match="the claim of 1-DP"):
+        dpassay.assert_dp(leaky)
+    with pytest.raises(dpassay.InputError, match="RAPPORClient holds no epsilon"):
+        dpassay.check(client("RAPPORClient", epsilon=None))
+
+
+def function(name: str) -> Any:
+    def flipped(input_data: int, k: int, epsilon: float, optimal: bool = True) -> int:
+        return input_data
+
+    flipped.__name__, flipped.__module__ = name, "multi_freq_ldpy.pure_frequency_oracles.some"
+    return flipped
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        partial(function("GRR_Client"), k=5, epsilon=0.8),
+        partial(function("UE_Client"), k=5, epsilon=0.8),
+        partial(function("UE_Client"), k=5, epsilon=0.8, optimal=False),
+        partial(function("HE_Client"), k=5, epsilon=0.8),
+    ],
+    ids=["GRR", "OUE", "SUE", "HE"],
+)
+def test_a_function_with_its_arguments_loses_exactly_its_epsilon(right: Any) -> None:
+    verdict = dpassay.check(right)
+    assert verdict.proven
+    assert verdict.epsilon.lower == pytest.approx(0.8, rel=1e-9)
+
+
+def test_a_function_is_run_with_its_arguments() -> None:
+    assert dpassay.audit(partial(function("SS_Client"), k=5, epsilon=0.8), runs=2_000, until_refuted=True).refuted
+
+
+def test_a_function_without_its_arguments_says_which_it_needs() -> None:
+    with pytest.raises(dpassay.InputError, match=r"functools\.partial\(GRR_Client, k=4, epsilon=1\.0\)"):
+        dpassay.check(function("GRR_Client"))
+
+
+def test_the_libraries_own_clients() -> None:
+    grr = pytest.importorskip(
+        "multi_freq_ldpy.pure_frequency_oracles.GRR", reason="needs multi-freq-ldpy", exc_type=ImportError
+    )
+    assert dpassay.check(partial(grr.GRR_Client, k=4, epsilon=1.0), runs=2_000).proven
+    direct = pytest.importorskip(
+        "pure_ldp.frequency_oracles.direct_encoding", reason="needs pure-ldp", exc_type=ImportError
+    )
+    assert dpassay.check(direct.DEClient(np.float64(1.0), 4), runs=2_000).proven
