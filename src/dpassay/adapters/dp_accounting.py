@@ -6,6 +6,7 @@ sets with one record added or removed, which is that accountant's default.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from dpassay.adapters.base import Adapted, attributes, shown
@@ -81,11 +82,10 @@ def _sampled(event: Any) -> str | None:
 
 def _accounted(event: Any, delta: float, local: bool) -> float:
     """ε by the library's accountant of privacy-loss distributions."""
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import PLDAccountant
-
-    relation = NeighboringRelation.REPLACE_ONE if local else NeighboringRelation.ADD_OR_REMOVE_ONE
+    relations = import_module("dp_accounting").NeighboringRelation
+    accountant = import_module("dp_accounting.pld").PLDAccountant
+    relation = relations.REPLACE_ONE if local else relations.ADD_OR_REMOVE_ONE
     try:
-        return float(PLDAccountant(relation).compose(event).get_epsilon(delta))
+        return float(accountant(relation).compose(event).get_epsilon(delta))
     except Exception as error:
         raise InputError(f"dp-accounting gives no epsilon at delta {delta:g}: {str(error)[:200]}; say which") from None

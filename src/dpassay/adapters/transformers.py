@@ -7,8 +7,10 @@ processor that clamps the logits. Without one they may be anything, and no finit
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,17 @@ import numpy as np
 from dpassay.adapters.base import Adapted
 from dpassay.errors import InputError
 
-# What `generate` takes for settings that are None, and those that leave tokens out.
-DEFAULTS = {"do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "num_beams": 1}
-CUTS = ("min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h")
+# What `generate` takes for settings that are None, and those that change the logits behind the processors.
+DEFAULTS = {
+    "do_sample": False,
+    "temperature": 1.0,
+    "top_k": 50,
+    "top_p": 1.0,
+    "num_beams": 1,
+    "num_return_sequences": 1,
+}
+CUTS = ("min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h", "watermarking_config")
+NO_CUT = {"typical_p": (None, 1.0), "watermarking_config": (None,)}
 HARMLESS = ("LogitNormalization", "InfNanRemoveLogitsProcessor")
 PROBE = 1e4  # logits beyond this are clamped by any processor that bounds the loss
 
@@ -78,10 +88,24 @@ def read(thing: Any) -> Adapted | None:
         f"transformers' {name}",
         pipeline=stages if tokens == 1 else f"{stages} | times({tokens})",
         dim=None if model is None else int(model.config.get_text_config().vocab_size),
-        mechanism=None
-        if model is None
-        else Generation(thing if isinstance(thing, partial) else partial(thing.generate)),
+        mechanism=None if model is None else _mechanism(model, thing),
     )
+
+
+def _mechanism(model: Any, thing: Any) -> Generation:
+    """The call to run; where the model continues its prompt and tokens are drawn, with their likelihood."""
+    call = thing if isinstance(thing, partial) else partial(thing.generate)
+    setting = _settings(call.keywords.get("generation_config") or model.generation_config, call.keywords)
+    if model.config.is_encoder_decoder or not setting("do_sample"):
+        return Generation(call)
+    library = import_module("transformers")
+    warpers = [
+        *(call.keywords.get("logits_processor") or []),
+        library.TemperatureLogitsWarper(float(setting("temperature"))),
+    ]
+    warpers += [library.TopKLogitsWarper(setting("top_k"))] if setting("top_k") else []
+    warpers += [library.TopPLogitsWarper(setting("top_p"))] if setting("top_p") < 1 else []
+    return LikelyGeneration(call, tuple(warpers))
 
 
 def _add_all(drawing: _Drawing, processors: Any) -> None:
@@ -91,19 +115,30 @@ def _add_all(drawing: _Drawing, processors: Any) -> None:
 
 def _configure(drawing: _Drawing, config: Any, given: dict[str, Any]) -> int:
     """Add what a config says, and what is said beside it; the number of tokens."""
+    setting = _settings(config, given)
+    if setting("num_beams") != 1 or setting("num_return_sequences") != 1:
+        raise InputError("dpassay reads one text that is drawn token by token: num_beams=1 and num_return_sequences=1")
+    if drawing.limits is not None and not setting("max_new_tokens"):
+        raise InputError("each token adds to the loss: say how many are generated at most, max_new_tokens=20")
+    drawing.greedy = not setting("do_sample")
+    drawing.temperature *= float(setting("temperature"))
+    cuts = [f"top_k={setting('top_k')}"] if setting("top_k") else []
+    cuts += [f"top_p={setting('top_p')}"] if setting("top_p") < 1 else []
+    drawing.cuts += [
+        *cuts,
+        *(f"{name}={setting(name)}" for name in CUTS if setting(name) not in NO_CUT.get(name, (None, 0))),
+    ]
+    return int(setting("max_new_tokens") or 1)
+
+
+def _settings(config: Any, given: Mapping[str, Any]) -> Callable[[str], Any]:
+    """What `generate` takes for a setting: what it is given, else what the config says, else its default."""
 
     def setting(name: str) -> Any:
         value = given.get(name, getattr(config, name, None))
         return DEFAULTS.get(name) if value is None else value
 
-    if setting("num_beams") != 1:
-        raise InputError("beam search draws several texts and keeps the likeliest; dpassay reads num_beams=1 only")
-    drawing.greedy = not setting("do_sample")
-    drawing.temperature *= float(setting("temperature"))
-    cuts = [f"top_k={setting('top_k')}"] if setting("top_k") else []
-    cuts += [f"top_p={setting('top_p')}"] if setting("top_p") < 1 else []
-    drawing.cuts += [*cuts, *(f"{name}={setting(name)}" for name in CUTS if setting(name) is not None)]
-    return int(setting("max_new_tokens") or 1)
+    return setting
 
 
 def _limits(processor: Any) -> tuple[float, float]:
@@ -130,12 +165,47 @@ class Generation:
 
     call: Any
 
+    @property
+    def model(self) -> Any:
+        """The model that generates."""
+        return self.call.func.__self__
+
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
-        """Draw n continuations of the prompt."""
+        """Draw n continuations of the prompt, each up to its end."""
         import torch
 
-        prompt = torch.as_tensor([list(x)], device=self.call.func.__self__.device)
+        prompt = torch.as_tensor([list(x)], device=self.model.device)
         with torch.random.fork_rng(), torch.no_grad():
             torch.manual_seed(int(rng.integers(2**63)))
             drawn = self.call(inputs=prompt.repeat(n, 1), attention_mask=torch.ones_like(prompt).repeat(n, 1))
-        return [tuple(row) for row in drawn[:, prompt.shape[1] :].tolist()]
+        begins = 0 if self.model.config.is_encoder_decoder else len(x)
+        return [self._ended(row) for row in drawn[:, begins:].tolist()]
+
+    def _ended(self, row: list[int]) -> tuple[int, ...]:
+        """The tokens up to the first that ends a text: what follows is padding."""
+        config = self.call.keywords.get("generation_config") or self.model.generation_config
+        ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
+        stop = next((i for i, token in enumerate(row) if token in ends), len(row))
+        return tuple(row[: stop + 1])
+
+
+@dataclass(frozen=True)
+class LikelyGeneration(Generation):
+    """The same for a model that continues its prompt, with the likelihood of what it puts out."""
+
+    warpers: tuple[Any, ...]
+
+    def log_prob(self, output: Any, x: Any) -> float:
+        """The log-probability of a continuation of the prompt, by the processors and the settings that are known."""
+        import torch
+
+        tokens = torch.as_tensor([[*x, *output]], device=self.model.device)
+        total = 0.0
+        with torch.no_grad():
+            logits = self.model(tokens).logits[:, len(x) - 1 : -1].float()
+            for i, token in enumerate(output):
+                scores = logits[:, i]
+                for warper in self.warpers:
+                    scores = warper(tokens[:, : len(x) + i], scores)
+                total += float(scores.log_softmax(-1)[0, token])
+        return total

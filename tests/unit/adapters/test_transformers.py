@@ -88,8 +88,10 @@ def test_what_cannot_be_read_gets_a_sentence(model: Any) -> None:
         dpassay.check(transformers.LogitsProcessorList(after), epsilon=1, dim=9)
     with pytest.raises(dpassay.InputError, match="ClipSoftly does not clamp logits"):
         dpassay.check(transformers.LogitsProcessorList([ClipSoftly()]), epsilon=1, dim=9)
-    with pytest.raises(dpassay.InputError, match="reads num_beams=1 only"):
+    with pytest.raises(dpassay.InputError, match="num_beams=1 and num_return_sequences=1"):
         dpassay.check(transformers.GenerationConfig(num_beams=2), epsilon=1, dim=9)
+    with pytest.raises(dpassay.InputError, match="say how many are generated at most, max_new_tokens=20"):
+        dpassay.check(call(model), epsilon=1)
     with pytest.raises(dpassay.InputError, match="states no epsilon by itself"):
         dpassay.check(model)
 
@@ -107,6 +109,32 @@ def test_a_model_is_run_as_it_generates(model: Any) -> None:
     assert again == known.mechanism.sample([1, 2], 10, np.random.default_rng(5))
 
 
+def test_the_likelihoods_of_all_outputs_add_up_to_one(model: Any) -> None:
+    known = adapted(call(model, temperature=0.5, max_new_tokens=2))
+    assert known is not None
+    with torch.no_grad():
+        first = (model(torch.tensor([[3]])).logits[0, -1].clamp(-1, 1) / 0.5).log_softmax(-1)
+        second = (model(torch.tensor([[3, 4]])).logits[0, -1].clamp(-1, 1) / 0.5).log_softmax(-1)
+    assert known.mechanism.log_prob((4, 5), [3]) == pytest.approx(float(first[4] + second[5]), abs=1e-5)
+    total = sum(math.exp(known.mechanism.log_prob((i, j), [3])) for i in range(7) for j in range(7))
+    assert total == pytest.approx(1, abs=1e-5)
+
+
+def test_what_follows_the_end_of_a_text_is_left_out(model: Any) -> None:
+    ending = transformers.GenerationConfig(
+        do_sample=True, top_k=0, max_new_tokens=4, eos_token_id=[0, 1, 2, 3, 4, 5], pad_token_id=0
+    )
+    known = adapted(partial(model.generate, generation_config=ending))
+    assert known is not None
+    drawn = known.mechanism.sample([1], 200, np.random.default_rng(0))
+    assert all(set(row[:-1]) <= {6} for row in drawn)
+    assert {len(row) for row in drawn} > {1}
+
+
 def test_a_model_is_audited_as_it_generates(model: Any) -> None:
-    verdict = dpassay.audit(partial(model.generate, max_new_tokens=1), [([1], [2])], epsilon=1, runs=400)
-    assert verdict.runs <= 400
+    greedy = partial(model.generate, max_new_tokens=3)
+    first = [tuple(model.generate(torch.tensor([[i]]), max_new_tokens=3)[0, 1:].tolist()) for i in range(7)]
+    other = next(i for i in range(7) if first[i] != first[0])
+    assert dpassay.audit(greedy, [([0], [other])], epsilon=1, runs=400, until_refuted=True).refuted
+    clamped = call(model, max_new_tokens=1)  # epsilon is at most that of the clamp
+    assert dpassay.audit(clamped, [([0], [other])], epsilon=4, runs=400, alpha=1e-6).word == "open"
