@@ -60,6 +60,8 @@ class Adapted:
         """The claim that the formula keeps the guarantee."""
         if self.pipeline is None:
             raise InputError(f"the formula of {self.name} cannot be read; audit(...) runs it")
+        if self.dim is not None and dim not in (None, self.dim):
+            raise InputError(f"{self.name} has dimension {self.dim} already: leave dim={dim} out")
         said = self.stated(epsilon, delta, guarantee)
         return Claim(self.name, self.pipeline, **said, dim=self.dim if dim is None else dim, neighbours=self.neighbours)
 

@@ -26,6 +26,8 @@ SAMPLES: dict[str, tuple[Any, Any]] = {"bool": (False, True), "String": ("a", "b
 
 def read(thing: Any) -> Adapted | None:
     """A measurement as a claim; None for OpenDP's other objects."""
+    if type(thing).__name__ == "Transformation":
+        raise InputError("a transformation of OpenDP draws no noise: chain it with a measurement, such as then_laplace")
     if type(thing).__name__ != "Measurement":
         return None
     metric = _name(thing.input_metric)

@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from dpassay.adapters import adapted as library_object
 from dpassay.audit.common_numbers import next_run
 from dpassay.audit.outputs import only_output
 from dpassay.audit.python_objects import adapted, attempt, awaited, failure
@@ -115,6 +116,8 @@ def as_mechanism(thing: Any) -> Mechanism:
     """
     if inspect.isclass(thing):
         thing = _instance(thing)
+    library = library_object(thing)
+    thing = thing if library is None or library.mechanism is None else library.mechanism
     if callable(getattr(thing, "sample", None)):
         if callable(getattr(thing, "law", None)) and not hasattr(thing, "distribution"):  # it would be audited blindly
             raise InputError(f"{type(thing).__name__} has a method law(x): call it distribution(x)")

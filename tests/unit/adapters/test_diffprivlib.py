@@ -1,6 +1,7 @@
 """diffprivlib's mechanisms: their claim against closed formulas, by recorded shapes and by the library itself."""
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import dpassay
 from dpassay.adapters import adapted
+from dpassay.audit.targets import load_python
 from recorded import recorded
 
 MODULE = "diffprivlib.mechanisms.some"
@@ -71,6 +73,7 @@ def test_a_class_without_a_formula_is_run_on_its_own_inputs() -> None:
     unknown = mechanism("Snapping", epsilon=0.1, sensitivity=2.0, lower=1.0, upper=9.0)
     assert adapted(unknown).pairs == ((1.0, 3.0),)  # type: ignore[union-attr]
     assert dpassay.audit(unknown, runs=8_000, until_refuted=True).refuted  # the noise has scale 1: epsilon is 2
+    assert dpassay.check(unknown, [(1.0, 3.0)], runs=8_000).refuted
 
 
 def test_a_class_derived_from_the_librarys_has_no_formula() -> None:
@@ -78,6 +81,12 @@ def test_a_class_derived_from_the_librarys_has_no_formula() -> None:
     mine = type("Laplace", (laplace,), {"__module__": "mine", "randomise": lambda self, x: x})()
     mine.epsilon, mine.delta, mine.sensitivity = 1.0, 0.0, 1.0
     assert adapted(mine).pipeline is None  # type: ignore[union-attr]
+
+
+def test_an_object_is_found_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = mechanism("Laplace", epsilon=1.0, sensitivity=1.0, randomise=lambda x: [x])
+    monkeypatch.setitem(sys.modules, "somebody", type("somebody", (), {"laplace": made}))
+    assert load_python("somebody:laplace").sample(5, 2, np.random.default_rng(0)) == [[5], [5]]
 
 
 def test_what_cannot_be_read_gets_a_sentence() -> None:

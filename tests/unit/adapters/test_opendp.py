@@ -118,3 +118,10 @@ def test_an_unknown_measure_is_named() -> None:
     )
     with pytest.raises(dpassay.InputError, match=r"states its loss as .*mine"):
         dpassay.check(measurement)
+
+
+def test_what_is_no_claim_gets_a_sentence() -> None:
+    with pytest.raises(dpassay.InputError, match="a transformation of OpenDP draws no noise"):
+        dpassay.check(dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()))
+    with pytest.raises(dpassay.InputError, match="has dimension 1 already"):
+        dpassay.check(dp.m.make_laplace(*REAL, scale=1.0), dim=3)
