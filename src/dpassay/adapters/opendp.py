@@ -85,7 +85,7 @@ def _formula(measurement: Any, d_in: Any) -> tuple[str | None, int | None]:
     metric, size = _name(measurement.input_metric), _size(measurement.input_domain)
     dim = 1 if metric == "AbsoluteDistance" else size
     noise = _noise(function, given, whole=_is_whole(measurement.input_domain))
-    if noise is None or dim is None or metric not in NORMS or "monotonic=true" in str(measurement.input_metric):
+    if noise is None or dim is None or metric not in NORMS or "monotonic" in str(measurement.input_metric):
         return None, None
     answers = "counts" if "discrete" in noise else "query"
     return f"{answers}({NORMS[metric]}, {exact(d_in)}) | {noise}", dim
@@ -120,7 +120,9 @@ def _pairs(measurement: Any, metric: str, d_in: int) -> tuple[tuple[Any, Any], .
         return ((low, high),)
     some = 2 if size is None else size
     if metric in NORMS:
-        if metric == "LInfDistance":  # every score moves, and the first and the others in opposite directions
+        if metric == "LInfDistance" and "monotonic" not in str(
+            measurement.input_metric
+        ):  # every score moves, and the first and the others in opposite directions
             return (([low] + [high] * (some - 1), [high] + [low] * (some - 1)),)
         return (([low] * some, [high] + [low] * (some - 1)),)
     if metric in (*RECORDS, *REPLACED):

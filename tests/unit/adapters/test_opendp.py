@@ -63,6 +63,25 @@ def test_noisy_max_moves_scores_in_opposite_directions() -> None:
     assert adapted(measurement).pairs == (([0.0, 1.0, 1.0], [1.0, 0.0, 0.0]),)  # type: ignore[union-attr]
 
 
+def test_scores_that_move_in_one_direction_are_not_taken_for_any() -> None:
+    metric = dp.linf_distance(T=float, monotonic=True)
+    measurement = dp.m.make_noisy_max(vector(3, dp.l1_distance)[0], metric, dp.max_divergence(), scale=4.0)
+    known = adapted(measurement)
+    assert known is not None
+    assert (known.pipeline, known.pairs) == (None, (([0.0, 0.0, 0.0], [1.0, 0.0, 0.0]),))
+
+
+@pytest.mark.parametrize(
+    ("measure", "chance"),
+    [(dp.max_divergence(), 1 - math.exp(-1) / 2), (dp.zero_concentrated_divergence(), 1 / (1 + math.exp(-1)))],
+    ids=["exponential", "gumbel"],
+)
+def test_noisy_max_draws_the_noise_that_its_formula_names(measure: Any, chance: float) -> None:
+    measurement = dp.m.make_noisy_max(*vector(2, dp.linf_distance), measure, scale=2.0)
+    hits = sum(measurement([2.0, 0.0]) == 0 for _ in range(8_000))
+    assert abs(hits / 8_000 - chance) < 0.035  # Hoeffding: 2·e^(-19.6) < 1e-8; the two are 0.085 apart
+
+
 def test_a_sum_over_records_of_known_size_replaces_one() -> None:
     rows = dp.vector_domain(dp.atom_domain(bounds=(0.0, 10.0)), size=5), dp.symmetric_distance()
     measurement = rows >> dp.t.then_sum() >> dp.m.then_laplace(scale=10.0)
