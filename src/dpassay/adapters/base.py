@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any
 
 from dpassay.claims.claim import Claim
-from dpassay.core.guarantee import Guarantee, statement
+from dpassay.core.guarantee import ZCDP, Guarantee, make_guarantee, statement
 from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import iv, up
 from dpassay.errors import InputError
+
+DELTA = "1e-6"  # at which runs test a guarantee that has no δ of its own
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Adapted:
 
     `pipeline` is the formula in our text form; an object without one can only be run. `epsilon_at` is the ε that the
     library states for a δ, where it states one for every δ. `mechanism` is what an audit runs: a function or an
-    object; `pairs` are neighbours to run it on.
+    object; `pairs` are neighbours to run it on. `by` says what of the object makes the claim, if not all of it.
 
     >>> known = Adapted("mine", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
     >>> print(known.claim(delta=1e-6).guarantee)
@@ -35,6 +38,7 @@ class Adapted:
     mechanism: Any = None
     pairs: tuple[tuple[Any, Any], ...] = ()
     epsilon_at: Callable[[float], float] | None = None
+    by: str = ""
 
     def stated(self, epsilon: Any = None, delta: Any = None, guarantee: Guarantee | None = None) -> dict[str, Any]:
         """The guarantee to judge, as the options of a claim: what the user says, or else what the library does."""
@@ -48,11 +52,31 @@ class Adapted:
                 raise InputError(f"{self.name} states epsilon {found} at delta {delta}: say which epsilon is claimed")
             return {"epsilon": exact(found), "delta": delta}
         if self.guarantee is None:
-            remedy = "epsilon=1, delta=1e-5" if self.epsilon_at is None else "delta=1e-5, for its own epsilon there"
-            raise InputError(f"{self.name} states no epsilon by itself: say check(..., {remedy})")
+            remedy = "epsilon=1)" if self.epsilon_at is None else "delta=1e-5), for its own epsilon there"
+            raise InputError(f"{self.name} states no epsilon by itself: say check(..., {remedy}")
         if delta is not None:
             raise InputError(f"{self.name} states {self.guarantee}: say epsilon, too, to judge another guarantee")
         return statement(self.guarantee)
+
+    def tested(self, epsilon: Any = None, delta: Any = None) -> dict[str, Any]:
+        """The guarantee to judge by runs, as `stated` has it; for ρ-zCDP the ε that it implies at δ.
+
+        >>> from dpassay.core.guarantee import ZCDP
+        >>> Adapted("mine", ZCDP("0.5")).tested(delta=1e-6)
+        {'epsilon': '5.756521770', 'delta': 1e-06}
+        """
+        if epsilon is None and isinstance(self.guarantee, ZCDP):
+            delta = DELTA if delta is None else delta
+            return {"epsilon": _implied(self.guarantee, delta), "delta": delta}
+        return self.stated(epsilon, delta)
+
+    def source(self, epsilon: Any = None, guarantee: Guarantee | None = None, runs: bool = False) -> str:
+        """Whose claim is judged: the library's, or that of the user."""
+        if epsilon is None and guarantee is None:
+            implied = f", {self.guarantee}" if runs and isinstance(self.guarantee, ZCDP) else ""
+            return f"stated by {self.by or self.name}{implied}"
+        own = "" if self.guarantee is None else f", which states {self.guarantee}"
+        return f"stated by the user, not by {self.name}{own}"
 
     def claim(
         self, epsilon: Any = None, delta: Any = None, guarantee: Guarantee | None = None, dim: int | None = None
@@ -63,7 +87,23 @@ class Adapted:
         if self.dim is not None and dim not in (None, self.dim):
             raise InputError(f"{self.name} has dimension {self.dim} already: leave dim={dim} out")
         said = self.stated(epsilon, delta, guarantee)
-        return Claim(self.name, self.pipeline, **said, dim=self.dim if dim is None else dim, neighbours=self.neighbours)
+        return Claim(
+            self.name,
+            self.pipeline,
+            **said,
+            dim=self.dim if dim is None else dim,
+            neighbours=self.neighbours,
+            source=self.source(epsilon, guarantee),
+        )
+
+
+def _implied(guarantee: ZCDP, delta: Any) -> str:
+    """An ε that ρ-zCDP implies at δ, ρ + 2·sqrt(ρ·ln(1/δ)), rounded up (Bun and Steinke 2016, proposition 1.3)."""
+    least = make_guarantee(1, delta).exact_delta
+    if not least.a > 0:
+        raise InputError(f"{guarantee} implies no epsilon at delta 0: say delta=1e-5")
+    found = guarantee.value + 2 * iv.sqrt(guarantee.value * -iv.log(least))
+    return str(Decimal(up(found)).quantize(Decimal("1e-9"), ROUND_CEILING))
 
 
 def shown(value: Any) -> str:

@@ -4,13 +4,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpassay.adapters import adapted
+from dpassay.adapters.base import Adapted
 from dpassay.audit.candidate_pairs import input_sets, region_of
 from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.experiment import Experiment
 from dpassay.audit.options import INPUT_SOURCES, AuditOptions
 from dpassay.audit.seeding import seed_all
-from dpassay.audit.targets import as_mechanism, describe
+from dpassay.audit.targets import Loaded, as_mechanism, describe
 from dpassay.audit.text_pairs import read_vocabulary
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import claim_called
@@ -71,7 +72,8 @@ class Question:
 
 def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     """The question that a subject and some options pose, and a sentence if another device has to be used."""
-    subject, options = _adapted(subject, options)
+    known, asked = adapted(subject), options
+    subject, options = _adapted(known, subject, options)
     claim = _claim(subject, options)
     mechanism = as_mechanism(subject) if claim is None else claim.runnable
     if claim is None and options.epsilon is None:
@@ -91,20 +93,22 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     device, note = usable(options.device) if options.cluster is None else (options.device, "")
     options = replace(options, device=device)
     name, source = (_name(mechanism), "") if claim is None else (claim.name, claim.source)
+    if claim is None and known is not None:
+        name = name if isinstance(mechanism, Loaded) else known.name
+        source = known.source(asked.epsilon, runs=True)
     words = [] if options.vocabulary is None else read_vocabulary(options.vocabulary)
     sets = input_sets(mechanism, neighbours, sources, words, options.odd_words)
     return Question(mechanism, name, source, guarantee, neighbours, sets, region, options), note
 
 
-def _adapted(subject: Any, options: AuditOptions) -> tuple[Any, AuditOptions]:
+def _adapted(known: Adapted | None, subject: Any, options: AuditOptions) -> tuple[Any, AuditOptions]:
     """What is run of a library's object, and the options with what the object says by itself; others as they are."""
-    known = adapted(subject)
     if known is None:
         return subject, options
     if known.mechanism is None:
         claim = known.claim(options.epsilon, options.delta, dim=options.dim)
         return claim, replace(options, epsilon=None, delta=None, dim=None)
-    claimed = epsilon_delta(stated_guarantee(**known.stated(options.epsilon, options.delta)))
+    claimed = epsilon_delta(stated_guarantee(**known.tested(options.epsilon, options.delta)))
     options = replace(options, epsilon=claimed.exact_epsilon, delta=claimed.exact_delta)
     options = replace(options, neighbours=options.neighbours or known.neighbours)
     if known.pairs and all(getattr(options, source) is None for source in INPUT_SOURCES):

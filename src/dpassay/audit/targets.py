@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
@@ -223,8 +223,25 @@ def load_python(path: str) -> Loaded:
     ...
     dpassay.errors.InputError: the module math has no 'sqrtt'; close names: sqrt, isqrt
     """
-    mechanism = as_mechanism(load_object(path))
+    return _loaded(path, load_object(path))
+
+
+def _loaded(path: str, thing: Any) -> Loaded:
+    mechanism = as_mechanism(thing)
     return LoadedDistribution(path, mechanism) if isinstance(mechanism, HasDistribution) else Loaded(path, mechanism)
+
+
+def load_subject(path: str) -> Any:
+    """The same, but an object of a known library with all that it says by itself; its mechanism remembers the path.
+
+    >>> load_subject("math:sin")
+    Loaded(path='math:sin', mechanism=Adapted(function=<built-in function sin>, parameters=1))
+    """
+    thing = load_object(path)
+    known = library_object(thing)
+    if known is None:
+        return _loaded(path, thing)
+    return known if known.mechanism is None else replace(known, mechanism=_loaded(path, known.mechanism))
 
 
 def load_object(path: str) -> Any:

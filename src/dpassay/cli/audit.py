@@ -134,6 +134,7 @@ def audit(
       dpassay audit --python mymodule:Model.rewrite --pair '["yes", "no"]' --epsilon 1
       dpassay audit --model models/atis --mechanism adept-as-published --epsilon 1 --candidates atis.txt
       dpassay audit --pipeline 'laplace(128)' --dim 128 --region 'clamp(0, 1)' --epsilon 1 --runs 100000000 --workers 2
+      dpassay audit --python mymodule:measurement
       dpassay audit --plan --epsilon 3 --runs 1000000
     """
     given = taken(asked)
@@ -160,7 +161,7 @@ def audit(
     if plan:
         _plan(claim, options, as_json)
         return
-    mechanism = runnable(python, command, url, time_limit, given)
+    mechanism = runnable(python, command, url, time_limit, given, with_claim=True)
     check_writable(options.save, html)
     if model is None:
         if release is not None:
@@ -188,9 +189,11 @@ def audit(
 
 
 def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon: str | None) -> Any:
+    from dpassay.adapters import adapted
+
     if sum(given is not None for given in (claim, pipeline, mechanism)) != 1:
         raise InputError("say what to audit, once: a claim's name, --pipeline, --python, --command or --url")
-    if claim is None and epsilon is None:
+    if claim is None and epsilon is None and adapted(mechanism) is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
     return next(given for given in (claim, pipeline, mechanism) if given is not None)
 

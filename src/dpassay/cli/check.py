@@ -1,6 +1,7 @@
 """Check a claim."""
 
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from dpassay.cli.common import (
     OfModel,
     Page,
     People,
+    Python,
     Relation,
     RequireDecision,
     Settings,
@@ -48,6 +50,7 @@ Sampled = Annotated[bool, typer.Option("--sample", help="Also run the mechanism,
 def check(
     name: ClaimName = None,
     pipeline: Text = None,
+    python: Python = None,
     settings: Settings = None,
     dim: Dim = None,
     epsilon: ClaimedEpsilon = None,
@@ -84,6 +87,7 @@ def check(
       dpassay check --pipeline 'query(l2, 1) | gaussian(2)' --rho 0.125
       dpassay check adept --set C=2 --set dim=1024 --epsilon 2 --json
       dpassay check mine.toml
+      dpassay check --python mymodule:measurement
       dpassay check adept --runs 10000
       dpassay check adept --model models/adept --sample
       dpassay check santext --vocabulary glove.txt --words 5000 --epsilon 4 --unknown copied
@@ -93,8 +97,8 @@ def check(
 
         print_rich(stage_table())
         return
-    if (name is None) == (pipeline is None):
-        raise InputError("give the name of a published claim, or a mechanism with --pipeline (not both)")
+    if sum(given is not None for given in (name, pipeline, python)) != 1:
+        raise InputError("give the name of a published claim, a mechanism with --pipeline, or an object with --python")
     check_writable(certificate, html)
     of_vocabulary = {"vocabulary": vocabulary, "words": words, "unknown": unknown, "stop_words": stop_words}
     of_vocabulary |= {"numbers": numbers, "device": device}
@@ -105,10 +109,10 @@ def check(
         _end(verdict, certificate, html, as_json, require_decision)
     from dpassay.api import check as judge
 
-    subject: Any = pipeline if name is None else claim_named(name)
+    subject: Any = _object(python) if python is not None else pipeline if name is None else claim_named(name)
     given, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     others = {"metric": metric, "order": order, "rho": rho, "mu": mu}
-    if name is None and given["epsilon"] is None and rho is None and mu is None:
+    if pipeline is not None and given["epsilon"] is None and rho is None and mu is None:
         raise InputError("say which epsilon is claimed: --epsilon 1 (or --rho, or --mu)")
     if any(value is not None for value in others.values()):
         stated = {**others, "epsilon": given.pop("epsilon"), "delta": given.pop("delta")}
@@ -119,12 +123,31 @@ def check(
     if model is not None:
         verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})
     else:
-        with working("checking"):
+        with working("checking"), redirect_stdout(sys.stderr):  # what an object prints must not get into the result
             options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, **given}
             verdict = judge(subject, parameters=values, **options)
     if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
         print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
     _end(verdict, certificate, html, as_json, require_decision)
+
+
+def _object(path: str) -> Any:
+    """A Python object that brings its formula, or at least its claim, with it."""
+    from dpassay.adapters import adapted
+    from dpassay.audit.targets import load_object, load_subject
+    from dpassay.claims.claim import Claim
+    from dpassay.pipeline.pipeline import Pipeline
+
+    with redirect_stdout(sys.stderr):
+        found = load_object(path)
+        if isinstance(found, Claim | Pipeline):
+            return found
+        if adapted(found) is not None:
+            return load_subject(path)
+    raise InputError(
+        f"{path} is a {type(found).__name__}, of which dpassay cannot read the formula (docs/adapters.md lists what it "
+        f"can); run it instead: dpassay trace --python {path} --pair '[X, Y]' --epsilon 1, or dpassay audit likewise"
+    )
 
 
 def _end(verdict: Any, certificate: Path | None, html: Path | None, as_json: bool, require_decision: bool) -> None:

@@ -175,10 +175,11 @@ def as_options(message: str) -> str:
     """
     message = message.replace("given as parameters", "given with --set")
     message = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"--set \1=VALUE", message)
-    message = re.sub(r"\b(?:check|audit|verify)\(\.\.\., (\w+=\w+)\)", r"\1", message)
+    message = re.sub(r"\b(?:check|audit|verify|trace)\(\.\.\., (\w+=[\w-]+)\)", r"\1", message)
+    message = message.replace("pairs=[(X, Y)], or more inputs", "--pair '[X, Y]', or --inputs FILE")
     message = re.sub(r"\b(resume|bits|lines)=True\b", r"--\1", message)
     message = re.sub(r"\b(vocabulary|unknown)=(FILE|RULE)\b", r"--\1 \2", message)
-    return re.sub(r"(?<![?&\w])(epsilon|delta|dim|runs|save)=(1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)
+    return re.sub(r"(?<![?&\w])(epsilon|delta|dim|runs|save)=(1e-5|1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)
 
 
 def check_claimed(epsilon: Any, delta: Any, claim: Claim | None = None) -> None:

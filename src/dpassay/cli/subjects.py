@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dpassay.errors import InputError
-
-if TYPE_CHECKING:
-    from dpassay.pipeline.mechanism import Mechanism
 
 Header = Annotated[
     list[str] | None,
@@ -69,12 +66,20 @@ def taken(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def runnable(
-    python: str | None, command: str | None, url: str | None, time_limit: float, given: dict[str, Any]
-) -> Mechanism | None:
-    """The mechanism that --python, --command or --url name; None where none of them is given."""
+    python: str | None,
+    command: str | None,
+    url: str | None,
+    time_limit: float,
+    given: dict[str, Any],
+    with_claim: bool = False,
+) -> Any:
+    """The mechanism that --python, --command or --url name; None where none of them is given.
+
+    `with_claim` leaves an object of a known library as what brings its claim with it.
+    """
     from dpassay.audit.endpoint import Endpoint, parse_header
     from dpassay.audit.remote import Program
-    from dpassay.audit.targets import load_python
+    from dpassay.audit.targets import load_python, load_subject
 
     if sum(option is not None for option in (python, command, url)) > 1:
         raise InputError("give one of --python, --command and --url")
@@ -84,7 +89,7 @@ def runnable(
             raise InputError(f"--{name.replace('_', '-')} is for --{of}: give it too, or leave the option out")
     own = {name: value for name, value in given.items() if name != "header" and value is not None}
     if python is not None:
-        return load_python(python)
+        return load_subject(python) if with_claim else load_python(python)
     if command is not None:
         return Program(command, time_limit, **{name: own[name] for name in own if OPTIONS[name][2] == "command"})
     if url is None:

@@ -34,12 +34,12 @@ def trace(
       dpassay trace --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1
       dpassay trace --python mymodule:Model.rewrite --inputs texts.txt --epsilon 8 --delta 1e-5
     """
-    if python is None or epsilon is None:
+    if python is None:
         raise InputError("say what to trace and what is claimed: --python package.module:name --epsilon 1")
-    if (pair is None) == (inputs is None):
+    if pair is not None and inputs is not None:
         raise InputError("say what to run it on, once: --pair '[X, Y]', or --inputs FILE")
+    from dpassay.adapters.tracing import trace_object as run_trace
     from dpassay.audit.targets import load_object
-    from dpassay.trace.runner import trace as run_trace
 
     with redirect_stdout(sys.stderr):  # what the code prints must not get into the result
         result = run_trace(
@@ -47,7 +47,7 @@ def trace(
             read_inputs(inputs) if inputs is not None else (),
             pairs=[read_pair(given) for given in pair or ()],
             epsilon=epsilon,
-            delta=delta or 0,
+            delta=delta,
             seed=seed,
             name=python,
         )

@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from dpassay.claims.registry import REGISTRY
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written, down, middle, up
 from dpassay.errors import harmless
@@ -33,6 +34,8 @@ def render(verdict: Verdict) -> Any:
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
     rows.add_row("claim", Text(harmless(f"{verdict.guarantee} for {verdict.subject}")))
+    if verdict.source and verdict.name not in REGISTRY:  # 'dpassay show' says who made a published claim
+        rows.add_row("claimed by", Text(harmless(verdict.source.removeprefix("stated by "))))
     rows.add_row("between", Text(str(verdict.neighbours)))
     at = "" if verdict.delta is None else f" at delta {as_written(verdict.guarantee.exact_delta)}"
     name = verdict.guarantee.parameter

@@ -23,9 +23,9 @@ class _Trace(ModuleType):
     """The package, callable as `dpassay.trace.runner.trace`. It is imported when first called."""
 
     def __call__(self, *args: Any, **options: Any) -> TraceResult:
-        from dpassay.trace.runner import trace
+        from dpassay.adapters.tracing import trace_object  # which brings the claims of libraries' objects
 
-        return trace(*args, **options)
+        return trace_object(*args, **options)
 
     @property
     def __signature__(self) -> Signature:

@@ -1,0 +1,47 @@
+"""A trace of a library's object: the claim and the inputs come with it, as for `check` and `audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dpassay.adapters import adapted
+from dpassay.core.guarantee import epsilon_delta, stated_guarantee
+from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.trace.runner import TraceResult
+
+
+def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceResult:
+    """`dpassay.trace.runner.trace` with what the object says by itself where it is not said here.
+
+    >>> trace_object(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0], epsilon=1).verdict.word
+    'refuted'
+    >>> trace_object(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0])
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: say which epsilon is claimed: trace(..., epsilon=1)
+    """
+    from dpassay.trace.runner import trace
+
+    known = adapted(f)
+    epsilon, delta = options.pop("epsilon", None), options.pop("delta", None)
+    if known is not None and known.mechanism is None:
+        raise InputError(f"{known.name} is a record or a setting, and no code that could be run: check it instead")
+    if epsilon is None and known is None:
+        raise InputError("say which epsilon is claimed: trace(..., epsilon=1)")
+    if not len(inputs) and not options.get("pairs"):
+        options["pairs"] = () if known is None else known.pairs
+        if not options["pairs"]:
+            raise InputError("say what to run it on: pairs=[(X, Y)], or more inputs")
+    if known is None:
+        return trace(f, inputs, epsilon=epsilon, delta=0 if delta is None else delta, **options)
+    claimed = epsilon_delta(stated_guarantee(**known.tested(epsilon, delta)))
+    options["name"] = options.get("name") or known.name
+    result = trace(known.mechanism, inputs, epsilon=claimed.exact_epsilon, delta=claimed.exact_delta, **options)
+    verdict, source = result.verdict, known.source(epsilon, runs=True)
+    claim = replace(verdict.claim, source=source, neighbours=known.neighbours or verdict.neighbours)
+    reason = f"{verdict.reason.removesuffix('.')}. The claim of {claimed} is {source}."
+    return replace(result, verdict=replace(verdict, claim=claim, reason=reason))
