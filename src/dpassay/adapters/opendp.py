@@ -1,14 +1,16 @@
 """OpenDP measurements: the claim is what `map` states for neighbours, the formula what its constructors were given.
 
-Neighbours are at distance 1 in the input metric; between data sets of a known size that is one record replaced, which
-the symmetric distance counts as 2. Behind a transformation the formula starts from its answer, which is taken to be as
-stable as the transformation's own map says.
+Neighbours are at distance 1 in the input metric, unless `at` says another; between data sets of a known size that is
+one record replaced, which the symmetric distance counts as 2. Behind a transformation the formula starts from its
+answer, which is taken to be as stable as the transformation's own map says.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from dpassay.adapters.base import Adapted, exact
@@ -17,7 +19,19 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
 # Combinators that restate the guarantee of the same outputs.
-RESTATING = ("make_fix_delta", "make_zCDP_to_approxDP", "make_pureDP_to_zCDP", "make_approximate")
+RESTATING = (
+    *("make_fix_delta", "make_zCDP_to_approxDP", "make_pureDP_to_zCDP", "make_approximate"),
+    "make_fixed_approxDP_to_approxDP",
+)
+COMPOSING = ("make_composition", "make_basic_composition")
+# Measurements that put out something to ask further questions.
+INTERACTIVE = (
+    *("make_adaptive_composition", "make_sequential_composition", "make_fully_adaptive_composition"),
+    *("make_privacy_filter", "make_alp_queryable"),
+)
+PARTITIONS = ("L01InfDistance", "L02InfDistance")  # how many parts change, by how much in all, and each at most
+GRID = {"f64": -1074, "f32": -149}  # the least power of 2 of which all values of a type are multiples
+SIGMAS = 0.01, 100_000.0  # of a discrete Gaussian in units of its grid, between which our pipeline has its law
 RECORDS = ("SymmetricDistance", "InsertDeleteDistance")  # one more record is a distance of 1
 REPLACED = ("ChangeOneDistance", "HammingDistance")
 NORMS = {"AbsoluteDistance": "l1", "L1Distance": "l1", "L2Distance": "l2", "LInfDistance": "linf"}
@@ -26,28 +40,63 @@ SAMPLES: dict[str, tuple[Any, Any]] = {"bool": (False, True), "String": ("a", "b
 
 def read(thing: Any) -> Adapted | None:
     """A measurement as a claim; None for OpenDP's other objects."""
-    if type(thing).__name__ == "Transformation":
+    kind = type(thing).__name__
+    if kind == "Transformation":
         raise InputError("a transformation of OpenDP draws no noise: chain it with a measurement, such as then_laplace")
-    if type(thing).__name__ != "Measurement":
-        return None
-    metric = _name(thing.input_metric)
-    size = _size(thing.input_domain)
-    d_in = 2 if metric in RECORDS and size is not None else 1
-    guarantee, epsilon_at = _stated(thing, d_in)
-    pipeline, dim = _formula(thing, d_in)
+    if kind in ("Odometer", "Context", "Query", "Queryable"):
+        raise InputError(_asked_further(kind))
+    return at(thing) if kind == "Measurement" else None
+
+
+def at(measurement: Any, d_in: Any = None) -> Adapted:
+    """A measurement as a claim about inputs at this distance in its own metric; by default about neighbours."""
+    metric, size = _name(measurement.input_metric), _size(measurement.input_domain)
+    if d_in is None:
+        replaced = metric in RECORDS and size is not None
+        d_in = (1, 1, 1) if metric in PARTITIONS else 2 if replaced else 1
+    if (inner := _interactive(measurement)) is not None:
+        raise InputError(_asked_further(inner))
+    guarantee, epsilon_at = _stated(measurement, d_in)
+    pipeline, dim = _formula(measurement, d_in)
+    name = f"OpenDP's {_function(measurement) or 'measurement'}"
     return Adapted(
-        f"OpenDP's {_function(thing) or 'measurement'}",
+        f"{name}, before its post-processing" if _is_processed(measurement) else name,
         guarantee,
         pipeline,
         dim,
-        _neighbours(metric, size),
-        lambda x: thing(x),
-        _pairs(thing, metric, d_in),
+        _neighbours(metric, size, d_in),
+        lambda x: measurement(x),
+        _pairs(measurement, metric, d_in),
         epsilon_at,
+        by=f"{name}, its map({d_in}) in {measurement.output_measure}",
     )
 
 
-def _stated(measurement: Any, d_in: int) -> tuple[Guarantee | None, Any]:
+def _asked_further(kind: str) -> str:
+    return (
+        f"OpenDP's {kind} is asked query after query, and what it is asked decides what comes out: check each "
+        "measurement that it is asked"
+    )
+
+
+def _inner(measurement: Any) -> list[Any]:
+    """The measurements that a measurement is made of."""
+    given = _arguments(measurement)
+    return [given[key] for key in ("measurement", "measurement0", "measurement1") if key in given]
+
+
+def _interactive(measurement: Any) -> str | None:
+    function = _function(measurement)
+    if function in INTERACTIVE:
+        return function
+    return next((found for inner in _inner(measurement) if (found := _interactive(inner)) is not None), None)
+
+
+def _is_processed(measurement: Any) -> bool:
+    return _function(measurement) == "make_chain_pm" or any(_is_processed(inner) for inner in _inner(measurement))
+
+
+def _stated(measurement: Any, d_in: Any) -> tuple[Guarantee | None, Any]:
     """The guarantee of the measurement's own map; for a whole privacy profile, the function that reads ε from it."""
     measure = str(measurement.output_measure)
     try:
@@ -64,8 +113,15 @@ def _stated(measurement: Any, d_in: int) -> tuple[Guarantee | None, Any]:
     if measure == "Approximate(MaxDivergence)":
         epsilon, delta = mapped
         return (ApproxDP(exact(epsilon), exact(delta)) if delta else PureDP(exact(epsilon))), None
+    if measure == "Approximate(ZeroConcentratedDivergence)" and mapped[1] == 0:
+        return ZCDP(exact(mapped[0])), None
     if measure == "SmoothedMaxDivergence":
         return None, mapped.epsilon
+    if measure == "RenyiDivergence":
+        raise InputError(
+            f"the measurement states a Rényi divergence for every order, {exact(mapped(2.0))} at 2: write it as a "
+            "pipeline and judge one order, check(..., guarantee=dpassay.RenyiDP(2, ...)), or audit a function"
+        )
     raise InputError(
         f"the measurement states its loss as {measure}, which dpassay does not know; convert it with one of OpenDP's "
         "combinators, such as make_zCDP_to_approxDP and make_fix_delta"
@@ -80,35 +136,73 @@ def _formula(measurement: Any, d_in: Any) -> tuple[str | None, int | None]:
     if function == "make_chain_mt":
         moved = given["transformation0"].map(d_in)
         return _formula(given["measurement1"], moved) if isinstance(moved, int | float) and moved > 0 else (None, None)
+    if function == "make_chain_pm":
+        return _formula(given["measurement0"], d_in)
+    if function in COMPOSING:
+        return _composed(given["measurements"], d_in)
     if function in ("make_randomized_response", "make_randomized_response_bool"):
         return f"category({len(given.get('categories', (0, 1)))}) | flip({exact(given['prob'])})", None
-    metric, size = _name(measurement.input_metric), _size(measurement.input_domain)
-    dim = 1 if metric == "AbsoluteDistance" else size
-    noise = _noise(function, given, whole=_is_whole(measurement.input_domain))
-    if noise is None or dim is None or metric not in NORMS or "monotonic" in str(measurement.input_metric):
+    metric, domain = _name(measurement.input_metric), measurement.input_domain
+    dim = 1 if metric == "AbsoluteDistance" else _size(domain)
+    if dim is None or metric not in NORMS or "monotonic" in str(measurement.input_metric) or not given.get("scale"):
         return None, None
-    answers = "counts" if "discrete" in noise else "query"
-    return f"{answers}({NORMS[metric]}, {exact(d_in)}) | {noise}", dim
+    least = 0 if _is_whole(domain) else GRID.get(_atom(domain))
+    grid = least if given.get("k") is None else given["k"]
+    noise = _noise(function, given)
+    if noise is None or grid is None or given.get("bounds") is not None:
+        return None, None
+    scale = exact(given["scale"])
+    if noise.startswith("noisymax"):
+        return f"query({NORMS[metric]}, {exact(d_in)}) | {noise}, {scale})", dim
+    if grid < 0 and grid == least:
+        return f"query({NORMS[metric]}, {exact(d_in)}) | {noise}({scale})", dim
+    return _on_grid(noise, given["scale"], metric, d_in, grid, dim, rounded=grid != least)
 
 
-def _noise(function: str, given: Mapping[str, Any], whole: bool) -> str | None:
-    """The stage that a constructor stands for."""
-    if given.get("bounds") is not None or not given.get("scale"):
-        return None
-    scale, discrete = exact(given["scale"]), "discrete_" if whole else ""
-    if function == "make_laplace" or (function == "make_geometric" and whole):
-        return f"{discrete}laplace({scale})"
-    if function == "make_gaussian":
-        return f"{discrete}gaussian({scale})"
-    if function == "make_noisy_max":  # permute-and-flip, or Gumbel noise where the loss is bounded by zCDP
-        kind = "exponential" if str(given["output_measure"]) == "MaxDivergence" else "gumbel"
-        return f"noisymax({kind}, {scale})"
+def _on_grid(
+    noise: str, scale: float, metric: str, d_in: Any, grid: int, dim: int, rounded: bool
+) -> tuple[str | None, int | None]:
+    """Noise on multiples of 2^grid, to the nearest of which answers are rounded, halves up, unless they are on it.
+
+    Two numbers that are d apart are then at most ⌈d / 2^grid⌉ multiples apart, and some are. Several numbers can all
+    cross a border together, for which there is no stage here.
+    """
+    noise_scale = Fraction(scale) / Fraction(2) ** grid
+    far = math.ceil(Fraction(d_in) / Fraction(2) ** grid)
+    sigma_known = noise == "laplace" or SIGMAS[0] <= noise_scale <= SIGMAS[1]
+    if (rounded and dim > 1) or not sigma_known:
+        return None, None
+    return f"counts({NORMS[metric]}, {far}) | discrete_{noise}({exact(float(noise_scale))})", dim
+
+
+def _noise(function: str, given: Mapping[str, Any]) -> str | None:
+    """The stage that a constructor stands for, without its scale."""
+    pure = str(given.get("output_measure", "MaxDivergence")) == "MaxDivergence"
+    if function in ("make_laplace", "make_geometric") or (function == "make_noise" and pure):
+        return "laplace"
+    if function in ("make_gaussian", "make_noise"):
+        return "gaussian"
+    # Permute-and-flip, or Gumbel noise where the loss is bounded by zCDP.
+    if function == "make_noisy_max" or (function == "make_noisy_top_k" and given["k"] == 1):
+        return f"noisymax({'exponential' if pure else 'gumbel'}"
     return None
 
 
-def _pairs(measurement: Any, metric: str, d_in: int) -> tuple[tuple[Any, Any], ...]:
+def _composed(measurements: Any, d_in: Any) -> tuple[str | None, int | None]:
+    """Measurements of the same data, side by side: a pipeline where they are all the same."""
+    found = {_formula(one, d_in) for one in measurements}
+    pipeline, dim = found.pop()
+    if found or pipeline is None or "times(" in pipeline:
+        return None, None
+    return f"{pipeline} | times({len(measurements)})", dim
+
+
+def _pairs(measurement: Any, metric: str, d_in: Any) -> tuple[tuple[Any, Any], ...]:
     """Neighbours in the domain, where it is a plain one."""
     domain = measurement.input_domain
+    if metric in PARTITIONS:  # a part that one person makes appear, beside a large one
+        fits = re.search(r"MapDomain.*String.*AtomDomain<[iu]\d+>", str(domain.type)) and min(d_in) >= 1
+        return (({"a": 1000}, {"a": 1000, "b": 1}),) if fits else ()
     size = _size(domain)
     if metric == "DiscreteDistance":
         values = _arguments(measurement).get("categories") or SAMPLES.get(_atom(domain))
@@ -148,9 +242,12 @@ def _range(domain: Any, distance: int | None) -> tuple[Any, Any]:
     return kind(low), kind(high if distance is None else min(high, low + distance))
 
 
-def _neighbours(metric: str, size: int | None) -> Neighbours:
-    if metric in NORMS:
+def _neighbours(metric: str, size: int | None, d_in: Any) -> Neighbours:
+    usual = (1, 1, 1) if metric in PARTITIONS else 2 if metric in RECORDS and size is not None else 1
+    if metric in NORMS or d_in != usual:
         return Neighbours("query")
+    if metric in PARTITIONS:
+        return Neighbours("add-remove-record")
     if metric in REPLACED or (metric in RECORDS and size is not None):
         return Neighbours("replace-record")
     return Neighbours("add-remove-record" if metric in RECORDS else "any")

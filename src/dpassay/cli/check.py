@@ -1,7 +1,7 @@
 """Check a claim."""
 
 import sys
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,7 +98,9 @@ def check(
         print_rich(stage_table())
         return
     if sum(given is not None for given in (name, pipeline, python)) != 1:
-        raise InputError("give the name of a published claim, a mechanism with --pipeline, or an object with --python")
+        raise InputError(
+            "give the name of a published claim, a mechanism with --pipeline, or an object with --python; not both"
+        )
     check_writable(certificate, html)
     of_vocabulary = {"vocabulary": vocabulary, "words": words, "unknown": unknown, "stop_words": stop_words}
     of_vocabulary |= {"numbers": numbers, "device": device}
@@ -123,7 +125,8 @@ def check(
     if model is not None:
         verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})
     else:
-        with working("checking"), redirect_stdout(sys.stderr):  # what an object prints must not get into the result
+        quiet = redirect_stdout(sys.stderr) if python is not None else nullcontext()  # of what the object prints
+        with working("checking"), quiet:
             options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, **given}
             verdict = judge(subject, parameters=values, **options)
     if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):

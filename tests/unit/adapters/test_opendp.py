@@ -8,6 +8,7 @@ import pytest
 
 import dpassay
 from dpassay.adapters import adapted
+from dpassay.adapters.opendp import at
 
 dp = pytest.importorskip("opendp.prelude", reason="needs opendp, the extra `release`")
 dp.enable_features("contrib", "honest-but-curious")
@@ -144,3 +145,115 @@ def test_what_is_no_claim_gets_a_sentence() -> None:
         dpassay.check(dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()))
     with pytest.raises(dpassay.InputError, match="has dimension 1 already"):
         dpassay.check(dp.m.make_laplace(*REAL, scale=1.0), dim=3)
+
+
+def test_noise_on_a_coarse_grid_is_judged_on_it() -> None:
+    """Answers 1 apart are rounded to multiples of 2, halves up, and can then be 2 apart: ε is 2/scale, not 1/scale."""
+    coarse = dp.m.make_laplace(*REAL, scale=4.0, k=1)
+    verdict = dpassay.check(coarse)
+    assert (verdict.word, verdict.epsilon.lower, verdict.epsilon.upper) == ("proven", 0.5, 0.5)
+    assert verdict.guarantee.epsilon == coarse.map(1.0) == 0.75  # which takes the rounding for a whole step more
+    fine = dpassay.check(dp.m.make_laplace(*REAL, scale=4.0, k=-3))
+    assert (fine.epsilon.upper, str(fine.mechanism)) == (0.25, "counts(l1, 8) | discrete_laplace(32)")
+    gaussian = dpassay.check(dp.m.make_gaussian(*REAL, scale=4.0, k=1))
+    assert gaussian.rho.upper == pytest.approx(2**2 / (2 * 4**2), rel=1e-9)
+    assert adapted(dp.m.make_laplace(*vector(3, dp.l1_distance), scale=4.0, k=1)).pipeline is None  # type: ignore[union-attr]
+
+
+def test_the_grid_rounds_halves_up() -> None:
+    rounded = dp.m.make_laplace(*REAL, scale=1e-9, k=0)
+    assert [rounded(x) for x in (-1.5, -0.5, 0.5, 1.5)] == [-1.0, 0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("measure", "written"), [("max", "laplace(2)"), ("zero_concentrated", "gaussian(2)")], ids=["laplace", "gaussian"]
+)
+def test_make_noise_is_read_by_its_measure(measure: str, written: str) -> None:
+    made = dp.m.make_noise(*REAL, getattr(dp, f"{measure}_divergence")(), 2.0)
+    assert str(dpassay.check(made).mechanism) == f"query(l1, 1) | {written}"
+
+
+def test_equal_measurements_are_composed() -> None:
+    verdict = dpassay.check(dp.c.make_composition([dp.m.make_laplace(*REAL, scale=2.0)] * 3))
+    assert (verdict.word, verdict.epsilon.upper, verdict.guarantee.epsilon) == ("proven", 1.5, 1.5)
+    gaussians = dp.c.make_composition([dp.m.make_gaussian(*WHOLE, scale=2.0)] * 3)
+    assert dpassay.check(gaussians).rho.upper == pytest.approx(gaussians.map(1), rel=1e-9) == 0.375
+    different = dp.c.make_composition([dp.m.make_laplace(*REAL, scale=scale) for scale in (2.0, 4.0)])
+    known = adapted(different)
+    assert known is not None
+    assert (known.pipeline, str(known.guarantee), known.pairs) == (None, "0.75-DP", ((0.0, 1.0),))
+
+
+def test_what_is_asked_further_is_refused() -> None:
+    made = dp.c.make_adaptive_composition(*REAL, dp.max_divergence(), d_in=1.0, d_mids=[1.0])
+    with pytest.raises(dpassay.InputError, match="make_adaptive_composition is asked query after query"):
+        dpassay.check(made)
+    with pytest.raises(dpassay.InputError, match="Odometer is asked query after query"):
+        dpassay.audit(dp.c.make_fully_adaptive_composition(*REAL, dp.max_divergence()))
+
+
+def test_post_processing_is_left_out_and_that_is_said() -> None:
+    verdict = dpassay.check(dp.m.make_laplace(*REAL, scale=2.0) >> (lambda x: round(x)))
+    assert (verdict.word, verdict.name) == ("proven", "OpenDP's make_chain_pm, before its post-processing")
+
+
+def test_the_distance_is_said_and_can_be_another_one() -> None:
+    made = dp.m.make_laplace(*REAL, scale=2.0)
+    assert dpassay.check(made).source == "stated by OpenDP's make_laplace, its map(1) in MaxDivergence"
+    far = dpassay.check(at(made, 3.0))
+    assert (far.word, far.epsilon.upper, far.guarantee.epsilon) == ("proven", 1.5, 1.5)
+    assert far.source.endswith("its map(3.0) in MaxDivergence")
+    assert at(made, 3.0).pairs == ((0.0, 3.0),)
+
+
+def test_every_measure_is_read() -> None:
+    laplace, gaussian = dp.m.make_laplace(*REAL, scale=2.0), dp.m.make_gaussian(*REAL, scale=2.0)
+    assert str(dpassay.check(dp.c.make_pureDP_to_zCDP(laplace)).guarantee) == "0.125-zCDP"
+    assert dpassay.check(dp.c.make_approximate(laplace)).proven
+    assert str(dpassay.check(dp.c.make_approximate(gaussian)).guarantee) == "0.125-zCDP"
+    smoothed = dp.c.make_fixed_approxDP_to_approxDP(dp.c.make_approximate(laplace))
+    assert dpassay.check(smoothed, delta=1e-6).proven
+    curve = dp.m.make_user_measurement(
+        *REAL, dp.renyi_divergence(), lambda x: x, lambda d: lambda order: order / 2, TO=float
+    )
+    with pytest.raises(dpassay.InputError, match=r"states a Rényi divergence for every order, 1\.0 at 2"):
+        dpassay.check(curve)
+
+
+def test_a_gaussian_is_run_for_what_its_zcdp_implies() -> None:
+    verdict = dpassay.audit(dp.m.make_gaussian(*REAL, scale=2.0), runs=400)
+    assert verdict.guarantee.epsilon == pytest.approx(0.125 + 2 * math.sqrt(0.125 * math.log(1e6)), abs=1e-8)
+
+
+def test_parts_that_appear_are_compared() -> None:
+    space = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int)), dp.l01inf_distance(dp.absolute_distance(T=int))
+    made = dp.m.make_laplace_threshold(*space, scale=1.0, threshold=10)
+    known = adapted(made)
+    assert known is not None
+    assert (known.guarantee.epsilon, known.guarantee.delta) == made.map((1, 1, 1))  # type: ignore[union-attr]
+    assert known.pairs == (({"a": 1000}, {"a": 1000, "b": 1}),)
+    assert dpassay.audit(made, runs=300).open
+
+
+@pytest.mark.parametrize(
+    ("measurement", "pair"),
+    [
+        (dp.m.make_randomized_response_bool(0.75), (False, True)),
+        (dp.m.make_geometric(*WHOLE, scale=2.0, bounds=(0, 9)), (0, 1)),
+        (dp.m.make_noisy_top_k(*vector(2, dp.linf_distance), dp.max_divergence(), k=2, scale=4.0), None),
+    ],
+    ids=["bool", "bounded geometric", "top-k"],
+)
+def test_inputs_come_from_the_metric_and_the_domain(measurement: Any, pair: Any) -> None:
+    known = adapted(measurement)
+    assert known is not None
+    assert known.pairs[0] == (pair or ([0.0, 1.0], [1.0, 0.0]))
+    assert dpassay.audit(measurement, runs=200).guarantee.epsilon == measurement.map(1)
+
+
+def test_data_sets_that_differ_in_one_record() -> None:
+    ordered = dp.vector_domain(dp.atom_domain(bounds=(0, 5)), size=4), dp.hamming_distance()
+    total = ordered >> dp.t.then_metric_unbounded() >> dp.t.then_sum() >> dp.m.then_laplace(scale=2.0)
+    verdict = dpassay.check(total)
+    assert (verdict.word, verdict.epsilon.upper) == ("proven", 2.5)
+    assert str(verdict.neighbours) == str(dpassay.Neighbours("replace-record"))

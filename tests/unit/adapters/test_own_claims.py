@@ -100,7 +100,7 @@ def test_the_command_line_speaks_of_its_own_options() -> None:
 def test_two_ways_to_say_what_to_check_are_one_too_many(told: Any) -> None:
     error = told("check", "right", "--pipeline", "laplace(1)").exception
     assert isinstance(error, dpassay.InputError)
-    assert "an object with --python" in str(error)
+    assert "an object with --python; not both" in str(error)
 
 
 def test_a_trace_takes_the_object_itself() -> None:
