@@ -98,7 +98,7 @@ def check(
         return check_words(subject, guarantee, epsilon=epsilon, delta=delta, **merge_parameters(parameters, more))
     runnable = subject
     if not isinstance(subject, Claim | Pipeline | str) and (known := adapted(subject)) is not None and known.pipeline:
-        subject = known.claim(epsilon, delta, guarantee, dim)
+        subject = known.between(neighbours).claim(epsilon, delta, guarantee, dim)
         epsilon = delta = guarantee = dim = None
     if not isinstance(subject, Claim | Pipeline | str):
         if parameters:

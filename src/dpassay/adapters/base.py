@@ -23,7 +23,8 @@ class Adapted:
 
     `pipeline` is the formula in our text form; an object without one can only be run. `epsilon_at` is the ε that the
     library states for a δ, where it states one for every δ. `mechanism` is what an audit runs: a function or an
-    object; `pairs` are neighbours to run it on. `by` says what of the object makes the claim, if not all of it.
+    object; `pairs` are neighbours to run it on. `by` says what of the object makes the claim, if not all of it;
+    `under` is the claim between other neighbours, where the library has one.
 
     >>> known = Adapted("mine", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
     >>> print(known.claim(delta=1e-6).guarantee)
@@ -39,6 +40,13 @@ class Adapted:
     pairs: tuple[tuple[Any, Any], ...] = ()
     epsilon_at: Callable[[float], float] | None = None
     by: str = ""
+    under: Callable[[Neighbours], Adapted] | None = None
+
+    def between(self, neighbours: Neighbours | str | None) -> Adapted:
+        """The same claim between these neighbours, where the library states one for them."""
+        if neighbours is None or self.under is None:
+            return self
+        return self.under(Neighbours(neighbours) if isinstance(neighbours, str) else neighbours)
 
     def stated(self, epsilon: Any = None, delta: Any = None, guarantee: Guarantee | None = None) -> dict[str, Any]:
         """The guarantee to judge, as the options of a claim: what the user says, or else what the library does."""

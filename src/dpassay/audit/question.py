@@ -105,6 +105,7 @@ def _adapted(known: Adapted | None, subject: Any, options: AuditOptions) -> tupl
     """What is run of a library's object, and the options with what the object says by itself; others as they are."""
     if known is None:
         return subject, options
+    known = known.between(options.neighbours)
     if known.mechanism is None:
         claim = known.claim(options.epsilon, options.delta, dim=options.dim)
         return claim, replace(options, epsilon=None, delta=None, dim=None)
