@@ -2,17 +2,22 @@
 
 Opacus states ε for a δ that one asks for; the claim is its answer at that δ. The formula is Poisson sampling, which
 Opacus' accountants take for granted: nothing in these objects shows that a run had `poisson_sampling=False`, and for
-such a run the verdict does not hold.
+such a run the verdict does not hold. `step` is one step of training on two batches, as the optimizer does it.
 """
 
 from __future__ import annotations
 
 import inspect
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 from dpassay.adapters.base import Adapted, attributes, shown
 from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import number
 from dpassay.errors import InputError
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.pipeline.distributions import Gaussian
 
 # Optimizers that clip each example's whole gradient to one norm.
 FLAT = ("DPOptimizer", "DistributedDPOptimizer", "DPOptimizerFastGradientClipping")
@@ -30,6 +35,58 @@ def read(thing: Any) -> Adapted | None:
             raise InputError(f"dpassay knows no formula for Opacus' {names[0]}: check its engine or its accountant")
         return _claim(_accountant_of(thing), names[0], attributes(thing, "max_grad_norm")[0])
     return None
+
+
+def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, Any]) -> Adapted:
+    """One private step on a batch of inputs and targets, to be traced or run, against the same without one example.
+
+    What comes out is the gradient that the optimizer has clipped and noised; neither the model nor the accountant is
+    changed. The claim is the noise multiplier's: ε of Gaussian noise at sensitivity 1, without what sampling adds.
+    """
+    kind = type(optimizer).__name__
+    noise, norm = attributes(optimizer, "noise_multiplier", "max_grad_norm", "pre_step", "step_hook", "params")[:2]
+    if "FastGradientClipping" in kind or not hasattr(model, "_module"):
+        raise InputError(
+            f"a step needs the model and the optimizer that make_private gives, and no ghost clipping, got a "
+            f"{type(model).__name__} and a {kind}"
+        )
+    inputs, targets = batch
+    if not 2 <= len(inputs) == len(targets):
+        raise InputError(
+            f"a batch is inputs and targets of at least two examples, got {len(inputs)} and {len(targets)}"
+        )
+    if not noise > 0:
+        raise InputError(f"a noise multiplier of {noise} is no noise: no finite epsilon holds")
+    flat = kind in FLAT
+    return Adapted(
+        f"Opacus' {kind}, one step",
+        pipeline=f"query(l2, {shown(norm)}) | gaussian({shown(noise)}*{shown(norm)})" if flat else None,
+        dim=sum(parameter.numel() for parameter in optimizer.params) if flat else None,
+        neighbours=Neighbours("add-remove-record"),
+        mechanism=lambda x: _noisy_gradient(model, optimizer, loss, x),
+        pairs=tuple((batch, _without(batch, at)) for at in range(min(4, len(inputs)))),
+        epsilon_at=lambda delta: PrivacyLoss.of_shifts(Gaussian(noise), [(number(1), 1)]).epsilon(delta).upper,
+        by=f"the noise multiplier {shown(noise)}, for one step without sampling",
+    )
+
+
+def _without(batch: tuple[Any, Any], at: int) -> tuple[Any, Any]:
+    kept = [i for i in range(len(batch[0])) if i != at]
+    return batch[0][kept], batch[1][kept]
+
+
+def _noisy_gradient(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, Any]) -> list[Any]:
+    hook, optimizer.step_hook = optimizer.step_hook, None  # the accountant is not to count it
+    try:
+        optimizer.zero_grad()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Full backward hook")  # inputs that need no gradient cause it
+            loss(model(batch[0]), batch[1]).backward()
+        optimizer.pre_step()
+        return [parameter.grad.detach().clone() for parameter in optimizer.params]
+    finally:
+        optimizer.step_hook = hook
+        optimizer.zero_grad()
 
 
 def _claim(accountant: Any, name: str, norm: float) -> Adapted:
@@ -55,6 +112,7 @@ def _claim(accountant: Any, name: str, norm: float) -> Adapted:
         dim=1,
         neighbours=Neighbours("add-remove-record"),
         epsilon_at=lambda delta: float(accountant.get_epsilon(delta)),
+        by=f"Opacus' {type(accountant).__name__}",
     )
 
 

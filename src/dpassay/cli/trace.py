@@ -38,8 +38,8 @@ def trace(
         raise InputError("say what to trace and what is claimed: --python package.module:name --epsilon 1")
     if pair is not None and inputs is not None:
         raise InputError("say what to run it on, once: --pair '[X, Y]', or --inputs FILE")
-    from dpassay.adapters.tracing import trace_object as run_trace
     from dpassay.audit.targets import load_object
+    from dpassay.trace.objects import trace_object as run_trace
 
     with redirect_stdout(sys.stderr):  # what the code prints must not get into the result
         result = run_trace(

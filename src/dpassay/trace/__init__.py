@@ -23,7 +23,7 @@ class _Trace(ModuleType):
     """The package, callable as `dpassay.trace.runner.trace`. It is imported when first called."""
 
     def __call__(self, *args: Any, **options: Any) -> TraceResult:
-        from dpassay.adapters.tracing import trace_object  # which brings the claims of libraries' objects
+        from dpassay.trace.objects import trace_object  # which brings the claims of libraries' objects
 
         return trace_object(*args, **options)
 

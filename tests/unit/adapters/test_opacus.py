@@ -1,11 +1,14 @@
 """Opacus: what its accountants state for a run, against the certified interval and dp-accounting."""
 
+import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dpassay
+from dpassay.adapters.opacus import step
 
 opacus = pytest.importorskip("opacus", reason="needs opacus, the extra `training`")
 torch = pytest.importorskip("torch")
@@ -84,3 +87,90 @@ def test_what_cannot_be_read_gets_a_sentence() -> None:
 def test_the_same_steps_in_two_parts_are_one_run() -> None:
     parts = accountant("prv", (1.5, 0.1, 5), (1.5, 0.1, 7))
     assert str(dpassay.check(parts, delta=1e-5).mechanism).endswith("times(12)")
+
+
+def private(norm: float, noise: float, **more: Any) -> tuple[Any, Any, Any]:
+    """A model, its optimizer and a batch whose first example has a gradient far above the norm."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        model = torch.nn.Linear(2, 1)
+        data = torch.utils.data.TensorDataset(torch.randn(8, 2), torch.randn(8, 1))
+        model, optimizer, _ = opacus.PrivacyEngine().make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            data_loader=torch.utils.data.DataLoader(data, batch_size=4),
+            noise_multiplier=noise,
+            max_grad_norm=norm,
+            **more,
+        )
+    x, y = torch.tensor([[30.0, -40.0], [1.0, 0.0], [0.0, 1.0]]), torch.tensor([[100.0], [1.0], [2.0]])
+    return model, optimizer, (x, y)
+
+
+def gaussian_epsilon(sigma: float, delta: float) -> float:
+    """ε of the analytic formula at sensitivity 1, by bisection."""
+
+    def phi(x: float) -> float:
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    low, high = 0.0, 100.0
+    for _ in range(100):
+        mid = (low + high) / 2
+        found = phi(0.5 / sigma - mid * sigma) - math.exp(mid) * phi(-0.5 / sigma - mid * sigma)
+        low, high = (mid, high) if found > delta else (low, mid)
+    return high
+
+
+def test_a_step_is_traced_to_the_optimizers_own_lines() -> None:
+    model, optimizer, batch = private(norm=2.0, noise=1.5)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    result = dpassay.trace(step(model, optimizer, torch.nn.functional.mse_loss, batch), delta=1e-5)
+    assert result.verdict.open
+    assert {(draw.distribution, float(draw.parameters["scale"])) for draw in result.draws} == {("normal", 1.5 * 2.0)}
+    assert {Path(draw.place.file).parts[-2:] for draw in result.draws} == {("optimizers", "optimizer.py")}
+    assert result.pair_epsilon.upper == pytest.approx(gaussian_epsilon(1.5, 1e-5), rel=1e-3)
+    assert "gaussian(0.75)" in result.pipeline  # divided by the batch size, 4
+    assert result.verdict.source == "stated by the noise multiplier 1.5, for one step without sampling"
+    assert all(torch.equal(one, two) for one, two in zip(before, model.parameters(), strict=True))
+
+
+def test_a_step_whose_optimizer_adds_less_noise_is_refuted_at_its_line() -> None:
+    model, optimizer, batch = private(norm=2.0, noise=1.5)
+    right = step(model, optimizer, torch.nn.functional.mse_loss, batch)
+    optimizer.noise_multiplier = 0.5
+    result = dpassay.trace(right, delta=1e-5)
+    assert result.verdict.refuted
+    assert (result.rules, Path(str(result.findings[0].place).split(":")[0]).name) == (
+        ("loss-too-large",),
+        "optimizer.py",
+    )
+    assert result.pair_epsilon.lower == pytest.approx(gaussian_epsilon(0.5, 1e-5), rel=1e-3)
+
+
+def test_a_step_is_checked_and_leaves_the_accountant_alone() -> None:
+    model, optimizer, batch = private(norm=2.0, noise=1.5)
+    made = step(model, optimizer, torch.nn.functional.mse_loss, batch)
+    verdict = dpassay.check(made, delta=1e-5)
+    assert (verdict.word, str(verdict.mechanism)) == ("proven", "query(l2, 2) | gaussian(3)")
+    made.mechanism(batch)
+    with pytest.raises(dpassay.InputError, match="has recorded no step yet"):
+        dpassay.check(optimizer, delta=1e-5)
+
+
+def test_a_step_that_cannot_be_run_gets_a_sentence() -> None:
+    model, optimizer, (x, y) = private(norm=2.0, noise=1.5)
+    with pytest.raises(dpassay.InputError, match="got a Linear and a DPOptimizer"):
+        step(model._module, optimizer, torch.nn.functional.mse_loss, (x, y))
+    with pytest.raises(dpassay.InputError, match="at least two examples, got 1 and 1"):
+        step(model, optimizer, torch.nn.functional.mse_loss, (x[:1], y[:1]))
+    with pytest.raises(dpassay.InputError, match="states no epsilon by itself"):
+        dpassay.trace(step(model, optimizer, torch.nn.functional.mse_loss, (x, y)))
+
+
+@pytest.mark.parametrize("kind", ["rdp", "prv", "gdp"])
+def test_the_verdict_names_the_accountant(kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = accountant(kind, (1.0, 0.01, 5))
+        assert dpassay.check(made, delta=1e-5).source == f"stated by Opacus' {type(made).__name__}"
