@@ -2,11 +2,13 @@
 
 It takes a GenerationConfig, a model (with its own config), a LogitsProcessorList, or the call itself as
 `functools.partial(model.generate, ...)`. Tokens are drawn by a softmax at a temperature; what bounds its loss is a
-processor that clamps the logits. Without one they may be anything, and no finite ε holds.
+processor that clamps the logits. Without one they may be anything, and no finite ε holds. Settings that leave tokens
+out come behind the clamp; a repetition penalty of the config comes before it, and then changes nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +32,49 @@ DEFAULTS = {
 CUTS = ("min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h", "watermarking_config")
 NO_CUT = {"typical_p": (None, 1.0), "watermarking_config": (None,)}
 HARMLESS = ("LogitNormalization", "InfNanRemoveLogitsProcessor")
+WARPERS = {
+    "TopKLogitsWarper": "top_k",
+    "TopPLogitsWarper": "top_p",
+    "MinPLogitsWarper": "min_p",
+    "EpsilonLogitsWarper": "epsilon_cutoff",
+}
+MARGIN = 1e-3  # relative: probabilities of tokens are computed with single precision
 PROBE = 1e4  # logits beyond this are clamped by any processor that bounds the loss
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What leaves tokens out behind a clamp, or moves their logits: its name, its value, the temperature before it."""
+
+    name: str
+    value: Any
+    temperature: float
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value}"
+
+    def among(self, width: float, tokens: int | None) -> str:
+        """Of logits in an interval of this width: "all" if every token is always kept.
+
+        "apart" if two inputs can have no token in common, so that δ is 1 at every ε: one has its k tokens, or its one,
+        at the upper limit and the others at the lower one. Else, or where rounding could decide, "".
+        """
+        ratio = math.exp(-width / self.temperature)  # of a token at the lower limit to one at the upper
+        if self.name == "min_p":
+            return _side(ratio, self.value, ratio)
+        if tokens is None:
+            return ""
+        least, rest = ratio / (tokens - 1 + ratio), (tokens - 1) * ratio / (1 + (tokens - 1) * ratio)
+        if self.name == "top_k":
+            return "all" if self.value >= tokens else "apart" if 2 * self.value <= tokens else ""
+        if self.name == "top_p":
+            return _side(least, 1 - self.value, rest)
+        return _side(least, self.value, rest / (tokens - 1)) if self.name == "epsilon_cutoff" else ""
+
+
+def _side(least: float, limit: float, others: float) -> str:
+    """Whether no token is below the limit, or all but one can be; by more than floats could be wrong."""
+    return "all" if least > limit * (1 + MARGIN) else "apart" if others < limit * (1 - MARGIN) else ""
 
 
 @dataclass
@@ -39,8 +83,9 @@ class _Drawing:
 
     limits: tuple[float, float] | None = None
     temperature: float = 1.0
-    cuts: list[str] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
     greedy: bool = False
+    tokens: int | None = None  # of the vocabulary
 
     def add(self, processor: Any) -> None:
         """Another processor; what comes before a clamp changes nothing of what comes out of it."""
@@ -50,21 +95,44 @@ class _Drawing:
         elif kind == "TemperatureLogitsWarper":
             self.temperature *= processor.temperature
         elif kind not in HARMLESS:
-            value = getattr(processor, "top_k", getattr(processor, "top_p", None))
-            self.cuts.append(kind if value is None else f"{kind}({value})")
+            name = WARPERS.get(kind, "")
+            self.cut(name or kind, getattr(processor, "epsilon" if name == "epsilon_cutoff" else name, None))
+
+    def cut(self, name: str, value: Any) -> None:
+        """Something that leaves tokens out, or moves their logits, at the temperature so far."""
+        self.cuts.append(Cut(name, value, self.temperature))
 
     @property
     def pipeline(self) -> str:
         softmax = "topk(1) | softmax(1)" if self.greedy else f"softmax({self.temperature!r})"
         if self.limits is None:  # whatever is left out, one token can have nearly all the probability, or nearly none
             return softmax
-        if self.cuts and not self.greedy:
-            raise InputError(
-                f"{', '.join(self.cuts)} behind a clamp has no exact analysis here; where it leaves out tokens that "
-                "another input keeps, no finite epsilon holds: leave it out (top_k=0, top_p=1.0), or audit the model"
-            )
         low, high = self.limits
-        return f"clamp({low!r}, {high!r}) | {softmax}"
+        return f"clamp({low!r}, {high!r}) | {softmax if self.greedy else self._kept(high - low, softmax)}"
+
+    def _kept(self, width: float, softmax: str) -> str:
+        """The choice among the tokens that are kept behind the clamp."""
+        found = [(cut, cut.among(width, self.tokens)) for cut in self.cuts]
+        for cut, kept in found:
+            if kept == "apart":
+                return f"topk({cut.value}) | {softmax}" if cut.name == "top_k" else "topk(1) | softmax(1)"
+        unknown = [str(cut) for cut, kept in found if kept != "all"]
+        if unknown:
+            raise InputError(
+                f"{', '.join(unknown)} behind a clamp has no exact analysis here; where it leaves out tokens that "
+                "another input keeps, no finite epsilon holds: leave it out (top_k=0, top_p=1.0), give the model too, "
+                "partial(model.generate, ...), or audit it"
+            )
+        return softmax
+
+    @property
+    def remark(self) -> str:
+        """What stands in the pipeline for a cut that has no stage of its own."""
+        if self.limits is None or self.greedy or " | topk(1) | " not in f"{self.pipeline} | ":
+            return ""
+        width = self.limits[1] - self.limits[0]
+        names = [str(cut) for cut in self.cuts if cut.among(width, self.tokens) == "apart" and cut.name != "top_k"]
+        return f", whose {names[0]} can leave one token alone" if names else ""
 
 
 def read(thing: Any) -> Adapted | None:
@@ -76,20 +144,26 @@ def read(thing: Any) -> Adapted | None:
         tokens = _configure(drawing, thing, {})
     elif isinstance(thing, partial) and getattr(thing.func, "__name__", "") == "generate" and not thing.args:
         model, given, name = thing.func.__self__, thing.keywords, "generate"  # type: ignore[attr-defined]
+        drawing.tokens = _vocabulary(model)
         _add_all(drawing, given.get("logits_processor") or [])
         tokens = _configure(drawing, given.get("generation_config") or model.generation_config, given)
     elif getattr(thing, "generation_config", None) is not None and hasattr(thing, "generate"):
         model = thing
+        drawing.tokens = _vocabulary(model)
         tokens = _configure(drawing, thing.generation_config, {})
     else:
         return None
     stages = drawing.pipeline
     return Adapted(
-        f"transformers' {name}",
+        f"transformers' {name}{drawing.remark}",
         pipeline=stages if tokens == 1 else f"{stages} | times({tokens})",
-        dim=None if model is None else int(model.config.get_text_config().vocab_size),
+        dim=drawing.tokens,
         mechanism=None if model is None else _mechanism(model, thing),
     )
+
+
+def _vocabulary(model: Any) -> int:
+    return int(model.config.get_text_config().vocab_size)
 
 
 def _mechanism(model: Any, thing: Any) -> Generation:
@@ -99,12 +173,16 @@ def _mechanism(model: Any, thing: Any) -> Generation:
     if model.config.is_encoder_decoder or not setting("do_sample"):
         return Generation(call)
     library = import_module("transformers")
+    penalty = setting("repetition_penalty")
     warpers = [
+        *([] if penalty in (None, 1.0) else [library.RepetitionPenaltyLogitsProcessor(float(penalty))]),
         *(call.keywords.get("logits_processor") or []),
         library.TemperatureLogitsWarper(float(setting("temperature"))),
     ]
     warpers += [library.TopKLogitsWarper(setting("top_k"))] if setting("top_k") else []
     warpers += [library.TopPLogitsWarper(setting("top_p"))] if setting("top_p") < 1 else []
+    warpers += [library.MinPLogitsWarper(setting("min_p"))] if setting("min_p") else []
+    warpers += [library.TypicalLogitsWarper(setting("typical_p"))] if (setting("typical_p") or 1) < 1 else []
     return LikelyGeneration(call, tuple(warpers))
 
 
@@ -116,18 +194,22 @@ def _add_all(drawing: _Drawing, processors: Any) -> None:
 def _configure(drawing: _Drawing, config: Any, given: dict[str, Any]) -> int:
     """Add what a config says, and what is said beside it; the number of tokens."""
     setting = _settings(config, given)
-    if setting("num_beams") != 1 or setting("num_return_sequences") != 1:
-        raise InputError("dpassay reads one text that is drawn token by token: num_beams=1 and num_return_sequences=1")
+    if setting("num_return_sequences") != 1 or (setting("num_beams") != 1 and setting("do_sample")):
+        raise InputError(
+            "dpassay reads one text that is drawn token by token, num_beams=1 and num_return_sequences=1, or beams "
+            "that are searched without sampling"
+        )
     if drawing.limits is not None and not setting("max_new_tokens"):
         raise InputError("each token adds to the loss: say how many are generated at most, max_new_tokens=20")
     drawing.greedy = not setting("do_sample")
     drawing.temperature *= float(setting("temperature"))
-    cuts = [f"top_k={setting('top_k')}"] if setting("top_k") else []
-    cuts += [f"top_p={setting('top_p')}"] if setting("top_p") < 1 else []
-    drawing.cuts += [
-        *cuts,
-        *(f"{name}={setting(name)}" for name in CUTS if setting(name) not in NO_CUT.get(name, (None, 0))),
-    ]
+    if setting("top_k"):
+        drawing.cut("top_k", setting("top_k"))
+    if setting("top_p") < 1:
+        drawing.cut("top_p", setting("top_p"))
+    for name in CUTS:
+        if setting(name) not in NO_CUT.get(name, (None, 0)):
+            drawing.cut(name, setting(name))
     return int(setting("max_new_tokens") or 1)
 
 

@@ -47,7 +47,7 @@ def model() -> Any:
 
 def call(model: Any, **more: Any) -> Any:
     clamp = transformers.LogitsProcessorList([ClampLogits(-1.0, 1.0)])
-    return partial(model.generate, logits_processor=clamp, do_sample=True, top_k=0, **more)
+    return partial(model.generate, logits_processor=clamp, do_sample=True, **{"top_k": 0, **more})
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
@@ -84,12 +84,12 @@ def test_logits_that_nothing_bounds_have_no_finite_epsilon(settings: dict[str, A
 
 def test_what_cannot_be_read_gets_a_sentence(model: Any) -> None:
     after = [ClampLogits(-1.0, 1.0), transformers.TopPLogitsWarper(0.9)]
-    with pytest.raises(dpassay.InputError, match=r"TopPLogitsWarper\(0\.9\) behind a clamp has no exact analysis"):
+    with pytest.raises(dpassay.InputError, match=r"top_p=0\.9 behind a clamp has no exact analysis"):
         dpassay.check(transformers.LogitsProcessorList(after), epsilon=1, dim=9)
     with pytest.raises(dpassay.InputError, match="ClipSoftly does not clamp logits"):
         dpassay.check(transformers.LogitsProcessorList([ClipSoftly()]), epsilon=1, dim=9)
     with pytest.raises(dpassay.InputError, match="num_beams=1 and num_return_sequences=1"):
-        dpassay.check(transformers.GenerationConfig(num_beams=2), epsilon=1, dim=9)
+        dpassay.check(transformers.GenerationConfig(num_beams=2, do_sample=True), epsilon=1, dim=9)
     with pytest.raises(dpassay.InputError, match="say how many are generated at most, max_new_tokens=20"):
         dpassay.check(call(model), epsilon=1)
     with pytest.raises(dpassay.InputError, match="states no epsilon by itself"):
@@ -138,3 +138,87 @@ def test_a_model_is_audited_as_it_generates(model: Any) -> None:
     assert dpassay.audit(greedy, [([0], [other])], epsilon=1, runs=400, until_refuted=True).refuted
     clamped = call(model, max_new_tokens=1)  # epsilon is at most that of the clamp
     assert dpassay.audit(clamped, [([0], [other])], epsilon=4, runs=400, alpha=1e-6).word == "open"
+
+
+RATIO = math.exp(-2.0)  # of the probabilities of a token at −1 and one at 1, at temperature 1
+LEAST = RATIO / (6 + RATIO)  # the least probability of one of 7 tokens
+OTHERS = 6 * RATIO / (1 + 6 * RATIO)  # that of six tokens at −1 beside one at 1
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"top_k": 7},
+        {"min_p": 0.9 * RATIO},
+        {"top_p": 1 - 0.9 * LEAST},
+        {"epsilon_cutoff": 0.9 * LEAST},
+        {"repetition_penalty": 1.5},
+    ],
+    ids=lambda one: next(iter(one)),
+)
+def test_a_cut_that_can_leave_nothing_out_changes_nothing(model: Any, setting: dict[str, Any]) -> None:
+    verdict = dpassay.check(call(model, **{"max_new_tokens": 1, **setting}), epsilon=100)
+    assert verdict.epsilon.upper == pytest.approx(token_loss(-1, 1, 1, 7), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"top_k": 3},
+        {"min_p": 1.1 * RATIO},
+        {"top_p": 1 - 1.1 * OTHERS},
+        {"epsilon_cutoff": 1.1 * OTHERS / 6},
+        {"temperature": 0.1, "top_p": 0.9},
+    ],
+    ids=lambda one: next(reversed(one)),
+)
+def test_a_cut_that_can_leave_one_token_alone_tells_inputs_apart(model: Any, setting: dict[str, Any]) -> None:
+    made = call(model, **{"max_new_tokens": 1, **setting})
+    verdict = dpassay.check(made, epsilon=100, delta=0.9)
+    assert (verdict.epsilon.lower, verdict.delta.lower) == (math.inf, 1)
+    processors = adapted(made).mechanism.warpers  # type: ignore[union-attr]
+    if "epsilon_cutoff" in setting:
+        processors = (*processors, transformers.EpsilonLogitsWarper(setting["epsilon_cutoff"]))
+    kept = []
+    for favourites in (range(3), range(3, 6)) if "top_k" in setting else ([0], [1]):  # and the library agrees
+        scores = torch.full((1, 7), -5.0)
+        scores[0, list(favourites)] = 5.0
+        for processor in processors:
+            scores = processor(torch.zeros((1, 1), dtype=torch.long), scores)
+        kept.append(set(torch.isfinite(scores[0]).nonzero().flatten().tolist()))
+    assert not kept[0] & kept[1]
+
+
+@pytest.mark.parametrize("setting", [{"top_k": 5}, {"typical_p": 0.9}, {"top_p": 1 - 2 * LEAST}])
+def test_a_cut_in_between_has_no_exact_answer(model: Any, setting: dict[str, Any]) -> None:
+    with pytest.raises(dpassay.InputError, match=f"{next(iter(setting))}=.* behind a clamp has no exact analysis"):
+        dpassay.check(call(model, **{"max_new_tokens": 1, **setting}), epsilon=1)
+
+
+def test_a_stand_in_for_a_cut_is_named(model: Any) -> None:
+    verdict = dpassay.check(call(model, max_new_tokens=1, min_p=0.5), epsilon=1)
+    assert verdict.name == "transformers' generate, whose min_p=0.5 can leave one token alone"
+
+
+def test_a_penalty_behind_the_clamp_is_named() -> None:
+    after = [ClampLogits(-1.0, 1.0), transformers.RepetitionPenaltyLogitsProcessor(1.5)]
+    with pytest.raises(dpassay.InputError, match="RepetitionPenaltyLogitsProcessor behind a clamp"):
+        dpassay.check(transformers.LogitsProcessorList(after), epsilon=1, dim=9)
+
+
+def test_beams_are_deterministic(model: Any) -> None:
+    clamp = transformers.LogitsProcessorList([ClampLogits(-1.0, 1.0)])
+    beams = partial(model.generate, logits_processor=clamp, num_beams=2, max_new_tokens=2)
+    assert dpassay.check(beams, epsilon=50, delta=0.5).epsilon.lower == math.inf
+
+
+@pytest.mark.parametrize("setting", [{"min_p": 0.6}, {"typical_p": 0.5}, {"repetition_penalty": 3.0}, {"top_p": 0.6}])
+def test_the_likelihood_has_the_support_of_what_is_drawn(model: Any, setting: dict[str, Any]) -> None:
+    known = adapted(
+        partial(model.generate, do_sample=True, temperature=0.05, **{"top_k": 0, "max_new_tokens": 1, **setting})
+    )
+    assert known is not None
+    chances = [math.exp(known.mechanism.log_prob((i,), [3])) for i in range(7)]
+    assert sum(chances) == pytest.approx(1, abs=1e-5)
+    drawn = np.bincount([row[0] for row in known.mechanism.sample([3], 4000, np.random.default_rng(0))], minlength=7)
+    assert np.abs(drawn / 4000 - chances).max() < 0.05  # Hoeffding and 7 tokens: 14·e^(-20) < 3e-8
