@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from dpassay.adapters.base import Adapted
+from dpassay.errors import InputError
 
 # The package in which a class is defined, and our file that reads its objects.
 LIBRARIES = {
@@ -34,7 +35,14 @@ def adapted(thing: Any) -> Adapted | None:
     for package in _packages(thing):
         if package in LIBRARIES:
             reader = import_module(f"dpassay.adapters.{LIBRARIES[package]}")
-            found: Adapted | None = reader.read(thing)
+            try:
+                found: Adapted | None = reader.read(thing)
+            except AttributeError as error:
+                raise InputError(
+                    f"an object of {type(thing).__module__}.{type(thing).__qualname__} cannot be read ({error}); its "
+                    "version may be one that dpassay does not know: write the mechanism as a pipeline, or audit a "
+                    "function that runs it"
+                ) from error
             if found is not None:
                 return found
     return None

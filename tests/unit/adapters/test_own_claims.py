@@ -15,6 +15,7 @@ from dpassay.adapters.base import Adapted
 from dpassay.cli.common import as_options
 from dpassay.cli.main import app
 from dpassay.core.guarantee import ZCDP, PureDP
+from recorded import recorded
 
 MODULE = """
 import numpy as np
@@ -126,3 +127,16 @@ def test_runs_test_what_zcdp_implies() -> None:
     assert dpassay.audit(known, runs=500).guarantee.delta == 1e-6
     with pytest.raises(dpassay.InputError, match="implies no epsilon at delta 0"):
         dpassay.audit(known, delta=0, runs=500)
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("opendp.mod", "Measurement"),
+        ("dp_accounting.dp_event", "DpEvent GaussianDpEvent"),
+        ("opacus.accountants", "IAccountant RDPAccountant"),
+    ],
+)
+def test_an_object_of_an_unknown_version_gets_a_sentence(module: str, names: str) -> None:
+    with pytest.raises(dpassay.InputError, match="version may be one that dpassay does not know"):
+        dpassay.check(recorded(module, names), delta=1e-5)
