@@ -13,6 +13,7 @@ from dpassay.cli.common import AsJson, check_writable, command_line, finish, pro
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
+    from dpassay.evidence.verdict import Verdict
     from dpassay.training.canary_scores import CanaryScores
 
 
@@ -72,21 +73,34 @@ def audit_training(
     claim = TrainingClaim(epsilon, delta, mu, alpha, neighbours, name)  # before anything is trained
     found = read_scores(scores) if scores is not None else _trained(str(python), canaries, runs, seed, save)
     verdict = claim.judge(found, anytime)
-    if figure is not None:
-        from dpassay.report.canaries import roc_figure
-
-        roc_figure(found, verdict.guarantee).savefig(figure)
-    if exposure is not None:
-        from dpassay.report.canaries import exposure_figure
-
-        exposure_figure(found).savefig(exposure)
-    for drawn in filter(None, (figure, exposure)):
-        print(f"drawn in {drawn}", file=sys.stderr)
+    _draw(found, verdict, figure, exposure)
     if html is not None:
         from dpassay.report.page import verdict_page
 
         write_page(verdict_page(verdict, command_line()), html)
     finish(verdict, as_json, require_decision)
+
+
+def _draw(found: CanaryScores, verdict: Verdict, figure: Path | None, exposure: Path | None) -> None:
+    """Draw what was asked for. Where all canaries are on one side nothing can be drawn, and the verdict is given."""
+    if figure is None and exposure is None:
+        return
+    from dpassay.report.canaries import exposure_figure, roc_figure
+
+    if (inside := int(found.included.sum())) in (0, found.canaries):
+        here, there = ("in", "out") if inside else ("out", "in")
+        print(
+            f"nothing is drawn: all {found.canaries:,} canaries were {here}, and there is none that was {there} to "
+            "compare them with",
+            file=sys.stderr,
+        )
+        return
+    if figure is not None:
+        roc_figure(found, verdict.guarantee).savefig(figure)
+    if exposure is not None:
+        exposure_figure(found).savefig(exposure)
+    for drawn in filter(None, (figure, exposure)):
+        print(f"drawn in {drawn}", file=sys.stderr)
 
 
 def _trained(python: str, canaries: int, runs: int, seed: int, save: Path | None) -> CanaryScores:

@@ -30,7 +30,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a model is trained; none of it depends on the corpus.
+    """How a model is trained. The default server rate was chosen on the shipped corpus, by its held-out perplexity.
 
     >>> Plan().sentences
     8

@@ -48,6 +48,20 @@ def test_scores_refute_a_claim(scores, tmp_path):
     assert "one-run" in (tmp_path / "p.html").read_text()
 
 
+@pytest.mark.parametrize(("inside", "said"), [(True, "4 canaries were in"), (False, "4 canaries were out")])
+def test_canaries_on_one_side_have_a_verdict_and_no_picture(tmp_path, inside, said):
+    write_scores(CanaryScores([1.0, 2.0, 3.0, 4.0], [inside] * 4), tmp_path / "all.csv")
+    pictures = [tmp_path / "roc.svg", tmp_path / "bits.svg"]
+    result = run(
+        *("--scores", tmp_path / "all.csv", "-e", 1, "--json"),
+        *("--figure", pictures[0], "--exposure", pictures[1]),
+    )
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["verdict"] == "open"  # 4 right guesses: (e/(1 + e))^4 = 0.29
+    assert said in result.stderr
+    assert not any(picture.exists() for picture in pictures)
+
+
 def test_an_open_verdict_can_be_refused(scores):
     assert run("--scores", scores, "--mu", 20).exit_code == 0
     assert run("--scores", scores, "--mu", 20, "--require-decision").exit_code == 3

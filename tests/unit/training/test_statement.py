@@ -63,3 +63,10 @@ def test_without_privacy_it_promises_nothing(tmp_path):
 def test_it_says_where_the_noise_comes_from(tmp_path, source, words):
     _, text = trained(tmp_path, "user", noise_multiplier=1.0, noise_source=source)
     assert words in text
+
+
+def test_the_statement_says_where_the_default_learning_rate_was_chosen(tmp_path):
+    stated, text = trained(tmp_path, "user", epsilon=3.0)
+    (line,) = [line for line in stated["assumptions"] if "without looking at this corpus" in line]
+    assert "flights and bookings, this does not hold" in line
+    assert line in text
