@@ -1,6 +1,7 @@
 """The reproduce command: the figures and tables of the documents, made again."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from dpassay.cli.common import (
     check_writable,
     command_line,
     executor_of,
+    needs,
     print_json,
     print_rich,
     progress_bar,
@@ -29,6 +31,12 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")
 Workers = Annotated[
     int | None, typer.Option(help="Local processes to work in. Default: this one, whose kernels use all cores.")
 ]
+GivenCorpus = Annotated[
+    str | None, typer.Option("--corpus", help="uedp-perplexity: a second corpus, with a user for each text.")
+]
+UserColumn = Annotated[str, typer.Option(help="With --corpus: the column of users, if it is not called user.")]
+EntitiesFrom = Annotated[str, typer.Option(help="With --corpus: corpus, iob, list:FILE, spacy or presidio.")]
+Words = Annotated[str, typer.Option("--vocabulary", help="With --corpus: a public list of words, one per line.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Leave out what the folder already holds, made the same way.")]
 
 
@@ -41,6 +49,10 @@ def reproduce(
     workers: Workers = None,
     cluster: ClusterAddress = None,
     device: Device = "cpu",
+    corpus: GivenCorpus = None,
+    user_column: UserColumn = "",
+    entities_from: EntitiesFrom = "corpus",
+    vocabulary: Words = "",
     html: Page = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,6 +66,7 @@ def reproduce(
       dpassay reproduce                                what there is
       dpassay reproduce sanity-check --runs 10000000 --device cuda
       dpassay reproduce all --out figures --resume
+      dpassay reproduce uedp-perplexity --corpus plays.csv --entities-from list:names.txt --vocabulary words.txt
     """
     from dpassay.reproduce import FIGURES, find_figure
 
@@ -66,14 +79,15 @@ def reproduce(
             raise InputError("say which figure to make: a name of 'dpassay reproduce', or all")
         _list(as_json)
         return
-    chosen = list(FIGURES.values()) if name == "all" else [find_figure(name)]
+    chosen = [f for f in FIGURES.values() if not f.long] if name == "all" else [find_figure(name)]
+    corpora = _corpora(name, corpus, user_column, entities_from, vocabulary)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is not a folder")
     out.mkdir(parents=True, exist_ok=True)
     check_writable(html, out / "x")
     made: dict[str, Any] = {}
     device = usable_device(device, cluster)
-    options = {"runs": runs, "seed": seed, "device": device}
+    options = {"runs": runs, "seed": seed, "device": device, "corpora": corpora}
     try:
         with executor_of(workers, cluster) as executor:
             for figure in chosen:
@@ -92,11 +106,30 @@ def reproduce(
         print_json(made)
 
 
+def _corpora(name: str, corpus: str | None, user_column: str, entities_from: str, vocabulary: str) -> tuple[Any, ...]:
+    """The corpus that a figure is made on besides the shipped one, if one was given."""
+    if corpus is None:
+        if user_column or vocabulary or entities_from != "corpus":
+            raise InputError("--user-column, --entities-from and --vocabulary say how to read --corpus: give it too")
+        return ()
+    if name != "uedp-perplexity":
+        raise InputError(f"--corpus is for uedp-perplexity, not for {name}")
+    needs("torch", "text")
+    from dpassay.training.comparison import Source, read, words_of
+
+    source = Source(corpus, entities_from, vocabulary, user_column)
+    read(source)  # before anything is trained
+    words_of(source)
+    return (source,)
+
+
 def _make(figure: Any, out: Path, options: dict[str, Any], resume: bool, as_json: bool) -> dict[str, Any]:
     from dpassay import __version__
     from dpassay.reproduce.result import Options, finished, save
 
     parameters = {"version": __version__, "runs": options["runs"], "seed": options["seed"]}
+    if options["corpora"]:
+        parameters["corpora"] = [asdict(source) for source in options["corpora"]]
     partial = out / f"{figure.name}.partial.json"
     if not resume:
         partial.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpassay.errors import InputError
-from dpassay.reproduce import adept, budgets, dptext, lecture, sanity, uedp
+from dpassay.reproduce import adept, budgets, dptext, lecture, perplexity, sanity, uedp
 from dpassay.reproduce.result import Options, Result
 
 
@@ -17,6 +17,7 @@ class Reproduction:
     shows: str
     source: str
     make: Callable[[Options], Result]
+    long: bool = False  # minutes: made by its name, and not by `all`
 
 
 EMNLP, ACL, LAI, LECTURE = "Habernal 2021", "Habernal 2022", "Lai et al. 2022", "lecture"
@@ -31,6 +32,9 @@ FIGURES: dict[str, Reproduction] = {
         Reproduction("dpnr-budgets", "claimed and true budgets", f"{LAI}, appendix", budgets.dpnr_budgets),
         Reproduction("binary-encoding", "per-bit losses, OME over λ", f"{LAI}, appendix", budgets.binary_encoding),
         Reproduction("uedp-budgets", "claimed and true budgets", f"{LAI}, Figure 4", uedp.uedp_budgets),
+        Reproduction(
+            perplexity.NAME, "perplexity at equal true ε", f"{LAI}, Figure 2", perplexity.uedp_perplexity, True
+        ),
         Reproduction("likelihood-ratio", "two densities and their ratio", LECTURE, lecture.likelihood_ratio),
         Reproduction("loss-variable", "atoms, density, tail and δ", LECTURE, lecture.loss_variable),
         Reproduction("delta-extremes", "the chance that somebody leaks", LECTURE, lecture.delta_extremes),

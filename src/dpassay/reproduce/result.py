@@ -3,6 +3,8 @@
 It is written as CSV, JSON, SVG, PDF, PNG and a short text. The JSON comes last: where it exists, everything does.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import json
@@ -12,13 +14,16 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpassay.compute.batching import bundled
 from dpassay.compute.devices import has_numba
 from dpassay.compute.executors import Executor, cores, make_executor
 from dpassay.compute.majority_vote import draws_of
 from dpassay.core.files import write_whole
+
+if TYPE_CHECKING:
+    from dpassay.training.comparison import Source
 
 SCHEMA, PARTIAL = "dpassay/reproduction/1", "dpassay/partial/1"
 FIELDS = ("caption", "published", "found", "compared", "comparisons", "rows")  # of the JSON, besides the parameters
@@ -86,6 +91,7 @@ class Options:
     device: str = "cpu"
     executor: Executor | None = None
     partial: Path | None = None  # where a long one keeps what it has, to resume after an interruption
+    corpora: tuple[Source, ...] = ()  # besides the shipped one, where models are trained
 
     @contextmanager
     def at_work(self) -> Iterator[Executor]:
@@ -101,21 +107,24 @@ class Options:
 class Partial:
     """The counts of a reproduction so far, kept in a file and taken up by one with the same parameters.
 
+    What is read is two counts of at most `runs` for each part, unless `valid` says what else.
+
     >>> Partial(None, {"runs": 10}).found
     {}
     """
 
-    def __init__(self, path: Path | None, made: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path | None, made: Mapping[str, Any], valid: Callable[[Any], bool] | None = None) -> None:
         from dpassay import __version__
 
+        valid = valid or (lambda found: _counts(found, made["runs"]))
         self.path, self.made = path, {"schema": PARTIAL, "version": __version__, **made}
-        self.found: dict[str, list[int]] = {}
+        self.found: dict[str, list[Any]] = {}
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # another's, or damaged: start again
             data = json.loads((path or Path()).read_text(encoding="utf-8"))
             counts = data.pop("counts").items()
-            self.found = {k: v for k, v in counts if _counts(v, made["runs"])} if data == self.made else {}
+            self.found = {k: v for k, v in counts if valid(v)} if data == self.made else {}
 
-    def keep(self, name: str, counts: Sequence[int]) -> None:
+    def keep(self, name: str, counts: Sequence[float]) -> None:
         """Keep the counts of one part."""
         self.found[name] = list(counts)
         if self.path is not None:

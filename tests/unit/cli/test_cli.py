@@ -246,6 +246,9 @@ BAD = [
     ["gallery", "--alpha", "7"],
     ["reproduce", "nothing"],
     ["reproduce", "bayes", "--runs", "0"],
+    ["reproduce", "bayes", "--corpus", "flights"],
+    ["reproduce", "uedp-perplexity", "--vocabulary", "words.txt"],
+    ["reproduce", "uedp-perplexity", "--corpus", "/nowhere/plays.csv"],
     ["reproduce", "bayes", "--seed", "-1"],
     ["reproduce", "bayes", "--out", "/dev/null"],
     ["reproduce", "bayes", "--out", "/proc/nowhere"],
@@ -656,7 +659,7 @@ def test_reproduce(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def
     code, out, _ = here("reproduce")
     assert code == 0
     assert "sanity-check" in out
-    assert len(strict(here("reproduce", "--json")[1])) == 13
+    assert len(strict(here("reproduce", "--json")[1])) == 14
     where = ("--out", str(tmp_path / "made"), "--runs", "300")
     code, out, _ = here("reproduce", "sampled-laplace", *where)
     assert code == 0

@@ -23,18 +23,22 @@ from dpassay.text.corpora.iob import read_iob
 from dpassay.text.corpora.utterance import COLUMNS, ROLES, Place, Utterance, columns, made
 
 SHIPPED = ("flights", "bookings")
+NAMED_COLUMNS = (".csv", ".jsonl")  # files whose columns can be named
 HUB = "pip install 'dpassay[hub]'"
 FIRST_WITHOUT_SCRIPTS = 4  # earlier versions of `datasets` may run a script shipped with the data
 
 
-def read_corpus(source: str | Path) -> list[Utterance]:
+def read_corpus(source: str | Path, user_column: str = "") -> list[Utterance]:
     """The utterances of a file, a folder, `hf:NAME` or `hf:NAME:SPLIT`, or of the shipped grammar.
 
     The grammar gives `flights` or `flights:N`, and `bookings` or `bookings:N`: the same with names of passengers.
+    `user_column` names the column of users of a .csv or .jsonl file, if it is not called user, speaker or author.
 
     >>> len(read_corpus("flights:20"))
     20
     """
+    if user_column and Path(source).suffix.lower() not in NAMED_COLUMNS:
+        raise InputError(f"a user column can be named for {' and '.join(NAMED_COLUMNS)} files, not for {source}")
     if isinstance(source, str) and source.partition(":")[0] in SHIPPED:
         return _shipped(source)
     if isinstance(source, str) and source.startswith("hf:"):
@@ -47,7 +51,8 @@ def read_corpus(source: str | Path) -> list[Utterance]:
         raise InputError(f"{path}: cannot tell how to read {path.suffix!r} files; a corpus is {_allowed()}")
     if reader is None or not path.exists():
         raise InputError(f"there is no corpus {str(source)!r}: give {_allowed()}, a folder, flights, or hf:NAME")
-    return _checked(list(reader(_text_of(path), str(path))), str(path))
+    named = (user_column,) if user_column else ()
+    return _checked(list(reader(_text_of(path), str(path), *named)), str(path))
 
 
 def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
@@ -179,7 +184,7 @@ def _read_txt(text: str, source: str) -> Iterator[Utterance]:
     return (Utterance(line.strip()) for _, line in _lines(text))
 
 
-def _read_jsonl(text: str, source: str) -> Iterator[Utterance]:
+def _read_jsonl(text: str, source: str, user: str = "") -> Iterator[Utterance]:
     for number, line in _lines(text):
         place = Place(source, number)
         try:
@@ -188,17 +193,22 @@ def _read_jsonl(text: str, source: str) -> Iterator[Utterance]:
             raise place.fail(f"this is not JSON ({error}); each line must be one object") from None
         if not isinstance(found, dict):
             raise place.fail(f"an object such as {{'text': '...'}} is needed, got {type(found).__name__}")
-        names = columns(list(found))
+        names = columns(list(found), user)
+        if user and "user" not in names:
+            raise place.fail(f"the object has no field {user!r} for the user; its fields are {list(found)}")
         if "text" not in names:
             raise place.fail(f"the object has no text; its fields are {list(found)}")
         yield made({role: found[name] for role, name in names.items()}, place)
 
 
-def _read_csv(text: str, source: str) -> Iterator[Utterance]:
+def _read_csv(text: str, source: str, user: str = "") -> Iterator[Utterance]:
     """`label,text` on each line; or columns in the order of a header."""
     roles = ["label", "text"]
+    known = {n: role for n, role in ROLES.items() if role != "user"} | {user.lower(): "user"} if user else ROLES
     for i, (place, fields, quoted) in enumerate(_records(text, source)):
-        header = [ROLES.get(field.strip().lower(), "") for field in fields]
+        header = [known.get(field.strip().lower(), "") for field in fields]
+        if i == 0 and user and "user" not in header:
+            raise place.fail(f"the header has no column {user!r} for the user; it is {','.join(fields)[:200]}")
         if i == 0 and _is_header(header):
             roles = header
             continue
@@ -240,7 +250,7 @@ def _records(text: str, source: str) -> Iterator[tuple[Place, list[str], bool]]:
             raise place.fail(f"the quotes cannot be read ({error}); write a quote inside quotes twice") from None
 
 
-READERS: dict[str, Callable[[str, str], Iterator[Utterance]]] = {
+READERS: dict[str, Callable[..., Iterator[Utterance]]] = {
     ".csv": _read_csv,
     ".jsonl": _read_jsonl,
     ".iob": read_iob,

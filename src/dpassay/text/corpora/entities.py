@@ -50,11 +50,20 @@ def listed(entities: Sequence[str]) -> Detector:
     >>> listed(["York", "New York", "Rome"])("from new york to rome, romeo")
     ['new york', 'rome']
     """
+    pattern = pattern_of(entities)
+    return lambda text: [" ".join(found.lower().split()) for found in pattern.findall(text)]
+
+
+def pattern_of(entities: Sequence[str]) -> re.Pattern[str]:
+    """What matches the entities of a list as whole words, whatever their case; of overlapping ones the longest.
+
+    >>> pattern_of(["Rome"]).search("to rome, romeo").span()
+    (3, 7)
+    """
     names = sorted({" ".join(e.split()) for e in entities if e.strip()}, key=lambda e: (-len(e), e))
     if not names:
         raise InputError("the list of entities is empty: give one entity per line")
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(_spaced, names))})(?!\w)", re.IGNORECASE)
-    return lambda text: [" ".join(found.lower().split()) for found in pattern.findall(text)]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(_spaced, names))})(?!\w)", re.IGNORECASE)
 
 
 def _spaced(name: str) -> str:

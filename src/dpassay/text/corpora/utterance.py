@@ -43,13 +43,14 @@ class Place:
         return InputError(f"{self.source}, {self.unit} {self.line}: {message}")
 
 
-def columns(names: Sequence[str]) -> dict[str, str]:
-    """The name for each role; the first in the order of `COLUMNS` if several fit.
+def columns(names: Sequence[str], user: str = "") -> dict[str, str]:
+    """The name for each role; the first in the order of `COLUMNS` if several fit. The user's may be given.
 
     >>> columns(["id", "intent", "query", "speaker"])
     {'text': 'query', 'label': 'intent', 'user': 'speaker'}
     """
-    fitting = {role: [name for name in known if name in names] for role, known in COLUMNS.items()}
+    known_as = COLUMNS | ({"user": (user,)} if user else {})
+    fitting = {role: [name for name in known if name in names] for role, known in known_as.items()}
     return {role: found[0] for role, found in fitting.items() if found}
 
 

@@ -406,3 +406,20 @@ def test_the_module_imports_nothing_heavy():
     code = "import sys, json, dpassay.text.corpora.flights; print(json.dumps(list(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "torch", "datasets", "pandas", "scipy"} & set(json.loads(run.stdout))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "who,user,text\nann,x,to rome\nbob,y,to oslo\n"),
+        ("a.jsonl", '{"who": "ann", "user": "x", "text": "to rome"}\n{"who": "bob", "text": "to oslo"}\n'),
+    ],
+)
+def test_the_column_of_users_can_be_named(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    assert [u.user for u in read_corpus(tmp_path / name, "who")] == ["ann", "bob"]
+    assert read_corpus(tmp_path / name)[0].user == "x"
+    with pytest.raises(InputError, match=r"no (column|field) 'whom'"):
+        read_corpus(tmp_path / name, "whom")
+    with pytest.raises(InputError, match=r"a user column can be named for \.csv and .jsonl files"):
+        read_corpus("flights", "who")
