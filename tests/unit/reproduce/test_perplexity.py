@@ -21,6 +21,7 @@ from dpassay.compute.executors import InProcess
 from dpassay.errors import InputError
 from dpassay.reproduce import FIGURES, perplexity
 from dpassay.reproduce.result import Options, save
+from dpassay.text.corpora.utterance import Utterance
 from dpassay.training import comparison
 from dpassay.training.comparison import Found, Setup, Source
 
@@ -85,6 +86,17 @@ def test_references_are_counted(small):
     found = perplexity._references(source)
     assert found["uniform"] == 4 + len(comparison.words_of(source))
     assert 1 < found["unigram"] < found["uniform"]
+    assert found["unknown"] == 0  # the grammar's own words
+
+
+def test_unknown_words_are_counted(tmp_path):
+    held = next(user for user in map(str, range(99)) if comparison.is_held_out(Utterance("", user=user)))
+    (tmp_path / "a.csv").write_text(f"user,text,entities\n{held},to rome now,rome\nann,to oslo,oslo\nbob,to bern,\n")
+    (tmp_path / "words.txt").write_text("to\nnow\n")
+    found = perplexity._references(Source(str(tmp_path / "a.csv"), vocabulary=str(tmp_path / "words.txt")))
+    assert found["unknown"] == 1 / 4  # of to rome now and the end of the text
+    # counts of to, unknown and the end are 2 each of 6; 6 numbers get one more
+    assert found["unigram"] == pytest.approx((4**3 * 12) ** 0.25)
 
 
 def test_an_interrupted_run_trains_only_what_is_left(asked, tmp_path, monkeypatch):
