@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ NOISES = {
     "gauss": ("gaussian", "mu", "sigma"),
     "normalvariate": ("gaussian", "mu", "sigma"),
 }
+_RUNNER = str(Path(__file__).with_name("replay.py"))
 _LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
 
 
@@ -58,6 +61,16 @@ def caller() -> Place:
     ):
         frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def importing() -> bool:
+    """Whether a module is being imported inside the run: what it draws then is not the mechanism's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != _RUNNER:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -144,17 +157,23 @@ class Run:
         self.nodes.append(node)
 
 
-_current: list[Run] = []
+_current: list[tuple[Run, frozenset[int]]] = []  # each with the threads that were there before it
 
 
 def current() -> Run | None:
-    """The run that is being watched, if there is one."""
-    return _current[-1] if _current else None
+    """The run that is being watched, if there is one and this thread belongs to it.
+
+    Threads that were there before the run are other people's; those that it starts are its own.
+    """
+    if not _current:
+        return None
+    run, others = _current[-1]
+    return None if threading.get_ident() in others else run
 
 
 def begin(run: Run) -> None:
     """Watch a run."""
-    _current.append(run)
+    _current.append((run, frozenset(sys._current_frames()) - {threading.get_ident()}))
 
 
 def end() -> None:

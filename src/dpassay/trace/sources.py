@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.trace.numbers import plain, watched
-from dpassay.trace.record import Run, begin, caller, current, end
+from dpassay.trace.record import Run, begin, caller, current, end, importing
 
 PARAMETERS = {
     "laplace": ("loc", "scale"),
@@ -60,7 +60,7 @@ def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = T
     @wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is None or _drawing:
+        if run is None or _drawing or importing():
             return draw(*arguments, **options)
         _drawing.append(True)
         try:
@@ -228,7 +228,7 @@ def _opaque(draw: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is not None and not _drawing:
+        if run is not None and not _drawing and not importing():
             run.opaque.append((name, caller()))
         return draw(*arguments, **options)
 

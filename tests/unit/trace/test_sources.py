@@ -3,12 +3,16 @@
 import os
 import random
 import secrets
+import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.random import default_rng, normal
 
 from dpassay.trace.record import Run
+from dpassay.trace.replay import Tracer
 from dpassay.trace.sources import watch
 
 held = np.random.default_rng(3)
@@ -76,3 +80,45 @@ def test_a_run_can_be_given_other_values() -> None:
     with watch(run, None):
         values = np.random.default_rng().laplace(size=2)
     assert values.tolist() == [1.0, 2.0]
+
+
+def test_what_other_threads_draw_is_not_the_runs() -> None:
+    stop, drew = threading.Event(), threading.Event()
+
+    def other() -> None:
+        while not stop.is_set():
+            os.urandom(4)
+            random.random()
+            drew.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        with watch(run := Run(0), None):
+            drew.clear()
+            assert drew.wait(5)
+    finally:
+        stop.set()
+        thread.join()
+    assert (run.draws, run.opaque) == ([], [])
+
+
+def test_what_a_thread_of_its_own_draws_is_the_runs() -> None:
+    with watch(run := Run(0), None):
+        thread = threading.Thread(target=random.random)
+        thread.start()
+        thread.join()
+    assert [draw.distribution for draw in run.draws] == ["random"]
+
+
+def test_what_an_import_draws_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "drawing_when_imported.py").write_text("import os, random\nSALT = os.urandom(4), random.random()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def subject(x: float, rng: np.random.Generator) -> float:
+        import drawing_when_imported
+
+        return x + len(drawing_when_imported.SALT) + rng.laplace()
+
+    run = Tracer(subject).run(1.0)
+    assert ([draw.distribution for draw in run.draws], run.opaque) == (["laplace"], [])
