@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, number
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.pipeline.distributions import Gaussian, Laplace, Noise
-from dpassay.trace.record import NOISES, Array, Draw, Node, Place
+from dpassay.core.numbers import INFINITY, Number
+from dpassay.trace.formulas import in_words, place_of_nan, sources_of
+from dpassay.trace.laws import NOISE_KINDS, law_of
+from dpassay.trace.record import Draw, Place, Run
 from dpassay.trace.replay import Replay, Use
 
 
@@ -34,137 +34,64 @@ class Finding:
         return {"rule": self.rule, **where, "message": self.message}
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Numbers of a use with their noise: the centres for x and y, and the scale for each."""
-
-    centre_x: Array
-    centre_y: Array
-    scale_x: Array
-    scale_y: Array
-    index: Array
-
-    @classmethod
-    def of(cls, use: Use) -> Coordinates:
-        """The location and the scale of the distribution are part of what is hidden, and of the noise."""
-        parts = []
-        for node in (use.x, use.y):
-            _, scale = location_and_scale(node.draw)
-            parts += [centres(node).reshape(-1), (scale[node.index] * np.abs(node.factor)).reshape(-1)]
-        return cls(parts[0], parts[2], parts[1], parts[3], use.y.index.reshape(-1))
-
-
-def centres(node: Node) -> Array:
-    """The numbers without their noise: the location of a known distribution is part of them."""
-    if node.draw.distribution not in NOISES:
-        return node.offset
-    location, _ = location_and_scale(node.draw)
-    return np.asarray(node.offset + node.factor * location[node.index])
-
-
-def location_and_scale(draw: Draw) -> tuple[Array, Array]:
-    """Of a noise that is known, for each number of the draw."""
-    _, location, scale = NOISES[draw.distribution]
-    given = (draw.parameters.get(location, 0.0), draw.parameters.get(scale, 1.0))
-    first, second = (np.broadcast_to(np.asarray(one, dtype=float), draw.shape).reshape(-1) for one in given)
-    return first, second
-
-
-def _kind(use: Use) -> type[Laplace] | type[Gaussian]:
-    return Laplace if NOISES[use.y.draw.distribution][0] == "laplace" else Gaussian
-
-
-def known(use: Use) -> bool:
-    """Whether the noise is one whose loss is known."""
-    return use.y.draw.distribution in NOISES
-
-
-def alone(use: Use) -> bool:
-    """Whether it is known, and no other noise adds to it: then its loss is exact, and not only an upper bound."""
-    return known(use) and not use.x.mixed and not use.y.mixed
-
-
-def pair_loss(uses: Iterable[Use]) -> PrivacyLoss | None:
-    """The loss of the pair in what these uses hide; each number of a draw counts once. None if it is unknown.
-
-    Other noise that is added too is taken as known to everybody.
-    """
-    rows: list[tuple[type[Noise], Array]] = []
-    seen: set[tuple[int, int]] = set()
-    for use in uses:
-        if not known(use):
-            return None
-        found = Coordinates.of(use)
-        if not np.array_equal(found.scale_x, found.scale_y) or (found.scale_x <= 0).any():
-            return None
-        fresh = [i for i, k in enumerate(found.index.tolist()) if (id(use.y.draw), k) not in seen]
-        first_of = {found.index[i]: i for i in reversed(fresh)}
-        chosen = sorted(first_of.values())
-        seen |= {(id(use.y.draw), int(k)) for k in first_of}
-        columns = np.stack([found.centre_x[chosen], found.centre_y[chosen], found.scale_x[chosen]], axis=1)
-        rows.append((_kind(use), columns))
-    return PrivacyLoss(()).compose(*(_loss(kind, columns) for kind, columns in rows))
-
-
-def _loss(kind: type[Any], columns: Array) -> PrivacyLoss:
-    kinds, counts = np.unique(columns, axis=0, return_counts=True)
-    parts = [
-        PrivacyLoss.of_shifts(kind(scale), [(number(y) - number(x) if x != y else ZERO, int(n))])
-        for (x, y, scale), n in zip(kinds.tolist(), counts.tolist(), strict=True)
-    ]
-    return PrivacyLoss(()).compose(*parts)
-
-
-def epsilon_of(loss: PrivacyLoss, delta: Number) -> Number:
-    """ε at the claimed δ."""
-    return loss.epsilon_number(delta) if delta.a > 0 else loss.pure
-
-
 def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
     """Noise that is not fresh in each call, where it hides a difference of the inputs that comes out."""
-    draw = use.x.draw
-    moved = bool((np.abs(use.shift) > use.tolerance).any())
+    moved = bool((np.abs(use.gap) > use.tolerance).any())
     if not (use.released and moved):
         return None
-    if draw.run != replays[0].x.number:
+    older = [draw for draw in use.draws if draw.run != replays[0].x.number]
+    if older and len(older) == len(use.draws):
+        draw = older[0]
         said = f"{use.x.place} adds noise that {draw.place} drew in an earlier call: two outputs differ by exactly "
         return Finding("noise-made-once", draw.place, f"{said}what the inputs differ by (ε = ∞)", infinite=True)
-    number_of = next(k for k, one in enumerate(replays[0].x.draws) if one is draw)
-    others = [replay.x.draws[number_of].values for replay in replays[1:] if number_of < len(replay.x.draws)]
-    if draw.values.size and all(np.array_equal(draw.values, values) for values in others):
+    if not older and use.draws and all(_repeated(replays, draw) for draw in use.draws):
+        draw = use.draws[0]
         said = f"{draw.place} draws the same noise in every call, as a fixed seed does: two outputs differ by exactly "
         return Finding("fixed-seed", draw.place, f"{said}what the inputs differ by (ε = ∞)", infinite=True)
     return None
 
 
+def _repeated(replays: Sequence[Replay], draw: Draw) -> bool:
+    number_of = next(k for k, one in enumerate(replays[0].x.draws) if one is draw)
+    others = [replay.x.draws[number_of].values for replay in replays[1:] if number_of < len(replay.x.draws)]
+    return bool(draw.values.size) and all(np.array_equal(draw.values, values) for values in others)
+
+
 def shared(uses: Sequence[Use]) -> Finding | None:
     """One number of a draw in several released numbers whose differences depend on the input."""
-    for use in uses:
-        if use.released and (found := _shared_within(use)) is not None:
+    released = [use for use in uses if use.released and use.x.alone and use.y.alone]
+    for use in released:
+        if (found := _shared_within(use)) is not None:
             return found
-    for one, other in combinations([use for use in uses if use.released], 2):
-        if one.x.draw is not other.x.draw:
-            continue
-        places = dict(zip(one.y.index.reshape(-1).tolist(), one.shift.reshape(-1).tolist(), strict=True))
-        most = max(one.tolerance, other.tolerance)
-        for k, shift in zip(other.y.index.reshape(-1).tolist(), other.shift.reshape(-1).tolist(), strict=True):
-            if k in places and abs(places[k] - shift) > most:
-                said = f"{one.x.place} and {other.x.place} use the same noise of {one.x.draw.place}: "
+    places: dict[int, tuple[float, Use]] = {}
+    for use in released:
+        for k, shift in zip(use.y.index.reshape(-1).tolist(), use.shift.reshape(-1).tolist(), strict=True):
+            if k < 0 or not math.isfinite(shift):
+                continue
+            before, other = places.setdefault(k, (shift, use))
+            if abs(before - shift) > max(use.shift_tolerance, other.shift_tolerance):
+                said = f"{other.x.place} and {use.x.place} use the same noise of {_drawn_at(use)}: "
                 return Finding(
-                    "noise-reused", other.x.place, f"{said}their difference is released exactly (ε = ∞)", infinite=True
+                    "noise-reused", use.x.place, f"{said}their difference is released exactly (ε = ∞)", infinite=True
                 )
     return None
 
 
+def _drawn_at(use: Use) -> str:
+    return str(use.draws[0].place)
+
+
 def _shared_within(use: Use) -> Finding | None:
     index, shift = use.y.index.reshape(-1), use.shift.reshape(-1)
+    kept = (index >= 0) & np.isfinite(shift)
+    index, shift = index[kept], shift[kept]
     order = np.argsort(index, kind="stable")
     index, shift = index[order], shift[order]
     together = index[1:] == index[:-1]
-    if not (together & (np.abs(np.diff(shift)) > use.tolerance)).any():
+    if not (together & (np.abs(np.diff(shift)) > use.shift_tolerance)).any():
         return None
     draws, all_of = len(np.unique(index)), len(index)
-    many = f"one {_noise(use)}" if draws == 1 else f"{draws:,} numbers of {_noise(use, noun='noise')}"
+    many = f"one {noise_in_words(use)}" if draws == 1 else f"{draws:,} numbers of {noise_in_words(use, noun='noise')}"
     return Finding(
         "shared-noise",
         use.x.place,
@@ -173,64 +100,131 @@ def _shared_within(use: Use) -> Finding | None:
     )
 
 
-def _noise(use: Use, noun: str = "number") -> str:
+_NAMES = {
+    "laplace": ("Laplace", "scale"),
+    "gaussian": ("Gaussian", "standard deviation"),
+    "exponential": ("exponential", "scale"),
+    "discrete laplace": ("two-sided geometric", "scale"),
+    "uniform": ("uniform", "width"),
+    "bernoulli": ("Bernoulli", "size"),
+}
+
+
+def noise_in_words(use: Use, noun: str = "number") -> str:
     """The noise in words: "Laplace number of scale 0.5"."""
-    kind = use.y.draw.distribution
-    if kind not in NOISES:
-        return f"{kind} {noun}"
-    scales = np.unique(Coordinates.of(use).scale_x)
-    name, of = ("Laplace", "scale") if _kind(use) is Laplace else ("Gaussian", "standard deviation")
+    law = use.laws[0]
+    kinds = sorted(set(law.kind.reshape(-1).tolist()) - {"none"})
+    if len(kinds) != 1:
+        return f"{' and '.join(kinds)} {noun}"
+    scales = np.unique(np.abs(law.scale[law.kind == kinds[0]]))
+    name, of = _NAMES.get(kinds[0], (kinds[0], "scale"))
     size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g} to {scales[-1]:.6g}"
     return f"{name} {noun} of {of} {size}"
 
 
 def scaled_by_input(use: Use) -> Finding | None:
     """Noise whose scale is not the same for both inputs."""
-    if use.y.draw.distribution not in NOISES or not use.released:
+    first, second = (np.abs(law.scale) for law in use.laws)
+    known = np.isin(use.laws[0].kind, NOISE_KINDS)
+    if not use.released or not known.any() or np.allclose(first[known], second[known], rtol=1e-9, atol=0):
         return None
-    found = Coordinates.of(use)
-    if np.allclose(found.scale_x, found.scale_y, rtol=1e-9, atol=0):
-        return None
-    at = int(np.argmax(np.abs(found.scale_x - found.scale_y)))
-    said = f"{use.x.place} adds noise whose scale depends on the input: {found.scale_x[at]:.6g} for one input, "
-    return Finding("scale-depends-on-input", use.x.place, f"{said}{found.scale_y[at]:.6g} for the other")
+    at = np.unravel_index(int(np.argmax(np.where(known, np.abs(first - second), 0.0))), first.shape)
+    said = f"{use.x.place} adds noise whose scale depends on the input: {first[at]:.6g} for one input, "
+    return Finding("scale-depends-on-input", use.x.place, f"{said}{second[at]:.6g} for the other")
 
 
-def too_large(uses: Sequence[Use], epsilon: Number, claimed: str) -> Finding:
+def wrong_formula(use: Use) -> Finding | None:
+    """A formula that makes something else of uniform numbers than noise on both sides."""
+    law = use.laws[0]
+    bad = (law.kind == "exponential") & (law.share > 0)
+    made = [
+        draw for draw in use.x.draws if draw.formula is not None and (one := law_of(draw)) is not None and one.share
+    ]
+    if not bad.any() or not made:
+        return None
+    one = law_of(made[0])
+    assert one is not None
+    source = law_of(sources_of(made[0])[0])
+    assert source is not None
+    t = one.span[0] or one.span[1]
+    cut = float(source.location[0] + source.scale[0] * t)
+    atom = float(np.asarray(one.atom).flat[0])
+    side, place = "above" if one.span[0] == 0 else "below", place_of_nan(made[0])
+    said = (
+        f"{place} makes noise of uniform numbers by the formula {in_words(made[0])}, which gives "
+        f"{'NaN' if math.isnan(atom) else f'{atom:.6g}'} for {float(law.share[bad][0]):.4%} of them, those {side} "
+        f"{cut:.6g}, and numbers on one side of {float(one.location[0]):.6g} for the others"
+    ).replace(".0000%", "%")
+    return Finding("wrong-formula", place, said)
+
+
+def too_large(uses: Sequence[Use], epsilon: Number, claimed: str, least: bool = False) -> Finding:
     """A loss that exceeds the claim, at the line where most of it arises."""
-    worst = max(uses, key=lambda use: float(np.nansum(np.abs(use.shift))))
-    found = Coordinates.of(worst)
-    laplace = _kind(worst) is Laplace
-    gaps = np.abs(found.centre_x - found.centre_y)
-    distance = gaps.sum() if laplace else np.sqrt((gaps**2).sum())
+    worst = max(uses, key=lambda use: float(np.nansum(np.abs(use.gap))))
+    law = worst.laws[0]
+    if (law.kind == "bernoulli").all() and epsilon.a == INFINITY.a:
+        said = f"{worst.x.place} keeps or drops each of {law.kind.size:,} numbers, and adds no noise to those it keeps"
+        return Finding("loss-too-large", worst.x.place, f"{said}: ε = ∞ for this pair, where {claimed} is claimed")
+    gaps = np.abs(worst.gap[law.kind != "none"]).reshape(-1)
+    gaussian = bool((law.kind == "gaussian").any())
+    distance = np.sqrt((gaps**2).sum()) if gaussian else gaps.sum()
     size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
     what = "a number" if gaps.size == 1 else f"{gaps.size:,} coordinates"
-    norm = "" if gaps.size == 1 else " in l1" if laplace else " in l2"
+    norm = "" if gaps.size == 1 else " in l2" if gaussian else " in l1"
     differ = "differs" if gaps.size == 1 else "differ"
     return Finding(
         "loss-too-large",
         worst.x.place,
-        f"{worst.x.place} adds {_noise(worst, 'noise')} to {what} that {differ} by {distance:.6g}{norm}: "
-        f"ε = {size} for this pair, where {claimed} is claimed",
+        f"{worst.x.place} adds {noise_in_words(worst, 'noise')} to {what} that {differ} by {distance:.6g}{norm}: "
+        f"ε {'≥' if least else '='} {size} for this pair{', after rounding or clamping too' if least else ''}, "
+        f"where {claimed} is claimed",
     )
+
+
+@dataclass
+class _Seen:
+    """Numbers with the same noise at the same line: their centres for each input, and the numbers of their noise."""
+
+    centres: list[list[float]]
+    index: list[int]
 
 
 def as_coded(uses: Sequence[Use], inputs: int) -> str:
     """The pipeline as it was seen: norms of what is hidden, and the noise on it."""
-    parts = []
-    for use in (use for use in uses if use.x.added or not use.x.continued):
-        if use.y.draw.distribution not in NOISES:
-            parts.append(f"{use.y.draw.distribution} numbers at {use.y.draw.place}")
+    groups: dict[tuple[Any, ...], _Seen] = {}
+    covered: set[int] = set()
+    for use in sorted(uses, key=lambda use: (not use.released, -use.x.offset.size)):
+        first, second = use.laws
+        kinds = sorted(set(first.kind.reshape(-1).tolist()) - {"none"})
+        at = first.kind != "none"
+        index = use.y.index[at].reshape(-1).tolist()
+        if not (use.x.added or use.released) or covered >= set(index):
             continue
-        found = Coordinates.of(use)
-        laplace = _kind(use) is Laplace
-        sizes = [np.linalg.norm(centre, 1 if laplace else 2) for centre in (found.centre_x, found.centre_y)]
-        scales = np.unique(found.scale_x)
-        name = "laplace" if laplace else "gaussian"
+        covered |= set(index)
+        scales = np.unique(np.abs(first.scale[at]))
         size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g}..{scales[-1]:.6g}"
-        one = len(np.unique(found.index)), len(found.index)
-        rest = "" if one[0] == one[1] else f", one number for {'all ' if one[0] == 1 else ''}{one[1] // one[0]:,}"
-        rest += " coordinates" if rest else ""
-        norm = "l1" if laplace else "l2"
-        parts.append(f"{norm} norm at most {max(sizes):.6g} on {inputs} inputs | {name}({size}){rest}")
-    return "; ".join(dict.fromkeys(parts))
+        if kinds == ["bernoulli"]:
+            size = f"{float(first.share.flat[0]):.6g}"
+        seen = groups.setdefault((tuple(kinds), size, use.x.place), _Seen([[], []], []))
+        for side, law in enumerate((first, second)):
+            half = np.where(law.kind == "uniform", law.scale / 2, 0.0)
+            seen.centres[side] += (law.centre + half)[at].reshape(-1).tolist()
+        seen.index += index
+    return "; ".join(dict.fromkeys(_group(key[0], key[1], seen, inputs) for key, seen in groups.items()))
+
+
+def _group(kinds: tuple[str, ...], size: str, seen: _Seen, inputs: int) -> str:
+    if kinds == ("bernoulli",):
+        return f"{len(seen.index):,} numbers, each kept with probability {size}"
+    q = 2 if kinds == ("gaussian",) else 1
+    most = max(np.linalg.norm(centre, q) for centre in seen.centres)
+    drawn, many = len(set(seen.index)), len(seen.index)
+    rest = "" if drawn == many else f", one number for {'all ' if drawn == 1 else ''}{many // drawn:,} coordinates"
+    name = " and ".join(kinds).replace(" ", "_")
+    return f"l{q} norm at most {most:.6g} on {inputs} inputs | {name}({size}){rest}"
+
+
+def formula_of(run: Run, lost: Draw) -> str:
+    """The longest formula that was made of a draw, in words."""
+    made = [draw for node in run.nodes for draw in node.draws if draw.formula is not None and lost in sources_of(draw)]
+    return f" (the formula {in_words(made[-1])})" if made else ""

@@ -1,127 +1,176 @@
-"""Numbers that remember the noise in them: offset + factor · draw, followed through sums and products.
+"""Numbers of numpy and of Python that remember the noise in them.
 
-What is neither, such as a comparison, a clip or an argmax, gets plain numbers and is post-processing: the replay
-decides about it.
+What is followed is in `follow`; what is not, such as a sort or an argmax, gets plain numbers and is post-processing:
+the replay decides about it.
 """
 
 from __future__ import annotations
 
+import math
+import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from dpassay.trace.record import Array, Draw, Node, caller, current
+from dpassay.trace.follow import assigned, combined, consistent, joined, moved, of_draw, summed
+from dpassay.trace.record import Array, Draw, Node, current, importing
 
-_SUMS = (np.add, np.subtract)
-_PRODUCTS = (np.multiply, np.true_divide)
-_SIGNS = (np.negative, np.positive)
+_MOVES = {
+    *(np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims, np.copy, np.broadcast_to, np.repeat, np.tile),
+    *(np.flip, np.roll, np.atleast_1d, np.atleast_2d, np.swapaxes, np.moveaxis, np.take, np.diagonal),
+}
+_JOINS = {np.concatenate, np.stack, np.vstack, np.hstack, np.column_stack, np.dstack, np.append}
+_EACH = {np.clip, np.round, np.around, np.where, np.nan_to_num}  # functions of each number, beside ufuncs
+_OURS = ("dpassay.trace.", "numpy.")  # modules that have no use for watched arrays
+_LONGEST = 4096  # lists are followed up to this length
+_FULL, _SUM, _MEAN = np.full, np.sum, np.mean  # during a run there are others in their place
 
 
 def watched(draw: Draw, scalar: bool) -> Any:
     """The numbers of a draw, watched from now on."""
-    return _with_node(draw.values.copy(), of_draw(draw), scalar)
+    return with_node(draw.values.copy(), of_draw(draw), scalar)
 
 
-def of_draw(draw: Draw) -> Node:
-    """A draw as it is: no offset, and a factor of 1."""
-    index = np.arange(draw.values.size).reshape(draw.shape)
-    return Node(draw, index, np.ones(draw.shape), np.zeros(draw.shape), draw.place)
-
-
-def moved(node: Node, move: Callable[[Array], Any]) -> Node:
-    """The same numbers in another order or shape, or some of them."""
-    index, factor, offset = (np.asarray(move(np.asarray(part))) for part in (node.index, node.factor, node.offset))
-    node.continued = True
-    return Node(node.draw, index, factor, offset, node.place, node.added, node.mixed)
-
-
-def _with_node(values: Any, node: Node, scalar: bool) -> Any:
-    if (run := current()) is not None:
+def with_node(values: Any, node: Node | None, scalar: bool) -> Any:
+    """Numbers with the node that says what they are, if it still does."""
+    run = current()
+    if run is None:
+        return values
+    if node is not None and consistent(node, values):
         run.note(node, values)
+    else:
+        node = None
     if scalar:
-        number = WatchedFloat(values)
-        number.node = node
-        return number
-    array = np.asarray(values).view(WatchedArray)
+        return values if node is None else _scalar(values, node)
+    if not isinstance(values, np.ndarray):
+        return values
+    array = values.view(WatchedArray)
     array.node = node
     return array
 
 
-def _node(value: Any) -> Node | None:
+def _scalar(value: Any, node: Node) -> Any:
+    """One number of the type that it has without the watch."""
+    if isinstance(value, bool | np.bool_):
+        return value
+    whole = isinstance(value, int | np.integer) or np.asarray(value).dtype.kind in "iu"
+    kind: Any = WatchedFloat if not whole else WatchedInt if type(value) is int else WatchedInteger
+    if kind is WatchedFloat and np.asarray(value).dtype.kind == "b":
+        return value
+    number = kind(value)
+    number.node = node
+    return number
+
+
+def node_of(value: Any) -> Node | None:
+    """What is known of a number or an array, while a run is watched."""
     node = getattr(value, "node", None)
     return node if isinstance(node, Node) and current() is not None else None
 
 
 def plain(value: Any) -> Any:
     """The same without its memory; in lists, tuples and dicts too."""
-    if isinstance(value, WatchedFloat):
-        return float(value)
     if isinstance(value, WatchedArray):
         return value.view(np.ndarray)
+    if isinstance(value, WatchedFloat):
+        return float(value)
+    if isinstance(value, WatchedInteger):
+        return np.int64(value)
+    if isinstance(value, WatchedInt):
+        return int(value)
     if type(value) in (list, tuple):
         return type(value)(plain(one) for one in value)
     return {key: plain(one) for key, one in value.items()} if type(value) is dict else value
 
 
-def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A function of numpy on watched numbers."""
     out = options.pop("out", None)
     if out is not None:
         options["out"] = tuple(plain(one) for one in out)
-    followed = method == "__call__" and not set(options) - {"out"} and ufunc.nout == 1
     values = [plain(one) for one in inputs]
-    # Before the result, which may be written over an input.
-    node = combined(ufunc, [_node(one) for one in inputs], values) if followed else None
+    node = None
+    if method == "__call__" and ufunc.nout == 1 and ufunc.signature is None and not set(options) - {"out", "dtype"}:
+        nodes = [node_of(one) for one in inputs]
+        # Before the result, which may be written over an input.
+        node = combined(ufunc, nodes, values) if any(one is not None for one in nodes) else None
+    elif ufunc is np.add and method == "reduce" and (only := node_of(inputs[0])) is not None:
+        node = summed(only, options.get("axis", 0), mean=False)
     result = getattr(ufunc, method)(*values, **options)
-    if node is None or node.offset.shape != np.shape(result):
-        return result
-    return _with_node(result, node, scalar=np.ndim(result) == 0 and out is None)
+    if out is not None and len(out) == 1 and isinstance(out[0], WatchedArray):
+        out[0].node = getattr(with_node(result, node, scalar=False), "node", None)
+        return out[0]
+    return with_node(result, node, scalar=np.ndim(result) == 0 and out is None)
 
 
-def combined(ufunc: np.ufunc, nodes: list[Node | None], values: list[Any]) -> Node | None:
-    """What offset + factor · draw becomes; None where it does not stay of this form."""
-    if ufunc in _SIGNS and nodes[0] is not None:
-        only = nodes[0]
-        return _next(only, ufunc(only.factor), ufunc(only.offset), only.index, added=only.added)
-    if ufunc not in (*_SUMS, *_PRODUCTS):
+def _parts(things: Any) -> list[tuple[Node | None, Array]]:
+    return [(node_of(one), np.asarray(plain(one))) for one in things]
+
+
+def gathered(thing: Any) -> Node | None:
+    """The node of nested lists of watched numbers and plain ones, as the array that numpy makes of them."""
+    if not isinstance(thing, list | tuple):
+        return node_of(thing)
+    if not thing or len(thing) > _LONGEST:
         return None
-    first, second = nodes
-    if first is not None and second is not None:
-        return _of_two(ufunc, first, second, values)
-    at = 0 if first is not None else 1
-    node, other = nodes[at], np.asarray(values[1 - at])
-    if node is None or other.dtype.kind not in "biuf" or (ufunc is np.true_divide and at == 1):
+    nodes = [gathered(one) for one in thing]
+    if not any(node is not None for node in nodes):
         return None
-    offset = ufunc(*((node.offset, other) if at == 0 else (other, node.offset)))
-    factor = np.broadcast_to(node.factor, offset.shape)
-    if ufunc in _PRODUCTS:
-        factor = ufunc(node.factor, other)
-    elif ufunc is np.subtract and at == 1:
-        factor = -factor
-    index = np.broadcast_to(node.index, offset.shape)
-    return _next(node, factor, offset, index, added=node.added or ufunc in _SUMS)
-
-
-def _of_two(ufunc: np.ufunc, first: Node, second: Node, values: list[Any]) -> Node | None:
-    """A sum of two watched numbers: of one draw, or the one that already hides something and other noise."""
-    if ufunc not in _SUMS:
+    parts = [(node, np.asarray(plain(one))) for node, one in zip(nodes, thing, strict=True)]
+    if len({(values if node is None else node.offset).shape for node, values in parts}) != 1:
         return None
-    first.continued = second.continued = True
-    if first.draw is second.draw and np.array_equal(first.index, second.index):
-        factor, offset = ufunc(first.factor, second.factor), ufunc(first.offset, second.offset)
-        return _next(first, factor, offset, first.index, first.added or second.added)
-    at = 1 if second.added and not first.added else 0
-    node, other = (first, second)[at], values[1 - at]
-    offset = ufunc(*((node.offset, other) if at == 0 else (other, node.offset)))
-    factor = np.broadcast_to(-node.factor if ufunc is np.subtract and at == 1 else node.factor, offset.shape)
-    found = _next(node, factor, offset, np.broadcast_to(node.index, offset.shape), added=True)
-    found.mixed = True
-    return found
+    return joined(parts, np.stack)
 
 
-def _next(node: Node, factor: Array, offset: Array, index: Array, added: bool) -> Node:
-    node.continued = True
-    return Node(node.draw, index, np.asarray(factor), np.asarray(offset), caller(), added, node.mixed)
+def making(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numpy that makes an array of what it is given, which stays watched."""
+
+    def made(*arguments: Any, **options: Any) -> Any:
+        if current() is None or sys._getframe(1).f_globals.get("__name__", "").startswith(_OURS) or importing():
+            return function(*arguments, **options)
+        thing = arguments[0] if arguments else None
+        result = function(*(plain(one) for one in arguments), **{key: plain(one) for key, one in options.items()})
+        if type(result) is not np.ndarray or result.dtype.kind not in "biuf":
+            return result
+        node = gathered(thing) if result.dtype.kind == "f" else None
+        if function is _FULL and (fill := node_of(arguments[1])) is not None:
+            node = moved(fill, lambda part: np.broadcast_to(part, result.shape))
+        return with_node(result, node, scalar=False)
+
+    return made
+
+
+def totalling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """numpy's sum or mean, which lists of watched numbers stay watched in."""
+
+    def total(thing: Any, *arguments: Any, **options: Any) -> Any:
+        if isinstance(thing, list | tuple) and current() is not None and (node := gathered(thing)) is not None:
+            return function(with_node(np.asarray(plain(thing)), node, scalar=False), *arguments, **options)
+        return function(thing, *arguments, **options)
+
+    return total
+
+
+def elementwise(function: Callable[..., Any], alike: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python's math, which one of numpy computes too."""
+
+    def computed(*arguments: Any) -> Any:
+        result = function(*arguments)
+        nodes = [node_of(one) for one in arguments]
+        if current() is None or not any(node is not None for node in nodes):
+            return result
+        return with_node(result, combined(alike, nodes, [plain(one) for one in arguments]), scalar=True)
+
+    return computed
+
+
+MATH = {
+    **{name: getattr(np, name) for name in ("log", "log1p", "log2", "exp", "expm1", "sqrt", "cos", "sin", "tan")},
+    **{"fabs": np.abs, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil},
+}
+assert all(hasattr(math, name) for name in MATH)
 
 
 class WatchedArray(np.ndarray):
@@ -133,21 +182,52 @@ class WatchedArray(np.ndarray):
         self.node = None
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return _apply(ufunc, method, inputs, options)
+        return apply(ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        return function(*(plain(one) for one in arguments), **{name: plain(one) for name, one in options.items()})
+        first = arguments[0] if arguments else None
+        result = function(*(plain(one) for one in arguments), **{name: plain(one) for name, one in options.items()})
+        node = None
+        if current() is None:
+            return result
+        if function in _MOVES and (own := node_of(first)) is not None:
+            node = moved(own, lambda part: function(part, *arguments[1:], **options))
+        elif function in _JOINS:
+            things = arguments[:2] if function is np.append else first
+            rest = arguments[2:] if function is np.append else arguments[1:]
+            joining = np.append if function is np.append else function
+            node = joined(
+                _parts(things),
+                lambda all_of: (
+                    joining(*all_of, *rest, **options) if joining is np.append else joining(all_of, *rest, **options)
+                ),
+            )
+        elif function in _EACH and any(node_of(one) is not None for one in arguments):
+            given = [plain(one) for one in arguments]
+            node = combined(function, [node_of(one) for one in arguments], given, _numeric(options) or None)
+        elif function in (_SUM, _MEAN) and (own := node_of(first)) is not None:
+            axis = arguments[1] if len(arguments) > 1 else options.get("axis")
+            node = summed(own, axis, mean=function is _MEAN) if not set(options) - {"axis"} else None
+        return with_node(result, node, scalar=not isinstance(result, np.ndarray))
 
     def _moved(self, move: Callable[[Array], Any]) -> Any:
         """The same numbers in another order or shape, or some of them."""
         result = move(self.view(np.ndarray))
-        node = self.node
-        if node is None or current() is None:
-            return result
-        return _with_node(result, moved(node, move), scalar=not isinstance(result, np.ndarray))
+        node = moved(self.node, move) if self.node is not None and current() is not None else None
+        return with_node(result, node, scalar=not isinstance(result, np.ndarray))
 
     def __getitem__(self, key: Any) -> Any:
+        key = plain(key)
         return self._moved(lambda array: array[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        key, other = plain(key), gathered(value)
+        own, before = self.node, self.view(np.ndarray)
+        node = None
+        if current() is not None and (own is not None or other is not None):
+            node = assigned(own, before.copy(), key, other, plain(value))
+        before[key] = plain(value)
+        self.node = getattr(with_node(before, node, scalar=False), "node", None)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -155,14 +235,14 @@ class WatchedArray(np.ndarray):
     def reshape(self, *shape: Any, **options: Any) -> Any:
         return self._moved(lambda array: array.reshape(*shape, **options))
 
-    def ravel(self, *order: Any) -> Any:
-        return self._moved(lambda array: array.ravel(*order))
+    def ravel(self, *order: Any, **options: Any) -> Any:
+        return self._moved(lambda array: array.ravel(*order, **options))
 
-    def flatten(self, *order: Any) -> Any:
-        return self._moved(lambda array: array.flatten(*order))
+    def flatten(self, *order: Any, **options: Any) -> Any:
+        return self._moved(lambda array: array.flatten(*order, **options))
 
-    def squeeze(self, *axis: Any) -> Any:
-        return self._moved(lambda array: array.squeeze(*axis))
+    def squeeze(self, *axis: Any, **options: Any) -> Any:
+        return self._moved(lambda array: array.squeeze(*axis, **options))
 
     def transpose(self, *axes: Any) -> Any:
         return self._moved(lambda array: array.transpose(*axes))
@@ -171,11 +251,43 @@ class WatchedArray(np.ndarray):
     def T(self) -> Any:
         return self.transpose()
 
-    def copy(self, *order: Any) -> Any:
-        return self._moved(lambda array: array.copy(*order))
+    def copy(self, *order: Any, **options: Any) -> Any:
+        return self._moved(lambda array: array.copy(*order, **options))
+
+    def sum(self, *arguments: Any, **options: Any) -> Any:
+        return np.sum(self, *arguments, **options)
+
+    def mean(self, *arguments: Any, **options: Any) -> Any:
+        return np.mean(self, *arguments, **options)
+
+    def clip(self, *arguments: Any, **options: Any) -> Any:
+        return np.clip(self, *arguments, **options)
+
+    def round(self, *arguments: Any, **options: Any) -> Any:
+        return np.round(self, *arguments, **options)
+
+    def astype(self, dtype: Any, *arguments: Any, **options: Any) -> Any:
+        kind = np.dtype(dtype).kind
+        if kind == "f" or (kind in "iu" and self.dtype.kind in "biu"):
+            result = self.view(np.ndarray).astype(dtype, *arguments, **options)
+            return with_node(result, None if self.node is None else moved(self.node, np.array), scalar=False)
+        if kind in "iu" and self.node is not None:
+            return np.trunc(self).view(np.ndarray).astype(dtype, *arguments, **options)
+        return self.view(np.ndarray).astype(dtype, *arguments, **options)
+
+    def item(self, *at: Any) -> Any:
+        result = self.view(np.ndarray).item(*at)
+        node = moved(self.node, lambda part: np.asarray(part.item(*at))) if self.node is not None else None
+        return with_node(result, node, scalar=True)
 
     def tolist(self) -> Any:
-        return self.view(np.ndarray).tolist()
+        if self.node is None or self.size > _LONGEST or current() is None or self.ndim == 0:
+            return self.view(np.ndarray).tolist()
+        return [one.tolist() if isinstance(one, WatchedArray) else one for one in self]
+
+
+def _numeric(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: plain(one) for name, one in options.items()}
 
 
 class WatchedFloat(np.float64):
@@ -184,21 +296,75 @@ class WatchedFloat(np.float64):
     node: Node | None = None
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return _apply(ufunc, method, inputs, options)
+        return apply(ufunc, method, inputs, options)
+
+    def __round__(self, digits: Any = None) -> Any:
+        node = self.node
+        if node is None or current() is None:
+            return round(float(self), digits)
+        rounded = combined(np.round, [node], [float(self)], {"decimals": digits or 0})
+        return with_node(round(float(self), digits), rounded, scalar=True)
+
+    def item(self) -> Any:  # type: ignore[override]
+        return self
+
+    def tolist(self) -> Any:
+        return self
 
     __hash__ = np.float64.__hash__
 
 
-def _operator(ufunc: np.ufunc, swapped: bool) -> Callable[[Any, Any], Any]:
+class WatchedInteger(np.int64):
+    """A whole number of numpy's that remembers the noise in it."""
+
+    node: Node | None = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return apply(ufunc, method, inputs, options)
+
+    __hash__ = np.int64.__hash__
+
+
+class WatchedInt(int):
+    """A whole number of Python's that remembers the noise in it."""
+
+    node: Node | None = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return apply(ufunc, method, inputs, options)
+
+    __hash__ = int.__hash__
+
+
+def _operator(ufunc: np.ufunc, own: Callable[[Any, Any], Any], swapped: bool) -> Callable[[Any, Any], Any]:
     def operate(self: Any, other: Any) -> Any:
         if not isinstance(other, int | float | np.number | np.ndarray):
             return NotImplemented
-        return _apply(ufunc, "__call__", (other, self) if swapped else (self, other), {})
+        operands = [other, self] if swapped else [self, other]
+        if isinstance(other, np.ndarray) or node_of(self) is None:
+            return apply(ufunc, "__call__", tuple(operands), {})
+        values = [plain(one) for one in operands]
+        result = own(*values) if all(isinstance(one, int) for one in values) else ufunc(*values)
+        return with_node(result, combined(ufunc, [node_of(one) for one in operands], values), scalar=True)
 
     return operate
 
 
-for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide}.items():
-    setattr(WatchedFloat, f"__{_name}__", _operator(_ufunc, swapped=False))
-    setattr(WatchedFloat, f"__r{_name}__", _operator(_ufunc, swapped=True))
-WatchedFloat.__neg__ = lambda self: _apply(np.negative, "__call__", (self,), {})  # type: ignore[method-assign]
+def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
+    def operate(self: Any) -> Any:
+        value = plain(self)
+        result = -value if ufunc is np.negative else abs(value)
+        node = combined(ufunc, [node_of(self)], [value]) if node_of(self) is not None else None
+        return with_node(result, node, scalar=True)
+
+    return operate
+
+
+_BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "pow": np.power}
+for _kind in (WatchedFloat, WatchedInteger, WatchedInt):
+    for _name, _ufunc in _BINARY.items():
+        _own = getattr(operator, _name)
+        setattr(_kind, f"__{_name}__", _operator(_ufunc, _own, swapped=False))
+        setattr(_kind, f"__r{_name}__", _operator(_ufunc, _own, swapped=True))
+    for _name, _sign in {"__neg__": np.negative, "__abs__": np.abs}.items():
+        setattr(_kind, _name, _unary(_sign))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,14 +17,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# For each distribution of a library the noise it is, and the names of its location and its scale.
-NOISES = {
-    "laplace": ("laplace", "loc", "scale"),
-    "normal": ("gaussian", "loc", "scale"),
-    "standard_normal": ("gaussian", "", ""),
-    "gauss": ("gaussian", "mu", "sigma"),
-    "normalvariate": ("gaussian", "mu", "sigma"),
-}
 _RUNNER = str(Path(__file__).with_name("replay.py"))
 _LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
 
@@ -42,10 +36,11 @@ class Place:
         return f"{Path(self.file).name}:{self.line}"
 
 
-def _folders() -> tuple[str, ...]:
+@lru_cache(maxsize=8)
+def _folders(loaded: tuple[str, ...]) -> tuple[str, ...]:
     """Where the code lives that is not the subject's: ours, and that of the libraries that are loaded."""
     found = [str(Path(__file__).parent) + os.sep]
-    for name in _LIBRARIES:
+    for name in loaded:
         file = getattr(sys.modules.get(name), "__file__", None)
         if file is not None:
             found.append(str(Path(file).parent) + os.sep if Path(file).name == "__init__.py" else file)
@@ -54,7 +49,7 @@ def _folders() -> tuple[str, ...]:
 
 def caller() -> Place:
     """The innermost line that belongs to neither a library of random numbers nor the tracer."""
-    ours = _folders()
+    ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
     frame = sys._getframe(1)
     while frame.f_back is not None and (
         frame.f_code.co_filename.startswith((*ours, "<__array_function__")) or "/_" in frame.f_code.co_filename[:2]
@@ -74,8 +69,26 @@ def importing() -> bool:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Formula:
+    """What numbers were made of: a function of nodes and plain numbers, element by element."""
+
+    function: Callable[..., Any]
+    parts: tuple[Any, ...]
+    options: dict[str, Any]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The parts with noise in them."""
+        return tuple(part for part in self.parts if isinstance(part, Node))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Draw:
-    """Numbers that a source of randomness gave: their distribution with its parameters, their values, and the line."""
+    """Numbers that a source of randomness gave: their distribution with its parameters, their values, and the line.
+
+    Numbers that a formula made of drawn ones are a draw too. Each number of a process has a number of its own, from
+    `start` on.
+    """
 
     source: str
     distribution: str
@@ -83,6 +96,8 @@ class Draw:
     values: Array
     place: Place
     run: int
+    start: int
+    formula: Formula | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -92,7 +107,7 @@ class Draw:
     @property
     def rounding(self) -> float:
         """Relative: what two sums of the same numbers may differ by, with much to spare."""
-        return 1e-9 if self.values.dtype.itemsize >= 8 else 1e-4
+        return 1e-9 if self.values.dtype.itemsize >= 8 or self.values.dtype.kind == "b" else 1e-4
 
     def __str__(self) -> str:
         given = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
@@ -101,31 +116,71 @@ class Draw:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     array = np.asarray(value)
     return f"{float(array):.6g}" if array.ndim == 0 and array.dtype.kind in "iuf" else f"array{array.shape}"
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """Numbers that are offset + factor · draw, each with the position of its number in the draw.
+    """Numbers that are an offset and a sum of factors times drawn numbers: index and factor, of the same shape each.
 
-    `mixed` says that the offset holds other noise: then its loss is only bounded from above.
+    Where a coordinate has fewer terms than others the index is −1.
     """
 
-    draw: Draw
-    index: Array
-    factor: Array
+    draws: tuple[Draw, ...]
+    terms: tuple[tuple[Array, Array], ...]
     offset: Array
     place: Place
     added: bool = False
-    mixed: bool = False
-    continued: bool = False
+    parents: tuple[Node, ...] = ()
     exact: Array | None = None  # the numbers to the last bit, as the code has them
+    law: Any = None  # once it is known
+
+    @property
+    def index(self) -> Array:
+        """Which number of the process the first term is."""
+        return self.terms[0][0]
+
+    @property
+    def factor(self) -> Array:
+        """What the first number is multiplied with."""
+        return self.terms[0][1]
+
+    @property
+    def alone(self) -> bool:
+        """Whether no coordinate has more than one term."""
+        return len(self.terms) == 1
+
+    @property
+    def rounding(self) -> float:
+        """Relative: what two sums of the same numbers may differ by."""
+        return max((draw.rounding for draw in self.draws), default=1e-9)
 
     @property
     def value(self) -> Array:
         """The numbers, up to rounding."""
-        return np.asarray(self.offset + self.factor * self.draw.values.reshape(-1)[self.index])
+        total = np.asarray(self.offset, dtype=float)
+        for index, factor in self.terms:
+            total = total + np.where(index < 0, 0.0, factor * self.of_numbers(lambda draw: draw.values, index))
+        return np.asarray(total)
+
+    def of_numbers(self, of: Callable[[Draw], Any], index: Array | None = None) -> Array:
+        """For each number of the first term, or of these, what a function gives for it, as an array for its draw."""
+        index = self.index if index is None else index
+        if len(self.draws) == 1:
+            only = np.asarray(of(self.draws[0])).reshape(-1)
+            return np.asarray(only[np.where(index < 0, 0, index - self.draws[0].start)])
+        parts = [np.asarray(of(draw)).reshape(-1) for draw in self.draws]
+        starts = np.array([draw.start for draw in self.draws])
+        before = np.cumsum([0, *(part.size for part in parts)])[:-1]
+        which = np.maximum(np.searchsorted(starts, index, side="right") - 1, 0)
+        flat = np.concatenate(parts)
+        return np.asarray(flat[np.where(index < 0, 0, before[which] + index - starts[which])])
+
+
+_numbers: list[int] = [0]
 
 
 @dataclass(eq=False)
@@ -141,20 +196,39 @@ class Run:
     nodes: list[Node] = field(default_factory=list)
     opaque: list[tuple[str, Place]] = field(default_factory=list)
     output: Any = None
+    first: int = field(default_factory=lambda: _numbers[0])  # the number that its first number has
 
     def drawn(self, source: str, distribution: str, parameters: dict[str, Any], values: Array) -> Draw:
         """Note a draw, with the values that are asked for instead if there are some."""
         other = self.replaced.get(len(self.draws))
         if other is not None and other.shape == values.shape:
             values = np.asarray(other, dtype=values.dtype)
-        draw = Draw(source, distribution, parameters, np.array(values), caller(), self.number)
+        draw = Draw(source, distribution, parameters, np.array(values), caller(), self.number, numbered(values.size))
         self.draws.append(draw)
         return draw
+
+    def made(self, values: Array, formula: Formula) -> Draw:
+        """Numbers that a formula made."""
+        name = getattr(formula.function, "__name__", "formula")
+        return Draw("formula", name, {}, np.array(values), caller(), self.number, numbered(values.size), formula)
 
     def note(self, node: Node, values: Any) -> None:
         """Note what became of a draw, with its numbers to the last bit."""
         node.exact = np.array(values, dtype=float)
         self.nodes.append(node)
+
+    def relative(self, index: Array) -> Array:
+        """Numbers of numbers that are the same in each run; those of older runs as they are, below −1."""
+        return np.where(index < 0, -1, np.where(index >= self.first, index - self.first, -2 - index))
+
+
+drawing: list[bool] = []  # not empty inside a draw: some methods call others
+
+
+def numbered(size: int) -> int:
+    """Numbers for this many numbers: the first of them."""
+    _numbers[0] += max(size, 1)
+    return _numbers[0] - max(size, 1)
 
 
 _current: list[tuple[Run, frozenset[int]]] = []  # each with the threads that were there before it

@@ -18,13 +18,20 @@ from dpassay.audit.python_objects import awaited
 from dpassay.audit.targets import Adapted, Loaded, as_mechanism
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Failure
+from dpassay.trace.formulas import sources_of
+from dpassay.trace.laws import NOISE_KINDS, NodeLaw, law_of, node_law
 from dpassay.trace.numbers import plain
-from dpassay.trace.record import NOISES, Array, Draw, Node, Run
+from dpassay.trace.record import Array, Draw, Node, Run
+from dpassay.trace.solving import Wanted
 from dpassay.trace.sources import watch, watched_generator
 
 ROUNDING = 1e-9  # relative, of doubles
-STRETCH = (1, -30, 1000)  # times the usual noise
+STRETCH = (-30, 1000, 1)  # times the usual noise
 _PASSES = 5
+MONOTONE = {
+    *(np.clip, np.round, np.around, np.rint, np.floor, np.ceil, np.trunc, np.sign, np.maximum, np.minimum, np.exp),
+    *(np.tanh, np.greater, np.greater_equal, np.less, np.less_equal),
+}
 
 
 def leaves(output: Any) -> list[Any]:
@@ -91,7 +98,7 @@ class Tracer:
         self.runs += 1
         mechanism = self.mechanism.mechanism if isinstance(self.mechanism, Loaded) else self.mechanism
         inner = mechanism.function if isinstance(mechanism, Adapted) else mechanism
-        with watch(run, [self.subject, inner]):
+        with watch(run, [self.subject, inner]), np.errstate(all="ignore"):
             output = awaited(mechanism.sample(x, 1, rng))[0]
             run.output = plain(output)
         if isinstance(output, Failure):
@@ -116,18 +123,49 @@ class Use:
     released: bool
 
     @property
+    def laws(self) -> tuple[NodeLaw, NodeLaw]:
+        """The laws of the numbers, for x and for y."""
+        return node_law(self.x), node_law(self.y)
+
+    @property
     def shift(self) -> Array:
-        """How much more noise y needs than x, in units of the draw, to give the same sum."""
+        """How much more noise y needs than x, in units of the first number, to give the same sum."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((self.x.offset - self.y.offset) / self.y.factor)
 
     @property
+    def gap(self) -> Array:
+        """The difference of what is hidden."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.laws[0].centre - self.laws[1].centre)
+
+    @property
     def tolerance(self) -> float:
-        """What rounding can make of it."""
+        """What rounding can make of a gap."""
         parts = (self.x.offset, self.y.offset, self.x.value)
         most = max(np.abs(part[np.isfinite(part)]).max(initial=0.0) for part in parts)
-        factor = np.abs(self.y.factor[self.y.factor != 0]).min(initial=np.inf)
-        return float(self.x.draw.rounding * most / factor)
+        return float(self.x.rounding * most)
+
+    @property
+    def shift_tolerance(self) -> float:
+        """What rounding can make of a shift."""
+        return float(self.tolerance / np.abs(self.y.factor[self.y.factor != 0]).min(initial=np.inf))
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """What was drawn for x, behind formulas too."""
+        found = {one.start: one for draw in self.x.draws for one in sources_of(draw)}
+        return tuple(found[start] for start in sorted(found))
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """Numbers of the output that are a monotone function of numbers with noise, in a run of x and in one of y."""
+
+    x: Node
+    y: Node
+    of_x: Node
+    of_y: Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +175,7 @@ class Replay:
     x: Run
     y: Run
     uses: tuple[Use, ...]
+    coarse: tuple[Coarse, ...]
     differing: tuple[int, ...]  # leaves of the output that are not the same
     comparable: bool = True  # whether both runs did the same operations
 
@@ -153,16 +192,52 @@ def released_nodes(tracer: Tracer, x: Any, y: Any) -> frozenset[int]:
     """
     found = []
     for one in (x, y):
-        usual = tracer.run(one)
+        usual, starts = tracer.run(one), dict[int, int]()
+        feeding = _feeding(usual)
         for factor in STRETCH:
             values = values_of(usual)
-            more = {k: values[k] * factor for k, draw in enumerate(usual.draws) if draw.distribution in NOISES}
+            more = {k: _stretched(draw, k, factor, feeding) for k, draw in enumerate(usual.draws)}
             try:
-                run = tracer.run(one, {**values, **more})
+                run = tracer.run(one, {**values, **{k: to for k, to in more.items() if to is not None}})
             except MechanismError:
                 return frozenset()
-            found.append((len(run.nodes), _released(run)))
+            found.append((len(run.nodes), _released(run, starts)))
     return frozenset.intersection(*(nodes for _, nodes in found)) if len({n for n, _ in found}) == 1 else frozenset()
+
+
+def _feeding(run: Run) -> dict[int, tuple[float, float]]:
+    """Draws that noise is made of by a formula, with the part of (0, 1) that gives numbers."""
+    found: dict[int, tuple[float, float]] = {}
+    for node in run.nodes:
+        for draw in node.draws:
+            if draw.formula is not None and (law := law_of(draw)) is not None and law.kind in NOISE_KINDS:
+                found.update({one.start: law.span for one in sources_of(draw) if one.start not in found or law.share})
+    return found
+
+
+def _stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, float]]) -> Array | None:
+    """More noise: larger numbers, or for uniform ones those next to the ends."""
+    law = law_of(draw)
+    if law is None:
+        return None
+    if law.kind in ("laplace", "gaussian"):
+        return draw.values * factor
+    if law.kind in ("exponential", "geometric"):
+        odd = (np.arange(draw.values.size).reshape(draw.shape) + k) % 2 == 1
+        return np.where(odd == (factor > 0), draw.values, draw.values * abs(factor))
+    if law.kind != "uniform" or draw.start not in feeding:
+        return None
+    low, high = feeding[draw.start]
+    least = 2.0**-53 if draw.values.dtype.itemsize >= 8 else 2.0**-24
+    t = (draw.values.reshape(-1) - law.location) / law.scale
+    if factor < 0:
+        t = np.full(t.shape, low + least)
+    elif factor > 1:
+        t = np.full(t.shape, high - least)
+    elif high - low == 1:
+        return None
+    # Of numbers that may be lost some are, so that it is seen what becomes of them.
+    return np.asarray((law.location + law.scale * t).reshape(draw.shape))
 
 
 def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> Replay:
@@ -173,14 +248,17 @@ def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> Replay:
         second = tracer.run(y, noise)
         found = _uses(first, second, released)
         if found is None:
-            return Replay(first, second, (), _differing(first, second), comparable=False)
+            return Replay(first, second, (), (), _differing(first, second), comparable=False)
         uses = found
-        needed = _making_up(first, second, uses)
+        wanted = Wanted(second)
+        for use in uses:
+            wanted.node(use.y, use.x.value)
+        needed = wanted.noise()
         settled = all(np.allclose(needed[k], noise[k], rtol=1e-13, atol=0, equal_nan=True) for k in noise)
         noise = needed
         if settled:
             break
-    return Replay(first, second, uses, _differing(first, second))
+    return Replay(first, second, uses, _coarse(first, second, released), _differing(first, second))
 
 
 def _differing(first: Run, second: Run) -> tuple[int, ...]:
@@ -189,17 +267,22 @@ def _differing(first: Run, second: Run) -> tuple[int, ...]:
     return tuple(i for i, one in enumerate(equal) if not one)
 
 
-def _released(run: Run) -> frozenset[int]:
-    """The nodes whose numbers are in the output, one after the other, as they were computed."""
+def _released(run: Run, starts: dict[int, int]) -> frozenset[int]:
+    """The nodes whose numbers are in the output, one after the other, as they were computed.
+
+    Numbers that are all NaN must be where they were in an earlier run.
+    """
     output = leaves(run.output)
     at = {value: i for i, value in reversed(list(enumerate(output))) if isinstance(value, float)}
-    numbers = np.array([value if isinstance(value, float) else np.nan for value in output])
+    numbers = np.array([value if isinstance(value, float) else np.inf for value in output])
     found = set()
     for number, node in enumerate(run.nodes):
         values = node.exact.reshape(-1) if node.exact is not None else np.zeros(0)
-        start = at.get(float(values[0])) if values.size else None
-        if start is not None and np.array_equal(numbers[start : start + values.size], values):
+        some = np.nonzero(~np.isnan(values))[0]
+        start = at.get(float(values[some[0]]), -1) - int(some[0]) if some.size else starts.get(number, -1)
+        if start >= 0 and np.array_equal(numbers[start : start + values.size], values, equal_nan=True):
             found.add(number)
+            starts[number] = start
     return frozenset(found)
 
 
@@ -207,31 +290,66 @@ def _uses(first: Run, second: Run, released: frozenset[int]) -> tuple[Use, ...] 
     """The sums that hide something, of both runs; None if the runs did not do the same."""
     if len(first.nodes) != len(second.nodes) or len(first.draws) != len(second.draws):
         return None
+    going_on: set[int] = set()
     found = []
-    for number, (one, other) in enumerate(zip(first.nodes, second.nodes, strict=True)):
+    for number, (one, other) in reversed(list(enumerate(zip(first.nodes, second.nodes, strict=True)))):
         alike = one.place == other.place and one.offset.shape == other.offset.shape
-        if not alike or _number(first, one.draw) != _number(second, other.draw):
+        if not alike or len(one.terms) != len(other.terms) or not _same_numbers(first, one, second, other):
             return None
-        if number in released or not one.continued:
+        useful = _known(one, number in released) and _known(other, number in released)
+        if useful and (number in released or id(one) not in going_on):
             found.append(Use(one, other, number in released))
+        if useful or id(one) in going_on:
+            _mark(one, going_on)
+    found.reverse()
     return tuple(sorted(found, key=lambda use: not use.released))
 
 
-def _number(run: Run, draw: Draw) -> int:
-    """The place of a draw in its run; −1 − its old run if it was drawn before."""
-    return next((k for k, one in enumerate(run.draws) if one is draw), -1 - draw.run)
+def _known(node: Node, released: bool) -> bool:
+    """Whether all numbers have a law that is known; uniform and Bernoulli numbers hide only what they are added to."""
+    kinds = set(np.unique(node_law(node).kind).tolist()) - {"none"}
+    return bool(kinds) and kinds <= {*NOISE_KINDS, *(("uniform", "bernoulli") if released else ())}
 
 
-def _making_up(first: Run, second: Run, uses: tuple[Use, ...]) -> dict[int, Array]:
-    """The noise that y needs; where several sums ask for different noise, the first one gets its own."""
-    needed = {k: draw.values.astype(float).reshape(-1).copy() for k, draw in enumerate(first.draws)}
-    done = {k: np.zeros(values.size, bool) for k, values in needed.items()}
-    for use in uses:
-        k = _number(second, use.y.draw)
-        if k < 0:
-            continue
-        index, shift = use.y.index.reshape(-1), use.shift.reshape(-1)
-        usable = np.isfinite(shift) & ~done[k][index]
-        needed[k][index[usable]] = first.draws[k].values.reshape(-1)[index[usable]] + shift[usable]
-        done[k][index[usable]] = True
-    return {k: values.reshape(first.draws[k].shape) for k, values in needed.items()}
+def _coarse(first: Run, second: Run, released: frozenset[int]) -> tuple[Coarse, ...]:
+    found = []
+    for number in sorted(released):
+        one, other = first.nodes[number], second.nodes[number]
+        if not _known(one, released=True) and (pair := _behind(one, other)) is not None:
+            found.append(Coarse(one, other, *pair))
+    return tuple(found)
+
+
+def _behind(one: Node, other: Node) -> tuple[Node, Node] | None:
+    """The numbers with noise that these are a monotone function of, one by one in their order."""
+    while not (_known(one, released=False) and _known(other, released=False)):
+        pair = []
+        for node in (one, other):
+            draw = node.draws[0]
+            in_order = np.array_equal(node.index.reshape(-1) - draw.start, np.arange(draw.values.size))
+            if len(node.draws) != 1 or draw.formula is None or not node.alone or not in_order:
+                return None
+            parts = draw.formula.nodes
+            if draw.formula.function not in MONOTONE or len(parts) != 1 or parts[0].offset.shape != draw.shape:
+                return None
+            pair.append(parts[0])
+        if pair[0] is one:
+            return None
+        one, other = pair
+    return one, other
+
+
+def _mark(node: Node, going_on: set[int]) -> None:
+    waiting = list(node.parents)
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in going_on:
+            going_on.add(id(one))
+            waiting += one.parents
+
+
+def _same_numbers(first: Run, one: Node, second: Run, other: Node) -> bool:
+    return all(
+        np.array_equal(first.relative(mine), second.relative(its))
+        for (mine, _), (its, _) in zip(one.terms, other.terms, strict=True)
+    )

@@ -22,18 +22,17 @@ from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, R
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.findings import (
     Finding,
-    alone,
     as_coded,
-    centres,
-    epsilon_of,
-    known,
-    pair_loss,
+    formula_of,
     scaled_by_input,
     shared,
     stale,
     too_large,
+    wrong_formula,
 )
-from dpassay.trace.record import NOISES, Array, Draw, Run
+from dpassay.trace.laws import node_law
+from dpassay.trace.losses import alone, behind, coordinates, of_different_scales, pair_loss
+from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Replay, Tracer, Use, leaves, released_nodes, replay, same, values_of
 
 REPLAYS, MOST_RUNS, MOST_PAIRS, MOST_INPUTS = 3, 200, 4, 40
@@ -168,7 +167,7 @@ def farthest_pairs(tracer: Tracer, inputs: Sequence[Any]) -> list[tuple[Any, Any
 
 
 def _hidden_numbers(run: Run) -> Array:
-    numbers = [centres(node).reshape(-1) for node in run.nodes if not node.continued]
+    numbers = [node_law(node).centre.reshape(-1) for node in run.nodes if node.added]
     return np.concatenate([*numbers, np.zeros(0)])
 
 
@@ -200,28 +199,46 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
     nodes = released_nodes(tracer, x, y)
     replays = [replay(tracer, x, y, nodes) for _ in range(REPLAYS)]
     first = replays[0]
-    uses, released = first.uses, [use for use in first.uses if use.released]
+    uses, delta = first.uses, guarantee.exact_delta
     found = [one for use in uses for one in (stale(replays, use), scaled_by_input(use)) if one is not None]
     if (both := shared(uses)) is not None:
         found.append(both)
     steady = all(_alike(first, other) for other in replays[1:])
-    others = _other_randomness(replays)
-    exact = steady and not _hidden(first) and not others
+    exact = steady and not _hidden(first) and not _other_randomness(replays)
     fresh = not any(one.infinite for one in found)
-    loss = pair_loss([use for use in released if alone(use)]) if exact and released else None
+    lower, upper, loss = ZERO, INFINITY, None
+    if exact:
+        lower, loss, more = _lower(first, guarantee)
+        found += more
     everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
-    lower, upper = ZERO, INFINITY
-    if loss is not None:
-        lower = epsilon_of(loss, guarantee.exact_delta)
-    if everything is not None and fresh and not _hidden(first) and all(one.distribution in NOISES for one in others):
-        upper = epsilon_of(everything, guarantee.exact_delta)
+    if everything is not None and fresh and not _hidden(first) and not _lost_sight(replays):
+        upper = everything.epsilon(delta)
     if exact and not fresh:
         lower = INFINITY
-    elif loss is not None and lower.a > _limit(guarantee, first.x.draws).b:
-        found.append(too_large([use for use in released if alone(use)], lower, str(guarantee)))
     found += _unseen(replays)
     judged = _Judged(lower, upper, loss, tuple(found), uses, (x, y), tuple(first.x.draws))
     return judged if judged.lower.a == INFINITY.a else _leaking(tracer, judged, replays, guarantee)
+
+
+def _lower(first: Replay, guarantee: Any) -> tuple[Number, PrivacyLoss | None, list[Finding]]:
+    """What the released numbers show, and what they show after rounding or clamping."""
+    delta, limit = guarantee.exact_delta, _limit(guarantee, first.x.draws).b
+    released = [use for use in first.uses if use.released and alone(use)]
+    found: list[Finding] = []
+    lower, loss = ZERO, None
+    if released and (together := pair_loss(released)) is not None:
+        lower, loss = together.epsilon(delta), together.worst(delta)
+    elif released and (parts := coordinates(released)) is not None:
+        lower = of_different_scales(parts, delta)
+    if lower.a > limit:
+        found = [one for use in released if (one := wrong_formula(use)) is not None]
+        found.append(too_large(released, lower, str(guarantee), least=loss is None))
+    for coarse in first.coarse:
+        shown = behind(coarse, delta)
+        if shown.a > limit and shown.a > lower.a:
+            hidden = [Use(coarse.of_x, coarse.of_y, released=False)]
+            lower, found = shown, [too_large(hidden, shown, str(guarantee), least=True)]
+    return lower, loss, found
 
 
 def _alike(one: Replay, other: Replay) -> bool:
@@ -230,31 +247,40 @@ def _alike(one: Replay, other: Replay) -> bool:
         return False
     return all(
         first.released == second.released
-        and first.shift.shape == second.shift.shape
-        and np.allclose(
-            first.shift, second.shift, rtol=1e-9, atol=max(first.tolerance, second.tolerance), equal_nan=True
-        )
+        and first.gap.shape == second.gap.shape
+        and all(np.array_equal(mine.kind, its.kind) for mine, its in zip(first.laws, second.laws, strict=True))
+        and _close(first, second, first.gap, second.gap)
+        and all(_close(first, second, mine.scale, its.scale) for mine, its in zip(first.laws, second.laws, strict=True))
         for first, second in zip(one.uses, other.uses, strict=True)
     )
 
 
-def _other_randomness(replays: Sequence[Replay]) -> list[Draw]:
+def _close(first: Use, second: Use, one: Array, other: Array) -> bool:
+    atol = max(first.tolerance, second.tolerance)
+    return np.allclose(one, other, rtol=1e-9, atol=atol, equal_nan=True)
+
+
+def _other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[Draw]:
     """Draws that are not noise in the output: a sample, or a test that decides what comes out.
 
-    They may hide the input too, so that the noise alone does not say how much is lost.
+    They may hide the input too, so that the noise alone does not say how much is lost. Otherwise: those that hide
+    nothing that was seen.
     """
-    noise = {id(use.x.draw) for use in replays[0].uses if use.released and alone(use)}
+    first = replays[0]
+    uses = [use for use in first.uses if (use.released and alone(use) if exact else use.x.added or use.released)]
+    noise = {draw.start for use in uses for draw in use.draws}
+    if exact:
+        noise |= {draw.start for one in first.coarse for draw in Use(one.of_x, one.of_y, released=False).draws}
     return [
         draw
-        for k, draw in enumerate(replays[0].x.draws)
-        if id(draw) not in noise and not all(np.array_equal(draw.values, _values(one, k)) for one in replays[1:])
+        for k, draw in enumerate(first.x.draws)
+        if draw.start not in noise and not all(np.array_equal(draw.values, _values(one, k)) for one in replays[1:])
     ]
 
 
-def _unfollowed(replays: Sequence[Replay]) -> Draw | None:
+def _lost_sight(replays: Sequence[Replay]) -> Draw | None:
     """A draw that is used in another way than as noise that is added to something."""
-    followed = {id(use.x.draw) for use in replays[0].uses if known(use) and (use.x.added or use.released)}
-    return next((draw for draw in _other_randomness(replays) if id(draw) not in followed), None)
+    return next(iter(_other_randomness(replays, exact=False)), None)
 
 
 def _values(one: Replay, k: int) -> Any:
@@ -311,8 +337,9 @@ def _varying(judged: _Judged, replays: Sequence[Replay], where: str) -> _Judged:
     if not replays[0].x.draws:
         said = f"{where} changes from run to run, and no draw was seen: its randomness cannot be followed, audit it"
         return _with(judged, Finding("opaque", None, said))
-    if (lost := _unfollowed(replays)) is not None:
-        said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide: audit it"
+    if (lost := _lost_sight(replays)) is not None:
+        said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide"
+        said += f"{formula_of(replays[0].x, lost)}: audit it"
         return _with(judged, Finding("unfollowed", lost.place, said))
     said = f"the input reaches {where} around the noise: it differs when all sums with noise are the same"
     return _with(judged, Finding("leak", None, said))

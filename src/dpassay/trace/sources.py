@@ -6,6 +6,7 @@ same stream. Sources that give no numbers to follow, such as os.urandom, are not
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import secrets
@@ -18,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.numbers import plain, watched
-from dpassay.trace.record import Run, begin, caller, current, end, importing
+from dpassay.trace.choosing import PYTHON_CHOICES, choosing, choosing_in_python
+from dpassay.trace.follow import of_draw
+from dpassay.trace.numbers import MATH, elementwise, making, plain, totalling, watched, with_node
+from dpassay.trace.record import Run, begin, caller, current, drawing, end, importing
 
 PARAMETERS = {
     "laplace": ("loc", "scale"),
@@ -31,13 +34,24 @@ PARAMETERS = {
     "gauss": ("mu", "sigma"),
     "normalvariate": ("mu", "sigma"),
     "expovariate": ("lambd",),
+    "geometric": ("p",),
+    "binomial": ("n", "p"),
+    "integers": ("low", "high"),
+    "randint": ("low", "high"),
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
     "laplace": {"loc": 0.0, "scale": 1.0},
     "normal": {"loc": 0.0, "scale": 1.0},
     "gauss": {"mu": 0.0, "sigma": 1.0},
     "normalvariate": {"mu": 0.0, "sigma": 1.0},
+    "uniform": {"low": 0.0, "high": 1.0},
+    "exponential": {"scale": 1.0},
+    "expovariate": {"lambd": 1.0},
 }
+_MAKING = (
+    *("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "empty", "ones", "full"),
+    *("zeros_like", "empty_like", "ones_like", "full_like"),
+)
 _NOT_DRAWS = {"bit_generator", "spawn", "seed", "get_state", "set_state", "getstate", "setstate"}
 _PYTHON_DRAWS = (
     *("random", "uniform", "gauss", "normalvariate", "expovariate", "lognormvariate", "triangular", "betavariate"),
@@ -51,7 +65,6 @@ _OPAQUE = {
     secrets: ("randbits", "randbelow", "choice", "token_bytes", "token_hex", "token_urlsafe"),
 }
 _GENERATOR, _STATE, _DEFAULT_RNG = np.random.Generator, np.random.RandomState, np.random.default_rng  # not watched
-_drawing: list[bool] = []  # not empty inside a draw: some methods call others
 
 
 def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = True) -> Callable[..., Any]:
@@ -60,14 +73,14 @@ def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = T
     @wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is None or _drawing or importing():
+        if run is None or drawing or importing():
             return draw(*arguments, **options)
-        _drawing.append(True)
+        drawing.append(True)
         try:
             given = [plain(one) for one in arguments]
             numbers = draw(*given, **{key: plain(one) for key, one in options.items()})
         finally:
-            _drawing.pop()
+            drawing.pop()
         return _noted(run, source, name, given[1:] if method else given, options, numbers)
 
     return drawn
@@ -84,10 +97,10 @@ def _noted(run: Run, source: str, name: str, given: list[Any], options: dict[str
         run.drawn(source, name, named, np.zeros(0))
         return numbers
     draw = run.drawn(source, name, {**DEFAULTS.get(name, {}), **named}, values)
-    scalar = not isinstance(numbers, np.ndarray)
-    if values.dtype.kind == "f":
-        return watched(draw, scalar)
-    return type(numbers)(draw.values) if scalar else draw.values.copy()
+    if isinstance(numbers, np.ndarray):
+        return watched(draw, scalar=False)
+    number = type(numbers)(draw.values[()])
+    return with_node(number, of_draw(draw), scalar=True)
 
 
 class _AlsoPlain(type):
@@ -108,7 +121,8 @@ class WatchedState(np.random.RandomState, metaclass=_AlsoPlain):
 for _kind, _of in ((WatchedGenerator, np.random.Generator), (WatchedState, np.random.RandomState)):
     for _name in dir(_of):
         if not _name.startswith("_") and _name not in _NOT_DRAWS:
-            setattr(_kind, _name, _watching(getattr(_of, _name), "numpy", _name))
+            _own = getattr(_of, _name)
+            setattr(_kind, _name, choosing(_own) if _name == "choice" else _watching(_own, "numpy", _name))
 
 
 def watched_generator(thing: Any) -> Any:
@@ -213,8 +227,16 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
     put(np.random, "default_rng", _default_rng)
     put(np.random, "Generator", WatchedGenerator)
     put(np.random, "RandomState", WatchedState)
+    for name in _MAKING:
+        put(np, name, making(getattr(np, name)))
+    for name in ("sum", "mean"):
+        put(np, name, totalling(getattr(np, name)))
+    for name, alike in MATH.items():
+        put(math, name, elementwise(getattr(math, name), alike))
     for name in _PYTHON_DRAWS:
-        patches.attribute(random.Random, name, _watching(getattr(random.Random, name), "random", name))
+        own = getattr(random.Random, name)
+        watching = choosing_in_python(own, name) if name in PYTHON_CHOICES else _watching(own, "random", name)
+        patches.attribute(random.Random, name, watching)
     for name in _PYTHON_DRAWS:
         if hasattr(random, name):
             put(random, name, getattr(random._inst, name))
@@ -228,7 +250,7 @@ def _opaque(draw: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is not None and not _drawing and not importing():
+        if run is not None and not drawing and not importing():
             run.opaque.append((name, caller()))
         return draw(*arguments, **options)
 

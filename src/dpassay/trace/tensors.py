@@ -11,22 +11,39 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from dpassay.trace.numbers import combined, moved, of_draw
+from dpassay.trace.choosing import noted as choice_noted
+from dpassay.trace.follow import combined, consistent, joined, moved, of_draw, summed
+from dpassay.trace.numbers import gathered, plain, with_node
 from dpassay.trace.record import Array, Node, Run, current
 
-# For each operation the distribution, and where its location and its scale stand among the arguments.
-_NORMAL = {"normal": 0, "normal_": 1}
+# For each operation the distribution, and where its first parameter stands among the arguments, with names.
+_PARAMETERS: dict[str, tuple[int, tuple[tuple[str, str, Any], ...]]] = {
+    "normal": (0, (("loc", "mean", 0.0), ("scale", "std", 1.0))),
+    "normal_": (1, (("loc", "mean", 0.0), ("scale", "std", 1.0))),
+    "uniform_": (1, (("low", "from", 0.0), ("high", "to", 1.0))),
+    "bernoulli_": (1, (("p", "p", 0.5),)),
+    "bernoulli": (0, (("p", "p", 0.5),)),
+    "exponential_": (1, (("lambd", "lambd", 1.0),)),
+}
 _DRAWS = {
     **dict.fromkeys(("randn", "randn_like"), "standard_normal"),
     **dict.fromkeys(("rand", "rand_like", "uniform_"), "uniform"),
-    **dict.fromkeys(_NORMAL, "normal"),
-    **{name: name.strip("_") for name in ("exponential_", "bernoulli", "bernoulli_", "multinomial", "randint")},
+    **dict.fromkeys(("normal", "normal_"), "normal"),
+    **{"exponential_": "expovariate"},
+    **{name: name.strip("_") for name in ("bernoulli", "bernoulli_", "multinomial", "randint")},
     **{name: name.strip("_") for name in ("randperm", "geometric_", "log_normal_", "cauchy_", "poisson", "random_")},
 }
-_UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "neg": np.negative}
+_UFUNCS: dict[str, Any] = {
+    **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "neg": np.negative},
+    **{"abs": np.abs, "sign": np.sign, "log": np.log, "log1p": np.log1p, "exp": np.exp, "sqrt": np.sqrt},
+    **{"cos": np.cos, "sin": np.sin, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.round},
+    **{"clamp": np.clip, "where": np.where, "nan_to_num": np.nan_to_num, "tanh": np.tanh, "pow": np.power},
+    **{"lt": np.less, "gt": np.greater, "le": np.less_equal, "ge": np.greater_equal},
+    **{"maximum": np.maximum, "minimum": np.minimum, "reciprocal": np.reciprocal},
+}
 _MOVES = {
     *("view", "_unsafe_view", "reshape", "transpose", "t", "permute", "squeeze", "unsqueeze", "expand", "slice"),
-    *("select", "clone", "detach", "alias", "index", "flatten", "lift_fresh", "_reshape_alias"),
+    *("select", "clone", "detach", "alias", "index", "flatten", "lift_fresh", "_reshape_alias", "repeat"),
 }
 _watched: MutableMapping[Any, Node] = WeakTensorKeyDictionary()
 _named: list[bool] = []  # not empty while a distribution draws that is noted by its own name
@@ -34,8 +51,8 @@ _named: list[bool] = []  # not empty while a distribution draws that is noted by
 
 def array(tensor: Any) -> Array:
     """The numbers of a tensor; those of fewer than 32 bits as floats."""
-    plain = tensor.detach().cpu()
-    return np.asarray(plain.numpy() if plain.dtype not in (torch.bfloat16, torch.float16) else plain.float().numpy())
+    whole = tensor.detach().cpu()
+    return np.asarray(whole.numpy() if whole.dtype not in (torch.bfloat16, torch.float16) else whole.float().numpy())
 
 
 class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -46,26 +63,34 @@ class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if run is None or _named:
             return func(*args, **kwargs)
+        if name == "native_dropout":
+            return _dropped(run, args, func(*args, **kwargs))
+        if name == "multinomial":
+            return _chosen(run, func(*args, **kwargs), args, kwargs)
         if name in _DRAWS:
             return _drawn(run, name, func(*args, **kwargs), args, kwargs)
         node = _followed(func, name, args, kwargs)
         result = func(*args, **kwargs)
-        if node is not None and isinstance(result, torch.Tensor) and tuple(result.shape) == node.offset.shape:
-            run.note(node, array(result))
-            _watched[result] = node
-        elif name.endswith("_") and isinstance(result, torch.Tensor):
-            _watched.pop(result, None)  # written over
+        if isinstance(result, torch.Tensor):
+            _keep(run, result, node, written_over=name.endswith("_"))
         return result
 
 
+def _keep(run: Run, result: Any, node: Node | None, written_over: bool = False) -> None:
+    if node is not None and tuple(result.shape) == node.offset.shape and consistent(node, array(result)):
+        run.note(node, array(result))
+        _watched[result] = node
+    elif written_over:
+        _watched.pop(result, None)
+
+
 def _drawn(run: Run, name: str, result: Any, args: Any, kwargs: Any) -> Any:
-    parameters: dict[str, Any] = {}
-    if name in _NORMAL:
-        given = args[_NORMAL[name] :]
-        parameters = {
-            "loc": _value(given[0] if given else kwargs.get("mean", 0.0)),
-            "scale": _value(given[1] if len(given) > 1 else kwargs.get("std", 1.0)),
-        }
+    first, names = _PARAMETERS.get(name, (0, ()))
+    given = args[first:]
+    parameters = {
+        own: _value(given[k] if len(given) > k else kwargs.get(theirs, default))
+        for k, (own, theirs, default) in enumerate(names)
+    }
     return noted(run, _DRAWS[name], parameters, result)
 
 
@@ -74,11 +99,36 @@ def noted(run: Run, distribution: str, parameters: dict[str, Any], result: Any) 
     draw = run.drawn("torch", distribution, parameters, array(result))
     with torch.no_grad():
         result.copy_(torch.from_numpy(draw.values))
-    if result.is_floating_point():
-        node = of_draw(draw)
-        run.note(node, draw.values)
-        _watched[result] = node
+    node = of_draw(draw)
+    run.note(node, draw.values)
+    _watched[result] = node
     return result
+
+
+def _chosen(run: Run, result: Any, args: Any, kwargs: Any) -> Any:
+    """One of several, with its probabilities; several without replacement are noted only."""
+    weights = array(args[0]).astype(float)
+    many = args[1] if len(args) > 1 else kwargs.get("num_samples", 1)
+    replace = many == 1 or bool(args[2] if len(args) > 2 else kwargs.get("replacement", False))
+    p = weights / weights.sum(axis=-1, keepdims=True)
+    draw = choice_noted(run, "torch", array(result), p, weights.shape[-1], replace)
+    with torch.no_grad():
+        result.copy_(torch.from_numpy(draw.values))
+    return result
+
+
+def _dropped(run: Run, args: Any, result: Any) -> Any:
+    """Dropout: each number times 0 or 1, with what is kept scaled up."""
+    given, p = args[0], float(args[1])
+    output, mask = result
+    draw = run.drawn("torch", "bernoulli", {"p": 1 - p}, array(mask).astype(np.uint8))
+    with torch.no_grad():
+        mask.copy_(torch.from_numpy(draw.values))
+        output.copy_(given * mask / (1 - p) if p < 1 else given * 0)
+    if _node(given) is None and p < 1:
+        node = combined(np.multiply, [of_draw(draw), None], [draw.values, array(given).astype(float) / (1 - p)])
+        _keep(run, output, node)
+    return output, mask
 
 
 def _value(given: Any) -> Any:
@@ -93,24 +143,80 @@ def _followed(func: Any, name: str, args: Any, kwargs: Any) -> Node | None:
     """What the noise in the arguments becomes."""
     first = _node(args[0]) if args else None
     if name in _MOVES:
-        return (
-            None
-            if first is None
-            else moved(first, lambda part: func(torch.from_numpy(part.copy()), *args[1:], **kwargs))
+        if first is None:
+            return None
+        return moved(first, lambda part: func(torch.from_numpy(np.array(part)), *args[1:], **kwargs).numpy())
+    if name in ("_to_copy", "_conj", "contiguous") and first is not None:
+        return moved(first, np.array) if (kwargs.get("dtype") or torch.float32).is_floating_point else None
+    if name in ("cat", "stack") and any(_node(one) is not None for one in args[0]):
+        rest = args[1:]
+        return joined(
+            [(_node(one), array(one)) for one in args[0]],
+            lambda parts: func([torch.from_numpy(np.array(part)) for part in parts], *rest, **kwargs).numpy(),
         )
+    if name in ("sum", "mean") and first is not None:
+        axis = args[1] if len(args) > 1 else None
+        axis = axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
+        return summed(first, axis, mean=name == "mean") if len(args) < 3 and not kwargs else None
     ufunc = np.subtract if name == "rsub" else _UFUNCS.get(name.removesuffix("_"))
-    if ufunc is None or kwargs.get("rounding_mode") is not None:
+    if ufunc is None or kwargs.get("rounding_mode") is not None or kwargs.get("alpha", 1) != 1:
         return None
-    operands = [args[1], args[0]] if name == "rsub" else list(args[: ufunc.nin])
+    operands = [args[1], args[0]] if name == "rsub" else list(args)
     nodes = [_node(one) for one in operands]
-    if not any(nodes) or kwargs.get("alpha", 1) != 1:
+    if not any(node is not None for node in nodes):
         return None
-    return combined(ufunc, nodes, [_value(one) for one in operands])
+    extra = {"a_min": kwargs["min"]} if "min" in kwargs else {}
+    extra |= {"a_max": kwargs["max"]} if "max" in kwargs else {}
+    if set(kwargs) - {"min", "max", "alpha"}:
+        return None
+    return combined(ufunc, nodes, [_double(_value(one)) for one in operands], extra or None)
 
 
-def named_distributions() -> Iterator[tuple[type, str, Callable[..., Any]]]:
-    """Distributions that torch makes of uniform numbers, to be noted by their names."""
+def _double(value: Any) -> Any:
+    return value.astype(float) if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
+
+
+def named_distributions() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """What is replaced in torch: distributions that it makes of uniform numbers, and the ways in from numpy and out."""
     yield torch.distributions.Laplace, "rsample", _rsample(torch.distributions.Laplace.rsample)
+    yield torch.Tensor, "item", _out(torch.Tensor.item)
+    yield torch.Tensor, "tolist", _out(torch.Tensor.tolist)
+    yield torch.Tensor, "numpy", _out(torch.Tensor.numpy)
+    for name in ("tensor", "as_tensor", "from_numpy"):
+        yield torch, name, _in(getattr(torch, name))
+
+
+def _out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A tensor's numbers as numpy's or Python's, which stay watched."""
+
+    @wraps(function)
+    def out(self: Any, *arguments: Any, **options: Any) -> Any:
+        result, node = function(self, *arguments, **options), _node(self)
+        if current() is None or node is None or _named:
+            return result
+        if isinstance(result, list):
+            own = with_node(array(self).astype(float), moved(node, np.array), scalar=False)
+            return own.tolist()
+        if isinstance(result, np.ndarray):
+            return with_node(result, moved(node, np.array), scalar=False)
+        return with_node(result, moved(node, lambda part: part.reshape(())), scalar=True)
+
+    return out
+
+
+def _in(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A tensor of numpy's or Python's numbers, which stay watched."""
+
+    @wraps(function)
+    def made(data: Any, *arguments: Any, **options: Any) -> Any:
+        run = current()
+        node = gathered(data) if run is not None else None
+        result = function(plain(data), *arguments, **options)
+        if run is not None and node is not None:
+            _keep(run, result, moved(node, np.array))
+        return result
+
+    return made
 
 
 def _rsample(draw: Callable[..., Any]) -> Callable[..., Any]:

@@ -54,9 +54,9 @@ def test_a_watched_number_is_a_float_everywhere() -> None:
     assert text == f"{float(number):.3f}"
 
 
-def test_what_is_no_sum_gets_plain_numbers() -> None:
-    (clipped, largest), _ = run_of(lambda rng: (np.clip(z := rng.normal(size=5), -1, 1), z.argmax()))
-    assert type(clipped) is np.ndarray
+def test_what_is_not_followed_has_no_memory() -> None:
+    (ordered, largest), _ = run_of(lambda rng: (np.sort(z := rng.normal(size=5)), z.argmax()))
+    assert getattr(ordered, "node", None) is None
     assert 0 <= largest < 5
 
 

@@ -1,0 +1,172 @@
+"""The noise that a run needs so that a number comes out as it is wanted: drawn numbers, also behind a formula."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpassay.trace.formulas import Law, bases_of_draw, sources_of
+from dpassay.trace.laws import law_of, node_law
+from dpassay.trace.record import Array, Draw, Node, Run
+
+
+class Wanted:
+    """The numbers of all draws of a run, some of them changed; where a number is asked for twice the first is kept."""
+
+    def __init__(self, run: Run) -> None:
+        self.draws = {draw.start: k for k, draw in enumerate(run.draws)}
+        self.shapes = [draw.shape for draw in run.draws]
+        self.values = [draw.values.astype(float).reshape(-1).copy() for draw in run.draws]
+        self.done = [np.zeros(values.size, bool) for values in self.values]
+
+    def noise(self) -> dict[int, Array]:
+        """The numbers by the number of the draw."""
+        return {
+            k: values.reshape(shape) for k, (values, shape) in enumerate(zip(self.values, self.shapes, strict=True))
+        }
+
+    def node(self, node: Node, target: Array) -> None:
+        """Change drawn numbers so that a node has these values."""
+        with np.errstate(all="ignore"):
+            change = np.asarray(target - node.value)
+        change = np.where(np.isfinite(change), change, np.nan)
+        law = node_law(node)
+        if node.alone:
+            self._term(node, 0, change, np.ones(change.shape, bool))
+            return
+        used = np.stack([(index >= 0) & (factor != 0) for index, factor in node.terms])
+        pairs = (used.sum(axis=0) == 2) & np.isin(law.kind, ("laplace", "discrete laplace")) & ~law.mixed
+        kinds = np.stack([node.of_numbers(_noise_kind, index) for index, _ in node.terms])
+        first = np.argmax(used & (kinds | ~kinds.any(axis=0)), axis=0)
+        for k in range(len(node.terms)):
+            self._term(node, k, change, (first == k) & used[k] & ~pairs)
+        for at in map(tuple, np.argwhere(pairs).tolist()):
+            self._pair(node, [k for k in range(len(used)) if used[(k, *at)]], at, float(change[at]))
+
+    def _term(self, node: Node, k: int, change: Array, where: Array) -> None:
+        """One number of each coordinate makes up for all of the change."""
+        index, factor = node.terms[k]
+        numbers = node.of_numbers(lambda draw: draw.values, index)
+        with np.errstate(all="ignore"):
+            wanted = numbers + change / factor
+        where = where & (index >= 0) & (factor != 0)
+        self.numbers(node.draws, index[where], wanted[where])
+
+    def _pair(self, node: Node, terms: list[int], at: Any, change: float) -> None:
+        """Two numbers with different signs: the difference goes to one of them."""
+        parts = [(node.terms[k][0][at], float(node.terms[k][1][at])) for k in terms]
+        values = [float(node.of_numbers(lambda draw: draw.values, np.asarray(index))) for index, _ in parts]
+        sizes = [factor * value for (_, factor), value in zip(parts, values, strict=True)]
+        wanted = sum(sizes) + change
+        if not math.isfinite(wanted):
+            return
+        both = min(map(abs, sizes))
+        for (index, factor), size in zip(parts, sizes, strict=True):
+            more = max(math.copysign(1, size) * wanted, 0.0)
+            number = math.copysign(both + more, size) / factor
+            self.numbers(node.draws, np.array([index]), np.array([number]))
+
+    def numbers(self, draws: tuple[Draw, ...], index: Array, wanted: Array) -> None:
+        """Change numbers, by their numbers in the process."""
+        index, wanted = index.reshape(-1), wanted.reshape(-1)
+        for draw in draws:
+            inside = (index >= draw.start) & (index < draw.start + draw.values.size) & np.isfinite(wanted)
+            if not inside.any():
+                continue
+            at = index[inside] - draw.start
+            if draw.formula is None:
+                self._drawn(draw, at, wanted[inside])
+            else:
+                self._made(draw, at, wanted[inside])
+
+    def _drawn(self, draw: Draw, at: Array, wanted: Array) -> None:
+        k = self.draws.get(draw.start)
+        if k is None:
+            return  # of an earlier run
+        usable = ~self.done[k][at]
+        law = law_of(draw)
+        if law is not None and law.kind in ("uniform", "exponential"):
+            ends = law.location[at], law.location[at] + law.scale[at]
+            usable &= wanted >= ends[0]
+            usable &= (wanted <= ends[1]) | (law.kind != "uniform")
+        if draw.values.dtype.kind in "iub":
+            wanted = np.rint(wanted)
+        self.values[k][at[usable]] = wanted[usable]
+        self.done[k][at[usable]] = True
+
+    def _made(self, draw: Draw, at: Array, wanted: Array) -> None:
+        law, formula = law_of(draw), draw.formula
+        assert formula is not None
+        if law is not None and law.product:
+            self._product(draw, at, wanted)
+            return
+        found, sources = bases_of_draw(draw), sources_of(draw)
+        if len(found) != 1 or any(source_kind(one) != "uniform" for one in sources):
+            return
+        index = found[0][at]
+        base = Node(sources, ((index, np.ones(index.shape)),), np.zeros(index.shape), draw.place)
+        uniform = node_law(base)
+        low, width = uniform.centre, uniform.scale
+        if law is not None:
+            t = quantile_of(law, wanted, at)
+        elif formula.function in (np.cos, np.sin):
+            t = ((base.value - low) / width + 0.5) % 1.0  # half a turn changes the sign
+        else:
+            return
+        self.numbers(sources, index, np.where(t > 0.5, low + width - width * (1 - t), low + width * t))
+
+    def _product(self, draw: Draw, at: Array, wanted: Array) -> None:
+        """A sign and a size, each a factor."""
+        assert draw.formula is not None
+        nodes = draw.formula.nodes
+        kinds = [node_law(node).kind for node in nodes]
+        sign, size = (nodes[0], nodes[1]) if np.isin(kinds[1], ("exponential", "rayleigh")).all() else nodes[::-1]
+        own = np.broadcast_to(sign.value, draw.shape).reshape(-1)[at]
+        turned = np.sign(own) != np.sign(wanted)
+        self._part(sign, draw, at[turned], -own[turned])
+        self._part(
+            size, draw, at, np.abs(wanted / own) * np.sign(np.broadcast_to(size.value, draw.shape).reshape(-1)[at])
+        )
+
+    def _part(self, node: Node, draw: Draw, at: Array, wanted: Array) -> None:
+        if not node.alone or not len(at):
+            return
+        index, factor, offset = (
+            np.broadcast_to(part, draw.shape).reshape(-1)[at] for part in (node.index, node.factor, node.offset)
+        )
+        self.numbers(node.draws, index, (wanted - offset) / factor)
+
+
+def _noise_kind(draw: Draw) -> Array:
+    law = law_of(draw)
+    return np.full(draw.shape, law is not None and law.kind in ("laplace", "gaussian"))
+
+
+def source_kind(draw: Draw) -> str:
+    """The kind of law that was drawn from; "" if it is not known."""
+    law = law_of(draw)
+    return "" if law is None else law.kind
+
+
+def quantile_of(law: Law, wanted: Array, at: Array) -> Array:
+    """The point of (0, 1) at which a formula of a uniform number gives what is wanted."""
+    with np.errstate(all="ignore"):
+        standard = (wanted - law.location[at]) / law.scale[at]
+        if law.kind == "bernoulli":
+            one = standard > 0.5
+            t = np.where(one, 1 - law.share / 2, (1 - law.share) / 2)
+            return np.asarray(1 - t if law.falling else t)
+        if law.kind == "laplace":
+            tail = np.exp(-np.abs(standard)) / 2
+            t = np.where(standard < 0, tail, 1 - tail)
+        elif law.kind == "gaussian":
+            t = np.array([math.erfc(-one / math.sqrt(2)) / 2 for one in standard.tolist()])
+        elif law.kind == "exponential":
+            t = np.where(standard < 0, np.nan, np.exp(-standard) if law.falling else -np.expm1(-standard))
+        elif law.kind == "rayleigh":
+            t = np.exp(-(standard**2) / 2) if law.falling else -np.expm1(-(standard**2) / 2)
+        else:
+            t = standard
+    return np.asarray(law.span[0] + (law.span[1] - law.span[0]) * t)
