@@ -195,3 +195,17 @@ def test_nan_that_is_replaced_after_the_noise(odd_first: bool) -> None:
 def test_more_pairs_than_a_trace_can_take_are_refused() -> None:
     with pytest.raises(InputError, match="at most 8 pairs, got 9"):
         trace(code.laplace, pairs=[(code.X, code.Y)] * 9, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        (code.appended, 'output["largest"] is a value of the argument x of appended (trace_numpy.py:'),
+        (code.MadeBefore(), "output[0] is what __call__ returns (trace_numpy.py:"),
+    ],
+)
+def test_a_leak_is_named_with_its_value_and_its_line(subject: Any, said: str) -> None:
+    found = trace(subject, [code.X, code.Y], epsilon=1).findings[0]
+    assert found.message.startswith(said)
+    assert found.place is not None
+    assert found.place.file == code.__file__

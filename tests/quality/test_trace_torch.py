@@ -75,7 +75,78 @@ def test_what_comes_after_the_noise_bounds_the_loss_from_above() -> None:
     assert result.pair_epsilon.upper == pytest.approx(L1 / 2, rel=1e-6)
 
 
-def test_dropout_is_no_noise_that_is_known() -> None:
-    result = trace(code.dropout, [X, Y], epsilon=1)
-    assert not result.verdict.proven
-    assert result.pair_epsilon.upper == math.inf
+@pytest.mark.parametrize("right", [code.one_by_one, code.noise_put_together, code.by_items, code.inverse_cdf])
+def test_noise_is_followed_through_lists_and_formulas(right: Any) -> None:
+    result = trace(right, [X, Y], epsilon=1)
+    assert (result.verdict.word, result.rules) == ("open", ())
+    assert result.pair_epsilon.lower == pytest.approx(L1 / 2, rel=1e-6)
+    assert result.pair_epsilon.upper == pytest.approx(L1 / 2, rel=1e-6)
+
+
+MORE_FAULTS: dict[str, tuple[Any, str, float]] = {
+    "the formula for (−½, ½) on (0, 1)": (code.wrong_uniform, "wrong-formula", math.inf),
+    "its NaN replaced": (code.wrong_uniform_replaced, "wrong-formula", math.inf),
+    "a tensor full of one number": (code.full_of_one, "shared-noise", math.inf),
+    "rounded before the noise": (code.rounded_before, "loss-too-large", 1 / 0.5),
+    "dropout": (code.dropout, "loss-too-large", math.inf),
+    "top-k before sampling": (code.top_k, "loss-too-large", math.inf),
+    "sampling after a public argmax": (code.temperature_after_argmax, "loss-too-large", math.inf),
+}
+
+
+@pytest.mark.parametrize("fault", MORE_FAULTS)
+def test_more_faults_are_refuted(fault: str) -> None:
+    subject, rule, epsilon = MORE_FAULTS[fault]
+    result = trace(subject, [X, Y], epsilon=1)
+    assert (result.verdict.word, result.rules[0]) == ("refuted", rule)
+    assert result.findings[0].place is not None
+    assert result.findings[0].place.file == code.__file__
+    assert result.pair_epsilon.lower == pytest.approx(epsilon, rel=1e-6)
+    assert result.runs <= 200
+
+
+FAR = [[5.0, 5.0, 0.0], [-5.0, -5.0, 0.0]]
+
+
+def test_bounding_after_the_noise_and_not_before() -> None:
+    """At 5 and −5 P(v ≥ 1) is 1 − e^(−2)/2 and e^(−3)/2, with a scale of 2; for each of two numbers."""
+    wrong = trace(code.clipped_after, FAR, epsilon=1)
+    assert (wrong.verdict.word, wrong.rules) == ("refuted", ("loss-too-large",))
+    expected = 2 * math.log((1 - math.exp(-2) / 2) / (math.exp(-3) / 2))
+    assert wrong.pair_epsilon.lower == pytest.approx(expected, rel=1e-6)
+    assert trace(code.clamped, FAR, epsilon=1).verdict.open
+
+
+def test_norms() -> None:
+    wrong = trace(code.wrong_norm, FAR, epsilon=1)
+    assert (wrong.verdict.word, wrong.rules) == ("refuted", ("loss-too-large",))
+    assert wrong.pair_epsilon.lower == pytest.approx(4 / math.sqrt(2) / 2, rel=1e-6)
+    inputs = [[5.0, 0.0, 5.0, 0.0], [-5.0, 0.0, -5.0, 0.0]]
+    singly = trace(code.clipped_singly, inputs, epsilon=1)
+    assert (singly.verdict.word, singly.rules) == ("refuted", ("loss-too-large",))
+    assert singly.pair_epsilon.lower == pytest.approx(2, rel=1e-6)
+    assert trace(code.clipped_together, inputs, epsilon=1).rules == ()
+
+
+def test_nan_that_is_replaced_after_the_noise() -> None:
+    inputs = [[math.nan, 0.0, 0.0], [0.5, 0.0, 0.0]]
+    assert trace(code.nan_replaced, inputs, epsilon=1).rules == ("leak",)
+    assert trace(code.nan_replaced_first, inputs, epsilon=1).rules == ()
+
+
+def test_tokens() -> None:
+    def logs(x: list[float], most: float) -> list[float]:
+        weights = [math.exp(max(-most, min(most, v))) for v in x]
+        return [math.log(w / sum(weights)) for w in weights]
+
+    def loss(one: list[float], other: list[float], most: float) -> float:
+        return max(abs(a - b) for a, b in zip(logs(one, most), logs(other, most), strict=True))
+
+    for right in (code.token, code.token_by_distribution):
+        result = trace(right, [X, Y], epsilon=1)
+        assert (result.verdict.word, result.rules) == ("open", ())
+        assert result.pair_epsilon.upper == pytest.approx(loss(X, Y, 0.25), rel=1e-4)
+    for wrong, times in ((code.unclipped, 1), (code.unclipped_sequence, 2)):
+        result = trace(wrong, FAR, epsilon=1)
+        assert (result.verdict.word, result.rules) == ("refuted", ("loss-too-large",))
+        assert result.pair_epsilon.lower == pytest.approx(times * loss(*FAR, 9), rel=1e-4)

@@ -36,7 +36,7 @@ def choosing(choice: Callable[..., Any]) -> Callable[..., Any]:
         draw = noted(run, "numpy", at, p, len(things), replace or at.ndim == 0)
         axis = options.get("axis", rest[0] if rest else 0)
         taken = np.take(things, draw.values, axis=axis)
-        result: Any = taken[()] if np.ndim(taken) == 0 else taken
+        result: Any = taken[()] if isinstance(taken, np.ndarray) and taken.ndim == 0 else taken
         if np.ndim(a) == 0 and at.ndim == 0:
             result = int(result) if type(self).__name__.endswith("State") else np.int64(result)
         return with_node(result, _affine(draw, things), scalar=np.ndim(result) == 0)

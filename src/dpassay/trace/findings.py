@@ -53,8 +53,18 @@ def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
 
 def _repeated(replays: Sequence[Replay], draw: Draw) -> bool:
     number_of = next(k for k, one in enumerate(replays[0].x.draws) if one is draw)
+    return bool(draw.values.size) and not varies(replays, number_of, draw)
+
+
+def varies(replays: Sequence[Replay], number_of: int, draw: Draw) -> bool:
+    """Whether a draw may have other values in another run. Whole numbers can be the same in a few runs by chance."""
+    law = law_of(draw)
+    if draw.values.dtype.kind != "f" or (law is not None and law.kind == "bernoulli"):
+        return True
+    if not draw.values.size:
+        return law is None
     others = [replay.x.draws[number_of].values for replay in replays[1:] if number_of < len(replay.x.draws)]
-    return bool(draw.values.size) and all(np.array_equal(draw.values, values) for values in others)
+    return not all(np.array_equal(draw.values, values) for values in others)
 
 
 def shared(uses: Sequence[Use]) -> Finding | None:

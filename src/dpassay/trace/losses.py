@@ -107,6 +107,8 @@ def coordinates(uses: Iterable[Use]) -> list[Coordinate] | None:
     found, seen, used = [], set[tuple[int, ...]](), set[int]()
     for use in uses:
         first, second = use.laws
+        if not _same_factors(use):
+            return None
         columns = [np.asarray(base).reshape(-1) for base in bases(use.y)]
         parts = [
             part.reshape(-1).tolist()
@@ -128,6 +130,15 @@ def coordinates(uses: Iterable[Use]) -> list[Coordinate] | None:
             centres, scales, shares = ((parts[k][i], parts[k + 5][i]) for k in (1, 2, 3))
             found.append(Coordinate(kind, centres, scales, shares, same, tolerance))
     return found
+
+
+def _same_factors(use: Use) -> bool:
+    """Whether other noise that is added too has the same factor for both inputs; else it hides something itself."""
+    mixed = use.laws[0].mixed | use.laws[1].mixed
+    return not mixed.any() or all(
+        np.allclose(mine[mixed], its[mixed], rtol=1e-9, atol=0)
+        for (_, mine), (_, its) in zip(use.x.terms, use.y.terms, strict=True)
+    )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+_PYTHON = Path(os.__file__).parent  # its own library
 _RUNNER = str(Path(__file__).with_name("replay.py"))
 _LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
 
@@ -45,6 +46,12 @@ def _folders(loaded: tuple[str, ...]) -> tuple[str, ...]:
         if file is not None:
             found.append(str(Path(file).parent) + os.sep if Path(file).name == "__init__.py" else file)
     return tuple(found)
+
+
+def is_theirs(file: str) -> bool:
+    """Whether a file belongs to neither a library of random numbers nor the tracer, nor to Python itself."""
+    ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
+    return not file.startswith((*ours, "<", str(_PYTHON))) and "/dpassay/" not in file
 
 
 def caller() -> Place:

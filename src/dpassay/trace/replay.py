@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.audit.leaves import shown_key
 from dpassay.audit.python_objects import awaited
 from dpassay.audit.targets import Adapted, Loaded, as_mechanism
 from dpassay.errors import MechanismError
@@ -40,23 +41,34 @@ def leaves(output: Any) -> list[Any]:
     >>> leaves({"a": [1, np.array([2.0, 3.0])], "b": "word"})
     [1.0, 2.0, 3.0, 'word']
     """
-    return list(_leaves(output))
+    return [leaf for _, leaf in _leaves(output, "output")]
 
 
-def _leaves(output: Any) -> Iterator[Any]:
+def path_of(output: Any, leaf: int) -> str:
+    """The way to one of the leaves of an output, by its number.
+
+    >>> path_of({"a": [1, np.array([2.0, 3.0])], "b": "word"}, 2)
+    'output["a"][1][1]'
+    """
+    paths = [path for path, _ in _leaves(output, "output")]
+    return paths[leaf] if leaf < len(paths) else f"output[{leaf}]"
+
+
+def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
     if hasattr(output, "detach"):
         output = output.detach().cpu().double().numpy()
     if isinstance(output, np.ndarray):
         output = output.tolist()
     if isinstance(output, dict):
-        output = list(output.values())
-    if isinstance(output, list | tuple):
-        for one in output:
-            yield from _leaves(one)
+        for key, one in output.items():
+            yield from _leaves(one, f"{path}[{shown_key(key)}]")
+    elif isinstance(output, list | tuple):
+        for at, one in enumerate(output):
+            yield from _leaves(one, f"{path}[{at}]")
     elif isinstance(output, bool | int | float | np.number):
-        yield float(output)
+        yield path, float(output)
     else:
-        yield output if isinstance(output, str | bytes | None) else repr(output)
+        yield path, output if isinstance(output, str | bytes | None) else repr(output)
 
 
 def same(first: list[Any], second: list[Any], rounding: float = ROUNDING) -> list[bool]:
@@ -185,14 +197,15 @@ class Replay:
         return not self.differing
 
 
-def released_nodes(tracer: Tracer, x: Any, y: Any) -> frozenset[int]:
+def released_nodes(tracer: Tracer, x: Any, y: Any) -> tuple[frozenset[int], bool]:
     """The nodes whose numbers are in the output of both inputs as they are, also with much more noise than usual.
 
-    A clamp changes nothing in most runs; with more noise it does.
+    A clamp changes nothing in most runs; with more noise it does. The second answer is whether more noise makes the
+    code do something else.
     """
     found = []
     for one in (x, y):
-        usual, starts = tracer.run(one), dict[int, int]()
+        usual, starts, laws = tracer.run(one), dict[int, int](), list[NodeLaw]()
         feeding = _feeding(usual)
         for factor in STRETCH:
             values = values_of(usual)
@@ -200,9 +213,25 @@ def released_nodes(tracer: Tracer, x: Any, y: Any) -> frozenset[int]:
             try:
                 run = tracer.run(one, {**values, **{k: to for k, to in more.items() if to is not None}})
             except MechanismError:
-                return frozenset()
-            found.append((len(run.nodes), _released(run, starts)))
-    return frozenset.intersection(*(nodes for _, nodes in found)) if len({n for n, _ in found}) == 1 else frozenset()
+                return frozenset(), True
+            found.append((len(run.nodes), _released(run, starts) & _with_laws_of(run, laws)))
+    branching = len({n for n, _ in found}) > 1
+    return (frozenset() if branching else frozenset.intersection(*(nodes for _, nodes in found))), branching
+
+
+def _with_laws_of(run: Run, laws: list[NodeLaw]) -> frozenset[int]:
+    """The nodes with the same noise as in an earlier run: where a branch decides about it, its law is not known."""
+    own = [node_law(node) for node in run.nodes]
+    laws += own if not laws else []
+    return frozenset(
+        number
+        for number, (before, now) in enumerate(zip(laws, own, strict=False))
+        if np.array_equal(before.kind, now.kind)
+        and all(
+            np.shape(one) == np.shape(other) and np.allclose(one, other, rtol=1e-6, atol=1e-12, equal_nan=True)
+            for one, other in ((before.scale, now.scale), (before.share, now.share), (before.atom, now.atom))
+        )
+    )
 
 
 def _feeding(run: Run) -> dict[int, tuple[float, float]]:
@@ -225,9 +254,11 @@ def _stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, 
     if law.kind in ("exponential", "geometric"):
         odd = (np.arange(draw.values.size).reshape(draw.shape) + k) % 2 == 1
         return np.where(odd == (factor > 0), draw.values, draw.values * abs(factor))
-    if law.kind != "uniform" or draw.start not in feeding:
+    if law.kind == "bernoulli" and draw.values.dtype.kind in "biuf":
+        return draw.values if factor == 1 else np.full_like(draw.values, factor > 1)
+    if law.kind != "uniform":
         return None
-    low, high = feeding[draw.start]
+    low, high = feeding.get(draw.start, (0.0, 1.0))
     least = 2.0**-53 if draw.values.dtype.itemsize >= 8 else 2.0**-24
     t = (draw.values.reshape(-1) - law.location) / law.scale
     if factor < 0:
@@ -236,7 +267,6 @@ def _stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, 
         t = np.full(t.shape, high - least)
     elif high - low == 1:
         return None
-    # Of numbers that may be lost some are, so that it is seen what becomes of them.
     return np.asarray((law.location + law.scale * t).reshape(draw.shape))
 
 

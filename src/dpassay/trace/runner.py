@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -20,6 +20,7 @@ from dpassay.core.numbers import INFINITY, ZERO, Number, down, iv, number
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
 from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.trace.choices import judged_choices
 from dpassay.trace.findings import (
     Finding,
     as_coded,
@@ -28,12 +29,14 @@ from dpassay.trace.findings import (
     shared,
     stale,
     too_large,
+    varies,
     wrong_formula,
 )
 from dpassay.trace.laws import node_law
+from dpassay.trace.leaks import first_holder
 from dpassay.trace.losses import alone, behind, coordinates, of_different_scales, pair_loss
 from dpassay.trace.record import Array, Draw, Run
-from dpassay.trace.replay import Replay, Tracer, Use, leaves, released_nodes, replay, same, values_of
+from dpassay.trace.replay import Replay, Tracer, Use, leaves, path_of, released_nodes, replay, same, values_of
 
 REPLAYS, MOST_RUNS, MOST_PAIRS, MOST_INPUTS = 3, 200, 4, 40
 MOST_GIVEN = 8  # pairs
@@ -104,6 +107,7 @@ class _Judged:
     pair: tuple[Any, Any]
     draws: tuple[Draw, ...]
     sampled: bool = False
+    pipeline: str = ""
 
 
 def trace(
@@ -143,7 +147,7 @@ def trace(
     source = "counted runs" if worst.sampled else "the exact loss of a pair of inputs, as coded"
     bounds = Bounds(Interval(down(worst.lower), math.inf, source, "nothing"))
     findings = tuple({one.message: one for each in [worst, *judged] for one in each.findings}.values())
-    pipeline = as_coded(worst.uses, len(inputs))
+    pipeline = worst.pipeline or as_coded(worst.uses, len(inputs))
     verdict = kind(
         claim,
         bounds,
@@ -196,7 +200,7 @@ def _nothing_found(worst: _Judged, guarantee: Any, pipeline: str) -> str:
 
 
 def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
-    nodes = released_nodes(tracer, x, y)
+    nodes, branching = released_nodes(tracer, x, y)
     replays = [replay(tracer, x, y, nodes) for _ in range(REPLAYS)]
     first = replays[0]
     uses, delta = first.uses, guarantee.exact_delta
@@ -211,12 +215,17 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
         lower, loss, more = _lower(first, guarantee)
         found += more
     everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
-    if everything is not None and fresh and not _hidden(first) and not _lost_sight(replays):
+    seen = not branching and not _hidden(first) and _lost_sight(replays) is None
+    if everything is not None and fresh and seen:
         upper = everything.epsilon(delta)
     if exact and not fresh:
         lower = INFINITY
     found += _unseen(replays)
     judged = _Judged(lower, upper, loss, tuple(found), uses, (x, y), tuple(first.x.draws))
+    chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not _hidden(first) else None
+    if chosen is not None and not found:
+        judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
+        return replace(judged, pipeline=chosen.pipeline)
     return judged if judged.lower.a == INFINITY.a else _leaking(tracer, judged, replays, guarantee)
 
 
@@ -271,20 +280,12 @@ def _other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[Dra
     noise = {draw.start for use in uses for draw in use.draws}
     if exact:
         noise |= {draw.start for one in first.coarse for draw in Use(one.of_x, one.of_y, released=False).draws}
-    return [
-        draw
-        for k, draw in enumerate(first.x.draws)
-        if draw.start not in noise and not all(np.array_equal(draw.values, _values(one, k)) for one in replays[1:])
-    ]
+    return [draw for k, draw in enumerate(first.x.draws) if draw.start not in noise and varies(replays, k, draw)]
 
 
 def _lost_sight(replays: Sequence[Replay]) -> Draw | None:
     """A draw that is used in another way than as noise that is added to something."""
     return next(iter(_other_randomness(replays, exact=False)), None)
-
-
-def _values(one: Replay, k: int) -> Any:
-    return one.x.draws[k].values if k < len(one.x.draws) else None
 
 
 def _hidden(first: Replay) -> bool:
@@ -309,7 +310,8 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
     if not around:
         return judged
     outputs, still, pair = _constant(replays, sorted(around), judged.pair)
-    where = f"output[{(still or sorted(around))[0]}]"
+    leaf = (still or sorted(around))[0]
+    where = path_of(replays[0].x.output, leaf)
     if not still:
         return _varying(judged, replays, where)
     claimed = float(guarantee.exact_epsilon.b)
@@ -320,14 +322,15 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
     if hits != [runs, 0]:
         return _varying(judged, replays, where)
     epsilon = _shown(runs, guarantee.delta)
+    place = None
+    if (holder := first_holder(tracer, pair[0], leaf)) is not None:
+        where, place = f"{where} is {holder[0]} and", holder[1]
     said = f"{where} has no noise: it was the same in {runs} runs of one input and never in {runs} of the other"
     more = "" if epsilon > claimed else "; an audit with more runs can refute the claim"
-    judged = _with(judged, Finding(rule, None, f"{said} (ε ≥ {epsilon:.3g} with error probability {ALPHA:g}{more})"))
+    judged = _with(judged, Finding(rule, place, f"{said} (ε ≥ {epsilon:.3g} with error probability {ALPHA:g}{more})"))
     if epsilon <= down(judged.lower):
         return judged
-    return _Judged(
-        number(epsilon), INFINITY, judged.loss, judged.findings, judged.uses, judged.pair, judged.draws, True
-    )
+    return replace(judged, lower=number(epsilon), upper=INFINITY, sampled=True)
 
 
 def _varying(judged: _Judged, replays: Sequence[Replay], where: str) -> _Judged:
@@ -359,8 +362,7 @@ def _constant(
 
 
 def _with(judged: _Judged, finding: Finding) -> _Judged:
-    findings = (*judged.findings, finding)
-    return _Judged(judged.lower, INFINITY, judged.loss, findings, judged.uses, judged.pair, judged.draws)
+    return replace(judged, upper=INFINITY, findings=(*judged.findings, finding))
 
 
 def _shown(runs: int, delta: float) -> float:

@@ -250,11 +250,17 @@ def _opaque(draw: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is not None and not drawing and not importing():
+        if run is not None and not drawing and not importing() and not _seeding():
             run.opaque.append((name, caller()))
         return draw(*arguments, **options)
 
     return drawn
+
+
+def _seeding() -> bool:
+    """Whether numpy asks for a seed: what its generators give with it is seen."""
+    frame = sys._getframe(2)
+    return frame.f_code.co_name == "getrandbits" and frame.f_locals.get("self") is secrets._sysrand  # type: ignore[attr-defined]
 
 
 def _patch_subject(patches: _Patches, subject: Any, replaced: dict[int, Any]) -> None:

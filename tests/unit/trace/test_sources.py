@@ -122,3 +122,9 @@ def test_what_an_import_draws_does_not_count(tmp_path: Path, monkeypatch: pytest
 
     run = Tracer(subject).run(1.0)
     assert ([draw.distribution for draw in run.draws], run.opaque) == (["laplace"], [])
+
+
+def test_the_seed_of_a_generator_is_no_opaque_source() -> None:
+    run = seen(lambda: [np.random.default_rng().laplace(), np.random.Generator(np.random.PCG64()).normal()])
+    assert ([draw.distribution for draw in run.draws], run.opaque) == (["laplace", "normal"], [])
+    assert seen(lambda: random.SystemRandom().getrandbits(8)).opaque

@@ -1,0 +1,73 @@
+"""A trace knows what code loses that draws one of several things, and leaves the code beside it alone."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trace_choices as code
+from dpassay.trace.runner import trace
+from trace_choices import X, Y, clipped, log_ratio, softmax
+
+
+def loss(most: float = math.inf, temperature: float = 1.0) -> float:
+    return log_ratio(softmax(clipped(X, most) / temperature), softmax(clipped(Y, most) / temperature))
+
+
+def merged_loss() -> float:
+    first, second = (float(softmax(np.asarray(one))[:3].sum()) for one in (X, Y))
+    return max(abs(math.log(first / second)), abs(math.log((1 - first) / (1 - second))))
+
+
+FAULTS: dict[str, tuple[Any, float]] = {
+    "unclipped logits": (code.unclipped, loss()),
+    "top-k before sampling": (code.top_k, math.inf),
+    "sampling after a public argmax": (code.temperature_after_argmax, math.inf),
+    "too low a temperature": (code.too_cold, loss(0.25, 0.1)),
+    "a sequence of unclipped logits": (code.unclipped_sequence, 2 * loss(temperature=2)),
+}
+TWINS: dict[str, tuple[Any, float]] = {
+    "clipped logits": (code.token, loss(0.25)),
+    "words by numpy": (code.token_of_names, loss(0.25)),
+    "words by Python": (code.token_by_python, loss(0.25)),
+    "several words are one output": (code.merged, merged_loss()),
+    "a sequence": (code.tokens, 2 * loss(0.125)),
+    "a sequence at once": (code.tokens_at_once, 2 * loss(0.125)),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_refuted_at_its_line(fault: str) -> None:
+    subject, epsilon = FAULTS[fault]
+    result = trace(subject, pairs=[(X, Y)], epsilon=1)
+    assert (result.verdict.word, result.rules) == ("refuted", ("loss-too-large",))
+    assert result.findings[0].place is not None
+    assert result.findings[0].place.file == code.__file__
+    assert result.pair_epsilon.lower == pytest.approx(epsilon)
+    assert result.runs <= 200
+    assert ("can never give it" in result.findings[0].message) == (epsilon == math.inf)
+
+
+@pytest.mark.parametrize("right", TWINS)
+def test_right_code_is_left_alone(right: str) -> None:
+    subject, epsilon = TWINS[right]
+    result = trace(subject, pairs=[(X, Y)], epsilon=1)
+    assert (result.verdict.word, result.rules) == ("open", ())
+    assert result.pair_epsilon.lower == pytest.approx(epsilon)
+    assert result.pair_epsilon.upper >= result.pair_epsilon.lower
+    assert result.runs <= 200
+
+
+def test_a_public_choice_of_words_is_no_fault() -> None:
+    result = trace(code.public_top_k, pairs=[(X, Y)], epsilon=1)
+    assert (result.verdict.word, result.rules) == ("open", ())
+    assert result.pipeline.startswith("one of 6, with probabilities that differ by a factor of at most e^0.1734")
+
+
+def test_the_delta_of_a_choice_is_that_of_its_probabilities() -> None:
+    """δ(1) between the two vectors is Σ max(0, p − e·q)."""
+    first, second = (softmax(np.asarray(one)) for one in (X, Y))
+    deltas = [float(np.maximum(0, p - math.e * q).sum()) for p, q in ((first, second), (second, first))]
+    assert trace(code.unclipped, pairs=[(X, Y)], epsilon=1, delta=max(deltas) + 1e-6).verdict.open
+    assert trace(code.unclipped, pairs=[(X, Y)], epsilon=1, delta=max(deltas) - 1e-6).verdict.refuted

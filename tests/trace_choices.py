@@ -1,0 +1,87 @@
+"""Code that draws one of several things, each fault beside the code that does it right: claimed to be 1-DP."""
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Generator = np.random.Generator
+WORDS = ("good", "bad", "fine", "poor", "fair", "great")
+X, Y = [3.0, 1.0, 0.5, 0.0, 0.2, 2.0], [0.0, 1.0, 2.5, 2.0, 0.2, 0.1]
+CLIP = 0.5  # logits from −½ to ½: between any two inputs a word's probability changes by a factor of e² at most
+
+
+def clipped(logits: list[float], most: float = CLIP) -> Vector:
+    return np.clip(np.asarray(logits), -most, most)
+
+
+def softmax(logits: Vector) -> Vector:
+    weights = np.exp(logits - logits.max())
+    return weights / weights.sum()
+
+
+def token(logits: list[float], rng: Generator) -> str:
+    """Right for ε = 1: logits within ¼ of 0 and a temperature of 1."""
+    return WORDS[rng.choice(6, p=softmax(clipped(logits, 0.25)))]
+
+
+def token_of_names(logits: list[float], rng: Generator) -> str:
+    return str(rng.choice(WORDS, p=softmax(clipped(logits, 0.25))))
+
+
+def token_by_python(logits: list[float]) -> str:
+    return random.choices(WORDS, weights=softmax(clipped(logits, 0.25)).tolist())[0]
+
+
+def tokens(logits: list[float], rng: Generator) -> list[int]:
+    """Two tokens, each with half of the budget."""
+    p = softmax(clipped(logits, 0.125))
+    return [int(rng.choice(6, p=p)) for _ in range(2)]
+
+
+def tokens_at_once(logits: list[float], rng: Generator) -> list[int]:
+    numbers: list[int] = rng.choice(6, size=2, p=softmax(clipped(logits, 0.125))).tolist()
+    return numbers
+
+
+def unclipped(logits: list[float], rng: Generator) -> str:
+    return WORDS[rng.choice(6, p=softmax(np.asarray(logits)))]
+
+
+def top_k(logits: list[float], rng: Generator, k: int = 3) -> str:
+    """The k largest logits alone can be drawn, so that the others say which input it was not."""
+    given = np.asarray(logits)
+    kept = np.where(given >= np.sort(given)[-k], clipped(logits, 0.25), -np.inf)
+    return WORDS[rng.choice(6, p=softmax(kept))]
+
+
+def public_top_k(logits: list[float], rng: Generator, k: int = 3) -> str:
+    """Right: which words can be drawn does not depend on the input."""
+    kept = np.where(np.arange(6) < k, clipped(logits, 0.25), -np.inf)
+    return WORDS[rng.choice(6, p=softmax(kept))]
+
+
+def temperature_after_argmax(logits: list[float], rng: Generator) -> dict[str, Any]:
+    """The likeliest word is told before one is drawn with the right temperature."""
+    return {"best": WORDS[int(np.argmax(logits))], "token": WORDS[rng.choice(6, p=softmax(clipped(logits, 0.25)))]}
+
+
+def too_cold(logits: list[float], rng: Generator) -> int:
+    return int(rng.choice(6, p=softmax(clipped(logits, 0.25) / 0.1)))
+
+
+def merged(logits: list[float], rng: Generator) -> bool:
+    """Only whether the word is one of the first three comes out."""
+    return bool(rng.choice(6, p=softmax(np.asarray(logits))) < 3)
+
+
+def unclipped_sequence(logits: list[float], rng: Generator) -> list[int]:
+    return [int(rng.choice(6, p=softmax(np.asarray(logits) / 2))) for _ in range(2)]
+
+
+def log_ratio(first: Vector, second: Vector) -> float:
+    """The largest loss between two vectors of probabilities."""
+    return max(abs(math.log(a / b)) for a, b in zip(first, second, strict=True))
