@@ -209,3 +209,9 @@ def test_a_leak_is_named_with_its_value_and_its_line(subject: Any, said: str) ->
     assert found.message.startswith(said)
     assert found.place is not None
     assert found.place.file == code.__file__
+
+
+def test_the_norm_is_that_of_all_inputs_and_a_clip_is_seen() -> None:
+    inputs = [[size, -size, 0.5] for size in (0.1, 0.2, 1.0, 2.0, 4.0)]
+    pipeline = trace(code.laplace, inputs, epsilon=1).pipeline
+    assert pipeline == "l1 norm at most 1 on 5 inputs, and exactly that on 3, as after a clip | laplace(2)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dpassay.core.numbers import INFINITY, Number
 from dpassay.trace.formulas import in_words, place_of_nan, sources_of
-from dpassay.trace.laws import NOISE_KINDS, law_of
+from dpassay.trace.laws import NOISE_KINDS, NodeLaw, law_of
 from dpassay.trace.record import Draw, Place, Run
 from dpassay.trace.replay import Replay, Use
 
@@ -199,12 +199,16 @@ class _Seen:
     index: list[int]
 
 
-def as_coded(uses: Sequence[Use], inputs: int) -> str:
-    """The pipeline as it was seen: norms of what is hidden, and the noise on it."""
+def as_coded(uses: Sequence[Use], others: Mapping[int, Sequence[NodeLaw]] | None = None) -> str:
+    """The pipeline as it was seen: norms of what is hidden, and the noise on it.
+
+    `others` are the laws of the same numbers for other inputs, by the place of the use.
+    """
     groups: dict[tuple[Any, ...], _Seen] = {}
     covered: set[int] = set()
-    for use in sorted(uses, key=lambda use: (not use.released, -use.x.offset.size)):
-        first, second = use.laws
+    order = sorted(range(len(uses)), key=lambda k: (not uses[k].released, -uses[k].x.offset.size))
+    for use, laws in ((uses[k], (*uses[k].laws, *(others or {}).get(k, ()))) for k in order):
+        first = laws[0]
         kinds = sorted(set(first.kind.reshape(-1).tolist()) - {"none"})
         at = first.kind != "none"
         index = use.y.index[at].reshape(-1).tolist()
@@ -215,23 +219,26 @@ def as_coded(uses: Sequence[Use], inputs: int) -> str:
         size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g}..{scales[-1]:.6g}"
         if kinds == ["bernoulli"]:
             size = f"{float(first.share.flat[0]):.6g}"
-        seen = groups.setdefault((tuple(kinds), size, use.x.place), _Seen([[], []], []))
-        for side, law in enumerate((first, second)):
+        seen = groups.setdefault((tuple(kinds), size, use.x.place), _Seen([[] for _ in laws], []))
+        for side, law in enumerate(laws[: len(seen.centres)]):
             half = np.where(law.kind == "uniform", law.scale / 2, 0.0)
             seen.centres[side] += (law.centre + half)[at].reshape(-1).tolist()
         seen.index += index
-    return "; ".join(dict.fromkeys(_group(key[0], key[1], seen, inputs) for key, seen in groups.items()))
+    return "; ".join(dict.fromkeys(_group(key[0], key[1], seen) for key, seen in groups.items()))
 
 
-def _group(kinds: tuple[str, ...], size: str, seen: _Seen, inputs: int) -> str:
+def _group(kinds: tuple[str, ...], size: str, seen: _Seen) -> str:
     if kinds == ("bernoulli",):
         return f"{len(seen.index):,} numbers, each kept with probability {size}"
     q = 2 if kinds == ("gaussian",) else 1
-    most = max(np.linalg.norm(centre, q) for centre in seen.centres)
+    norms = [float(np.linalg.norm(centre, q)) for centre in seen.centres]
+    most, inputs = max(norms), len(norms)
+    alike = sum(math.isclose(norm, most, rel_tol=1e-6) for norm in norms) if most > 0 else 0
+    clip = f", and exactly that on {alike}, as after a clip" if alike > 2 else ""
     drawn, many = len(set(seen.index)), len(seen.index)
     rest = "" if drawn == many else f", one number for {'all ' if drawn == 1 else ''}{many // drawn:,} coordinates"
     name = " and ".join(kinds).replace(" ", "_")
-    return f"l{q} norm at most {most:.6g} on {inputs} inputs | {name}({size}){rest}"
+    return f"l{q} norm at most {most:.6g} on {inputs} inputs{clip} | {name}({size}){rest}"
 
 
 def formula_of(run: Run, lost: Draw) -> str:

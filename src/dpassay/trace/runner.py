@@ -32,7 +32,7 @@ from dpassay.trace.findings import (
     varies,
     wrong_formula,
 )
-from dpassay.trace.laws import node_law
+from dpassay.trace.laws import NodeLaw, node_law
 from dpassay.trace.leaks import first_holder
 from dpassay.trace.losses import alone, behind, coordinates, of_different_scales, pair_loss
 from dpassay.trace.record import Array, Draw, Run
@@ -106,6 +106,7 @@ class _Judged:
     uses: tuple[Use, ...]
     pair: tuple[Any, Any]
     draws: tuple[Draw, ...]
+    run: Run
     sampled: bool = False
     pipeline: str = ""
 
@@ -147,7 +148,7 @@ def trace(
     source = "counted runs" if worst.sampled else "the exact loss of a pair of inputs, as coded"
     bounds = Bounds(Interval(down(worst.lower), math.inf, source, "nothing"))
     findings = tuple({one.message: one for each in [worst, *judged] for one in each.findings}.values())
-    pipeline = worst.pipeline or as_coded(worst.uses, len(inputs))
+    pipeline = worst.pipeline or as_coded(worst.uses, _laws_of_others(tracer, inputs, worst))
     verdict = kind(
         claim,
         bounds,
@@ -157,6 +158,23 @@ def trace(
     )
     pair_epsilon = Interval.around(_hull(worst.lower, worst.upper))
     return TraceResult(verdict, worst.draws, findings, pipeline, worst.pair, pair_epsilon, tracer.runs)
+
+
+def _laws_of_others(tracer: Tracer, inputs: Sequence[Any], worst: _Judged) -> dict[int, list[NodeLaw]]:
+    """The laws of the same numbers for the other inputs, as far as there are runs left; by the place of the use."""
+    numbers = {id(node): k for k, node in enumerate(worst.run.nodes)}
+    found: dict[int, list[NodeLaw]] = {}
+    for one in inputs if len(inputs) > 2 else ():
+        if tracer.runs >= MOST_RUNS or any(one is of for of in worst.pair):
+            continue
+        run = tracer.run(one, values_of(worst.run))
+        if len(run.nodes) != len(worst.run.nodes):
+            continue
+        for k, use in enumerate(worst.uses):
+            law = node_law(run.nodes[numbers[id(use.x)]])
+            if law.kind.shape == use.laws[0].kind.shape:
+                found.setdefault(k, []).append(law)
+    return found
 
 
 def farthest_pairs(tracer: Tracer, inputs: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -221,7 +239,7 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
     if exact and not fresh:
         lower = INFINITY
     found += _unseen(replays)
-    judged = _Judged(lower, upper, loss, tuple(found), uses, (x, y), tuple(first.x.draws))
+    judged = _Judged(lower, upper, loss, tuple(found), uses, (x, y), tuple(first.x.draws), first.x)
     chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not _hidden(first) else None
     if chosen is not None and not found:
         judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
