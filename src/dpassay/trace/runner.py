@@ -58,6 +58,7 @@ class TraceResult:
     pair: tuple[Any, Any]
     pair_epsilon: Interval
     runs: int
+    warnings: tuple[Finding, ...] = ()  # what hostile inputs showed
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -66,7 +67,8 @@ class TraceResult:
 
     def __str__(self) -> str:
         lines = [str(self.verdict), f"as coded: {self.pipeline or 'no noise was seen'}"]
-        return "\n".join([*lines, *(f"drawn: {draw}" for draw in self.draws)])
+        lines += [f"drawn: {draw}" for draw in self.draws]
+        return "\n".join([*lines, *(f"warning: {one.message}" for one in self.warnings)])
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data."""
@@ -76,6 +78,7 @@ class TraceResult:
             "pipeline": self.pipeline,
             "pair_epsilon": [_json(self.pair_epsilon.lower), _json(self.pair_epsilon.upper)],
             "findings": [finding.to_dict() for finding in self.findings],
+            "warnings": [warning.to_dict() for warning in self.warnings],
             "draws": [
                 {
                     "source": draw.source,
@@ -135,7 +138,7 @@ def trace(
     if len(pairs) > MOST_GIVEN:
         raise InputError(f"a trace takes at most {MOST_GIVEN} pairs, got {len(pairs)}: trace some of them at a time")
     guarantee = make_guarantee(epsilon, delta)
-    tracer = Tracer(f, seed)
+    tracer = f if isinstance(f, Tracer) else Tracer(f, seed)
     tracer.run(inputs[0])  # what a first call alone does, such as imports, is over now
     judged: list[_Judged] = []
     for x, y in pairs or farthest_pairs(tracer, inputs):
