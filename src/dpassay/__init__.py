@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dpassay.pipeline.parser import parse
     from dpassay.pipeline.pipeline import Pipeline
     from dpassay.testing.assertion import assert_dp
-    from dpassay.trace.runner import trace
+    from dpassay.trace.session import trace
 
 __version__ = "0.1.0"
 

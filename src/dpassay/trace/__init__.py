@@ -1,6 +1,6 @@
 """Traces: which line of real code drew which noise, what it was added to, and the loss that this gives.
 
-`dpassay.trace` is this package and its main function at once; `dpassay.trace.runner.trace` lists the options.
+`dpassay.trace` is this package and its main function at once; `dpassay.trace.session.trace` lists the options.
 
 >>> import dpassay
 >>> result = dpassay.trace(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0], epsilon=1)
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Trace(ModuleType):
-    """The package, callable as `dpassay.trace.runner.trace`. It is imported when first called."""
+    """The package, callable as `dpassay.trace.session.trace`. It is imported when first called."""
 
     def __call__(self, *args: Any, **options: Any) -> TraceResult:
         from dpassay.trace.objects import trace_object  # which brings the claims of libraries' objects
@@ -29,7 +29,7 @@ class _Trace(ModuleType):
 
     @property
     def __signature__(self) -> Signature:
-        from dpassay.trace.runner import trace
+        from dpassay.trace.session import trace
 
         return signature(trace)
 

@@ -1,0 +1,308 @@
+"""What hostile inputs show about traced code, in words.
+
+What is seen is a warning. It refutes a claim where the claim speaks of the pair and counted runs, or the exact loss,
+bound ε from below.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dpassay.audit.hostile_inputs import HostileInput, hostile_inputs
+from dpassay.core.interval import Interval
+from dpassay.core.neighbours import Neighbours
+from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
+from dpassay.trace.findings import Finding, centres
+from dpassay.trace.record import Run
+from dpassay.trace.replay import Tracer, leaves, same
+from dpassay.trace.runner import ALPHA, TraceResult
+
+MOST_RUNS = 200  # of a trace, the counted runs of hostile inputs included
+MOST_PROBING = 90  # of these to find something out
+MOST_SECONDS = 60.0  # for slow code
+MOST_COUNTED, SHARE = 4, ALPHA / 8  # findings whose runs are counted, and the error probability of each
+WHOLE_ALPHA = (
+    2 * ALPHA
+)  # of a whole trace: ALPHA for the pairs that were given, SHARE for a huge one, and for each count
+ORDINARY, STEADY, MOST_KEPT = 4, 6, 24  # runs of the ordinary input; of one that never changes; of a text's odd word
+BY_CHANCE = 1e-3  # that a word which is treated like the others is kept as often
+LARGE = 1e15  # from here on a number counts as unbounded
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What numpy and others warn of is what hostile inputs are for."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+class _Refused(Exception):
+    """The code raised an exception for this input."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Something about a hostile input, and the event in the output that shows it; None where a loss is exact."""
+
+    one: HostileInput
+    finding: Finding
+    event: Callable[[Any], bool] | None
+
+
+@dataclass
+class Probing:
+    """Runs of hostile inputs beside those of an ordinary one, `x`."""
+
+    tracer: Tracer
+    x: Any
+    until: int = MOST_RUNS
+    refused: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    accepted: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.usual = [leaves(run.output) for run in (self.run(self.x) for _ in range(ORDINARY))]
+        self.words = [_words(self.run(self.x).output)] if _has_text(self.usual[0]) else []
+        self.varies = all(one != other for i, one in enumerate(self.usual) for other in self.usual[:i])
+        self.last = self.tracer.runs + MOST_PROBING
+        self.ends = time.monotonic() + MOST_SECONDS
+
+    def run(self, x: Any) -> Run:
+        """One run."""
+        with quiet():
+            try:
+                return self.tracer.run(x)
+            except Exception as error:
+                said = str(error).removeprefix("the traced code raised ").partition(":")[0]
+                raise _Refused(said if said != str(error) else type(error).__name__) from error
+
+    def look(self, one: HostileInput) -> Seen | None:
+        """What one hostile input shows; None if nothing, or if it is refused."""
+        try:
+            first = self.run(one.value)
+            found = next((seen for ask in self._questions() if (seen := ask(one, first)) is not None), None)
+        except _Refused as error:
+            self.refused.setdefault(one.kind, []).append((one.what, str(error)))
+            return None
+        self.accepted.setdefault(one.kind, []).append(one.what)
+        return found
+
+    def look_at_all(self, offered: Sequence[HostileInput]) -> Iterator[Seen]:
+        """What all of them show, one sentence of each sort; the last one is about those that are refused."""
+        said: set[str] = set()
+        for one in offered:
+            if self.tracer.runs >= min(self.last, self.until - 2) or time.monotonic() > self.ends:
+                break
+            seen = self.look(one)
+            if seen is not None and (key := _key(seen.finding)) not in said:
+                said.add(key)
+                yield seen
+        for kind, refused in self.refused.items():
+            if kind in self.accepted:
+                yield Seen(HostileInput("", kind, None, frozenset()), _some_refused(refused, self.accepted[kind]), None)
+
+    def _questions(self) -> tuple[Callable[[HostileInput, Run], Seen | None], ...]:
+        return (self._not_finite, self._unbounded, self._kept, self._size, self._steady)
+
+    def _not_finite(self, one: HostileInput, first: Run) -> Seen | None:
+        usual = max(map(_not_finite, self.usual))
+        found = leaves(first.output)
+        if _not_finite(found) <= usual or _not_finite(leaves(self.run(one.value).output)) <= usual:
+            return None
+        kinds = [leaf for leaf in found if isinstance(leaf, float) and not math.isfinite(leaf)]
+        what = "NaN" if any(map(math.isnan, kinds)) else "an infinity"
+        where = "" if len(found) == 1 else f" in {len(kinds):,} coordinate{'s' * (len(kinds) > 1)}"
+        finding = Finding("not-finite", None, f"{one.what} comes out as {what}{where}")
+        return Seen(one, finding, lambda output: _not_finite(leaves(output)) > usual)
+
+    def _unbounded(self, one: HostileInput, first: Run) -> Seen | None:
+        if _largest(leaves(one.value)) < LARGE or max(map(_largest, [leaves(self.x), *self.usual])) >= LARGE:
+            return None
+        nodes = [(float(np.abs(centres(node)).max(initial=0.0)), node.place) for node in first.nodes if node.added]
+        size, place = max(nodes, key=lambda found: found[0], default=(0.0, None))
+        if place is not None and LARGE <= size < math.inf:
+            said = f"nothing bounds what {place} adds noise to: {one.what} reaches it as {size:.3g}"
+            return Seen(one, Finding("unbounded-input", place, said), None)
+        out = _largest(leaves(first.output))
+        if out < LARGE:
+            return None
+        said = f"nothing bounds the output: {one.what} comes out as {out:.3g}"
+        return Seen(one, Finding("unbounded-input", None, said), None)
+
+    def _kept(self, one: HostileInput, first: Run) -> Seen | None:
+        if not one.word or one.word in " ".join(map(str, leaves(self.x))).split():
+            return None
+        enough = self._enough(one)
+        if enough > MOST_KEPT or any(one.word in words for words in self.words):
+            return None
+        for k in range(enough):
+            if one.word not in _words((first if k == 0 else self.run(one.value)).output):
+                return None
+        other = ", where other words are changed" if isinstance(self.x, str) else ""
+        said = f"{one.what} comes out unchanged{other} ({one.word[:20]!r}, in {enough} of {enough} runs)"
+        return Seen(one, Finding("odd-word-kept", None, said), lambda output: one.word in _words(output))
+
+    def _enough(self, one: HostileInput) -> int:
+        """How many runs tell a word that is always kept from one that is kept as often as the others of a text."""
+        if not isinstance(self.x, str):
+            return STEADY
+        while len(self.words) < ORDINARY:
+            self.words.append(_words(self.run(self.x).output))
+        own = [word in words for words in self.words for word in self.x.split()]
+        rate = (sum(own) + 1) / (len(own) + 2)
+        return max(ORDINARY, math.ceil(math.log(BY_CHANCE) / math.log(rate)))
+
+    def _size(self, one: HostileInput, first: Run) -> Seen | None:
+        sizes = {len(usual) for usual in self.usual}
+        length = len(leaves(first.output))
+        if (
+            one.kind != "rows"
+            or len(sizes) != 1
+            or length in sizes
+            or len(leaves(self.run(one.value).output)) != length
+        ):
+            return None
+        said = f"{one.what} changes the size of the output, from {sizes.pop():,} to {length:,}"
+        return Seen(one, Finding("size-shows", None, said), lambda output: len(leaves(output)) == length)
+
+    def _steady(self, one: HostileInput, first: Run) -> Seen | None:
+        value = leaves(first.output)
+        if not self.varies or not value:
+            return None
+        for _ in range(STEADY - 1):
+            if not all(same(value, leaves(self.run(one.value).output))):
+                return None
+        finding = Finding("same-every-run", None, f"{one.what} comes out the same in every run, as {_short(value)}")
+        return Seen(one, finding, lambda output: all(same(value, leaves(output))))
+
+
+def with_hostile(result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours | None) -> TraceResult:
+    """The same result with what hostile inputs show: warnings, or a refutation where the relation allows the pair."""
+    try:
+        probing = Probing(tracer, x)
+    except _Refused:  # it fails now and then
+        return result
+    rows = relation is not None and relation.relation == "add-remove-record"  # else a list of numbers is a vector
+    offered = [one for one in hostile_inputs(x) if rows or one.kind != "entries"]
+    found = _joined(probing.look_at_all(offered))
+    if result.verdict.open and relation is not None:
+        counted = 0
+        for seen in found:
+            if seen.event is None or not seen.one.neighbours(relation) or counted == MOST_COUNTED:
+                continue
+            counted += 1
+            refuted, finding = count(result, probing, seen)
+            if refuted is not None:
+                others = tuple(other.finding for other in found if other is not seen)
+                return _counted_with(refuted, tracer, others)
+            found[found.index(seen)] = replace(seen, finding=finding)
+    return _counted_with(result, tracer, tuple(seen.finding for seen in found))
+
+
+def _counted_with(result: TraceResult, tracer: Tracer, warnings: tuple[Finding, ...]) -> TraceResult:
+    verdict = replace(result.verdict, sampled=replace(result.verdict.sampled, runs=tracer.runs))
+    return replace(result, verdict=verdict, warnings=warnings, runs=tracer.runs)
+
+
+def count(result: TraceResult, probing: Probing, seen: Seen) -> tuple[TraceResult | None, Finding]:
+    """Count an event that was chosen before, in new runs of both inputs; the refuted result, and what was found."""
+    verdict, tracer, event = result.verdict, probing.tracer, seen.event
+    assert event is not None
+    claimed, delta = verdict.guarantee.claimed, verdict.guarantee.delta
+    left = (probing.until - tracer.runs) // 2
+    runs = min(next((n for n in range(10, left) if shown_by(n, delta) > 1.02 * claimed), left), left)
+    pair = (probing.x, seen.one.value)
+    try:
+        hits = [sum(event(probing.run(one).output) for _ in range(runs)) for one in pair]
+    except _Refused:
+        hits = []
+    if hits != [0, runs] or runs < 1:
+        return None, seen.finding
+    epsilon = shown_by(runs, delta)
+    again = f"counted in new runs, it does in {runs} of {runs}, and in none of {runs} of the input it was made from"
+    said = f"{seen.finding.message}; {again}"
+    if epsilon <= claimed:
+        more = f"{said}: an audit with more runs can refute the claim"
+        return None, replace(seen.finding, message=more)
+    finding = replace(seen.finding, message=f"{said} (ε ≥ {epsilon:.3g} with error probability {SHARE:g})")
+    bounds = Bounds(Interval(epsilon, math.inf, "counted runs", "nothing"))
+    sampled = SampledEvidence(alpha=WHOLE_ALPHA, runs=tracer.runs, seed=verdict.seed)
+    refuted = Refuted(verdict.claim, bounds, finding.message, ExactEvidence(), sampled)
+    findings = (finding, *result.findings)
+    around = Interval(epsilon, math.inf)
+    return replace(result, verdict=refuted, findings=findings, pair=pair, pair_epsilon=around), finding
+
+
+def shown_by(runs: int, delta: float) -> float:
+    """The ε that is shown if an event happens in all runs of one input and in none of the other.
+
+    Each probability is bounded with error probability a: p ≥ a^(1/n), q ≤ 1 − a^(1/n), and e^ε ≥ (p − δ)/q.
+
+    >>> shown_by(38, 0) < 1 < shown_by(39, 0)
+    True
+    """
+    if runs < 1:
+        return 0.0
+    least = (SHARE / 2) ** (1 / runs)
+    return max(0.0, math.log(max(least - delta, 1e-300) / (1 - least))) * (1 - 1e-12)
+
+
+def _some_refused(refused: list[tuple[str, str]], accepted: list[str]) -> Finding:
+    kinds = ", ".join(dict.fromkeys(kind for _, kind in refused))
+    names = ", ".join(dict.fromkeys(what for what, _ in refused))
+    said = f"refused with {kinds}: {names}; not refused: {', '.join(dict.fromkeys(accepted))}"
+    return Finding("some-refused", None, f"{said}. A failure tells which it was")
+
+
+def _joined(found: Iterator[Seen]) -> list[Seen]:
+    """The same, with all odd words of a text that are kept in one sentence."""
+    several = list(found)
+    kept = [seen for seen in several if seen.finding.rule == "odd-word-kept" and "word" in seen.one.relations]
+    if len(kept) < 2:
+        return several
+    also = ", ".join(seen.one.what for seen in kept[1:])
+    message = f"{kept[0].finding.message}; so do these: {also}"
+    first = replace(kept[0], finding=replace(kept[0].finding, message=message))
+    return [first, *(seen for seen in several if seen not in kept)]
+
+
+def _key(finding: Finding) -> str:
+    """What is said once: of unbounded inputs any one is enough."""
+    return finding.rule if finding.rule == "unbounded-input" else finding.message
+
+
+def _words(output: Any) -> set[str]:
+    """The words of an output, the keys of dicts among them."""
+    if isinstance(output, dict):
+        keys = {word for key in output if isinstance(key, str) for word in key.split()}
+        return keys.union(*map(_words, output.values()))
+    if isinstance(output, list | tuple | set | frozenset):
+        return set().union(*map(_words, output))
+    if isinstance(output, np.ndarray) and output.dtype.kind in "UO":
+        return _words(output.tolist())
+    return set(output.split()) if isinstance(output, str) else set()
+
+
+def _has_text(found: list[Any]) -> bool:
+    return any(isinstance(leaf, str) for leaf in found)
+
+
+def _not_finite(found: list[Any]) -> int:
+    return sum(isinstance(leaf, float) and not math.isfinite(leaf) for leaf in found)
+
+
+def _largest(found: list[Any]) -> float:
+    return max((abs(leaf) for leaf in found if isinstance(leaf, float) and math.isfinite(leaf)), default=0.0)
+
+
+def _short(value: list[Any]) -> str:
+    text = repr(value[0] if len(value) == 1 else value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

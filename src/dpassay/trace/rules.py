@@ -1,0 +1,35 @@
+"""The rules of a trace: an id that stays the same from version to version, and what it means."""
+
+from __future__ import annotations
+
+RULES: dict[str, str] = {
+    "shared-noise": "one random number hides several coordinates, whose differences are released",
+    "noise-reused": "the same noise is in two released values, or is released itself",
+    "noise-made-once": "the noise was drawn in an earlier call",
+    "fixed-seed": "every call draws the same noise",
+    "loss-too-large": "the noise is too small for what it hides: a wrong norm, σ² for σ, ε for 1/ε, a residual",
+    "leak": "the input reaches the output around the noise",
+    "no-noise": "the output is the same in every run, and no noise was drawn",
+    "scale-depends-on-input": "the two inputs get noise of different scales",
+    "draws-differ": "the two inputs draw different noise, so that the runs cannot be compared",
+    "unfollowed": "noise that is made by a formula, of integers or in a list cannot be followed to what it hides",
+    "opaque": "random numbers come from where they cannot be followed",
+}
+# Of hostile inputs: warnings, unless the claim speaks of the pair.
+HOSTILE_RULES: dict[str, str] = {
+    "odd-word-kept": "a word that the code does not know, or treats unlike others, comes out unchanged",
+    "not-finite": "an input makes NaN or an infinity come out, which no noise hides",
+    "unbounded-input": "nothing bounds what the noise is added to: a huge number reaches it",
+    "same-every-run": "an input gives the same output in every run, where others do not",
+    "size-shows": "the size of the output tells how many rows the input has",
+    "some-refused": "some inputs of one kind are refused and others are not: a failure tells which it was",
+}
+
+
+def meaning(rule: str) -> str:
+    """What a rule means, in one line; empty for a rule that is not known.
+
+    >>> meaning("fixed-seed")
+    'every call draws the same noise'
+    """
+    return {**RULES, **HOSTILE_RULES}.get(rule, "")

@@ -1,0 +1,106 @@
+"""What `dpassay.trace` does: the trace of the inputs that were given, then of hostile ones, and a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from dpassay.audit.candidate_pairs import shown, why_not_neighbours
+from dpassay.audit.hostile_inputs import hostile_inputs
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+from dpassay.trace.hostile import WHOLE_ALPHA, quiet, with_hostile
+from dpassay.trace.replay import Tracer
+from dpassay.trace.runner import TraceResult
+from dpassay.trace.runner import trace as trace_pairs
+
+
+def trace(
+    f: Any,
+    inputs: Sequence[Any] = (),
+    *,
+    pairs: Sequence[tuple[Any, Any]] = (),
+    epsilon: Any,
+    delta: Any = 0,
+    seed: int = 0,
+    name: str = "",
+    neighbours: Neighbours | str | None = None,
+    hostile: bool = True,
+    save: str | Path | None = None,
+) -> TraceResult:
+    """Run a mechanism on pairs of neighbours, or on inputs of which any two are, and judge its noise as coded.
+
+    `hostile` inputs are tried too (docs/hostile.md). What they show is a warning; it refutes the claim only where
+    `neighbours` says that the claim speaks of them. Of two texts that differ in a word every claim on texts speaks.
+    `save` keeps the result in a file, for `dpassay verify`.
+
+    >>> result = trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1)
+    >>> result.verdict.word, [warning.message for warning in result.warnings][:2]
+    ('open', ['NaN comes out as NaN', 'an infinity comes out as an infinity'])
+    >>> trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1, neighbours="any").verdict.word
+    'refuted'
+    """
+    if save is not None and Path(save).exists():
+        raise InputError(f"{save} already exists: save to another file")
+    given: Sequence[Any] = inputs or [one for pair in pairs for one in pair]
+    relation = _relation(neighbours, inputs, pairs)
+    tracer = f if isinstance(f, Tracer) else Tracer(f, seed)
+    label = name or getattr(f, "__name__", type(f).__name__)
+    claimed = {"epsilon": epsilon, "delta": delta, "seed": seed, "name": label}
+    result = trace_pairs(tracer, inputs, pairs=pairs, **claimed)
+    if hostile:
+        # A text of several words; a single word may be one of a few that are allowed.
+        of_text = isinstance(given[0], str) and len(given[0].split()) > 1
+        assumed = relation or (Neighbours("word") if of_text else None)
+        if result.verdict.open and assumed is not None:
+            result = _worst(result, tracer, given[0], assumed, claimed)
+        result = with_hostile(result, tracer, given[0], assumed)
+    if relation is not None:
+        claim = replace(result.verdict.claim, neighbours=relation)
+        result = replace(result, verdict=replace(result.verdict, claim=claim))
+    if save is not None:
+        from dpassay.trace.saved import save_trace
+
+        save_trace(result, Path(save), tracer, {**claimed, "name": name}, relation)
+    return result
+
+
+def _relation(
+    neighbours: Neighbours | str | None, inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]
+) -> Neighbours | None:
+    """The relation that was stated, if the pairs that were given keep it."""
+    if neighbours is None:
+        return None
+    relation = Neighbours(neighbours) if isinstance(neighbours, str) else neighbours
+    for x, y in pairs or pairwise(inputs):
+        if why := why_not_neighbours(x, y, relation):
+            raise InputError(f"{shown(x)} and {shown(y)} are not neighbours: {why}")
+    return relation
+
+
+def _worst(result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours, claimed: dict[str, Any]) -> TraceResult:
+    """The trace of a huge input, of which the claim speaks, if that refutes it; else the result as it was.
+
+    Where any two inputs are neighbours the other one is its opposite: behind a clip they are as far apart as can be.
+    """
+    huge = [one.value for one in hostile_inputs(x) if one.neighbours(relation) and one.huge]
+    if not huge:
+        return result
+    other = _opposite(huge[-1]) if relation.relation == "any" else x
+    try:
+        with quiet():
+            found = trace_pairs(tracer, pairs=[(huge[-1], other)], **claimed)
+    except Exception:  # whatever the code raises, it refuses this input
+        return result
+    if not found.verdict.refuted:
+        return result
+    if found.verdict.alpha is None:
+        return found
+    return replace(found, verdict=replace(found.verdict, sampled=replace(found.verdict.sampled, alpha=WHOLE_ALPHA)))
+
+
+def _opposite(x: Any) -> Any:
+    return type(x)(_opposite(one) for one in x) if isinstance(x, list | tuple) else -x

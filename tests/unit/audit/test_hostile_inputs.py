@@ -1,0 +1,79 @@
+"""Hostile inputs are of the type of the one they are made from, and neighbours only where a relation says so."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpassay.audit.candidate_pairs import why_not_neighbours
+from dpassay.audit.hostile_inputs import hostile_inputs, hostile_pairs
+from dpassay.core.neighbours import Neighbours
+
+
+def values(x: Any, relation: str) -> list[Any]:
+    return [y for _, y in hostile_pairs([x], Neighbours(relation))]
+
+
+def test_numbers() -> None:
+    found = values(0.5, "any")
+    assert any(math.isnan(one) for one in found)
+    assert {math.inf, -math.inf, 1e30, 1e300, 1e-300} <= set(found)
+    assert any(one == 0 and math.copysign(1, one) < 0 for one in found)
+    assert values(3, "any") == [0, -1, 10**18]
+    assert all(type(one) is int for one in values(3, "any"))
+    assert all(type(one) is np.float32 for one in values(np.float32(1), "any"))
+    assert values(np.uint8(3), "any") == [0]
+    assert np.isfinite([one for one in values(np.float32(1), "any") if one > 1 and one < math.inf]).all()
+    assert values(0.5, "word") == values(0.5, "replace-record") == []
+    assert hostile_inputs(True) == hostile_inputs(None) == []
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array])
+def test_a_vector_keeps_its_form_and_under_any_its_dimension(form: Any) -> None:
+    x = form([1.0, 2.0, 3.0])
+    found = values(x, "any")
+    assert {type(one) for one in found} == {type(x)}
+    assert {len(one) for one in found} == {3}
+    assert any(list(one) == [1e30] * 3 for one in found)
+
+
+def test_a_record_replaced_is_one_entry_and_one_added_is_one_more() -> None:
+    replaced = values([1.0, 2.0, 3.0], "replace-record")
+    assert replaced
+    for one in replaced:
+        assert one[1:] == [2.0, 3.0]
+    assert values([1.0, 2.0, 3.0], "add-remove-record") == [[1.0, 2.0, 3.0, 1.0]]
+    table = [[1.0, 2.0], [3.0, 4.0]]
+    assert all(one[1:] == table[1:] and one[0] != table[0] for one in values(table, "replace-record"))
+    assert values(table, "add-remove-record") == [[*table, table[0]]]
+    assert ["zxqvkj", "b"] in values(["a", "b"], "replace-record")
+    assert ["a", "b", "zxqvkj"] in values(["a", "b"], "add-remove-record")
+
+
+def test_texts_differ_in_one_word() -> None:
+    found = values("book a flight", "word")
+    assert len(found) == 9
+    for one in found:
+        assert why_not_neighbours("book a flight", one, Neighbours("word")) == ""
+    whole = values("book a flight", "any")
+    assert "" in whole
+    assert max(len(one.split()) for one in whole) > 1000
+    assert {"zxqvkj", "the", "48213", "Alice", "🙂"} <= {word for one in found for word in one.split()}
+
+
+def test_entries_of_a_dict_and_types_that_are_not_known() -> None:
+    assert {"age": 3, "word": "zxqvkj"} in values({"age": 3, "word": "yes"}, "any")
+    assert values({"age": 3.0}, "word") == []
+    assert hostile_inputs(object()) == hostile_inputs([]) == hostile_inputs([[1], [1, 2]]) == []
+
+
+def test_whole_numbers_of_an_array_stay_whole() -> None:
+    for one in hostile_inputs(np.array([1, 2])):
+        assert one.value.dtype.kind == "i"
+
+
+def test_what_a_type_cannot_hold_is_left_out() -> None:
+    found = [one for one in hostile_inputs(np.zeros(2, np.float32)) if one.kind == "size"]
+    assert all(np.isfinite(one.value).all() for one in found)
+    assert {"a vector of 1e+30"} == {one.what for one in found if one.value.max() > 1e20 and one.value.min() > 1e20}
