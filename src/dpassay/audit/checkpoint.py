@@ -205,13 +205,13 @@ def game_record(result: GameResult) -> GameRecord:
         lost=game.lost,
         fruitless=game.fruitless,
         epochs=[_round_record(one) for one in game.rounds],
-        forms=[_form(x) for x in result.inputs],
+        forms=[form_of(x) for x in result.inputs],
         batches=game.batches,
         replays=game.replays,
     )
 
 
-def _form(x: Any) -> str:
+def form_of(x: Any) -> str:
     """What an input is where JSON would not tell."""
     if isinstance(x, np.ndarray):
         return f"array {x.dtype.str}"
@@ -222,14 +222,15 @@ def inputs_of(record: GameRecord) -> tuple[Any, ...]:
     """The inputs of a game in the form that they had; in files that do not say, a list of numbers is an array."""
     if not record.forms:
         return tuple(np.array(x, dtype=float) if _vector(x) else x for x in record.inputs)
-    return tuple(map(_in_form, record.inputs, record.forms))
+    return tuple(map(in_form, record.inputs, record.forms))
 
 
 def _vector(x: Any) -> bool:
     return isinstance(x, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in x)
 
 
-def _in_form(x: Any, form: str) -> Any:
+def in_form(x: Any, form: str) -> Any:
+    """An input in the form that it had."""
     kind, _, dtype = form.partition(" ")
     if kind == "array" and re.fullmatch(r"[<>|=]?[biufcUS]\d{1,4}", dtype):
         try:

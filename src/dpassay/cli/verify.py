@@ -1,5 +1,7 @@
-"""Re-check certificates and repeat saved audits."""
+"""Re-check certificates, and repeat saved audits and traces."""
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,29 +19,31 @@ from dpassay.cli.common import (
     working,
 )
 from dpassay.cli.subjects import TimeLimit, runnable, subject_options
-from dpassay.errors import CertificateError, harmless
+from dpassay.errors import CertificateError, InputError, harmless
 
 
 @subject_options
 def verify(
-    file: Annotated[Path, typer.Argument(help="What 'check --certificate' or 'audit --save' wrote.")],
+    file: Annotated[Path, typer.Argument(help="What 'check --certificate', 'audit --save' or 'trace --save' wrote.")],
     python: Python = None,
     command: Command = None,
     url: Url = None,
     model: OfModel = None,
     vocabulary: Annotated[Path | None, typer.Option(help="The vocabulary that a certificate is about.")] = None,
     time_limit: TimeLimit = 30.0,
-    fresh_seed: Annotated[int | None, typer.Option(help="Seed of the new game of an audit. Default: random.")] = None,
+    fresh_seed: Annotated[
+        int | None, typer.Option(help="Seed of the new runs of an audit or a trace. Default: random.")
+    ] = None,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
-    """Re-check a certificate with independent arithmetic, or replay a saved audit.
+    """Re-check a certificate with independent arithmetic, or replay a saved audit or trace.
 
-    An audit is replayed with the recorded seed, where the counts must be the same, and with a fresh one. What the file
-    names is never started: a program, an address or a Python object must be given again.
+    An audit is replayed with the recorded seed, where the counts must be the same, and with a fresh one. A trace runs
+    its pair again with both. What the file names is never started: a program, an address or a Python object must be
+    given again.
 
-    Exit code 0 if everything holds, 1 if something does not or a field cannot be read, 2 if the file is neither a
-    certificate nor an audit.
+    Exit code 0 if everything holds, 1 if something does not or a field cannot be read, 2 if the file is none of these.
 
     \b
     Examples:
@@ -49,9 +53,13 @@ def verify(
       dpassay verify lines.json --command './noisy.sh' --lines
       dpassay verify text.json --model models/atis
       dpassay verify santext.json --vocabulary glove.txt
+      dpassay verify trace.json --python mymodule:encode
     """
     result: Any
-    if _is_audit(file):
+    kind = _kind(file)
+    if kind == "trace":
+        result = _replayed_trace(file, python, fresh_seed, [command, url, model, vocabulary])
+    elif kind == "audit":
         from dpassay.audit.replay import replay
 
         mechanism: Any = runnable(python, command, url, time_limit, asked)
@@ -85,19 +93,31 @@ def verify(
     else:
         for sentence in (*result.established, *result.failures):
             print(harmless(sentence))
-        what, word = "audit" if _is_audit(file) else "certificate", str(result.verdict)
-        if what == "audit":
+        word = str(result.verdict)
+        if kind != "certificate":
             word = {"open": "not refuted", "unfinished": "not yet refuted"}.get(word, word)
         name = "" if result.claim in ("", "pipeline") else f" {result.claim}"
         said = harmless(f"the claim{name} is {word}")
-        print(f"The {what} holds: {said}." if result.ok else f"The {what} does not hold. It says that {said}.")
+        print(f"The {kind} holds: {said}." if result.ok else f"The {kind} does not hold. It says that {said}.")
     raise typer.Exit(0 if result.ok else 1)
 
 
-def _is_audit(file: Path) -> bool:
-    """Whether a file says of itself, near its beginning, that it is an audit."""
+def _replayed_trace(file: Path, python: str | None, seed: int | None, others: list[Any]) -> Any:
+    """The pair of a saved trace run again, on the object that is named on the command line."""
+    from dpassay.audit.targets import load_object
+    from dpassay.trace.saved import replay_trace
+
+    if any(other is not None for other in others):
+        raise InputError("a trace is of Python code: give it again by --python package.module:name")
+    with working("running again"), redirect_stdout(sys.stderr):
+        return replay_trace(file, None if python is None else load_object(python), name=python or "", seed=seed)
+
+
+def _kind(file: Path) -> str:
+    """What a file says of itself near its beginning: that it is an audit or a trace; else it may be a certificate."""
     try:
         with file.open("rb") as opened:
-            return b'"dpassay/audit/' in opened.read(200)
+            start = opened.read(200)
     except OSError:
-        return False  # whoever reads it next says why it cannot be read
+        return "certificate"  # whoever reads it next says why it cannot be read
+    return next((kind for kind in ("audit", "trace") if f'"dpassay/{kind}/'.encode() in start), "certificate")

@@ -1,0 +1,144 @@
+"""A saved trace replays: the same finding arises again, and a file alone runs nothing."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpassay.errors import InputError
+from dpassay.trace.saved import load_trace, replay_trace
+from dpassay.trace.session import trace
+
+
+def too_little(x: Any, rng: Any) -> Any:
+    return np.asarray(x) + rng.laplace(scale=0.5, size=2)
+
+
+def enough(x: Any, rng: Any) -> Any:
+    return np.asarray(x) + rng.laplace(scale=2.0, size=2)
+
+
+def its_own(x: Any) -> Any:
+    return np.asarray(x) + np.random.laplace(scale=0.5, size=2)
+
+
+def lets_nan_through(x: Any, rng: Any) -> Any:
+    return np.clip(x, -1.0, 1.0) + rng.laplace(scale=4.0, size=2)
+
+
+def refuses_nan(x: Any, rng: Any) -> Any:
+    return np.clip(np.nan_to_num(x), -1.0, 1.0) + rng.laplace(scale=4.0, size=2)
+
+
+def keeps_odd_words(text: str, rng: Any) -> str:
+    known = ["a", "flight", "to", "rome", "paris"]
+    return " ".join(known[rng.integers(5)] if word in known else word for word in text.split())
+
+
+PAIR = [((0.0, 1.0), (1.0, 1.0))]
+
+
+def saved(subject: Any, folder: Path, **options: Any) -> Path:
+    path = folder / "trace.json"
+    trace(subject, **{"pairs": PAIR, "epsilon": 1, "save": path, **options})
+    return path
+
+
+def test_the_file_has_all_that_the_trace_showed(tmp_path: Path) -> None:
+    data = json.loads(saved(too_little, tmp_path, seed=3).read_text())
+    assert data["schema"] == "dpassay/trace/1"
+    assert (data["verdict"], data["seed"], data["epsilon"]) == ("refuted", 3, "1")
+    assert data["pair"] == [[0.0, 1.0], [1.0, 1.0]]
+    assert data["forms"] == ["tuple", "tuple"]
+    assert data["subject"]["type"].endswith("test_saved.too_little")
+    assert {"dpassay", "Python", "numpy"} <= set(data["versions"])
+    assert data["findings"][0]["rule"] == "loss-too-large"
+    assert data["findings"][0]["line"] == too_little.__code__.co_firstlineno + 1
+    assert data["draws"][0]["distribution"] == "laplace"
+    assert load_trace(tmp_path / "trace.json").inputs == PAIR[0]
+
+
+@pytest.mark.parametrize("subject", [too_little, enough])
+def test_the_same_code_shows_the_same(subject: Any, tmp_path: Path) -> None:
+    found = replay_trace(saved(subject, tmp_path), subject, seed=5)
+    assert found.ok
+    assert len(found.established) == 2
+    assert "with the recorded seed 0" in found.established[0]
+    assert "with the fresh seed 5" in found.established[1]
+
+
+def test_what_rests_on_hostile_inputs_is_counted_again(tmp_path: Path) -> None:
+    path = saved(lets_nan_through, tmp_path, neighbours="any")
+    record = load_trace(path)
+    assert (record.verdict, record.findings[0].rule, record.neighbours) == ("refuted", "not-finite", "any")
+    assert math.isnan(record.inputs[1][0])
+    assert replay_trace(path, lets_nan_through, seed=5).ok
+    words = tmp_path / "words.json"
+    trace(keeps_odd_words, pairs=[("a flight to rome", "a flight to paris")], epsilon=1, save=words)
+    assert load_trace(words).findings[0].rule == "odd-word-kept"
+    assert replay_trace(words, keeps_odd_words, seed=5).ok
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(too_little, enough), (enough, too_little), (lets_nan_through, refuses_nan)]
+)
+def test_code_that_has_changed_does_not_hold(
+    before: Any, after: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"neighbours": "any"} if before is lets_nan_through else {}
+    path = saved(before, tmp_path, **options)
+    monkeypatch.setattr(after, "__qualname__", before.__qualname__)
+    found = replay_trace(path, after, seed=5)
+    assert not found.ok
+    assert len(found.failures) == 2
+
+
+def test_another_loss_does_not_hold(tmp_path: Path) -> None:
+    path = saved(too_little, tmp_path)
+    data = json.loads(path.read_text())
+    assert data["pair_epsilon"] == pytest.approx([2.0, 2.0])
+    path.write_text(json.dumps({**data, "pair_epsilon": [1.9, 1.9]}))
+    found = replay_trace(path, too_little, seed=5)
+    assert "where 1.9 to 1.9 is recorded" in found.failures[0]
+
+
+def test_randomness_of_its_own_is_named(tmp_path: Path) -> None:
+    found = replay_trace(saved(its_own, tmp_path), its_own, seed=5)
+    assert found.ok
+    assert found.established[-1] == (
+        "the seed does not replay the noise: the code makes its own randomness; the loss does not depend on it"
+    )
+
+
+def test_a_file_starts_nothing_by_itself(tmp_path: Path) -> None:
+    path = saved(too_little, tmp_path)
+    with pytest.raises(InputError, match="must not start by itself"):
+        replay_trace(path)
+    with pytest.raises(InputError, match="of something else"):
+        replay_trace(path, enough)
+    with pytest.raises(InputError, match="the recorded seed"):
+        replay_trace(path, too_little, seed=0)
+    with pytest.raises(InputError, match="already exists"):
+        trace(too_little, pairs=PAIR, epsilon=1, save=path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"schema": "dpassay/trace/9"}, "its schema is not"),
+        ({"verdict": "proven"}, "is damaged: verdict"),
+        ({"pair": [1]}, "is damaged: pair"),
+        ({"more": 1}, "is damaged: more"),
+    ],
+)
+def test_damaged_files_are_named(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+    path = saved(too_little, tmp_path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError, match=said):
+        load_trace(path)
+    path.write_text("{")
+    with pytest.raises(InputError, match="cut off"):
+        load_trace(path)
