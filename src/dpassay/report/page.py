@@ -30,6 +30,8 @@ from dpassay.report import svg
 from dpassay.report.gallery import by_system, claimed, true
 from dpassay.report.plot import pair_deltas
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
+from dpassay.report.trace_report import trace_shown
+from dpassay.trace.runner import TraceResult
 
 FORMULA = (
     "What is judged is the formula, in exact arithmetic. A program that computes it in floating point, or computes "
@@ -63,6 +65,12 @@ def verdict_page(verdict: Verdict, command: str) -> str:
     """The page of one verdict; `command` is the line that makes it again."""
     title = f"{verdict.name}: {verdict.word}"
     return _page("verdict.html", title, command, verdict, shown=_shown(verdict, drawn=True))
+
+
+def trace_page(result: TraceResult, command: str) -> str:
+    """The page of one trace: the sentence, the lines of code, and what was drawn."""
+    title = f"{result.verdict.name}: {result.verdict.word}"
+    return _page("trace.html", title, command, shown=trace_shown(result))
 
 
 def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:

@@ -59,3 +59,30 @@ def test_bad_input_is_named(arguments: list[str], said: str) -> None:
     run = CliRunner().invoke(app, ["trace", *arguments])
     assert isinstance(run.exception, InputError)
     assert said in str(run.exception)
+
+
+def test_a_trace_is_kept_shown_and_verified(tmp_path: Path) -> None:
+    file, page = tmp_path / "trace.json", tmp_path / "trace.html"
+    subject = ["--python", f"{CODE}:encode"]
+    arguments = ["trace", *subject, *PAIR, "--epsilon", "1", "--save", str(file), "--html", str(page)]
+    run = CliRunner().invoke(app, arguments)
+    assert run.exit_code == 1
+    assert "warning: NaN in the input comes out as NaN" in run.stdout
+    assert "rng.laplace(scale=2.0)" in page.read_text()
+    again = CliRunner().invoke(app, ["verify", str(file), *subject, "--fresh-seed", "1"])
+    assert again.exit_code == 0
+    assert "The trace holds: the claim epsilon 1 is refuted." in again.stdout
+    assert "shared-noise at shared_noise.py:10" in again.stdout
+    alone = CliRunner().invoke(app, ["verify", str(file)])
+    assert "must not start by itself" in str(alone.exception)
+    other = CliRunner().invoke(app, ["verify", str(file), "--command", "cat"])
+    assert "give it again by --python" in str(other.exception)
+    assert "already exists" in str(CliRunner().invoke(app, arguments).exception)
+
+
+def test_hostile_inputs_can_be_left_out_and_can_count() -> None:
+    arguments = ["trace", "--python", f"{CODE}:repaired", *PAIR, "--epsilon", "1"]
+    assert "warning" not in CliRunner().invoke(app, [*arguments, "--no-hostile"]).stdout
+    run = CliRunner().invoke(app, [*arguments, "--neighbours", "any", "--json"])
+    assert run.exit_code == 1
+    assert json.loads(run.stdout)["findings"][0]["rule"] == "not-finite"

@@ -1,0 +1,73 @@
+"""What a page shows of a trace: the sentence, the lines of code with what is wrong there, the draws, the pair."""
+
+from __future__ import annotations
+
+import linecache
+import math
+from typing import Any
+
+from dpassay.audit.candidate_pairs import shown
+from dpassay.core.interval import Interval, outward
+from dpassay.trace.findings import Finding
+from dpassay.trace.rules import meaning
+from dpassay.trace.runner import TraceResult
+
+BESIDE = 1  # lines of code before and after
+
+
+def code_around(file: str, line: int) -> list[tuple[int, str, bool]]:
+    """The line of a file and its neighbours: number, text, and whether it is the line itself. Empty if it is gone.
+
+    >>> [(number, marked) for number, _, marked in code_around(__file__, 3)]
+    [(2, False), (3, True), (4, False)]
+    """
+    found = [(number, linecache.getline(file, number)) for number in range(max(1, line - BESIDE), line + BESIDE + 1)]
+    if not linecache.getline(file, line):
+        return []
+    return [(number, text.rstrip("\n"), number == line) for number, text in found if text]
+
+
+def trace_shown(result: TraceResult) -> dict[str, Any]:
+    """All of it, for templates/trace.html."""
+    verdict = result.verdict
+    alpha = verdict.alpha
+    return {
+        "word": verdict.word,
+        "reason": verdict.reason,
+        "note": "" if alpha is None else f"This rests on counted runs: its error probability is {alpha:g}.",
+        "findings": [*map(_finding, result.findings), *(_finding(one, "warning: ") for one in result.warnings)],
+        "facts": [
+            ("as coded", result.pipeline or "no noise was seen"),
+            ("claimed", str(verdict.guarantee)),
+            ("first input", shown(result.pair[0], 300)),
+            ("second input", shown(result.pair[1], 300)),
+            ("ε of this pair", _epsilon(result.pair_epsilon)),
+            ("code", verdict.name),
+            ("runs", f"{result.runs:,}"),
+            ("seed", str(verdict.seed)),
+        ],
+        "draws": [("line", "source", "distribution", "numbers"), *_draws(result)],
+    }
+
+
+def _finding(one: Finding, sort: str = "") -> dict[str, Any]:
+    code = [] if one.place is None else code_around(one.place.file, one.place.line)
+    where = "" if one.place is None else f"{one.place.file}:{one.place.line}"
+    said = {"message": one.message, "meaning": meaning(one.rule)}
+    return {"title": sort + one.rule, **said, "where": where, "code": code}
+
+
+def _epsilon(found: Interval) -> str:
+    if found.lower == math.inf:
+        return "∞: the two inputs are told apart with certainty"
+    if found.upper == math.inf:
+        return f"at least {outward(found.lower, -1, 6)}"
+    return str(found)
+
+
+def _draws(result: TraceResult) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for draw in result.draws:
+        given = ", ".join(f"{name}={shown(value)}" for name, value in draw.parameters.items())
+        rows.append((str(draw.place), draw.source, f"{draw.distribution}({given})", f"{draw.values.size:,}"))
+    return rows
