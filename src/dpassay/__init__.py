@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dpassay.pipeline.parser import parse
     from dpassay.pipeline.pipeline import Pipeline
     from dpassay.testing.assertion import assert_dp
+    from dpassay.testing.trace_assertion import assert_trace
     from dpassay.trace.session import trace
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ _HOMES = {
     "pipeline.parser": ("parse",),
     "pipeline.pipeline": ("Pipeline",),
     "testing.assertion": ("assert_dp",),
+    "testing.trace_assertion": ("assert_trace",),
 }
 # Modules that are public as they are; three of them can be called, or asked for a claim.
 _MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims", "trace": "trace"}
@@ -81,6 +83,7 @@ __all__ = [
     "RenyiDP",
     "Verdict",
     "assert_dp",
+    "assert_trace",
     "audit",
     "calibrate",
     "certify",

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import linecache
 import math
 from typing import Any
 
 from dpassay.audit.candidate_pairs import shown
 from dpassay.core.interval import Interval, outward
+from dpassay.trace.code import code_around
 from dpassay.trace.findings import Finding
 from dpassay.trace.rules import meaning
 from dpassay.trace.runner import TraceResult
-
-BESIDE = 1  # lines of code before and after
-
-
-def code_around(file: str, line: int) -> list[tuple[int, str, bool]]:
-    """The line of a file and its neighbours: number, text, and whether it is the line itself. Empty if it is gone.
-
-    >>> [(number, marked) for number, _, marked in code_around(__file__, 3)]
-    [(2, False), (3, True), (4, False)]
-    """
-    found = [(number, linecache.getline(file, number)) for number in range(max(1, line - BESIDE), line + BESIDE + 1)]
-    if not linecache.getline(file, line):
-        return []
-    return [(number, text.rstrip("\n"), number == line) for number, text in found if text]
 
 
 def trace_shown(result: TraceResult) -> dict[str, Any]:

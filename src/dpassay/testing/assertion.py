@@ -78,13 +78,21 @@ class Budget:
     defaults: dict[str, Any] = field(default_factory=dict)
     calls: int = 0
     found: list[tuple[bool, float]] = field(default_factory=list)  # refuted or not, and an alpha of the call's own
+    traces: list[tuple[bool, float]] = field(default_factory=list)  # the same of traces
 
     def next(self) -> dict[str, Any]:
         """What the next audit gets."""
         self.calls += 1
-        name = f"{self.seed} {self.place} {self.calls}".encode("utf-8", "surrogatepass")
-        stream = int.from_bytes(hashlib.sha256(name).digest()[:6], "big")
+        stream = self._stream(str(self.calls))
         return {"alpha": two_digits(self.alpha * 6 / (math.pi * self.calls) ** 2), "seed": stream, "runs": self.runs}
+
+    def next_trace(self) -> int:
+        """The seed of the next trace."""
+        return self._stream(f"trace {len(self.traces) + 1}")
+
+    def _stream(self, which: str) -> int:
+        name = f"{self.seed} {self.place} {which}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.sha256(name).digest()[:6], "big")
 
 
 RUNNING: list[Budget] = []  # of the test that runs now, last; a test may run pytest itself

@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dpassay.testing.assertion import ALPHA, RUNNING, RUNS, SEED, Budget, assert_dp, merged, two_digits
+from dpassay.testing.trace_assertion import assert_trace
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
+    from dpassay.trace.runner import TraceResult
 
 RESERVE = 0.1  # of the error probability, for tests that have neither the mark nor the fixture
 BUDGET = pytest.StashKey[Budget]()
 PLACE = pytest.StashKey[str]()
-MARK = "dp(epsilon=..., delta=..., pairs=..., ...): the test audits a mechanism; dp(...) takes these as defaults"
+MARK = (
+    "dp(epsilon=..., delta=..., pairs=..., ...): the test audits or traces a mechanism; "
+    "dp(...) and dp_trace(...) take these as defaults"
+)
 
 
 def split(total: float, audited: int, others: int) -> tuple[float, float]:
@@ -87,6 +92,15 @@ def dp() -> Callable[..., Verdict]:
     return assert_dp
 
 
+@pytest.fixture
+def dp_trace() -> Callable[..., TraceResult]:
+    """dpassay.assert_trace: dp_trace(code, pairs=[(x, y)], epsilon=1) fails the test if its noise is too small.
+
+    What the test's mark @pytest.mark.dp(...) says need not be said again.
+    """
+    return assert_trace
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep the test's name as it was collected: pytest-xdist may add a group to it."""
     item.stash[PLACE] = item.nodeid
@@ -99,7 +113,7 @@ class Session:
         self.config = config
         self.total: float = config.getoption("--dp-alpha")
         self.shares = (0.0, 0.0)
-        self.audits = self.tests = self.refuted = 0
+        self.audits = self.traces = self.tests = self.refuted = 0
         self.own: list[float] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -142,8 +156,10 @@ class Session:
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """A test that promises an audit and makes none has tested nothing."""
         result = yield
-        if item.get_closest_marker("dp") and not item.stash[BUDGET].found:
-            pytest.fail("marked dp but audited nothing: call dp(mechanism, ...) in the test", pytrace=False)
+        budget = item.stash[BUDGET]
+        if item.get_closest_marker("dp") and not (budget.found or budget.traces):
+            said = "marked dp but audited nothing: call dp(mechanism, ...) or dp_trace(code, ...) in the test"
+            pytest.fail(said, pytrace=False)
         return result
 
     @pytest.hookimpl(wrapper=True)
@@ -153,28 +169,36 @@ class Session:
         """Put what was found on the test's last report."""
         report = yield
         if call.when == "teardown":
-            found = item.stash[BUDGET].found
-            vars(report)["dp_audits"] = [list(entry) for entry in found]
-            found.clear()
+            for name, found in _named(item.stash[BUDGET]):
+                vars(report)[name] = [list(entry) for entry in found]
+                found.clear()
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Sum what was found; with pytest-xdist this happens where the summary is printed."""
-        found = getattr(report, "dp_audits", [])
-        self.tests += bool(found)
-        self.audits += len(found)
-        self.refuted += sum(refuted for refuted, _ in found)
-        self.own += [alpha for _, alpha in found if alpha]
+        audits, traces = (getattr(report, name, []) for name in ("dp_audits", "dp_traces"))
+        self.tests += bool(audits or traces)
+        self.audits += len(audits)
+        self.traces += len(traces)
+        self.refuted += sum(refuted for refuted, _ in [*audits, *traces])
+        self.own += [alpha for _, alpha in [*audits, *traces] if alpha]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say what was audited and how often a right mechanism fails."""
-        if self.audits:
-            total = min(1.0, math.fsum([self.total, *self.own]))
+        if self.audits or self.traces:
+            total = min(1.0, math.fsum([self.total if self.audits else 0.0, *self.own]))
+            made = [(self.audits, "audit")] * bool(self.audits) + [(self.traces, "trace")] * bool(self.traces)
             terminalreporter.write_line(
-                f"dp: {_count(self.audits, 'audit')} in {_count(self.tests, 'test')}, {self.refuted} refuted; "
+                f"dp: {' and '.join(_count(*one) for one in made)} in {_count(self.tests, 'test')}, "
+                f"{self.refuted} refuted; "
                 f"a right mechanism fails with probability at most {total:g} in all "
                 f"(seed {self.config.getoption('--dp-seed')})"
             )
+
+
+def _named(budget: Budget) -> tuple[tuple[str, list[tuple[bool, float]]], ...]:
+    """What travels on a report, by the name it has there."""
+    return ("dp_audits", budget.found), ("dp_traces", budget.traces)
 
 
 def _audits(item: pytest.Item) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.report.page import trace_page
-from dpassay.report.trace_report import code_around
+from dpassay.trace.code import code_around
 from dpassay.trace.rules import meaning
 from dpassay.trace.session import trace
 
