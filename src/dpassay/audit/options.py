@@ -78,6 +78,9 @@ class AuditOptions:
     odd_words: bool = _option(
         True, "With --text, also try words that may be treated unlike others: unknown ones, numbers, emoji."
     )
+    hostile: bool = _option(
+        False, "Also compare with inputs that code is seldom tried on: NaN, huge numbers, unknown words, empty texts."
+    )
     alpha: float = _option(0.001, "Total probability of refuting a claim that holds.")
     runs: int = _option(100_000, "Runs of the mechanism, at most.")
     time: str | None = _option(

@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass, replace
 from typing import Any
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
 
 from dpassay.adapters import adapted
 from dpassay.adapters.base import Adapted
-from dpassay.audit.candidate_pairs import input_sets, region_of
+from dpassay.audit.candidate_pairs import input_sets, region_of, shown
 from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.experiment import Experiment
+from dpassay.audit.hostile_inputs import hostile_pairs
 from dpassay.audit.options import INPUT_SOURCES, AuditOptions
 from dpassay.audit.seeding import seed_all
-from dpassay.audit.targets import Loaded, as_mechanism, describe
+from dpassay.audit.targets import Loaded, as_mechanism, describe, draw
 from dpassay.audit.text_pairs import read_vocabulary
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import claim_called
@@ -19,7 +23,7 @@ from dpassay.compute.devices import usable
 from dpassay.core.guarantee import EpsilonDelta, epsilon_delta, make_guarantee, stated_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
-from dpassay.pipeline.mechanism import Mechanism
+from dpassay.pipeline.mechanism import Failure, Mechanism
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Region
 
@@ -98,7 +102,26 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
         source = known.source(asked.epsilon, runs=True)
     words = [] if options.vocabulary is None else read_vocabulary(options.vocabulary)
     sets = input_sets(mechanism, neighbours, sources, words, options.odd_words)
+    if options.hostile:
+        sets += _hostile(mechanism, sets, neighbours, options.seed)
     return Question(mechanism, name, source, guarantee, neighbours, sets, region, options), note
+
+
+def _hostile(
+    mechanism: Mechanism, sets: list[tuple[Any, ...]], neighbours: Neighbours, seed: int
+) -> list[tuple[Any, ...]]:
+    """The first input against hostile ones that are its neighbours, without those that the mechanism refuses."""
+    if isinstance(mechanism, Pipeline) or len(sets[0]) > 2:
+        raise InputError("hostile inputs are for code that is run on pairs: leave hostile out")
+    known = [shown(y, 10**6) for _, y in sets]
+    found: list[tuple[Any, ...]] = []
+    rng = np.random.default_rng(seed)
+    with np.errstate(all="ignore"), catch_warnings():
+        simplefilter("ignore")
+        for x, y in hostile_pairs([sets[0][0]], neighbours):
+            if shown(y, 10**6) not in known and not isinstance(draw(mechanism, y, 1, rng)[0], Failure):
+                found.append((x, y))
+    return found
 
 
 def _adapted(known: Adapted | None, subject: Any, options: AuditOptions) -> tuple[Any, AuditOptions]:

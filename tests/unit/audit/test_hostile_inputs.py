@@ -6,9 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpassay import audit
 from dpassay.audit.candidate_pairs import why_not_neighbours
 from dpassay.audit.hostile_inputs import hostile_inputs, hostile_pairs
+from dpassay.audit.options import AuditOptions
+from dpassay.audit.question import resolve
 from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
 
 
 def values(x: Any, relation: str) -> list[Any]:
@@ -77,3 +81,34 @@ def test_what_a_type_cannot_hold_is_left_out() -> None:
     found = [one for one in hostile_inputs(np.zeros(2, np.float32)) if one.kind == "size"]
     assert all(np.isfinite(one.value).all() for one in found)
     assert {"a vector of 1e+30"} == {one.what for one in found if one.value.max() > 1e20 and one.value.min() > 1e20}
+
+
+def clipped(x: Any, rng: Any) -> float:
+    return min(1.0, max(0.0, x)) + rng.laplace(scale=1.0) if x == x else math.nan
+
+
+def clipped_or_refused(x: Any, rng: Any) -> float:
+    if x != x:
+        raise ValueError("no NaN")
+    return clipped(x, rng)
+
+
+def test_an_audit_compares_them_when_asked() -> None:
+    options: dict[str, Any] = {"epsilon": 1.1, "runs": 3000, "seed": 1}
+    assert audit(clipped, [(0.0, 1.0)], **options).word == "open"
+    verdict = audit(clipped, [(0.0, 1.0)], hostile=True, **options)
+    assert verdict.word == "refuted"
+    assert math.isnan(verdict.witness.inputs[1])
+    assert audit(clipped_or_refused, [(0.0, 1.0)], hostile=True, **options).word == "open"
+    with pytest.raises(InputError, match="hostile inputs are for code"):
+        audit("clip(l2, 1) | laplace(2)", dim=2, hostile=True, **options)
+
+
+def test_an_audit_leaves_out_what_is_no_neighbour() -> None:
+    with_row = resolve(clipped, AuditOptions(pairs=[(0.0, 1.0)], epsilon=1, hostile=True, neighbours="replace-record"))
+    assert with_row[0].input_sets == [(0.0, 1.0)]
+    texts = AuditOptions(text="book a flight", epsilon=1, hostile=True)
+    pairs = resolve(lambda x, rng: x, texts)[0].input_sets
+    assert len({y for _, y in pairs}) == len(pairs)
+    assert ("book a flight", "book syzygy flight") in pairs
+    assert all(why_not_neighbours(x, y, Neighbours("word")) == "" for x, y in pairs)
