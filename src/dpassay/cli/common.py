@@ -53,6 +53,10 @@ Python = Annotated[
     str | None,
     typer.Option("--python", help="A Python object, package.module:name or package.module:Class.method."),
 ]
+Interpreter = Annotated[
+    str | None,
+    typer.Option(help="Run the --python code in this interpreter, of an environment of its own that has numpy."),
+]
 Command = Annotated[str | None, typer.Option("--command", help="A program that answers JSON lines; docs/subjects.md.")]
 Url = Annotated[str | None, typer.Option("--url", help="An HTTP endpoint that answers POSTed JSON; docs/subjects.md.")]
 OfModel = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,12 @@ from dpassay.cli.common import (
     AsJson,
     ClaimedDelta,
     ClaimedEpsilon,
+    Interpreter,
     Page,
     Python,
     RequireDecision,
     check_writable,
+    close,
     command_line,
     print_json,
     write_page,
@@ -41,6 +43,7 @@ Save = Annotated[Path | None, typer.Option(help="Keep the result in this file, f
 
 def trace(
     python: Python = None,
+    interpreter: Interpreter = None,
     pair: Pairs = None,
     inputs: Inputs = None,
     epsilon: ClaimedEpsilon = None,
@@ -64,28 +67,27 @@ def trace(
       dpassay trace --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1 --neighbours any --html trace.html
       dpassay trace --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1 --save trace.json
       dpassay verify trace.json --python mymodule:encode
+      dpassay trace --interpreter old/bin/python --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1
     """
     if python is None:
         raise InputError("say what to trace and what is claimed: --python package.module:name --epsilon 1")
     if pair is not None and inputs is not None:
         raise InputError("say what to run it on, once: --pair '[X, Y]', or --inputs FILE")
     check_writable(save, html)
-    from dpassay.audit.targets import load_object
     from dpassay.trace.objects import trace_object as run_trace
 
     with redirect_stdout(sys.stderr):  # what the code prints must not get into the result
-        result = run_trace(
-            load_object(python),
-            read_inputs(inputs) if inputs is not None else (),
-            pairs=[read_pair(given) for given in pair or ()],
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            name=python,
-            neighbours=neighbours,
-            hostile=hostile,
-            save=save,
-        )
+        given = read_inputs(inputs) if inputs is not None else ()
+        pairs = [read_pair(one) for one in pair or ()]
+        subject = traced(python, interpreter, seed)
+        try:
+            claimed: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours}
+            result = run_trace(
+                subject, given, pairs=pairs, seed=seed, name=python, hostile=hostile, save=save, **claimed
+            )
+        finally:
+            if interpreter is not None:
+                close(subject)
     if save is not None and not as_json:
         print(f"trace kept in {save}", file=sys.stderr)
     if html is not None:
@@ -97,3 +99,14 @@ def trace(
     else:
         print(harmless(str(result)))
     raise typer.Exit(3 if result.verdict.open and require_decision else result.verdict.exit_code)
+
+
+def traced(python: str, interpreter: str | None, seed: int = 0) -> Any:
+    """The object that is named, of this interpreter or of another one, which must be closed."""
+    if interpreter is None:
+        from dpassay.audit.targets import load_object
+
+        return load_object(python)
+    from dpassay.trace.remote import RemoteTracer
+
+    return RemoteTracer(interpreter, python, seed)

@@ -10,6 +10,7 @@ import typer
 from dpassay.cli.common import (
     AsJson,
     Command,
+    Interpreter,
     OfModel,
     Python,
     Url,
@@ -26,6 +27,7 @@ from dpassay.errors import CertificateError, InputError, harmless
 def verify(
     file: Annotated[Path, typer.Argument(help="What 'check --certificate', 'audit --save' or 'trace --save' wrote.")],
     python: Python = None,
+    interpreter: Interpreter = None,
     command: Command = None,
     url: Url = None,
     model: OfModel = None,
@@ -57,8 +59,10 @@ def verify(
     """
     result: Any
     kind = _kind(file)
+    if interpreter is not None and kind != "trace":
+        raise InputError("--interpreter is for the code of a saved trace: leave it out")
     if kind == "trace":
-        result = _replayed_trace(file, python, fresh_seed, [command, url, model, vocabulary])
+        result = _replayed_trace(file, python, interpreter, fresh_seed, [command, url, model, vocabulary])
     elif kind == "audit":
         from dpassay.audit.replay import replay
 
@@ -102,15 +106,22 @@ def verify(
     raise typer.Exit(0 if result.ok else 1)
 
 
-def _replayed_trace(file: Path, python: str | None, seed: int | None, others: list[Any]) -> Any:
+def _replayed_trace(
+    file: Path, python: str | None, interpreter: str | None, seed: int | None, others: list[Any]
+) -> Any:
     """The pair of a saved trace run again, on the object that is named on the command line."""
-    from dpassay.audit.targets import load_object
+    from dpassay.cli.trace import traced
     from dpassay.trace.saved import replay_trace
 
     if any(other is not None for other in others):
         raise InputError("a trace is of Python code: give it again by --python package.module:name")
     with working("running again"), redirect_stdout(sys.stderr):
-        return replay_trace(file, None if python is None else load_object(python), name=python or "", seed=seed)
+        subject = None if python is None else traced(python, interpreter)
+        try:
+            return replay_trace(file, subject, name=python or "", seed=seed)
+        finally:
+            if interpreter is not None:
+                close(subject)
 
 
 def _kind(file: Path) -> str:

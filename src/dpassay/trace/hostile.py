@@ -20,7 +20,7 @@ from dpassay.audit.hostile_inputs import HostileInput, hostile_inputs
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
-from dpassay.trace.findings import Finding, centres
+from dpassay.trace.findings import Finding
 from dpassay.trace.record import Run
 from dpassay.trace.replay import Tracer, leaves, same
 from dpassay.trace.runner import ALPHA, TraceResult
@@ -126,7 +126,7 @@ class Probing:
     def _unbounded(self, one: HostileInput, first: Run) -> Seen | None:
         if _largest(leaves(one.value)) < LARGE or max(map(_largest, [leaves(self.x), *self.usual])) >= LARGE:
             return None
-        nodes = [(float(np.abs(centres(node)).max(initial=0.0)), node.place) for node in first.nodes if node.added]
+        nodes = [(float(np.abs(node.offset).max(initial=0.0)), node.place) for node in first.nodes if node.added]
         size, place = max(nodes, key=lambda found: found[0], default=(0.0, None))
         if place is not None and LARGE <= size < math.inf:
             said = f"nothing bounds what {place} adds noise to: {one.what} reaches it as {size:.3g}"

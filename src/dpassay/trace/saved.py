@@ -86,7 +86,10 @@ def save_trace(
     """Write a trace to a file, whole or not at all; `asked` has what is claimed, the seed, and the subject's path."""
     data = result.to_dict()
     record = TraceRecord(
-        versions=versions(),
+        versions={
+            **versions(),
+            **{f"{name} of the code": one for name, one in getattr(tracer, "versions", {}).items()},
+        },
         subject=_described(tracer, asked["name"]),
         epsilon=str(asked["epsilon"]),
         delta=str(asked["delta"]),

@@ -73,6 +73,8 @@ def test_a_trace_is_kept_shown_and_verified(tmp_path: Path) -> None:
     assert again.exit_code == 0
     assert "The trace holds: the claim epsilon 1 is refuted." in again.stdout
     assert "shared-noise at shared_noise.py:10" in again.stdout
+    no_trace = CliRunner().invoke(app, ["verify", str(page), "--interpreter", "python"])
+    assert "--interpreter is for the code of a saved trace" in str(no_trace.exception)
     alone = CliRunner().invoke(app, ["verify", str(file)])
     assert "must not start by itself" in str(alone.exception)
     other = CliRunner().invoke(app, ["verify", str(file), "--command", "cat"])
@@ -86,3 +88,11 @@ def test_hostile_inputs_can_be_left_out_and_can_count() -> None:
     run = CliRunner().invoke(app, [*arguments, "--neighbours", "any", "--json"])
     assert run.exit_code == 1
     assert json.loads(run.stdout)["findings"][0]["rule"] == "not-finite"
+
+
+def test_what_belongs_to_the_user_is_not_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "class Held:\n def __call__(self, x, rng): return x + rng.laplace()\n def close(self): raise SystemExit(9)\n"
+    (tmp_path / "held.py").write_text(code + "held = Held()\n")
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke(app, ["trace", "--python", "held:held", "--pair", "[1, 2]", "--epsilon", "1"])
+    assert run.exit_code == 0

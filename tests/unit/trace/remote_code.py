@@ -1,0 +1,41 @@
+"""Code that a test traces in another interpreter. It imports numpy alone."""
+
+from typing import Any
+
+import numpy as np
+
+
+def shared(x: Any, rng: Any) -> Any:
+    print("nothing that is printed may get into the answers")
+    return np.clip(np.nan_to_num(x), -1, 1) + rng.laplace(scale=4.0)
+
+
+def right(x: Any, rng: Any) -> Any:
+    return (np.clip(np.nan_to_num(x), -1, 1) + rng.laplace(scale=4.0, size=2)).tolist()
+
+
+def single(x: Any, rng: Any) -> Any:
+    return np.clip(np.nan_to_num(x), -1, 1).astype(np.float32) + rng.standard_normal(2, dtype=np.float32)
+
+
+class MadeOnce:
+    def __init__(self) -> None:
+        self.noise: Any = None
+
+    def encode(self, x: Any, rng: Any) -> Any:
+        if self.noise is None:
+            self.noise = rng.laplace(scale=4.0, size=2)
+        return np.asarray(x) + self.noise
+
+
+class Sampler:
+    def sample(self, x: Any, n: int, rng: Any) -> Any:
+        return x + rng.laplace(scale=0.5, size=(n, 2))
+
+
+def refuses(x: Any, rng: Any) -> Any:
+    raise ValueError("no")
+
+
+def too_many(x: Any, y: Any, z: Any, rng: Any) -> Any:
+    return x
