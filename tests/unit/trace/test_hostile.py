@@ -204,3 +204,15 @@ def test_what_counted_runs_show(runs: int) -> None:
     assert math.exp(epsilon) == pytest.approx(p / (1 - p))
     assert shown_by(runs, 0.1) == pytest.approx(math.log((p - 0.1) / (1 - p)))
     assert shown_by(0, 0.0) == 0
+
+
+def test_what_does_not_happen_in_every_counted_run_refutes_nothing() -> None:
+    seen: list[bool] = []
+
+    def seldom(x: Any, rng: Any) -> Any:
+        seen.append(bool(np.isnan(x).any()))
+        return np.full(3, np.nan) if seen[-1] and sum(seen) <= 5 else bounded(x, rng)
+
+    result = trace(seldom, [X, Y], epsilon=1, neighbours="any")
+    assert result.verdict.open
+    assert rules(result) == {"not-finite"}
