@@ -7,12 +7,17 @@ RULES: dict[str, str] = {
     "noise-reused": "the same noise is in two released values, or is released itself",
     "noise-made-once": "the noise was drawn in an earlier call",
     "fixed-seed": "every call draws the same noise",
-    "loss-too-large": "the noise is too small for what it hides: a wrong norm, σ² for σ, ε for 1/ε, a residual",
+    "loss-too-large": "the noise is too small for what it hides (a wrong norm, σ² for σ, ε for 1/ε, a residual, a clip "
+    "after the noise), is on one side only, or is dropout; or the probabilities of what is drawn differ too much "
+    "(unclipped logits, top-k)",
+    "wrong-formula": "a formula makes NaN, or no noise, of a part of the uniform numbers it is given, and numbers of "
+    "one sign of the others",
     "leak": "the input reaches the output around the noise",
     "no-noise": "the output is the same in every run, and no noise was drawn",
     "scale-depends-on-input": "the two inputs get noise of different scales",
     "draws-differ": "the two inputs draw different noise, so that the runs cannot be compared",
-    "unfollowed": "noise that is made by a formula, of integers or in a list cannot be followed to what it hides",
+    "unfollowed": "drawn numbers could not be followed to what they hide: by a formula whose law is not known, or "
+    "out of sight",
     "opaque": "random numbers come from where they cannot be followed",
 }
 # Of hostile inputs: warnings, unless the claim speaks of the pair.
