@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpassay.adapters import adapted
 from dpassay.core.guarantee import epsilon_delta, stated_guarantee
+from dpassay.core.numbers import up
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceRes
     ...
     dpassay.errors.InputError: say which epsilon is claimed: trace(..., epsilon=1)
     """
-    from dpassay.trace.runner import trace
+    from dpassay.trace.session import trace
 
     known = adapted(f)
     epsilon, delta = options.pop("epsilon", None), options.pop("delta", None)
@@ -40,7 +41,8 @@ def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceRes
         return trace(f, inputs, epsilon=epsilon, delta=0 if delta is None else delta, **options)
     claimed = epsilon_delta(stated_guarantee(**known.tested(epsilon, delta)))
     options["name"] = options.get("name") or known.name
-    result = trace(known.mechanism, inputs, epsilon=claimed.exact_epsilon, delta=claimed.exact_delta, **options)
+    stated = {"epsilon": up(claimed.exact_epsilon), "delta": up(claimed.exact_delta)}
+    result = trace(known.mechanism, inputs, **stated, **options)
     verdict, source = result.verdict, known.source(epsilon, runs=True)
     claim = replace(verdict.claim, source=source, neighbours=known.neighbours or verdict.neighbours)
     reason = f"{verdict.reason.removesuffix('.')}. The claim of {claimed} is {source}."

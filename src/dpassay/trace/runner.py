@@ -67,8 +67,8 @@ class TraceResult:
 
     def __str__(self) -> str:
         lines = [str(self.verdict), f"as coded: {self.pipeline or 'no noise was seen'}"]
-        lines += [f"drawn: {draw}" for draw in self.draws]
-        return "\n".join([*lines, *(f"warning: {one.message}" for one in self.warnings)])
+        lines += [f"drawn: {draw}" for draw in self.draws] + [f"warning: {one.message}" for one in self.warnings]
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data."""
@@ -77,8 +77,8 @@ class TraceResult:
             "reason": self.verdict.reason,
             "pipeline": self.pipeline,
             "pair_epsilon": [_json(self.pair_epsilon.lower), _json(self.pair_epsilon.upper)],
-            "findings": [finding.to_dict() for finding in self.findings],
-            "warnings": [warning.to_dict() for warning in self.warnings],
+            "findings": [one.to_dict() for one in self.findings],
+            "warnings": [one.to_dict() for one in self.warnings],
             "draws": [
                 {
                     "source": draw.source,
