@@ -7,16 +7,36 @@ arithmetic carries it, `down` and `up` give the double below and above. See docs
 import math
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from mpmath.ctx_iv import MPIntervalContext
-from mpmath.libmp import from_float, mpf_cmp, round_nearest, to_float, to_str
+from mpmath.libmp import from_float, from_int, mpf_cmp, mpi_from_str, round_nearest, to_float, to_str
 
 from dpassay.errors import InputError
 
 Number: TypeAlias = Any  # an ivmpf of the context below; mpmath has no types
 
-iv = MPIntervalContext()
+_read = lru_cache(maxsize=10_000)(mpi_from_str)
+
+
+class _Intervals(MPIntervalContext):  # type: ignore[misc]
+    """mpmath's intervals, with a short way for what is converted most often: whole numbers and repeated decimals."""
+
+    def convert(self, x: Any) -> Any:
+        """Enclose a value; a whole number of no more bits than are carried is exact."""
+        kind = type(x)
+        if kind is self.mpf:
+            return x
+        if kind is int and x.bit_length() <= self.prec:
+            end = from_int(x)
+            return self.make_mpf((end, end))
+        if kind is str:
+            return self.make_mpf(_read(x, self.prec))
+        return super().convert(x)
+
+
+iv = _Intervals()
 iv.dps = 50
 
 ZERO: Number = iv.mpf(0)

@@ -52,6 +52,14 @@ def test_a_large_integer_is_enclosed_though_it_has_more_digits_than_we_carry(val
     assert low <= value <= high
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_whole_numbers_are_exact_up_to_as_many_bits_as_are_carried(sign):
+    exact, longer = sign * (2**iv.prec - 1), sign * (2**iv.prec + 1)
+    assert ends(iv.mpf(exact)) == (exact, exact)
+    low, high = ends(iv.mpf(longer))
+    assert low < longer < high
+
+
 @pytest.mark.parametrize(
     "text", ["0.1", "-0.1", "1e-400", "1e400", "3.14159265358979323846264338327950288419716939937510582"]
 )
