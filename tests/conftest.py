@@ -1,9 +1,11 @@
 """For all tests: this folder on the path, one thread per process, Hypothesis without a clock, and long tests.
 
 `@pytest.mark.long` is left to `--all` (`make test-all`). `@pytest.mark.long(reduced=200, full=2000)` always runs, and
-its fixture `repetitions` is the one number or, with `--all`, the other.
+its fixture `repetitions` is the one number or, with `--all`, the other. `@pytest.mark.long(every=3)` runs a third of a
+test's cases, and all of them with `--all`.
 """
 
+import gc
 import os
 from pathlib import Path
 
@@ -33,18 +35,40 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     tiers.in_full = config.getoption("--all")
+    gc.disable()  # while modules are imported: nearly all that they make stays
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # 12,000 tests and large libraries are not searched for garbage again and again
+    gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # so that extension modules find no leak where there is none
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if tiers.in_full:
         return
     for item in items:
-        mark = item.get_closest_marker("long")
-        if mark is not None and "reduced" not in mark.kwargs:
+        if any(_left_out(item, **mark.kwargs) for mark in item.iter_markers("long")):
             item.add_marker(pytest.mark.skip(reason="a long test: make test-all runs it"))
+
+
+def _left_out(item: pytest.Item, every: int = 0, reduced: int = 0, full: int = 0) -> bool:
+    """Whether a long test waits for `--all`. Of a grid those cases run whose places in the lists of values add up to a
+    multiple of `every`: each value occurs, wherever another list has as many."""
+    if not every:
+        return not reduced
+    number, total = next(iter(item.callspec.indices.values())), 0  # type: ignore[attr-defined]
+    for mark in reversed([*item.iter_markers("parametrize")]):  # the last list's place changes from case to case
+        number, place = divmod(number, len(mark.args[1]))
+        total += place
+    return total % every != 0
 
 
 @pytest.fixture
 def repetitions(request: pytest.FixtureRequest) -> int:
     """How often a long test repeats what it does."""
-    return tiers.repetitions(**request.node.get_closest_marker("long").kwargs)
+    marks = (mark.kwargs for mark in request.node.iter_markers("long"))
+    return tiers.repetitions(**next(given for given in marks if "reduced" in given))
