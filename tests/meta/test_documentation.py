@@ -3,18 +3,20 @@
 import doctest
 import inspect
 import json
-import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import dpassay
+import tiers
+from dpassay.claims.registry import SYSTEMS
+from dpassay.cli import main as cli
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.schema import VerdictRecord
+from dpassay.report.claim_report import ClaimReport
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -32,14 +34,18 @@ def console_examples() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("document", "command", "shown"), console_examples())
-def test_console_examples_print_what_is_shown(document: str, command: str, shown: str) -> None:
+def test_console_examples_print_what_is_shown(  # type: ignore[no-untyped-def]
+    document: str, command: str, shown: str, monkeypatch: pytest.MonkeyPatch, capfd
+) -> None:
     words = shlex.split(command)
     assert words[0] == "dpassay", document
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    run = subprocess.run(
-        [sys.executable, "-m", "dpassay", *words[1:]], capture_output=True, text=True, env=environment, check=False
-    )
-    assert (run.stdout or run.stderr).startswith(shown), run.stdout + run.stderr
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    with pytest.raises(SystemExit):
+        cli.main()
+    out, err = capfd.readouterr()
+    assert (out or err).startswith(shown), out + err
     assert shown
 
 
@@ -71,11 +77,18 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert (document.parent / target).exists(), target
 
 
-def test_the_pages_of_the_claims_are_those_of_the_registry() -> None:
-    from dpassay.report.show import all_pages
+def test_the_pages_of_the_claims_are_those_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them with --all; else the table of all claims and every third system's page."""
+    from dpassay.report import show
 
-    folder = ROOT / "docs" / "claims"
-    assert {path.name: path.read_text() for path in folder.glob("*")} == all_pages()
+    pages = {path.name: path.read_text() for path in (ROOT / "docs" / "claims").glob("*")}
+    assert set(pages) == {"README.md", *(f"{name}.md" for name in SYSTEMS)}
+    every = {name: [ClaimReport(claim) for claim in system.claims] for name, system in SYSTEMS.items()}
+    assert pages["README.md"] == "\n\n".join(show._index(every)) + "\n"
+    if not tiers.in_full:
+        monkeypatch.setattr(show, "SYSTEMS", dict(list(SYSTEMS.items())[::3]))
+    for name, page in show.all_pages().items():
+        assert name == "README.md" or pages[name] == page
 
 
 @pytest.mark.parametrize("name", dpassay.__all__)

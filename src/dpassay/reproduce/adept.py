@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,7 @@ def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
     )
 
 
+@cache
 def _normal_curve() -> dict[int, tuple[float, float]]:
     """P(sum of n |N(0, 2)| > 2C) by convolution, widened by the chance that one of the vectors is clipped at all."""
     from scipy.special import erf, gammaincc

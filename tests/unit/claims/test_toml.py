@@ -9,6 +9,7 @@ from dpassay.api import check
 from dpassay.claims.claim import CAVEATS
 from dpassay.claims.toml import MOST_BYTES, read_claim, read_folder
 from dpassay.errors import InputError
+from tiers import repetitions
 
 WHOLE = """
 # as in the paper, section 3
@@ -150,7 +151,7 @@ def test_odd_files_are_refused_in_words(tmp_path: Path) -> None:
     for text in ("dim = " + "9" * 5000, "epsilon = " + "[" * 3000 + "]" * 3000):
         with pytest.raises(InputError, match="not TOML"):
             read_claim(written(tmp_path, text))
-    deep = 'pipeline = "laplace(1)"\nepsilon = 1\nparameters' + ".a" * 20_000 + " = 1"
+    deep = 'pipeline = "laplace(1)"\nepsilon = 1\nparameters' + ".a" * repetitions(5_000, 20_000) + " = 1"
     with pytest.raises(InputError, match="line 3: parameters must be a table of numbers"):
         read_claim(written(tmp_path, deep))
     os.mkfifo(tmp_path / "pipe.toml")

@@ -63,6 +63,7 @@ def strict(text: str) -> dict:  # type: ignore[type-arg]
 # ── As a new user would ─────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("pipeline", "options", "word", "code", "interval"),
     [
@@ -83,20 +84,20 @@ def test_first_commands(pipeline: str, options: list[str], word: str, code: int,
         assert "Nothing bounds" in done.stdout or "11.3137 apart in l1" in done.stdout
 
 
-def test_the_gaussian_command() -> None:
+def test_the_gaussian_command(here) -> None:  # type: ignore[no-untyped-def]
     classic = "query(l2, 1) | gaussian(sqrt(2*ln(1.25/delta))/eps)"
-    refuted = run("check", "--pipeline", classic, "--epsilon", "10", "--delta", "1e-5")
-    assert refuted.returncode == 1
-    assert "REFUTED" in refuted.stdout
-    assert re.search(r"2\.265\d*e-0?5|0\.00002265", refuted.stdout)
-    assert re.search(r"gaussian\(0\.4998[89]", refuted.stdout)  # the sigma that is needed
-    assert "0 < epsilon < 1" in " ".join(refuted.stdout.replace("│", " ").split())
-    proven = run("check", "--pipeline", classic, "--epsilon", "0.5", "--delta", "1e-5")
-    assert proven.returncode == 0
-    assert "PROVEN" in proven.stdout
+    code, out, _ = here("check", "--pipeline", classic, "--epsilon", "10", "--delta", "1e-5")
+    assert code == 1
+    assert "REFUTED" in out
+    assert re.search(r"2\.265\d*e-0?5|0\.00002265", out)
+    assert re.search(r"gaussian\(0\.4998[89]", out)  # the sigma that is needed
+    assert "0 < epsilon < 1" in " ".join(out.replace("│", " ").split())
+    code, out, _ = here("check", "--pipeline", classic, "--epsilon", "0.5", "--delta", "1e-5")
+    assert code == 0
+    assert "PROVEN" in out
 
 
-def test_json_is_all_there_is_on_stdout() -> None:
+def test_json_is_all_there_is_on_stdout(here) -> None:  # type: ignore[no-untyped-def]
     done = run(*ADEPT, "--json")
     assert done.returncode == 1
     assert done.stderr == ""
@@ -104,9 +105,7 @@ def test_json_is_all_there_is_on_stdout() -> None:
     jsonschema.validate(data, SCHEMA)
     assert data["verdict"] == "refuted"
     assert data["epsilon"]["lower"] <= math.sqrt(32) <= data["epsilon"]["upper"]
-    infinite = strict(
-        run("check", "--pipeline", "encode | laplace(1)", "--dim", "2", "--epsilon", "1", "--json").stdout
-    )
+    infinite = strict(here("check", "--pipeline", "encode | laplace(1)", "--dim", "2", "--epsilon", "1", "--json")[1])
     jsonschema.validate(infinite, SCHEMA)
     assert infinite["epsilon"]["upper"] == "inf"
 
@@ -149,11 +148,11 @@ def test_certificates(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-
     assert "dpassay check ... --certificate FILE" in " ".join(err.split())
 
 
-def test_help_names_every_command() -> None:
-    done = run("--help")
-    assert done.returncode == 0
+def test_help_names_every_command(here) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("--help")
+    assert code == 0
     for command in ("check", "audit", "verify", "calibrate", "compose", "gallery", "show"):
-        assert command in done.stdout
+        assert command in out
     assert run("--version").stdout.startswith("dpassay ")
 
 
@@ -360,6 +359,7 @@ def test_a_name_in_the_text_may_be_that_of_an_option(here, name: str) -> None:  
     assert strict(out)["epsilon"]["lower"] == pytest.approx(2)  # √4
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     "arguments", [[*GOOD, "--epsilon", "nan"], ["check", "adept", "--set", "self=1"], ["compose", "x"]]
 )
@@ -372,10 +372,10 @@ def test_bad_input_in_a_process_of_its_own(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-310"), ("0", "0.9999999999"), ("1", "0.999999")])
-def test_extreme_deltas_do_not_hang(epsilon: str, delta: str) -> None:
-    done = run("calibrate", "gaussian", "--epsilon", epsilon, "--delta", delta)
-    assert done.returncode in (0, 2)
-    assert "Traceback" not in done.stderr
+def test_extreme_deltas_do_not_hang(here, epsilon: str, delta: str) -> None:  # type: ignore[no-untyped-def]
+    code, _, err = here("calibrate", "gaussian", "--epsilon", epsilon, "--delta", delta)
+    assert code in (0, 2)
+    assert "Traceback" not in err
 
 
 # ── The other commands ──────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from dpassay.evidence.certificate import SCHEMA, certify, save
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.verifier import examine
 from dpassay.evidence.verifier.numbers import forget
+from published import published_verdict
 
 CASES = {
     "refuted": ("clip(l2, C) | laplace(2*C/eps)", {"epsilon": 1, "dim": 32, "C": 1}),
@@ -48,6 +49,7 @@ def certified(name: str) -> str:
     return json.dumps(certify(verdict(name)))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", CASES)
 def test_is_the_same_every_time(name: str) -> None:
     text, claim = CASES[name]
@@ -151,9 +153,10 @@ def test_text_that_is_not_ascii(tmp_path: Path) -> None:
     assert steps[0]["source"] == "Łódź 你好"
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_published_claim_can_be_certified(name: str) -> None:
-    verdict = check(REGISTRY[name])
+    verdict = published_verdict(name)
     written = certify(verdict)
     assert written["verdict"] == REGISTRY[name].expected
     assert len(written["steps"]) >= 3

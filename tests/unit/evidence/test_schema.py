@@ -18,8 +18,10 @@ from dpassay.evidence.sampled import Example, SampledWitness
 from dpassay.evidence.schema import VerdictRecord, record
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Refuted, SampledEvidence
 from dpassay.exact.repair import Repair
+from published import published_verdict
 
 SCHEMA = VerdictRecord.model_json_schema(mode="serialization", by_alias=True)
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 PUBLISHED = Path(__file__).parents[3] / "docs" / "verdict.schema.json"
 CASES = [
     ("clip(l1, 1) | laplace(2)", {"epsilon": 1, "dim": 4}),
@@ -53,13 +55,13 @@ def test_valid(text: str, claim: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_published_claim_is_valid(name: str) -> None:
-    jsonschema.validate(strict(json.dumps(check(REGISTRY[name]).to_dict())), SCHEMA)
+    VALIDATOR.validate(strict(json.dumps(published_verdict(name).to_dict())))
 
 
 def test_the_published_schema_is_this_one() -> None:
     assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == SCHEMA
     for text, claim in CASES:
-        jsonschema.validate(check(text, **claim).to_dict(), json.loads(PUBLISHED.read_text(encoding="utf-8")))
+        VALIDATOR.validate(check(text, **claim).to_dict())
 
 
 def test_all_keys_of_the_design() -> None:
