@@ -33,6 +33,7 @@ PROVEN = [
 ]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("case", "word"),
     [*((case, "refuted") for case in REFUTED), *((case, "proven") for case in PROVEN)],

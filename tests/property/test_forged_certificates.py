@@ -260,8 +260,8 @@ def certificates() -> list[dict[str, Any]]:
     In the reduced form every fourth is taken, by a hash of its name, so that a new claim changes no other's turn.
     """
     published = [name for name in REGISTRY if tiers.in_full or crc32(name.encode()) % 4 == 0]
-    verdicts = [*(check(name) for name in published), *generated(repetitions(reduced=6, full=60))]
-    verdicts += [check(text, dim=dim, **claim) for text, dim, claim in CHOSEN[:: 1 if tiers.in_full else 3]]
+    verdicts = [*(check(name) for name in published), *generated(repetitions(reduced=4, full=60))]
+    verdicts += [check(text, dim=dim, **claim) for text, dim, claim in CHOSEN[:: 1 if tiers.in_full else 4]]
     return [certify(verdict) for verdict in verdicts]
 
 
@@ -285,7 +285,7 @@ def twins() -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Certificates of pipelines that differ in a number, a norm or the dimension: only one of them keeps the claim."""
     rng, maker, found = np.random.default_rng(SEED), Maker(SEED + 1), []
     candidates = itertools.chain(CLASSIC_TWINS, (_edited(maker.case(), rng) for _ in itertools.count()))
-    while len(found) < repetitions(reduced=5, full=40):
+    while len(found) < repetitions(reduced=4, full=40):
         case, other = next(candidates)
         try:
             pair = sorted(
@@ -360,7 +360,7 @@ def table(counts: dict[str, Counter[str]]) -> str:
 def test_no_mutant_verifies_and_states_something_false() -> None:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     harmful, unknown, verified = [], [], 0
-    for mutant, _ in mutants(repetitions(reduced=300, full=3000)):
+    for mutant, _ in mutants(repetitions(reduced=150, full=3000)):
         what, why = outcome(mutant)
         counts[mutant.kind][what] += 1
         verified += what in ("true", "unknown", "HARMFUL")

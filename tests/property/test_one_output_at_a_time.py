@@ -231,6 +231,7 @@ def test_every_kind_is_here():
     assert {type(d) for d in DISTINGUISHERS.values()} == set(KINDS.values()) - {CustomDistinguisher}
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", DISTINGUISHERS)
 @given(batch=BATCHES)
 @settings(CHECKS, max_examples=30)

@@ -260,7 +260,7 @@ def worst_pairs(x: np.ndarray, y: np.ndarray) -> list[int]:
     return sorted({int(np.argmax(o)) for o in orders} | {int(i) for i in np.argsort(orders[0])[-2:]})
 
 
-@tries(40, 120)
+@tries(25, 120)
 @given(st.one_of(vector_pipelines(), vector_pipelines(), vector_pipelines(), category_pipelines()))
 def test_no_pair_of_inputs_beats_the_upper_bound(given_pipeline: tuple[str, int]) -> None:
     text, dim = given_pipeline
@@ -284,7 +284,7 @@ def test_no_pair_of_inputs_beats_the_upper_bound(given_pipeline: tuple[str, int]
             assert delta <= bound + ROUNDING, (text, dim, x[i], y[i])
 
 
-@tries(6, 25)
+@tries(4, 25)
 @given(st.one_of(vector_pipelines(), category_pipelines()))
 def test_bounds_are_ordered_and_curves_fall(given_pipeline: tuple[str, int]) -> None:
     text, dim = given_pipeline

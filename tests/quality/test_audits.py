@@ -170,6 +170,7 @@ def attainable(p, q, runs, alpha=ALPHA, miss=1e-7):
 # ── Few runs refute ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("mechanism", "claimed", "bar"),
     [(Known(0.5), 1.0, 100), (Known(0.5), 1.9, 15_000), (Noisy(0.5), 1.0, 1_500), (Noisy(0.5), 1.9, 100_000)],
@@ -244,6 +245,7 @@ EVENTS = {
 }
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("classic", EVENTS)
 def test_classics_are_bounded_as_well_as_a_known_event_allows(classic):
     bound = audited(BY_NAME[classic], 1_000_000).epsilon.lower
@@ -258,6 +260,7 @@ def refutations_p_value(refuted, audits):
     return len(RIGHT) * float(binom.sf(refuted - 1, audits, ALPHA))
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.long(reduced=REDUCED, full=FULL)
 @pytest.mark.parametrize("subject", RIGHT)
 def test_right_mechanisms_are_refuted_at_most_as_often_as_stated(subject, repetitions):
@@ -273,6 +276,7 @@ def test_audits_that_refute_too_often_are_noticed(audits, rate):
     assert binom.sf(noticed - 1, audits, rate) > 0.999
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("classic", [c for c in CLASSICS if c.right], ids=lambda c: c.name)
 def test_right_classics_are_not_refuted(classic):
     name = "audits of right classics"

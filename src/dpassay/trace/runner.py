@@ -38,8 +38,7 @@ from dpassay.trace.losses import alone, behind, coordinates, of_different_scales
 from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Replay, Tracer, Use, leaves, path_of, released_nodes, replay, same, values_of
 
-REPLAYS, MOST_RUNS, MOST_PAIRS, MOST_INPUTS = 3, 200, 4, 40
-MOST_GIVEN = 8  # pairs
+REPLAYS, MOST_RUNS, MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 3, 200, 4, 8, 40
 ALPHA = 1e-4  # error probability of what is said from counted runs, of all pairs together
 TIE, TIE_OF_FLOATS = number("1e-9"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding
 

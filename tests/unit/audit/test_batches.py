@@ -56,20 +56,20 @@ def _refuted_too_often(make, runs, repetitions):
     return float(binom.sf(refuted - 1, repetitions, 0.001))
 
 
-@pytest.mark.long(reduced=15, full=60)
+@pytest.mark.long(reduced=8, full=60)
 def test_right_mechanisms_with_one_draw_for_all_rows_are_not_refuted(repetitions):
     name = "dependent rows: one_draw"
     require(name, _refuted_too_often(one_draw, 5_000, repetitions))
 
 
-@pytest.mark.long(reduced=15, full=60)
+@pytest.mark.long(reduced=8, full=60)
 def test_right_mechanisms_with_rows_that_share_draws_are_not_refuted(repetitions):
     name = "dependent rows: by_fours"
     require(name, _refuted_too_often(by_fours, 5_000, repetitions))
 
 
 @pytest.mark.usefixtures("soon_in_batches")
-@pytest.mark.long(reduced=15, full=60)
+@pytest.mark.long(reduced=8, full=60)
 def test_right_mechanisms_with_large_batches_that_share_a_draw_are_not_refuted(repetitions):
     name = "dependent rows: large_batches_only"
     require(name, _refuted_too_often(large_batches_only, 20_000, repetitions))

@@ -115,6 +115,7 @@ def test_a_mechanism_that_breaks_off_does_so_at_its_place(module, threads):
     assert found[0][0][-1][1][-1] == (0, 1)
 
 
+@pytest.mark.long
 def test_two_processes_and_a_saved_audit(module, tmp_path):
     options = {"epsilon": 1.9, "runs": 20_000, "seed": 3, "shrink": False}
     mechanism = load_python(f"{module}:noisy")
@@ -124,6 +125,7 @@ def test_two_processes_and_a_saved_audit(module, tmp_path):
     assert (tmp_path / "alone.json").read_text() == (tmp_path / "shared.json").read_text()
 
 
+@pytest.mark.long
 def test_a_dask_worker_that_is_killed_changes_no_count(module):
     distributed = pytest.importorskip("distributed")
     options = {"epsilon": 1.0, "dim": 16, "runs": 200_000, "seed": 3, "device": "numpy"}

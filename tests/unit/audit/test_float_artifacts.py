@@ -27,6 +27,7 @@ def test_the_last_bits_of_floats_are_a_warning_when_not_asked():
     assert math.fsum(alpha for _, alpha in verdict.ledger) <= verdict.alpha * (1 + 1e-12)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("mechanism", "options"),
     [

@@ -251,6 +251,7 @@ LEAKS = {
 }
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", LEAKS)
 def test_a_leak_in_one_leaf_is_found_and_its_path_is_named(name):
     mechanism, path = LEAKS[name]
@@ -260,6 +261,7 @@ def test_a_leak_in_one_leaf_is_found_and_its_path_is_named(name):
     assert path in verdict.witness.event
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_the_same_without_a_leak_is_left_alone(leak):
     mechanism, _ = LEAKS[leak]

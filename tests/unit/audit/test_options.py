@@ -72,6 +72,7 @@ def with_a_plain_name():
     return audit(CLIPPED.format("C"), C=3, **ASKED)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", CLASHING)
 def test_a_parameter_of_a_pipeline_may_have_the_name_of_an_option(name):
     found, plain = audit(CLIPPED.format(name), parameters={name: 3}, **ASKED), with_a_plain_name()

@@ -169,6 +169,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("what", WRONG)
 def test_what_passes_in_clear_is_refuted_by_default(what):
     verdict = audit(WRONG[what], text=TEXT, epsilon=1, runs=10_000, until_refuted=True)

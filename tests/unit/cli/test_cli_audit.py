@@ -295,6 +295,7 @@ def epochs(path):
     return [{key: value for key, value in epoch.items() if key != "length"} for epoch in found]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "two processes"])
 def test_a_killed_audit_goes_on_to_the_same_counts(run, tmp_path, workers):
     with begun(tmp_path, *workers) as (process, counted):

@@ -77,6 +77,7 @@ def test_numba_guesses_like_numpy_where_first_bytes_decide():
         assert expected[1] > 300
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("span", SPANS, ids=str)
 def test_triton_votes_like_numpy(span, interpreted):
     for start, runs, dim in ((0, 700, 2), (0, 300, 3), (16 << 33, 33, 1)):  # with two coordinates there are ties
@@ -85,6 +86,7 @@ def test_triton_votes_like_numpy(span, interpreted):
         )
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", [name for name in TELLINGS if "50.0" not in name])
 def test_triton_guesses_like_numpy(name, interpreted):
     low, high, grain = LIMITS[0]
@@ -92,6 +94,7 @@ def test_triton_guesses_like_numpy(name, interpreted):
     assert interpreted.count_guesses(KEY, 16, 600, TELLINGS[name], low, high, grain) == expected
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("run", [0, 5, 15])
 def test_the_ends_of_ranges_to_the_last_word(run, interpreted):
     # The ends are put where the words of these runs are: one more or less changes the count.

@@ -67,6 +67,7 @@ def test_orders_that_cannot_be(order):
 TILTS = [("1e-9", 16), ("0.5", 16), ("5", 16), ("200", 16), ("1000000", 16), ("5", 64), ("1000000", 64)]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("tilt", "dim"), TILTS)
 def test_absurd_tilts_prove_nothing_false(tilt, dim):
     even = {16: "0.25", 64: "0.125"}[dim]  # of the even pair, whose l2 norm is 1

@@ -342,6 +342,7 @@ def verifies(model, step):
     return True
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("pipeline", "dim", "neighbours", "truth"), KNOWN, ids=[f"{k[0]} {k[2]}" for k in KNOWN])
 def test_only_the_truth_verifies(pipeline, dim, neighbours, truth):
     with mp.workdps(50):
@@ -382,6 +383,7 @@ AT_DELTA = [  # a pipeline, ε, and the true δ there
 ]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("pipeline", "dim", "epsilon", "truth"), AT_DELTA, ids=[a[0] for a in AT_DELTA])
 def test_only_the_true_delta_verifies(pipeline, dim, epsilon, truth):
     with mp.workdps(50):

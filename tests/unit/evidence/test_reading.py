@@ -176,6 +176,7 @@ HUGE = [
 ]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("raw", HUGE, ids=lambda raw: raw[:10])
 def test_a_process_needs_little_for_it(every_step, tmp_path, raw):
     """At the command line: one sentence, exit code 1, a second of CPU time and 200 MB, Python's start included."""

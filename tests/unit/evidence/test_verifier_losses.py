@@ -97,6 +97,7 @@ def test_a_probability_that_may_be_0_gives_nothing_away():
     assert losses.Outcomes(((number("0.5"), ZERO), (number("0.5"), number(1)))).pure.a == INF
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_bits():
     keep = 1 / (1 + iv.exp(-number("0.01")))
 

@@ -61,6 +61,7 @@ def cases():
             yield first, tuple(rng.choice(STAGES, size=rng.integers(0, 4)))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("first", "stages"), list(cases()), ids=lambda value: str(value)[:60])
 def test_no_vectors_leave_their_region(first, stages):
     relation = "query" if first.startswith("query") else "replace-record" if first == "rows" else "any"
@@ -96,6 +97,7 @@ CHAINS = [
 ]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("first", ["encode", "rows"])
 def test_what_is_called_exact_is_reached(chain, first):

@@ -63,6 +63,7 @@ CHAINS = [
 ]
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("noise", ["laplace(1)", "gaussian(1)"])
 @pytest.mark.parametrize("box", [(-1.0, 1.0), (0.25, 2.0), (-2.0, -1.5)])

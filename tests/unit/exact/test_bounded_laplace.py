@@ -47,6 +47,7 @@ def quadrature(x: float, y: float, scale: float, low: float, high: float, epsilo
 CASES = [(0.0, 1.0, 1.0, 0.0, 10.0), (1.0, 0.0, 1.0, 0.0, 2.0), (0.3, 1.9, 0.7, 0.0, 2.0), (-4.0, 1.0, 2.0, 0.0, 1.0)]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_delta_of_a_pair_by_quadrature(case: tuple[float, ...], epsilon: float) -> None:
@@ -154,6 +155,7 @@ def test_several_coordinates_at_a_delta() -> None:
     assert up(delta) == pytest.approx(joint, rel=1e-3)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("claim", [{"epsilon": "0.9"}, {"epsilon": "1.5"}, {"epsilon": "0.7", "delta": "0.02"}])
 @pytest.mark.parametrize(
     ("text", "dim"),

@@ -36,6 +36,7 @@ def over_all_t(r: str, largest: str, value) -> mpf:  # type: ignore[no-untyped-d
     return max(value(two_points(top * i / 1000, mpf(r))) for i in range(1, 1001))
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(("r", "largest"), CASES)
 @pytest.mark.parametrize("share", ["0", "0.3", "0.8", "0.97"])
 def test_delta_is_that_of_the_worst_two_point_loss(r: str, largest: str, share: str) -> None:
@@ -57,6 +58,7 @@ def test_epsilon_inverts_delta(r: str, largest: str, delta: str) -> None:
         assert float(bound.delta(epsilon).mid) == pytest.approx(float(delta), rel=1e-9)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(("r", "largest"), CASES)
 @pytest.mark.parametrize("order", ["1.001", "1.6", "7", "300"])
 def test_divergence_is_that_of_the_worst_two_point_loss(r: str, largest: str, order: str) -> None:

@@ -329,6 +329,7 @@ def test_different_worst_pairs_are_not_mixed() -> None:
     assert 11.4 < total.exact.upper < 11.42
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("answers", "dim"),
     [

@@ -89,6 +89,7 @@ def test_numbers_that_are_not_whole_are_given_away() -> None:
     assert verify(certify(verdict)).verdict == "refuted"
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("claim", [("1", "0.001"), ("0.3", "1e-6"), ("3", "1e-9")])
 @pytest.mark.parametrize(
     ("text", "dim"),

@@ -31,6 +31,7 @@ def laplace_divergence(shift: float, order: float) -> float:
     return float(mp.log(mp.quad(ratio, [-80, 0, shift, shift + 80])) / (order - 1))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("order", [1.01, 1.5, 2, 10, 64])
 @pytest.mark.parametrize("scale", [0.5, 2])
 def test_the_renyi_divergence_of_laplace_noise(scale: float, order: float) -> None:
@@ -77,6 +78,7 @@ def test_rho_and_mu_of_randomized_response(k: int, keep: float) -> None:
     holds(check(text, guarantee=GDP(1), parameters={"k": k, "keep": keep}), mu, 1e-4)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("scale", [0.2, 1, 3])
 def test_mu_of_laplace_noise(scale: float) -> None:
     shift = 1 / scale

@@ -98,6 +98,7 @@ def vectors(dim: int) -> list[np.ndarray]:
     return [*few, 1.0 + rng.integers(0, 4, dim), np.r_[np.full(3, 4.0), np.ones(max(1, dim - 3))][:dim]]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("dim", "size", "delta"),
     [

@@ -49,6 +49,7 @@ CASES = {
 }
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", CASES)
 def test_delta_by_quadrature(name):
     atom, parts, shift = CASES[name]
@@ -62,6 +63,7 @@ def test_delta_by_quadrature(name):
             assert encloses(interval, truth, digits=13), (epsilon, truth, interval)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", ["two Laplaces", "Laplace and atom", "Laplace and Gaussian"])
 def test_tail_by_quadrature(name):
     atom, parts, shift = CASES[name]

@@ -43,6 +43,7 @@ def test_a_group_in_gaussian_noise_is_a_larger_distance() -> None:
     assert verdict.delta.lower == pytest.approx(tails[0] - math.e * tails[1], rel=1e-9)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_monotone_scores_of_a_group_add_up(norm: str) -> None:
     # Each record is 1-DP on its own, so n of them are n-DP; n records that all raise one score attain it.

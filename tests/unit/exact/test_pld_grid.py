@@ -283,6 +283,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     return calls
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("text", "dim", "delta"),
     [

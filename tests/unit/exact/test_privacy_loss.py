@@ -107,6 +107,7 @@ def mu_for(epsilon, delta):
         return mp.nstr(low, 40)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "10", "100", "10000"])
 @pytest.mark.parametrize("delta", ["1e-15", "1e-9", "1e-5", "0.1"])
 def test_gaussian_delta_and_epsilon(epsilon, delta):
@@ -188,6 +189,7 @@ def test_few_laplace_coordinates_delta(shift, count):
                 assert relative_width(interval) <= 1e-3
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("shift", "count"), FEW)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_few_laplace_coordinates_epsilon(shift, count, delta):
@@ -197,6 +199,7 @@ def test_few_laplace_coordinates_epsilon(shift, count, delta):
         brackets(interval, lambda e: laplace_sum_delta([(shift, count)], e), delta)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("shift", "count"), [("1", 2), ("0.5", 4), ("0.3", 8), ("0.25", 16), ("5", 3)])
 @pytest.mark.parametrize("delta", DELTAS)
 def test_delta_is_narrow_up_to_the_largest_loss(shift, count, delta):
@@ -244,6 +247,7 @@ def quiet():
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(("shift", "count", "grid"), MANY)
 def test_many_laplace_coordinates_against_dp_accounting(shift, count, grid):
@@ -432,6 +436,7 @@ def test_a_rare_infinite_loss_beside_other_noise(infinite):
 # ── Different parts together ────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     "groups",
     [[("1", 1), ("0.5", 1)], [("2", 1), ("0.01", 4)], [("0.1", 2), ("0.2", 2), ("0.4", 1)]],
@@ -447,6 +452,7 @@ def test_laplace_coordinates_with_different_shifts(groups):
         assert encloses(Interval.around(loss.pure), most)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("mu", "p", "q", "count"), [("0.5", "0.6", "0.4", 1), ("2", "0.9", "0.3", 5), ("45.7453", "0.96", "0.21", 20)]
 )

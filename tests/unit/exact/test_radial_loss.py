@@ -176,6 +176,7 @@ def test_a_guarantee_with_delta_is_proven_or_stays_open() -> None:
     assert Theorem.PURE_TO_APPROXIMATE in verdict.theorems
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("claim", [{"epsilon": "0.3"}, {"epsilon": "0.3", "delta": "1e-3"}, {"epsilon": 2}])
 @pytest.mark.parametrize(
     ("text", "dim"),

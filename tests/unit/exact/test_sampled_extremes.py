@@ -22,6 +22,7 @@ def test_noise_that_hides_nothing_is_refuted() -> None:
     assert verify(certify(verdict)).verdict == "refuted"
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("way", ["remove", "add", "replace"])
 @pytest.mark.parametrize("rate", ["1e-9", "0.5", "0.999999"])
 @pytest.mark.parametrize("mu", ["1e6", "1e3", "60"])

@@ -47,6 +47,7 @@ def true_delta(rate: str, mu: str, way: str, epsilon: str):
     return mp.quad(lambda x: max(mp.mpf(0), p(x) - rise * q(x)), ends)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("rate", "mu", "epsilon"), [("0.01", "1", "0.005"), ("0.2", "0.5", "0.1"), ("0.9", "3", "2")])
 def test_one_step_is_the_integral(way, rate, mu, epsilon):
@@ -111,6 +112,7 @@ def test_known_points(rate, noise, steps, expected):
     assert up(found) - down(found) <= 1e-3 * up(found)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("rate", "noise", "steps", "delta"),
     [(0.01, 1.0, 100, 1e-5), (0.2, 3.0, 50, 1e-3), (0.5, 5.0, 10, 0.1), (0.03, 0.8, 200, 1e-7)],

@@ -47,6 +47,7 @@ def test_no_sampling_and_one_step_change_nothing(neighbours):
         assert check(text, epsilon=1, delta=1e-5, dim=3, neighbours=neighbours).epsilon == plain.epsilon
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("text", "same"),
     [

@@ -115,6 +115,7 @@ def adaptive_delta(width: float, dim: int, epsilon: float) -> float:
     return best
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("width", [0.5, 2.0])
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.5])
 def test_two_adaptive_tokens_by_enumeration(width: float, epsilon: float) -> None:
@@ -134,6 +135,7 @@ def test_times_and_compose_say_the_same(text: str) -> None:
     assert down(together) > 0.9 * up(together)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("text", "epsilon", "delta", "word"),
     [

@@ -42,6 +42,7 @@ def quadrature(name: str, kappa: float, n: int, epsilon: float) -> mpf:
     return mp.quad(lambda a: weight(a) * (1 - mp.exp(e - loss(a))), inside) / mp.quad(weight, cuts)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("name", "kappa", "n", "epsilon"),
     [
@@ -196,6 +197,7 @@ def test_records_have_no_sum_behind_it() -> None:
         analyse(parse("normalise | vmf(1)", 4), Neighbours("replace-record"))
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("text", "dim", "epsilon", "delta", "word"),
     [

@@ -134,6 +134,7 @@ def test_losses_of_more_steps_than_are_listed() -> None:
     assert down(found.delta(number(14))) > 0.3
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("claim", [("1", "0"), ("0.4", "0"), ("1", "0.01"), ("0.2", "0.1"), ("3", "1e-3")])
 @pytest.mark.parametrize(
     ("text", "dim"),

@@ -44,6 +44,7 @@ def enclose(found: Number) -> tuple[float, float]:
 CUBES = [(3, 1), (3, 2), (4, 1), (4, 2), (4, 3), (5, 3), (5, 4)]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("dim", "k"), CUBES)
 @pytest.mark.parametrize("rate", [0.3, 1.0, 2.5])
 def test_all_pairs_of_a_cube(dim: int, k: int, rate: float) -> None:

@@ -61,6 +61,7 @@ def test_an_l1_distance_is_worst_in_one_coordinate() -> None:
         assert up(analyse(pipeline, pipeline.neighbours).delta(number(1))) == pytest.approx(0.0450152865786, rel=1e-9)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("claim", [("1", "0"), ("1", "0.01"), ("1", "0.2"), ("0.2", "0.01")])
 @pytest.mark.parametrize(
     ("text", "dim"),

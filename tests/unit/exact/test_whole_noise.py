@@ -114,6 +114,7 @@ def test_dp_accounting_agrees() -> None:
         assert up(delta) <= theirs.get_delta_for_epsilon(epsilon) + 1e-9
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("scale", ["0.4", "1", "3"])
 def test_one_coordinate_is_the_worst_of_an_l1_distance(scale: str) -> None:
     # docs/proofs/discrete-laplace.md, point 6, and the growth of point 5.
@@ -159,6 +160,7 @@ def test_a_histogram_with_a_record_more() -> None:
         assert down(pure) == up(pure) == epsilon
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("text", "dim"),
     [
@@ -237,6 +239,7 @@ def test_counts_are_hidden_by_other_noise_too() -> None:
     )
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("claim", [{"epsilon": "0.9"}, {"epsilon": 1}, {"epsilon": "0.8", "delta": "0.01"}])
 @pytest.mark.parametrize(
     ("text", "dim"),

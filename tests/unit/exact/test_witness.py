@@ -134,6 +134,7 @@ def test_laplace_with_delta_in_many_dimensions() -> None:
 # ── Gaussian ────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("delta", ["0", "1e-5", "0.01"])
 @pytest.mark.parametrize(
     ("text", "dim", "sigma"),
@@ -257,6 +258,7 @@ def test_no_noise(text: str) -> None:
     inside(text, 3 if "category" not in text else None, witness)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("mu", "delta"), [("0.5", "0"), ("0.5", "1e-6"), ("0.5", "0.49"), ("0.9", "0.05")])
 @pytest.mark.parametrize(
     "text", ["encode | laplace(1)", "encode | minmax | laplace(0.2)", "encode | clip(l2, 3) | gaussian(1)", "encode"]
@@ -292,6 +294,7 @@ def test_what_can_be_undone_keeps_the_event(after: str) -> None:
     breaks(verdict)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("after", ["round", "clip(l2, 1)", "normalise", "binary(2, 2)"])
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 def test_no_event_is_named_that_cannot_be_seen(after: str, delta: str) -> None:

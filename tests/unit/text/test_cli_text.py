@@ -89,6 +89,7 @@ def test_rewriting_goes_on_behind_the_lines_that_are_there(here, folder, tmp_pat
     assert (code, "rewritten otherwise" in err) == (2, True)
 
 
+@pytest.mark.long
 def test_two_workers_write_what_one_process_writes(here, folder, texts, tmp_path):
     source, alone, both = tmp_path / "in.txt", tmp_path / "alone.txt", tmp_path / "both.txt"
     source.write_text("".join(f"{line}\n" for line in (texts * 30)[:2000]))
@@ -145,6 +146,7 @@ def test_a_crew_that_cannot_be_had_is_said_before_anything_is_written(here, fold
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_a_worker_has_written(folder, texts, tmp_path):
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"{line}\n" for line in texts * 1000))

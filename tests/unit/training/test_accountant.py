@@ -15,6 +15,7 @@ def by_google(rate, multiplier, rounds, delta):
     return accountant.compose(event, rounds).get_epsilon(delta)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("rate", "multiplier", "rounds"), [(0.05, 2.0, 200), (0.525, 6.0, 100), (0.1, 0.8, 30)])
 def test_epsilon_is_that_of_check_and_of_an_independent_library(rate, multiplier, rounds):
     account = Account(rate, 0.5, 0.5 * multiplier, rounds, 1e-5)
@@ -31,6 +32,7 @@ def test_the_numbers_of_the_literature():
     assert Account(0.5, 1.0, 2.0, 100, 1e-5).epsilon().upper == pytest.approx(14.28, abs=2e-2)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 30.0])
 def test_the_least_noise_keeps_epsilon_and_a_little_less_does_not(epsilon):
     multiplier = least_noise(epsilon, 1e-5, 0.1, 50)

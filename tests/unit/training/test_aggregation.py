@@ -86,6 +86,7 @@ def round_of(cells, users, vectors, coins, most, round_=3):
     return aggregation.combine(chosen, [(chosen, stack(rows))]), aggregation
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
 def test_a_user_and_an_entity_move_the_sum_by_at_most_the_sensitivity(most):
     """All coins fixed; the neighbour lacks a user and an entity. Updates are an adversary's: long, and opposed."""

@@ -17,6 +17,7 @@ def trained(folder, privacy, **more):
     return found.statement, (folder / "statement.md").read_text()
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("privacy", ["user", "entity", "user-entity", "example"])
 def test_the_stated_epsilon_is_that_of_check(tmp_path, privacy):
     stated, text = trained(tmp_path, privacy, epsilon=3.0)

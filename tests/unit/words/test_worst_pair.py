@@ -78,6 +78,7 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(worst_pair, "usable", lambda device: (device, ""))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("words", [2, 3, 41, 150])
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_hold_what_plain_numpy_finds(case, words):
@@ -136,6 +137,7 @@ def test_two_words_at_one_place_lose_nothing_to_each_other():
     assert worst_pairs(SanText(same, 2.0))["ratio"].upper == 0
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize(
     ("case", "every"),
     [

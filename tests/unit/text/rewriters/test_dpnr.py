@@ -153,6 +153,7 @@ def test_the_claim_is_refuted_from_real_sentences_by_the_exact_law(minilm):
     assert verdict.warnings == ()  # the sampler follows the distribution it declares
 
 
+@pytest.mark.long
 def test_the_claim_with_dropout_is_refuted_by_knowing_the_system(minilm):
     system, promise = Dpnr(minilm, epsilon=0.05, mu=0.5), claimed(0.05, 0.5)
     options = {"alpha": 0.001, "runs": 300_000, "shrink": False, "guesser": distinguisher(system, *PAIR)}
@@ -168,6 +169,7 @@ def test_the_claim_with_dropout_is_refuted_by_learning_where_the_noise_is_less(m
     assert verdict.epsilon.lower > promise
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("mu", [0, 0.5])
 def test_noise_for_all_elements_is_not_refuted(minilm, mu):
     system = Dpnr(minilm, epsilon=0.05, mu=mu).scaled()
