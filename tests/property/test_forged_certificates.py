@@ -360,7 +360,7 @@ def table(counts: dict[str, Counter[str]]) -> str:
 def test_no_mutant_verifies_and_states_something_false() -> None:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     harmful, unknown, verified = [], [], 0
-    for mutant, _ in mutants(repetitions(reduced=150, full=3000)):
+    for mutant, _ in mutants(repetitions(reduced=300, full=3000)):
         what, why = outcome(mutant)
         counts[mutant.kind][what] += 1
         verified += what in ("true", "unknown", "HARMFUL")
