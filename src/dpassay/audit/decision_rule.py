@@ -31,6 +31,7 @@ SMOOTH = 1000.0
 FINALISTS = 3  # distinguishers that are tried on all calibration runs
 SPREADS, FAR_SPREADS = 1.5, 4.0  # from the middle of all scores, beyond which the logistic curve is flat
 SURE = 0.95  # share of its observed log-odds that a rule must be expected to keep
+ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it seems better than it is
 AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below this share of its expected power
 
 
@@ -267,7 +268,9 @@ def _thresholds(
             smooth = _logistic_curve(cuts, below, (len(first), len(second)), hypothesis.spreads)
         power = _expected_power(right, wrong, total, hypothesis, smooth, efficiency=efficiency)
         power = np.where(low[:, None] < high[None, :], power, -np.inf)
-        i, j = np.unravel_index(int(power.argmax()), power.shape)
+        weight = 1.0 if hypothesis.runs else ONE_SIDED
+        preferred = power * np.where(np.isfinite(low)[:, None] & np.isfinite(high), 1.0, weight)
+        i, j = np.unravel_index(int(preferred.argmax()), power.shape)
         counts = int(right[i, j]), int(wrong[i, j])
         if not any(counts):
             return None

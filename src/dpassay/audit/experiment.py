@@ -119,6 +119,7 @@ class Game:
     lost: int = 0  # trainings in which the mechanism failed: the next one has other random numbers
     fruitless: int = 0  # trainings from which no rule came: the next one has other runs, and more of them
     nothing_learnt: bool = False
+    looked: bool = False  # whether the rows of its batches were looked at
     kept: list[list[Outputs]] = field(default_factory=list)
     batches: str = ""  # what is wrong with the rows of one batch: then all runs are made one at a time
     failing: bool = False  # whether a batch failed, so that runs are made one at a time

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit import likeness
 from dpassay.audit.batches import UNCONFIRMED, known_independent
 from dpassay.audit.decision_rule import DecisionRule
-from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import (
     FEWEST_EACH,
     FIRST_ROUND,
@@ -32,29 +32,25 @@ from dpassay.audit.experiment import (
     Round,
 )
 from dpassay.audit.inference import evidence_needed
+from dpassay.audit.kernels import Ratios, for_kernels
 from dpassay.audit.outputs import Outputs, join, part, read
-from dpassay.audit.targets import draw, draw_each
+from dpassay.audit.targets import draw, draw_each, one_at_a_time
 from dpassay.audit.training import FEWEST_RUNS, TRAININGS, TrainingResult, learn_rule, learn_well, room_for
 from dpassay.compute.devices import numbers
-from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import key
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Redrawn
-from dpassay.pipeline.pipeline import Pipeline
 
 GuessCounts: TypeAlias = tuple[int, ...]  # right and wrong guesses, and runs; then the same of the second input
-Ratios: TypeAlias = tuple[LikelihoodRatioTable, LikelihoodRatioTable]  # of each input
-KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose distribution is known
+LOOK_FROM = 1 << 9  # runs of a game from which on its batches are looked at, if the first rounds did without
 WORTHWHILE = 1.5  # runs that must be left for the next rule, as a multiple of those that this one was learnt from
 LOOKS = 16  # a task is at most this part of the runs before it: what comes after the last that counts is in vain
-LOG_STEP = 33 * math.log(2)
 ALONE = 1 << 16  # guesses, or fewer, of a game before which a round makes its runs one at a time…
 MOST_ALONE = 1 << 17  # …and those of a fixed number of runs
 PROMISING = math.log(20)  # evidence of a round in batches from which on single runs take over
 ENOUGH = 4  # single runs, as a multiple of those that should be needed to refute the claim…
 FEWEST_ALONE = 1_000  # …and at least this many
 MOST_UNCONFIRMED = 4  # rounds in batches that promised what single runs did not keep, before batches are given up
-HARMLESS = 0.01  # standard errors that the 32 bits of a coordinate's word may come to; docs/scale.md
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +130,6 @@ def _in_a_row(guesses: NDArray[np.int64], runs: int, of_second: int) -> GuessCou
     return right, wrong, runs, *guesses[1].tolist(), of_second
 
 
-def for_kernels(experiment: Experiment, rule: DecisionRule, before: int) -> Ratios | None:
-    """What kernels need for a task of a pipeline whose distribution is known; None where the mechanism itself is run.
-
-    The first runs are always the mechanism's own: they are compared with its distribution. So are those that come
-    after as many as 32-bit draws would show in: each coordinate's word moves a probability by at most 2^-33.
-    """
-    mechanism, distinguisher = experiment.mechanism, rule.distinguisher
-    if before < KERNELS_FROM or not isinstance(mechanism, Pipeline) or not isinstance(distinguisher, LikelihoodRatio):
-        return None
-    ratios = distinguisher.tables if mechanism.told_by_its_text else None
-    if ratios is None:
-        return None
-    rounding = math.log(ratios[0].dim * math.sqrt(before + MOST_ROWS) / HARMLESS)
-    return ratios if experiment.hypothesis.epsilon + rounding <= LOG_STEP else None
-
-
 def _by_kernel(
     experiment: Experiment, rule: DecisionRule, ratios: Ratios, task: Task, rng: np.random.Generator
 ) -> GuessCounts:
@@ -199,6 +179,9 @@ def anytime(
     while game.runs < budget:
         if not game.rounds or game.rounds[-1].counts.runs >= game.rounds[-1].length:
             known = len(game.rounds)
+            if known == 1 and likeness.goes_on(game.rounds[0], _evidence_of(game.rounds[0], experiment) / needed):
+                game.rounds[0] = replace(game.rounds[0], length=2 * game.rounds[0].length)
+                continue
             _begin_round(experiment, game, budget, alone=alpha is None)
             if game.nothing_learnt:
                 return
@@ -225,7 +208,7 @@ def fixed(experiment: Experiment, game: Game, budget: int, run_tasks: TaskRunner
     while not game.rounds:
         with _counting_losses(game):
             training = learn_well(experiment, budget - game.runs, game.lost + game.fruitless)
-        length, alone = budget - game.runs - training.cost, _alone(experiment, training)
+        length, alone = budget - game.runs - training.cost, _alone(experiment, training.singly)
         _add_round(game, training, min(length, MOST_ALONE) if alone and not game.batches else length, alone=alone)
         if game.nothing_learnt:
             return
@@ -253,9 +236,9 @@ def _look_closer(experiment: Experiment, game: Game, needed: float) -> None:
     game.rounds.append(Round(found.rule, seen.initial_counts(TRUST), 0, length, singly=True, rows=found.rows))
 
 
-def _alone(experiment: Experiment, training: TrainingResult) -> bool:
+def _alone(experiment: Experiment, singly: bool) -> bool:
     """Whether the mechanism gives batches, and nobody knows whether their rows are independent."""
-    return not (training.singly or known_independent(experiment.mechanism))
+    return not (singly or known_independent(experiment.mechanism))
 
 
 def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
@@ -301,8 +284,33 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
             yield game
 
 
+def _batches_are_due(experiment: Experiment, game: Game) -> bool:
+    """Whether it is time to look at the rows of batches, after first rounds that did without."""
+    unknown = _alone(experiment, one_at_a_time(experiment.mechanism))
+    return unknown and not game.looked and game.runs >= LOOK_FROM
+
+
+def _begin_by_likeness(experiment: Experiment, game: Game) -> int:
+    """Begin with a rule that needs no learning, if a few runs show that it promises something; else what they cost."""
+    with _counting_losses(game):
+        training = likeness.at_a_glance(experiment, TRAININGS * game.lost + TRAININGS - 1)
+    for side, outputs in enumerate(training.seen):
+        keep(experiment, game.kept, side, outputs)
+    if training.rule is not None:
+        _add_round(game, training, likeness.LENGTH, alone=_alone(experiment, training.singly))
+        return 0
+    game.replays, game.failing = game.replays and training.replays, game.failing or training.failed
+    return training.cost
+
+
 def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -> None:
-    number, left = len(game.rounds) + game.fruitless, budget - game.runs
+    number = len(game.rounds) + game.fruitless
+    glance = 0
+    if not number and not game.failing and likeness.worth_trying(experiment, budget - game.runs):
+        glance = _begin_by_likeness(experiment, game)
+        if game.rounds:
+            return
+    left = budget - game.runs - glance
     if left < max(FEWEST_RUNS, 2 * len(experiment.inputs)):
         game.nothing_learnt = True
         return
@@ -310,18 +318,23 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
     if not game.batches and closer >= MOST_UNCONFIRMED:
         game.batches = UNCONFIRMED
     size = max(FIRST_ROUND, FEWEST_EACH * len(experiment.inputs)) * (8 if experiment.bits == "only" else 1)
-    size = min(int(size * GROWTH ** (number - closer)), MOST_ROWS, max(left // 4, min(left, 32)))
+    learnt = number - closer - sum(map(likeness.is_by_likeness, game.rounds[:1]))
+    size = min(int(size * GROWTH**learnt), MOST_ROWS, max(left // 4, min(left, 32)))
     had, full = _at_hand(game, size) if game.rounds else ([], False)
-    first, place = not number and not game.batches, TRAININGS * game.lost + number
+    late = bool(had) and _batches_are_due(experiment, game)
+    first, place = (not number or late) and not game.batches, TRAININGS * game.lost + number
     singly = bool(game.batches) or game.failing
     with _counting_losses(game):
-        training = learn_rule(experiment, size, place, first=first, singly=singly, had=had)
-        if had and training.rule is None:  # they say no more
+        drawn = FIRST_ROUND if late else size
+        training = learn_rule(experiment, drawn, place, first=first, singly=singly, had=had)
+        game.looked = game.looked or first
+        if had and not late and training.rule is None:  # they say no more
             had, training = [], learn_rule(experiment, size, place, singly=singly)
+    training = replace(training, cost=training.cost + glance)
     size, tested = sum(map(len, had)) or size, sum(counts.runs for counts in game.counts)
-    length, left = int((GROWTH - 1) * size), left - training.cost
+    length, left = int((GROWTH - 1) * size), budget - game.runs - training.cost
     last = training.exact or full or size >= MOST_ROWS or left - length < WORTHWHILE * size
-    length, unknown = budget if last else length, _alone(experiment, training)
+    length, unknown = budget if last else length, _alone(experiment, training.singly)
     alone = unknown and (alone or tested < ALONE)
     length = min(length, max(ALONE - tested, FEWEST_ALONE)) if alone and last else length
     _add_round(game, training, length, alone=alone, screening=unknown and not alone)

@@ -23,6 +23,7 @@ CELLS = 1 << 20  # numbers that are held at a time
 DISTRIBUTION_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
 UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
+GLANCE = 16  # runs of each input that show whether outputs are like their inputs
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
 MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
 SURE_FROM = 10_000  # runs of a training that may be the only one
@@ -46,7 +47,8 @@ def draw_outputs(
     """
     mechanism, unknown = experiment.mechanism, experiment.unknown
     each = max(1, runs // len(inputs))
-    small = rows_of_batches.ROWS if each >= rows_of_batches.ROWS * rows_of_batches.BATCHES else min(each, 64)
+    enough = each == GLANCE or each >= rows_of_batches.ROWS * rows_of_batches.BATCHES
+    small = rows_of_batches.ROWS if enough else min(each, 64)
     start = min(each, 64)
     make = draw_singly if singly else draw
     parts = [
@@ -104,7 +106,7 @@ def first_look(experiment: Experiment, runs: int, place: int) -> FirstLook:
     if not (failed or one_at_a_time(mechanism) or rows_of_batches.known_independent(mechanism)):
         wrong = next(filter(None, map(_dependence, first[:2])), "")
     replays = bool(getattr(mechanism, "replays", True))
-    if replays and len(seen[0]) >= 64 and not isinstance(mechanism, Pipeline):
+    if replays and len(seen[0]) >= GLANCE and not isinstance(mechanism, Pipeline):
         rng = experiment.paired_streams(place)[0]
         again = read(draw(mechanism, experiment.inputs[0], len(first[0][0]), rng), experiment.unknown)
         replays, cost = bool((again.keys() == first[0][0].keys()).all()), cost + len(again)
@@ -168,8 +170,8 @@ def learn_rule(
     """Learn a rule for this experiment. Where the distribution is known it costs no runs.
 
     Nor does it where outputs were `had` before, equally many of each input: a rule may be learnt from any runs but
-    those that test it. The `first` training of a game looks at the mechanism's batches and its seed, too; `singly`
-    does without batches.
+    those that test it. The `first` training of a game draws more, to look at the mechanism's batches and its seed;
+    `singly` does without batches.
     """
     distributions = experiment.distributions() if experiment.custom is None else None
     rngs = experiment.paired_streams(place)
@@ -180,21 +182,21 @@ def learn_rule(
         rule = learn(sampled, sampled, experiment.inputs, experiment.hypothesis, distributions)
         rows = min(map(rows_at_a_time, sampled))
         return TrainingResult(rule, 0, one_at_a_time(experiment.mechanism), rows, exact=True)
-    if had:
+    if first:
+        look = first_look(experiment, runs, place)
+    elif had:
         look = FirstLook(list(had), 0, any(isinstance(item, Failure) for outputs in had for item in outputs.items))
         check_alive(look.seen)
-    elif first:
-        look = first_look(experiment, runs, place)
     else:
         drawn, broke = training_outputs(experiment, runs, rngs, singly=singly)
         look = FirstLook(drawn, sum(map(len, drawn)), broke)
-    seen = look.seen
+    seen = [join(list(both)) for both in zip(look.seen, had, strict=True)] if first and had else look.seen
     cut = max(1, int(fitted * len(seen[0])))
     fit, calibrate = [part(o, 0, cut) for o in seen], [part(o, cut) for o in seen]
     looks = experiment.custom, experiment.bits, experiment.offered()
     rule = learn(fit, calibrate, experiment.inputs, experiment.hypothesis, None, *looks, everything=seen)
     singly = singly or look.failed or bool(look.batches) or one_at_a_time(experiment.mechanism)
-    new, rows = tuple(seen) if look.cost else (), min(map(rows_at_a_time, seen))
+    new, rows = tuple(look.seen) if look.cost else (), min(map(rows_at_a_time, seen))
     return TrainingResult(rule, look.cost, singly, rows, look.batches, look.replays, seen=new, failed=look.failed)
 
 

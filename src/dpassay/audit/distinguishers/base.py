@@ -95,6 +95,11 @@ class Distinguisher(ABC):
         return len(getattr(self, self.per_input)) if self.per_input else 2
 
     @property
+    def likeness(self) -> bool:
+        """Whether its score says which of two inputs the output is more like: 0 is between them."""
+        return False
+
+    @property
     def asks(self) -> bool:
         """Whether it asks the mechanism about its inputs, so that it says nothing of others."""
         return False

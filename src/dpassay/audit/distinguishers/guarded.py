@@ -33,6 +33,10 @@ class Guarded(Distinguisher):
         return np.where(np.abs(log_odds) > ONE_SIDED, np.copysign(np.inf, log_odds), scores)
 
     @property
+    def likeness(self) -> bool:
+        return self.base.likeness
+
+    @property
     def asks(self) -> bool:
         return self.base.asks
 

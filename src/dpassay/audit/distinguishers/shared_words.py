@@ -47,6 +47,10 @@ class SharedWords(Distinguisher):
         shared[[text == "" for text in texts]] = np.nan
         return shared[:, 1] - shared[:, 0] if len(self.words) == 2 else shared
 
+    @property
+    def likeness(self) -> bool:
+        return len(self.words) == 2
+
     def describe(self) -> str:
         if len(self.words) > 2:
             return "how many words the output shares with each input"

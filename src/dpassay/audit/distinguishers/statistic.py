@@ -68,6 +68,10 @@ class Statistic(Distinguisher):
         return np.asarray(rows[:, int(self.name.removeprefix(COORDINATE))])
 
     @property
+    def likeness(self) -> bool:
+        return self.name == NEARER and self.sign > 0
+
+    @property
     def turned(self) -> bool:
         return self.sign < 0
 
