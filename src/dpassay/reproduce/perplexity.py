@@ -231,8 +231,8 @@ def _draw(figure: Any, rows: list[dict[str, Any]], references: dict[str, dict[st
     axes = figure.subplots(1, len(references), squeeze=False)[0]
     published = glance(REGISTRY["uedp"])[1].upper
     for axis, (corpus, reference) in zip(axes, references.items(), strict=True):
-        axis.axvspan(*CLAIMED, color="0.9", zorder=0)
-        axis.axvline(published, color="0.7", linewidth=3, zorder=0)
+        axis.axvspan(*CLAIMED, color="0.9", zorder=0, label="ε claimed for UeDP as published")
+        axis.axvline(published, color="0.7", linewidth=3, zorder=0, label=f"its true ε, {published:.0f}")
         for arm, colour, mark in (("user", COLOURS[0], "o"), ("user-entity", COLOURS[1], "s")):
             means = _means(rows, corpus, arm)
             y, bars = zip(*means.values(), strict=True)
@@ -245,4 +245,4 @@ def _draw(figure: Any, rows: list[dict[str, Any]], references: dict[str, dict[st
         axis.set_title(corpus, fontsize=9)
         label(axis, f"true ε at δ = {DELTA:g}", log="xy")
     label(axes[0], y="perplexity on held-out text")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
