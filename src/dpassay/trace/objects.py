@@ -41,8 +41,8 @@ def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceRes
         return trace(f, inputs, epsilon=epsilon, delta=0 if delta is None else delta, **options)
     claimed = epsilon_delta(stated_guarantee(**known.tested(epsilon, delta)))
     options["name"] = options.get("name") or known.name
-    stated = {"epsilon": up(claimed.exact_epsilon), "delta": up(claimed.exact_delta)}
-    result = trace(known.mechanism, inputs, **stated, **options)
+    options |= {"epsilon": up(claimed.exact_epsilon), "delta": up(claimed.exact_delta)}
+    result = trace(known.mechanism, inputs, **options)
     verdict, source = result.verdict, known.source(epsilon, runs=True)
     claim = replace(verdict.claim, source=source, neighbours=known.neighbours or verdict.neighbours)
     reason = f"{verdict.reason.removesuffix('.')}. The claim of {claimed} is {source}."
