@@ -27,13 +27,14 @@ WORDS = {
     "quantity": "epsilon delta",
     "neighbours": "any word query replace-record add-remove-record user entity group(2) group(3) words(2)",
     "kind": "metric renyi zcdp gdp",
-    "metric": "l1 l2 linf angle",
+    "metric": "l1 l2 linf angle mahalanobis",
     "positions": "all even odd",
     "step": "claim witness upper lower repair decision",
     "theorem": "laplace gaussian radial one-sided mixture randomized-response exponential top-k bounded-range "
     "diameters worst-shift renyi saddlepoint levels pure-to-approximate hockey-stick composition dropout record-sums "
     "post-processing two-noises unbounded no-noise metric guarantees poisson lattice-sums fixed-size shuffle "
-    "optimal-composition",
+    "optimal-composition sphere noisy-max discrete-laplace discrete-gaussian grid bounded-laplace truncated-laplace "
+    "staircase",
 }
 NAMES = (
     *(name for words in WORDS.values() for name in words.split()),
@@ -50,6 +51,9 @@ STAGES = (
     *("clip(l1, 1)", "clip(l2, 1)", "clip(linf, 1)", "repeat(2)", "dropout(0.5)", "binary(1, 1)", "query(l1, 1)"),
     *("query(linf, 1)", "laplace(1)", "gaussian(1)", "radial(l2, 1)", "radial(linf, 1)", "onesided(1)", "leak(0.5)"),
     *("onehot(3)", "category(3)", "bloom(4, 2)", "flip(0.75)", "bits(0.6, 0.7, 0.2)", "exponential(1)"),
+    *("counts(l1, 2)", "counts(l2, 3)", "discrete_laplace(1)", "discrete_gaussian(2)", "truncated_laplace(1, 3)"),
+    *("staircase(1, 1, 0.4)", "bounded_laplace(1, 0, 2)", "mahalanobis(1, 0.25, 4)", "vmf(1)", "purkayastha(1)"),
+    *("noisymax(laplace, 1)", "noisymax(exponential, 1)", "noisymax(gumbel, 1)"),
     *("softmax(2)", "topk(1)", "topk(2)", "times(2)", "poisson(0.5)", "subsample(1, 2)", "shuffle(2)"),
 )
 

@@ -147,6 +147,63 @@ class Maker:
         )
         return " | ".join([*stages, noise, *self.after()]), dim, neighbours
 
+    def whole(self) -> tuple[list[str], int, str]:
+        """Stages that give whole numbers, mostly."""
+        dim = int(self.one_of(1, 1, 1, 2, 3, 5))
+        kind = self.one_of("counts", "counts", "counts", "round", "query", "rows", "onehot", "any")
+        if kind == "counts":
+            near = self.one_of("query", "query", "replace-record", "add-remove-record")
+            return [f"counts({self.norm()}, {self.one_of('1', '1', '2', '3', '1.5', '2.9', '0.5', '6')})"], dim, near
+        if kind == "onehot":
+            near = self.one_of("any", "replace-record", "add-remove-record")
+            return [f"onehot({self.rng.integers(1, 5)})"], 1, near
+        if kind == "query":
+            return [f"query({self.norm()}, {self.size()})", "round"], dim, "query"
+        if kind == "rows":
+            return (
+                ["rows", f"clamp({self.one_of('0', '-0.5', '1.5')}, {self.one_of('2', '2.5', '6')})", "round"],
+                (dim),
+                "replace-record",
+            )
+        if kind == "any":
+            return self.before()
+        near = self.one_of("any", "any", "replace-record", "add-remove-record")
+        return [self.bound(), "round", *(["clamp(0, 2)"] if self.often(0.3) else [])], dim, near
+
+    def shifted(self) -> tuple[str, int, str]:
+        """Discrete noise, and noise that is cut off, in steps, or in a norm of its own."""
+        kind = self.one_of("discrete_laplace", "discrete_gaussian", "truncated_laplace", "staircase", "mahalanobis")
+        stages, dim, neighbours = self.whole() if kind.startswith("discrete") else self.before()
+        size = self.size()
+        noise = {
+            "truncated_laplace": f"({size}, {self.one_of('1', '3', '10')}*{self.size()})",
+            "staircase": f"({size}, {self.size()}, {self.one_of('0', '1', '0.5', '0.38', '0.1')})",
+            "mahalanobis": f"({size}, {self.one_of('0.25', '1', '0.1')}, {self.one_of('1', '4')})",
+        }.get(kind, f"({size})")
+        after = self.after() if self.often(0.3) else []
+        return " | ".join([*stages, f"{kind}{noise}", *after]), dim, neighbours
+
+    def placed(self) -> tuple[str, int, str]:
+        """Random directions, outputs between limits, noisy max and top-k: where the values lie matters, too."""
+        kind = self.one_of("vmf", "purkayastha", "bounded_laplace", "bounded_laplace", "noisymax", "noisymax", "topk")
+        after = ["decode"] if self.often(0.1) else []
+        if kind in ("vmf", "purkayastha"):
+            first = self.one_of("", "normalise(l2) | ", "encode | normalise | ", "clip(l2, 2) | normalise(l2) | ")
+            return first + " | ".join([f"{kind}({self.size()})", *after]), int(self.one_of(2, 2, 3, 4, 7, 20)), "any"
+        dim = int(self.one_of(1, 1, 2, 3)) if kind == "bounded_laplace" else int(self.rng.integers(1, 7))
+        first, neighbours = self.bound(), "any"
+        if self.often(0.4):
+            first, neighbours = f"{self.one_of('query', 'query', 'counts')}({self.norm()}, {self.size()})", "query"
+        elif self.often(0.1):
+            first, neighbours = "rows | clamp(-1, 2)", "replace-record"
+        low = self.one_of("0", "0", "-1", "0.3", "-2.5")
+        noise = {
+            "bounded_laplace": f"bounded_laplace({self.size()}, {low}, {low} + {self.size()})",
+            "noisymax": f"noisymax({self.one_of('laplace', 'laplace', 'exponential', 'gumbel')}, {self.size()})",
+            "topk": f"topk({self.rng.integers(1, 6)}) | {self.one_of('softmax', 'exponential')}({self.size()})",
+        }[kind]
+        return " | ".join([first, noise, *after]), dim, neighbours
+
     def records(self) -> tuple[str, int, str]:
         """Vectors of records, summed before the noise, of which one is added, removed or replaced."""
         dim = int(self.one_of(1, 1, 2, 3, 5))
@@ -241,5 +298,7 @@ class Maker:
 
     def case(self) -> Case:
         """The next random case."""
-        family = self.one_of("finite", "finite", "additive", "additive", "behind", "records")
+        family = self.one_of(
+            *("finite", "finite", "additive", "additive", "behind", "records", "shifted", "shifted", "placed", "placed")
+        )
         return self.claim(*getattr(self, family)())

@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 from oracle.losses import INF, Ends, Truth
 from oracle.steps import relation
 from oracle.text import Stage, Unreadable
-from oracle.values import NOISES, P, walk, whole
+from oracle.values import CHOICES, DIRECTIONS, NOISES, P, walk, whole
 from oracles import gaussian_delta
 
 TIE = 4 * mpf(10) ** -30
@@ -83,7 +83,7 @@ def _refined(truth: Truth) -> Ends:
     for _ in range(60):
         a, b = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, b) if at(a) > at(b) else (a, high)
-    found = max(at(low), at(mpf(-46)))
+    found = max(at(best), at(low), at(mpf(-46)))  # discrete noise has its largest at whole orders
     return found * (1 - mpf(10) ** -18), found * (1 + mpf(10) ** -18)
 
 
@@ -119,7 +119,15 @@ def loss_per_unit(stages: Sequence[Stage], dim: int, metric: str, neighbours: st
         times = whole(stages[-1].steps)
     while parts and parts[0].name == "encode":
         parts = parts[1:]
-    q = mpf(2) if metric == "angle" else P[metric]
+    q = mpf(2) if metric in ("angle", "mahalanobis") else P[metric]
+    if directed := [stage for stage in parts if stage.name in DIRECTIONS]:
+        return _direction_rate(directed[0], parts, metric, dim, times)
+    if metric == "mahalanobis":
+        if not parts or parts[0].name != "mahalanobis":
+            raise Unreadable("the norm is that of the noise")
+        found = times / parts[0].scale  # type: ignore[operator]
+        seen = all(stage.name in ("decode", "encode") for stage in parts[1:])
+        return (found if seen else mpf(0)), found
     if metric == "angle":
         if not parts or parts[0].name != "normalise" or dim < 2:
             raise Unreadable("an angle is between normalised vectors")
@@ -156,9 +164,41 @@ def _rate(noise: Stage, q: mpf, n: int, bounded: bool) -> Ends:
         gap = (0 if mp.isinf(p) else 1 / p) - (0 if mp.isinf(q) else 1 / q)
         found = mpf(n) ** max(mpf(0), gap) / noise.scale  # type: ignore[operator]
         return found, found
-    if noise.name in ("gaussian", "onesided"):
+    if noise.name == "mahalanobis":  # all of it along the first axis; in linf along a diagonal
+        eigen = [noise.least + (noise.largest - noise.least) * i / max(1, n - 1) for i in range(n)]  # type: ignore[operator]
+        found = mp.sqrt(mp.fsum(1 / e for e in eigen) if mp.isinf(q) else 1 / eigen[0]) / noise.scale
+        return found, found
+    # A little apart is apart: values that are not whole numbers apart, the next step, an output beyond the bound.
+    if noise.name in (
+        "gaussian",
+        "onesided",
+        "discrete_laplace",
+        "discrete_gaussian",
+        "truncated_laplace",
+        "staircase",
+    ):
         return INF, INF
-    if noise.name == "exponential" and n > 1:  # one score far behind rises, the one that counts falls
-        found = noise.rate * (1 if q == 1 else mp.sqrt(2) if q == 2 else 2)  # type: ignore[operator]
+    if noise.name == "bounded_laplace":  # ln of the density changes by 1/b, and ln C(x) by 1/b at a limit
+        found = 2 * mpf(n) ** (0 if q == 1 else 1 if mp.isinf(q) else mpf(1) / 2) / noise.scale  # type: ignore[operator]
+        return (mpf(0) if bounded else found), found
+    if noise.name in CHOICES and n > 1:  # one score far behind rises, the one that counts falls
+        rate = noise.rate if noise.name == "exponential" else 1 / noise.scale  # type: ignore[operator]
+        found = rate * (1 if q == 1 else mp.sqrt(2) if q == 2 else 2)  # type: ignore[operator]
         return (mpf(0) if bounded else found), found
     return mpf(0), INF
+
+
+def _direction_rate(noise: Stage, parts: Sequence[Stage], metric: str, dim: int, times: int) -> Ends:
+    """Between unit vectors: κ per unit of l2 or per radian, the greater one far out where the other is all there is."""
+    before, after = parts[: parts.index(noise)], parts[parts.index(noise) + 1 :]
+    if [stage.name for stage in before] not in ([], ["normalise"]) or dim < 2 or metric == "mahalanobis":
+        raise Unreadable("directions of unit vectors")
+    kappa: mpf = noise.kappa  # type: ignore[assignment]
+    if metric == "angle":
+        found = kappa
+    elif before:  # vectors next to 0 may point anywhere
+        found = INF
+    else:  # an angle is at most π/2 times the chord; the chord at most its l1 norm, or √n times its largest coordinate
+        found = kappa * (1 if noise.name == "vmf" else mp.pi / 2) * (mp.sqrt(dim) if metric == "linf" else 1)
+    seen = all(stage.name in ("decode", "encode") for stage in after)
+    return (found * times if seen else mpf(0)), found * times

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from mpmath import mp, mpf
 
+from oracle.choices import noisy_max_truth, spread, top_k_truth
 from oracle.line import line_truth
 from oracle.losses import (
     ALL_LOST,
@@ -25,9 +27,25 @@ from oracle.losses import (
     pure_delta,
     renyi_delta,
 )
+from oracle.noises import mahalanobis_truth, shift_truth
+from oracle.placed import bounded_truth, direction_truth
 from oracle.steps import steps_truth
 from oracle.text import ROUNDED_UP, Stage, Unreadable, stages
-from oracle.values import ADDITIVE, BIT_KINDS, NOISES, P, Values, pairs, root, run, walk, whole
+from oracle.values import (
+    ADDITIVE,
+    BIT_KINDS,
+    CHOICES,
+    DIRECTIONS,
+    NOISES,
+    TWO,
+    P,
+    Values,
+    pairs,
+    root,
+    run,
+    walk,
+    whole,
+)
 
 MOST_INPUTS, MOST_OUTPUTS = 256, 256
 RECORDS = ("replace-record", "add-remove-record")
@@ -67,7 +85,16 @@ def _of(all_stages: Sequence[Stage], dim: int, neighbours: str, words: int = 1) 
         return _without_noise(all_stages, dim, neighbours)
     if neighbours in RECORDS and first not in ("query", "rows") and all_stages[positions[0]].name not in ADDITIVE:
         raise Unreadable("records are summed, and this noise does not speak of sums")
-    if neighbours in RECORDS and first == "query" and all_stages[positions[0]].name not in (*ADDITIVE, "exponential"):
+    if (
+        neighbours in RECORDS
+        and first == "query"
+        and all_stages[positions[0]].name
+        not in (
+            *ADDITIVE,
+            *CHOICES,
+            "bounded_laplace",
+        )
+    ):
         raise Unreadable("a query's answers are numbers")
     known = _at(all_stages, positions[0], dim, neighbours)
     for i in positions[1:]:
@@ -107,9 +134,11 @@ def _at(all_stages: Sequence[Stage], position: int, dim: int, neighbours: str) -
         return _top_k(before[:-1], whole(before[-1].k), noise, after, dim)
     if noise.name in ("flip", "bits", "exponential"):
         return _finite(before, noise, after, v, dim)
+    if noise.name == "noisymax":
+        return noisy_max_truth(v, noise, _cube(v), first and not after)
     if v.kind == "categories" and noise.name != "leak":
         raise Unreadable("noise on a category's name")
-    if noise.name == "radial" and v.times > 1:
+    if noise.name in ("radial", "mahalanobis") and v.times > 1:
         raise Unreadable("one noise vector for copies")
     if noise.name == "radial" and (noise.norm == "l1" or v.dim == 1):
         noise = Stage("laplace", {"scale": noise.scale})
@@ -118,8 +147,15 @@ def _at(all_stages: Sequence[Stage], position: int, dim: int, neighbours: str) -
         while after and after[0].name == "gaussian":
             sigma = mp.sqrt(noise.sigma**2 + after[0].sigma ** 2)  # type: ignore[operator]
             noise, after = Stage("gaussian", {"sigma": sigma}), after[1:]
-    laws = {"laplace": _laplace, "gaussian": _gaussian, "onesided": _one_sided, "leak": _leak, "radial": _radial}
-    known = laws[noise.name](v, noise, added, sampled)
+    if noise.name in ("laplace", "gaussian", "onesided", "radial") and v.kind == "query" and v.rounded and v.dim > 1:
+        v = v if v.p != 2 else replace(v, tight=False)  # whole numbers: not all of the ball
+    if noise.name in DIRECTIONS:
+        unit = Values("sphere", dim, size=mpf(1))  # where it comes first, unit vectors come in
+        known = direction_truth(v if before else unit, noise)
+    elif noise.name == "bounded_laplace":
+        known = bounded_truth(v, noise, added)
+    else:
+        known = LAWS.get(noise.name, shift_truth)(v, noise, added, sampled)
     if first and all(stage.name in ("encode", "decode") for stage in after):
         return known
     if first and v.tight and noise.name in ("laplace", "gaussian"):
@@ -159,8 +195,8 @@ def _laplace(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
         return ALL_LOST if v.tight else NOTHING_KNOWN
     pure = v.diameter(mpf(1), added) / scale
     above = Truth((mpf(0), pure), lambda e: (mpf(0), pure_delta(pure, e)))
-    gap = v.gap(added) / scale
     in_l2 = v.kind in ("ball", "sphere", "query") and v.p == 2 and v.dim > 1
+    gap = (v.diameter(TWO, added) / root(v.times, TWO) if in_l2 else v.gap(added)) / scale
     if in_l2 or (v.kind in ("ball", "query") and v.p == 1):
         counts = sorted({1, 2, 3, v.dim // 2 or 1, v.dim}) if in_l2 else [1]
         shifts = [((gap / root(n, v.p), n * v.times),) for n in counts if n <= v.dim]
@@ -269,6 +305,16 @@ def _leak(v: Values, noise: Stage, added: bool, sampled: Sampled) -> Truth:
     top = 1 - (1 - chance) ** (v.differing(added) * v.times)
     known = Truth((INF, INF) if top > 0 else (mpf(0), mpf(0)), lambda e: (top, top))
     return known if v.tight else known.forgotten()
+
+
+LAWS: dict[str, Callable[..., Truth]] = {
+    "laplace": _laplace,
+    "gaussian": _gaussian,
+    "onesided": _one_sided,
+    "leak": _leak,
+    "radial": _radial,
+    "mahalanobis": mahalanobis_truth,
+}
 
 
 # ── Finitely many outputs ───────────────────────────────────────────────────────────────────────
@@ -472,7 +518,7 @@ def _exponential(
     above = Truth((mpf(0), general), lambda e: (mpf(0), pure_delta(general, e)))
     if v.kind == "query" and v.tight:
         # One score up by a, one other down by b with a^p + b^p = D^p, each the only one that counts: a + b at most.
-        pure = rate * v.size * (2 if mp.isinf(v.p) else 2 ** (1 - 1 / v.p))
+        pure = rate * spread(v)
         known = Truth((pure if not after and v.times == 1 else mpf(0), pure), lambda e: (mpf(0), pure_delta(pure, e)))
         return above.at_most(known).at_least(known)
     points = _vertices(v)
@@ -504,22 +550,13 @@ def _exponential(
 
 
 def _top_k(before: Sequence[Stage], k: int, noise: Stage, after: Sequence[Stage], dim: int) -> Truth:
-    """A choice among the k largest scores, of equal ones the first: what vertices of a cube show."""
+    """A choice among the k largest scores, of equal ones the first."""
     if noise.name != "exponential":
         raise Unreadable("topk stands before a choice")
     v = walk(before, dim)
     if k >= v.dim:
         return _exponential(before, noise, after, v, dim, True)
-    points = _vertices(v)
-    if points is None or after or not v.tight:
-        return NOTHING_KNOWN
-    rows = []
-    for point in points:
-        kept = sorted(range(len(point)), key=lambda i: (-point[i], i))[:k]
-        chances = _choice_row([noise.rate * point[i] for i in kept])  # type: ignore[operator]
-        rows.append([chances[kept.index(i)] if i in kept else mpf(0) for i in range(len(point))])
-    shown = Finite(rows).truth()
-    return Truth((shown.pure[0], INF), lambda e: (shown.delta(e)[0], mpf(1)))
+    return top_k_truth(v, k, noise.rate, _cube(v), not after)  # type: ignore[arg-type]
 
 
 def _choice_on_a_cube(low: mpf, high: mpf, n: int) -> Truth:

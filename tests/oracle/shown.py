@@ -13,9 +13,19 @@ from dataclasses import dataclass
 
 from mpmath import mp, mpf
 
-from oracle.losses import INF, Ends, Finite, Truth, gaussian_pair, laplace_pair, one_sided
+from oracle.choices import pair_of_choices
+from oracle.losses import ALL_LOST, INF, Ends, Finite, Truth, gaussian_pair, laplace_pair, one_sided
+from oracle.noises import (
+    discrete_gaussian_pair,
+    discrete_laplace_pair,
+    near_whole,
+    staircase_pair,
+    truncated_pair,
+    worst,
+)
+from oracle.placed import bounded_pairs, direction_truth
 from oracle.text import Stage, Unreadable
-from oracle.values import ADDITIVE, NOISES, P, Values, walk, whole
+from oracle.values import ADDITIVE, DIRECTIONS, NOISES, WHOLE_NOISES, P, Values, walk, whole
 from oracles import normal_cdf
 
 MOST_BITS, HAIR = 10, mpf(10) ** -30
@@ -49,6 +59,8 @@ def possible(v: Values, pair: Sequence[Block], added: bool = False) -> bool:
     if not v.tight or v.times != 1 or sum(b.count for b in pair) != v.dim:
         return False
     sides = [[(b.x, b.count) for b in pair], [(b.y, b.count) for b in pair]]
+    if v.rounded and any(x != mp.nint(x) for b in pair for x in (b.x, b.y)):
+        return False
     if v.kind == "query":
         return bool(norm([(b.x - b.y, b.count) for b in pair], v.p) <= v.size * (1 + HAIR))
     if v.kind == "rows" and sum(b.count for b in pair if b.x != b.y) > 1:
@@ -59,6 +71,8 @@ def possible(v: Values, pair: Sequence[Block], added: bool = False) -> bool:
 def _inside(v: Values, side: Sequence[tuple[mpf, int]]) -> bool:
     if not v.tight or v.times != 1 or sum(n for _, n in side) != v.dim:
         return False
+    if v.rounded and any(x != mp.nint(x) for x, _ in side):
+        return False
     ones = sum(n for value, n in side if value == 1)
     kinds = {value for value, _ in side}
     bits = kinds <= {0, 1}
@@ -67,6 +81,7 @@ def _inside(v: Values, side: Sequence[tuple[mpf, int]]) -> bool:
         {
             "everything": True,
             "ball": norm(side, v.p) <= v.size * (1 + HAIR),
+            "sphere": abs(norm(side, mpf(2)) - 1) <= HAIR,
             "box": between,
             "rows": between,
             "bits": bits,
@@ -90,6 +105,10 @@ def _side(stage: Stage, values: list[tuple[mpf, int]]) -> list[mpf]:
         return [mp.tanh(v) if stage.kind == "tanh" else 1 / (1 + mp.exp(-v)) for v in plain]
     if stage.name == "clamp":
         return [max(stage.low, min(stage.high, v)) for v in plain]  # type: ignore[type-var]
+    if stage.name == "round":
+        if any(abs(v - mp.floor(v) - mpf(1) / 2) < HAIR for v in plain):
+            raise Unreadable("between two whole numbers")
+        return [mp.nint(v) for v in plain]
     raise Unreadable(f"{stage.name} is not followed")
 
 
@@ -148,13 +167,19 @@ def shown(all_stages: Sequence[Stage], dim: int, added: bool, position: int, at:
     first = next((i for i, stage in enumerate(all_stages) if stage.name in NOISES), None)
     if first is None or position != first or not 0 <= at <= position or not pair:
         raise Unreadable("no pair at the first noise")
-    if not possible(walk(all_stages[:at], dim), pair, added and at == position):
+    v = walk(all_stages[:at], dim)
+    if at == 0 and all_stages[0].name in DIRECTIONS:
+        v = Values("sphere", dim, size=mpf(1))
+    if not possible(v, pair, added and at == position):
         raise Unreadable("not a pair that neighbours are known to have")
     found, noise, after = carried(all_stages[at:first], pair), all_stages[first], list(all_stages[first + 1 :])
     if added and at < position:
         found = [Block(b.x, mpf(0), b.count, b.positions) for b in found]
-    if noise.name == "radial" and (noise.norm == "l1" or sum(b.count for b in found) == 1):
+    single = sum(b.count for b in found) == 1
+    if noise.name == "radial" and (noise.norm == "l1" or single):
         noise = Stage("laplace", {"scale": noise.scale})
+    if noise.name == "mahalanobis" and single:
+        noise = Stage("laplace", {"scale": noise.scale * mp.sqrt(noise.least)})  # type: ignore[arg-type, operator]
     keeps = _keeps(after)
     gaps = [(abs(b.x - b.y), b.count) for b in found if b.x != b.y]
     if keeps == "signs" and noise.name in ("laplace", "gaussian") and not (added and at == position):
@@ -176,6 +201,30 @@ def _of(noise: Stage, found: Sequence[Block], gaps: Sequence[tuple[mpf, int]]) -
     if noise.name == "radial":
         pure = norm(gaps, P[str(noise.norm)]) / noise.scale  # type: ignore[operator]
         return Truth((pure, INF), lambda e: (mpf(0), mpf(1)))
+    if noise.name == "mahalanobis":  # where the coordinates lie is not said: the eigenvalue is at most the largest,
+        first = found[0].count == 1 and all(b.x == b.y for b in found[1:])  # or of the first one the least
+        own = noise.least if first else noise.largest
+        pure = norm(gaps, mpf(2)) / (noise.scale * mp.sqrt(own))  # type: ignore[operator, arg-type]
+        return Truth((pure, INF), lambda e: (mpf(0), mpf(1)))
+    if noise.name in DIRECTIONS:
+        return _directions(noise, found, gaps)
+    if noise.name in WHOLE_NOISES:
+        if any(near_whole(gap) != mp.nint(gap) for gap, _ in gaps):
+            return ALL_LOST
+        shifts = [(mp.nint(gap), n) for gap, n in gaps]
+        if noise.name == "discrete_laplace":
+            return discrete_laplace_pair(shifts, noise.scale)  # type: ignore[arg-type]
+        return discrete_gaussian_pair(shifts, noise.sigma)  # type: ignore[arg-type]
+    if noise.name == "staircase":
+        return staircase_pair([(gap / noise.sensitivity, n) for gap, n in gaps], noise)  # type: ignore[operator]
+    if noise.name == "truncated_laplace":
+        scale = noise.scale
+        return truncated_pair([(gap / scale, n) for gap, n in gaps], noise.bound / scale)  # type: ignore[operator]
+    if noise.name == "bounded_laplace":
+        return _bounded(noise, found)
+    if noise.name == "noisymax":
+        scale = noise.scale
+        return pair_of_choices(str(noise.noise), [(b.x / scale, b.y / scale, b.count) for b in found])  # type: ignore[operator]
     if noise.name == "onesided" and noise.zero == noise.lost == 0:
         rises = [mp.fsum(max(mpf(0), s * (b.y - b.x)) * b.count for b in found) for s in (1, -1)]
         return one_sided(max(rises) / noise.scale)  # type: ignore[operator]
@@ -202,6 +251,26 @@ def _of(noise: Stage, found: Sequence[Block], gaps: Sequence[tuple[mpf, int]]) -
             chances.append((one if b.x else noise.zero, one if b.y else noise.zero, b.count))
         return _bits(chances)  # type: ignore[arg-type]
     raise Unreadable(f"{noise.name} is not followed")
+
+
+def _directions(noise: Stage, found: Sequence[Block], gaps: Sequence[tuple[mpf, int]]) -> Truth:
+    """The loss is κ times the distance, or the angle; of opposite vectors all of it is known."""
+    far, dim = norm(gaps, mpf(2)), sum(b.count for b in found)
+    if abs(far - 2) <= HAIR:
+        return direction_truth(Values("sphere", dim, size=mpf(1)), noise)
+    pure = noise.kappa * (far if noise.name == "vmf" else 2 * mp.asin(far / 2))  # type: ignore[operator]
+    return Truth((pure, INF), lambda e: (mpf(0), mpf(1)))
+
+
+def _bounded(noise: Stage, found: Sequence[Block]) -> Truth:
+    low, high, scale = noise.low, noise.high, noise.scale
+    width = (high - low) / scale  # type: ignore[operator]
+
+    def inside(x: mpf) -> mpf:
+        return min(width, max(mpf(0), (x - low) / scale))  # type: ignore[operator]
+
+    ends = [(inside(b.x), inside(b.y), b.count) for b in found]
+    return worst([bounded_pairs(way, width) for way in (ends, [(y, x, n) for x, y, n in ends])])
 
 
 def proves(known: Truth) -> Truth:

@@ -14,7 +14,7 @@ from oracle.values import ADDITIVE, NOISES, walk, whole
 from oracles import many_bits_delta, normal_cdf
 
 SAMPLING = ("poisson", "subsample", "shuffle")
-SCALED = {"laplace": "scale", "radial": "scale", "gaussian": "sigma"}
+SCALED = {"laplace": "scale", "radial": "scale", "gaussian": "sigma", "mahalanobis": "scale"}
 Plain = Callable[..., Truth]
 
 

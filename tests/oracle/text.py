@@ -19,6 +19,7 @@ _TOKEN = re.compile(
     r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<other>\s+|.)"
 )
 WORDS = ("l1", "l2", "linf", "tanh", "sigmoid")
+NOISE_WORDS = ("laplace", "exponential", "gumbel")
 ARGUMENTS = {
     "encode": (),
     "decode": (),
@@ -36,6 +37,7 @@ ARGUMENTS = {
     "bloom": ("k", "hashes"),
     "binary": ("integer", "fraction"),
     "query": ("norm", "distance"),
+    "counts": ("norm", "distance"),
     "dropout": ("mu",),
     "poisson": ("rate",),
     "subsample": ("m", "n"),
@@ -51,6 +53,15 @@ ARGUMENTS = {
     "bits": ("even", "odd", "zero"),
     "exponential": ("rate",),
     "softmax": ("temperature",),
+    "noisymax": ("noise", "scale"),
+    "mahalanobis": ("scale", "least", "largest"),
+    "vmf": ("kappa",),
+    "purkayastha": ("kappa",),
+    "discrete_laplace": ("scale",),
+    "discrete_gaussian": ("sigma",),
+    "truncated_laplace": ("scale", "bound"),
+    "bounded_laplace": ("scale", "low", "high"),
+    "staircase": ("epsilon", "sensitivity", "gamma"),
 }
 # Under this key, which is no name, comes the factor by which least_sigma is rounded up: it is a double that suffices.
 ROUNDED_UP = "least_sigma, rounded up"
@@ -142,14 +153,21 @@ def _stage(text: str, values: Mapping[str, mpf]) -> Stage:
     given: dict[str, object] = {}
     for key in ARGUMENTS[name]:
         node = nodes.pop(key, None)
-        if node is None and (key not in DEFAULTS or name in ("clip", "query", "radial")):
+        if node is None and (key not in DEFAULTS or name in ("clip", "query", "counts", "radial")):
             raise Unreadable(f"{name} needs {key}")
-        word = isinstance(node, ast.Name) and node.id in WORDS and key in ("norm", "kind")
+        words = {"norm": WORDS, "kind": WORDS, "noise": NOISE_WORDS}.get(key, ())
+        word = isinstance(node, ast.Name) and node.id in words
+        if key == "noise" and not word:
+            raise Unreadable(f"{name} knows no such noise")
         given[key] = DEFAULTS[key] if node is None else node.id if word else _value(node, values)  # type: ignore[union-attr]
     if nodes:
         raise Unreadable(f"{name} takes no {', '.join(nodes)}")
     if name == "softmax":
         return Stage("exponential", {"rate": 1 / given["temperature"]})  # type: ignore[operator]
+    if name == "noisymax" and given["noise"] == "gumbel":  # the difference of two Gumbel noises is logistic
+        return Stage("exponential", {"rate": 1 / given["scale"]})  # type: ignore[operator]
+    if name == "counts":
+        return Stage("query", {**given, "whole": True})
     return Stage(name, given)
 
 

@@ -17,8 +17,15 @@ from oracle.text import Stage, Unreadable
 
 ZERO, TWO = mpf(0), mpf(2)
 P = {"l1": mpf(1), "l2": mpf(2), "linf": mpf("inf")}
-ADDITIVE = ("laplace", "gaussian", "onesided", "leak", "radial")  # added to a vector, or kept from it
-NOISES = (*ADDITIVE, "flip", "bits", "exponential")
+WHOLE_NOISES = ("discrete_laplace", "discrete_gaussian")
+DIRECTIONS = ("vmf", "purkayastha")
+# Added to a vector, or kept from it.
+ADDITIVE = (
+    *("laplace", "gaussian", "onesided", "leak", "radial", "mahalanobis", "truncated_laplace", "staircase"),
+    *WHOLE_NOISES,
+)
+CHOICES = ("exponential", "noisymax")
+NOISES = (*ADDITIVE, *DIRECTIONS, *CHOICES, "flip", "bits", "bounded_laplace")
 BIT_KINDS = ("onehot", "sparse", "bits")
 
 
@@ -47,10 +54,21 @@ class Values:
     times: int = 1
     tight: bool = True
     codes: tuple[tuple[int, ...], ...] = ()  # what one person's number can be written as, for `rows` in bits
+    rounded: bool = False  # all numbers are whole ones, and all whole ones of the set are reached
 
     @property
     def unbounded(self) -> bool:
         return self.kind == "everything" or (self.kind == "rows" and mp.isinf(self.high))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all differences between neighbours are whole numbers."""
+        few = (self.kind == "minmax" and self.dim <= 2) or (self.kind == "sphere" and self.dim == 1)
+        return self.rounded or few or self.kind in BIT_KINDS or self.constant()
+
+    def constant(self, added: bool = False) -> bool:
+        """Whether neighbours never differ."""
+        return not self.unbounded and self.diameter(mpf("inf"), added) == 0
 
     def differing(self, added: bool = False) -> int:
         """In how many coordinates two neighbours can differ at most, before they are repeated."""
@@ -74,7 +92,9 @@ class Values:
             return max(abs(self.low), abs(self.high)) if added else self.high - self.low
         if self.kind in ("ball", "sphere"):
             return self.size * (1 if added else 2)
-        return self.size if self.kind == "query" else mpf(1)
+        if self.kind == "query":
+            return mp.floor(self.size) if self.rounded else self.size
+        return mpf(1)
 
     def rise(self, added: bool = False) -> mpf:
         """The most that the coordinates which grow can grow in all, from one of two neighbours to the other."""
@@ -94,14 +114,25 @@ class Values:
             return mp.inf
         if self.kind in ("ball", "sphere", "query"):
             spread = self.dim ** max(mpf(0), (0 if mp.isinf(q) else 1 / q) - (0 if mp.isinf(self.p) else 1 / self.p))
-            return self.gap(added) * spread * root(self.times, q)
+            size = self.size if self.kind == "query" and spread > 1 else self.gap(added)
+            if self.kind == "query" and self.rounded and self.p == 2 and q == 2 and self.dim > 1:
+                size = mp.sqrt(mp.floor(self.size**2 + mpf(10) ** -30))
+            return size * spread * root(self.times, q)
         count = self.differing(added) * self.times
         return self.gap(added) * root(count, q) if count else mpf(0)
 
 
 def _after(stage: Stage, v: Values) -> Values:
-    """The set behind one more stage without noise."""
-    name, loose = stage.name, replace(v, tight=False)
+    """The set behind one more stage without noise; whole numbers stay so if they are left alone."""
+    found = _behind(stage, v)
+    if stage.name == "round":
+        return found
+    limits = stage.name == "clamp" and stage.low == mp.floor(stage.low) and stage.high == mp.floor(stage.high)
+    return replace(found, rounded=v.rounded and (limits or stage.name in ("repeat", "dropout")))
+
+
+def _behind(stage: Stage, v: Values) -> Values:
+    name = stage.name
     if name in ("encode", "decode"):
         if v.diameter(mpf("inf")) == 0:
             return Values("box", v.dim, tight=v.tight)
@@ -134,10 +165,7 @@ def _after(stage: Stage, v: Values) -> Values:
     if name == "clamp":
         return _clamped(v, stage.low, stage.high)  # type: ignore[arg-type]
     if name == "round":
-        if v.kind in BIT_KINDS or v.unbounded:
-            return v if v.kind in BIT_KINDS else loose
-        half = v.diameter(mpf("inf")) + 1  # rounding moves each end by half a unit
-        return Values("box", v.dim, low=mpf(0), high=half, tight=False)
+        return _rounded(v)
     if name == "binary":
         length = 1 + whole(stage.integer) + whole(stage.fraction)
         if v.kind == "rows" and length <= 8:
@@ -145,6 +173,50 @@ def _after(stage: Stage, v: Values) -> Values:
             return Values("bits", v.dim * length, size=mpf(length), tight=v.tight, codes=codes)
         return Values("bits", v.dim * length, size=mpf(length), tight=v.tight and v.kind == "everything")
     raise Unreadable(f"{name} here")
+
+
+def _rounded(v: Values) -> Values:
+    """The nearest whole numbers, of two the even one: coordinate by coordinate, so that a box becomes a box."""
+    if v.kind in (*BIT_KINDS, "minmax", "everything") or v.rounded or (v.kind == "sphere" and v.dim == 1):
+        return replace(v, rounded=True)
+    if v.kind == "rows":
+        ends = (v.low, v.high) if v.unbounded else (mp.nint(v.low), mp.nint(v.high))
+        return replace(v, low=ends[0], high=ends[1], rounded=True)
+    if v.kind == "query":  # by D + 1 at most; 1/2 and 3/2 become 0 and 2, but 1/2 and 5/2 become 0 and 2, too
+        low = mp.floor(v.size)
+        far = low + 1 if v.size != low or low % 2 == 1 else low
+        return replace(v, p=mpf("inf"), size=far, rounded=True, tight=v.tight and (v.dim == 1 or mp.isinf(v.p)))
+    low, high = (v.low, v.high) if v.kind == "box" else (-v.size, v.size)
+    exact = v.kind == "box" or v.dim == 1 or (v.kind == "ball" and mp.isinf(v.p))
+    return Values("box", v.dim, low=mp.nint(low), high=mp.nint(high), tight=v.tight and exact, rounded=True)
+
+
+def _parts(budget: mpf, p: mpf, most: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Whole numbers that fall, none above `most`, at most `count` of them, whose p-th powers sum up to a budget."""
+    yield ()
+    if count:
+        for first in range(1, min(most, int(mp.floor(budget ** (1 / p) + mpf(10) ** -30))) + 1):
+            for rest in _parts(budget - mpf(first) ** p, p, first, count - 1):
+                yield (first, *rest)
+
+
+def shapes(v: Values, added: bool = False) -> list[tuple[tuple[mpf, int], ...]] | None:
+    """Shifts (sizes with how many coordinates have each), one of which exceeds each possible shift in each coordinate.
+
+    Of a ball, or of many whole numbers, there is no short list of them: None.
+    """
+    if v.kind in ("ball", "sphere", "query") and v.dim > 1 and not mp.isinf(v.p):
+        if v.kind != "query" or not v.rounded or v.size > 8:
+            return None
+        every = list(itertools.islice(_parts(v.size**v.p, v.p, 9, min(v.dim, 40)), 400))
+        if len(every) == 400:
+            return None
+        # Left out where one more unit in the largest, or in the next coordinate, is possible too.
+        room = v.size**v.p + mpf(10) ** -30
+        last = [s for s in every if len(s) == v.dim or mp.fsum(mpf(k) ** v.p for k in (*s, 1)) > room]
+        return [tuple((mpf(k), s.count(k) * v.times) for k in sorted(set(s))) for s in last]
+    count = v.differing(added) * v.times
+    return [((v.gap(added), count),) if count and v.gap(added) > 0 else ()]
 
 
 def _codes(v: Values, integer: int, fraction: int) -> tuple[tuple[int, ...], ...]:
@@ -229,15 +301,23 @@ def walk(stages: Sequence[Stage], dim: int) -> Values:
     v = Values("everything", dim)
     for i, stage in enumerate(stages):
         if stage.name == "query" and i == 0:
-            v = Values("query", dim, p=P[str(stage.norm)], size=stage.distance)  # type: ignore[arg-type]
+            whole_ones = bool(stage.given.get("whole"))
+            size: mpf = stage.distance  # type: ignore[assignment]
+            size = mp.floor(size) if whole_ones and (stage.norm != "l2" or dim == 1) else size
+            v = Values("query", dim, p=P[str(stage.norm)], size=size, rounded=whole_ones)
         elif stage.name == "rows" and i == 0:
             v = Values("rows", dim, low=-mp.inf, high=mp.inf)
         elif stage.name in ("query", "rows"):
             raise Unreadable(f"{stage.name} comes first")
         elif stage.name in ("flip", "bits"):
             v = Values("bits" if v.kind != "categories" else "categories", v.dim, size=mpf(1), tight=False)
-        elif stage.name == "exponential":
+        elif stage.name in CHOICES:
             v = Values("categories", v.dim * v.times, tight=False)
+        elif stage.name in DIRECTIONS:
+            v = Values("sphere", v.dim, size=mpf(1), tight=False)
+        elif stage.name == "bounded_laplace":
+            low, high = stage.low, stage.high
+            v = Values("box", v.dim * v.times, low=low, high=high, tight=False)  # type: ignore[arg-type]
         elif stage.name in NOISES:
             v = Values("everything", v.dim * v.times, tight=False)
         else:
@@ -298,6 +378,8 @@ def pairs(stages: Sequence[Stage], dim: int) -> Iterator[tuple[np.ndarray, np.nd
         steps = steps * float(stages[0].distance)  # type: ignore[arg-type]
         one, other = np.repeat(x, len(steps), axis=0), np.tile(steps, (len(x), 1))
         other = one + other * (1 - 1e-9)
+        if stages[0].given.get("whole"):
+            one, other = np.rint(one), np.rint(one) + np.trunc(other - one + np.sign(other - one) * 1e-6)
     elif first == "rows":
         one, other = np.repeat(x, len(x), axis=0), np.tile(x, (len(x), 1))
         place = np.arange(len(one)) % dim
