@@ -82,6 +82,8 @@ def grids(
     if not isinstance(bound, PairBound) or delta.b <= 0 or bound.theorem in (Theorem.UNBOUNDED, Theorem.NO_NOISE):
         return
     loss = max(bound.losses, key=lambda loss: loss.pure.a)
+    if not loss.components:  # two inputs that never differ
+        return
     if isinstance(component := loss.components[0][0], SampledLoss):
         for finer in (1.0, 0.5):
             yield {"grid": _sampled_grid(SampledPower(component, loss.components[0][1]), epsilon, delta, finer)}

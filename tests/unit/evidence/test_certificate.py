@@ -162,6 +162,15 @@ def test_every_published_claim_can_be_certified(name: str) -> None:
     assert len(written["steps"]) >= 3
 
 
+@pytest.mark.parametrize("pipeline", ["onehot(1) | gaussian(1)", "minmax | gaussian(1)", "onehot(1) | laplace(1)"])
+@pytest.mark.parametrize("delta", ["0", "0.1"])
+def test_inputs_that_never_differ(pipeline: str, delta: str) -> None:
+    """There is no loss to put on a grid."""
+    certificate = certify(check(pipeline, dim=1, epsilon=1, delta=delta))
+    assert certificate["verdict"] == "proven"
+    assert examine(certificate).ok
+
+
 def test_a_certificate_holds_for_somebody_who_has_checked_nothing_before() -> None:
     """Its steps, each of which holds alone, were more work together than the verifier does."""
     written = certify(check("dp-bart"))
