@@ -8,6 +8,7 @@ Exact for every ε ≥ 0, also beyond the ε < 1 of the classic Gaussian formula
 """
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from dpassay.core.guarantee import EpsilonDelta, make_guarantee
@@ -61,7 +62,17 @@ def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
     guarantee = make_guarantee(epsilon)
     if check_dimension(bits, "bits") > 1 and check_dimension(categories, "categories") != 2:
         raise InputError("give a number of bits or a number of categories, not both")
-    return double_below(flip_keep(guarantee.exact_epsilon / bits, categories))
+    keep = double_below(flip_keep(guarantee.exact_epsilon / bits, categories))
+    printed = Fraction(repr(keep))
+    if categories * printed >= 1:
+        return keep
+    # Rounded to below 1/k: now the other names are likelier, by a little.
+    if categories == 2:
+        return 0.5
+    likelier = (1 - printed) / (printed * (categories - 1))
+    if not iv.log(iv.mpf(likelier.numerator) / likelier.denominator).b <= guarantee.exact_epsilon.a:
+        raise InputError("so small an epsilon asks for a probability that no double holds: give a larger epsilon")
+    return keep
 
 
 def flip_keep(epsilon: Number, categories: int = 2) -> Number:

@@ -105,6 +105,19 @@ def test_flip(epsilon: object, shape: tuple[int, int]) -> None:
         assert mp.log(more * (k - 1) / abs(1 - more)) > limit or more >= 1
 
 
+@pytest.mark.parametrize("epsilon", ["0", "1e-300", "1e-17", "3e-16"])
+@pytest.mark.parametrize(("bits", "k"), [(1, 2), (5, 2), (1, 3), (1, 10)])
+def test_flip_at_a_tiny_epsilon(epsilon: str, bits: int, k: int) -> None:
+    """A keep that is rounded to below 1/k makes the other names likelier: that is a loss, too."""
+    if k > 2 and mpf(epsilon) < mpf("2e-16"):  # 1/3 and 1/10 are no doubles
+        with pytest.raises(InputError, match="give a larger epsilon"):
+            flip(epsilon, bits, k)
+        return
+    keep = flip(epsilon, bits, k)
+    with mp.workdps(60):
+        assert abs(mp.log(mpf(repr(keep)) * (k - 1) / (1 - mpf(repr(keep))))) * bits <= mpf(epsilon)
+
+
 @pytest.mark.parametrize("epsilon", ["0.1", "0.3", "0.7", "1", "1.7", "3", "7", "11", "123.456"])
 def test_what_is_printed_is_proven(epsilon: str) -> None:
     noise = laplace(epsilon)
