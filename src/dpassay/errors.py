@@ -31,10 +31,10 @@ class DpassayError(Exception):
 class InputError(DpassayError, ValueError):
     """A value that cannot be used.
 
-    >>> raise InputError("epsilon must be positive, got -1")
+    >>> raise InputError("epsilon must be a number from 0 to 1e+300, got -1")
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: epsilon must be positive, got -1
+    dpassay.errors.InputError: epsilon must be a number from 0 to 1e+300, got -1
     """
 
 

@@ -140,7 +140,7 @@ def audit(
     given = taken(asked)
     claimed, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     claim = None if name is None else claim_named(name)
-    check_claimed(claimed["epsilon"], claimed["delta"], claim)
+    check_claimed(claimed["epsilon"], claimed["delta"])
     if asked["resume"] and asked["save"] is None:
         raise InputError("--resume needs --save FILE, the file of the audit to continue")
     if vocabulary is not None and text is None:

@@ -120,7 +120,7 @@ def check(
         stated = {**others, "epsilon": given.pop("epsilon"), "delta": given.pop("delta")}
         given["guarantee"] = _guarantee(stated, None if name is None else subject)
     else:
-        check_claimed(given["epsilon"], given["delta"], None if name is None else subject)
+        check_claimed(given["epsilon"], given["delta"])
     runs = runs or (100_000 if sample else 0)
     if model is not None:
         verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})

@@ -239,7 +239,7 @@ def show(
         return
     claim = claim_named(name)
     options, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
-    check_claimed(options["epsilon"], options["delta"], claim)
+    check_claimed(options["epsilon"], options["delta"])
     changes = {key: value for key, value in options.items() if value is not None}
     report = ClaimReport(claim(values, **changes), published=claim)
     with working("looking"):

@@ -256,7 +256,7 @@ BAD = [
     ["show", "nobody"],
     ["show", "nowhere.toml"],
     ["show", "adept", "--set", "X=1"],
-    ["show", "adept", "--epsilon", "0"],
+    ["show", "adept", "--epsilon", "-1"],
     ["check", "nowhere.toml"],
     ["check", "adept", "--set", "dim=64", "--dim", "3"],
     ["check", "adept", "--set", "dim=x"],
@@ -286,7 +286,8 @@ BAD = [
     ["calibrate", "gaussian", "--epsilon", "1", "--delta", "0"],
     ["calibrate", "gaussian", "--epsilon", "1", "--delta", "2"],
     ["calibrate", "gaussian", "--epsilon", "-1", "--delta", "0.1"],
-    ["calibrate", "flip", "--epsilon", "0"],
+    ["calibrate", "flip", "--epsilon", "-1"],
+    ["calibrate", "flip", "--epsilon", "0", "--categories", "3"],
     ["calibrate", "flip", "--epsilon", "1", "--bits", "0"],
     ["calibrate", "flip", "--epsilon", "1", "--bits", "-2"],
     ["calibrate", "flip", "--epsilon", "1", "--categories", "1"],
@@ -341,6 +342,14 @@ def test_the_sentence_says_what_was_wrong(here, arguments: list[str], said: list
     _, _, err = here(*arguments)
     for words in said:
         assert words in err, err
+
+
+def test_an_epsilon_of_0_is_a_claim_like_any_other(here) -> None:  # type: ignore[no-untyped-def]
+    """An output that tells nothing of the input keeps it; nothing else does."""
+    assert here("check", "--pipeline", "onehot(1) | laplace(1)", "--epsilon", "0")[0] == 0
+    assert here("check", "--pipeline", "onehot(2) | laplace(1)", "--epsilon", "0")[0] == 1
+    said = {here(*command, "--epsilon", "-1")[2] for command in (GOOD, ["check", "adept"], ["calibrate", "flip"])}
+    assert said == {"dpassay: epsilon must be a number from 0 to 1e+300, got -1\n"}
 
 
 @pytest.mark.parametrize("pipeline", ["query(l1, C) | laplace(1)", "query(l1, 1) | laplace(1/eps)"])
