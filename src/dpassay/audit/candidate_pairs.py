@@ -81,7 +81,7 @@ def _text_pairs(found: Sequence[InputPair], pipeline: Pipeline | None) -> list[t
 
 def _listed(name: str, value: Any) -> list[tuple[Any, ...]]:
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
-        raise InputError(f"{name} must be a list, got {type(value).__name__}")
+        raise InputError(f"{name} must be a list, got {value!r:.60}")
     if not len(value):
         raise InputError(f"the list of {name} is empty")
     if name == "inputs":

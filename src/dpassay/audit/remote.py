@@ -39,7 +39,7 @@ def plain_value(x: Any) -> Any:
     if isinstance(x, dict) and all(isinstance(key, str) for key in x):
         return {key: plain_value(y) for key, y in x.items()}
     raise InputError(
-        f"an input of type {type(x).__name__} cannot be written as JSON; "
+        f"the input {x!r:.60} cannot be written as JSON; "
         "a program or an endpoint takes text, numbers, lists, arrays and dicts with text as keys"
     )
 

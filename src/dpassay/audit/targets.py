@@ -126,8 +126,7 @@ def as_mechanism(thing: Any) -> Mechanism:
     if (known := adapted(thing)) is not None:
         return known
     if not callable(thing):
-        kind = type(thing).__name__
-        raise InputError(f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind} cannot be run; give {ALLOWED}")
+        raise InputError(f"{thing!r:.60} cannot be run; give {ALLOWED}")
     name = getattr(thing, "__name__", type(thing).__name__)
     try:
         parameters = inspect.signature(thing).parameters.values()

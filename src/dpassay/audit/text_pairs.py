@@ -33,7 +33,7 @@ def word_pairs(text: str, vocabulary: Sequence[str] = (), odd: bool = True, fewe
     True
     """
     if not isinstance(text, str):
-        raise InputError(f"a text is needed, got {type(text).__name__}")
+        raise InputError(f"a text is needed, got {text!r:.60}")
     words = text.split()
     if not words:
         raise InputError("the text has no words; give one with a word at least, such as 'book a flight'")
@@ -98,8 +98,7 @@ def read_vocabulary(vocabulary: Any) -> list[str]:
     if isinstance(vocabulary, str | Path):
         return _checked(_lines(Path(vocabulary)), str(vocabulary))
     if not isinstance(vocabulary, Iterable) or isinstance(vocabulary, bytes):
-        kind = type(vocabulary).__name__
-        raise InputError(f"a vocabulary is a list of words, or a file with one word per line; got {kind}")
+        raise InputError(f"a vocabulary is a list of words, or a file with one word per line; got {vocabulary!r:.60}")
     return _checked(list(enumerate(vocabulary, start=1)), "the vocabulary")
 
 

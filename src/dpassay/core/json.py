@@ -17,4 +17,4 @@ def plain(x: Any) -> Any:
         return [plain(entry) for entry in x]
     if isinstance(x, dict):
         return {str(key): plain(value) for key, value in x.items()}
-    raise InputError(f"an input of type {type(x).__name__} cannot be written to a file: use numbers, lists or text")
+    raise InputError(f"the input {x!r:.60} cannot be written to a file: use numbers, lists or text")

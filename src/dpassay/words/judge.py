@@ -159,7 +159,7 @@ def judge(mechanism: WordMechanism, claimed: PureDP | MetricDP, rules: Rules, de
             raise InputError("custext is judged without words that are replaced uniformly: copied or dropped only")
         found = worst_in_groups(treated, claimed.metric if isinstance(claimed, MetricDP) else "l2", claimed.epsilon)
     else:
-        raise InputError(f"{type(mechanism).__name__} has no exact analysis")
+        raise InputError(f"{type(mechanism).__name__} has no exact analysis; santext, custext and tem have one")
     return _decided(Treatment(mechanism, rules), treated, claimed, found)
 
 

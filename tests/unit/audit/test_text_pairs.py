@@ -74,7 +74,7 @@ def test_texts_that_cannot_be_used():
         assert word_pairs(text)
         with pytest.raises(InputError, match="1 different word"):
             word_pairs(text, odd=False)
-    with pytest.raises(InputError, match="a text is needed, got int"):
+    with pytest.raises(InputError, match="a text is needed, got 3"):
         word_pairs(3)
 
 
@@ -94,8 +94,8 @@ def test_a_vocabulary_is_a_list_or_a_file(tmp_path):
         (["yes", 3], "entry 2, is not one word: 3"),
         ([""], "entry 1, is not one word"),
         ([], "has no words"),
-        (3, "got int"),
-        (b"yes", "got bytes"),
+        (3, "got 3"),
+        (b"yes", "got b'yes'"),
     ],
 )
 def test_what_is_no_vocabulary_is_refused(given_words, said):

@@ -505,10 +505,10 @@ def test_a_probability_that_may_stick_out_by_rounding_is_cut_to_1() -> None:
 @pytest.mark.parametrize(
     ("text", "position", "message"),
     [
-        ("clip(l2, 1) | flip(0.9)", 14, "flip cannot work on Ball"),
-        ("encode | round | flip(0.9) | decode | clip(l2, 1)", 17, "flip cannot work on Everything"),
-        ("flip(0.5)", 0, "flip cannot work on Everything"),
-        ("encode | bits(1, 1, 0) | decode", 9, "bits cannot work on Everything"),
+        ("clip(l2, 1) | flip(0.9)", 14, "flip cannot work on what comes in here: put binary"),
+        ("encode | round | flip(0.9) | decode | clip(l2, 1)", 17, "flip cannot work on what comes in here: put binary"),
+        ("flip(0.5)", 0, "flip cannot work on what comes in here: put binary"),
+        ("encode | bits(1, 1, 0) | decode", 9, "bits cannot work on what comes in here: put binary"),
         ("encode | query(l2, 1) | laplace(1)", 9, "query must be the first stage"),
         ("encode | dropout(0.5)", 9, "dropout works on words"),
         ("category(3) | laplace(1)", 14, "noise cannot be added to a category's name"),

@@ -53,5 +53,5 @@ class OwnLikelihood(Distinguisher):
         try:
             return float(given)
         except (TypeError, ValueError):
-            said = f"log_prob(output, x) must give one number for one output, but gave {type(given).__name__}"
+            said = f"log_prob(output, x) must give one number for one output, but gave {given!r:.60}"
             raise MechanismError(said) from None

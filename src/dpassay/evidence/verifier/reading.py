@@ -101,7 +101,7 @@ def refused(where: str, why: str) -> CertificateError:
 def _shown(value: Any) -> str:
     """A value, short enough to print; a container by its kind only, since it may be deep."""
     if isinstance(value, dict | list):
-        return f"a {type(value).__name__}"
+        return "an object" if isinstance(value, dict) else "a list"
     text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a huge number"
     return text if len(text) <= 60 else text[:57] + "..."
 

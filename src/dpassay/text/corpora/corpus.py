@@ -192,7 +192,7 @@ def _read_jsonl(text: str, source: str, user: str = "") -> Iterator[Utterance]:
         except (ValueError, RecursionError) as error:
             raise place.fail(f"this is not JSON ({error}); each line must be one object") from None
         if not isinstance(found, dict):
-            raise place.fail(f"an object such as {{'text': '...'}} is needed, got {type(found).__name__}")
+            raise place.fail(f"an object such as {{'text': '...'}} is needed, got {found!r:.60}")
         names = columns(list(found), user)
         if user and "user" not in names:
             raise place.fail(f"the object has no field {user!r} for the user; its fields are {list(found)}")

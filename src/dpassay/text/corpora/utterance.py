@@ -72,7 +72,7 @@ def _entities(value: Any, place: Place) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
-        raise place.fail(f"the entities must be a list of texts, got {type(value).__name__}")
+        raise place.fail(f"the entities must be a list of texts, got {value!r:.60}")
     named = (entity["text"] if isinstance(entity, dict) and "text" in entity else entity for entity in value)
     found = tuple(_text(entity, "entity", place) for entity in named)
     if not all(entity.strip() for entity in found):
@@ -82,7 +82,7 @@ def _entities(value: Any, place: Place) -> tuple[str, ...]:
 
 def _text(value: Any, name: str, place: Place) -> str:
     if value is not None and (not isinstance(value, str | int) or isinstance(value, bool)):
-        raise place.fail(f"the {name} must be text, got {type(value).__name__}")
+        raise place.fail(f"the {name} must be text, got {value!r:.60}")
     text = "" if value is None else str(value)
     if any("\ud800" <= c <= "\udfff" for c in text):
         raise place.fail(f"the {name} has half a character in it, a lone surrogate; write it in full")

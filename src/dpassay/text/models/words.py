@@ -32,10 +32,10 @@ def as_text(given: Any, taker: str) -> str:
     >>> as_text(3, "a rewriter")
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: a rewriter takes a text, got int
+    dpassay.errors.InputError: a rewriter takes a text, got 3
     """
     if not isinstance(given, str):
-        raise InputError(f"{taker} takes a text, got {type(given).__name__}")
+        raise InputError(f"{taker} takes a text, got {given!r:.60}")
     return given
 
 

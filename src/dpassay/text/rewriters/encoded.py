@@ -40,4 +40,4 @@ class EncodedText:
         return np.asarray(self.pipeline.run([self._text(text) for text in texts], rng))
 
     def _text(self, given: object) -> str:
-        return as_text(given, type(self).__name__)
+        return as_text(given, "a text system")

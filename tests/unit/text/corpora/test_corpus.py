@@ -193,9 +193,9 @@ def test_users_and_entities_are_columns(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"text": "a", "entities": "rome"}', "the entities must be a list of texts, got str"),
+        ('{"text": "a", "entities": "rome"}', "the entities must be a list of texts, got 'rome'"),
         ('{"text": "a", "entities": [" "]}', "an entity is blank"),
-        ('{"text": "a", "user": ["x"]}', "the user must be text, got list"),
+        ('{"text": "a", "user": ["x"]}', "the user must be text, got ['x']"),
     ],
 )
 def test_odd_users_and_entities_are_refused(tmp_path, line, message):
@@ -230,7 +230,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
         ("a.jsonl", '{"text": "a"}\n' + "[" * 100_000, "line 2: this is not JSON"),
         ("a.jsonl", '{"text": "a"}\n["b"]\n', "line 2: an object such as"),
         ("a.jsonl", '{"text": "a"}\n{"label": "b"}\n', "line 2: the object has no text; its fields are ['label']"),
-        ("a.jsonl", '{"text": "a"}\n{"text": ["b"]}\n', "line 2: the text must be text, got list"),
+        ("a.jsonl", '{"text": "a"}\n{"text": ["b"]}\n', "line 2: the text must be text, got ['b']"),
         ("a.jsonl", '{"text": "a"}\n{"text": "", "label": "x"}\n', "line 2: there is no text beside the label 'x'"),
         ("a.iob", "fly O\nto\nrome B-to\n", "line 2: the line 'to' needs a token and its tag"),
         ("a.iob", "BOS a b EOS\tO O flight\n", "line 1: 4 words from BOS to EOS need as many tags"),

@@ -84,7 +84,7 @@ def test_a_rewriter_says_what_it_is_and_fits_its_model(model):
         rewriter(model, dim=8)
     with pytest.raises(InputError, match=r"clipped at 1\.0, the mechanism clips at 2\.0"):
         rewriter(model, "sqrt-n", clip=2.0)
-    with pytest.raises(InputError, match="takes a text, got int"):
+    with pytest.raises(InputError, match="takes a text, got 3"):
         rewriter(model).sample(3, 1, np.random.default_rng(0))
 
 
