@@ -219,8 +219,11 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
         replaced[id(getattr(thing, name))] = value
         patches.attribute(thing, name, value)
 
-    state = WatchedState(np.random.mtrand._rand._bit_generator)
+    shared, state = np.random.mtrand._rand, WatchedState(np.random.mtrand._rand._bit_generator)
     put(np.random.mtrand, "_rand", state)
+    for held in vars(sys.modules.get("scipy.stats", object)).values():  # its distributions keep the one they began with
+        if getattr(held, "_random_state", None) is shared:
+            patches.attribute(held, "_random_state", state)
     for name in dir(np.random.RandomState):
         if not name.startswith("_") and hasattr(np.random, name):
             put(np.random, name, getattr(state, name))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng, normal
 
+from dpassay import trace
 from dpassay.trace.record import Run
 from dpassay.trace.replay import Tracer
 from dpassay.trace.sources import watch
@@ -128,3 +129,13 @@ def test_the_seed_of_a_generator_is_no_opaque_source() -> None:
     run = seen(lambda: [np.random.default_rng().laplace(), np.random.Generator(np.random.PCG64()).normal()])
     assert ([draw.distribution for draw in run.draws], run.opaque) == (["laplace", "normal"], [])
     assert seen(lambda: random.SystemRandom().getrandbits(8)).opaque
+
+
+def test_distributions_of_scipy_that_were_imported_before_are_watched() -> None:
+    """They hold numpy's shared generator from their import on."""
+    from scipy import stats
+
+    before = stats.laplace._random_state
+    result = trace(lambda x: x + stats.laplace.rvs(scale=0.5), [0.0, 1.0], epsilon=1, hostile=False)
+    assert (result.rules, str(result.pair_epsilon)) == (("loss-too-large",), "2")
+    assert stats.laplace._random_state is before
