@@ -24,6 +24,7 @@ ORDER = [
     "audit",
     "trace",
     "api",
+    "packages",
     "text",
     "training",
     "testing",

@@ -19,6 +19,7 @@ from dpassay.cli.audit import audit
 from dpassay.cli.check import check
 from dpassay.cli.common import as_options
 from dpassay.cli.gallery import gallery, show
+from dpassay.cli.packages import packages
 from dpassay.cli.reproduce import reproduce
 from dpassay.cli.text import corpus, reconstruct, rewrite
 from dpassay.cli.trace import trace
@@ -37,7 +38,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich costs 0.1 s, a third of what --help may take
 )
 for command in (
-    *(check, audit, trace, audit_training, verify, gallery, show, reproduce, calibrate.compose),
+    *(check, audit, trace, audit_training, verify, gallery, show, packages, reproduce, calibrate.compose),
     *(corpus, train, rewrite, utility, reconstruct),
 ):
     app.command()(command)

@@ -140,7 +140,7 @@ def tried_table(tried: Sequence[tuple[Claim, TrialResult]]) -> Table:
 def markdown(verdicts: Verdicts) -> str:
     """The verdicts as a Markdown table."""
     rows = [HEADINGS, *(cells(claim, verdict) for _, found in by_system(verdicts) for claim, verdict in found)]
-    return markdown_table([[_markdown(cell) for cell in row] for row in rows])
+    return markdown_table([[escaped(cell) for cell in row] for row in rows])
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
@@ -149,7 +149,8 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 # Markdown and LaTeX are escaped by hand: none of our dependencies does it.
-def _markdown(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text that Markdown shows as it is."""
     for letter in "\\`*_{}[]<>#|":
         text = text.replace(letter, f"\\{letter}")
     return " ".join(text.split())

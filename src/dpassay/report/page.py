@@ -25,9 +25,11 @@ from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.word_witness import WordWitness
 from dpassay.exact.witness import Witness
+from dpassay.packages.environment import program
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report import svg
 from dpassay.report.gallery import by_system, claimed, true
+from dpassay.report.packages import Judged, cells, sections, summary
 from dpassay.report.plot import pair_deltas
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
 from dpassay.report.trace_report import trace_shown
@@ -77,7 +79,35 @@ def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
     """The page of many verdicts: a table, then each of them to unfold."""
     systems = [(title, [_entry(*each) for each in found]) for title, found in by_system(verdicts)]
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    return _page("gallery.html", "dpassay gallery", command, systems=systems, claims=len(verdicts), refuted=refuted)
+    shown = {"systems": systems, "claims": len(verdicts), "refuted": refuted, "released": _released()}
+    return _page("gallery.html", "dpassay gallery", command, **shown)
+
+
+def _released() -> list[dict[str, Any]]:
+    """The packages as released, as they are recorded."""
+    from dpassay.packages.judging import current
+    from dpassay.packages.record import read_records
+
+    return _entries(current(read_records()))
+
+
+def packages_page(judged: Judged, command: str) -> str:
+    """The page of released packages."""
+    return _page("packages.html", "dpassay packages", command, released=_entries(judged), summary=summary(judged))
+
+
+def _entries(judged: Judged) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": f"{record.release}: {record.mechanism}",
+            "cells": cells(record, found),
+            "word": "" if found is None else found.word,
+            "why": record.why,
+            "told": list(sections(record, found)),
+            "program": program(record) if record.subject else "",
+        }
+        for record, found in judged.values()
+    ]
 
 
 def _entry(claim: Claim, verdict: Verdict) -> dict[str, Any]:
