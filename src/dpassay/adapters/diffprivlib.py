@@ -90,7 +90,7 @@ def _pairs(thing: Any, kind: str) -> tuple[tuple[Any, Any], ...]:
     """Two values at the distance of the sensitivity, within the bounds where there are some."""
     if kind == "Binary":
         return ((thing.value0, thing.value1),)
-    if hasattr(thing, "utility") or not hasattr(thing, "sensitivity"):
+    if hasattr(thing, "utility") or not hasattr(thing, "sensitivity") or kind == "Bingham":  # that one takes a matrix
         return ()
     low, far = getattr(thing, "lower", 0), thing.sensitivity
     high = min(low + far, getattr(thing, "upper", low + far))

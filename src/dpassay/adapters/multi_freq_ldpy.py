@@ -23,7 +23,9 @@ def read(thing: Any) -> Adapted | None:
     if not name.endswith("_Client"):
         return None
     given = thing.keywords if isinstance(thing, partial) else {}
-    if (isinstance(thing, partial) and thing.args) or "epsilon" not in given or not {"k", "lst_k"} & set(given):
+    # Clients for repeated reports take eps_perm, for all of them, and eps_1, for one: an output is one report.
+    stated = next((given[key] for key in ("epsilon", "eps_1", "eps_perm") if key in given), None)
+    if (isinstance(thing, partial) and thing.args) or stated is None or not {"k", "lst_k"} & set(given):
         raise InputError(
             f"multi-freq-ldpy's {name} needs its arguments by name, all but the input: "
             f"functools.partial({name}, k=4, epsilon=1.0), or lst_k=[4, 2], d=2 and epsilon for several attributes"
@@ -31,7 +33,7 @@ def read(thing: Any) -> Adapted | None:
     many = len(given["lst_k"]) if "lst_k" in given else 0
     return Adapted(
         f"multi-freq-ldpy's {name}",
-        PureDP(shown(given["epsilon"])),
+        PureDP(shown(stated)),
         None if many else _formula(name, given),
         neighbours=Neighbours("any"),
         mechanism=lambda x: thing(x),
@@ -40,6 +42,8 @@ def read(thing: Any) -> Adapted | None:
 
 
 def _formula(name: str, given: dict[str, Any]) -> str | None:
+    if "epsilon" not in given:
+        return None
     size, epsilon = given["k"], shown(given["epsilon"])
     if name == "GRR_Client":
         return f"category({size}) | flip(exp({epsilon})/(exp({epsilon}) + {size} - 1))"

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dpassay.api import check
 from dpassay.audit.process import Process
 from dpassay.audit.remote import Program
 from dpassay.audit.runner import audit
 from dpassay.core.files import write_whole
-from dpassay.core.guarantee import RenyiDP
+from dpassay.core.guarantee import ZCDP, RenyiDP
 from dpassay.core.numbers import double_below, down, iv, number
 from dpassay.errors import InputError, MechanismError
 from dpassay.packages.environment import Environment
@@ -76,6 +76,13 @@ class Found:
         return ", ".join(f"{self.runs:,} runs" if one == "runs" else one for one in self.evidence)
 
 
+class Subject(Program):
+    """A record's subject. Its loop calls `mechanism` once for each output, so a batch is as good as single runs."""
+
+    __slots__ = ()
+    independent_rows: ClassVar[bool] = True
+
+
 def judge_released(
     record: Record, envs: Path, interpreter: str | None = None, progress: Progress | None = None
 ) -> Found:
@@ -92,7 +99,7 @@ def judge(record: Record, environment: Environment, progress: Progress | None = 
     if record.chances:
         found.append(_by_chances(record, record.chances))
     if record.subject and not record.not_run:
-        with Program(environment.command(record), FIRST_ANSWER) as subject:
+        with Subject(environment.command(record), FIRST_ANSWER) as subject:
             if "def chances(" in record.subject:
                 found.append(_by_chances(record, subject_chances(environment.command(record))))
             if "def mechanism(" in record.subject:
@@ -117,11 +124,17 @@ def judge(record: Record, environment: Environment, progress: Progress | None = 
 
 def _by_formula(record: Record) -> Found:
     """The law that the code draws from, judged exactly."""
-    if record.order is None:
-        verdict = check(record.formula, dim=record.dim, **record.statement)
-    else:
-        verdict = check(record.formula, dim=record.dim, guarantee=RenyiDP(str(record.order), str(record.epsilon)))
+    verdict = check(record.formula, dim=record.dim, **_stated(record))
     return Found(verdict.word, verdict.value.lower, verdict.value.upper, ["formula"], verdict.reason)
+
+
+def _stated(record: Record) -> dict[str, Any]:
+    """The claimed guarantee as `check` takes it."""
+    if record.rho is not None:
+        return {"guarantee": ZCDP(str(record.rho))}
+    if record.order is not None:
+        return {"guarantee": RenyiDP(str(record.order), str(record.epsilon))}
+    return record.statement
 
 
 def _by_chances(record: Record, chances: list[Any]) -> Found:

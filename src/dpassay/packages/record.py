@@ -12,7 +12,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from dpassay.core.numbers import digits, middle
 from dpassay.errors import InputError
+from dpassay.pipeline.parser import evaluate
 
 FOLDER = Path(__file__).parent / "records"
 MOST_BYTES = 100_000
@@ -41,9 +43,10 @@ class Record(BaseModel):
     version: Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.]*$")]
     pins: list[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+]*$")]] = []
     mechanism: Words
-    epsilon: Formula
+    epsilon: Formula | None = None
     delta: Formula = 0
     order: Formula | None = None
+    rho: Formula | None = None
     pair: Annotated[list[Any], Field(min_length=2, max_length=2)]
     neighbours: Words
     source: Words
@@ -66,8 +69,10 @@ class Record(BaseModel):
             raise ValueError("chances needs event: what they are the chances of")
         if self.formula and not self.at:
             raise ValueError("formula needs at: the file and line of the code it was read from")
-        if self.order is not None and self.subject:
-            raise ValueError("order states Rényi DP, which runs cannot refute: leave subject out")
+        if (self.epsilon is None) == (self.rho is None):
+            raise ValueError("needs epsilon or rho, one of them")
+        if not (self.order is None and self.rho is None) and self.subject:
+            raise ValueError("order and rho state guarantees that runs cannot refute: leave subject out")
         return self
 
     @property
@@ -83,20 +88,23 @@ class Record(BaseModel):
     @property
     def claimed(self) -> str:
         """The guarantee in few letters."""
+        if self.rho is not None:
+            return f"ρ {self.rho}"
         more = f", δ {self.delta}" if self.delta else "" if self.order is None else f", order {self.order}"
-        return f"{self.epsilon}{more}"
+        return f"{middle(evaluate(str(self.epsilon), {})):.5g}{more}"
 
     @property
     def statement(self) -> dict[str, Any]:
         """The guarantee as `check` and `audit` take it."""
         more = {"delta": str(self.delta)} if self.delta else {}
-        return {"epsilon": str(self.epsilon), **more}
+        written = re.fullmatch(r"[\d.]+(e-?\d+)?", str(self.epsilon))
+        return {"epsilon": written[0] if written else digits(evaluate(str(self.epsilon), {}))[1], **more}
 
     @cached_property
     def digest(self) -> str:
         """Of all that a verdict depends on: what was found for another digest was found for something else."""
         left_out = {"source", "why", "known", "neighbours", "at", "not_run", "mechanism"}
-        said = json.dumps(self.model_dump(exclude=left_out), sort_keys=True)
+        said = json.dumps(self.model_dump(exclude=left_out, exclude_defaults=True), sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 

@@ -27,13 +27,13 @@ its documentation names. A verdict is about this release, this mechanism and thi
 
 | word | what it means here |
 | --- | --- |
-| ✗ refuted | the claim is wrong: by exact probabilities read from the code, or by runs at the stated error probability |
-| ✓ proven | the formula that was read from the code keeps the claim; where it was also run, the runs do not contradict it |
+| ✗ refuted | the claim is wrong: by exact probabilities read from the code, or by runs |
+| ✓ proven | the formula that was read from the code keeps the claim; runs, where there are some, agree |
 | ? open | tried, and not refuted; this is no proof |
 
 Evidence: *formula* is the law that the code draws from, judged exactly; *event* is something that the outputs do, with
-its exact probability for both inputs; *runs* are an [audit](audit.md) of the installed package. All audits together refute
-a claim that holds with a probability of at most 0.001. Samplers are judged as if they drew real numbers; what
+its exact probability for both inputs; *runs* are an [audit](audit.md) of the installed package. All audits together
+refute a claim that holds with a probability of at most 0.001. Samplers are judged as if they drew real numbers; what
 floating point gives away is another matter.
 
     dpassay packages                       this table
@@ -53,7 +53,7 @@ def table(judged: Judged) -> Table:
     """All records, one line each as far as their words allow."""
     rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for name, style in zip(HEADINGS, ("bold", "", "", "", "dim"), strict=True):
-        rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("verdict", "true ε"))
+        rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("mechanism", "verdict", "true ε"))
     before = ""
     for record, found in judged.values():
         if before and record.package != before:

@@ -84,6 +84,13 @@ def test_a_function_is_run_with_its_arguments() -> None:
     assert dpassay.audit(partial(function("SS_Client"), k=5, epsilon=0.8), runs=2_000, until_refuted=True).refuted
 
 
+def test_a_client_for_repeated_reports_states_the_epsilon_of_one() -> None:
+    client = adapted(partial(function("L_GRR_Client"), k=5, eps_perm=2.0, eps_1=0.8))
+    assert client is not None
+    assert client.guarantee == dpassay.PureDP("0.8")
+    assert client.pipeline is None
+
+
 def test_a_function_without_its_arguments_says_which_it_needs() -> None:
     with pytest.raises(dpassay.InputError, match=r"functools\.partial\(GRR_Client, k=4, epsilon=1\.0\)"):
         dpassay.check(function("GRR_Client"))
