@@ -70,8 +70,8 @@ def summary(judged: Judged) -> str:
     found = [one for _, one in judged.values() if one is not None]
     packages = len({record.package for record, _ in judged.values()})
     refuted = sum(one.word == "refuted" for one in found)
-    plural = "" if packages == 1 else "s"
-    line = f"{len(judged)} mechanisms of {packages} package{plural}, {refuted} refuted."
+    many = ["" if one == 1 else "s" for one in (len(judged), packages)]
+    line = f"{len(judged)} mechanism{many[0]} of {packages} package{many[1]}, {refuted} refuted."
     dates = sorted({one.date for one in found})
     when = "" if not dates else f" Recorded {dates[0]}." if len(dates) == 1 else f" Recorded {dates[0]} to {dates[-1]}."
     return f"{line}{when} 'dpassay packages show NAME' tells more, --run NAME repeats it."

@@ -79,8 +79,8 @@ def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
     """The page of many verdicts: a table, then each of them to unfold."""
     systems = [(title, [_entry(*each) for each in found]) for title, found in by_system(verdicts)]
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    shown = {"systems": systems, "claims": len(verdicts), "refuted": refuted, "released": _released()}
-    return _page("gallery.html", "dpassay gallery", command, **shown)
+    counts: dict[str, Any] = {"claims": len(verdicts), "refuted": refuted}
+    return _page("gallery.html", "dpassay gallery", command, systems=systems, released=_released(), **counts)
 
 
 def _released() -> list[dict[str, Any]]:

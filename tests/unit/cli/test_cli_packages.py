@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from local_package import make_wheel, write_record
 
 from dpassay.packages.judging import current
 from dpassay.packages.record import read_records
 from dpassay.report.packages import markdown
+from local_package import make_wheel, write_record
 
 ROOT = Path(__file__).parents[3]
 

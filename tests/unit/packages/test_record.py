@@ -4,7 +4,7 @@ import pytest
 
 from dpassay.errors import InputError
 from dpassay.packages.environment import Environment, program
-from dpassay.packages.judging import Found, current, judge, recorded, write_recorded
+from dpassay.packages.judging import ALPHA, Found, current, judge, recorded, write_recorded
 from dpassay.packages.record import FOLDER, Record, read_record, read_records
 
 RECORDS = read_records()
@@ -56,12 +56,15 @@ def test_everything_recorded_belongs_to_a_record():
 
 def test_the_rows_that_are_known_are_reproduced():
     lower = {name: found.lower for name, found in recorded().items()}
-    p = math.exp(0.5) / (math.exp(0.5) + 1)  # P(1|1) is p + (1 - p)q in pure-ldp 1.1.2, and q stays
-    for name, p, q in (("sue", p, 1 - p), ("oue", 0.5, 1 / (math.e + 1))):
+    kept = math.exp(0.5) / (math.exp(0.5) + 1)  # P(1|1) is p + (1 - p)q in pure-ldp 1.1.2, and q stays
+    for name, p, q in (("sue", kept, 1 - kept), ("oue", 0.5, 1 / (math.e + 1))):
         one = p + (1 - p) * q
         loss = math.log(one / q) + math.log((1 - q) / (1 - one))
         assert lower[f"pure-ldp-1.1.2-{name}"] == pytest.approx(loss, abs=1e-6)
     assert lower["diffprivlib-linear-regression"] == math.inf
+    assert lower["diffprivlib-nanmean"] == pytest.approx(10, rel=1e-6)
+    assert lower["multi-freq-ldpy-ss-array"] >= 1 + math.log(4 * 14 / 11) - 1e-9
+    assert lower["multi-freq-ldpy-rsfd-grr"] == pytest.approx(math.log(2 * (math.e - 1) + 1), abs=1e-6)
     assert recorded()["opendp-noisy-max-zcdp"].word == "proven"
 
 
@@ -123,3 +126,15 @@ def test_a_change_of_the_claim_outdates_what_was_found_and_a_change_of_the_words
     assert current({"coin": record.model_copy(update={"why": "because"})}, place)["coin"][1] is not None
     stronger = Record(**{**GIVEN, "epsilon": 2}, chances=[1, 0], event="it is 0")
     assert current({"coin": stronger}, place)["coin"][1] is None
+
+
+def test_all_audits_together_keep_the_stated_error_probability():
+    assert sum(bool(record.subject and not record.not_run) for record in RECORDS.values()) * ALPHA <= 0.001
+
+
+def test_the_gallerys_page_has_the_packages_as_released():
+    from dpassay.report.page import gallery_page
+
+    page = gallery_page([], "dpassay gallery")
+    assert "<h2>As released</h2>" in page
+    assert "pure-ldp==1.1.2: UEClient(epsilon=1, d=4)" in page
