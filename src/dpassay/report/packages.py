@@ -50,18 +50,18 @@ def cells(record: Record, found: Found | None) -> tuple[str, str, str, str, str]
 
 
 def table(judged: Judged) -> Table:
-    """All records, one line each as far as their words allow."""
+    """All records, one line each; what the verdict rests on is told by `show`."""
     rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
-    for name, style in zip(HEADINGS, ("bold", "", "", "", "dim"), strict=True):
-        rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("mechanism", "verdict", "true ε"))
+    for name, style in zip(HEADINGS[:4], ("bold", "", "", ""), strict=True):
+        rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("mechanism", "verdict"), min_width=9)
     before = ""
     for record, found in judged.values():
         if before and record.package != before:
             rows.add_row()
         before = record.package
-        name, claimed, true, word, evidence = cells(record, found)
+        name, claimed, true, word, _ = cells(record, found)
         style = COLOURS[found.word] if found else ""
-        rows.add_row(Text(harmless(name)), harmless(claimed), true, Text(word, style=style), evidence)
+        rows.add_row(Text(harmless(name)), harmless(claimed), true, Text(word, style=style))
     return rows
 
 
