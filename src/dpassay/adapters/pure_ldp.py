@@ -6,6 +6,7 @@ Clients that hash with a seed of their own, or that use sketches, have no formul
 from __future__ import annotations
 
 import math
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dpassay.adapters.base import Adapted, attributes, is_own, shown
@@ -13,6 +14,7 @@ from dpassay.core.guarantee import PureDP
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
+MENDED = (1, 2, 0)  # the first version whose unary encoding has the probabilities that it says
 NEAR = 1e-9  # a probability this near to its formula is taken for it: the last bits of a double are no claim
 
 
@@ -45,7 +47,18 @@ def _formula(client: Any, epsilon: str) -> str | None:
     if kind == "DEClient":
         keep = (f"exp({epsilon})/(exp({epsilon}) + {size} - 1)", grown / (grown + size - 1))
         return f"category({size}) | flip({probability(kept, *keep)})"
+    if _version() < MENDED:  # there a true bit that is not kept is drawn once more, with the odds of the others
+        one = f"{shown(kept)} + (1 - {shown(kept)})*{shown(wrong)}"
+        return f"onehot({size}) | bits({one}, {one}, {shown(wrong)})"
     return bits(size, epsilon, kept, wrong, optimal=bool(getattr(client, "use_oue", False)))
+
+
+def _version() -> tuple[int, ...]:
+    """Of the package that is installed, which the client is from."""
+    try:
+        return tuple(int(part) for part in version("pure-ldp").split(".")[:3])
+    except (PackageNotFoundError, ValueError):
+        return MENDED
 
 
 def bits(size: int, epsilon: str, kept: float, wrong: float, optimal: bool) -> str:

@@ -48,6 +48,18 @@ def test_the_probabilities_are_those_that_the_client_holds(wrong: Any, epsilon: 
     assert verdict.epsilon.lower == pytest.approx(epsilon, rel=1e-9)
 
 
+@pytest.mark.parametrize(("optimal", "epsilon"), [(False, "1.680"), (True, "1.551")])
+def test_unary_encoding_before_it_was_mended(monkeypatch: pytest.MonkeyPatch, optimal: bool, epsilon: str) -> None:
+    """A true bit is 1 with probability p + (1 − p)q: ln of that times (1 − q) over q times its complement."""
+    monkeypatch.setattr("dpassay.adapters.pure_ldp.version", lambda name: "1.1.2")
+    p, q = (0.5, 1 / (math.e + 1)) if optimal else (ROOT / (ROOT + 1), 1 / (ROOT + 1))
+    verdict = dpassay.check(client("UEClient", p=p, q=q, use_oue=optimal))
+    one = p + (1 - p) * q
+    assert verdict.refuted
+    assert verdict.epsilon.lower == pytest.approx(math.log(one / q * (1 - q) / (1 - one)), rel=1e-9)
+    assert f"{verdict.epsilon.lower:.3f}" == epsilon
+
+
 def test_a_client_without_a_formula_is_run() -> None:
     leaky = client("LHClient", g=3, p=0.5, q=0.25)  # it puts out what comes in
     with pytest.raises(AssertionError, match="the claim of 1-DP"):
