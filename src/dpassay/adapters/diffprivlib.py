@@ -1,7 +1,8 @@
-"""diffprivlib's mechanisms: the claim is their ε and δ, the formula that of their class.
+"""diffprivlib's mechanisms and models: the claim is their ε and δ, a mechanism's formula that of its class.
 
-Where a class searches for its scale, the scale it found is taken, to twelve digits and rounded up: the last bits of a
-search are no claim. Classes without a formula here are run.
+A model is run: it is fitted anew to each data set, and what comes out are its fitted attributes. Where a class searches
+for its scale, the scale it found is taken, to twelve digits and rounded up: the last bits of a search are no claim.
+Classes without a formula here are run.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete
 
 
 def read(thing: Any) -> Adapted | None:
-    """A mechanism as a claim; None for the library's other objects."""
-    if not any(base.__name__ == "DPMechanism" for base in type(thing).__mro__):
+    """A mechanism or a model as a claim; None for the library's other objects."""
+    bases = {base.__name__ for base in type(thing).__mro__}
+    if "DiffprivlibMixin" in bases:
+        return _model(thing)
+    if "DPMechanism" not in bases:
         return None
     kind = type(thing).__name__
     epsilon, delta, randomise = attributes(thing, "epsilon", "delta", "randomise")
@@ -33,6 +37,19 @@ def read(thing: Any) -> Adapted | None:
         None if hasattr(thing, "utility") else lambda x: randomise(x),
         pairs,
     )
+
+
+def _model(thing: Any) -> Adapted:
+    """A data set is X, or a pair (X, y); two of them are neighbours if they differ in one row."""
+    epsilon, get_params = attributes(thing, "epsilon", "get_params")
+
+    def fitted(data: Any) -> dict[str, Any]:
+        model = type(thing)(**get_params())
+        model.fit(*data) if isinstance(data, tuple) else model.fit(data)
+        return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+
+    name = f"diffprivlib's {type(thing).__name__}"
+    return Adapted(name, make_guarantee(shown(epsilon), "0"), None, None, Neighbours("replace-record"), fitted)
 
 
 def _formula(thing: Any, kind: str, epsilon: str, delta: str) -> str | None:

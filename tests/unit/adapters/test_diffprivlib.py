@@ -101,3 +101,35 @@ def test_the_librarys_own_objects() -> None:
     assert dpassay.check(library.Laplace(epsilon=0.7, sensitivity=2), runs=2_000).proven
     assert dpassay.check(library.LaplaceBoundedDomain(epsilon=1, sensitivity=1, lower=0, upper=3)).proven
     assert dpassay.check(library.GaussianAnalytic(epsilon=2, delta=1e-5, sensitivity=1)).proven
+
+
+class DiffprivlibMixin:
+    """The base that the library's models have; see its models/utils or validation module."""
+
+
+class MeanOf(DiffprivlibMixin):
+    """A model that releases the largest value besides its noisy mean."""
+
+    def __init__(self, epsilon: float = 1.0, bounds: tuple[float, float] = (0.0, 1.0)) -> None:
+        self.epsilon, self.bounds = epsilon, bounds
+
+    def get_params(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "bounds": self.bounds}
+
+    def fit(self, x: Any, y: Any = None) -> None:
+        self.mean_ = float(np.mean(x) + np.random.default_rng().laplace(scale=1 / (len(x) * self.epsilon)))
+        self.largest_ = float(np.max(x))
+
+
+def test_a_model_is_fitted_anew_and_judged_by_its_attributes() -> None:
+    MeanOf.__module__ = "diffprivlib.models.some"
+    model = MeanOf(epsilon=2.0)
+    pair = ([0.1, 0.2, 0.3], [0.1, 0.2, 0.9])
+    verdict = dpassay.audit(model, [pair], shrink=False)
+    assert verdict.refuted
+    assert verdict.guarantee.epsilon == 2.0
+    assert 'output["largest_"]' in str(verdict.witness.event)  # type: ignore[union-attr]
+    assert not hasattr(model, "mean_")  # the object itself stays as it was
+    known = adapted(model)
+    assert known is not None
+    assert sorted(known.mechanism(([0.5], [1]))) == ["largest_", "mean_"]  # type: ignore[misc]
