@@ -258,7 +258,8 @@ class Generation:
 
         prompt = torch.as_tensor([list(x)], device=self.model.device)
         with torch.random.fork_rng(), torch.no_grad():
-            torch.manual_seed(int(rng.integers(2**63)))
+            # Not by a method of the generator: a trace would take the seed for noise of the code.
+            torch.manual_seed(int(rng.bit_generator.random_raw()) >> 1)
             drawn = self.call(inputs=prompt.repeat(n, 1), attention_mask=torch.ones_like(prompt).repeat(n, 1))
         begins = 0 if self.model.config.is_encoder_decoder else len(x)
         return [self._ended(row) for row in drawn[:, begins:].tolist()]

@@ -222,3 +222,9 @@ def test_the_likelihood_has_the_support_of_what_is_drawn(model: Any, setting: di
     assert sum(chances) == pytest.approx(1, abs=1e-5)
     drawn = np.bincount([row[0] for row in known.mechanism.sample([3], 4000, np.random.default_rng(0))], minlength=7)
     assert np.abs(drawn / 4000 - chances).max() < 0.05  # Hoeffding and 7 tokens: 14·e^(-20) < 3e-8
+
+
+def test_a_trace_sees_the_tokens_and_not_the_seed(model: Any) -> None:
+    result = dpassay.trace(call(model, max_new_tokens=1), pairs=[([1, 2], [3, 4])], epsilon=1e-3, hostile=False)
+    assert [draw.distribution for draw in result.draws] == ["choice"]
+    assert result.rules == ("loss-too-large",)
