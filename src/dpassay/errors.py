@@ -20,6 +20,15 @@ def harmless(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def in_one_line(kind: str, said: str) -> str:
+    """An exception in one line: its kind, and what it said, if anything.
+
+    >>> in_one_line("ValueError", "no\\nway"), in_one_line("SystemExit", "")
+    ('ValueError: no way', 'SystemExit')
+    """
+    return f"{kind}: {' '.join(said.split())}" if said.strip() else kind
+
+
 class DpassayError(Exception):
     """Base of all errors that dpassay raises on purpose.
 

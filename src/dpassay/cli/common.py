@@ -142,9 +142,14 @@ def finish(verdict: Verdict, as_json: bool, require_decision: bool) -> None:
 
 def check_writable(*paths: Path | None) -> None:
     """Find out before the work is done whether its result can be written."""
-    for path in paths:
-        if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+    given = [path for path in paths if path is not None]
+    for path in given:
+        if path.is_dir():
+            raise InputError(f"cannot write {path}: it is a folder; name a file")
+        if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
             raise InputError(f"cannot write {path}: its folder must exist and be writable")
+        if given.count(path) > 1:
+            raise InputError(f"cannot write two results to {path}: name two files")
 
 
 def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -18,6 +18,7 @@ from dpassay.cli.common import (
     Page,
     Python,
     RequireDecision,
+    check_claimed,
     check_writable,
     close,
     command_line,
@@ -74,6 +75,7 @@ def trace(
     if pair is not None and inputs is not None:
         raise InputError("say what to run it on, once: --pair '[X, Y]', or --inputs FILE")
     check_writable(save, html)
+    check_claimed(epsilon, delta)
     from dpassay.trace.objects import trace_object as run_trace
 
     with redirect_stdout(sys.stderr):  # what the code prints must not get into the result

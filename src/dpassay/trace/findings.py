@@ -182,11 +182,14 @@ def too_large(uses: Sequence[Use], epsilon: Number, claimed: str, least: bool = 
     what = "a number" if gaps.size == 1 else f"{gaps.size:,} coordinates"
     norm = "" if gaps.size == 1 else " in l2" if gaussian else " in l1"
     differ = "differs" if gaps.size == 1 else "differ"
+    moved = [use for use in uses if (np.abs(use.gap) > use.tolerance).any()]
+    others = len({draw.start for use in moved for draw in use.draws} - {draw.start for draw in worst.draws})
+    more = f"with the noise of {others:,} other draw{'s' * (others > 1)} " if others else ""
     return Finding(
         "loss-too-large",
         worst.x.place,
         f"{worst.x.place} adds {noise_in_words(worst, 'noise')} to {what} that {differ} by {distance:.6g}{norm}: "
-        f"ε {'≥' if least else '='} {size} for this pair{', after rounding or clamping too' if least else ''}, "
+        f"{more}ε {'≥' if least else '='} {size} for this pair{', after rounding or clamping too' if least else ''}, "
         f"where {claimed} is claimed",
     )
 
@@ -229,7 +232,8 @@ def as_coded(uses: Sequence[Use], others: Mapping[int, Sequence[NodeLaw]] | None
 
 def _group(kinds: tuple[str, ...], size: str, seen: _Seen) -> str:
     if kinds == ("bernoulli",):
-        return f"{len(seen.index):,} numbers, each kept with probability {size}"
+        numbers = "1 number" if len(seen.index) == 1 else f"{len(seen.index):,} numbers, each"
+        return f"{numbers} kept with probability {size}"
     q = 2 if kinds == ("gaussian",) else 1
     norms = [float(np.linalg.norm(centre, q)) for centre in seen.centres]
     most, inputs = max(norms), len(norms)

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dpassay.audit.process import Process
-from dpassay.errors import InputError, MechanismError
+from dpassay.errors import InputError, MechanismError, in_one_line
 from dpassay.trace.record import Array, Run
 from dpassay.trace.replay import Tracer
 from dpassay.trace.wire import Receiver, Sender
@@ -69,7 +69,7 @@ class RemoteTracer(Tracer):
         answer = self._ask(self._sender.message((self.runs, self.seed, x, replaced or {})))
         self.runs += 1
         if "error" in answer:
-            raise MechanismError(f"the traced code raised {answer['error']}")
+            raise MechanismError(f"the traced code raised {in_one_line(*answer['error'].split(': ', 1))}")
         found = self._receiver.value(answer)
         assert isinstance(found, Run)
         return found

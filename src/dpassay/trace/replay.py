@@ -7,6 +7,7 @@ in another way too.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import numpy as np
 from dpassay.audit.leaves import shown_key
 from dpassay.audit.python_objects import awaited
 from dpassay.audit.targets import Adapted, Loaded, as_mechanism
-from dpassay.errors import MechanismError
+from dpassay.errors import MechanismError, in_one_line
 from dpassay.pipeline.mechanism import Failure
 from dpassay.trace.formulas import sources_of
 from dpassay.trace.laws import NOISE_KINDS, NodeLaw, law_of, node_law
@@ -29,6 +30,7 @@ from dpassay.trace.sources import watch, watched_generator
 ROUNDING = 1e-9  # relative, of doubles
 STRETCH = (-30, 1000, 1)  # times the usual noise
 _PASSES = 5
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of an object that does not show what it holds
 MONOTONE = {
     *(np.clip, np.round, np.around, np.rint, np.floor, np.ceil, np.trunc, np.sign, np.maximum, np.minimum, np.exp),
     *(np.tanh, np.greater, np.greater_equal, np.less, np.less_equal),
@@ -66,9 +68,19 @@ def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
         for at, one in enumerate(output):
             yield from _leaves(one, f"{path}[{at}]")
     elif isinstance(output, bool | int | float | np.number):
-        yield path, float(output)
+        try:
+            yield path, float(output)
+        except OverflowError:  # a whole number beyond all doubles
+            yield path, hex(int(output))
+    elif isinstance(output, str | bytes | None):
+        yield path, output
     else:
-        yield path, output if isinstance(output, str | bytes | None) else repr(output)
+        if _ADDRESS.search(text := repr(output)):
+            raise MechanismError(
+                f"{path} is of type {type(output).__name__}, which cannot be read: return numbers, texts, arrays, "
+                "lists or dicts"
+            )
+        yield path, text
 
 
 def same(first: list[Any], second: list[Any], rounding: float = ROUNDING) -> list[bool]:
@@ -114,7 +126,7 @@ class Tracer:
             output = awaited(mechanism.sample(x, 1, rng))[0]
             run.output = plain(output)
         if isinstance(output, Failure):
-            raise MechanismError(f"the traced code raised {output.kind}: {output.said}")
+            raise MechanismError(f"the traced code raised {in_one_line(output.kind, output.said)}")
         return run
 
 

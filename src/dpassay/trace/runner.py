@@ -212,10 +212,16 @@ def _hull(lower: Number, upper: Number) -> Number:
 def _nothing_found(worst: _Judged, guarantee: Any, pipeline: str) -> str:
     most = f"{float(worst.upper.b):.6g}" if worst.upper.b < INFINITY.a else "∞"
     if worst.upper.b > _limit(guarantee, worst.draws).b:
-        return f"The trace shows no violation and does not bound the loss of this pair: it is at most {most}."
+        bound = "" if most == "∞" else f" by less than {most}"
+        return f"The trace shows no violation, and does not bound the loss of this pair{bound}."
+    if not pipeline:
+        outputs = leaves(worst.run.output)
+        nothing = "nothing came out" if not outputs else "None came out" if set(outputs) == {None} else ""
+        what = f"{nothing}: does the code return its result?" if nothing else "the same came out, without noise."
+        return f"No violation in these runs: of both inputs {what}"
     return (
-        f"No violation in these runs: between the inputs that were run ε is at most {most}. As coded it is "
-        f"{pipeline}; {guarantee} would be proven if this bound held for all inputs, which runs cannot show."
+        f"No violation in these runs: between the inputs that were run ε is at most {most}. As coded it is {pipeline}. "
+        "Whether other inputs lose more, runs cannot show; 'dpassay check' can, from a bound that holds for all inputs."
     )
 
 

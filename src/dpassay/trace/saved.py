@@ -179,7 +179,8 @@ def _again(record: TraceRecord, subject: Any, name: str, seed: int) -> tuple[boo
     """Whether the verdict, the rule with its line, and the loss of the pair are the same; and a sentence."""
     tracer = _tracer(subject, seed)
     if (given := _described(tracer, name)) != record.subject:
-        raise InputError(f"the trace was of something else: {record.subject}, not {given}")
+        own, other = (one.get("path") or one for one in (record.subject, given))
+        raise InputError(f"the trace was of something else: {own}, not {other}")
     which = f"with the {'recorded' if seed == record.seed else 'fresh'} seed {seed}"
     result = _traced(record, tracer, seed)
     first, second = _shown(record.findings), _shown(FindingRecord(**one.to_dict()) for one in result.findings)

@@ -45,6 +45,8 @@ def trace(
     """
     if save is not None and Path(save).exists():
         raise InputError(f"{save} already exists: save to another file")
+    if seed < 0:
+        raise InputError(f"a seed must be a whole number, 0 or more, got {seed}")
     given: Sequence[Any] = inputs or [one for pair in pairs for one in pair]
     relation = _relation(neighbours, inputs, pairs)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed)

@@ -29,11 +29,11 @@ def test_a_fault_is_named_with_its_line() -> None:
     assert data["pair_epsilon"] == ["inf", "inf"]
 
 
-def test_right_code_is_open_and_says_what_would_be_proven() -> None:
+def test_right_code_is_open_and_says_what_can_prove_it() -> None:
     arguments = ["trace", "--python", f"{CODE}:repaired", *PAIR, "--epsilon", "1"]
     run = CliRunner().invoke(app, arguments)
     assert run.exit_code == 0
-    assert "would be proven if this bound held for all inputs" in run.stdout
+    assert "'dpassay check' can, from a bound that holds for all inputs" in run.stdout
     assert CliRunner().invoke(app, [*arguments, "--require-decision"]).exit_code == 3
 
 
@@ -53,6 +53,10 @@ def test_inputs_come_from_a_file(tmp_path: Path) -> None:
         (["--epsilon", "1"], "say what to trace"),
         (["--python", "math:sin", "--epsilon", "1"], "say what to run it on"),
         (["--python", "math:sin", "--pair", "[1]", "--epsilon", "1"], "--pair takes two inputs"),
+        (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon", "1", "--seed", "-1"], "0 or more, got -1"),
+        (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon", "0"], "epsilon must be positive"),
+        (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon", "1", "--html", "docs"], "docs: it is a folder"),
+        (["--python", "math:sin", "--save", "x.json", "--html", "x.json"], "two results to x.json"),
     ],
 )
 def test_bad_input_is_named(arguments: list[str], said: str) -> None:
@@ -79,6 +83,8 @@ def test_a_trace_is_kept_shown_and_verified(tmp_path: Path) -> None:
     assert "must not start by itself" in str(alone.exception)
     other = CliRunner().invoke(app, ["verify", str(file), "--command", "cat"])
     assert "give it again by --python" in str(other.exception)
+    another = CliRunner().invoke(app, ["verify", str(file), "--python", f"{CODE}:repaired"])
+    assert str(another.exception) == f"the trace was of something else: {CODE}:encode, not {CODE}:repaired"
     assert "already exists" in str(CliRunner().invoke(app, arguments).exception)
 
 
