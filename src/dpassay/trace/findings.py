@@ -245,6 +245,21 @@ def _group(kinds: tuple[str, ...], size: str, seen: _Seen) -> str:
     return f"l{q} norm at most {most:.6g} on {inputs} inputs{clip} | {name}({size}){rest}"
 
 
+def beyond_runs(pipeline: str) -> str:
+    """What runs leave open. Norms are not distances: a bound on them need not give the loss of the pair."""
+    return (
+        f"As coded it is {pipeline}. Whether other inputs lose more, runs cannot show; "
+        "'dpassay check' can, from a bound that holds for all inputs."
+    )
+
+
+def without_noise(outputs: Sequence[Any]) -> str:
+    """What is said of code that gives the same for both inputs, and no noise."""
+    nothing = "nothing came out" if not outputs else "None came out" if set(outputs) == {None} else ""
+    what = f"{nothing}: does the code return its result?" if nothing else "the same came out, without noise."
+    return f"No violation in these runs: of both inputs {what}"
+
+
 def formula_of(run: Run, lost: Draw) -> str:
     """The longest formula that was made of a draw, in words."""
     made = [draw for node in run.nodes for draw in node.draws if draw.formula is not None and lost in sources_of(draw)]

@@ -24,12 +24,14 @@ from dpassay.trace.choices import judged_choices
 from dpassay.trace.findings import (
     Finding,
     as_coded,
+    beyond_runs,
     formula_of,
     scaled_by_input,
     shared,
     stale,
     too_large,
     varies,
+    without_noise,
     wrong_formula,
 )
 from dpassay.trace.laws import NodeLaw, node_law
@@ -212,17 +214,9 @@ def _hull(lower: Number, upper: Number) -> Number:
 def _nothing_found(worst: _Judged, guarantee: Any, pipeline: str) -> str:
     most = f"{float(worst.upper.b):.6g}" if worst.upper.b < INFINITY.a else "∞"
     if worst.upper.b > _limit(guarantee, worst.draws).b:
-        bound = "" if most == "∞" else f" by less than {most}"
-        return f"The trace shows no violation, and does not bound the loss of this pair{bound}."
-    if not pipeline:
-        outputs = leaves(worst.run.output)
-        nothing = "nothing came out" if not outputs else "None came out" if set(outputs) == {None} else ""
-        what = f"{nothing}: does the code return its result?" if nothing else "the same came out, without noise."
-        return f"No violation in these runs: of both inputs {what}"
-    return (
-        f"No violation in these runs: between the inputs that were run ε is at most {most}. As coded it is {pipeline}. "
-        "Whether other inputs lose more, runs cannot show; 'dpassay check' can, from a bound that holds for all inputs."
-    )
+        return f"The trace shows no violation, and its bound on the loss of this pair is {most}."
+    said = f"No violation in these runs: between the inputs that were run ε is at most {most}. {beyond_runs(pipeline)}"
+    return said if pipeline else without_noise(leaves(worst.run.output))
 
 
 def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
