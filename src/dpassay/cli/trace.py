@@ -39,12 +39,14 @@ Stated = Annotated[
         "Default: of texts that differ in a word; others give warnings."
     ),
 ]
+RunLimit = Annotated[float, typer.Option(help="Seconds that one run may take in another interpreter.")]
 Save = Annotated[Path | None, typer.Option(help="Keep the result in this file, for 'dpassay verify'.")]
 
 
 def trace(
     python: Python = None,
     interpreter: Interpreter = None,
+    time_limit: RunLimit = 60.0,
     pair: Pairs = None,
     inputs: Inputs = None,
     epsilon: ClaimedEpsilon = None,
@@ -81,7 +83,7 @@ def trace(
     with redirect_stdout(sys.stderr):  # what the code prints must not get into the result
         given = read_inputs(inputs) if inputs is not None else ()
         pairs = [read_pair(one) for one in pair or ()]
-        subject = traced(python, interpreter, seed)
+        subject = traced(python, interpreter, seed, time_limit)
         try:
             claimed: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours}
             result = run_trace(
@@ -103,7 +105,7 @@ def trace(
     raise typer.Exit(3 if result.verdict.open and require_decision else result.verdict.exit_code)
 
 
-def traced(python: str, interpreter: str | None, seed: int = 0) -> Any:
+def traced(python: str, interpreter: str | None, seed: int = 0, time_limit: float = 60.0) -> Any:
     """The object that is named, of this interpreter or of another one, which must be closed."""
     if interpreter is None:
         from dpassay.audit.targets import load_object
@@ -111,4 +113,4 @@ def traced(python: str, interpreter: str | None, seed: int = 0) -> Any:
         return load_object(python)
     from dpassay.trace.remote import RemoteTracer
 
-    return RemoteTracer(interpreter, python, seed)
+    return RemoteTracer(interpreter, python, seed, time_limit)

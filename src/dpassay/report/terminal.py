@@ -133,7 +133,7 @@ def _holds(verdict: Verdict) -> str:
 def _repair(repair: Any) -> str:
     if repair.mechanism is None:
         return str(repair.advice)
-    noise = "" if repair.deviation is None else f", deviation {repair.deviation:.4g} a coordinate"
+    noise = "" if repair.deviation is None else f", standard deviation {repair.deviation:.4g} per coordinate"
     return f"{repair.mechanism}  ({repair.guarantee}{noise})\n{repair.advice}"
 
 

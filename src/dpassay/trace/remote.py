@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from dpassay.audit.lines import seconds_of
 from dpassay.audit.process import Process
 from dpassay.errors import InputError, MechanismError, in_one_line
 from dpassay.trace.record import Array, Run
@@ -48,7 +49,7 @@ class RemoteTracer(Tracer):
         start = _START.format(folder=self._folder.name, path=path)
         words = [interpreter, "-c", start.strip()]
         try:
-            self._process = Process(words, f"the interpreter {interpreter}", time_limit)
+            self._process = Process(words, f"the interpreter {interpreter}", seconds_of(time_limit))
         except InputError:
             self._folder.cleanup()
             raise
