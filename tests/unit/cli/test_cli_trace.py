@@ -54,9 +54,13 @@ def test_inputs_come_from_a_file(tmp_path: Path) -> None:
         (["--python", "math:sin", "--epsilon", "1"], "say what to run it on"),
         (["--python", "math:sin", "--pair", "[1]", "--epsilon", "1"], "--pair takes two inputs"),
         (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon", "1", "--seed", "-1"], "0 or more, got -1"),
-        (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon", "0"], "epsilon must be positive"),
+        (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon=-1"], "a number from 0 to 1e+300, got -1"),
         (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon", "1", "--html", "docs"], "docs: it is a folder"),
         (["--python", "math:sin", "--save", "x.json", "--html", "x.json"], "two results to x.json"),
+        (
+            ["--python", "a:b", "--interpreter", "python", "--time-limit", "0", "--pair", "[1, 2]", "--epsilon", "1"],
+            "the time limit must be more than 0",
+        ),
     ],
 )
 def test_bad_input_is_named(arguments: list[str], said: str) -> None:
