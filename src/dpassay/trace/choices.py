@@ -21,7 +21,7 @@ from dpassay.trace.losses import PairLoss
 from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Tracer, leaves, values_of
 
-MOST_THINGS, MOST_DRAWS, PROBES = 40, 20, 3
+MOST_THINGS, MOST_DRAWS, PROBES, MOST_APART = 40, 20, 3, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,10 @@ def _of_one(tracer: Tracer, pair: Any, draws: tuple[Draw, Draw], guarantee: Any)
     there = np.nonzero((p > 0) | (q > 0))[0]
     delta = guarantee.exact_delta
     if len(there) > MOST_THINGS:
-        if not all(_numbers_come_out(tracer, x, draws[0].shape, p.size) for x in pair):
+        apart = np.argsort(-np.abs(p - q))[:MOST_APART]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = np.argsort(-np.nan_to_num(np.abs(np.log(p) - np.log(q)), nan=0.0))[:MOST_APART]
+        if not all(_numbers_come_out(tracer, x, draws[0].shape, p.size, (*apart, *far)) for x in pair):
             return None
         groups = [[int(i)] for i in there]
     else:
@@ -114,10 +117,10 @@ def _outputs(tracer: Tracer, x: Any, shape: tuple[int, ...], things: Array) -> d
     return found if repr(leaves(again.output)) == found[things[0]] else None
 
 
-def _numbers_come_out(tracer: Tracer, x: Any, shape: tuple[int, ...], many: int) -> bool:
-    """Whether the number of what was drawn is in the output: of the first and the last thing, and of some between."""
+def _numbers_come_out(tracer: Tracer, x: Any, shape: tuple[int, ...], many: int, also: tuple[int, ...]) -> bool:
+    """Whether the number of what was drawn is in the output: of the first and the last thing, and of some others."""
     places = None
-    for i in np.unique(np.linspace(0, many - 1, 12).astype(int)).tolist():
+    for i in np.unique([*np.linspace(0, many - 1, 12).astype(int), *also]).tolist():
         output = leaves(tracer.run(x, {0: np.full(shape, i)}).output)
         here = {at for at, value in enumerate(output) if value == float(i)}
         places = here if places is None else places & here
@@ -145,6 +148,10 @@ def _of_many(tracer: Tracer, pair: Any, runs: tuple[Run, Run], guarantee: Any) -
         return None
     if not all(_sequence_comes_out(tracer, x, runs[0]) for x in pair):
         return None
+    weights = [_weights(run.draws[0])[0] for run in runs]
+    if weights[0].shape != weights[1].shape:
+        return None
+    others = np.argsort(-np.abs(weights[0] - weights[1]))[: 2 * MOST_APART]
     best, finding = ZERO, None
     for one, other in (pair, pair[::-1]):
         total, forced = ZERO, values_of(tracer.run(one))
@@ -164,12 +171,28 @@ def _of_many(tracer: Tracer, pair: Any, runs: tuple[Run, Run], guarantee: Any) -
                 if worst is None or ratio[row, i] > worst[0]:
                     worst = (float(ratio[row, i]), both[0].draws[k], p[row], q[row])
         shown = _slack(draws[0], total) if guarantee.exact_delta.b <= 0 else ZERO
+        exceeds = shown.a > guarantee.exact_epsilon.b
+        if exceeds and not all(_alone_gives(tracer, x, forced, others) for x in pair):
+            return None
         if shown.a > best.a and worst is not None:
             best = iv.mpf(shown.a)
             finding = _too_different(worst[1], worst[2], worst[3], best, str(guarantee), np.arange(len(worst[2])))
     exceeds = best.a > guarantee.exact_epsilon.b and finding is not None
     said = _as_coded(list(zip(runs[0].draws, runs[1].draws, strict=True)))
     return Chosen(best, INFINITY, None, (finding,) if exceeds and finding is not None else (), said)
+
+
+def _alone_gives(tracer: Tracer, x: Any, forced: dict[int, Array], others: Array) -> bool:
+    """Whether nothing else gives what this sequence gives, where the first number drawn is another one."""
+    own = repr(leaves(tracer.run(x, forced).output))
+    for i in others.tolist():
+        other = np.array(forced[0])
+        if other.flat[0] == i:
+            continue
+        other.flat[0] = i
+        if repr(leaves(tracer.run(x, {**forced, 0: other}).output)) == own:
+            return False
+    return True
 
 
 def _as_coded(draws: list[tuple[Draw, Draw]]) -> str:

@@ -20,6 +20,7 @@ from dpassay.audit.hostile_inputs import HostileInput, hostile_inputs
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
+from dpassay.trace.doubts import keeps_answers
 from dpassay.trace.findings import Finding
 from dpassay.trace.record import Run
 from dpassay.trace.replay import Tracer, leaves, same
@@ -224,7 +225,7 @@ def count(result: TraceResult, probing: Probing, seen: Seen) -> tuple[TraceResul
         hits = [sum(event(probing.run(one).output) for _ in range(runs)) for one in pair]
     except _Refused:
         hits = []
-    if hits != [0, runs] or runs < 1:
+    if hits != [0, runs] or runs < 1 or keeps_answers(tracer, pair):
         return None, seen.finding
     epsilon = shown_by(runs, delta)
     again = f"counted in new runs, it does in {runs} of {runs}, and in none of {runs} of the input it was made from"

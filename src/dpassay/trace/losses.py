@@ -104,7 +104,7 @@ def alone(use: Use) -> bool:
 
 def coordinates(uses: Iterable[Use]) -> list[Coordinate] | None:
     """The numbers of these uses, each number of a draw once; None if different ones share a drawn number."""
-    found, seen, used = [], set[tuple[int, ...]](), set[int]()
+    found, seen, used = [], dict[tuple[int, ...], tuple[float, ...]](), set[int]()
     for use in uses:
         first, second = use.laws
         if not _same_factors(use):
@@ -118,18 +118,37 @@ def coordinates(uses: Iterable[Use]) -> list[Coordinate] | None:
         tolerance = use.tolerance
         for i in range(use.y.offset.size):
             key = tuple(sorted(int(base[i]) for base in columns if base[i] >= 0))
-            if not key or key in seen:
+            if not key:
                 continue
             kind, other = parts[0][i], parts[5][i]
+            if {kind, other} == {"bernoulli", "none"}:
+                kind = other = "bernoulli"  # 0 for one input, whether it is kept or not
+            ratios = _ratios(use, i, parts)
+            if key in seen:
+                if kind in SYMMETRIC and not np.allclose(ratios, seen[key], rtol=1e-6, atol=_least(use, parts, i)):
+                    return None  # the same numbers hide something else
+                continue
             if used & set(key) or kind != other or not all(math.isfinite(parts[k][i]) for k in (1, 2, 6, 7)):
                 return None
-            seen.add(key)
+            seen[key] = ratios
             used.update(key)
             atoms = parts[4][i], parts[9][i]
             same = abs(atoms[0] - atoms[1]) <= tolerance or (math.isnan(atoms[0]) and math.isnan(atoms[1]))
             centres, scales, shares = ((parts[k][i], parts[k + 5][i]) for k in (1, 2, 3))
             found.append(Coordinate(kind, centres, scales, shares, same, tolerance))
     return found
+
+
+def _ratios(use: Use, i: int, parts: Any) -> tuple[float, ...]:
+    """What a number hides, and the factors of its drawn numbers, in units of its noise: alike for equal numbers."""
+    scale = parts[2][i] or math.nan
+    factors = [float(factor.reshape(-1)[i]) for index, factor in use.y.terms if index.reshape(-1)[i] >= 0]
+    sign = math.copysign(1, next((one for one in factors if one), 1.0))
+    return ((parts[6][i] - parts[1][i]) * sign / abs(scale), *(one * sign / abs(scale) for one in factors[1:]))
+
+
+def _least(use: Use, parts: Any, i: int) -> float:
+    return float(use.tolerance / abs(parts[2][i])) if parts[2][i] else 0.0
 
 
 def _same_factors(use: Use) -> bool:

@@ -187,6 +187,10 @@ class Node:
         return np.asarray(flat[np.where(index < 0, 0, before[which] + index - starts[which])])
 
 
+class TooManyDraws(Exception):
+    """A run drew far more than others: it would perhaps never end."""
+
+
 _numbers: list[int] = [0]
 
 
@@ -203,10 +207,13 @@ class Run:
     nodes: list[Node] = field(default_factory=list)
     opaque: list[tuple[str, Place]] = field(default_factory=list)
     output: Any = None
+    most: int = 10**9  # draws, before the code is stopped
     first: int = field(default_factory=lambda: _numbers[0])  # the number that its first number has
 
     def drawn(self, source: str, distribution: str, parameters: dict[str, Any], values: Array) -> Draw:
         """Note a draw, with the values that are asked for instead if there are some."""
+        if len(self.draws) >= self.most:
+            raise TooManyDraws(f"more than {self.most:,} draws")
         other = self.replaced.get(len(self.draws))
         if other is not None and other.shape == values.shape:
             values = np.asarray(other, dtype=values.dtype)

@@ -6,6 +6,7 @@ in another way too.
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 import statistics
@@ -111,23 +112,34 @@ class Tracer:
     subject: Any
     seed: int = 0
     runs: int = field(default=0, init=False)
+    most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
+    drawn: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # of each input: first, and most after
 
     def __post_init__(self) -> None:
         self.mechanism = as_mechanism(self.subject)
 
     def run(self, x: Any, replaced: dict[int, Array] | None = None) -> Run:
         """One run on x, with a generator of its own if the subject takes one."""
-        run = Run(self.runs, replaced or {})
+        run = Run(self.runs, replaced or {}, most=self.most_draws)
         rng = watched_generator(np.random.Generator(np.random.PCG64([self.seed, self.runs])))
         self.runs += 1
         mechanism = self.mechanism.mechanism if isinstance(self.mechanism, Loaded) else self.mechanism
         inner = mechanism.function if isinstance(mechanism, Adapted) else mechanism
         with watch(run, [self.subject, inner]), np.errstate(all="ignore"):
-            output = awaited(mechanism.sample(x, 1, rng))[0]
+            output = awaited(mechanism.sample(_own(x), 1, rng))[0]
             run.output = plain(output)
         if isinstance(output, Failure):
             raise MechanismError(f"the traced code raised {in_one_line(output.kind, output.said)}")
+        first, most = self.drawn.get(repr(x), (len(run.draws), -1))
+        self.drawn[repr(x)] = (first, max(most, len(run.draws)) if repr(x) in self.drawn else -1)
         return run
+
+
+def _own(x: Any) -> Any:
+    """A copy of an input that the code may change."""
+    if isinstance(x, np.ndarray | list | dict):
+        return copy.deepcopy(x)
+    return x.clone() if hasattr(x, "detach") and hasattr(x, "clone") else x
 
 
 def values_of(run: Run) -> dict[int, Array]:
@@ -218,10 +230,10 @@ def released_nodes(tracer: Tracer, x: Any, y: Any) -> tuple[frozenset[int], bool
     found = []
     for one in (x, y):
         usual, starts, laws = tracer.run(one), dict[int, int](), list[NodeLaw]()
-        feeding = _feeding(usual)
+        feeding = feeding_of(usual)
         for factor in STRETCH:
             values = values_of(usual)
-            more = {k: _stretched(draw, k, factor, feeding) for k, draw in enumerate(usual.draws)}
+            more = {k: stretched(draw, k, factor, feeding) for k, draw in enumerate(usual.draws)}
             try:
                 run = tracer.run(one, {**values, **{k: to for k, to in more.items() if to is not None}})
             except MechanismError:
@@ -246,7 +258,7 @@ def _with_laws_of(run: Run, laws: list[NodeLaw]) -> frozenset[int]:
     )
 
 
-def _feeding(run: Run) -> dict[int, tuple[float, float]]:
+def feeding_of(run: Run) -> dict[int, tuple[float, float]]:
     """Draws that noise is made of by a formula, with the part of (0, 1) that gives numbers."""
     found: dict[int, tuple[float, float]] = {}
     for node in run.nodes:
@@ -256,7 +268,7 @@ def _feeding(run: Run) -> dict[int, tuple[float, float]]:
     return found
 
 
-def _stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, float]]) -> Array | None:
+def stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, float]]) -> Array | None:
     """More noise: larger numbers, or for uniform ones those next to the ends."""
     law = law_of(draw)
     if law is None:
@@ -282,9 +294,9 @@ def _stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, 
     return np.asarray((law.location + law.scale * t).reshape(draw.shape))
 
 
-def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> Replay:
+def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int], given: dict[int, Array] | None = None) -> Replay:
     """Run x, then y with the noise of x, then y with the noise that makes up for the difference."""
-    first = tracer.run(x)
+    first = tracer.run(x, given)
     noise = values_of(first)
     for _ in range(_PASSES):
         second = tracer.run(y, noise)

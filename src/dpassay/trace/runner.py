@@ -21,16 +21,24 @@ from dpassay.errors import InputError
 from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.choices import judged_choices
+from dpassay.trace.doubts import (
+    doubted,
+    hidden,
+    holds_far_out,
+    keeps_answers,
+    lost_sight,
+    of_two_ages,
+    other_randomness,
+    why_unknown,
+)
 from dpassay.trace.findings import (
     Finding,
     as_coded,
     beyond_runs,
-    formula_of,
     scaled_by_input,
     shared,
     stale,
     too_large,
-    varies,
     without_noise,
     wrong_formula,
 )
@@ -42,7 +50,7 @@ from dpassay.trace.replay import Replay, Tracer, Use, leaves, path_of, released_
 
 REPLAYS, MOST_RUNS, MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 3, 200, 4, 8, 40
 ALPHA = 1e-4  # error probability of what is said from counted runs, of all pairs together
-TIE, TIE_OF_FLOATS = number("1e-9"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding
+TIE, TIE_OF_FLOATS = number("1e-6"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,21 +236,24 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
     if (both := shared(uses)) is not None:
         found.append(both)
     steady = all(_alike(first, other) for other in replays[1:])
-    exact = steady and not _hidden(first) and not _other_randomness(replays)
+    constant = of_two_ages(replays)
+    exact = steady and not constant and not hidden(first) and not other_randomness(replays)
     fresh = not any(one.infinite for one in found)
     lower, upper, loss = ZERO, INFINITY, None
     if exact:
         lower, loss, more = _lower(first, guarantee)
+        if (more or not fresh) and (keeps_answers(tracer, (x, y)) or doubted(tracer, (x, y), first)):
+            exact, lower, loss, more, found = False, ZERO, None, [], []
         found += more
     everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
-    seen = not branching and not _hidden(first) and _lost_sight(replays) is None
-    if everything is not None and fresh and seen:
+    seen = not branching and not constant and not hidden(first) and lost_sight(replays) is None
+    if everything is not None and fresh and seen and holds_far_out(tracer, x, y, nodes):
         upper = everything.epsilon(delta)
     if exact and not fresh:
         lower = INFINITY
     found += _unseen(replays)
     judged = _Judged(lower, upper, loss, tuple(found), uses, (x, y), tuple(first.x.draws), first.x)
-    chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not _hidden(first) else None
+    chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not hidden(first) else None
     if chosen is not None and not found:
         judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
         return replace(judged, pipeline=chosen.pipeline)
@@ -289,30 +300,6 @@ def _close(first: Use, second: Use, one: Array, other: Array) -> bool:
     return np.allclose(one, other, rtol=1e-9, atol=atol, equal_nan=True)
 
 
-def _other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[Draw]:
-    """Draws that are not noise in the output: a sample, or a test that decides what comes out.
-
-    They may hide the input too, so that the noise alone does not say how much is lost. Otherwise: those that hide
-    nothing that was seen.
-    """
-    first = replays[0]
-    uses = [use for use in first.uses if (use.released and alone(use) if exact else use.x.added or use.released)]
-    noise = {draw.start for use in uses for draw in use.draws}
-    if exact:
-        noise |= {draw.start for one in first.coarse for draw in Use(one.of_x, one.of_y, released=False).draws}
-    return [draw for k, draw in enumerate(first.x.draws) if draw.start not in noise and varies(replays, k, draw)]
-
-
-def _lost_sight(replays: Sequence[Replay]) -> Draw | None:
-    """A draw that is used in another way than as noise that is added to something."""
-    return next(iter(_other_randomness(replays, exact=False)), None)
-
-
-def _hidden(first: Replay) -> bool:
-    """Whether the code has randomness that cannot be followed."""
-    return bool(first.x.opaque or first.y.opaque)
-
-
 def _unseen(replays: Sequence[Replay]) -> list[Finding]:
     found = [
         Finding("opaque", place, f"{place} takes random numbers from {name}, which cannot be followed: audit it")
@@ -329,18 +316,21 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
     around = set.intersection(*(set(one.differing) for one in replays)) if replays[0].comparable else set()
     if not around:
         return judged
+    if keeps_answers(tracer, judged.pair):
+        said = "an input that was run before gets the same answer again: such runs are not independent. Trace it anew"
+        return _with(judged, Finding("unfollowed", None, said))
     outputs, still, pair = _constant(replays, sorted(around), judged.pair)
     leaf = (still or sorted(around))[0]
     where = path_of(replays[0].x.output, leaf)
     if not still:
-        return _varying(judged, replays, where)
+        return _varying(tracer, judged, replays, leaf)
     claimed = float(guarantee.exact_epsilon.b)
     runs = min(_runs_needed(claimed, guarantee.delta), (MOST_RUNS - tracer.runs) // 2)
     value, at = outputs[0][still[0]], slice(still[0], still[0] + 1)
     hits = [sum(same([value], leaves(tracer.run(one).output)[at])[0] for _ in range(runs)) for one in pair]
     rule = "leak" if judged.draws else "no-noise"
     if hits != [runs, 0]:
-        return _varying(judged, replays, where)
+        return _varying(tracer, judged, replays, leaf)
     epsilon = _shown(runs, guarantee.delta)
     place = None
     if (holder := first_holder(tracer, pair[0], leaf)) is not None:
@@ -353,17 +343,14 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
     return replace(judged, lower=number(epsilon), upper=INFINITY, sampled=True)
 
 
-def _varying(judged: _Judged, replays: Sequence[Replay], where: str) -> _Judged:
+def _varying(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], leaf: int) -> _Judged:
     """The same where that part of the output is not constant: a leak, unless some randomness was lost sight of."""
-    if _hidden(replays[0]):
+    if hidden(replays[0]):
         return judged
-    if not replays[0].x.draws:
-        said = f"{where} changes from run to run, and no draw was seen: its randomness cannot be followed, audit it"
-        return _with(judged, Finding("opaque", None, said))
-    if (lost := _lost_sight(replays)) is not None:
-        said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide"
-        said += f"{formula_of(replays[0].x, lost)}: audit it"
-        return _with(judged, Finding("unfollowed", lost.place, said))
+    where = path_of(replays[0].x.output, leaf)
+    if (why := why_unknown(tracer, judged.pair, replays, leaf)) is not None:
+        rule, place, said = why
+        return _with(judged, Finding(rule, place, said.format(where=where)))
     said = f"the input reaches {where} around the noise: it differs when all sums with noise are the same"
     return _with(judged, Finding("leak", None, said))
 

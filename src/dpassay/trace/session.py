@@ -54,6 +54,7 @@ def trace(
     claimed = {"epsilon": epsilon, "delta": delta, "seed": seed, "name": label}
     result = trace_pairs(tracer, inputs, pairs=pairs, **claimed)
     if hostile:
+        tracer.most_draws = 1_000 + 20 * len(result.draws)
         # A text of several words; a single word may be one of a few that are allowed.
         of_text = isinstance(given[0], str) and len(given[0].split()) > 1
         assumed = relation or (Neighbours("word") if of_text else None)

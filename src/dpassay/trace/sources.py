@@ -145,7 +145,8 @@ class _Patches:
         self.undo: list[Callable[[], Any]] = []
 
     def attribute(self, thing: Any, name: str, value: Any) -> None:
-        own = vars(thing).get(name, _patches_nothing) if hasattr(thing, "__dict__") else getattr(thing, name)
+        special = isinstance(thing, FunctionType) or not hasattr(thing, "__dict__")
+        own = getattr(thing, name) if special else vars(thing).get(name, _patches_nothing)
         put: Any = setattr if isinstance(thing, type | ModuleType) else object.__setattr__
         try:
             put(thing, name, value)
@@ -288,6 +289,12 @@ class _Search:
         elif isinstance(thing, FunctionType):
             for cell in thing.__closure__ or ():
                 self.change(_contents(cell), partial(self.patches.cell, cell), depth)
+            if thing.__defaults__:
+                given = [self.other(one) for one in thing.__defaults__]
+                if any(one is not own for one, own in zip(given, thing.__defaults__, strict=True)):
+                    self.patches.attribute(thing, "__defaults__", tuple(given))
+            self.look(thing.__defaults__ and list(thing.__defaults__), depth)
+            self.look(thing.__kwdefaults__, depth)
             self.names(thing.__globals__, thing.__module__)
         elif isinstance(thing, dict):
             for key, value in list(thing.items()):

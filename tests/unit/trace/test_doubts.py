@@ -1,0 +1,148 @@
+"""Right code that once was refuted, or told something untrue: what a trace is not sure of it leaves open."""
+
+import math
+import time
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpassay
+
+
+def half_out_of_sight(x: float, rng: Any) -> float:
+    """Both numbers are noise: σ = √2, for which ε = 2.09 at δ = 0.001."""
+    z = rng.normal(size=2)
+    return float(x + float(z[0]) + z[1])
+
+
+def fixed_projection(x: float, rng: Any) -> float:
+    """A public factor of 0.1257, then noise: the sum of both is no noise of a larger scale."""
+    return float(x * np.random.default_rng(0).normal() + rng.normal(scale=0.5))
+
+
+def clamped_and_rounded(x: list[float], rng: Any) -> Any:
+    """Only whether the sum is at least ½ comes out: ln((1 − e^−½/2) / (e^−½/2)) = 0.833."""
+    return np.round(np.clip(np.asarray(x) + rng.laplace(size=1), 0, 1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("code", "pair", "claim"),
+    [
+        (half_out_of_sight, (0.0, 1.0), {"epsilon": 2.2, "delta": 0.001}),
+        (fixed_projection, (0.0, 1.0), {"epsilon": 1, "delta": 0.01}),
+        (clamped_and_rounded, ([0.0], [1.0]), {"epsilon": 0.84}),
+    ],
+)
+def test_right_code_is_not_refuted(code: Any, pair: Any, claim: dict[str, float], seed: int) -> None:
+    assert dpassay.trace(code, pairs=[pair], seed=seed, **claim).verdict.open
+
+
+def test_code_that_keeps_its_answers_is_left_open() -> None:
+    kept = lru_cache(lambda x: x + np.random.laplace())
+    result = dpassay.trace(lambda x: kept(x), [0.0, 1.0], epsilon=1)
+    assert result.verdict.open
+    assert "the same answer again" in result.verdict.reason
+
+
+def test_noise_that_is_made_once_is_still_refuted() -> None:
+    once: list[float] = []
+
+    def code(x: float) -> float:
+        if not once:
+            once.append(np.random.laplace())
+        return x + once[0]
+
+    assert dpassay.trace(code, [0.0, 1.0], epsilon=1).verdict.refuted
+
+
+@pytest.mark.parametrize("said", [time.perf_counter, iter(range(10**6)).__next__], ids=["time", "count"])
+def test_a_time_or_a_count_is_no_leak(said: Any) -> None:
+    result = dpassay.trace(lambda x: {"v": x + np.random.laplace(), "n": said()}, [0.0, 1.0], epsilon=1)
+    assert result.verdict.open
+    assert "leak" not in result.rules
+
+
+def test_sums_and_differences_of_noise_are_no_leak() -> None:
+    def code(x: list[float], rng: Any) -> list[float]:
+        z = rng.normal(size=2)
+        return [x[0] + z[0] + z[1], x[1] + z[0] - z[1]]
+
+    result = dpassay.trace(code, pairs=[([0.0, 0.0], [0.0, 1.0])], epsilon=3, delta=0.001)
+    assert result.verdict.open
+    assert "leak" not in result.rules
+    assert result.pair_epsilon.upper == math.inf
+
+
+def test_a_test_that_seldom_passes_is_no_bound() -> None:
+    """The median comes out without noise now and then: ε = ∞ at δ = 0."""
+
+    def propose_test_release(x: list[float], rng: Any) -> float | None:
+        return None if len(x) + rng.laplace() < 20 else float(np.median(x))
+
+    result = dpassay.trace(propose_test_release, pairs=[([1.0, 2.0], [1.0, 2.0, 3.0])], epsilon=1)
+    assert result.verdict.open
+    assert result.pair_epsilon.upper == math.inf
+
+
+def test_code_may_change_its_input() -> None:
+    def code(x: Any, rng: Any) -> Any:
+        x += rng.laplace(size=x.shape)
+        return x
+
+    x, y = np.zeros(2), np.array([0.0, 1.0])
+    assert dpassay.trace(code, pairs=[(x, y)], epsilon=1).pair_epsilon.upper == pytest.approx(1)
+    assert x.tolist() == [0.0, 0.0]
+
+
+def test_a_loop_that_a_hostile_input_never_ends_is_stopped() -> None:
+    def by_rejection(x: float, rng: Any) -> float:
+        while not 0 <= (v := x + rng.laplace(scale=2)) <= 1:
+            pass
+        return float(v)
+
+    assert dpassay.trace(by_rejection, [0.0, 1.0], epsilon=1).verdict.open
+
+
+def test_generators_in_default_arguments_and_global_distributions_of_scipy_are_seen() -> None:
+    import scipy.stats
+
+    def by_default(x: float, generator: Any = np.random.default_rng(3)) -> float:  # noqa: B008
+        return float(x + generator.laplace(scale=0.5))
+
+    def by_name(x: float, *, generator: Any = np.random.default_rng(3)) -> float:  # noqa: B008
+        return float(x + generator.laplace(scale=0.5))
+
+    def by_scipy(x: float) -> float:
+        return float(x + scipy.stats.laplace.rvs(scale=0.5))
+
+    for code in (by_default, by_name, by_scipy):
+        before = code.__defaults__, code.__kwdefaults__ and dict(code.__kwdefaults__)
+        assert dpassay.trace(code, [0.0, 1.0], epsilon=1).rules == ("loss-too-large",)
+        assert (code.__defaults__, code.__kwdefaults__) == before
+    assert scipy.stats.laplace._random_state is np.random.mtrand._rand
+
+
+def test_dropout_of_zeros_is_refuted() -> None:
+    def dropout(x: list[float], rng: Any) -> Any:
+        return np.asarray(x) * rng.binomial(1, 0.5, size=3)
+
+    result = dpassay.trace(dropout, pairs=[([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])], epsilon=1)
+    assert result.verdict.refuted
+    assert result.pair_epsilon.lower == math.inf
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("many", [9, 60])
+def test_things_that_come_out_alike_are_one(many: int, times: int) -> None:
+    """Things 5 and 6 have other probabilities for the two inputs, and the same together: ε = 0."""
+
+    def code(x: int, rng: Any) -> list[int]:
+        p = np.full(many, 1.0)
+        p[5], p[6] = (1.9, 0.1) if x else (0.1, 1.9)
+        drawn = [int(rng.choice(many, p=p / p.sum())) for _ in range(times)]
+        return [5 if one == 6 else one for one in drawn]
+
+    assert dpassay.trace(code, pairs=[(0, 1)], epsilon=0.1).verdict.open
