@@ -44,7 +44,7 @@ class RemoteTracer(Tracer):
     """
 
     def __init__(self, interpreter: str, path: str, seed: int = 0, time_limit: float = 60.0) -> None:
-        self.subject, self.seed, self.runs = path, seed, 0
+        self.subject, self.seed, self.runs, self.drawn = path, seed, 0, {}
         self._folder = _lent()
         start = _START.format(folder=self._folder.name, path=path)
         words = [interpreter, "-c", start.strip()]
@@ -73,6 +73,7 @@ class RemoteTracer(Tracer):
             raise MechanismError(f"the traced code raised {in_one_line(*answer['error'].split(': ', 1))}")
         found = self._receiver.value(answer)
         assert isinstance(found, Run)
+        self.remember(x, len(found.draws))
         return found
 
     def close(self) -> None:

@@ -130,13 +130,16 @@ class Tracer:
             run.output = plain(output)
         if isinstance(output, Failure):
             raise MechanismError(f"the traced code raised {in_one_line(output.kind, output.said)}")
-        first, most = self.drawn.get(repr(x), (len(run.draws), -1))
-        self.drawn[repr(x)] = (first, max(most, len(run.draws)) if repr(x) in self.drawn else -1)
+        self.remember(x, len(run.draws))
         return run
 
+    def remember(self, x: Any, draws: int) -> None:
+        """Note how often a run of x drew."""
+        first, most = self.drawn.get(repr(x), (draws, -2))
+        self.drawn[repr(x)] = (first, -1 if most == -2 else max(most, draws))
 
-def _own(x: Any) -> Any:
-    """A copy of an input that the code may change."""
+
+def _own(x: Any) -> Any:  # a copy, which the code may change
     if isinstance(x, np.ndarray | list | dict):
         return copy.deepcopy(x)
     return x.clone() if hasattr(x, "detach") and hasattr(x, "clone") else x
