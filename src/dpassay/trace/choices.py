@@ -18,8 +18,9 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.choosing import CHOICE
 from dpassay.trace.findings import Finding
 from dpassay.trace.losses import PairLoss
+from dpassay.trace.outputs import leaves
 from dpassay.trace.record import Array, Draw, Run
-from dpassay.trace.replay import Tracer, leaves, values_of
+from dpassay.trace.replay import Tracer, values_of
 
 MOST_THINGS, MOST_DRAWS, PROBES, MOST_APART = 40, 20, 3, 12
 

@@ -12,8 +12,9 @@ from dpassay.trace.findings import formula_of, varies
 from dpassay.trace.formulas import bases
 from dpassay.trace.laws import law_of
 from dpassay.trace.losses import alone
+from dpassay.trace.outputs import leaves, same
 from dpassay.trace.record import Array, Draw, Node, Run
-from dpassay.trace.replay import STRETCH, Replay, Tracer, Use, feeding_of, leaves, replay, same, stretched, values_of
+from dpassay.trace.replay import STRETCH, Replay, Tracer, Use, feeding_of, replay, stretched, values_of
 
 FACTORS = (0.1, -0.5, 2, -4, 1, 8)  # times the noise of a run
 

@@ -22,8 +22,9 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
 from dpassay.trace.doubts import keeps_answers
 from dpassay.trace.findings import Finding
+from dpassay.trace.outputs import leaves, same
 from dpassay.trace.record import Run
-from dpassay.trace.replay import Tracer, leaves, same
+from dpassay.trace.replay import Tracer
 from dpassay.trace.runner import ALPHA, TraceResult
 
 MOST_RUNS = 200  # of a trace, the counted runs of hostile inputs included

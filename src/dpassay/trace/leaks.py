@@ -10,8 +10,9 @@ import numpy as np
 
 from dpassay.errors import MechanismError
 from dpassay.trace.numbers import plain
+from dpassay.trace.outputs import leaves
 from dpassay.trace.record import Place, is_theirs
-from dpassay.trace.replay import Tracer, leaves
+from dpassay.trace.replay import Tracer
 
 MOST_LINES = 20_000
 

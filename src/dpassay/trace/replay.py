@@ -7,16 +7,11 @@ in another way too.
 from __future__ import annotations
 
 import copy
-import math
-import re
-import statistics
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dpassay.audit.leaves import shown_key
 from dpassay.audit.python_objects import awaited
 from dpassay.audit.targets import Adapted, Loaded, as_mechanism
 from dpassay.errors import MechanismError, in_one_line
@@ -24,80 +19,17 @@ from dpassay.pipeline.mechanism import Failure
 from dpassay.trace.formulas import sources_of
 from dpassay.trace.laws import NOISE_KINDS, NodeLaw, law_of, node_law
 from dpassay.trace.numbers import plain
+from dpassay.trace.outputs import ROUNDING, leaves, same
 from dpassay.trace.record import Array, Draw, Node, Run
 from dpassay.trace.solving import Wanted
 from dpassay.trace.sources import watch, watched_generator
 
-ROUNDING = 1e-9  # relative, of doubles
 STRETCH = (-30, 1000, 1)  # times the usual noise
 _PASSES = 5
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of an object that does not show what it holds
 MONOTONE = {
     *(np.clip, np.round, np.around, np.rint, np.floor, np.ceil, np.trunc, np.sign, np.maximum, np.minimum, np.exp),
     *(np.tanh, np.greater, np.greater_equal, np.less, np.less_equal),
 }
-
-
-def leaves(output: Any) -> list[Any]:
-    """The numbers and texts of an output, in order.
-
-    >>> leaves({"a": [1, np.array([2.0, 3.0])], "b": "word"})
-    [1.0, 2.0, 3.0, 'word']
-    """
-    return [leaf for _, leaf in _leaves(output, "output")]
-
-
-def path_of(output: Any, leaf: int) -> str:
-    """The way to one of the leaves of an output, by its number.
-
-    >>> path_of({"a": [1, np.array([2.0, 3.0])], "b": "word"}, 2)
-    'output["a"][1][1]'
-    """
-    paths = [path for path, _ in _leaves(output, "output")]
-    return paths[leaf] if leaf < len(paths) else f"output[{leaf}]"
-
-
-def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if hasattr(output, "detach"):
-        output = output.detach().cpu().double().numpy()
-    if isinstance(output, np.ndarray):
-        output = output.tolist()
-    if isinstance(output, dict):
-        for key, one in output.items():
-            yield from _leaves(one, f"{path}[{shown_key(key)}]")
-    elif isinstance(output, list | tuple):
-        for at, one in enumerate(output):
-            yield from _leaves(one, f"{path}[{at}]")
-    elif isinstance(output, bool | int | float | np.number):
-        try:
-            yield path, float(output)
-        except OverflowError:  # a whole number beyond all doubles
-            yield path, hex(int(output))
-    elif isinstance(output, str | bytes | None):
-        yield path, output
-    else:
-        if _ADDRESS.search(text := repr(output)):
-            raise MechanismError(
-                f"{path} is of type {type(output).__name__}, which cannot be read: return numbers, texts, arrays, "
-                "lists or dicts"
-            )
-        yield path, text
-
-
-def same(first: list[Any], second: list[Any], rounding: float = ROUNDING) -> list[bool]:
-    """Which leaves of two outputs are equal, up to rounding."""
-    if len(first) != len(second):
-        return [False] * max(len(first), len(second))
-    sizes = [abs(one) for one in first if isinstance(one, float) and math.isfinite(one)]
-    usual = statistics.median(sizes) if sizes else 0.0
-    return [one == other or _close(one, other, rounding, usual) for one, other in zip(first, second, strict=True)]
-
-
-def _close(one: Any, other: Any, rounding: float, usual: float) -> bool:
-    if not (isinstance(one, float) and isinstance(other, float)):
-        return False
-    both_nan = math.isnan(one) and math.isnan(other)
-    return both_nan or abs(one - other) <= rounding * max(abs(one), abs(other), usual)
 
 
 @dataclass

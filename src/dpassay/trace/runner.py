@@ -45,8 +45,9 @@ from dpassay.trace.findings import (
 from dpassay.trace.laws import NodeLaw, node_law
 from dpassay.trace.leaks import first_holder
 from dpassay.trace.losses import alone, behind, coordinates, of_different_scales, pair_loss
+from dpassay.trace.outputs import leaves, path_of, same
 from dpassay.trace.record import Array, Draw, Run
-from dpassay.trace.replay import Replay, Tracer, Use, leaves, path_of, released_nodes, replay, same, values_of
+from dpassay.trace.replay import Replay, Tracer, Use, released_nodes, replay, values_of
 
 REPLAYS, MOST_RUNS, MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 3, 200, 4, 8, 40
 ALPHA = 1e-4  # error probability of what is said from counted runs, of all pairs together
