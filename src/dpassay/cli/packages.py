@@ -56,7 +56,7 @@ def packages(
     Examples:
       dpassay packages
       dpassay packages show pure-ldp-1.2.0-rappor
-      dpassay packages --run 'pure-ldp*' --envs /tmp/envs
+      dpassay packages --run 'pure-ldp*' --envs environments
     """
     from dpassay.packages.judging import RECORDED, current
     from dpassay.packages.record import FOLDER, read_records

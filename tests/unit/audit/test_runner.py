@@ -270,7 +270,7 @@ def test_an_audit_that_broke_goes_on_from_its_counts(tmp_path):
     with pytest.raises(
         MechanismError, match=r"it said last 'out of memory'\nUntil then, .* guesses in .* runs were correct"
     ) as caught:
-        audit(Breaks(700), PAIR, **options)
+        audit(Breaks(1_000), PAIR, **options)
     assert "resume=True continues" in str(caught.value)
     kept = json.loads((tmp_path / "audit.json").read_text())
     assert kept["verdict"] == "unfinished"

@@ -117,8 +117,9 @@ def test_nothing_is_written_over_the_input(folder, tmp_path, monkeypatch, capsys
     source = tmp_path / "in.txt"
     source.write_text("a flight\n")
     line = ("rewrite", "--model", folder, "--mechanism", "none", "--in")
-    for options in (("--statement", source), ("--out", tmp_path / "o", "--statement", tmp_path / "." / "o")):
-        assert "must be different files" in refused(monkeypatch, capsys, *line, source, *options)
+    twice = ("--out", tmp_path / "o", "--statement", tmp_path / "." / "o")
+    for options, said in ((("--statement", source), "must be different files"), (twice, "cannot write two results to")):
+        assert said in refused(monkeypatch, capsys, *line, source, *options)
     assert source.read_text() == "a flight\n"
     for missing in (tmp_path / "no.txt", tmp_path):
         assert "cannot read" in refused(monkeypatch, capsys, *line, missing, "--out", tmp_path / "o")
