@@ -81,7 +81,7 @@ class Environment:
         return self.folder / "bin" / "python"
 
     def make(self, record: Record, interpreter: str = sys.executable) -> None:
-        """Make it, unless it is there whole. What pip cannot install is told in a sentence."""
+        """Make it, unless it is there whole. If pip cannot install it, the error says what is missing."""
         done = self.folder / "complete"
         if done.exists():
             return

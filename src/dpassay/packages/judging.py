@@ -123,8 +123,11 @@ def judge(record: Record, environment: Environment, progress: Progress | None = 
 
 
 def _by_formula(record: Record) -> Found:
-    """The law that the code draws from, judged exactly."""
+    """The law that the code draws from, judged exactly; one that only its documentation names proves nothing."""
     verdict = check(record.formula, dim=record.dim, **_stated(record))
+    if verdict.proven and not record.read_from_code:
+        reason = "The law that its documentation names keeps the claim; the code, which is compiled, was not read."
+        return Found("open", 0.0, math.inf, ["documentation"], reason)
     return Found(verdict.word, verdict.value.lower, verdict.value.upper, ["formula"], verdict.reason)
 
 

@@ -76,6 +76,11 @@ class Record(BaseModel):
         return self
 
     @property
+    def read_from_code(self) -> bool:
+        """Whether the formula was read there: compiled code can only be judged by its documentation."""
+        return not self.at.startswith("not the code")
+
+    @property
     def release(self) -> str:
         """The package and its version, as pip names them."""
         return f"{self.package}=={self.version}"

@@ -28,10 +28,11 @@ its documentation names. A verdict is about this release, this mechanism and thi
 | word | what it means here |
 | --- | --- |
 | ✗ refuted | the claim is wrong: by exact probabilities read from the code, or by runs |
-| ✓ proven | the formula keeps the claim, and no runs refute it; it is read from the code, or from its documentation |
+| ✓ proven | the formula that was read from the code keeps the claim, and no runs refute it |
 | ? open | tried, and not refuted; this is no proof |
 
-Evidence: *formula* is the law that was read, judged exactly (`show` says where); *event* is what the outputs do, with
+Evidence: *formula* is the law that was read, judged exactly (`show` says where); *documentation* is a law that only the
+documentation names, which proves nothing; *event* is what the outputs do, with
 its exact probability for both inputs; *runs* are an [audit](audit.md) of the installed package. All audits together
 refute a claim that holds with a probability of at most 0.001. Samplers are judged as if they drew real numbers; what
 floating point gives away is another matter.

@@ -215,6 +215,12 @@ def _findings(rows: Sequence[dict[str, Any]], references: dict[str, dict[str, fl
             f"{both[low][0]:.0f}; at {high:g}, {user[high][0]:.0f} and {both[high][0]:.0f}. User-entity DP is better "
             f"at {better} of {len(user)} ε.",
         ]
+        over = [f"{epsilon:g}" for epsilon, (mean, _) in both.items() if mean > reference["uniform"]]
+        if over:
+            found.append(
+                f"{corpus}: at ε {', '.join(over)} user-entity DP is worse than all words equally likely: the learning "
+                "rate, the same for both, is too high for so much noise, and the gap is partly due to that."
+            )
     spread = max(1 - row["true_lower"] / row["epsilon"] for row in rows if math.isfinite(row["epsilon"]))
     published = glance(REGISTRY["uedp"])[1].upper
     return [

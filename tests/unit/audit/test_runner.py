@@ -286,6 +286,18 @@ def test_an_audit_that_broke_goes_on_from_its_counts(tmp_path):
     assert any("of these runs come from" in warning for warning in resumed.warnings)
 
 
+def test_an_audit_that_broke_while_it_learnt_goes_on_from_its_counts(tmp_path):
+    """After 700 runs it is between two rounds, and draws batches to learn from: every task before is kept."""
+    options = {"epsilon": 0.95, "runs": 30_000, "shrink": False, "save": tmp_path / "audit.json"}
+    with pytest.raises(MechanismError, match=r"guesses in .* runs were correct"):
+        audit(Breaks(700), PAIR, **options)
+    before = json.loads((tmp_path / "audit.json").read_text())["main"]["epochs"]
+    assert before[-1]["sizes"][-1][0] > 0  # no task broke off
+    assert audit(Breaks(10**9), PAIR, **options, resume=True).runs <= 30_000
+    after = json.loads((tmp_path / "audit.json").read_text())["main"]["epochs"]
+    assert after[: len(before)] == before
+
+
 def test_an_audit_may_go_on_with_more_runs_later(tmp_path):
     options = {"epsilon": 1.7, "shrink": False, "save": tmp_path / "audit.json"}
     assert isinstance(audit(laplace, PAIR, runs=700, **options), Open)

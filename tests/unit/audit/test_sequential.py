@@ -237,7 +237,7 @@ def test_a_mechanism_of_single_outputs_learns_from_all_that_it_gave():
     assert game.rounds[0].length == 128
     assert 200 < game.rounds[1].length <= 32 + 256
     assert 400 < game.rounds[2].length <= 64 + 512
-    assert game.rounds[3].counts.runs > 800
+    assert game.rounds[3].counts.runs >= 2000 - GLANCE - FIRST - 128 - 288 - 576
     kept = [float(v) for side in game.kept for outputs in side for v in outputs.numbers.ravel()]
     assert sorted(kept) == sorted(drawn[:32] + drawn[GLANCE : GLANCE + 128] + drawn[GLANCE + FIRST :])
 

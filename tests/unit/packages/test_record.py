@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from dpassay import ZCDP, check
 from dpassay.errors import InputError
 from dpassay.packages.environment import Environment, program
 from dpassay.packages.judging import ALPHA, Found, current, judge, recorded, write_recorded
@@ -50,6 +51,18 @@ def test_a_subject_is_a_program_of_its_own(name):
     assert "dpassay" not in RECORDS[name].subject
 
 
+def test_a_formula_that_only_the_documentation_names_proves_nothing():
+    law = {"formula": "category(2) | flip(0.7)"}  # ln(0.7/0.3) = 0.847, below the claimed 1
+    assert judged(**law, at="toss.py, line 3").word == "proven"
+    documented = judged(**law, at="not the code: it is compiled. The law that its README names")
+    assert (documented.word, documented.lower, documented.upper) == ("open", 0.0, math.inf)
+    assert documented.evidence == ["documentation"]
+    wrong = judged(formula="category(2) | flip(0.9)", at="not the code: it is compiled")
+    assert wrong.word == "refuted"  # what is documented breaks the claim by itself
+    for name, found in recorded().items():
+        assert found.word != "proven" or RECORDS[name].read_from_code, name
+
+
 def test_everything_recorded_belongs_to_a_record():
     assert set(recorded()) == set(RECORDS)
 
@@ -65,7 +78,11 @@ def test_the_rows_that_are_known_are_reproduced():
     assert lower["diffprivlib-nanmean"] == pytest.approx(10, rel=1e-6)
     assert lower["multi-freq-ldpy-ss-array"] >= 1 + math.log(4 * 14 / 11) - 1e-9
     assert lower["multi-freq-ldpy-rsfd-grr"] == pytest.approx(math.log(2 * (math.e - 1) + 1), abs=1e-6)
-    assert recorded()["opendp-noisy-max-zcdp"].word == "proven"
+    # The exponential mechanism of rate 1/2 has ρ ≤ 1/8, so nothing refutes OpenDP's claim; that its compiled code draws
+    # from it is no proof.
+    holding = RECORDS["opendp-noisy-max-zcdp"]
+    assert check(holding.formula, dim=holding.dim, guarantee=ZCDP(holding.rho)).proven
+    assert recorded()[holding.name].word == "open"
 
 
 def test_chances_of_an_event_bound_epsilon_from_below():

@@ -1,4 +1,4 @@
-"""What hostile inputs show is told in words; it refutes a claim only where the claim speaks of the pair."""
+"""Findings from hostile inputs: each is a sentence, and refutes a claim only if the claim covers the pair."""
 
 import math
 from typing import Any
