@@ -59,7 +59,7 @@ def train(given: argparse.Namespace) -> None:
     began = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
         for name, found, seconds in pool.imap_unordered(trained, left):
-            counts[name] = [found.perplexity, found.as_read]
+            counts[name] = [found.perplexity, found.as_read, found.to_choose]
             write_whole(given.out, json.dumps({**made, "counts": counts}) + "\n")
             done = f"{len(counts)}/{len(planned['tasks'])}, {time.perf_counter() - began:.0f} s"
             print(f"{done}: {name} {found.perplexity:.1f} in {seconds:.1f} s", flush=True)

@@ -70,28 +70,31 @@ class Setup:
     cell_clip: float = 0.125
     sentences: int = 256  # drawn per round without privacy, on average
     size: int = 32  # of word vectors and of the LSTM's state
-    private_rate: float = 0.05  # learning rates of the server, chosen on the shipped corpus
-    plain_rate: float = 0.03
 
 
 @dataclass(frozen=True)
 class Task:
-    """One model to train. The noise multiplier is 0 without privacy."""
+    """One model to train. The noise multiplier is 0 without privacy; the learning rate is the server's."""
 
     source: Source
     arm: str
     noise_multiplier: float = 0.0
     seed: int = 0
+    learning_rate: float = 0.01
     setup: Setup = field(default_factory=Setup)
     device: str = "cpu"
 
 
 @dataclass(frozen=True)
 class Found:
-    """A model's perplexity on held-out text; `as_read` without the stand-ins, which de-identified models have alone."""
+    """A model's perplexity on the texts that it is measured with; what it reaches on those that choose a learning rate.
+
+    `as_read` is without the stand-ins, which de-identified models have alone.
+    """
 
     perplexity: float
     as_read: float
+    to_choose: float
 
 
 @lru_cache(maxsize=4)
@@ -100,8 +103,11 @@ def read(source: Source) -> tuple[Utterance, ...]:
     found = with_entities(read_corpus(source.corpus, source.user_column), source.entities_from)
     if lacking := sum(not u.user for u in found):
         raise InputError(f"{lacking:,} of {len(found):,} texts of {source.corpus} have no user: give a user column")
-    if not any(map(is_held_out, found)):
-        raise InputError(f"{source.corpus}: no user is held out to measure with: a tenth is; give a larger corpus")
+    if (users := len({u.user for u in found if is_held_out(u)})) < 2:
+        raise InputError(
+            f"{source.corpus}: {users} of its users is held out. A tenth of them is, and two are needed, one to choose "
+            "a learning rate with and one to measure with: give a larger corpus"
+        )
     return tuple(found)
 
 
@@ -110,9 +116,11 @@ def trained_on(source: Source) -> list[Utterance]:
     return [u for u in read(source) if not is_held_out(u)]
 
 
-def held_out(source: Source) -> list[Utterance]:
-    """The utterances that all models are measured with."""
-    return [u for u in read(source) if is_held_out(u)][:MEASURED]
+def held_out(source: Source, to_choose: bool = False) -> list[Utterance]:
+    """The utterances that all models are measured with; those of other users choose among learning rates."""
+    users = sorted({u.user for u in read(source) if is_held_out(u)})
+    chosen = set(users[0 if to_choose else 1 :: 2])
+    return [u for u in read(source) if u.user in chosen][:MEASURED]
 
 
 @lru_cache(maxsize=4)
@@ -239,7 +247,7 @@ def run(task: Task) -> Found:
 def _run(task: Task) -> Found:
     setup, device = task.setup, torch.device(task.device)
     hidden = task.arm == "de-identified"
-    used, measured = trained_on(task.source), held_out(task.source)
+    used = trained_on(task.source)
     units = gathered(read(task.source), task.arm if task.arm in PRIVATE else "none")
     texts = [masked(u) for u in used] if hidden else units.texts
     words = Vocabulary((*words_of(task.source), *((MASK,) if hidden else ())))
@@ -247,7 +255,7 @@ def _run(task: Task) -> Found:
     network = LanguageModel(Sizes(len(words), setup.size, setup.size)).to(device)
     private = task.arm in PRIVATE
     aggregation = aggregation_of(task, units)
-    plan = Plan(setup.rounds, server_rate=setup.private_rate if private else setup.plain_rate)
+    plan = Plan(setup.rounds, server_rate=task.learning_rate)
     weights = {name: parameter.data for name, parameter in network.named_parameters()}
     engine = Federated(
         weights,
@@ -261,9 +269,16 @@ def _run(task: Task) -> Found:
     )
     for number in range(setup.rounds):
         engine.round(number)
-    said = words.numbers([u.text for u in measured], LONGEST)
-    as_read = perplexity(network, said, said)
-    if not hidden:
-        return Found(as_read, as_read)
-    seen = words.numbers([masked(u) for u in measured], LONGEST)
-    return Found(perplexity(network, seen, said, stand_ins(used, words), len(words) - 1), as_read)
+    return _measured(network, task.source, words, stand_ins(used, words) if hidden else ())
+
+
+def _measured(network: nn.Module, source: Source, words: Vocabulary, stands_for: Sequence[int]) -> Found:
+    """A trained model's perplexities; the last of its words is the mask where that stands for others."""
+    found = []
+    for some in (held_out(source), held_out(source, to_choose=True)):
+        said = words.numbers([u.text for u in some], LONGEST)
+        as_read = perplexity(network, said, said)
+        seen = words.numbers([masked(u) for u in some], LONGEST) if stands_for else said
+        fair = perplexity(network, seen, said, stands_for, len(words) - 1) if stands_for else as_read
+        found.append((fair, as_read))
+    return Found(*found[0], to_choose=found[1][0])

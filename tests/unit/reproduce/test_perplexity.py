@@ -33,6 +33,7 @@ HERE = Options(executor=InProcess())
 def small(monkeypatch):
     """Two ε on a small corpus, in rounds that take no time."""
     monkeypatch.setattr(perplexity, "EPSILONS", (4.0, 32.0))
+    monkeypatch.setattr(perplexity, "RATES", (0.05,))
     monkeypatch.setattr(perplexity, "all_sources", lambda given: (Source("flights:200"), *given))
     monkeypatch.setattr(comparison, "Setup", lambda: SHORT)
     monkeypatch.setattr(perplexity, "least_noise", lambda epsilon, *run: 8 / epsilon)  # the search takes seconds
@@ -46,7 +47,7 @@ def asked(small, monkeypatch):
     def run(task):
         tasks.append(task)
         found = (100.0 if task.noise_multiplier else 10.0) + task.seed
-        return Found(found, 2 * found)
+        return Found(found, 2 * found, found)
 
     monkeypatch.setattr(comparison, "run", run)
     return tasks
@@ -81,6 +82,28 @@ def test_rows_means_and_findings(asked):
     assert "not tabulate" in result.published
 
 
+def test_each_point_has_the_learning_rate_that_is_best_on_other_text(small, monkeypatch):
+    """What is measured with has no say: it would prefer the other rate."""
+    monkeypatch.setattr(perplexity, "RATES", (0.05, 0.01))
+
+    def run(task):
+        chosen = {"user": 0.05}.get(task.arm, 0.01)
+        measured = 20.0 if task.learning_rate == chosen else 2.0
+        one_lucky_run = 0.01 if task.seed == 2 else 1.0
+        return Found(measured, measured, 1.5 if task.learning_rate == chosen else 1 + 40 * one_lucky_run)
+
+    monkeypatch.setattr(comparison, "run", run)
+    result = perplexity.uedp_perplexity(replace(HERE, runs=3))
+    assert len(result.rows) == 2 * 3 * (2 * 2 + 2)
+    assert {(row["training"], row["learning_rate"]) for row in result.rows if row["chosen"]} == {
+        ("user", 0.05),
+        ("user-entity", 0.01),
+        ("de-identified", 0.01),
+        ("none", 0.01),
+    }
+    assert perplexity._means(result.rows, "flights:200", "user") == {4.0: (20.0, 0.0), 32.0: (20.0, 0.0)}
+
+
 def test_references_are_counted(small):
     source = Source("flights:200")
     found = perplexity._references(source)
@@ -90,8 +113,9 @@ def test_references_are_counted(small):
 
 
 def test_unknown_words_are_counted(tmp_path):
-    held = next(user for user in map(str, range(99)) if comparison.is_held_out(Utterance("", user=user)))
-    (tmp_path / "a.csv").write_text(f"user,text,entities\n{held},to rome now,rome\nann,to oslo,oslo\nbob,to bern,\n")
+    held = sorted(user for user in map(str, range(99)) if comparison.is_held_out(Utterance("", user=user)))
+    said = f"{held[0]},not counted,\n{held[1]},to rome now,rome\nann,to oslo,oslo\nbob,to bern,\n"
+    (tmp_path / "a.csv").write_text(f"user,text,entities\n{said}")
     (tmp_path / "words.txt").write_text("to\nnow\n")
     found = perplexity._references(Source(str(tmp_path / "a.csv"), vocabulary=str(tmp_path / "words.txt")))
     assert found["unknown"] == 1 / 4  # of to rome now and the end of the text
@@ -126,7 +150,7 @@ def test_damaged_perplexities_are_made_again(asked, tmp_path):
     kept = tmp_path / "partial.json"
     perplexity.uedp_perplexity(replace(HERE, runs=1, partial=kept))
     data = json.loads(kept.read_text())
-    data["counts"] |= {"flights:200/none/inf/0": [0.5, 2.0], "flights:200/user/4/0": ["9"]}
+    data["counts"] |= {"flights:200/none/inf/0.05/0": [0.5, 2.0, 2.0], "flights:200/user/4/0.05/0": ["9"]}
     kept.write_text(json.dumps(data))
     asked.clear()
     perplexity.uedp_perplexity(replace(HERE, runs=1, partial=kept))

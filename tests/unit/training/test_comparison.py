@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -106,26 +107,42 @@ def test_all_models_are_measured_on_the_same_words(monkeypatch):
     monkeypatch.setattr(comparison, "perplexity", look)
     source = Source("flights:300")
     for arm in ARMS:
-        assert run(Task(source, arm, 1.0 if arm in comparison.PRIVATE else 0.0, setup=TINY)) == Found(2.0, 2.0)
-    (first, said, none), *more = measured["none"]
-    assert not more
+        assert run(Task(source, arm, 1.0 if arm in comparison.PRIVATE else 0.0, setup=TINY)) == Found(2.0, 2.0, 2.0)
+    (first, said, none), (_, to_choose, _) = measured["none"]
     assert none == 0
     assert first is said
-    assert all(np.array_equal(texts, said) for some in measured.values() for _, texts, _ in some)
-    (as_read, _, _), (hidden, _, stood_for) = measured["de-identified"]
+    assert all(np.array_equal(texts, said) for arm in ARMS for _, texts, _ in measured[arm][: len(measured[arm]) // 2])
+    assert all(
+        np.array_equal(texts, to_choose) for arm in ARMS for _, texts, _ in measured[arm][len(measured[arm]) // 2 :]
+    )
+    (as_read, _, _), (hidden, _, stood_for), *_ = measured["de-identified"]
     assert np.array_equal(as_read, said)
     assert stood_for > 10
-    held_out = [u for u in comparison.read(source) if comparison.is_held_out(u)]
+    held_out = comparison.held_out(source)
     words = sum(len(entity.split()) for u in held_out for entity in set(u.entities))
     assert (hidden != said).sum() >= words > 0
 
 
+def test_nobody_measures_who_was_trained_on_or_chose():
+    source = Source("flights:300")
+    trained, measured, chose = (
+        {u.user for u in some}
+        for some in (comparison.trained_on(source), comparison.held_out(source), comparison.held_out(source, True))
+    )
+    assert measured
+    assert chose
+    assert not measured & chose
+    assert not trained & (measured | chose)
+    assert trained | measured | chose == {u.user for u in comparison.read(source)}
+
+
 @pytest.mark.parametrize("arm", ARMS)
 def test_the_same_seed_gives_the_same_model(arm):
-    task = Task(Source("flights:150"), arm, 1.0 if arm in comparison.PRIVATE else 0.0, 3, TINY)
+    task = Task(Source("flights:150"), arm, 1.0 if arm in comparison.PRIVATE else 0.0, 3, setup=TINY)
     found = run(task)
     assert found == run(task)
-    assert found != run(Task(task.source, arm, task.noise_multiplier, 4, TINY))
+    assert found != run(replace(task, seed=4))
+    assert found != run(replace(task, learning_rate=0.02))
     assert (found.perplexity != found.as_read) == (arm == "de-identified")
 
 
