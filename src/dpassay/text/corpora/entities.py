@@ -14,7 +14,7 @@ from dpassay.errors import InputError
 from dpassay.text.corpora.utterance import Utterance
 
 SPACY_MODEL = "en_core_web_sm"
-SOURCES = "corpus, iob, list:FILE, spacy, spacy:MODEL or presidio"
+SOURCES = "corpus, iob, list:FILE, spacy, spacy:MODEL, presidio or presidio:MODEL"
 
 Detector = Callable[[str], Sequence[str]]
 
@@ -37,8 +37,8 @@ def with_entities(utterances: Sequence[Utterance], source: str = "corpus") -> li
         find = listed(_lines(Path(name)))
     elif kind == "spacy":
         find = _spacy(name or SPACY_MODEL)
-    elif source == "presidio":
-        find = _presidio()
+    elif kind == "presidio":
+        find = _presidio(name)
     else:
         raise InputError(f"unknown source of entities {source!r}; there are {SOURCES}")
     return [replace(u, entities=tuple(dict.fromkeys(find(u.text)))) for u in utterances]
@@ -86,9 +86,23 @@ def _spacy(model: str) -> Detector:
     return lambda text: [entity.text for entity in read(text).ents]
 
 
-def _presidio() -> Detector:
-    analyser = _library("presidio_analyzer", "pip install presidio-analyzer").AnalyzerEngine()
+def _presidio(model: str) -> Detector:
+    """Presidio with a spaCy model of one's own, or with its default, which it downloads if it is not there."""
+    library = _library("presidio_analyzer", "pip install presidio-analyzer")
+    given = {"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": model}]}
+    try:
+        analyser = library.AnalyzerEngine(nlp_engine=_engine(given) if model else None)
+    except (Exception, SystemExit) as error:  # spaCy ends the process where a download fails
+        raise InputError(
+            f"Presidio cannot start {f'with the spaCy model {model!r}' if model else 'with its default model'}: "
+            f"{' '.join(str(error).split())[:200]}. Give a model that is installed, or its folder: presidio:MODEL"
+        ) from None
     return lambda text: [text[found.start : found.end] for found in analyser.analyze(text=text, language="en")]
+
+
+def _engine(given: dict[str, Any]) -> Any:
+    provider = importlib.import_module("presidio_analyzer.nlp_engine").NlpEngineProvider
+    return provider(nlp_configuration=given).create_engine()
 
 
 def _library(name: str, how: str) -> Any:

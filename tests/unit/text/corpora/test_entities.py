@@ -29,8 +29,39 @@ def test_detectors_are_asked_for_each_text(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=lambda model: read))
     assert [u.entities for u in with_entities(SAID, "spacy")] == [("From", "New", "York", "Rome"), ()]
     engine = SimpleNamespace(analyze=lambda text, language: [SimpleNamespace(start=0, end=4)])
-    monkeypatch.setitem(sys.modules, "presidio_analyzer", SimpleNamespace(AnalyzerEngine=lambda: engine))
+    monkeypatch.setitem(sys.modules, "presidio_analyzer", SimpleNamespace(AnalyzerEngine=lambda nlp_engine: engine))
     assert [u.entities for u in with_entities(SAID, "presidio")] == [("From",), ("rome",)]
+
+
+@pytest.mark.parametrize("ended", [OSError("no host"), SystemExit(1)])
+def test_a_detector_that_cannot_fetch_its_model_says_what_to_give(ended, monkeypatch):
+    def starts(nlp_engine):
+        raise ended
+
+    monkeypatch.setitem(sys.modules, "presidio_analyzer", SimpleNamespace(AnalyzerEngine=starts))
+    with pytest.raises(InputError, match=r"cannot start with its default model.*presidio:MODEL"):
+        with_entities(SAID, "presidio")
+
+
+@pytest.fixture(scope="module")
+def ruler(tmp_path_factory):
+    """A real spaCy model without weights: it knows one town by rule."""
+    spacy = pytest.importorskip("spacy", reason="a detector of one's own choice: pip install spacy presidio-analyzer")
+    model, folder = spacy.blank("en"), tmp_path_factory.mktemp("ruler")
+    town = [{"LOWER": "new"}, {"LOWER": "york"}]
+    model.add_pipe("entity_ruler").add_patterns([{"label": "GPE", "pattern": town}])
+    model.to_disk(folder)
+    return folder
+
+
+def test_real_spacy_finds_what_its_model_knows(ruler):
+    assert [u.entities for u in with_entities(SAID, f"spacy:{ruler}")] == [("New York",), ()]
+
+
+def test_real_presidio_takes_the_same_model(ruler):
+    pytest.importorskip("presidio_analyzer", reason="pip install presidio-analyzer")
+    said = [Utterance("from New York"), Utterance("call 212-555-0199")]
+    assert [u.entities for u in with_entities(said, f"presidio:{ruler}")] == [("New York",), ("212-555-0199",)]
 
 
 @pytest.mark.parametrize(
