@@ -69,9 +69,10 @@ def table(rows: list[Row]) -> str:
 
 
 def recorded() -> str:
-    """What was measured on GPUs."""
+    """What was measured on GPUs, by `gpu.py` and `vocabulary.py`."""
     parts = []
-    for path in sorted(set((HERE / "recorded").glob("*.json")) - {audits.RECORD}):
+    words = set((HERE / "recorded").glob("*-words.json"))
+    for path in sorted(set((HERE / "recorded").glob("*.json")) - {audits.RECORD} - words):
         found = json.loads(path.read_text(encoding="utf-8"))
         lines = [
             f"{found['device']}, torch {found['torch']}. {found['agreeing']} counts compared with numpy's, all equal."
@@ -83,6 +84,15 @@ def recorded() -> str:
                 lines.append(f"| {name} | {value['draws']:.4g} | {value['seconds']:.3g} | {rate:.2g} |")
         reading = ", ".join(f"{rate:,.0f} on {device}" for device, rate in found["lines a second"].items())
         lines += ["", f"Lines a second that the rewriter's network reads and writes there, without noise: {reading}."]
+        parts.append("\n".join(lines))
+    for path in sorted(words):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        seconds = {name.removeprefix("seconds, "): value for name, value in found.items() if name.startswith("seconds")}
+        lines = [
+            f"The worst pair of {found['words']:,} words of {found['dim']} dimensions there, the bar being 20 s:",
+            "",
+        ]
+        lines += ["| what | seconds |", "|---|---|", *(f"| {name} | {value:.3g} |" for name, value in seconds.items())]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 

@@ -19,7 +19,8 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distributed import pack, run_batch
 from dpassay.audit.experiment import Experiment, Round
 from dpassay.audit.inference import Counts
-from dpassay.audit.sequential import KERNELS_FROM, Task
+from dpassay.audit.kernels import KERNELS_FROM
+from dpassay.audit.sequential import Task
 from dpassay.compute.executors import Executor, Processes, Threads, cores
 from dpassay.compute.majority_vote import Ballot, ones, rounding
 from dpassay.pipeline.parser import parse
