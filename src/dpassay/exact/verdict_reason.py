@@ -73,7 +73,7 @@ def _times(value: Number, guarantee: Guarantee) -> str:
     if guarantee.claimed == 0:
         return f"at least {outward(low, -1, 6)}, not 0"
     ratio = low / guarantee.claimed
-    factor = f"{ratio:,.4g} times" if ratio >= 1.0005 else "more than"
+    factor = f"{f'{ratio:,.0f}' if ratio >= 1000 else f'{ratio:.4g}'} times" if ratio >= 1.0005 else "more than"
     return f"{_at_least(low, guarantee.claimed, 6)}, {factor} the claimed {as_written(guarantee.value)}"
 
 

@@ -6,7 +6,9 @@ What a page shows is gathered here, how it is laid out is in templates/. Jinja2 
 import base64
 import math
 import platform
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -29,8 +31,10 @@ from dpassay.packages.environment import program
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report import svg
 from dpassay.report.gallery import by_system, claimed, true
+from dpassay.report.meaning import SHOWN, meaning, shown
 from dpassay.report.packages import Judged, cells, sections, summary
 from dpassay.report.plot import pair_deltas
+from dpassay.report.proofs import proof_texts
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
 from dpassay.report.trace_report import trace_shown
 from dpassay.trace.runner import TraceResult
@@ -43,6 +47,7 @@ FORMULA = (
 
 Rows = Sequence[Sequence[str]]
 
+LARGEST = 6  # the power of ten at which the gallery's figure ends
 LETTERS = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}
 
 
@@ -66,7 +71,8 @@ def _page(template: str, title: str, command: str, verdict: Verdict | None = Non
 def verdict_page(verdict: Verdict, command: str) -> str:
     """The page of one verdict; `command` is the line that makes it again."""
     title = f"{verdict.name}: {verdict.word}"
-    return _page("verdict.html", title, command, verdict, shown=_shown(verdict, drawn=True))
+    proofs = proof_texts(verdict.theorems)
+    return _page("verdict.html", title, command, verdict, shown=_shown(verdict, drawn=True), proofs=proofs)
 
 
 def trace_page(result: TraceResult, command: str) -> str:
@@ -76,11 +82,51 @@ def trace_page(result: TraceResult, command: str) -> str:
 
 
 def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
-    """The page of many verdicts: a table, then each of them to unfold."""
-    systems = [(title, [_entry(*each) for each in found]) for title, found in by_system(verdicts)]
+    """The page of many verdicts: a figure, a table, then each of them to unfold."""
+    scale = Scale.of([verdict for _, verdict in verdicts])
+    systems = [(title, [_entry(*each, scale) for each in found]) for title, found in by_system(verdicts)]
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    counts: dict[str, Any] = {"claims": len(verdicts), "refuted": refuted}
-    return _page("gallery.html", "dpassay gallery", command, systems=systems, released=_released(), **counts)
+    counts: dict[str, Any] = {"claims": len(verdicts), "refuted": refuted, "ticks": scale.ticks}
+    proofs = proof_texts(theorem for _, verdict in verdicts for theorem in verdict.theorems)
+    return _page(
+        "gallery.html", "dpassay gallery", command, systems=systems, released=_released(), proofs=proofs, **counts
+    )
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A logarithmic axis for many claims, in percent of its width. What is infinite stands at its end.
+
+    >>> scale = Scale(-1, 3)
+    >>> scale.place(0.1), scale.place(10), scale.place(math.inf)
+    (0.0, 46.0, 100.0)
+    >>> [text for _, text in scale.ticks]
+    ['0.1', '1', '10', '100', '1000', '∞']
+    """
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> "Scale":
+        """From the least finite value to the largest, in whole powers of ten."""
+        ends = [end for v in verdicts for end in (v.guarantee.claimed, v.value.lower, v.value.upper)]
+        logs = [math.log10(end) for end in ends if 0 < end < math.inf] or [0.0]
+        low = math.floor(min(logs))
+        return cls(low, max(min(math.ceil(max(logs)), LARGEST), low + 1))
+
+    def place(self, value: float) -> float:
+        """Where a value stands; 0 stands at the beginning, what is beyond the scale just before infinity."""
+        if math.isinf(value):
+            return 100.0
+        share = 0.0 if value <= 0 else (math.log10(value) - self.low) / (self.high - self.low)
+        return 96.0 if share > 1 else round(92 * max(share, 0.0), 2)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Powers of ten and infinity, with their places."""
+        powers = svg.whole_ticks(self.low, self.high)
+        return [*((self.place(10.0**k), svg.power(10.0**k)) for k in powers), (100.0, "∞")]
 
 
 def _released() -> list[dict[str, Any]]:
@@ -110,11 +156,16 @@ def _entries(judged: Judged) -> list[dict[str, Any]]:
     ]
 
 
-def _entry(claim: Claim, verdict: Verdict) -> dict[str, Any]:
+def _entry(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
+    claimed_at, true_at = scale.place(verdict.guarantee.claimed), scale.place(verdict.value.upper)
     return {
+        "name": claim.name,
+        "anchor": re.sub(r"[^a-z0-9]+", "-", claim.name.lower()),
+        "places": {"claimed": claimed_at, "true": true_at, "left": min(claimed_at, true_at)},
+        "wide": round(abs(true_at - claimed_at), 2),
         "title": claim.title or claim.name,
         "claimed": claimed(verdict),
-        "true": true(verdict.value, verdict.least_delta),
+        "true": true(verdict.value, verdict.least_delta) if math.isinf(verdict.value.lower) else shown(verdict.value),
         "sign": SIGNS[verdict.word],
         "why": claim.why or verdict.reason,
         "shown": _shown(verdict, drawn=False),
@@ -154,11 +205,8 @@ def headline(verdict: Verdict) -> str:
         return f"Undecided: whether {what} keeps {promised} could be neither proved nor refuted. This proves nothing."
     if math.isinf(low):
         return f"No: {what} claims {promised}, but there is no limit to what it can give away."
-    claimed_at = verdict.guarantee.claimed
-    ratio = low / claimed_at if claimed_at > 0 else 0.0
-    times = f", {ratio:,.0f} times as much" if ratio >= 100 else f", {ratio:.3g} times as much" if ratio > 1.001 else ""
-    least = f"at least {outward(low, -1, 5)}" if high > low * (1 + 1e-6) else f"{(low + high) / 2:.5g}"
-    return f"No: {what} claims {promised}, but the truth is {least}{times}."
+    least = shown(verdict.value) if math.isfinite(high) else f"at least {outward(low, -1, SHOWN)}"
+    return f"No: {what} claims {promised}, but the truth is {least}."
 
 
 def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
@@ -168,17 +216,17 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
         warnings.append(
             f"This rests on samples: a claim that holds is refuted with probability {verdict.alpha:g} at most."
         )
-    epsilon = verdict.value
-    some = verdict.guarantee.claimed > 0 or epsilon.lower > 0
-    held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, 6)) for d, one in verdict.holds)]
+    some = verdict.guarantee.claimed > 0 or verdict.value.lower > 0
+    held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, SHOWN)) for d, one in verdict.holds)]
     remedies = [("mechanism", "keeps", "noise per coordinate", ""), *_repairs(verdict)]
     return {
         "headline": headline(verdict),
+        "meaning": meaning(verdict),
         "word": verdict.word,
         "reason": verdict.reason,
         "warnings": warnings,
         "note": FORMULA if isinstance(verdict.mechanism, Pipeline) and verdict.alpha is None else "",
-        "axis": svg.axis(verdict.guarantee.claimed, epsilon.lower, epsilon.upper, verdict.word) if some else None,
+        "axis": _axis(verdict) if some else None,
         "facts": list(_facts(verdict)),
         "witness": None if verdict.witness is None else list(_witness(verdict)),
         "counts": table_rows(verdict.witness) if isinstance(verdict.witness, SampledWitness) else [],
@@ -188,20 +236,35 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
     }
 
 
+def _axis(verdict: Verdict) -> Markup:
+    value, guarantee = verdict.value, verdict.guarantee
+    written = as_written(guarantee.value), shown(value)
+    return svg.axis(guarantee.claimed, value.lower, value.upper, verdict.word, *written)
+
+
 def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "mechanism", verdict.subject
     yield "claimed", str(verdict.guarantee)
     yield "between", str(verdict.neighbours)
     at = f" at δ {verdict.guarantee.delta:g}" if verdict.guarantee.delta else verdict.guarantee.unit
-    yield f"true {LETTERS[verdict.guarantee.parameter]}", f"{verdict.value}{at}"
+    yield f"true {LETTERS[verdict.guarantee.parameter]}", f"{shown(verdict.value)}{at}"
     if verdict.delta is not None:
-        yield "true δ", f"{verdict.delta} at ε {as_written(verdict.guarantee.value)}"
+        yield "true δ", f"{shown(verdict.delta)} at ε {as_written(verdict.guarantee.value)}"
     if 0 < verdict.least_delta < 1:
-        yield "δ at every ε", f"at least {outward(verdict.least_delta, -1, 6)}"
+        yield "δ at every ε", f"at least {outward(verdict.least_delta, -1, SHOWN)}"
     if verdict.source:
         yield "source", verdict.source
-    yield "lower end from", verdict.value.lower_from
-    yield "upper end from", verdict.value.upper_from
+    yield "lower end from", _linked(verdict.value.lower_from)
+    yield "upper end from", _linked(verdict.value.upper_from)
+
+
+def _linked(text: str) -> Markup:
+    """A text in which each name of a proof's page leads to the proof, further down on the same page."""
+    parts = re.split(r"(docs/proofs/[a-z-]+\.md)", text)
+    for i in range(1, len(parts), 2):
+        name = parts[i].removeprefix("docs/proofs/").removesuffix(".md")
+        parts[i] = Markup('<a href="#proof-{0}">{0}</a>').format(name)
+    return Markup("").join(parts)
 
 
 def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -265,7 +328,6 @@ def _versions(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
     yield "numpy", np.__version__
     if verdict is not None:
         yield from ((key, str(value)) for key, value in verdict.parameters.items())
-        yield "rests on", ", ".join(theorem.page for theorem in verdict.theorems)
         if verdict.seed is not None:
             yield "seed", str(verdict.seed) + ("" if verdict.replays else ", which does not replay the outputs")
             yield "runs", f"{verdict.runs:,}"

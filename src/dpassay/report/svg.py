@@ -8,10 +8,10 @@ from markupsafe import Markup, escape
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 240, 70, 40
 
 
-def axis(claimed: float, lower: float, upper: float, word: str) -> Markup:
-    """The claimed and the true ε on one logarithmic axis; an infinite end is an arrow.
+def axis(claimed: float, lower: float, upper: float, word: str, stated: str, true: str) -> Markup:
+    """The claimed and the true ε on one logarithmic axis, with what is written of each; an infinite end is an arrow.
 
-    >>> axis(1, 5.656, 5.657, "refuted").startswith("<svg")
+    >>> "true: 5.65685" in axis(1, 5.656854249, 5.65685425, "refuted", "1", "5.65685")
     True
     """
     finite = [value for value in (claimed, lower, upper) if 0 < value < math.inf]
@@ -26,27 +26,52 @@ def axis(claimed: float, lower: float, upper: float, word: str) -> Markup:
     ticks = ticks[:: max(1, len(ticks) // 8)]
     parts = [f'<line class="axis" x1="20" y1="60" x2="{WIDTH - 20}" y2="60"/>']
     for tick in ticks:
-        parts.append(f'<text class="tick" x="{place(tick):.1f}" y="80">{_power(tick)}</text>')
+        parts.append(f'<text class="tick" x="{place(tick):.1f}" y="80">{power(tick)}</text>')
     start, end = place(lower), place(upper) if upper < math.inf else WIDTH - 12
     parts.append(f'<line class="{word} thick" x1="{start - 4:.1f}" y1="40" x2="{max(end, start + 4):.1f}" y2="40"/>')
     if math.isinf(upper):
         parts.append(f'<path class="{word}" d="M{WIDTH - 16} 33 L{WIDTH - 2} 40 L{WIDTH - 16} 47 Z"/>')
-    shown = start if math.isinf(upper) else (start + end) / 2
-    parts.append(f'<text x="{min(shown, WIDTH - 60):.1f}" y="28">true {_between(lower, upper)}</text>')
+    middle = start if math.isinf(upper) else (start + end) / 2
+    parts.append(f'<text x="{min(max(middle, 80), WIDTH - 80):.1f}" y="28">true: {escape(true)}</text>')
     parts.append(f'<circle class="claimed" cx="{place(claimed):.1f}" cy="60" r="6"/>')
-    parts.append(f'<text x="{place(claimed):.1f}" y="100">claimed {claimed:.4g}</text>')
-    return _svg(parts, 110, f"claimed epsilon {claimed:g} against the true one")
+    parts.append(f'<text x="{place(claimed):.1f}" y="100">claimed: {escape(stated)}</text>')
+    return _svg(parts, 110, f"claimed: {stated}; true: {true}")
 
 
-def _between(lower: float, upper: float) -> str:
-    if math.isinf(lower):
-        return "∞"
-    if math.isinf(upper):
-        return f"≥ {lower:.4g}"
-    return f"{lower:.4g}" if upper - lower <= 1e-3 * upper else f"{lower:.4g} to {upper:.4g}"
+def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """The multiples of 1, 2 or 5 times a power of ten between two numbers, as many as fit.
+
+    >>> round_ticks(0, 5.94), round_ticks(-0.3, 0.4)
+    ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [-0.2, 0.0, 0.2, 0.4])
+    """
+    if not high > low:
+        return [low]
+    exponent = math.floor(math.log10((high - low) / most))
+    candidates = [(factor, power) for power in (exponent, exponent + 1, exponent + 2) for factor in (1, 2, 5)]
+    for factor, power in candidates:
+        step = factor * 10.0**power
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < most:
+            return [float(f"{k * factor}e{power}") for k in range(first, last + 1)]
+    raise AssertionError("a larger step always fits")
 
 
-def _power(value: float) -> str:
+def whole_ticks(low: float, high: float, most: int = 6) -> list[int]:
+    """Whole numbers between two, evenly apart, with the highest among them.
+
+    >>> whole_ticks(-15, 0), whole_ticks(-3, 0)
+    ([-15, -12, -9, -6, -3, 0], [-3, -2, -1, 0])
+    """
+    step = max(1, math.ceil((high - low) / (most - 1)))
+    return sorted(range(math.floor(high), math.ceil(low) - 1, -step))
+
+
+def power(value: float) -> str:
+    """A power of ten as an axis has it.
+
+    >>> power(100.0), power(1e-12)
+    ('100', '1e-12')
+    """
     return f"{value:g}" if 1e-3 <= value <= 1e4 else f"1e{math.log10(value):.0f}"
 
 
@@ -85,13 +110,12 @@ def curve(
         )
     parts.append(f'<polyline class="line" points="{points}"/>')
     parts.append(f'<path class="axis" fill="none" d="M{LEFT} 10 L{LEFT} {floor} L{WIDTH - 20} {floor}"/>')
-    for k in range(5):
-        value = start + (top_x - start) * k / 4
-        parts.append(f'<text class="tick" x="{across(value):.1f}" y="{floor + 16}">{value:.4g}</text>')
-        level = low + (high - low) * k / 4
-        shown = f"{level:.3g}" if filled else f"1e{level:.0f}" if level else "1"
-        height = 15 + (floor - 15) * (1 - k / 4)
-        parts.append(f'<text class="tick end" x="{LEFT - 6}" y="{height + 4:.1f}">{shown}</text>')
+    for value in round_ticks(start, top_x):
+        parts.append(f'<text class="tick" x="{across(value):.1f}" y="{floor + 16}">{value:.6g}</text>')
+    levels = round_ticks(low, high) if filled else [10.0**k for k in whole_ticks(low, high)]
+    for level in levels:
+        written = f"{level:.6g}" if filled else power(level)
+        parts.append(f'<text class="tick end" x="{LEFT - 6}" y="{down(level) + 4:.1f}">{written}</text>')
     for place, (a, b, what) in enumerate(marks):
         side = "begin" if place or across(a) < LEFT + 60 else "end"  # labels of two points near each other stay apart
         parts.append(f'<circle class="mark" cx="{across(a):.1f}" cy="{down(b):.1f}" r="5"/>')

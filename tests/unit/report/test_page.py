@@ -1,13 +1,17 @@
 """The page: the verdict first, all text escaped, nothing fetched, and it opens in a real browser."""
 
 import html
+import itertools
 import json
 import re
 import shutil
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dpassay import Claim, audit, check
 from dpassay.claims.registry import REGISTRY
@@ -77,10 +81,10 @@ def assert_alone(page: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
-        ("adept", {}, ["No:", "at most 1", "5.65", "5.66 times"]),
+        ("adept", {}, ["No:", "at most 1", "the truth is 5.65685."]),
         ("copy", {}, ["No:", "no limit"]),
         ("laplace", {}, ["Yes:", "at most 1."]),
-        ("ome", {}, ["No:", "53,013 times"]),
+        ("ome", {}, ["No:", "the truth is 53013.3"]),
         ("adept", {"epsilon": "4.5", "delta": "1e-6", "dim": 1}, ["Yes:", "up to a probability of 1e-06"]),
         ("leak-rows", {}, ["Yes:", "at most 0 up to a probability of 1e-06"]),
     ],
@@ -149,16 +153,63 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
 
 
 def test_the_axis() -> None:
-    point = svg.axis(1.0, 5.656, 5.657, "refuted")
-    assert "true 5.656" in point
-    assert "claimed 1" in point
-    assert "true ∞" in svg.axis(1.0, float("inf"), float("inf"), "refuted")
-    assert "true ≥ 2" in svg.axis(1.0, 2.0, float("inf"), "refuted")
-    assert "true 1 to 3" in svg.axis(2.0, 1.0, 3.0, "open")
-    for drawn in (point, svg.axis(0.0, 0.0, 0.0, "proven"), svg.axis(1e-9, 1e9, 1e9, "refuted")):
+    point = svg.axis(1.0, 5.656, 5.657, "refuted", "1", "5.656")
+    assert "true: 5.656" in point
+    assert "claimed: 1" in point
+    assert "&lt;b&gt;" in svg.axis(1.0, 2.0, 2.0, "refuted", "<b>", "2")
+    for drawn in (point, svg.axis(0.0, 0.0, 0.0, "proven", "0", "0"), svg.axis(1e-9, 1e9, 1e9, "refuted", "1", "2")):
         assert not re.search(r"nan|inf", drawn)
         places = [float(x) for x in re.findall(r'x\d?="([-\d.]+)"', drawn)]
         assert all(0 <= x <= svg.WIDTH for x in places)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
+@settings(max_examples=60, derandomize=True)
+def test_ticks_are_round_numbers_within_the_axis(low: float, wide: float) -> None:
+    ticks = svg.round_ticks(low, low + wide)
+    assert 2 <= len(ticks) <= 6
+    margin = 1e-8 * max(abs(low), abs(low + wide), wide)
+    assert all(low - margin <= tick <= low + wide + margin for tick in ticks)
+    steps = [Fraction(str(b)) - Fraction(str(a)) for a, b in itertools.pairwise(ticks)]
+    assert len(set(steps)) == 1
+    digits = f"{float(steps[0]):.6e}".partition("e")[0]
+    assert float(digits) in (1, 2, 5)
+
+
+def test_a_page_writes_a_number_in_one_way() -> None:
+    page, rest = text_of(verdict_page(published_verdict("adept"), "x")).split("What does hold")
+    assert "5.65686" in rest  # a guarantee that holds is rounded up
+    assert {found for found in re.findall(r"5\.65\d*", page) if found != "5.657"} == {"5.65685"}  # 5.657 is a ratio
+    assert "from 1:1 to 286:1" in page  # e^5.65685 is 286.25
+
+
+def test_a_page_carries_its_proofs() -> None:
+    verdict = published_verdict("adept")
+    page = verdict_page(verdict, "x")
+    assert_links_lead_somewhere(page)
+    assert 'href="#proof-laplace"' in page
+    statement = (Path(__file__).parents[3] / "docs" / "proofs" / "laplace.md").read_text(encoding="utf-8")
+    assert html.escape(statement, quote=False) in page.replace("&#34;", '"').replace("&#39;", "'")
+
+
+def assert_links_lead_somewhere(page: str) -> None:
+    for target in set(re.findall(r'href="#([^"]+)"', page)):
+        assert page.count(f'id="{target}"') == 1, target
+
+
+def test_every_row_of_the_gallery_is_drawn_and_linked() -> None:
+    verdicts = [(claim, published_verdict(name)) for name, claim in list(REGISTRY.items())[:12]]
+    page = gallery_page(verdicts, "dpassay gallery")
+    assert_links_lead_somewhere(page)
+    assert page.index('class="chart"') < page.index("<table")
+    for name, verdict in zip(list(REGISTRY)[:12], (v for _, v in verdicts), strict=True):
+        assert page.count(f'href="#claim-{name}"') == 2  # in the figure and in the table
+        row = page.split(f'<a class="row" href="#claim-{name}">')[1].split("</a>")[0]
+        places = [float(place) for place in re.findall(r"left: ([\d.]+)%", row)]
+        assert all(0 <= place <= 100 for place in places)
+        start, true_at, claimed_at = places
+        assert start == min(true_at, claimed_at)
+        assert (true_at == 100) == (verdict.value.upper == float("inf"))
 
 
 # ── In a browser ────────────────────────────────────────────────────────────────────────────────
@@ -215,8 +266,16 @@ def test_it_opens_in_a_browser(browser, tmp_path: Path, scheme: str) -> None:  #
 def test_the_gallery_in_a_narrow_window(browser, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     file = tmp_path / "gallery.html"
     write_whole(file, gallery_page([(claim, check(claim)) for claim in list(REGISTRY.values())[:4]], "dpassay gallery"))
-    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page = browser.new_page(viewport={"width": 390, "height": 800})
     page.goto(file.as_uri())
-    page.locator("summary", has_text="ADePT").first.click()
-    assert page.locator("svg").first.is_visible() or page.locator("details[open] svg").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    first = page.locator("table.cards tr", has=page.locator("td")).first
+    for cell in ("td.title", "td.number", "td.word", "td.why"):
+        box = first.locator(cell).first.bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 390  # a card: nothing is hidden at the right
+    assert page.locator(".chart a.row").first.bounding_box()["y"] < 800
+    svg_in = page.locator("#claim-adept svg")
+    assert not svg_in.is_visible()
+    page.locator('table a[href="#claim-adept"]').click()  # leads into the folded part and opens it
+    svg_in.wait_for(state="visible")
     page.close()

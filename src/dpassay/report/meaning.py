@@ -1,0 +1,99 @@
+"""What a verdict means to somebody whose text it is: how far an output can raise the odds between two inputs."""
+
+import math
+
+from dpassay.core.guarantee import GDP, ApproxDP, MetricDP, PureDP
+from dpassay.core.interval import Interval, outward
+from dpassay.evidence.verdict import Verdict
+
+SHOWN = 6  # digits of a loss on a page, the same wherever it stands
+
+
+def shown(value: Interval) -> str:
+    """An interval as pages write it, rounded outward; its lower end where both agree in nearly all digits shown.
+
+    >>> shown(Interval(5.65685424949, 5.65685424951)), shown(Interval(4.4, 4.6)), shown(Interval(1, 1))
+    ('5.65685', '[4.4, 4.6]', '1')
+    >>> shown(Interval(0.8172595, math.inf)), shown(Interval(math.inf, math.inf))
+    ('at least 0.817259', '∞')
+    """
+    low, high = (_plain(outward(end, direction, SHOWN)) for end, direction in ((value.lower, -1), (value.upper, 1)))
+    if math.isinf(value.lower):
+        return "∞"
+    if math.isinf(value.upper):
+        return f"at least {low}"
+    return low if value.width <= 10.0 ** (1 - SHOWN) * value.upper else f"[{low}, {high}]"
+
+
+def _plain(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number and "e" not in number else number
+
+
+def odds(loss: float, direction: int = -1) -> str:
+    """The odds that a loss makes of even ones, in three digits, rounded down (direction −1) or up (+1).
+
+    >>> odds(5.65685), odds(1, 1), odds(0), odds(3800), odds(math.inf)
+    ('286:1', '2.72:1', '1:1', '10^1650:1', 'no limit')
+    """
+    if math.isinf(loss):
+        return "no limit"
+    if loss > math.log(10.0) * 9:
+        power = loss / math.log(10.0)
+        return f"10^{math.floor(power) if direction < 0 else math.ceil(power)}:1"
+    # The exponential is off by less than this.
+    rounded = outward(math.exp(loss) * (1 + direction * 1e-14), direction, 3) if loss else "1"
+    return f"{_grouped(_plain(rounded))}:1"
+
+
+def _grouped(number: str) -> str:
+    return f"{int(float(number)):,}" if float(number) >= 1000 else number
+
+
+def meaning(verdict: Verdict) -> str:
+    """One or two sentences without the field's words.
+
+    >>> from dpassay import check
+    >>> meaning(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)).split(". ")[0]
+    'Somebody who sees the output can raise the odds between two inputs from 1:1 to 286:1'
+    >>> meaning(check("clip(l1, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1))
+    'Whatever the output, it raises the odds between two inputs from 1:1 to 2.72:1 at most, as claimed.'
+    """
+    guarantee = verdict.guarantee
+    if isinstance(guarantee, GDP):
+        return (
+            f"The claim: telling two inputs apart by the output is no easier than telling a normal variable of mean 0 "
+            f"from one of mean {guarantee.claimed:.5g}, both of variance 1, by one look."
+        )
+    if not isinstance(guarantee, PureDP | ApproxDP | MetricDP):
+        return ""
+    allowed = odds(guarantee.claimed, 1)
+    if isinstance(guarantee, MetricDP):
+        return _per_unit(verdict, allowed)
+    rare = f"{guarantee.delta:.3g}"
+    if verdict.word == "proven" and guarantee.delta:
+        return (
+            f"No set of outputs is more than {allowed.removesuffix(':1')} times as probable for one input as for "
+            f"another, apart from a probability of {rare}. This is what was claimed."
+        )
+    if verdict.word == "proven":
+        return f"Whatever the output, it raises the odds between two inputs from 1:1 to {allowed} at most, as claimed."
+    if verdict.value.lower <= 0:
+        return f"The claim: an output raises the odds between two inputs from 1:1 to {allowed} at most."
+    said = f"The claim said {allowed} at most"
+    said += f", apart from a probability of {rare}." if guarantee.delta else "."
+    if math.isinf(verdict.value.lower):
+        who = "There is no limit to how far an output can raise the odds between two inputs."
+    else:
+        seen = f"Outputs that have a probability above {rare}" if guarantee.delta else "Somebody who sees the output"
+        who = f"{seen} can raise the odds between two inputs from 1:1 to {odds(verdict.value.lower)}."
+    return f"{who} {said}"
+
+
+def _per_unit(verdict: Verdict, allowed: str) -> str:
+    if verdict.word == "proven" or verdict.value.lower <= 0:
+        held = "Whatever the output, it" if verdict.word == "proven" else "The claim: an output"
+        return f"{held} raises the odds between two inputs at distance 1 from 1:1 to {allowed} at most."
+    factor = odds(verdict.value.lower).removesuffix(":1")
+    seen = f"multiplies the odds by {factor} for each unit of their distance"
+    seen = "raises the odds without limit" if math.isinf(verdict.value.lower) else seen
+    return f"There are two inputs between which an output {seen}. The claim said {allowed.removesuffix(':1')} at most."
