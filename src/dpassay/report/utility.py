@@ -98,10 +98,21 @@ def _line(axis: Any, rows: Sequence[Row], value: str, unit: int, colour: str, ma
     look = {"color": colour, "marker": mark, "markersize": 4}
     false = any(row.true_epsilon != row.epsilon for row in rows)
     name = rows[0].mechanism
-    axis.plot([r.true_epsilon for r in rows], heights, "-", label=f"{name}, true ε" if false else name, **look)
+    shown = f"{name}, true ε" if false else name
+    axis.errorbar([r.true_epsilon for r in rows], heights, _bars(rows, value, unit), capsize=2, label=shown, **look)
     if false:
         claimed = [row.epsilon for row in rows]
         axis.plot(claimed, heights, linestyle="--", markerfacecolor="white", label=f"{name}, claimed ε", **look)
+
+
+def _bars(rows: Sequence[Row], value: str, unit: int) -> list[list[float]] | None:
+    """How far the 95 % interval of an accuracy reaches below and above it; the other values have none."""
+    if not value.startswith("accuracy"):
+        return None
+    intervals = [getattr(row, value.replace("accuracy", "interval")) for row in rows]
+    found = [getattr(row, value) for row in rows]
+    below = [unit * (share - low) for share, (low, _) in zip(found, intervals, strict=True)]
+    return [below, [unit * (high - share) for share, (_, high) in zip(found, intervals, strict=True)]]
 
 
 def _style(row: Row) -> str:

@@ -61,7 +61,10 @@ def _draw_budgets(figure: Any, rows: list[dict[str, Any]]) -> None:
         axis.plot(x, [r["true"] for r in chosen], "-o", color=COLOURS[1], markersize=3, label="true")
         axis.plot(x, [r["claimed"] for r in chosen], ":", color="black", label="claimed")
         label(axis, name, log="xy", fontsize=7)
-    label(axes[0], "ε of one element", "privacy budget", log="xy")
+    for words, key in (("true", "true"), ("claimed", "claimed")):
+        place = (float(EPSILONS[0]), max(chosen[0][key] for _, chosen in series))
+        axes[0].annotate(words, place, (-3, 15), textcoords="offset points", fontsize=7)
+    label(axes[0], "ε of one element", "privacy budget ε", log="xy")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
 
 
@@ -104,15 +107,16 @@ def _draw_binary(figure: Any, rows: list[dict[str, Any]], bits: int) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     places = range(bits)
     for key, name, colour, mark in (
-        ("symmetric", "symmetric flips, exact", COLOURS[0], "o"),
-        ("weighted", "document's weights", COLOURS[2], "s"),
-        ("ome", "OME at λ = 100, exact", COLOURS[1], "X"),
+        ("symmetric", "symmetric flips: true", COLOURS[0], "o"),
+        ("weighted", "document's weights: claimed", COLOURS[2], "s"),
+        ("ome", "OME at λ = 100: true", COLOURS[1], "X"),
     ):
         left.plot(places, [rows[i][key] for i in places], mark, color=colour, markersize=5, label=name)
     left.set_xticks(places, [rows[i]["what"] for i in places], rotation=60, ha="right", fontsize=7)
     label(left, y="loss of one bit", log="y")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     totals = rows[bits:]
-    right.plot([r["lambda"] for r in totals], [r["true"] for r in totals], "-X", color=COLOURS[1], markersize=5)
-    right.axhline(1, linestyle=":", color="black")
-    label(right, "λ", "true ε", log="xy")
+    true = [r["true"] for r in totals]
+    right.plot([r["lambda"] for r in totals], true, "-X", color=COLOURS[1], markersize=5, label="OME: true")
+    right.axhline(1, linestyle=":", color="black", label="OME: claimed")
+    label(right, "λ", "ε of 768 values", log="xy", loc="center right", fontsize=8)

@@ -95,9 +95,10 @@ def sampled_laplace(options: Options) -> Result:
 
 
 def _draw_sampled(figure: Any, rows: list[dict[str, Any]]) -> None:
-    axes = figure.subplots(2, 3).ravel()
+    # Two right ones above, three readings of DPText below.
+    axes = list(figure.subplot_mosaic([[*"aaabbb"], [*"ccddee"]]).values())
     line = np.linspace(-6, 6, 400)
-    for axis, (reading, title) in zip(axes, READINGS.items(), strict=False):
+    for axis, (reading, title) in zip(axes, READINGS.items(), strict=True):
         chosen = [row for row in rows if row["reading"] == reading]
         heights = np.minimum([row["density"] for row in chosen], 1.0)
         colour = COLOURS[0] if reading in ("laplace", "shifted") else COLOURS[1]
@@ -108,8 +109,7 @@ def _draw_sampled(figure: Any, rows: list[dict[str, Any]]) -> None:
         cut = max(row["density"] for row in chosen)
         if cut > 1:
             axis.annotate(f"to {cut:.1f}", (0.2, 0.97), fontsize=8)
-    axes[5].set_axis_off()
-    for axis in axes[2:5]:
+    for axis in axes[2:]:
         label(axis, "noise / b")
-    for axis in axes[::3]:
+    for axis in (axes[0], axes[2]):
         label(axis, y="density")

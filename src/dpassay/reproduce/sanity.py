@@ -17,6 +17,13 @@ from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options
 
 RUNS = 100_000
 THEIR_RUNS = 10_000_000
+LEAST, ENDLESS = 1e-4, 3000.0  # where the figure has losses that are as small or smaller, and infinite ones
+KINDS: dict[str, dict[str, Any]] = {
+    "exact": {"color": "0.3", "linestyle": "-"},
+    "our runs": {"color": "0.3", "linestyle": "none", "marker": "o", "markerfacecolor": "none"},
+    "published": {"color": "0.3", "linestyle": "none", "marker": "x"},
+    "claimed ε": {"color": "black", "linestyle": ":"},
+}
 SHARE = 1e-4  # of outputs on which the likelihood ratio is used
 MECHANISMS = {
     "copy": "copy",
@@ -111,7 +118,7 @@ def sanity_check(options: Options) -> Result:
         draw=lambda figure: _draw(figure, rows),
         caption="Empirical privacy loss of a majority vote that guesses n zeros or n ones. Lines: exact. "
         f"Marks: {runs:,} runs for each input. Crosses: published, from 10 million runs. Dotted: the claimed epsilon. "
-        "Infinite losses lie at the top, those below 1e-4 at the bottom.",
+        "Infinite losses have a line of their own at the top, those below 1e-4 lie at the bottom.",
         published="Habernal, ACL 2022, Figure 2, and the numbers behind it.",
         found=_findings(rows),
         comparisons=list(_comparisons(rows)),
@@ -181,21 +188,27 @@ def _findings(rows: list[dict[str, Any]]) -> list[str]:
 
 def _draw(figure: Any, rows: list[dict[str, Any]]) -> None:
     axes = figure.subplots(2, 3, sharex=True, sharey=True).ravel()
-    top = 1000.0
     for axis, (mechanism, title) in zip(axes, MECHANISMS.items(), strict=True):
+        axis.axhline(ENDLESS, color="0.8", linewidth=0.6, zorder=0)
         for n, colour, dash, mark in zip(DIMENSIONS, COLOURS, DASHES, MARKS, strict=False):
             chosen = [row for row in rows if row["mechanism"] == mechanism and row["dim"] == n]
             x = [row["epsilon"] for row in chosen]
-            values = {k: [min(max(row[k], 1e-4), top) for row in chosen] for k in ("exact", "sampled", "published")}
+            values = {
+                k: [min(max(row[k], LEAST), ENDLESS) for row in chosen] for k in ("exact", "sampled", "published")
+            }
             axis.plot(x, values["exact"], color=colour, linestyle=dash, linewidth=1, label=f"n = {n}")
             axis.plot(x, values["sampled"], mark, color=colour, markersize=3.5, markerfacecolor="none")
             axis.plot(x, values["published"], "x", color=colour, markersize=3.5)
-        axis.plot([0.1, 10], [0.1, 10], ":", color="black", linewidth=0.8)
+        axis.plot([0.1, 10], [0.1, 10], ":", color="black", linewidth=1.2)
         axis.set_title(title, fontsize=9)
         label(axis, log="xy")
-        axis.set_ylim(5e-5, 2 * top)
+        axis.set_ylim(LEAST / 2, 2 * ENDLESS)
+        axis.set_yticks([LEAST, 0.01, 1, 100, ENDLESS], ["≤ 0.0001", "0.01", "1", "100", "∞"])
+        axis.minorticks_off()
     for axis in axes[3:]:
         label(axis, "claimed ε")
     for axis in axes[::3]:
         label(axis, y="loss seen by the vote")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+    for name, look in KINDS.items():
+        axes[0].plot([], [], label=name, **look)  # for the legend alone
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
