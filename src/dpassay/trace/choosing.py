@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ def _affine(draw: Draw, things: Array) -> Node | None:
     return node
 
 
+@cache
 def choosing_in_python(choose: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Python's choice and choices."""
 

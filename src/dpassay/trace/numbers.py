@@ -10,6 +10,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,7 @@ def gathered(thing: Any) -> Node | None:
     return joined(parts, np.stack)
 
 
+@cache
 def making(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numpy that makes an array of what it is given, which stays watched."""
 
@@ -142,6 +144,7 @@ def making(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+@cache
 def totalling(function: Callable[..., Any]) -> Callable[..., Any]:
     """numpy's sum or mean, which lists of watched numbers stay watched in."""
 
@@ -153,6 +156,7 @@ def totalling(function: Callable[..., Any]) -> Callable[..., Any]:
     return total
 
 
+@cache
 def elementwise(function: Callable[..., Any], alike: Callable[..., Any]) -> Callable[..., Any]:
     """A function of Python's math, which one of numpy computes too."""
 

@@ -13,7 +13,8 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial, wraps
+from functools import cache, partial, wraps
+from operator import setitem
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -67,6 +68,7 @@ _OPAQUE = {
 _GENERATOR, _STATE, _DEFAULT_RNG = np.random.Generator, np.random.RandomState, np.random.default_rng  # not watched
 
 
+@cache  # every run puts them in their places again
 def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = True) -> Callable[..., Any]:
     """A function or method that draws, with what it draws noted."""
 
@@ -145,6 +147,9 @@ class _Patches:
         self.undo: list[Callable[[], Any]] = []
 
     def attribute(self, thing: Any, name: str, value: Any) -> None:
+        if isinstance(thing, ModuleType) and name in vars(thing):
+            self.item(vars(thing), name, value)
+            return
         special = isinstance(thing, FunctionType) or not hasattr(thing, "__dict__")
         own = getattr(thing, name) if special else vars(thing).get(name, _patches_nothing)
         put: Any = setattr if isinstance(thing, type | ModuleType) else object.__setattr__
@@ -158,13 +163,8 @@ class _Patches:
             self.undo.append(lambda: put(thing, name, own))
 
     def item(self, container: Any, key: Any, value: Any) -> None:
-        own = container[key]
+        self.undo.append(partial(setitem, container, key, container[key]))
         container[key] = value
-
-        def back() -> None:
-            container[key] = own
-
-        self.undo.append(back)
 
     def cell(self, cell: Any, value: Any) -> None:
         own = cell.cell_contents
@@ -222,9 +222,9 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
 
     shared, state = np.random.mtrand._rand, WatchedState(np.random.mtrand._rand._bit_generator)
     put(np.random.mtrand, "_rand", state)
-    for held in vars(sys.modules.get("scipy.stats", object)).values():  # its distributions keep the one they began with
-        if getattr(held, "_random_state", None) is shared:
-            patches.attribute(held, "_random_state", state)
+    for held in _distributions() if "scipy.stats" in sys.modules else ():  # they keep the one they began with
+        if held.get("_random_state") is shared:
+            patches.item(held, "_random_state", state)
     for name in dir(np.random.RandomState):
         if not name.startswith("_") and hasattr(np.random, name):
             put(np.random, name, getattr(state, name))
@@ -250,6 +250,15 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
     return replaced
 
 
+@cache
+def _distributions() -> list[dict[str, Any]]:
+    """What scipy's distributions hold: there are a hundred among five hundred names, and every run asks for them."""
+    import scipy.stats
+
+    return [vars(one) for one in vars(scipy.stats).values() if "_random_state" in getattr(one, "__dict__", ())]
+
+
+@cache
 def _opaque(draw: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Any:
@@ -325,9 +334,10 @@ class _Search:
         if package in sys.stdlib_module_names:
             return
         spaces = [own]
-        if package and package not in _NOT_SUBJECTS:
-            loaded = list(sys.modules.items())
-            spaces += [vars(one) for name, one in loaded if one and name.partition(".")[0] == package]
+        if package and package not in _NOT_SUBJECTS and hasattr(sys.modules.get(package), "__path__"):
+            alike = [name for name in list(sys.modules) if name.startswith(package)]  # of thousands, in every run
+            loaded = (sys.modules.get(name) for name in alike if name.partition(".")[0] == package)
+            spaces += [vars(one) for one in loaded if one]
         for space in spaces:
             if id(space) in self.seen:
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -186,6 +186,7 @@ def named_distributions() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         yield torch, name, _in(getattr(torch, name))
 
 
+@cache
 def _out(function: Callable[..., Any]) -> Callable[..., Any]:
     """A tensor's numbers as numpy's or Python's, which stay watched."""
 
@@ -204,6 +205,7 @@ def _out(function: Callable[..., Any]) -> Callable[..., Any]:
     return out
 
 
+@cache
 def _in(function: Callable[..., Any]) -> Callable[..., Any]:
     """A tensor of numpy's or Python's numbers, which stay watched."""
 
@@ -219,6 +221,7 @@ def _in(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+@cache
 def _rsample(draw: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(draw)
     def drawn(self: Any, *arguments: Any, **options: Any) -> Any:
