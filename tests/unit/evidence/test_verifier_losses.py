@@ -27,11 +27,21 @@ def fraction(value):
     return iv.mpf(value.numerator) / value.denominator
 
 
-@pytest.mark.parametrize("z", ["-9", "-1", "0", "0.3", "2.9", "5.999", "6", "6.5", "12", "40"])
+@pytest.mark.parametrize(
+    "z", ["-9", "-1", "-1e-30", "0", "1e-30", "0.3", "2.9", "5.999", "6", "6.5", "12", "40", "300"]
+)
 def test_the_normal_tail(z):
     found, truth = normal.tail(number(z)), precisely(lambda: oracles.normal_cdf(-mpf(z)))
     assert holds(found, truth)
     assert above(found.delta / found.b) < 1e-45
+
+
+def test_the_normal_tail_far_out():
+    assert normal.tail(INF) == 0
+    assert normal.tail(-INF) == 1
+    with mp.workdps(60):  # φ(z)/z·(1 − 1/z²) < P(Z > z) < φ(z)/z
+        most = mp.exp(-(mpf("1e200") ** 2) / 2) / mp.sqrt(2 * mp.pi) / mpf("1e200")
+        assert mp.almosteq(mp.mpf(normal.tail(number("1e200")).mid._mpi_[0]), most, rel_eps=mpf("1e-20"))
 
 
 @pytest.mark.parametrize(("epsilon", "mu"), [("0.5", "0.1"), ("1", "1"), ("10", "2.06408"), ("300", "25"), ("0", "3")])

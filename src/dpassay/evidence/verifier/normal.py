@@ -6,10 +6,13 @@ convergents lie in turn above and below the value.
 
 import math
 
+from mpmath.libmp import from_man_exp, round_ceiling, round_floor, to_fixed
+
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, around, hull, iv, middle
 
 _SERIES_BELOW = 6
-_ENOUGH, _HALF = iv.mpf("1e-70"), iv.mpf("0.5")
+_HALF = iv.mpf("0.5")
+_BITS = 260
 
 
 def tail(z: Number) -> Number:
@@ -24,31 +27,48 @@ def _density(z: Number) -> Number:
 def _tail_at(z: Number) -> Number:
     if z.a < 0:
         return 1 - _tail_at(-z)
+    if z.b == INF:
+        return ZERO
     return _HALF - _density(z) * _series(z) if z.b < _SERIES_BELOW else _density(z) * mills(z)
 
 
 def _series(z: Number) -> Number:
     """Σ z^(2k+1)/(2k+1)!!; once a term's ratio is below ½ the rest is at most the last term."""
-    term, total, square, k = z, ZERO, z * z, 0
+    low, high = _fixed(z)
+    square_low, square_high = low * low >> _BITS, -(-high * high >> _BITS)
+    total_low = total_high = k = 0
     while True:
-        total += term
-        k += 1
-        ratio = square / (2 * k + 1)
-        term *= ratio
-        if ratio.b < _HALF.a and term.b <= (total * _ENOUGH).b:
-            return hull(total, total + 2 * term)
+        total_low, total_high, k = total_low + low, total_high + high, k + 1
+        divisor = (2 * k + 1) << _BITS
+        low, high = low * square_low // divisor, -(-high * square_high // divisor)
+        if 2 * square_high < divisor and high <= 1:
+            return _interval(total_low, total_high + 2 * high)
 
 
 def mills(z: Number) -> Number:
     """(1 − Φ(z))/φ(z) for z > 0, between two neighbouring convergents."""
-    enough = 40 + math.ceil(6000 / middle(z) ** 2)  # for 50 digits; the bounds hold for any number of terms
+    enough = 40 + math.ceil(6000 / middle(z) / middle(z))  # for 50 digits; the bounds hold for any number of terms
+    low, high = _fixed(z)
     ends = []
     for terms in (enough, enough + 1):
-        value = z
+        least, most = low, high
         for k in range(terms, 0, -1):
-            value = z + k / value
-        ends.append(ONE / value)
+            over = k << 2 * _BITS
+            least, most = low + over // most, high - (-over // least)
+        ends.append(ONE / _interval(least, most))
     return around(ends)
+
+
+def _fixed(z: Number) -> tuple[int, int]:
+    """A number z ≥ 0 in multiples of 2^−_BITS, from below and from above: hundreds of terms are whole numbers then,
+    each rounded down in one sum and up in the other."""
+    low, high = z._mpi_
+    return to_fixed(low, _BITS), to_fixed(high, _BITS) + 1
+
+
+def _interval(low: int, high: int) -> Number:
+    ends = from_man_exp(low, -_BITS, iv.prec, round_floor), from_man_exp(high, -_BITS, iv.prec, round_ceiling)
+    return iv.make_mpf(ends)
 
 
 def gaussian_delta(epsilon: Number, mu: Number) -> Number:
