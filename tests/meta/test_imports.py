@@ -3,6 +3,8 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -48,34 +50,36 @@ def package_of(module: str) -> str:
     return module.split(".", maxsplit=1)[0]
 
 
-def imports_of(module: str, whenever: bool = True) -> set[str]:
-    """The modules of the package that a module imports; those it imports inside functions only if `whenever`."""
-    tree = ast.parse(SOURCES[module].read_text())
-    left_out = {
-        id(node)
-        for block in ast.walk(tree)
-        if (isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING")
-        or (isinstance(block, ast.FunctionDef) and not whenever)
-        for node in ast.walk(block)
-    }
-    found = set()
-    for node in ast.walk(tree):
-        if id(node) in left_out:
-            continue
+def statements(block: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """All statements below a block but those for type checkers alone, and whether each is inside a function."""
+    if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING":
+        return
+    inside = inside or isinstance(block, ast.FunctionDef)
+    for node in ast.iter_child_nodes(block):
+        if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # imports are in no expression
+            yield node, inside
+            yield from statements(node, inside)
+
+
+@cache
+def imports_of(module: str) -> tuple[set[str], set[str]]:
+    """The modules of the package that a module imports: all of them, and those it imports outside functions."""
+    found: dict[bool, set[str]] = {True: set(), False: set()}
+    for node, inside in statements(ast.parse(SOURCES[module].read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpassay":
             base = (node.module or "").removeprefix("dpassay").removeprefix(".")
             for alias in node.names:
                 named = f"{base}.{alias.name}".removeprefix(".")
-                found.add(named if named in SOURCES else base)
+                found[inside].add(named if named in SOURCES else base)
         if isinstance(node, ast.Import):
-            found |= {a.name.removeprefix("dpassay.") for a in node.names if a.name.startswith("dpassay.")}
-    return found - {"", module}
+            found[inside] |= {a.name.removeprefix("dpassay.") for a in node.names if a.name.startswith("dpassay.")}
+    return (found[True] | found[False]) - {"", module}, found[False] - {"", module}
 
 
 @pytest.mark.parametrize("module", SOURCES)
 def test_packages_import_those_before_them(module: str) -> None:
     here = package_of(module)
-    for used in map(package_of, imports_of(module)):
+    for used in map(package_of, imports_of(module)[0]):
         allowed = ORDER.index(used) <= ORDER.index(here) or (here, used) in LATER_ON_PURPOSE
         assert allowed, f"{here} imports {used}, which comes after it"
 
@@ -85,7 +89,7 @@ def test_the_order_names_every_package() -> None:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    graph = {module: imports_of(module, whenever=False) for module in SOURCES}
+    graph = {module: imports_of(module)[1] for module in SOURCES}
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
 
 

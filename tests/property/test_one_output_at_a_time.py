@@ -38,10 +38,11 @@ from dpassay.audit.leaf_views import View
 from dpassay.audit.outputs import join, part, read
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure
+from tiers import repetitions
 
 CHECKS = settings(
     derandomize=True,
-    max_examples=60,
+    max_examples=repetitions(30, 60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -234,7 +235,7 @@ def test_every_kind_is_here():
 @pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", DISTINGUISHERS)
 @given(batch=BATCHES)
-@settings(CHECKS, max_examples=30)
+@settings(CHECKS, max_examples=repetitions(20, 30))
 def test_distinguishers(name, batch):
     assert holds_for(DISTINGUISHERS[name].score, batch)
 
@@ -261,7 +262,7 @@ def test_the_last_bits_of_a_score_do_not_depend_on_the_number_of_rows():
 
 
 @given(BATCHES, BATCHES, BATCHES, st.booleans())
-@settings(CHECKS, max_examples=50)
+@settings(CHECKS, max_examples=repetitions(20, 50))
 def test_guessers_that_were_fit_all(first, second, batch, three):
     inputs = (X, Y, X + Y) if three else (X, Y)
     seen = [read(side * 8) for side in ((first, second, first + second) if three else (first, second))]

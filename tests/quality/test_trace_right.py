@@ -17,6 +17,7 @@ LEAST = {
 }
 
 
+@pytest.mark.long(every=3)  # each with one of the seeds
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("right", RIGHT)
 def test_right_code_is_not_refuted(right: str, seed: int) -> None:

@@ -59,6 +59,7 @@ _PYTHON_DRAWS = (
     *("gammavariate", "vonmisesvariate", "paretovariate", "weibullvariate", "randint", "randrange", "choice"),
     *("choices", "sample", "shuffle", "getrandbits"),
 )
+_STATE_DRAWS = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
 _NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not looked through
 _OPAQUE = {
     os: ("urandom",),
@@ -225,9 +226,8 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
     for held in _distributions() if "scipy.stats" in sys.modules else ():  # they keep the one they began with
         if held.get("_random_state") is shared:
             patches.item(held, "_random_state", state)
-    for name in dir(np.random.RandomState):
-        if not name.startswith("_") and hasattr(np.random, name):
-            put(np.random, name, getattr(state, name))
+    for name in _STATE_DRAWS:
+        put(np.random, name, getattr(state, name))
     put(np.random, "default_rng", _default_rng)
     put(np.random, "Generator", WatchedGenerator)
     put(np.random, "RandomState", WatchedState)

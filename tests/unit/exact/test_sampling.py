@@ -1,6 +1,7 @@
 """poisson(q) and times(T) around a pipeline, from the text to the verdict and its certificate."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,8 +15,14 @@ from dpassay.exact.analysis import analyse
 SGD = "poisson(0.01) | clip(l2, 1) | gaussian(1) | times(1000)"
 
 
+@cache
+def trained(epsilon, neighbours=None):
+    """What `check` says of a thousand steps: several tests look at it."""
+    return check(SGD, epsilon=epsilon, delta=1e-5, neighbours=neighbours)
+
+
 def test_the_claims_of_private_training():
-    proven, refuted = check(SGD, epsilon=2, delta=1e-5), check(SGD, epsilon=1.8, delta=1e-5)
+    proven, refuted = trained(2), trained(1.8)
     assert proven.proven
     assert refuted.refuted
     assert proven.neighbours.kind == "add-remove-record"
@@ -28,13 +35,13 @@ def test_the_claims_of_private_training():
 
 
 def test_a_repair_is_proved():
-    repair = check(SGD, epsilon=1.8, delta=1e-5).repairs[0]
+    repair = trained(1.8).repairs[0]
     assert check(repair.mechanism, epsilon=1.8, delta=1e-5).proven
     assert str(repair.mechanism).endswith("| times(1000)")
 
 
 def test_replacing_a_record_loses_more_than_adding_one():
-    added, replaced = (check(SGD, epsilon=2, delta=1e-5, neighbours=n) for n in ("add-remove-record", "replace-record"))
+    added, replaced = trained(2), trained(2, "replace-record")
     assert replaced.refuted
     assert replaced.epsilon.lower > added.epsilon.upper
     assert verify(certify(replaced)).ok
@@ -158,7 +165,7 @@ def test_one_batch_of_a_fixed_size_is_exact():
 def test_batches_of_a_fixed_size_lose_more_than_poisson_samples():
     """By far at this rate, which Lebeda et al. (2024) found; the two ends are a pair's and a theorem's."""
     fixed = check("subsample(10, 1000) | clip(l2, 1) | gaussian(1) | times(1000)", epsilon=15, delta=1e-5)
-    sampled = check(SGD, epsilon=3, delta=1e-5, neighbours="replace-record")
+    sampled = trained(2, "replace-record")
     assert fixed.proven
     assert 4 * sampled.epsilon.upper < fixed.epsilon.lower < fixed.epsilon.upper < 1.2 * fixed.epsilon.lower
     assert verify(certify(fixed)).ok

@@ -27,6 +27,7 @@ def clamped_and_rounded(x: list[float], rng: Any) -> Any:
     return np.round(np.clip(np.asarray(x) + rng.laplace(size=1), 0, 1))
 
 
+@pytest.mark.long(every=3)  # each with one of the seeds
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("code", "pair", "claim"),
