@@ -110,6 +110,11 @@ def test_the_command_line_imports_nothing_heavy_until_asked() -> None:
     assert not heavy & modules_after("import dpassay.cli.main")
 
 
+def test_an_audit_does_not_import_scipy_stats() -> None:
+    # It takes a second, half of what starting an audit or one of its workers would take.
+    assert not {"scipy.stats", "matplotlib"} & modules_after("import dpassay.audit.runner, dpassay.compute.executors")
+
+
 def test_a_check_does_not_import_scipy_stats_or_matplotlib() -> None:
     loaded = modules_after("import dpassay; dpassay.check('clip(l2, 1) | laplace(2)', epsilon=1, dim=32)")
     assert not {"scipy.stats", "matplotlib", "dpassay.audit.runner", "concurrent.futures"} & loaded

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from dpassay.audit.outputs import Outputs
 from dpassay.audit.seeding import Seeded
@@ -92,8 +91,18 @@ def _ranks(rows: NDArray[Any]) -> NDArray[Any]:
     chosen = rows[:, :, np.unique(np.linspace(0, rows.shape[2] - 1, COLUMNS).astype(int))].reshape(
         rows[..., 0].size, -1
     )
-    ranks = rankdata(np.where(np.isnan(chosen), np.inf, chosen), axis=0)
-    return np.asarray(np.rint(2 * ranks).astype(np.int64).reshape(*rows.shape[:2], -1))
+    ranks = [twice_ranks(column) for column in np.where(np.isnan(chosen), np.inf, chosen).T]
+    return np.stack(ranks, axis=1).reshape(*rows.shape[:2], -1)
+
+
+def twice_ranks(numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Twice the rank of each number among all, counted from 1; equal ones share the mean of theirs.
+
+    >>> twice_ranks(np.array([0.5, 3.0, 0.5, -1.0])).tolist()
+    [5, 8, 5, 2]
+    """
+    ordered = np.sort(numbers)
+    return ordered.searchsorted(numbers, "left") + ordered.searchsorted(numbers, "right") + 1
 
 
 def _equal_pairs(rows: NDArray[Any]) -> NDArray[Any]:

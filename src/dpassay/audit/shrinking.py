@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
+from dpassay.audit.batches import twice_ranks
 from dpassay.audit.candidate_pairs import InputPair, same, why_not_neighbours
 from dpassay.audit.distinguishers.base import Distinguisher
 from dpassay.audit.experiment import LEARN, Experiment, Game, GameResult, rejected
@@ -125,7 +125,7 @@ def _tells_apart(distinguisher: Distinguisher, sides: Sequence[Outputs]) -> bool
     other = len(chosen) - one
     if not one or not other:
         return False
-    ranks = rankdata(chosen)
+    ranks = twice_ranks(chosen) / 2
     spread = math.sqrt(one * other * float(np.var(ranks, ddof=1)) / (one + other)) if one + other > 2 else 0.0
     return bool(ranks[one:].sum() - other * (one + other + 1) / 2 > DEVIATIONS * spread > 0)
 
