@@ -26,7 +26,7 @@ from statistics_helper import (
 RUNS = 40_000
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("claim", REGISTRY.values(), ids=lambda c: c.name)
 def test_both_routes_agree(claim):
     name = "claims by their samples"

@@ -47,7 +47,10 @@ MOUE = "encode | binary(4, 5) | bits(1/(1+L), 1/(1+L), 1/(1+L*exp(eps/(dim*10)))
         (CLASSIC, {"epsilon": 8, "delta": "1e-5"}, Proven, 7.5, 8),
         (CLASSIC, {"epsilon": 10, "delta": "1e-5"}, Refuted, 10.39, 10.4),
         (ADEPT, {"epsilon": 1, "delta": "1e-6", "dim": 32, "C": 1}, Refuted, 4.395, math.sqrt(32)),
-        (ADEPT, {"epsilon": 1, "delta": "0.1168", "dim": 32, "C": 1}, Refuted, 1, math.sqrt(32)),
+        pytest.param(
+            *(ADEPT, {"epsilon": 1, "delta": "0.1168", "dim": 32, "C": 1}, Refuted, 1, math.sqrt(32)),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_verdicts_of_facts(text: str, claim: dict[str, object], word: type, low: float, high: float) -> None:

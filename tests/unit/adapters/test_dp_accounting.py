@@ -70,6 +70,7 @@ GAUSSIAN = dp_event.GaussianDpEvent
 BOTH = {"add-remove-record": "ADD_OR_REMOVE_ONE", "replace-record": "REPLACE_ONE"}
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize(
     "event",

@@ -36,6 +36,7 @@ from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
 from dpassay.pipeline.stages.squash import Squash
 from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
+from tiers import repetitions
 
 quick = settings(derandomize=True, deadline=None, max_examples=300)
 
@@ -812,7 +813,7 @@ texts = st.one_of(
 
 
 @given(texts, st.sampled_from([None, 1, 2, 5]), st.sampled_from([{}, {"C": "0.7"}, {"C": iv.mpf([-1, 2]), "eps": 1}]))
-@settings(quick, max_examples=600)
+@settings(quick, max_examples=repetitions(300, 600))
 def test_any_text_is_read_or_refused(text: str, dim: int | None, values: dict[str, Any]) -> None:
     fault = None
     try:

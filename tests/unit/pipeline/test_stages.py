@@ -38,6 +38,7 @@ from dpassay.pipeline.stages.round import Round
 from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
 from dpassay.pipeline.stages.squash import Squash
 from oracles import holds, read
+from tiers import repetitions
 
 INF = math.inf
 RNG = np.random.default_rng(0)
@@ -87,7 +88,7 @@ def test_a_stage_puts_out_what_it_says(stage, rows):
     assert reach.region.dim == batch.shape[1]
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=repetitions(200, 400))
 @given(st.lists(st.sampled_from(VECTOR_STAGES), min_size=2, max_size=4), vectors)
 def test_a_chain_of_stages_puts_out_what_it_says(stages, rows):
     batch = np.array(rows)
@@ -100,7 +101,7 @@ def test_a_chain_of_stages_puts_out_what_it_says(stages, rows):
             assert np.linalg.norm(one - other, ord=q) <= up(reach.region.diameter(q)) * (1 + 1e-9)
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=repetitions(200, 400))
 @given(
     st.sampled_from(["l1", "l2", "linf"]),
     st.floats(0.05, 3).map(lambda d: round(d, 3)),
@@ -625,7 +626,7 @@ def test_clamping_regions():
 ROW_STAGES = [Clamp(0, 1), Clamp(-3, 5), Squash("tanh"), Squash("sigmoid"), Round(), Clip("l1", 1), MinMaxScale()]
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=repetitions(150, 300))
 @given(st.lists(st.sampled_from(ROW_STAGES), max_size=3), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_rows_stay_as_close_as_a_chain_says(stages, dim, seed):
     rng = np.random.default_rng(seed)

@@ -37,7 +37,7 @@ def results() -> dict:
 # ── Files ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.long(every=2)
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if not figure.long])
 def test_every_figure_is_written_whole(results: dict, tmp_path: Path, name: str) -> None:
     result = results[name]
