@@ -88,7 +88,7 @@ class AuditOptions:
     )
     fixed: bool = _option(False, "Make all runs and give the best bound; else stop when enough is known.")
     until_refuted: bool = _option(
-        False, "Stop as soon as the claim is refuted. Default: as many runs again, at least 4,000, say how wrong it is."
+        False, "Stop as soon as the claim is refuted. Default: as many runs again, at least 1,000, say how wrong it is."
     )
     search_runs: int | None = _option(None, "How many of the runs may go into finding a pair. Default: 15 of 100.")
     shrink: bool = _option(True, "Look for a smaller pair that still refutes.")

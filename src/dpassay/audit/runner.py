@@ -4,7 +4,6 @@ Search for a promising pair, learn what distinguishes its outputs, test that on 
 An audit gives lower bounds only: where it refutes nothing it has proved nothing.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -30,7 +29,7 @@ from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE = 0.1, 0.01, 0.05  # of the error probability
 AGAIN = 4_000  # runs after a refutation, at least, that say how wrong the claim is…
-PATIENCE = 10.0  # …unless they would take more than this many seconds
+AGAIN_ALONE = 1_000  # …and where each call gives one output: such calls may be slow
 BATCHES = "a bound from batches"
 GAME, DISTRIBUTION, ARTIFACTS = "the guessing game", "the sampler against its distribution", "the last bits of floats"
 
@@ -226,22 +225,21 @@ class _Audit:
     def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
         """Go on after a refutation, for a higher bound. What refuted the claim stays what it was until there is one.
 
-        The bound holds at every time at once, so the highest of all may be stated.
+        For how many runs depends on runs alone: a slow machine counts the same as a quick one. The bound holds at every
+        time at once, so the highest of all may be stated.
         """
         options, state, game = self.options, self.state, self.state.game
         state.refuted_after = state.refuted_after or game.runs
         if options.fixed or options.until_refuted:
             return
         experiment, longer = self.question.experiment(inputs, 0), replace(game, rounds=list(game.rounds))
-        begun, before, once, spent = time.monotonic(), game.runs, state.refuted_after, state.spent
+        before, once, spent = game.runs, state.refuted_after, state.spent
+        again = max(once, AGAIN_ALONE if one_at_a_time(self.question.mechanism) else AGAIN)
         try:
-            for most in (2 * once, once + AGAIN):
-                slow = (time.monotonic() - begun) * AGAIN > PATIENCE * max(1, longer.runs - before)
-                if most > 2 * once and slow and longer.runs > before:
-                    break
-                most = min(options.runs - state.searched, most)
-                for _ in anytime(experiment, longer, most, None, self.run_tasks):
-                    self._tell(state.searched + longer.runs, "refuted; finding out how wrong the claim is")
+            for _ in anytime(
+                experiment, longer, min(options.runs - state.searched, once + again), None, self.run_tasks
+            ):
+                self._tell(state.searched + longer.runs, "refuted; finding out how wrong the claim is")
         except MechanismError as error:
             self.warnings.append(f"The claim was refuted; in a later run the mechanism failed: {error}"[:500])
         finally:

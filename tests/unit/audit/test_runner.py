@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -519,6 +520,20 @@ def test_after_a_refutation_some_runs_say_how_wrong_the_claim_is():
     assert default.epsilon.lower > math.log(3_000 / 30) > at_once.epsilon.lower
     assert default.runs <= at_once.runs + 5_000
     assert audit(tells, PAIR, epsilon=1).epsilon == default.epsilon
+
+
+@pytest.mark.parametrize(("mechanism", "least"), [(tells, 4_000), (lambda x: x, 1_000)], ids=["batches", "one a call"])
+def test_how_long_it_goes_on_depends_on_runs_and_not_on_the_clock(mechanism, least):
+    def dawdle(done, total, note):
+        if note.startswith("refuted") and not slept:
+            slept.append(time.sleep(1))
+
+    slept = []
+    at_once = audit(mechanism, PAIR, epsilon=1, until_refuted=True, bits=False)
+    quick, slow = (audit(mechanism, PAIR, epsilon=1, bits=False, progress=one) for one in (None, dawdle))
+    assert slept
+    assert quick.runs == slow.runs == at_once.runs + least
+    assert quick.epsilon == slow.epsilon
 
 
 def test_how_wrong_a_claim_is_is_a_bound_that_holds():
