@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from dpassay.audit.lines import Reply, Troubles, check_length, late, short
-from dpassay.audit.timing import Pacer, pause
+from dpassay.audit.timing import OutOfTime, Pacer, pause, within
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure
 
@@ -114,16 +114,17 @@ class Connection:
         """One attempt."""
         import httpx
 
-        watch = {"trace": self._watch}
+        seconds, last = within(self.limit)
+        asked: dict[str, Any] = {"content": request, "extensions": {"trace": self._watch}, "timeout": seconds}
         try:
-            with self._deadline(), self.client.stream("POST", self.url, content=request, extensions=watch) as response:
+            with self._cut_after(seconds), self.client.stream("POST", self.url, **asked) as response:
                 body = self._body(response)
         except httpx.HTTPError as error:
-            if self.cut or isinstance(error, httpx.TimeoutException):
-                raise MechanismError(late(self.name, self.limit, n)) from None
-            return self._no_answer(error)
+            if not (self.cut or isinstance(error, httpx.TimeoutException)):
+                return self._no_answer(error)
+            self.cut = True
         if self.cut:  # an answer of unknown length looks complete when it is cut
-            raise MechanismError(late(self.name, self.limit, n))
+            raise OutOfTime if last else MechanismError(late(self.name, self.limit, n))
         if not isinstance(body, bytes):
             return body
         return body if response.is_success else self._refused(response, body)
@@ -182,9 +183,9 @@ class Connection:
         return self._masked(text.encode("utf-8", "replace")).decode("utf-8")
 
     @contextmanager
-    def _deadline(self) -> Iterator[None]:
+    def _cut_after(self, seconds: float) -> Iterator[None]:
         self.cut = False
-        timer = threading.Timer(self.limit, self._cut)
+        timer = threading.Timer(seconds, self._cut)
         timer.daemon = True
         timer.start()
         try:

@@ -28,6 +28,7 @@ from dpassay.audit.checkpoint import RuleRecord, rule_of, rule_record
 from dpassay.audit.endpoint import Endpoint
 from dpassay.audit.experiment import KEPT, Experiment, Round
 from dpassay.audit.inference import Counts
+from dpassay.audit.lines import Troubles
 from dpassay.audit.outputs import Outputs, join
 from dpassay.audit.remote import Program
 from dpassay.audit.seeding import Seeded, seed_all
@@ -43,6 +44,7 @@ from dpassay.audit.sequential import (
     run_by_input,
 )
 from dpassay.audit.targets import Adapted, Loaded, describe, draw, load_python
+from dpassay.audit.timing import check_time, moment_of_the_end, time_budget
 from dpassay.compute.batching import BatchSizer
 from dpassay.compute.executors import Executor
 from dpassay.errors import InputError, MechanismError
@@ -87,6 +89,7 @@ class WorkBatch:
     singly: bool
     tasks: tuple[Task, ...]
     keeping: bool = False  # whether outputs are sent back, to learn the next rule from
+    until: float | None = None  # when the audit's time is over, in seconds since 1970
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ class Answer:
     """The counts of a batch's tasks, how long they took, and what the mechanism said if it failed after them.
 
     `first` is a digest of what a mechanism of one's own gave first in this process. `drawn` has the outputs of each
-    task by input, if they were asked for and are of types that travel.
+    task by input, if they were asked for and are of types that travel. `troubles` has, for each task, what went wrong
+    on the way and was got over: programs that died, requests that were repeated.
     """
 
     counts: tuple[GuessCounts, ...]
@@ -103,6 +107,7 @@ class Answer:
     first: str = ""
     broke: str = ""
     drawn: tuple[tuple[Outputs | None, ...], ...] = ()
+    troubles: tuple[dict[str, int], ...] = ()
 
 
 def on_executor(executor: Executor) -> TaskRunner:
@@ -128,10 +133,11 @@ def _handed_out(
     def batches() -> Iterator[WorkBatch]:
         while some := tuple(islice(tasks, sizer.number)):
             under_way.append(some)
-            yield replace(pack(experiment, current, some), keeping=_some_room(experiment, kept))
+            packed = pack(experiment, current, some)
+            yield replace(packed, keeping=_some_room(experiment, kept), until=moment_of_the_end())
 
     drew: dict[str, str] = {}  # what was drawn first, and by whom
-    answers = executor.map(run_batch, batches())
+    answers = executor.map(run_batch, batches(), check_time)
     with closing(answers):  # type: ignore[type-var]
         for answer in answers:
             sent = under_way.pop(0)
@@ -142,6 +148,8 @@ def _handed_out(
                 for side, outputs in enumerate(answer.drawn[number] if answer.drawn else ()):
                     if outputs is not None:
                         keep(experiment, kept, side, outputs)
+                for what, times in answer.troubles[number].items():
+                    experiment.mechanism.troubles.count(what, times)  # type: ignore[attr-defined]
                 yield task, counts
             if answer.broke:
                 yield sent[len(answer.counts)], MechanismError(answer.broke)
@@ -162,11 +170,12 @@ def pack(experiment: Experiment, current: Round, tasks: tuple[Task, ...]) -> Wor
 
 
 def run_batch(batch: WorkBatch) -> Answer:
-    """Run a batch's tasks: what a worker does."""
+    """Run a batch's tasks: what a worker does. It ends with `OutOfTime` when the audit does."""
     counts: list[GuessCounts] = []
     drawn: list[tuple[Outputs | None, ...]] = []
+    troubles: list[dict[str, int]] = []
     who = f"{gethostname()} {os.getpid()}"
-    with _RUNNING:
+    with _RUNNING, time_budget(None if batch.until is None else batch.until - time.time()):
         begun = time.perf_counter()
         try:
             mechanism = made(batch.subject)
@@ -178,14 +187,19 @@ def run_batch(batch: WorkBatch) -> Answer:
         first = _FIRST[batch.subject]
         rule = rule_of(batch.rule, experiment.distributions(), experiment.at_hand())
         current = Round(rule, Counts(), 0, 0, batch.singly)
+        met: Troubles = getattr(mechanism, "troubles", Troubles())
+        met.take()  # what the first runs in this process met is counted by nobody
         for task in batch.tasks:
             kept: Kept = [[] for _ in experiment.inputs] if batch.keeping else []
             try:
                 counts.append(run_by_input(experiment, current, task, kept))
             except MechanismError as error:
-                return Answer(tuple(counts), time.perf_counter() - begun, who, first, str(error), tuple(drawn))
+                counted = tuple(counts), time.perf_counter() - begun, who, first, str(error)
+                return Answer(*counted, tuple(drawn), tuple(troubles))
+            troubles.append(met.take())
             drawn += [tuple(_as_they_travel(side) for side in kept)] if batch.keeping else []
-    return Answer(tuple(counts), time.perf_counter() - begun, who, first, drawn=tuple(drawn))
+    seconds = time.perf_counter() - begun
+    return Answer(tuple(counts), seconds, who, first, drawn=tuple(drawn), troubles=tuple(troubles))
 
 
 def _as_they_travel(some: list[Outputs]) -> Outputs | None:

@@ -1,12 +1,17 @@
-"""When kernels may draw for a pipeline whose distribution is known, instead of the mechanism itself."""
+"""When kernels may draw for a pipeline whose distribution is known, instead of the mechanism itself, and how."""
 
 import math
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import MOST_ROWS, Experiment
+from dpassay.compute.devices import numbers
 from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
+from dpassay.compute.philox import key
 from dpassay.pipeline.pipeline import Pipeline
 
 Ratios: TypeAlias = tuple[LikelihoodRatioTable, LikelihoodRatioTable]  # of each input
@@ -29,3 +34,17 @@ def for_kernels(experiment: Experiment, rule: DecisionRule, before: int) -> Rati
         return None
     rounding = math.log(ratios[0].dim * math.sqrt(before + MOST_ROWS) / HARMLESS)
     return ratios if experiment.hypothesis.epsilon + rounding <= LOG_STEP else None
+
+
+def guesses_by_kernel(
+    experiment: Experiment, rule: DecisionRule, ratios: Ratios, runs: int, of_second: int, place: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """Right and wrong guesses by input, of so many runs: of each run nothing but the guess is made."""
+    guesses = np.zeros((2, 2), dtype=np.int64)
+    for side, made in enumerate((runs - of_second, of_second)):
+        stream = key(experiment.seed, experiment.number, *place, side)
+        named = numbers(experiment.device).count_guesses(
+            stream, 0, made, ratios[side], rule.low, rule.high, rule.resolution
+        )
+        guesses[side] += named[side], named[1 - side]
+    return guesses

@@ -59,10 +59,22 @@ class Troubles:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def count(self, what: str) -> None:
+    def count(self, what: str, times: int = 1) -> None:
         """One more."""
         with self._lock:
-            self._counts[what] += 1
+            self._counts[what] += times
+
+    def take(self) -> dict[str, int]:
+        """All so far, to be counted elsewhere: from here they are gone.
+
+        >>> troubles = Troubles()
+        >>> troubles.count("was asked again", 2)
+        >>> troubles.take(), troubles.take()
+        ({'was asked again': 2}, {})
+        """
+        with self._lock:
+            taken, self._counts = dict(self._counts), Counter()
+        return taken
 
     def sentences(self, who: str) -> list[str]:
         """What a verdict should mention."""

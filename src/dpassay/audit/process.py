@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 
 from dpassay.audit.lines import Reply, check_length, late, short
+from dpassay.audit.timing import OutOfTime, within
 from dpassay.errors import InputError, MechanismError
 
 PATIENCE = 0.5  # seconds for a program to end after it was told to
@@ -46,10 +47,11 @@ class Process:
         self.written = 0  # bytes of the request that went into the pipe
 
     def exchange(self, request: bytes, n: int) -> Reply:
-        """Send a line and read a line."""
+        """Send a line and read a line. At the end of the audit's time the program is killed."""
         import selectors
 
-        deadline = time.monotonic() + self.limit
+        seconds, last = within(self.limit)
+        deadline = time.monotonic() + seconds
         self.written = 0
         if self._hear():
             raise self._broken(f"said {short(self.heard)} without being asked; only answers may go to stdout")
@@ -61,6 +63,9 @@ class Process:
             ready.register(self.errors, selectors.EVENT_READ)
             while unsent or not complete:
                 if (left := deadline - time.monotonic()) <= 0:
+                    if last:
+                        self.abort()
+                        raise OutOfTime
                     raise MechanismError(late(self.name, self.limit, n) + self._said())
                 for end in [key.fd for key, _ in ready.select(left)]:
                     if end == self.output:

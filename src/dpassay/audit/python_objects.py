@@ -6,6 +6,7 @@ None of these packages is imported here: what belongs to one has imported it alr
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dpassay.audit.timing import check_time
+from dpassay.audit.timing import OutOfTime, check_time, within
 from dpassay.errors import DpassayError
 from dpassay.pipeline.mechanism import Failure, Mechanism
 
@@ -54,7 +55,7 @@ def failure(error: BaseException) -> Failure:
 
 
 def awaited(value: Any) -> Any:
-    """The value itself, or what it comes to if it has to be waited for.
+    """The value itself, or what it comes to if it has to be waited for, no longer than the audit's time.
 
     >>> async def later(x):
     ...     return x + 1
@@ -70,11 +71,14 @@ def awaited(value: Any) -> Any:
 
     # In a thread of its own: the caller may be in a loop already, and what is kept between calls belongs to one loop.
     coming = asyncio.run_coroutine_threadsafe(wait(), _loop())
+    seconds, last = within(math.inf)
     try:
-        return coming.result()
-    except BaseException:
+        return coming.result(seconds if last else None)
+    except BaseException as error:
+        if isinstance(error, TimeoutError) and not coming.done():
+            error = OutOfTime()
         coming.cancel()
-        raise
+        raise error
 
 
 @lru_cache(maxsize=1)

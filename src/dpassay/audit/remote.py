@@ -142,6 +142,11 @@ class Remote:
         answers = self._ask_all([(requests[id(x)], 1) for x in inputs], rng)
         return [one.outputs[0] if one.failed is None else one.failed for one in answers]
 
+    @property
+    def troubles(self) -> Troubles:
+        """What went wrong on the way and was got over, to be counted for all processes together."""
+        return self._troubles
+
     def notes(self) -> list[str]:
         """What a verdict should mention: what went wrong on the way and was got over."""
         return self._troubles.sentences(str(self))

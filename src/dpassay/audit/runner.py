@@ -181,7 +181,6 @@ class _Audit:
         if self.options.progress is not None:
             self.options.progress(spent, self.options.runs, note)
         self.file.save_if_due(self.state)
-        check_time()
 
     def _find_inputs(self) -> tuple[Any, ...]:
         """The inputs of the main game: the pair that promises most."""
@@ -196,6 +195,7 @@ class _Audit:
             for cost, found in steps:
                 state.searched, state.inputs = state.searched + cost, found
                 self._tell(state.searched, "searching for a pair")
+                check_time()
         assert state.inputs is not None
         return state.inputs
 

@@ -5,7 +5,8 @@ counted in order: the same seed gives the same counts wherever they run, and a g
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from dpassay.audit import likeness
 from dpassay.audit.batches import UNCONFIRMED, known_independent
-from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.experiment import (
     FEWEST_EACH,
     FIRST_ROUND,
@@ -32,12 +32,11 @@ from dpassay.audit.experiment import (
     Round,
 )
 from dpassay.audit.inference import evidence_needed
-from dpassay.audit.kernels import Ratios, for_kernels
+from dpassay.audit.kernels import for_kernels, guesses_by_kernel
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, draw_each, one_at_a_time
+from dpassay.audit.timing import OutOfTime, check_time
 from dpassay.audit.training import FEWEST_RUNS, TRAININGS, TrainingResult, learn_rule, learn_well, room_for
-from dpassay.compute.devices import numbers
-from dpassay.compute.philox import key
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Redrawn
 
@@ -94,7 +93,11 @@ def run_by_input(experiment: Experiment, current: Round, task: Task, kept: Kept)
     rng = experiment.stream(TEST, task.round_number, task.number)
     ratios = for_kernels(experiment, current.rule, task.before)
     if ratios is not None:
-        return _by_kernel(experiment, current.rule, ratios, task, rng)
+        second = int(rng.binomial(task.size, 0.5))  # nothing but the number of heads counts
+        place = TEST, task.round_number, task.number
+        return _in_a_row(
+            guesses_by_kernel(experiment, current.rule, ratios, task.size, second, place), task.size, second
+        )
     coins = rng.integers(0, len(experiment.inputs), task.size)
     guesses = np.zeros((len(experiment.inputs), 2), dtype=np.int64)  # right and wrong ones, by input
     for side, batch in _batches(experiment, coins, current.singly, rng):
@@ -128,21 +131,6 @@ def _learns(experiment: Experiment) -> bool:
 def _in_a_row(guesses: NDArray[np.int64], runs: int, of_second: int) -> GuessCounts:
     right, wrong = guesses.sum(axis=0).tolist()
     return right, wrong, runs, *guesses[1].tolist(), of_second
-
-
-def _by_kernel(
-    experiment: Experiment, rule: DecisionRule, ratios: Ratios, task: Task, rng: np.random.Generator
-) -> GuessCounts:
-    """Nothing but the number of heads counts, and of each run nothing but the guess."""
-    second = int(rng.binomial(task.size, 0.5))
-    guesses = np.zeros((2, 2), dtype=np.int64)
-    for side, runs in enumerate((task.size - second, second)):
-        stream = key(experiment.seed, experiment.number, TEST, task.round_number, task.number, side)
-        named = numbers(experiment.device).count_guesses(
-            stream, 0, runs, ratios[side], rule.low, rule.high, rule.resolution
-        )
-        guesses[side] += named[side], named[1 - side]
-    return _in_a_row(guesses, task.size, second)
 
 
 def _batches(
@@ -269,19 +257,39 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
 
     A task in which the mechanism broke off is not run again with the same coins: outputs that do not break it off
     would come more often than they do. The next task has other coins; where δ > 0 all guesses of this one are wrong.
+    The same goes for tasks under way when the time is over, or at Ctrl-C, which comes when something hangs; unless the
+    seed gives the same outputs again.
     """
-    outcomes = run_tasks(experiment, game.rounds[-1], tasks, game.kept)
+    under_way: deque[Task] = deque()
+    outcomes = run_tasks(experiment, game.rounds[-1], _noted(tasks, under_way), game.kept)
     with closing(outcomes):  # type: ignore[type-var]
-        for task, outcome in outcomes:
-            current = game.rounds[-1]
-            if isinstance(outcome, MechanismError):
-                lost = (0, task.size, task.size) if experiment.hypothesis.delta else (0, 0, 0)
-                game.runs += lost[2]
-                game.rounds[-1] = replace(current.after(0), counts=current.counts + lost)
-                raise outcome
-            game.runs += task.size  # first: an interruption in between leaves a task to be run again, no more
-            game.rounds[-1] = replace(current.after(task.size), counts=current.counts + outcome)
-            yield game
+        try:
+            for task, outcome in outcomes:
+                if isinstance(outcome, MechanismError):
+                    _lose(experiment, game, [task])
+                    raise outcome
+                current = game.rounds[-1]
+                game.runs += task.size  # first: an interruption in between leaves a task to be run again, no more
+                game.rounds[-1] = replace(current.after(task.size), counts=current.counts + outcome)
+                under_way.popleft()
+                yield game
+                check_time()
+        except (KeyboardInterrupt, OutOfTime):
+            _lose(experiment, game, [] if game.replays else under_way)
+            raise
+
+
+def _noted(tasks: Iterator[Task], under_way: deque[Task]) -> Iterator[Task]:
+    for task in tasks:
+        under_way.append(task)
+        yield task
+
+
+def _lose(experiment: Experiment, game: Game, tasks: Iterable[Task]) -> None:
+    for task in tasks:
+        lost = (0, task.size, task.size) if experiment.hypothesis.delta else (0, 0, 0)
+        current, game.runs = game.rounds[-1], game.runs + lost[2]
+        game.rounds[-1] = replace(current.after(0), counts=current.counts + lost)
 
 
 def _batches_are_due(experiment: Experiment, game: Game) -> bool:

@@ -103,6 +103,27 @@ class LoadedDistribution(Loaded):
         return cast(HasDistribution, self.mechanism).distribution(x)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedElsewhere(Loaded):
+    """The same for a program or an endpoint: it is asked for single runs in its own way, and says what went wrong.
+
+    >>> from dpassay.audit.remote import Program
+    >>> LoadedElsewhere("mine:program", Program("cat")).notes()
+    []
+    """
+
+    @property
+    def troubles(self) -> Any:
+        """What went wrong on the way and was got over."""
+        return cast(Any, self.mechanism).troubles
+
+    def sample_each(self, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        return list(cast(Any, self.mechanism).sample_each(inputs, rng))
+
+    def notes(self) -> list[str]:
+        return list(cast(Any, self.mechanism).notes())
+
+
 def as_mechanism(thing: Any) -> Mechanism:
     """Whatever can be run, as a mechanism; a class that needs no arguments is instantiated. Functions may be async.
 
@@ -227,6 +248,8 @@ def load_python(path: str) -> Loaded:
 
 def _loaded(path: str, thing: Any) -> Loaded:
     mechanism = as_mechanism(thing)
+    if hasattr(mechanism, "sample_each") and hasattr(mechanism, "troubles"):
+        return LoadedElsewhere(path, mechanism)
     return LoadedDistribution(path, mechanism) if isinstance(mechanism, HasDistribution) else Loaded(path, mechanism)
 
 

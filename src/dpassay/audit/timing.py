@@ -1,10 +1,12 @@
 """How long an audit may take, and how often it may ask: durations, rates, and the time budget.
 
-The budget ends an audit as Ctrl-C does, but for the verdict: what was counted stays, and it can be continued.
+The budget ends an audit as Ctrl-C does, but for the verdict: what was counted stays, and it can be continued. Whatever
+waits for an answer from elsewhere asks `within` how long it may wait, so that a call under way is cut.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -77,8 +79,7 @@ class Pacer:
 
 def pause(seconds: float, over: threading.Event) -> None:
     """Wait, but no longer than the audit's time or until all is over."""
-    last = _DEADLINE.get()
-    left = seconds if last is None else min(seconds, last - time.monotonic())
+    left = within(seconds)[0]
     if left > 0:
         over.wait(left)
     check_time()
@@ -96,6 +97,27 @@ def time_budget(seconds: float | None) -> Iterator[None]:
         yield
     finally:
         _DEADLINE.reset(token)
+
+
+def within(limit: float) -> tuple[float, bool]:
+    """The seconds that something may take, `limit` at most, and whether the audit's time is over after them.
+
+    >>> within(30.0)
+    (30.0, False)
+    """
+    last = _DEADLINE.get()
+    left = math.inf if last is None else last - time.monotonic()
+    return (max(left, 1e-3), True) if left < limit else (limit, False)
+
+
+def moment_of_the_end() -> float | None:
+    """When the time is over, by the clock that all processes have.
+
+    >>> moment_of_the_end() is None
+    True
+    """
+    last = _DEADLINE.get()
+    return None if last is None else time.time() + last - time.monotonic()
 
 
 def check_time() -> None:

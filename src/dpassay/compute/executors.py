@@ -17,21 +17,24 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dpassay import __version__
 from dpassay.errors import InputError, MechanismError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Check: TypeAlias = Callable[[], None] | None
 
 AHEAD = 3  # items under way for each worker
 DEATHS = 3  # that one item may cost
 MOST_WORKERS = 1024
 GRACE = 1.0  # seconds that a process may go on when it is told to end
 CONNECT = 5.0  # seconds to wait for a scheduler
+MOMENT = 0.1  # seconds between two looks at whether there is time left
 FAREWELL = 5.0  # seconds to wait until it lets us go
 COUNTED = 1.0  # seconds for which the number of a cluster's workers is remembered
 DESERTED = 60.0  # seconds to wait for a worker where all have left
@@ -47,8 +50,11 @@ LEFT = "all workers of the cluster at {0} have left: start some by 'dask worker 
 class Executor(Protocol):
     """Who does the work."""
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """The results of all items, in their order; items are asked for only some time ahead."""
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None) -> Iterator[Result]:
+        """The results of all items, in their order; items are asked for only some time ahead.
+
+        `check` is called now and then while a result is waited for; what it raises ends the waiting.
+        """
 
     def describe(self) -> str:
         """Who they are, in a few words."""
@@ -64,7 +70,7 @@ class InProcess:
     [1, 2]
     """
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None) -> Iterator[Result]:
         return (function(item) for item in items)
 
     def describe(self) -> str:
@@ -88,8 +94,10 @@ class _Ahead:
         """Hand out one item: a future."""
         raise NotImplementedError
 
-    def wait(self, future: Any) -> Any:
+    def wait(self, future: Any, check: Check = None) -> Any:
         """The result of an item."""
+        while check is not None and not wait_for([future], MOMENT).done:
+            check()
         return future.result()
 
     def survived(self, future: Any) -> bool:
@@ -104,7 +112,7 @@ class _Ahead:
         for future in futures:
             future.cancel()
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None) -> Iterator[Result]:
         """Results in order. What goes wrong, in the function or in the items, does so at its place in that order."""
         waiting: deque[_Piece] = deque()
         source: Iterator[Item] | None = iter(items)
@@ -125,7 +133,7 @@ class _Ahead:
                     for piece in list(waiting)[: 1 if alone else None]:
                         if piece.future is None:
                             piece.future = self.submit(function, piece.item)
-                    result = self.wait(waiting[0].future)
+                    result = self.wait(waiting[0].future, check)
                 except self.lost as error:
                     deaths += 1
                     if deaths >= self.chances:
@@ -307,7 +315,7 @@ class Cluster(_Ahead):
         with self._in_touch():
             return self.client.submit(partial(_told, function, __version__), item, pure=False)
 
-    def wait(self, future: Any) -> Any:
+    def wait(self, future: Any, check: Check = None) -> Any:
         """The result, as long as there are workers; one that leaves with a result makes it to be done again."""
         seen, told = time.monotonic(), False
         while True:
@@ -318,6 +326,8 @@ class Cluster(_Ahead):
                     raise future.exception() from None
                 if not isinstance(error, TimeoutError):
                     raise MechanismError(GONE.format(self.address)) from error
+            if check is not None:
+                check()
             seen = time.monotonic() if self.there() else seen
             if not self.there() and not told:
                 told = True

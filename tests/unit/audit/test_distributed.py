@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 import dpassay
 from dpassay import audit
+from dpassay.audit import connection
 from dpassay.audit import distributed as sharing_module
 from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distributed import Subject, made, named, on_executor, pack, run_batch
@@ -27,6 +29,7 @@ from dpassay.compute import executors as crews
 from dpassay.errors import InputError, MechanismError
 from dpassay.evidence.schema import record
 from dpassay.pipeline.parser import parse
+from servers import respond, serving
 
 MODULE = '''
 import numpy as np
@@ -152,6 +155,67 @@ def test_programs_on_two_workers():
         pair = [("one two three", "one two three four")]
         verdict = audit(program, pair, epsilon=3, runs=3000, workers=2, neighbours="any", bits=False)
     assert verdict.runs == 3000  # neither is taken for the other, though both are sent seeds
+
+
+MORTAL = """
+import json, random, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["seed"] % 50 == 0 and request["input"] == 1:
+        sys.exit(3)
+    print(json.dumps({"output": random.Random(request["seed"]).random()}), flush=True)
+"""
+
+
+def test_programs_that_die_are_counted_on_workers_too(threads):
+    """Which runs they die in is a matter of the seed, so they die as often, and in the same runs, wherever they are."""
+    found = []
+    for run_tasks in (in_this_process, on_executor(threads)):
+        with Program(shlex.join([sys.executable, "-I", "-S", "-c", MORTAL])) as program:
+            game = finish(Experiment(program, (0, 1), Hypothesis(3.0), 5), run_tasks, 600)
+            found.append((counts(game), program.notes()))
+    made.cache_clear()
+    assert found[0] == found[1]
+    assert "ended with exit code 3 and was started again" in found[0][1][0]
+
+
+def test_requests_that_are_repeated_are_counted_on_workers_too(threads, monkeypatch):
+    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.001)
+    seen, lock = set(), threading.Lock()
+
+    def answer(handler, request):
+        with lock:
+            busy = request["seed"] % 20 == 1 and request["seed"] not in seen
+            seen.add(request["seed"])
+        respond(handler, json.dumps({"output": request["seed"] % 7}).encode(), 503 if busy else 200)
+
+    found = []
+    with serving(answer) as url:
+        for run_tasks in (in_this_process, on_executor(threads)):
+            seen.clear()
+            with Endpoint(url) as endpoint:
+                game = finish(Experiment(endpoint, (0, 1), Hypothesis(1.0), 5), run_tasks, 300)
+                found.append((counts(game), endpoint.notes()))
+    made.cache_clear()
+    assert found[0] == found[1]
+    assert "was asked again: HTTP status 503" in found[0][1][0]
+
+
+HANGS = """
+import itertools, random, time
+_calls = itertools.count()
+def hangs(x):
+    time.sleep(600 if next(_calls) > 300 else 0)
+    return random.random()
+"""
+
+
+@pytest.mark.long
+def test_a_worker_that_hangs_is_ended_with_the_time(module, tmp_path):
+    (tmp_path / "hanging_subject.py").write_text(HANGS)
+    verdict = audit(load_python("hanging_subject:hangs"), [(0, 1)], epsilon=1, workers=1, time="6s")
+    assert verdict.word == "open"
+    assert any("The time, 6s, was over" in warning for warning in verdict.warnings)
 
 
 def test_names_of_mechanisms(module):

@@ -12,7 +12,7 @@ import pytest
 from dpassay import audit
 from dpassay.audit import connection
 from dpassay.audit.endpoint import Endpoint, parse_header
-from dpassay.audit.targets import draw, draw_each
+from dpassay.audit.targets import draw, draw_each, load_python
 from dpassay.audit.timing import OutOfTime, time_budget
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated
@@ -63,6 +63,18 @@ def test_what_fails_in_passing_is_asked_again_with_the_same_seed(trouble):
     assert list(outputs) == [a % 2, b % 2, c % 2]
     kind = "broken connection" if trouble == "break" else f"HTTP status {trouble[0]}"
     assert notes == [f"the endpoint {url} was asked again: {kind}, 2 times."]
+
+
+def test_an_endpoint_that_python_names_is_asked_in_the_same_way(tmp_path, monkeypatch):
+    with serving(Script(FINE, (503, {}))) as url:
+        text = f"from dpassay.audit.endpoint import Endpoint\nmine = Endpoint({url!r})\n"
+        (tmp_path / "named_endpoint.py").write_text(text)
+        monkeypatch.chdir(tmp_path)
+        loaded = load_python("named_endpoint:mine")
+        outputs = draw_each(loaded, [0, 1, 0], generator())
+        loaded.mechanism.close()
+    assert [isinstance(output, Failure) for output in outputs] == [False, True, False]
+    assert "was asked again: HTTP status 503, once." in loaded.notes()[0]
 
 
 @pytest.mark.parametrize(

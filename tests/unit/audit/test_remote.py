@@ -366,6 +366,30 @@ def test_the_time_ends_programs_that_are_at_work():
             draw(p, 0, 10**4, generator())
 
 
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_time_cuts_a_call_that_hangs(processes):
+    """Long before its own limit. The fixture sees that no child is left, though it ignores being told to end."""
+    code = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nfor r in requests: time.sleep(600)"
+    p = Program(program(code).command, 600, processes=processes)
+    p._most = 1
+    with p, time_budget(0.3), pytest.raises(OutOfTime):
+        draw(p, 0, 5, generator())
+
+
+def test_an_audit_of_a_program_that_hangs_ends_in_time(tmp_path):
+    code = """
+import random
+for r in requests:
+    if random.random() < 0.004: time.sleep(600)
+    say(json.dumps({'output': random.random()}))"""
+    asked = {"epsilon": 1, "save": tmp_path / "a.json"}
+    with program(code, 600) as p:
+        verdict = audit(p, [(0, 1)], **asked, time="1.5s")
+        again = audit(p, [(0, 1)], **asked, time="0.5s", resume=True)
+    assert verdict.word == again.word == "open"
+    assert any("The time, 1.5s, was over after" in one for one in verdict.warnings)
+
+
 @pytest.mark.parametrize("processes", [0, 1.5, True, 10**4])
 def test_numbers_of_processes(processes):
     with pytest.raises(InputError, match="processes must be a whole number from 1 to 256"):
@@ -615,6 +639,9 @@ def test_endpoints_that_hang():
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
         with pytest.raises(MechanismError, match=r"no answer within 0\.2 s when it was asked for n = 1"):
             draw(Endpoint(url, time_limit=0.2), 0, 1, generator())
+        for concurrency in (1, 2):
+            with time_budget(0.2), pytest.raises(OutOfTime):
+                draw(Endpoint(url, time_limit=600, answer="$", concurrency=concurrency), 0, 4, generator())
 
 
 def test_an_endpoint_that_drips():

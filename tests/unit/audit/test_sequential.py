@@ -10,7 +10,7 @@ from dpassay.audit.decision_rule import DecisionRule, Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.experiment import MOST_ROWS, Experiment, Game, Round
+from dpassay.audit.experiment import MOST_ROWS, TEST, Experiment, Game, Round
 from dpassay.audit.inference import Counts
 from dpassay.audit.kernels import KERNELS_FROM, for_kernels
 from dpassay.audit.outputs import read
@@ -25,6 +25,7 @@ from dpassay.audit.sequential import (
     upcoming,
 )
 from dpassay.audit.targets import as_mechanism
+from dpassay.audit.timing import OutOfTime
 from dpassay.compute.philox import key
 from dpassay.errors import MechanismError
 from dpassay.pipeline.distributions import Laplace
@@ -126,6 +127,32 @@ def test_a_task_that_breaks_off_ends_the_game_at_its_place(delta):
     assert next(upcoming(experiment, game, 100, growing=False)) == Task(0, 3, 10, 20)
 
 
+@pytest.mark.parametrize(("delta", "wrong"), [(0.0, 0), (1e-3, 8)])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, OutOfTime])
+def test_a_task_that_was_cut_is_not_run_again_with_the_same_coins(stop, delta, wrong):
+    """Unless the seed gives the same outputs again: else those that hang would come too rarely, not equally so for all
+    inputs, and a right mechanism could be refuted."""
+    asked = []
+
+    def hangs(x, rng):
+        asked.append(x)
+        if len(asked) == 20:
+            raise stop
+        return x + rng.laplace()
+
+    experiment = Experiment(as_mechanism(hangs), (0.0, 1.0), Hypothesis(1.0, delta), 5)
+    for replays in (True, False):
+        asked.clear()
+        game = Game([Round(HALF, Counts(), 0, 32, singly=True)], 0, kept=[], replays=replays)
+        with pytest.raises(stop):
+            list(anytime(experiment, game, 32, None))
+        tasks = ((8, 2),) if replays else ((8, 2), (0, 1))
+        assert (game.rounds[0].sizes, game.rounds[0].counts.runs) == (tasks, 16 if replays else 16 + wrong)
+        list(itertools.islice(anytime(experiment, game, 32, None), 1))
+        expected = experiment.stream(TEST, 0, 2 if replays else 3).integers(0, 2, 8)
+        assert asked[20:28] == expected.tolist()
+
+
 def test_kernels_draw_the_later_runs_of_a_pipeline_and_of_nothing_else():
     experiment, current = known()
     assert for_kernels(experiment, current.rule, KERNELS_FROM - 1) is None  # the first are the mechanism's own
@@ -192,7 +219,7 @@ def test_all_devices_count_the_same():
 
 def test_every_task_and_side_has_a_stream_of_its_own(monkeypatch):
     asked = []
-    monkeypatch.setattr("dpassay.audit.sequential.key", lambda *place: asked.append(key(*place)) or asked[-1])
+    monkeypatch.setattr("dpassay.audit.kernels.key", lambda *place: asked.append(key(*place)) or asked[-1])
     for number in (0, 1):
         experiment, current = known(number=number)
         for place in ((0, 0), (0, 1), (1, 0)):

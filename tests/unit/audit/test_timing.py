@@ -1,3 +1,4 @@
+import asyncio
 import random
 import threading
 import time
@@ -86,6 +87,15 @@ def test_an_audit_ends_in_time_and_can_be_continued(mechanism, fixed, tmp_path):
     again = audit(mechanism, [(0.0, 1.0)], **asked, time=0.2, resume=True)
     assert again.word == "open"
     assert any("come from" in one for one in again.warnings)
+
+
+async def hangs(x):
+    await asyncio.sleep(600 if random.random() < 0.01 else 0)
+    return random.random()
+
+
+def test_an_async_call_under_way_is_cut():
+    assert audit(hangs, [(0.0, 1.0)], epsilon=1, time="0.5s").word == "open"
 
 
 def test_what_was_counted_stays(tmp_path):
