@@ -12,7 +12,7 @@ from typing import Any
 from dpassay.audit.connection import Connection, Manners
 from dpassay.audit.lines import Line, number_of_lines, seconds_of, short
 from dpassay.audit.mapping import AnswerPath, Template
-from dpassay.audit.remote import Remote, RequestMaker, plain_value
+from dpassay.audit.remote import Remote, RequestMaker, independent_rows, plain_value
 from dpassay.audit.timing import Pacer, interval
 from dpassay.errors import InputError, MechanismError
 
@@ -29,6 +29,7 @@ class Endpoint(Remote):
     only, and into no file. `request` and `answer` are for an endpoint with a format of its own: JSON in which "$input"
     stands for the input, and the path of the output. `concurrency` requests wait for answers at a time, `rate` ("5/s")
     limits how often one is sent, and one that fails for a passing reason is repeated up to `retries` times.
+    `independent_rows` says that the n outputs of one answer are independent of one another.
 
     >>> Endpoint("http://127.0.0.1:8000/rewrite").describe()
     {'kind': 'url', 'url': 'http://127.0.0.1:8000/rewrite'}
@@ -49,6 +50,7 @@ class Endpoint(Remote):
     concurrency: int = field(default=1, kw_only=True)
     rate: str | None = field(default=None, kw_only=True)
     retries: int = field(default=5, kw_only=True)
+    independent_rows: bool = field(default=False, kw_only=True)
     _token: str = field(default="", init=False, repr=False)
     _template: Template | None = field(default=None, init=False, repr=False)
     _path: AnswerPath | None = field(default=None, init=False, repr=False)
@@ -64,6 +66,7 @@ class Endpoint(Remote):
         self._template = None if self.request is None else Template.read(self.request)
         self._path = None if self.answer is None else AnswerPath.read(self.answer)
         self._most = 0 if self._template is None and self._path is None else 1
+        self.independent_rows = independent_rows(self, "a request or an answer of its own" if self._most else "")
         self.concurrency = number_of_lines(self.concurrency, "concurrency")
         if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= MOST_RETRIES:
             raise InputError(f"retries must be a whole number from 0 to {MOST_RETRIES}, got {self.retries!r}")
@@ -80,11 +83,12 @@ class Endpoint(Remote):
 
     def describe(self) -> dict[str, str]:
         asked = {"request": self.request, "answer": self.answer, "headers": ", ".join(sorted(self.headers))}
+        asked["rows"] = "independent" if self.independent_rows else ""
         return {"kind": "url", "url": self.url, **{name: value for name, value in asked.items() if value}}
 
     def settings(self) -> dict[str, Any]:
         """What else it takes to make it anew, but for the token itself."""
-        names = ("token_env", "request", "answer", "concurrency", "rate", "retries")
+        names = ("token_env", "request", "answer", "concurrency", "rate", "retries", "independent_rows")
         return {"headers": dict(self.headers), **{name: getattr(self, name) for name in names}}
 
     @property

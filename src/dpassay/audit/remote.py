@@ -262,7 +262,8 @@ class Program(Remote):
     """A program that is kept running and answers a line of JSON with a line of JSON. It starts with the first sample.
 
     With `lines` it reads the input as a plain line and answers with one. `processes` run at once. One that dies is
-    started again; the run it died in has failed, which is evidence if it happens for one input only.
+    started again; the run it died in has failed, which is evidence if it happens for one input only. `independent_rows`
+    says that the n outputs of one answer are independent of one another.
 
     >>> import shlex, sys
     >>> code = "import json, sys; [print(json.dumps({'output': 7}), flush=True) for line in sys.stdin]"
@@ -275,9 +276,11 @@ class Program(Remote):
     time_limit: float = 30.0
     lines: bool = field(default=False, kw_only=True)
     processes: int = field(default=1, kw_only=True)
+    independent_rows: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         self.time_limit = seconds_of(self.time_limit)
+        self.independent_rows = independent_rows(self, "lines=True" if self.lines else "")
         self.processes = number_of_lines(self.processes, "processes")
         self._words()
         self._most = 1 if self.lines else 0
@@ -291,11 +294,12 @@ class Program(Remote):
         return not self.lines
 
     def describe(self) -> dict[str, str]:
-        return {"kind": "command", "command": self.command, **({"lines": "plain"} if self.lines else {})}
+        more = {"lines": "plain" if self.lines else "", "rows": "independent" if self.independent_rows else ""}
+        return {"kind": "command", "command": self.command, **{name: value for name, value in more.items() if value}}
 
     def settings(self) -> dict[str, Any]:
         """What else it takes to make it anew."""
-        return {"lines": self.lines, "processes": self.processes}
+        return {"lines": self.lines, "processes": self.processes, "independent_rows": self.independent_rows}
 
     @property
     def _width(self) -> int:
@@ -323,6 +327,16 @@ class Program(Remote):
         if not words or "\0" in self.command:
             raise InputError(f"the command must name a program and its arguments, got {self.command!r}")
         return words
+
+
+def independent_rows(one: Any, single: str) -> bool:
+    """Whether rows are said to be independent, by an object or its class. `single` tells why each answer has one."""
+    said = one.independent_rows or getattr(type(one), "independent_rows", None) is True
+    if not isinstance(said, bool):
+        raise InputError(f"independent_rows must be True or False, got {said!r}")
+    if said and single:
+        raise InputError(f"with {single} each answer has one output: leave independent_rows out")
+    return said
 
 
 def _plain_line(x: Any) -> bytes:

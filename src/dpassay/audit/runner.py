@@ -132,6 +132,7 @@ class _Audit:
                 self._phases()
         except KeyboardInterrupt:
             self.interrupted = True
+            self.state.spent = max(self.state.spent, self.state.searched + self.state.game.runs)
         except OutOfTime:
             self._out_of_time()
         except MechanismError as error:

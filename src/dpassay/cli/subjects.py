@@ -32,6 +32,13 @@ Lines = Annotated[
     bool, typer.Option("--lines", help="For --command: plain lines instead of JSON, the input in, the output out.")
 ]
 Processes = Annotated[int, typer.Option(help="For --command: how many of the program run at the same time.")]
+IndependentRows = Annotated[
+    bool,
+    typer.Option(
+        "--independent-rows",
+        help="For --command and --url: the n outputs of one answer are independent of one another.",
+    ),
+]
 TimeLimit = Annotated[float, typer.Option(help="Seconds that a program or endpoint may take for an answer.")]
 
 # For each option its type, its default, and what it is for.
@@ -45,6 +52,7 @@ OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "retries": (Retries, 5, "url"),
     "lines": (Lines, False, "command"),
     "processes": (Processes, 1, "command"),
+    "independent_rows": (IndependentRows, False, "command or url"),
 }
 
 
@@ -85,17 +93,18 @@ def runnable(
         raise InputError("give one of --python, --command and --url")
     for name, value in given.items():
         _, default, of = OPTIONS[name]
-        if value not in (default, None) and {"url": url, "command": command}[of] is None:
-            raise InputError(f"--{name.replace('_', '-')} is for --{of}: give it too, or leave the option out")
+        if value not in (default, None) and not any({"url": url, "command": command}[one] for one in of.split(" or ")):
+            said = of.replace(" or ", " or --")
+            raise InputError(f"--{name.replace('_', '-')} is for --{said}: give it too, or leave the option out")
     own = {name: value for name, value in given.items() if name != "header" and value is not None}
     if python is not None:
         return load_subject(python) if with_claim else load_python(python)
     if command is not None:
-        return Program(command, time_limit, **{name: own[name] for name in own if OPTIONS[name][2] == "command"})
+        return Program(command, time_limit, **{name: own[name] for name in own if "command" in OPTIONS[name][2]})
     if url is None:
         return None
     headers = [parse_header(line) for line in given.get("header") or []]
     if len({name.lower() for name, _ in headers}) < len(headers):
         raise InputError("a --header is given twice: " + ", ".join(name for name, _ in headers))
-    mapped = {name: own[name] for name in own if OPTIONS[name][2] == "url"}
+    mapped = {name: own[name] for name in own if "url" in OPTIONS[name][2]}
     return Endpoint(url, time_limit, headers=dict(headers), **mapped)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from dpassay.api import check
 from dpassay.audit.process import Process
@@ -76,13 +76,6 @@ class Found:
         return ", ".join(f"{self.runs:,} runs" if one == "runs" else one for one in self.evidence)
 
 
-class Subject(Program):
-    """A record's subject. Its loop calls `mechanism` once for each output, so a batch is as good as single runs."""
-
-    __slots__ = ()
-    independent_rows: ClassVar[bool] = True
-
-
 def judge_released(
     record: Record, envs: Path, interpreter: str | None = None, progress: Progress | None = None
 ) -> Found:
@@ -99,7 +92,8 @@ def judge(record: Record, environment: Environment, progress: Progress | None = 
     if record.chances:
         found.append(_by_chances(record, record.chances))
     if record.subject and not record.not_run:
-        with Subject(environment.command(record), FIRST_ANSWER) as subject:
+        # Its loop calls `mechanism` once for each output, so a batch is as good as single runs.
+        with Program(environment.command(record), FIRST_ANSWER, independent_rows=True) as subject:
             if "def chances(" in record.subject:
                 found.append(_by_chances(record, subject_chances(environment.command(record))))
             if "def mechanism(" in record.subject:

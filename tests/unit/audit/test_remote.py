@@ -16,6 +16,7 @@ import pytest
 
 from dpassay import audit
 from dpassay.audit import connection, lines, process
+from dpassay.audit.batches import known_independent
 from dpassay.audit.endpoint import Endpoint
 from dpassay.audit.remote import Program
 from dpassay.audit.targets import draw, draw_each
@@ -388,6 +389,37 @@ for r in requests:
         again = audit(p, [(0, 1)], **asked, time="0.5s", resume=True)
     assert verdict.word == again.word == "open"
     assert any("The time, 1.5s, was over after" in one for one in verdict.warnings)
+
+
+def test_rows_that_are_said_to_be_independent_are_asked_for_in_batches(tmp_path):
+    code = f"""
+import random
+for r in requests:
+    open({str(tmp_path / "asked")!r}, "a").write(f"{{r['n']}}\\n")
+    rng = random.Random(r['seed'])
+    say(json.dumps({{'outputs': [r['input'] + rng.expovariate(1) - rng.expovariate(1) for _ in range(r['n'])]}}))"""
+    command, most = program(code).command, []
+    for said in (False, True):
+        with Program(command, independent_rows=said) as p:
+            assert known_independent(p) == said
+            assert p.describe().get("rows") == ("independent" if said else None)
+            audit(p, [(0.0, 1.0)], epsilon=1, runs=2_000, bits=False, shrink=False)
+        most.append(len((tmp_path / "asked").read_text().split()))
+        (tmp_path / "asked").unlink()
+    assert most[0] > 1_000 > 300 > most[1]
+
+
+def test_where_independent_rows_say_nothing():
+    class Mine(Program):
+        independent_rows = True
+
+    assert known_independent(Mine("cat"))
+    with pytest.raises(InputError, match="with lines=True each answer has one output: leave independent_rows out"):
+        Program("cat", lines=True, independent_rows=True)
+    with pytest.raises(InputError, match="of its own each answer has one output: leave independent_rows out"):
+        Endpoint("http://localhost", answer="$.a", independent_rows=True)
+    with pytest.raises(InputError, match="independent_rows must be True or False, got 3"):
+        Endpoint("http://localhost", independent_rows=3)
 
 
 @pytest.mark.parametrize("processes", [0, 1.5, True, 10**4])
