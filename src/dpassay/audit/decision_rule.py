@@ -32,6 +32,7 @@ FINALISTS = 3  # distinguishers that are tried on all calibration runs
 SPREADS, FAR_SPREADS = 1.5, 4.0  # from the middle of all scores, beyond which the logistic curve is flat
 SURE = 0.95  # share of its observed log-odds that a rule must be expected to keep
 ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it seems better than it is
+LARGEST_SCORES, SMALLEST_RESOLUTION = 1e300, 1e-300
 AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below this share of its expected power
 
 
@@ -125,13 +126,16 @@ def rounded(scores: Scores, resolution: float) -> Scores:
 
 
 def resolution_of(scores: Sequence[Scores]) -> float:
-    """A millionth of the range in which most scores lie."""
+    """A millionth of the range in which most scores lie; more than 0 and finite, however small or large they are."""
     finite = np.concatenate([s[np.isfinite(s)].ravel() for s in scores])
     if not len(finite):
         return 1.0
+    largest = float(np.abs(finite).max())
+    if largest > LARGEST_SCORES:  # their range would be infinite
+        return max(float(np.ptp(1e-6 * finite)), 1e-6 * largest)
     low, high = np.quantile(finite, [0.05, 0.95])
-    spread = float(high - low) or float(np.ptp(finite)) or float(np.abs(finite).max()) or 1.0
-    return spread * 1e-6
+    spread = float(high - low) or float(np.ptp(finite)) or largest or 1.0
+    return max(spread * 1e-6, SMALLEST_RESOLUTION)
 
 
 def best_and_margin(scores: Scores) -> tuple[NDArray[np.int64], Array]:

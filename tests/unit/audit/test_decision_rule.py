@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from dpassay import audit
 from dpassay.audit.decision_rule import (
     DecisionRule,
     Hypothesis,
@@ -113,3 +114,20 @@ def test_distinguishers_see_no_float_bits_unless_told():
     seeing = learn(runs[::2], runs[1::2], (0.0, 1.0), Hypothesis(1.0), bits="also")
     # At its own ε the mechanism gives nothing else away.
     assert seeing.expected_power > 10 * max(blind.expected_power, 1e-4)
+
+
+@pytest.mark.parametrize("sides", [(-1.7e308, 1.7e308), (1e308, 1.7e308), (0.0, 5e-324), (-5e-324, 5e-324), (0.0, 0.0)])
+def test_a_resolution_is_finite_and_more_than_nothing(sides):
+    with np.errstate(all="raise", under="ignore"):
+        unit = resolution_of([np.full(9, side) for side in sides])
+    assert 0 < unit < math.inf
+
+
+@pytest.mark.parametrize("sides", [(-1.7e308, 1.7e308), (1e308, 1.7e308), (1e-310, 1.0)])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_outputs_of_any_size_tell_inputs_apart(sides, fixed):
+    def tells(x, n, rng):
+        return sides[x] * (1 - 0.01 * rng.random(n))
+
+    with np.errstate(all="raise", under="ignore"):
+        assert audit(tells, [(0, 1)], epsilon=1, runs=1_500, fixed=fixed, shrink=False).word == "refuted"
