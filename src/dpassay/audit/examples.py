@@ -102,10 +102,19 @@ def _text(row: Any) -> str:
         words = "[" + ", ".join(repr(value) for value in row.ravel().tolist()) + "]"
     else:
         try:
-            words = repr(row.item() if isinstance(row, np.generic) else row)
+            words = repr(_plain(row))
         except Exception:  # what is written for it fails
             words = f"a {type(row).__name__}"
     return harmless(words[:MOST_CHARACTERS].replace("\n", " "))
+
+
+def _plain(value: Any) -> Any:
+    """The same with Python's numbers in place of numpy's, which are written with their types."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    if type(value) is dict:
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _most_telling(first: Array, second: Array) -> tuple[int, ...]:

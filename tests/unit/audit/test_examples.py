@@ -5,7 +5,7 @@ import pytest
 
 from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
-from dpassay.audit.examples import LONGEST, SHOWN, examples, shown_apart
+from dpassay.audit.examples import LONGEST, SHOWN, _text, examples, shown_apart
 from dpassay.audit.outputs import read
 from dpassay.pipeline.mechanism import Failure
 
@@ -96,3 +96,7 @@ def test_two_long_inputs_are_cut_where_they_differ(x, y):
     first, second = shown_apart(x, y, 100)
     assert first != second
     assert max(len(first), len(second)) <= 102
+
+
+def test_numbers_in_lists_are_shown_without_their_types():
+    assert _text([np.float64(0.5), (np.int64(2),), {"a": np.bool_(True)}]) == "[0.5, (2,), {'a': True}]"
