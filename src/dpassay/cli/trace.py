@@ -39,7 +39,7 @@ Stated = Annotated[
         "Default: of texts that differ in a word; others give warnings."
     ),
 ]
-RunLimit = Annotated[float, typer.Option(help="Seconds that one run may take in another interpreter.")]
+RunLimit = Annotated[float, typer.Option(help="Seconds that one run of the code may take.")]
 Save = Annotated[Path | None, typer.Option(help="Keep the result in this file, for 'dpassay verify'.")]
 
 
@@ -87,7 +87,15 @@ def trace(
         try:
             claimed: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours}
             result = run_trace(
-                subject, given, pairs=pairs, seed=seed, name=python, hostile=hostile, save=save, **claimed
+                subject,
+                given,
+                pairs=pairs,
+                seed=seed,
+                name=python,
+                hostile=hostile,
+                save=save,
+                time_limit=time_limit,
+                **claimed,
             )
         finally:
             if interpreter is not None:

@@ -19,7 +19,7 @@ from dpassay.cli.common import (
     print_json,
     working,
 )
-from dpassay.cli.subjects import TimeLimit, runnable, subject_options
+from dpassay.cli.subjects import runnable, subject_options
 from dpassay.errors import CertificateError, InputError, harmless
 
 
@@ -32,7 +32,10 @@ def verify(
     url: Url = None,
     model: OfModel = None,
     vocabulary: Annotated[Path | None, typer.Option(help="The vocabulary that a certificate is about.")] = None,
-    time_limit: TimeLimit = 30.0,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Seconds that an answer (default: 30) or a run of traced code (default: 60) may take."),
+    ] = None,
     fresh_seed: Annotated[
         int | None, typer.Option(help="Seed of the new runs of an audit or a trace. Default: random.")
     ] = None,
@@ -62,11 +65,18 @@ def verify(
     if interpreter is not None and kind != "trace":
         raise InputError("--interpreter is for the code of a saved trace: leave it out")
     if kind == "trace":
-        result = _replayed_trace(file, python, interpreter, fresh_seed, [command, url, model, vocabulary])
+        result = _replayed_trace(
+            file,
+            python,
+            interpreter,
+            60.0 if time_limit is None else time_limit,
+            fresh_seed,
+            [command, url, model, vocabulary],
+        )
     elif kind == "audit":
         from dpassay.audit.replay import replay
 
-        mechanism: Any = runnable(python, command, url, time_limit, asked)
+        mechanism: Any = runnable(python, command, url, 30.0 if time_limit is None else time_limit, asked)
         guesser = None
         if model is not None:
             needs("torch", "text")
@@ -107,7 +117,7 @@ def verify(
 
 
 def _replayed_trace(
-    file: Path, python: str | None, interpreter: str | None, seed: int | None, others: list[Any]
+    file: Path, python: str | None, interpreter: str | None, limit: float, seed: int | None, others: list[Any]
 ) -> Any:
     """The pair of a saved trace run again, on the object that is named on the command line."""
     from dpassay.cli.trace import traced
@@ -116,9 +126,9 @@ def _replayed_trace(
     if any(other is not None for other in others):
         raise InputError("a trace is of Python code: give it again by --python package.module:name")
     with working("running again"), redirect_stdout(sys.stderr):
-        subject = None if python is None else traced(python, interpreter)
+        subject = None if python is None else traced(python, interpreter, time_limit=limit)
         try:
-            return replay_trace(file, subject, name=python or "", seed=seed)
+            return replay_trace(file, subject, name=python or "", seed=seed, time_limit=limit)
         finally:
             if interpreter is not None:
                 close(subject)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.trace.failing import place_of
 from dpassay.trace.numbers import plain
 from dpassay.trace.record import Run
 from dpassay.trace.sources import watch, watched_generator
@@ -81,4 +82,4 @@ def main(path: str) -> None:
             number, seed, x, replaced = receiver.value(json.loads(line))
             say(sender.message(run_once(subject, call, number, seed, x, replaced)))
         except (Exception, SystemExit) as error:
-            say({"error": f"{type(error).__name__}: {error}"[:2000]})
+            say({"error": [type(error).__name__, f"{error}"[:2000], place_of(error.__traceback__)]})

@@ -21,6 +21,7 @@ from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
 from dpassay.trace.doubts import keeps_answers
+from dpassay.trace.failing import RunError, SubjectGone
 from dpassay.trace.findings import Finding
 from dpassay.trace.outputs import leaves, same
 from dpassay.trace.record import Run
@@ -69,6 +70,7 @@ class Probing:
     until: int = MOST_RUNS
     refused: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     accepted: dict[str, list[str]] = field(default_factory=dict)
+    gone: bool = False  # whether no more runs can be made
 
     def __post_init__(self) -> None:
         self.usual = [leaves(run.output) for run in (self.run(self.x) for _ in range(ORDINARY))]
@@ -83,8 +85,8 @@ class Probing:
             try:
                 return self.tracer.run(x)
             except Exception as error:
-                said = str(error).removeprefix("the traced code raised ").partition(":")[0]
-                raise _Refused(said if said != str(error) else type(error).__name__) from error
+                self.gone = isinstance(error, SubjectGone)
+                raise _Refused(error.kind if isinstance(error, RunError) else type(error).__name__) from error
 
     def look(self, one: HostileInput) -> Seen | None:
         """What one hostile input shows; None if nothing, or if it is refused."""
@@ -101,7 +103,7 @@ class Probing:
         """What all of them show, one sentence of each sort; the last one is about those that are refused."""
         said: set[str] = set()
         for one in offered:
-            if self.tracer.runs >= min(self.last, self.until - 2) or time.monotonic() > self.ends:
+            if self.gone or self.tracer.runs >= min(self.last, self.until - 2) or time.monotonic() > self.ends:
                 break
             seen = self.look(one)
             if seen is not None and (key := _key(seen.finding)) not in said:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _PYTHON = Path(os.__file__).parent  # its own library
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep  # all of ours
 _RUNNER = str(Path(__file__).with_name("replay.py"))
 _LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
 
@@ -51,7 +52,9 @@ def _folders(loaded: tuple[str, ...]) -> tuple[str, ...]:
 def is_theirs(file: str) -> bool:
     """Whether a file belongs to neither a library of random numbers nor the tracer, nor to Python itself."""
     ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
-    return not file.startswith((*ours, "<", str(_PYTHON))) and "/dpassay/" not in file
+    if file.startswith((*ours, "<", _PACKAGE)):
+        return False
+    return not file.startswith(str(_PYTHON)) or "-packages" + os.sep in file
 
 
 def caller() -> Place:

@@ -15,8 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from dpassay.audit.lines import seconds_of
-from dpassay.audit.process import Process
+from dpassay.audit.process import Died, Process
 from dpassay.errors import InputError, MechanismError, in_one_line
+from dpassay.trace.failing import RunError, SubjectGone
 from dpassay.trace.record import Array, Run
 from dpassay.trace.replay import Tracer
 from dpassay.trace.wire import Receiver, Sender
@@ -44,7 +45,7 @@ class RemoteTracer(Tracer):
     """
 
     def __init__(self, interpreter: str, path: str, seed: int = 0, time_limit: float = 60.0) -> None:
-        self.subject, self.seed, self.runs, self.drawn = path, seed, 0, {}
+        self.subject, self.seed, self.runs, self.drawn, self._gone = path, seed, 0, {}, ""
         self._folder = _lent()
         start = _START.format(folder=self._folder.name, path=path)
         words = [interpreter, "-c", start.strip()]
@@ -62,7 +63,7 @@ class RemoteTracer(Tracer):
             raise InputError(str(error)) from None
         if "error" in answer:
             self.close()
-            raise InputError(f"{path} cannot be run by {interpreter}: {answer['error']}")
+            raise InputError(f"{path} cannot be run by {interpreter}: {in_one_line(*answer['error'][:2])}")
         self.versions: dict[str, str] = answer["ready"]
         self.mechanism: Any = SimpleNamespace(replays=answer["replays"], describe=self._describe)
 
@@ -70,7 +71,7 @@ class RemoteTracer(Tracer):
         answer = self._ask(self._sender.message((self.runs, self.seed, x, replaced or {})))
         self.runs += 1
         if "error" in answer:
-            raise MechanismError(f"the traced code raised {in_one_line(*answer['error'].split(': ', 1))}")
+            raise RunError(*answer["error"])
         found = self._receiver.value(answer)
         assert isinstance(found, Run)
         self.remember(x, len(found.draws))
@@ -84,7 +85,19 @@ class RemoteTracer(Tracer):
         return {"kind": "python", "path": str(self.subject)}
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        said = self._process.exchange(json.dumps(message).encode() + b"\n", 1).said
+        if self._gone:
+            raise SubjectGone(self._gone)
+        try:
+            said = self._process.exchange(json.dumps(message).encode() + b"\n", 1).said
+        except Died as error:
+            said_last = bytes(self._process.complaints).decode("utf-8", "replace").strip()[-500:]
+            self._gone = f"{self._process.name} {error.how} in a run of {self.subject}" + f": {said_last}" * bool(
+                said_last
+            )
+            raise SubjectGone(self._gone) from None
+        except MechanismError as error:  # it does not answer in time; an answer that comes later must not be taken
+            self._gone = str(error)
+            raise SubjectGone(self._gone) from None
         try:
             answer = json.loads(said or b"")
         except ValueError:

@@ -14,8 +14,9 @@ import numpy as np
 
 from dpassay.audit.python_objects import awaited
 from dpassay.audit.targets import Adapted, Loaded, as_mechanism
-from dpassay.errors import MechanismError, in_one_line
+from dpassay.errors import DpassayError, MechanismError
 from dpassay.pipeline.mechanism import Failure
+from dpassay.trace.failing import RunError, run_error, time_limited
 from dpassay.trace.formulas import sources_of
 from dpassay.trace.laws import NOISE_KINDS, NodeLaw, law_of, node_law
 from dpassay.trace.numbers import plain
@@ -43,6 +44,7 @@ class Tracer:
 
     subject: Any
     seed: int = 0
+    time_limit: float | None = None  # seconds of one run
     runs: int = field(default=0, init=False)
     most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
     drawn: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # of each input: first, and most after
@@ -57,13 +59,22 @@ class Tracer:
         self.runs += 1
         mechanism = self.mechanism.mechanism if isinstance(self.mechanism, Loaded) else self.mechanism
         inner = mechanism.function if isinstance(mechanism, Adapted) else mechanism
-        with watch(run, [self.subject, inner]), np.errstate(all="ignore"):
-            output = awaited(mechanism.sample(_own(x), 1, rng))[0]
+        with watch(run, [self.subject, inner]), np.errstate(all="ignore"), time_limited(self.time_limit):
+            try:
+                output = awaited(mechanism.sample(_own(x), 1, rng))[0]
+            except DpassayError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise run_error(error) from None
             run.output = plain(output)
         if isinstance(output, Failure):
-            raise MechanismError(f"the traced code raised {in_one_line(output.kind, output.said)}")
+            raise RunError(output.kind, output.said) if output.error is None else run_error(output.error)
         self.remember(x, len(run.draws))
         return run
+
+    def begin_again(self, seed: int) -> None:
+        """Make the runs that follow as if there had been none, with this seed."""
+        self.seed, self.runs, self.drawn, self.most_draws = seed, 0, {}, 10**9
 
     def remember(self, x: Any, draws: int) -> None:
         """Note how often a run of x drew."""

@@ -135,7 +135,14 @@ def load_trace(path: Path) -> TraceRecord:
         raise InputError(f"{path} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-def replay_trace(path: str | Path, subject: Any = None, *, name: str = "", seed: int | None = None) -> Verification:
+def replay_trace(
+    path: str | Path,
+    subject: Any = None,
+    *,
+    name: str = "",
+    seed: int | None = None,
+    time_limit: float | None = None,
+) -> Verification:
     """Run the pair of a saved trace again. `seed` is the fresh one; by default it is drawn at random.
 
     >>> import dpassay, tempfile
@@ -155,29 +162,24 @@ def replay_trace(path: str | Path, subject: Any = None, *, name: str = "", seed:
         how = f"--python {record.subject['path']}" if "path" in record.subject else "replay_trace(file, subject)"
         raise InputError(f"the trace was of something that this file must not start by itself; give it again: {how}")
     fresh = secrets.randbits(32) if seed is None else seed
+    if not isinstance(subject, Tracer):
+        subject = Tracer(subject, record.seed, time_limit)
     checks = [_again(record, subject, name, one) for one in (record.seed, fresh)]
     established = tuple(said for holds, said in checks if holds)
-    if not getattr(_tracer(subject, record.seed).mechanism, "replays", True):
+    if not getattr(subject.mechanism, "replays", True):
         established += (f"the seed does not replay the noise: the code makes its own randomness{_matters(record)}",)
     guarantee = make_guarantee(record.epsilon, record.delta)
     claim = f"epsilon {record.epsilon}" + (f", delta {record.delta}" if guarantee.delta else "")
     return Verification(record.verdict, claim, established, tuple(said for holds, said in checks if not holds))
 
 
-def _tracer(subject: Any, seed: int) -> Tracer:
-    if isinstance(subject, Tracer):
-        subject.seed = seed
-        return subject
-    return Tracer(subject, seed)
-
-
 def _matters(record: TraceRecord) -> str:
     return "" if record.alpha is not None else "; the loss does not depend on it"
 
 
-def _again(record: TraceRecord, subject: Any, name: str, seed: int) -> tuple[bool, str]:
+def _again(record: TraceRecord, tracer: Tracer, name: str, seed: int) -> tuple[bool, str]:
     """Whether the verdict, the rule with its line, and the loss of the pair are the same; and a sentence."""
-    tracer = _tracer(subject, seed)
+    tracer.begin_again(seed)
     if (given := _described(tracer, name)) != record.subject:
         own, other = (one.get("path") or one for one in (record.subject, given))
         raise InputError(f"the trace was of something else: {own}, not {other}")

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpassay.audit.candidate_pairs import shown, why_not_neighbours
 from dpassay.audit.hostile_inputs import hostile_inputs
+from dpassay.audit.lines import seconds_of
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.trace.hostile import WHOLE_ALPHA, quiet, with_hostile
@@ -30,12 +31,13 @@ def trace(
     neighbours: Neighbours | str | None = None,
     hostile: bool = True,
     save: str | Path | None = None,
+    time_limit: float | None = None,
 ) -> TraceResult:
     """Run a mechanism on pairs of neighbours, or on inputs of which any two are, and judge its noise as coded.
 
     `hostile` inputs are tried too (docs/hostile.md). What they show is a warning; it refutes the claim only where
     `neighbours` says that the claim speaks of them. Of two texts that differ in a word every claim on texts speaks.
-    `save` keeps the result in a file, for `dpassay verify`.
+    `save` keeps the result in a file, for `dpassay verify`. `time_limit` is what one run may take, in seconds.
 
     >>> result = trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1)
     >>> result.verdict.word, [warning.message for warning in result.warnings][:2]
@@ -49,7 +51,7 @@ def trace(
         raise InputError(f"a seed must be a whole number, 0 or more, got {seed}")
     given: Sequence[Any] = inputs or [one for pair in pairs for one in pair]
     relation = _relation(neighbours, inputs, pairs)
-    tracer = f if isinstance(f, Tracer) else Tracer(f, seed)
+    tracer = f if isinstance(f, Tracer) else Tracer(f, seed, None if time_limit is None else seconds_of(time_limit))
     label = name or getattr(f, "__name__", type(f).__name__)
     claimed = {"epsilon": epsilon, "delta": delta, "seed": seed, "name": label}
     result = trace_pairs(tracer, inputs, pairs=pairs, **claimed)

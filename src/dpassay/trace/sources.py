@@ -247,6 +247,7 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
     for module, names in _OPAQUE.items():
         for name in names:
             put(module, name, _opaque(getattr(module, name), f"{module.__name__}.{name.strip('_')}"))
+    put(os, "_exit", _staying(os._exit))
     return replaced
 
 
@@ -256,6 +257,19 @@ def _distributions() -> list[dict[str, Any]]:
     import scipy.stats
 
     return [vars(one) for one in vars(scipy.stats).values() if "_random_state" in getattr(one, "__dict__", ())]
+
+
+def _staying(leave: Callable[[int], Any]) -> Callable[[int], Any]:
+    """os._exit as an exception in the traced code itself; processes that it has forked end as they did."""
+    own = os.getpid()
+
+    @wraps(leave)
+    def left(status: int) -> Any:
+        if os.getpid() == own and current() is not None:
+            raise SystemExit(f"os._exit({status})")
+        return leave(status)
+
+    return left
 
 
 @cache

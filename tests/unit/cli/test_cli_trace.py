@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpassay.cli.main import app
-from dpassay.errors import InputError
+from dpassay.errors import InputError, MechanismError
 
 PAIR = ("--pair", "[[1, 0, 0], [0, 1, 0]]")
 CODE = "docs.examples.shared_noise"
@@ -98,6 +98,16 @@ def test_hostile_inputs_can_be_left_out_and_can_count() -> None:
     run = CliRunner().invoke(app, [*arguments, "--neighbours", "any", "--json"])
     assert run.exit_code == 1
     assert json.loads(run.stdout)["findings"][0]["rule"] == "not-finite"
+
+
+def test_a_time_limit_holds_for_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_subject.py").write_text("import time\n\ndef slow(x):\n    time.sleep(60)\n")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--python", "slow_subject:slow", "--time-limit", "0.05"]
+    run = CliRunner().invoke(app, ["trace", *arguments, "--pair", "[1, 2]", "--epsilon", "1"])
+    assert isinstance(run.exception, MechanismError)
+    said = "slow_subject.py:4 raised TimeLimit: it was still running after 0.05 s, the time limit"
+    assert str(run.exception) == said
 
 
 def test_what_belongs_to_the_user_is_not_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

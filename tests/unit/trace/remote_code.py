@@ -1,5 +1,7 @@
 """Code that a test traces in another interpreter. It imports numpy alone."""
 
+import os
+import time
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,15 @@ class Sampler:
 
 def refuses(x: Any, rng: Any) -> Any:
     raise ValueError("no")
+
+
+def ends(x: Any, rng: Any) -> Any:
+    os.kill(os.getpid(), 9)
+
+
+def slow(x: Any, rng: Any) -> Any:
+    time.sleep(2)
+    return x
 
 
 def too_many(x: Any, y: Any, z: Any, rng: Any) -> Any:

@@ -1,11 +1,16 @@
 """What a trace says of code that it cannot judge: one sentence that is true of what happened."""
 
+import os
+import signal
+import sys
+import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dpassay
-from dpassay.errors import MechanismError
+from dpassay.errors import InputError, MechanismError
 
 
 def reason(f: Any, pair: tuple[Any, Any] = (0, 1), **more: Any) -> str:
@@ -27,14 +32,68 @@ def test_a_bound_on_norms_is_not_taken_for_one_on_distances() -> None:
     assert dpassay.check("query(l1, 1) | laplace(1)", epsilon=1, dim=1).proven
 
 
-def test_an_exception_is_told_in_one_line() -> None:
-    def fails(x: Any) -> Any:
-        raise ValueError("no\n  way") if x else SystemExit
+def raises(x: Any) -> Any:
+    raise ValueError("no\n  way") if x else SystemExit
 
-    with pytest.raises(MechanismError, match=r"^the traced code raised ValueError: no way$"):
-        reason(fails, (1, 2))
-    with pytest.raises(MechanismError, match=r"^the traced code raised SystemExit$"):
-        reason(fails)
+
+class Batch:
+    def sample(self, x: Any, n: int, rng: Any) -> Any:
+        return np.linalg.inv(np.zeros((2, 2))) if x else sys.exit(3)
+
+
+def leaves(x: Any) -> Any:
+    os._exit(x)
+
+
+def never_ends(x: Any) -> Any:
+    while True:
+        try:
+            time.sleep(0.01)
+        except BaseException:
+            x += 1
+            if x > 1:
+                raise
+
+
+@pytest.mark.parametrize(
+    ("code", "pair", "line", "said"),
+    [
+        (raises, (1, 2), raises.__code__.co_firstlineno + 1, "ValueError: no way"),
+        (raises, (0, 1), raises.__code__.co_firstlineno + 1, "SystemExit"),
+        (Batch(), (1, 2), Batch.sample.__code__.co_firstlineno + 1, "LinAlgError: Singular matrix"),
+        (Batch(), (0, 1), Batch.sample.__code__.co_firstlineno + 1, "SystemExit: 3"),
+        (leaves, (0, 1), leaves.__code__.co_firstlineno + 1, "SystemExit: os._exit(0)"),
+    ],
+)
+def test_an_exception_is_told_in_one_line_with_its_place(code: Any, pair: Any, line: int, said: str) -> None:
+    with pytest.raises(MechanismError) as error:
+        reason(code, pair)
+    assert str(error.value) == f"test_messages.py:{line} raised {said}"
+
+
+def test_a_run_that_takes_too_long_is_interrupted() -> None:
+    """Also where the code swallows every exception once; the alarm that was there before is set again."""
+    before = signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 600.0)
+    try:
+        with pytest.raises(MechanismError, match=r"^test_messages.py:\d+ raised TimeLimit: it was still running after"):
+            reason(never_ends, time_limit=0.05)
+        assert signal.getsignal(signal.SIGALRM) is signal.SIG_IGN
+        assert 500 < signal.getitimer(signal.ITIMER_REAL)[0] < 600
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(InputError, match="the time limit must be more than 0"):
+        reason(raises, time_limit=0)
+
+
+def test_a_process_that_the_code_forks_ends_as_it_did() -> None:
+    def forks(x: Any) -> int:
+        if (child := os.fork()) == 0:
+            os._exit(7)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert reason(forks).endswith("of both inputs the same came out, without noise.")
 
 
 def test_an_object_that_shows_nothing_cannot_be_read() -> None:

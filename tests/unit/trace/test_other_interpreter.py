@@ -78,7 +78,7 @@ def test_an_object_with_sample(started: Any) -> None:
 
 
 def test_what_cannot_be_run_is_named(started: Any, interpreter: str) -> None:
-    with pytest.raises(MechanismError, match="the traced code raised ValueError: no"):
+    with pytest.raises(MechanismError, match=r"^remote_code.py:\d+ raised ValueError: no$"):
         trace(started("refuses"), [X, Y], epsilon=1)
     with pytest.raises(InputError, match="it needs 4 arguments"):
         started("too_many")
@@ -88,6 +88,20 @@ def test_what_cannot_be_run_is_named(started: Any, interpreter: str) -> None:
         RemoteTracer(str(Path(interpreter).with_name("none")), "remote_code:right")
     with pytest.raises(InputError, match="ended with exit code"):
         RemoteTracer("false", "remote_code:right")
+
+
+def test_a_program_that_ends_is_told_with_its_status(started: Any) -> None:
+    """It is not asked again, and neither is one whose answer may come later: that would be taken for another's."""
+    ends = started("ends")
+    for _ in range(2):
+        with pytest.raises(
+            MechanismError, match=r"^the interpreter \S+ was ended by signal 9 in a run of remote_code:ends$"
+        ):
+            trace(ends, [X, Y], epsilon=1)
+    slow = started("slow", time_limit=1)
+    for _ in range(2):
+        with pytest.raises(MechanismError, match=r" 1 s"):
+            trace(slow, [X, Y], epsilon=1)
 
 
 def test_the_folder_that_is_lent_goes_away(started: Any) -> None:
