@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.base import Distinguisher
@@ -21,11 +21,11 @@ from dpassay.audit.experiment import MOST_ROWS, Game, GameResult, Round
 from dpassay.audit.inference import Counts
 from dpassay.core.files import write_whole
 from dpassay.core.json import plain
+from dpassay.core.records import read_record
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution
 
 SCHEMA = "dpassay/audit/2"
-LARGEST_FILE = 200_000_000  # bytes
 
 
 def _write(value: float) -> float | str:
@@ -176,22 +176,7 @@ def save(journal: Journal, path: Path) -> None:
 
 def load(path: Path) -> Journal:
     """Read an audit from a file."""
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path} is larger than any audit's file ({LARGEST_FILE} bytes)")
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not an audit's file, or was cut off: {error}"[:300]) from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise InputError(f"{path} is not an audit's file: its schema is not {SCHEMA!r}")
-    try:
-        return Journal.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path} is damaged: {where}: {first['msg']}") from None
+    return read_record(path, Journal, SCHEMA, "audit's file")
 
 
 def game_record(result: GameResult) -> GameRecord:

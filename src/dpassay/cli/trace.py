@@ -35,8 +35,9 @@ Hostile = Annotated[
 Stated = Annotated[
     str | None,
     typer.Option(
-        help="any, word, replace-record or add-remove-record: which hostile inputs the claim speaks of. "
-        "Default: of texts that differ in a word; others give warnings."
+        help="any, word, words(n), tokens(n), replace-record, add-remove-record, user, entity, user-entity or "
+        "group(n): what the pairs must keep to, and which hostile inputs the claim speaks of. Default: the pairs are "
+        "taken as they are; it speaks of texts that differ in a word, and other hostile inputs give warnings."
     ),
 ]
 RunLimit = Annotated[float, typer.Option(help="Seconds that one run of the code may take.")]

@@ -121,7 +121,7 @@ def _replayed_trace(
 ) -> Any:
     """The pair of a saved trace run again, on the object that is named on the command line."""
     from dpassay.cli.trace import traced
-    from dpassay.trace.saved import replay_trace
+    from dpassay.trace.verifying import replay_trace
 
     if any(other is not None for other in others):
         raise InputError("a trace is of Python code: give it again by --python package.module:name")

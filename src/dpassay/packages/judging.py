@@ -19,6 +19,7 @@ from dpassay.audit.runner import audit
 from dpassay.core.files import write_whole
 from dpassay.core.guarantee import ZCDP, RenyiDP
 from dpassay.core.numbers import double_below, down, iv, number
+from dpassay.core.records import read_json
 from dpassay.errors import InputError, MechanismError
 from dpassay.packages.environment import Environment
 from dpassay.packages.record import FOLDER, Record
@@ -182,9 +183,11 @@ def recorded(path: Path = RECORDED) -> dict[str, Found]:
     if not path.exists():
         return {}
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path, "file of what was found")
         return {name: _read(one) for name, one in data.items()}
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except InputError as error:
+        raise InputError(f"{error}; write it with dpassay packages --run --record") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path} cannot be read: {error}; write it with dpassay packages --run --record") from None
 
 

@@ -25,6 +25,7 @@ def trace_shown(result: TraceResult) -> dict[str, Any]:
         "facts": [
             ("as coded", result.pipeline or "no noise was seen"),
             ("claimed", str(verdict.guarantee)),
+            *([] if result.neighbours is None else [("between", str(result.neighbours))]),
             ("first input", shown(result.pair[0], 300)),
             ("second input", shown(result.pair[1], 300)),
             ("ε of this pair", _epsilon(result.pair_epsilon)),

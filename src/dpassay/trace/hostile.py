@@ -71,6 +71,8 @@ class Probing:
     refused: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     accepted: dict[str, list[str]] = field(default_factory=dict)
     gone: bool = False  # whether no more runs can be made
+    most: int | None = None  # hostile inputs, if it is not left to the time they take
+    tried: int = 0
 
     def __post_init__(self) -> None:
         self.usual = [leaves(run.output) for run in (self.run(self.x) for _ in range(ORDINARY))]
@@ -103,8 +105,10 @@ class Probing:
         """What all of them show, one sentence of each sort; the last one is about those that are refused."""
         said: set[str] = set()
         for one in offered:
-            if self.gone or self.tracer.runs >= min(self.last, self.until - 2) or time.monotonic() > self.ends:
+            late = time.monotonic() > self.ends if self.most is None else self.tried >= self.most
+            if late or self.gone or self.tracer.runs >= min(self.last, self.until - 2):
                 break
+            self.tried += 1
             seen = self.look(one)
             if seen is not None and (key := _key(seen.finding)) not in said:
                 said.add(key)
@@ -188,15 +192,18 @@ class Probing:
         return Seen(one, finding, lambda output: all(same(value, leaves(output))))
 
 
-def with_hostile(result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours | None) -> TraceResult:
+def with_hostile(
+    result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours | None, most: int | None = None
+) -> TraceResult:
     """The same result with what hostile inputs show: warnings, or a refutation where the relation allows the pair."""
     try:
-        probing = Probing(tracer, x)
+        probing = Probing(tracer, x, most=most)
     except _Refused:  # it fails now and then
         return result
     rows = relation is not None and relation.relation == "add-remove-record"  # else a list of numbers is a vector
     offered = [one for one in hostile_inputs(x) if rows or one.kind != "entries"]
     found = _joined(probing.look_at_all(offered))
+    result = replace(result, tried=probing.tried)
     if result.verdict.open and relation is not None:
         counted = 0
         for seen in found:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 
+from dpassay.audit.candidate_pairs import same as same_input
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
@@ -69,6 +70,8 @@ class TraceResult:
     pair_epsilon: Interval
     runs: int
     warnings: tuple[Finding, ...] = ()  # what hostile inputs showed
+    tried: int = 0  # hostile inputs
+    neighbours: Neighbours | None = None  # where the relation was stated
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -77,6 +80,7 @@ class TraceResult:
 
     def __str__(self) -> str:
         lines = [str(self.verdict), f"as coded: {self.pipeline or 'no noise was seen'}"]
+        lines += [] if self.neighbours is None else [f"neighbours: {self.neighbours}, as you say"]
         lines += [f"drawn: {draw}" for draw in self.draws] + [f"warning: {one.message}" for one in self.warnings]
         return "\n".join(lines)
 
@@ -85,6 +89,7 @@ class TraceResult:
         return {
             "verdict": self.verdict.word,
             "reason": self.verdict.reason,
+            "neighbours": None if self.neighbours is None else self.neighbours.kind,
             "pipeline": self.pipeline,
             "pair_epsilon": [_json(self.pair_epsilon.lower), _json(self.pair_epsilon.upper)],
             "findings": [one.to_dict() for one in self.findings],
@@ -198,7 +203,8 @@ def farthest_pairs(tracer: Tracer, inputs: Sequence[Any]) -> list[tuple[Any, Any
         noise = values_of(tracer.run(inputs[0]))
         hidden = [_hidden_numbers(tracer.run(one, noise)) for one in inputs]
         pairs = sorted(combinations(range(len(inputs)), 2), key=lambda ij: -_distance(hidden[ij[0]], hidden[ij[1]]))
-    return [(inputs[i], inputs[j]) for i, j in pairs[:MOST_PAIRS]]
+    different = ((inputs[i], inputs[j]) for i, j in pairs if not same_input(inputs[i], inputs[j]))
+    return list(islice(different, MOST_PAIRS))
 
 
 def _hidden_numbers(run: Run) -> Array:

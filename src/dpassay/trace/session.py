@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpassay.audit.candidate_pairs import shown, why_not_neighbours
 from dpassay.audit.hostile_inputs import hostile_inputs
 from dpassay.audit.lines import seconds_of
+from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.trace.hostile import WHOLE_ALPHA, quiet, with_hostile
+from dpassay.trace.relations import check_different, stated_relation
 from dpassay.trace.replay import Tracer
 from dpassay.trace.runner import TraceResult
 from dpassay.trace.runner import trace as trace_pairs
@@ -49,41 +49,54 @@ def trace(
         raise InputError(f"{save} already exists: save to another file")
     if seed < 0:
         raise InputError(f"a seed must be a whole number, 0 or more, got {seed}")
-    given: Sequence[Any] = inputs or [one for pair in pairs for one in pair]
-    relation = _relation(neighbours, inputs, pairs)
+    check_different(inputs, pairs)
+    relation = stated_relation(neighbours, inputs, pairs)
+    if save is not None:
+        plain([*inputs, *pairs])  # what no file can have is refused before the runs
+    asked = Asked(tuple(inputs), tuple(pairs), epsilon, delta, seed, name, relation, hostile)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed, None if time_limit is None else seconds_of(time_limit))
-    label = name or getattr(f, "__name__", type(f).__name__)
-    claimed = {"epsilon": epsilon, "delta": delta, "seed": seed, "name": label}
-    result = trace_pairs(tracer, inputs, pairs=pairs, **claimed)
-    if hostile:
-        tracer.most_draws = 1_000 + 20 * len(result.draws)
-        # A text of several words; a single word may be one of a few that are allowed.
-        of_text = isinstance(given[0], str) and len(given[0].split()) > 1
-        assumed = relation or (Neighbours("word") if of_text else None)
-        if result.verdict.open and assumed is not None:
-            result = _worst(result, tracer, given[0], assumed, claimed)
-        result = with_hostile(result, tracer, given[0], assumed)
-    if relation is not None:
-        claim = replace(result.verdict.claim, neighbours=relation)
-        result = replace(result, verdict=replace(result.verdict, claim=claim))
+    result = traced(tracer, asked)
     if save is not None:
         from dpassay.trace.saved import save_trace
 
-        save_trace(result, Path(save), tracer, {**claimed, "name": name}, relation)
+        save_trace(result, Path(save), tracer, asked)
     return result
 
 
-def _relation(
-    neighbours: Neighbours | str | None, inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]
-) -> Neighbours | None:
-    """The relation that was stated, if the pairs that were given keep it."""
-    if neighbours is None:
-        return None
-    relation = Neighbours(neighbours) if isinstance(neighbours, str) else neighbours
-    for x, y in pairs or pairwise(inputs):
-        if why := why_not_neighbours(x, y, relation):
-            raise InputError(f"{shown(x)} and {shown(y)} are not neighbours: {why}")
-    return relation
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a trace is asked. `tried` is how many hostile inputs are tried, if it is not left to the time they take."""
+
+    inputs: tuple[Any, ...]
+    pairs: tuple[tuple[Any, Any], ...]
+    epsilon: Any
+    delta: Any
+    seed: int
+    name: str
+    relation: Neighbours | None
+    hostile: bool
+    tried: int | None = None
+
+
+def traced(tracer: Tracer, asked: Asked) -> TraceResult:
+    """The trace of the inputs that were given, then of hostile ones."""
+    of = tracer.subject
+    label = asked.name or getattr(of, "__name__", type(of).__name__)
+    claimed = {"epsilon": asked.epsilon, "delta": asked.delta, "seed": asked.seed, "name": label}
+    result = trace_pairs(tracer, asked.inputs, pairs=asked.pairs, **claimed)
+    relation, x = asked.relation, (asked.inputs or asked.pairs[0])[0]
+    if asked.hostile:
+        tracer.most_draws = 1_000 + 20 * len(result.draws)
+        # A text of several words; a single word may be one of a few that are allowed.
+        of_text = isinstance(x, str) and len(x.split()) > 1
+        assumed = relation or (Neighbours("word") if of_text else None)
+        if result.verdict.open and assumed is not None:
+            result = _worst(result, tracer, x, assumed, claimed)
+        result = with_hostile(result, tracer, x, assumed, asked.tried)
+    if relation is not None:
+        claim = replace(result.verdict.claim, neighbours=relation)
+        result = replace(result, verdict=replace(result.verdict, claim=claim), neighbours=relation)
+    return result
 
 
 def _worst(result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours, claimed: dict[str, Any]) -> TraceResult:

@@ -6,7 +6,6 @@ import math
 import pytest
 
 from dpassay.audit.checkpoint import (
-    LARGEST_FILE,
     Asked,
     Journal,
     game_of,
@@ -19,6 +18,7 @@ from dpassay.audit.experiment import MOST_ROWS, Experiment, Game, GameResult, Ro
 from dpassay.audit.inference import Counts, anytime_bound, log_evidence
 from dpassay.audit.sequential import anytime
 from dpassay.audit.targets import as_mechanism
+from dpassay.core.records import LARGEST_FILE
 from dpassay.errors import InputError
 from sample_distinguishers import DISTINGUISHERS, DISTRIBUTIONS, OUTPUTS, X, Y
 
