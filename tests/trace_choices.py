@@ -82,6 +82,14 @@ def unclipped_sequence(logits: list[float], rng: Generator) -> list[int]:
     return [int(rng.choice(6, p=softmax(np.asarray(logits) / 2))) for _ in range(2)]
 
 
+def until_the_end(logits: list[float], rng: Generator) -> list[int]:
+    """At most three tokens; the token 0 ends the text."""
+    text: list[int] = []
+    while len(text) < 3 and (not text or text[-1] != 0):
+        text.append(int(rng.choice(3, p=softmax(np.asarray(logits[:3])))))
+    return text
+
+
 def log_ratio(first: Vector, second: Vector) -> float:
     """The largest loss between two vectors of probabilities."""
     return max(abs(math.log(a / b)) for a, b in zip(first, second, strict=True))

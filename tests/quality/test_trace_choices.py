@@ -20,12 +20,20 @@ def merged_loss() -> float:
     return max(abs(math.log(first / second)), abs(math.log((1 - first) / (1 - second))))
 
 
+def loss_until_the_end() -> float:
+    """Of all texts: one or two other tokens and the end, or three tokens."""
+    logs = np.log(softmax(np.asarray(X[:3]))) - np.log(softmax(np.asarray(Y[:3])))
+    texts = [(0,), *((i, 0) for i in (1, 2)), *((i, j, k) for i in (1, 2) for j in (1, 2) for k in range(3))]
+    return max(abs(float(sum(logs[i] for i in text))) for text in texts)
+
+
 FAULTS: dict[str, tuple[Any, float]] = {
     "unclipped logits": (code.unclipped, loss()),
     "top-k before sampling": (code.top_k, math.inf),
     "sampling after a public argmax": (code.temperature_after_argmax, math.inf),
     "too low a temperature": (code.too_cold, loss(0.25, 0.1)),
     "a sequence of unclipped logits": (code.unclipped_sequence, 2 * loss(temperature=2)),
+    "a sequence that a token ends": (code.until_the_end, loss_until_the_end()),
 }
 TWINS: dict[str, tuple[Any, float]] = {
     "clipped logits": (code.token, loss(0.25)),

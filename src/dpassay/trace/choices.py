@@ -1,12 +1,14 @@
-"""Code that draws one of several things: the exact loss between the probabilities that two inputs give them.
+"""Code that draws one of several things, once or more often: the exact loss between what two inputs make of the draws.
 
-Each thing is drawn once on purpose, to see what comes out then: what comes out of several is one event. Where there are
-too many the numbers of what was drawn must be in the output.
+What can be drawn is gone through on purpose, the likeliest first, to see what comes out: what comes out of several
+draws is one event. What there are too few runs for may come out as anything: it counts against the loss.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import heapq
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,12 @@ from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.choosing import CHOICE
 from dpassay.trace.findings import Finding
-from dpassay.trace.losses import PairLoss
+from dpassay.trace.losses import PairLoss, shown_by
 from dpassay.trace.outputs import leaves
 from dpassay.trace.record import Array, Draw, Run
-from dpassay.trace.replay import Tracer, values_of
+from dpassay.trace.replay import Tracer
 
-MOST_THINGS, MOST_DRAWS, PROBES, MOST_APART = 40, 20, 3, 12
+MOST_RUNS, LONGEST = 120, 64  # of a trace, which leaves some for hostile inputs; numbers that are drawn in a run
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,66 +40,105 @@ class Chosen:
 
 def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any) -> Chosen | None:
     """What draws of one of several lose, where nothing else is drawn; None where it is not seen."""
-    draws = [[draw for draw in run.draws if draw.distribution == CHOICE] for run in runs]
-    if len(draws[0]) != len(draws[1]) or any(len(own) != len(run.draws) for own, run in zip(draws, runs, strict=True)):
-        return None
-    if not draws[0] or any(one.place != other.place for one, other in zip(*draws, strict=True)):
+    if not all(map(_only_choices, runs)) or runs[0].draws[0].place != runs[1].draws[0].place:
         return None
     try:
-        if len(draws[0]) == 1 and draws[0][0].values.size == 1:
-            return _of_one(tracer, pair, (draws[0][0], draws[1][0]), guarantee)
-        return _of_many(tracer, pair, runs, guarantee)
+        most = (MOST_RUNS - tracer.runs) // 2
+        found = [outcomes for x in pair if (outcomes := _gone_through(tracer, x, most)) is not None]
     except MechanismError:
         return None
+    return None if len(found) < 2 else _judged((found[0], found[1]), runs, guarantee)
+
+
+def _only_choices(run: Run) -> bool:
+    chosen = bool(run.draws) and all(draw.distribution == CHOICE for draw in run.draws)
+    return chosen and not run.opaque and sum(draw.values.size for draw in run.draws) <= LONGEST
+
+
+@dataclass
+class Outcomes:
+    """What comes out of an input with which probability, as far as it was gone through; `rest` may be anything."""
+
+    chances: dict[str, float] = field(default_factory=dict)
+    rest: float = 0.0
+    drawn: dict[tuple[int, ...], str] = field(default_factory=dict)  # what comes out of which numbers
+
+
+def _gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
+    """Go through what can be drawn for x; None if the same numbers do not always give the same."""
+    found = Outcomes()
+    waiting: list[tuple[float, int, tuple[int, ...], dict[int, Array]]] = [(-1.0, 0, (), {})]
+    count, first = 0, dict[int, Array]()
+    while waiting and most > 1:
+        chance, _, begun, forced = heapq.heappop(waiting)
+        run = tracer.run(x, forced)
+        most -= 1
+        path, ways = _path(run)
+        before = math.prod(float(row[at]) for row, at in zip(ways[: len(begun)], path, strict=False))
+        if not _only_choices(run) or path[: len(begun)] != begun or not math.isclose(before, -chance, rel_tol=1e-9):
+            return None
+        where = [(k, at) for k, draw in enumerate(run.draws) for at in range(draw.values.size)]
+        values = {k: draw.values for k, draw in enumerate(run.draws)}
+        for position in range(len(begun), len(path)):
+            row, own = ways[position].copy(), path[position]
+            chance_own, row[own] = before * float(row[own]), 0.0
+            likely = np.argsort(-row)[:most]
+            found.rest += before * float(np.delete(row, likely).sum())
+            k, at = where[position]
+            for i in likely[row[likely] > 0].tolist():
+                other = np.array(values[k])
+                other.flat[at] = i
+                count += 1
+                entry = {**{j: values[j] for j in range(k)}, k: other}
+                heapq.heappush(waiting, (-before * float(row[i]), count, (*path[:position], i), entry))
+            before = chance_own
+        text = repr(leaves(run.output))
+        found.chances[text] = found.chances.get(text, 0.0) + before
+        found.drawn[path] = text
+        first = first or values
+    found.rest += sum(-entry[0] for entry in waiting)
+    again = tracer.run(x, first)
+    return found if found.drawn.get(_path(again)[0]) == repr(leaves(again.output)) else None
+
+
+def _path(run: Run) -> tuple[tuple[int, ...], list[Array]]:
+    """The numbers of what was drawn, one after the other, and the probabilities that each had."""
+    path = tuple(int(v) for draw in run.draws for v in draw.values.reshape(-1))
+    return path, [row for draw in run.draws for row in _weights(draw)]
 
 
 def _weights(draw: Draw) -> Array:
     """The probabilities, one row for each number that was drawn."""
-    p = np.asarray(draw.parameters["p"], dtype=float)
+    p = np.asarray(draw.parameters.get("p", np.ones(1)), dtype=float)
+    p = p / p.sum(axis=-1, keepdims=True)
     if p.ndim == 1:
         return np.broadcast_to(p, (draw.values.size, p.size))
     return np.repeat(p.reshape(-1, p.shape[-1]), draw.values.size // max(1, p[..., 0].size), axis=0)
 
 
-def _slack(draw: Draw, epsilon: Number) -> Number:
-    """What rounding can make of a loss: torch's probabilities are of single precision."""
-    size = number("2e-5") if draw.source == "torch" else number("1e-12")
-    return epsilon if epsilon.a == INFINITY.a else maximum(ZERO, epsilon - size * (1 + epsilon))
-
-
-def _of_one(tracer: Tracer, pair: Any, draws: tuple[Draw, Draw], guarantee: Any) -> Chosen | None:
-    p, q = (_weights(draw)[0] for draw in draws)
-    if p.shape != q.shape:
-        return None
-    there = np.nonzero((p > 0) | (q > 0))[0]
-    delta = guarantee.exact_delta
-    if len(there) > MOST_THINGS:
-        apart = np.argsort(-np.abs(p - q))[:MOST_APART]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far = np.argsort(-np.nan_to_num(np.abs(np.log(p) - np.log(q)), nan=0.0))[:MOST_APART]
-        if not all(_numbers_come_out(tracer, x, draws[0].shape, p.size, (*apart, *far)) for x in pair):
-            return None
-        groups = [[int(i)] for i in there]
+def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: Any) -> Chosen:
+    names = list(dict.fromkeys([*found[0].chances, *found[1].chances]))
+    p, q = (np.array([one.chances.get(name, 0.0) for name in names]) for one in found)
+    delta, draw = guarantee.exact_delta, runs[0].draws[0]
+    loss = None
+    if not (found[0].rest or found[1].rest):
+        both = PairLoss(_atoms(p, q), _atoms(q, p))
+        epsilon = upper = both.epsilon(delta)
+        loss = both.worst(delta)
     else:
-        found = [_outputs(tracer, x, draws[0].shape, there) for x in pair]
-        if found[0] is None or found[1] is None:
-            return None
-        names: dict[str, list[int]] = {}
-        both = [found[0], found[1]]
-        for side in (0, 1):
-            for i, text in both[side].items():
-                names.setdefault(text, []).append(i if side == 0 else -1 - i)
-        sums = [(sum(p[i] for i in of if i >= 0), sum(q[-1 - i] for i in of if i < 0)) for of in names.values()]
-        p, q = (np.array([one[side] for one in sums]) for side in (0, 1))
-        groups = [of if of[0] >= 0 else [-1 - i for i in of] for of in names.values()]
-    loss = PairLoss(_atoms(p, q), _atoms(q, p))
-    epsilon = loss.epsilon(delta)
-    lower = _slack(draws[0], epsilon)
+        epsilon = maximum(_shown_partly(p, q, found[1].rest, delta), _shown_partly(q, p, found[0].rest, delta))
+        upper = _of_one(found, runs, delta)
+    lower = _slack(draw, epsilon)
     findings: tuple[Finding, ...] = ()
     if lower.a > guarantee.exact_epsilon.b:
-        chosen = there if len(groups) == len(there) else None
-        findings = (_too_different(draws[0], p, q, epsilon, str(guarantee), chosen),)
-    return Chosen(lower, epsilon, loss.worst(delta), findings, _as_coded([draws]))
+        findings = (_too_different(found, runs, names, epsilon, str(guarantee)),)
+    return Chosen(lower, upper, loss, findings, _as_coded(runs))
+
+
+def _slack(draw: Draw, epsilon: Number) -> Number:
+    """What rounding can make of a loss: torch's probabilities are of single precision."""
+    size = number("2e-5") if draw.source == "torch" else number("1e-11")
+    return epsilon if epsilon.a == INFINITY.a else maximum(ZERO, epsilon - size * (1 + epsilon))
 
 
 def _atoms(p: Array, q: Array) -> PrivacyLoss:
@@ -106,100 +147,56 @@ def _atoms(p: Array, q: Array) -> PrivacyLoss:
     return PrivacyLoss(((AtomLoss.between(first, second), 1),))
 
 
-def _outputs(tracer: Tracer, x: Any, shape: tuple[int, ...], things: Array) -> dict[int, str] | None:
-    """What comes out for each thing that can be drawn; None if it is not always the same."""
-    found = {}
-    for i in things.tolist():
-        run = tracer.run(x, {0: np.full(shape, i)})
-        if len(run.draws) != 1 or run.opaque:
-            return None
-        found[i] = repr(leaves(run.output))
-    again = tracer.run(x, {0: np.full(shape, things[0])})
-    return found if repr(leaves(again.output)) == found[things[0]] else None
-
-
-def _numbers_come_out(tracer: Tracer, x: Any, shape: tuple[int, ...], many: int, also: tuple[int, ...]) -> bool:
-    """Whether the number of what was drawn is in the output: of the first and the last thing, and of some others."""
-    places = None
-    for i in np.unique([*np.linspace(0, many - 1, 12).astype(int), *also]).tolist():
-        output = leaves(tracer.run(x, {0: np.full(shape, i)}).output)
-        here = {at for at, value in enumerate(output) if value == float(i)}
-        places = here if places is None else places & here
-    return bool(places)
-
-
-def _too_different(draw: Draw, p: Array, q: Array, epsilon: Number, claimed: str, things: Array | None) -> Finding:
+def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:
+    """What the outcomes that were seen show if all others of the second input came out as one of them."""
+    best = ZERO
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.abs(np.log(p) - np.log(q))
-    at = int(np.nanargmax(np.where((p == 0) & (q == 0), 0.0, ratio)))
-    name = f"number {int(things[at])}" if things is not None else "one of the outputs"
+        order = np.argsort(-np.nan_to_num(p / q, nan=0.0, posinf=np.inf), kind="stable")
+    for least, most in zip(np.cumsum(p[order]).tolist(), np.cumsum(q[order]).tolist(), strict=True):
+        best = maximum(best, shown_by(number(least), number(most + rest), delta))
+    return iv.mpf(best.a)
+
+
+def _of_one(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], delta: Number) -> Number:
+    """An upper bound: what comes out of one draw tells no more than the draw, if it is the same for both inputs."""
+    ways = [[row for draw in run.draws for row in _weights(draw)] for run in runs]
+    together = found[0].drawn.keys() & found[1].drawn.keys()
+    alike = all(found[0].drawn[path] == found[1].drawn[path] and len(path) == 1 for path in together)
+    if not together or not alike or any(len(rows) != 1 for rows in ways) or ways[0][0].shape != ways[1][0].shape:
+        return INFINITY
+    return PairLoss(_atoms(ways[0][0], ways[1][0]), _atoms(ways[1][0], ways[0][0])).epsilon(delta)
+
+
+def _too_different(
+    found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], names: list[str], epsilon: Number, claimed: str
+) -> Finding:
+    """What came out with the most different probabilities, in words."""
+    draw = runs[0].draws[0]
+    chances = [
+        tuple(one.chances.get(name, 0.0) + (0.0 if name in one.chances else one.rest) for one in found)
+        for name in names
+    ]
+    ratios = [abs(math.log(a / b)) if a > 0 and b > 0 else math.inf * (a != b) for a, b in chances]
+    at = max(range(len(names)), key=lambda i: (ratios[i], max(chances[i])) if max(chances[i]) > 0 else (-1.0, 0.0))
+    paths = [path for path, text in {**found[1].drawn, **found[0].drawn}.items() if text == names[at]]
+    p, q = chances[at]
+    many = f"one of {_weights(draw).shape[1]:,}"
+    if len(paths) == 1 and len(paths[0]) == 1:
+        name = f"number {paths[0][0]}"
+    else:
+        name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at][1:-1]}"
+    if any(len(path) > 1 for path in paths):
+        many += ", more than once"
     size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
-    said = (
-        f"{draw.place} draws one of {len(p):,}: {name} has probability {p[at]:.6g} for one input and {q[at]:.6g} for "
-    )
-    never = ", which can never give it" if min(p[at], q[at]) == 0 else ""
-    text = f"{said}the other{never}: ε = {size} for this pair, where {claimed} is claimed"
-    return Finding("loss-too-large", draw.place, text)
+    never = ", which can never give it" if min(p, q) == 0 else ""
+    said = f"{draw.place} draws {many}: {name} has probability {p:.6g} for one input and {q:.6g} for the other{never}"
+    return Finding("loss-too-large", draw.place, f"{said}: ε = {size} for this pair, where {claimed} is claimed")
 
 
-def _of_many(tracer: Tracer, pair: Any, runs: tuple[Run, Run], guarantee: Any) -> Chosen | None:
-    """Several draws, whose numbers come out one after the other: a sequence that is much likelier for one input."""
-    draws = runs[0].draws
-    if sum(draw.values.size for draw in draws) > 10_000 or len(draws) > MOST_DRAWS:
-        return None
-    if not all(_sequence_comes_out(tracer, x, runs[0]) for x in pair):
-        return None
-    weights = [_weights(run.draws[0])[0] for run in runs]
-    if weights[0].shape != weights[1].shape:
-        return None
-    others = np.argsort(-np.abs(weights[0] - weights[1]))[: 2 * MOST_APART]
-    best, finding = ZERO, None
-    for one, other in (pair, pair[::-1]):
-        total, forced = ZERO, values_of(tracer.run(one))
-        worst: tuple[float, Draw, Array, Array] | None = None
-        for k in range(len(draws)):
-            both = [tracer.run(x, forced) for x in (one, other)]
-            if any(len(run.draws) != len(draws) for run in both):
-                return None
-            p, q = (_weights(run.draws[k]) for run in both)
-            if p.shape != q.shape:
-                return None
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(p > 0, np.log(p) - np.log(q), -np.inf)
-            forced[k] = ratio.argmax(axis=1).reshape(draws[k].shape)
-            for row, i in enumerate(ratio.argmax(axis=1).tolist()):
-                total += INFINITY if q[row, i] == 0 else iv.log(number(float(p[row, i])) / number(float(q[row, i])))
-                if worst is None or ratio[row, i] > worst[0]:
-                    worst = (float(ratio[row, i]), both[0].draws[k], p[row], q[row])
-        shown = _slack(draws[0], total) if guarantee.exact_delta.b <= 0 else ZERO
-        exceeds = shown.a > guarantee.exact_epsilon.b
-        if exceeds and not all(_alone_gives(tracer, x, forced, others) for x in pair):
-            return None
-        if shown.a > best.a and worst is not None:
-            best = iv.mpf(shown.a)
-            finding = _too_different(worst[1], worst[2], worst[3], best, str(guarantee), np.arange(len(worst[2])))
-    exceeds = best.a > guarantee.exact_epsilon.b and finding is not None
-    said = _as_coded(list(zip(runs[0].draws, runs[1].draws, strict=True)))
-    return Chosen(best, INFINITY, None, (finding,) if exceeds and finding is not None else (), said)
-
-
-def _alone_gives(tracer: Tracer, x: Any, forced: dict[int, Array], others: Array) -> bool:
-    """Whether nothing else gives what this sequence gives, where the first number drawn is another one."""
-    own = repr(leaves(tracer.run(x, forced).output))
-    for i in others.tolist():
-        other = np.array(forced[0])
-        if other.flat[0] == i:
-            continue
-        other.flat[0] = i
-        if repr(leaves(tracer.run(x, {**forced, 0: other}).output)) == own:
-            return False
-    return True
-
-
-def _as_coded(draws: list[tuple[Draw, Draw]]) -> str:
+def _as_coded(runs: tuple[Run, Run]) -> str:
     """What is drawn, and by how much the probabilities differ between the inputs, draw by draw."""
     parts = []
-    for pair in draws:
+    for pair in zip(runs[0].draws, runs[1].draws, strict=False):
         p, q = (_weights(draw) for draw in pair)
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.nanmax(np.abs(np.log(p) - np.log(q))) if p.shape == q.shape else np.inf
@@ -207,22 +204,3 @@ def _as_coded(draws: list[tuple[Draw, Draw]]) -> str:
         many = "" if pair[0].values.size == 1 else f"{pair[0].values.size:,} times "
         parts.append(f"{many}one of {p.shape[1]:,}, with probabilities that differ by {size} between 2 inputs")
     return "; ".join(dict.fromkeys(parts))
-
-
-def _sequence_comes_out(tracer: Tracer, x: Any, run: Run) -> bool:
-    """Whether all numbers of what was drawn are in the output in their order, also of the last things."""
-    for probe in range(PROBES):
-        forced = {}
-        for k, draw in enumerate(run.draws):
-            rows = _weights(draw)
-            count = np.arange(draw.values.size) + 7 * k
-            at = {0: count % rows.shape[1], 1: (3 * count + 1) % rows.shape[1], 2: rows.shape[1] - 1 - count % 2}[probe]
-            forced[k] = np.clip(at, 0, rows.shape[1] - 1).reshape(draw.shape)
-        again = tracer.run(x, forced)
-        if len(again.draws) != len(run.draws):
-            return False
-        drawn = [float(v) for draw in again.draws for v in draw.values.reshape(-1)]
-        output = leaves(again.output)
-        if not any(output[at : at + len(drawn)] == drawn for at in range(len(output) - len(drawn) + 1)):
-            return False
-    return True

@@ -258,8 +258,8 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
         upper = everything.epsilon(delta)
     if exact and not fresh:
         lower = INFINITY
-    found += _unseen(replays)
-    judged = _Judged(lower, upper, loss, tuple(found), uses, (x, y), tuple(first.x.draws), first.x)
+    unseen = _unseen(replays)
+    judged = _Judged(lower, upper, loss, (*found, *unseen), uses, (x, y), tuple(first.x.draws), first.x)
     chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not hidden(first) else None
     if chosen is not None and not found:
         judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)

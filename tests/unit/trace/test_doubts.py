@@ -147,3 +147,46 @@ def test_things_that_come_out_alike_are_one(many: int, times: int) -> None:
         return [5 if one == 6 else one for one in drawn]
 
     assert dpassay.trace(code, pairs=[(0, 1)], epsilon=0.1).verdict.open
+
+
+def test_things_that_come_out_alike_later_in_a_sequence_are_one() -> None:
+    """The same of the second draw alone: ε = 0, though 5 is 19 times as likely for one input."""
+
+    def code(x: int, rng: Any) -> list[int]:
+        p = np.full(50, 1.0)
+        p[5], p[6] = (1.9, 0.1) if x else (0.1, 1.9)
+        first, second = int(rng.choice(50)), int(rng.choice(50, p=p / p.sum()))
+        return [first, 5 if second == 6 else second]
+
+    assert dpassay.trace(code, pairs=[(0, 1)], epsilon=0.1, hostile=False).verdict.open
+
+
+def test_a_sequence_that_is_put_in_order_is_one_with_others() -> None:
+    """5 then 6 for one input, 6 then 5 for the other: in order both are the same, ε = 0."""
+
+    def code(x: int, rng: Any) -> list[int]:
+        drawn = []
+        for likely in (5, 6) if x else (6, 5):
+            p = np.full(50, 0.001)
+            p[likely] = 1 - 49 * 0.001
+            drawn.append(int(rng.choice(50, p=p)))
+        return sorted(drawn)
+
+    result = dpassay.trace(code, pairs=[(0, 1)], epsilon=0.1, hostile=False)
+    assert result.verdict.open
+
+
+def test_what_there_are_too_few_runs_for_counts_against_the_loss() -> None:
+    """Of 1,000 things one has probability 0.9 or 0.01. 47 things or more are tried, so that the others of the second
+    input have 952/999 of 0.99 together at most: ε is no more than ln(0.9/0.01), and no more than that of 0.1 against
+    0.99 in the other direction is shown.
+    """
+
+    def code(x: int, rng: Any) -> int:
+        p = np.full(1000, (0.1 if x else 0.99) / 999)
+        p[3] = 0.9 if x else 0.01
+        return int(rng.choice(1000, p=p))
+
+    result = dpassay.trace(code, pairs=[(0, 1)], epsilon=0.1, hostile=False)
+    assert 0 <= result.pair_epsilon.lower <= math.log(0.99 / 0.1)
+    assert result.pair_epsilon.upper == pytest.approx(math.log(0.9 / 0.01))
