@@ -229,6 +229,10 @@ def _hull(lower: Number, upper: Number) -> Number:
 def _nothing_found(worst: _Judged, guarantee: Any, pipeline: str) -> str:
     most = f"{float(worst.upper.b):.6g}" if worst.upper.b < INFINITY.a else "∞"
     if worst.upper.b > _limit(guarantee, worst.draws).b:
+        if not worst.draws:
+            return (
+                "The output changes from run to run, and no draw was seen: its randomness cannot be followed, audit it."
+            )
         return f"The trace shows no violation, and its bound on the loss of this pair is {most}."
     said = f"No violation in these runs: between the inputs that were run ε is at most {most}. {beyond_runs(pipeline)}"
     return said if pipeline else without_noise(leaves(worst.run.output))
@@ -320,8 +324,9 @@ def _unseen(replays: Sequence[Replay]) -> list[Finding]:
 
 def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarantee: Any) -> _Judged:
     """The same, with a part of the output that the input reaches around the noise, if the replays show one."""
-    around = set.intersection(*(set(one.differing) for one in replays)) if replays[0].comparable else set()
-    if not around:
+    around = set.intersection(*(set(one.differing) for one in replays))
+    comparable = all(one.comparable for one in replays)  # else only what has no noise at all can be judged
+    if not around or (not comparable and not _constant(replays, sorted(around), judged.pair)[1]):
         return judged
     if keeps_answers(tracer, judged.pair):
         said = "an input that was run before gets the same answer again: such runs are not independent. Trace it anew"
@@ -337,7 +342,7 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
     hits = [sum(same([value], leaves(tracer.run(one).output)[at])[0] for _ in range(runs)) for one in pair]
     rule = "leak" if judged.draws else "no-noise"
     if hits != [runs, 0]:
-        return _varying(tracer, judged, replays, leaf)
+        return _varying(tracer, judged, replays, leaf) if comparable else judged
     epsilon = _shown(runs, guarantee.delta)
     place = None
     if (holder := first_holder(tracer, pair[0], leaf)) is not None:

@@ -190,3 +190,42 @@ def test_what_there_are_too_few_runs_for_counts_against_the_loss() -> None:
     result = dpassay.trace(code, pairs=[(0, 1)], epsilon=0.1, hostile=False)
     assert 0 <= result.pair_epsilon.lower <= math.log(0.99 / 0.1)
     assert result.pair_epsilon.upper == pytest.approx(math.log(0.9 / 0.01))
+
+
+def test_a_bin_without_noise_is_seen_though_the_draws_differ() -> None:
+    """Only counts above 0 get noise, so that an empty bin is told."""
+
+    def histogram(rows: list[int], rng: Any) -> Any:
+        counts = np.bincount(rows, minlength=3).astype(float)
+        some = counts > 0
+        counts[some] += rng.laplace(scale=2.0, size=int(some.sum()))
+        return counts
+
+    result = dpassay.trace(histogram, pairs=[([0, 1, 2], [0, 1, 1])], epsilon=1, hostile=False)
+    assert result.verdict.refuted
+    assert "output[2] has no noise: it was the same in" in str(result.findings)
+
+
+def test_another_number_of_draws_alone_is_no_leak() -> None:
+    """A Laplace number for each row, added up: their number tells something, but no output is the same in each run."""
+
+    def code(rows: list[float], rng: Any) -> float:
+        return float(sum(rows)) + sum(float(rng.laplace()) for _ in rows)
+
+    assert dpassay.trace(code, pairs=[([0.0, 0.5], [0.0])], epsilon=1, hostile=False).verdict.open
+
+
+def test_randomness_that_nobody_sees_needs_an_audit() -> None:
+    class Hidden:
+        """It cannot be watched, as one in compiled code: its own generator of numbers."""
+
+        def __init__(self) -> None:
+            self.state = 1
+
+        def __call__(self, x: int) -> int:
+            self.state = self.state * 1103515245 % 2**31 + 12345
+            return (self.state >> 16) % 4 + 0 * x
+
+    result = dpassay.trace(Hidden(), pairs=[(0, 1)], epsilon=1, hostile=False)
+    assert result.verdict.open
+    assert "cannot be followed, audit it" in result.verdict.reason
