@@ -82,6 +82,31 @@ def unclipped_sequence(logits: list[float], rng: Generator) -> list[int]:
     return [int(rng.choice(6, p=softmax(np.asarray(logits) / 2))) for _ in range(2)]
 
 
+def by_hand(bit: int, rng: Generator) -> int:
+    """Randomised response, ε = 1."""
+    return bit if rng.random() < math.e / (1 + math.e) else 1 - bit
+
+
+def by_hand_in_python(bit: int) -> str:
+    """The same with other words, and the comparison turned round."""
+    return ("yes" if bit else "no") if math.e / (1 + math.e) > random.random() else ("no" if bit else "yes")
+
+
+def kept_too_often(bit: int, rng: Generator) -> int:
+    """A coin instead of the other bit: kept with e/(1 + e) + ½/(1 + e)."""
+    return bit if rng.random() < math.e / (1 + math.e) else int(rng.integers(2))
+
+
+def kept_by_python(bit: int) -> int:
+    return bit if random.uniform(0, 2) < 2 * math.e / (1 + math.e) else random.randint(1, 2) - 1
+
+
+def one_of_three(x: int, rng: Generator) -> str:
+    """0.5, 0.2 and 0.3, or 0.25, 0.25 and 0.5, by one number that is compared twice."""
+    u, (first, second) = rng.random(2)[1], ((0.5, 0.7), (0.25, 0.5))[x]
+    return "a" if u < first else "b" if u < second else "c"
+
+
 def until_the_end(logits: list[float], rng: Generator) -> list[int]:
     """At most three tokens; the token 0 ends the text."""
     text: list[int] = []

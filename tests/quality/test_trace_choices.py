@@ -79,3 +79,38 @@ def test_the_delta_of_a_choice_is_that_of_its_probabilities() -> None:
     deltas = [float(np.maximum(0, p - math.e * q).sum()) for p, q in ((first, second), (second, first))]
     assert trace(code.unclipped, pairs=[(X, Y)], epsilon=1, delta=max(deltas) + 1e-6).verdict.open
     assert trace(code.unclipped, pairs=[(X, Y)], epsilon=1, delta=max(deltas) - 1e-6).verdict.refuted
+
+
+@pytest.mark.parametrize(
+    ("subject", "epsilon"),
+    [
+        (code.by_hand, 1),
+        (code.by_hand_in_python, 1),
+        (code.kept_too_often, math.log(2 * math.e + 1)),
+        (code.kept_by_python, math.log(2 * math.e + 1)),
+        (code.one_of_three, math.log(2)),
+    ],
+)
+def test_a_uniform_number_that_is_compared_is_a_choice(subject: Any, epsilon: float) -> None:
+    result = trace(subject, pairs=[(0, 1)], epsilon=1)
+    assert (result.pair_epsilon.lower, result.pair_epsilon.upper) == pytest.approx((epsilon, epsilon))
+    assert result.verdict.word == ("refuted" if epsilon > 1.1 else "open")
+    assert result.rules == (("loss-too-large",) if epsilon > 1.1 else ())
+    assert result.runs <= 200
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        lambda x, rng: [u := rng.random(), u < 0.5 + x / 4],
+        lambda x, rng: float(rng.random()) < 0.5 + x / 4,
+        lambda x, rng: rng.random() - x / 4 < 0.5,
+        lambda x, rng: (u := rng.random()) < 0.5 or float(u) < 0.5 + x / 4,
+    ],
+    ids=["released", "out of sight", "moved", "partly out of sight"],
+)
+def test_a_uniform_number_with_other_uses_is_left_open(subject: Any) -> None:
+    """ε is ln 1.5 at least for each, and the comparisons that are seen alone do not say so."""
+    result = trace(subject, pairs=[(0, 1)], epsilon=10)
+    assert result.verdict.open
+    assert result.pair_epsilon.upper >= math.log(1.5)

@@ -6,9 +6,8 @@ draws is one event. What there are too few runs for may come out as anything: it
 
 from __future__ import annotations
 
-import heapq
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,11 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.choosing import CHOICE
 from dpassay.trace.findings import Finding
 from dpassay.trace.losses import PairLoss, shown_by
-from dpassay.trace.outputs import leaves
+from dpassay.trace.outcomes import Outcomes, gone_through, steps_of, weights_of
 from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Tracer
 
-MOST_RUNS, LONGEST = 120, 64  # of a trace, which leaves some for hostile inputs; numbers that are drawn in a run
+MOST_RUNS = 120  # of a trace: some are left for hostile inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,80 +39,15 @@ class Chosen:
 
 def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any) -> Chosen | None:
     """What draws of one of several lose, where nothing else is drawn; None where it is not seen."""
-    if not all(map(_only_choices, runs)) or runs[0].draws[0].place != runs[1].draws[0].place:
+    steps = [steps_of(run) for run in runs]
+    if not all(steps) or runs[0].draws[0].place != runs[1].draws[0].place:
         return None
     try:
         most = (MOST_RUNS - tracer.runs) // 2
-        found = [outcomes for x in pair if (outcomes := _gone_through(tracer, x, most)) is not None]
+        found = [outcomes for x in pair if (outcomes := gone_through(tracer, x, most)) is not None]
     except MechanismError:
         return None
     return None if len(found) < 2 else _judged((found[0], found[1]), runs, guarantee)
-
-
-def _only_choices(run: Run) -> bool:
-    chosen = bool(run.draws) and all(draw.distribution == CHOICE for draw in run.draws)
-    return chosen and not run.opaque and sum(draw.values.size for draw in run.draws) <= LONGEST
-
-
-@dataclass
-class Outcomes:
-    """What comes out of an input with which probability, as far as it was gone through; `rest` may be anything."""
-
-    chances: dict[str, float] = field(default_factory=dict)
-    rest: float = 0.0
-    drawn: dict[tuple[int, ...], str] = field(default_factory=dict)  # what comes out of which numbers
-
-
-def _gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
-    """Go through what can be drawn for x; None if the same numbers do not always give the same."""
-    found = Outcomes()
-    waiting: list[tuple[float, int, tuple[int, ...], dict[int, Array]]] = [(-1.0, 0, (), {})]
-    count, first = 0, dict[int, Array]()
-    while waiting and most > 1:
-        chance, _, begun, forced = heapq.heappop(waiting)
-        run = tracer.run(x, forced)
-        most -= 1
-        path, ways = _path(run)
-        before = math.prod(float(row[at]) for row, at in zip(ways[: len(begun)], path, strict=False))
-        if not _only_choices(run) or path[: len(begun)] != begun or not math.isclose(before, -chance, rel_tol=1e-9):
-            return None
-        where = [(k, at) for k, draw in enumerate(run.draws) for at in range(draw.values.size)]
-        values = {k: draw.values for k, draw in enumerate(run.draws)}
-        for position in range(len(begun), len(path)):
-            row, own = ways[position].copy(), path[position]
-            chance_own, row[own] = before * float(row[own]), 0.0
-            likely = np.argsort(-row)[:most]
-            found.rest += before * float(np.delete(row, likely).sum())
-            k, at = where[position]
-            for i in likely[row[likely] > 0].tolist():
-                other = np.array(values[k])
-                other.flat[at] = i
-                count += 1
-                entry = {**{j: values[j] for j in range(k)}, k: other}
-                heapq.heappush(waiting, (-before * float(row[i]), count, (*path[:position], i), entry))
-            before = chance_own
-        text = repr(leaves(run.output))
-        found.chances[text] = found.chances.get(text, 0.0) + before
-        found.drawn[path] = text
-        first = first or values
-    found.rest += sum(-entry[0] for entry in waiting)
-    again = tracer.run(x, first)
-    return found if found.drawn.get(_path(again)[0]) == repr(leaves(again.output)) else None
-
-
-def _path(run: Run) -> tuple[tuple[int, ...], list[Array]]:
-    """The numbers of what was drawn, one after the other, and the probabilities that each had."""
-    path = tuple(int(v) for draw in run.draws for v in draw.values.reshape(-1))
-    return path, [row for draw in run.draws for row in _weights(draw)]
-
-
-def _weights(draw: Draw) -> Array:
-    """The probabilities, one row for each number that was drawn."""
-    p = np.asarray(draw.parameters.get("p", np.ones(1)), dtype=float)
-    p = p / p.sum(axis=-1, keepdims=True)
-    if p.ndim == 1:
-        return np.broadcast_to(p, (draw.values.size, p.size))
-    return np.repeat(p.reshape(-1, p.shape[-1]), draw.values.size // max(1, p[..., 0].size), axis=0)
 
 
 def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: Any) -> Chosen:
@@ -159,7 +93,7 @@ def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:
 
 def _of_one(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], delta: Number) -> Number:
     """An upper bound: what comes out of one draw tells no more than the draw, if it is the same for both inputs."""
-    ways = [[row for draw in run.draws for row in _weights(draw)] for run in runs]
+    ways = [[row for draw in run.draws if draw.distribution == CHOICE for row in weights_of(draw)] for run in runs]
     together = found[0].drawn.keys() & found[1].drawn.keys()
     alike = all(found[0].drawn[path] == found[1].drawn[path] and len(path) == 1 for path in together)
     if not together or not alike or any(len(rows) != 1 for rows in ways) or ways[0][0].shape != ways[1][0].shape:
@@ -180,12 +114,12 @@ def _too_different(
     at = max(range(len(names)), key=lambda i: (ratios[i], max(chances[i])) if max(chances[i]) > 0 else (-1.0, 0.0))
     paths = [path for path, text in {**found[1].drawn, **found[0].drawn}.items() if text == names[at]]
     p, q = chances[at]
-    many = f"one of {_weights(draw).shape[1]:,}"
-    if len(paths) == 1 and len(paths[0]) == 1:
+    many = f"one of {weights_of(draw).shape[1]:,}" if draw.distribution == CHOICE else "a number that decides"
+    if len(paths) == 1 and len(paths[0]) == 1 and isinstance(paths[0][0], int):
         name = f"number {paths[0][0]}"
     else:
         name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at][1:-1]}"
-    if any(len(path) > 1 for path in paths):
+    if any(len(path) > 1 for path in paths) and draw.distribution == CHOICE:
         many += ", more than once"
     size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
     never = ", which can never give it" if min(p, q) == 0 else ""
@@ -197,7 +131,10 @@ def _as_coded(runs: tuple[Run, Run]) -> str:
     """What is drawn, and by how much the probabilities differ between the inputs, draw by draw."""
     parts = []
     for pair in zip(runs[0].draws, runs[1].draws, strict=False):
-        p, q = (_weights(draw) for draw in pair)
+        if any(draw.distribution != CHOICE for draw in pair):
+            parts.append("a uniform number that decides what comes out")
+            continue
+        p, q = (weights_of(draw) for draw in pair)
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.nanmax(np.abs(np.log(p) - np.log(q))) if p.shape == q.shape else np.inf
         size = f"a factor of at most e^{most:.6g}" if np.isfinite(most) else "a factor of ∞"

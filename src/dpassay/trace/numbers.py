@@ -364,6 +364,22 @@ def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
     return operate
 
 
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A comparison of one number, which is noted if the number is a drawn one as it is."""
+
+    def operate(self: Any, other: Any) -> Any:
+        node, run = node_of(self), current()
+        seen = node is not None and run is not None and isinstance(other, int | float | np.number)
+        if seen and node.unchanged and node_of(other) is None:
+            run.compared.append((int(node.index), float(other)))
+        return compare(self, other)
+
+    return operate
+
+
+for _name in ("__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(WatchedFloat, _name, _comparison(getattr(np.float64, _name)))
+
 _BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "pow": np.power}
 for _kind in (WatchedFloat, WatchedInteger, WatchedInt):
     for _name, _ufunc in _BINARY.items():

@@ -164,6 +164,11 @@ class Node:
         return len(self.terms) == 1
 
     @property
+    def unchanged(self) -> bool:
+        """Whether these are drawn numbers as they are."""
+        return self.alone and bool((self.factor == 1).all() and (self.offset == 0).all() and (self.index >= 0).all())
+
+    @property
     def rounding(self) -> float:
         """Relative: what two sums of the same numbers may differ by."""
         return max((draw.rounding for draw in self.draws), default=1e-9)
@@ -209,6 +214,7 @@ class Run:
     draws: list[Draw] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     opaque: list[tuple[str, Place]] = field(default_factory=list)
+    compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by their number, with others
     output: Any = None
     most: int = 10**9  # draws, before the code is stopped
     first: int = field(default_factory=lambda: _numbers[0])  # the number that its first number has

@@ -264,8 +264,8 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
         lower = INFINITY
     unseen = _unseen(replays)
     judged = _Judged(lower, upper, loss, (*found, *unseen), uses, (x, y), tuple(first.x.draws), first.x)
-    chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not hidden(first) else None
-    if chosen is not None and not found:
+    chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not (found or hidden(first)) else None
+    if chosen is not None:
         judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
         return replace(judged, pipeline=chosen.pipeline)
     return judged if judged.lower.a == INFINITY.a else _leaking(tracer, judged, replays, guarantee)

@@ -1,0 +1,211 @@
+"""All that can be drawn, gone through on purpose: what comes out with which probability.
+
+A step of a run is one drawn number: one of several things, or a uniform number that is only compared with others. Each
+run shows the probabilities of its steps, and so which other ways there are.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpassay.trace.choosing import CHOICE
+from dpassay.trace.formulas import sources_of
+from dpassay.trace.laws import law_of
+from dpassay.trace.outputs import leaves
+from dpassay.trace.record import Array, Draw, Run
+from dpassay.trace.replay import Tracer
+
+LONGEST, MOST_WHOLE = 64, 10_000  # numbers that are drawn in a run; whole numbers of which one is drawn
+SHORTEST = 1e-4  # parts of a uniform number: of shorter ones the rounding would count
+WHOLE = (0.0, 1.0)
+
+Part = int | tuple[float, float]  # the number of a thing, or an interval of a uniform number
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One drawn number: what it is, the probabilities of all things, or the places at which it was compared."""
+
+    draw: int
+    at: int
+    value: float  # the number of the thing; of a uniform number from 0 to 1
+    weights: Array | None
+    cuts: tuple[float, ...] = ()
+    first: int = 0  # what number 0 is drawn as
+
+    def chance(self, part: Part) -> float:
+        """How likely it is to be this."""
+        if isinstance(part, int):
+            return 0.0 if self.weights is None else float(self.weights[part])
+        return part[1] - part[0]
+
+    def within(self, part: Part | None) -> Part | None:
+        """The part that is treated alike, of what was asked for; None if it is not what was asked for."""
+        if self.weights is not None:
+            return int(self.value) if part is None or part == int(self.value) else None
+        low, high = part if isinstance(part, tuple) else WHOLE
+        if not low <= self.value <= high:
+            return None
+        below, above = [t for t in self.cuts if t <= self.value], [t for t in self.cuts if t > self.value]
+        return max([low, *below]), min([high, *above])
+
+    def others(self, part: Part | None, own: Part, most: int) -> tuple[list[Part], float]:
+        """The other parts of what was asked for, at most so many; and how likely the rest is."""
+        if isinstance(own, tuple):
+            low, high = part if isinstance(part, tuple) else WHOLE
+            return [one for one in ((low, own[0]), (own[1], high)) if one[1] > one[0]], 0.0
+        if self.weights is None or part is not None:
+            return [], 0.0
+        row = self.weights.copy()
+        row[own] = 0.0
+        likely = np.argsort(-row)[:most]
+        rest = float(np.delete(row, likely).sum())
+        return [int(i) for i in likely.tolist() if row[i] > 0], rest
+
+
+@dataclass
+class Outcomes:
+    """What comes out of an input with which probability, as far as it was gone through; `rest` may be anything."""
+
+    chances: dict[str, float] = field(default_factory=dict)
+    rest: float = 0.0
+    drawn: dict[tuple[Part, ...], str] = field(default_factory=dict)  # what comes out of which numbers
+
+
+def steps_of(run: Run) -> list[Step] | None:
+    """The steps of a run; None if it draws something else, or nothing, or uses it in another way."""
+    if run.opaque or not 0 < sum(draw.values.size for draw in run.draws) <= LONGEST:
+        return None
+    uniform = {draw.start for draw in run.draws if draw.distribution != CHOICE and _whole(draw) is None}
+    if uniform and any(
+        not node.unchanged and any(one.start in uniform for draw in node.draws for one in sources_of(draw))
+        for node in run.nodes
+    ):
+        return None
+    found = []
+    for k, draw in enumerate(run.draws):
+        if draw.distribution == CHOICE:
+            rows = weights_of(draw)
+            found += [Step(k, at, float(v), rows[at]) for at, v in enumerate(draw.values.reshape(-1).tolist())]
+            continue
+        if (whole := _whole(draw)) is not None:
+            each = np.full(len(whole), 1 / len(whole))
+            numbers = (draw.values.reshape(-1) - whole.start).tolist()
+            found += [Step(k, at, float(v), each, first=whole.start) for at, v in enumerate(numbers)]
+            continue
+        law = law_of(draw)
+        if law is None or law.kind != "uniform" or draw.values.dtype != np.float64:
+            return None
+        low, size = law.location.reshape(-1), law.scale.reshape(-1)
+        for at, v in enumerate(draw.values.reshape(-1).tolist()):
+            own = [float((t - low[at]) / size[at]) for index, t in run.compared if index == draw.start + at]
+            found.append(Step(k, at, float((v - low[at]) / size[at]), None, tuple(t for t in own if 0 < t < 1)))
+    return found
+
+
+def _whole(draw: Draw) -> range | None:
+    """The whole numbers of which one is drawn, each as likely; None if it is another draw."""
+    low, high, more = (draw.parameters.get(name) for name in ("low", "high", "endpoint"))
+    if draw.distribution not in ("integers", "randint") or not isinstance(low, int | np.integer):
+        return None
+    if high is None:
+        low, high = 0, low
+    if not isinstance(high, int | np.integer) or set(draw.parameters) - {"low", "high", "endpoint"}:
+        return None
+    found = range(int(low), int(high) + int(bool(more) or draw.source == "random"))
+    return found if 0 < len(found) <= MOST_WHOLE else None
+
+
+def weights_of(draw: Draw) -> Array:
+    """The probabilities, one row for each number that was drawn."""
+    p = np.asarray(draw.parameters["p"], dtype=float)
+    p = p / p.sum(axis=-1, keepdims=True)
+    if p.ndim == 1:
+        return np.broadcast_to(p, (draw.values.size, p.size))
+    return np.repeat(p.reshape(-1, p.shape[-1]), draw.values.size // max(1, p[..., 0].size), axis=0)
+
+
+def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
+    """Go through what can be drawn for x, the likeliest first; None if the same does not always come of the same."""
+    found, count, first = Outcomes(), 0, dict[int, Array]()
+    waiting: list[tuple[float, int, tuple[Part, ...], dict[int, Array]]] = [(-1.0, 0, (), {})]
+    while waiting and most > 3:
+        chance, _, begun, forced = heapq.heappop(waiting)
+        run = tracer.run(x, forced)
+        steps = steps_of(run)
+        most -= 1
+        if steps is None or len(steps) < len(begun):
+            return None
+        asked = [*begun, *[None] * (len(steps) - len(begun))]
+        path = [step.within(part) for step, part in zip(steps, asked, strict=True)]
+        so_far = math.prod(step.chance(part) for step, part in zip(steps, begun, strict=False))
+        if any(part is None for part in path) or not math.isclose(so_far, -chance, rel_tol=1e-9):
+            return None
+        own = tuple(part for part in path if part is not None)
+        if any(isinstance(part, tuple) and part[1] - part[0] < SHORTEST for part in own):
+            return None
+        before, values = 1.0, {k: draw.values for k, draw in enumerate(run.draws)}
+        for position, step in enumerate(steps):
+            others, rest = step.others(asked[position], own[position], most)
+            found.rest += before * rest
+            for part in others:
+                count += 1
+                ahead = (*own[:position], part, *begun[position + 1 :])
+                likely = before * step.chance(part) * _chance(steps[position + 1 :], begun[position + 1 :])
+                heapq.heappush(waiting, (-likely, count, ahead, _with(run, values, step, part, len(begun))))
+            before *= step.chance(own[position])
+        text = repr(leaves(run.output))
+        if any(isinstance(part, tuple) for part in own):
+            most -= 2
+            if any(_at(tracer, x, run, steps, own, share) != text for share in (0.001, 0.999)):
+                return None
+        found.chances[text] = found.chances.get(text, 0.0) + before
+        found.drawn[own] = text
+        first = first or values
+    found.rest += sum(-entry[0] for entry in waiting)
+    if not math.isclose(sum(found.chances.values()) + found.rest, 1.0, rel_tol=1e-9):
+        return None
+    again = repr(leaves(tracer.run(x, first).output))
+    return found if again == next(iter(found.drawn.values()), None) else None
+
+
+def _chance(steps: Sequence[Step], parts: Sequence[Part]) -> float:
+    return math.prod(step.chance(part) for step, part in zip(steps, parts, strict=False))
+
+
+def _with(run: Run, values: dict[int, Array], step: Step, part: Part, begun: int) -> dict[int, Array]:
+    """What to draw so that one step is another part: all up to it as it was, and what was asked for behind it."""
+    changed = np.array(values[step.draw])
+    changed.flat[step.at] = (
+        part + step.first if isinstance(part, int) else _raw(run.draws[step.draw], step.at, sum(part) / 2)
+    )
+    last = step.draw if begun == 0 else max(step.draw, _draw_of(run, begun - 1))
+    return {**{k: one for k, one in values.items() if k <= last}, step.draw: changed}
+
+
+def _draw_of(run: Run, position: int) -> int:
+    """Which draw a step belongs to."""
+    ends = np.cumsum([draw.values.size for draw in run.draws])
+    return int(np.searchsorted(ends, position, side="right"))
+
+
+def _raw(draw: Draw, at: int, share: float) -> float:
+    law = law_of(draw)
+    assert law is not None
+    return float(law.location.reshape(-1)[at] + law.scale.reshape(-1)[at] * share)
+
+
+def _at(tracer: Tracer, x: Any, run: Run, steps: list[Step], own: tuple[Part, ...], share: float) -> str:
+    """What comes out if all uniform numbers are elsewhere in their parts."""
+    values = {k: np.array(draw.values) for k, draw in enumerate(run.draws)}
+    for step, part in zip(steps, own, strict=True):
+        if isinstance(part, tuple):
+            place = part[0] + share * (part[1] - part[0])
+            values[step.draw].flat[step.at] = _raw(run.draws[step.draw], step.at, place)
+    return repr(leaves(tracer.run(x, values).output))
