@@ -19,7 +19,7 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.choosing import CHOICE
 from dpassay.trace.findings import Finding
 from dpassay.trace.losses import PairLoss, shown_by
-from dpassay.trace.outcomes import Outcomes, gone_through, steps_of, weights_of
+from dpassay.trace.outcomes import Outcomes, drawn_anew, gone_through, steps_of, weights_of
 from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Tracer
 
@@ -43,6 +43,8 @@ def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run],
     if not all(steps) or runs[0].draws[0].place != runs[1].draws[0].place:
         return None
     try:
+        if not all(drawn_anew(tracer, x) for x in pair):
+            return None
         most = (MOST_RUNS - tracer.runs) // 2
         found = [outcomes for x in pair if (outcomes := gone_through(tracer, x, most)) is not None]
     except MechanismError:

@@ -369,8 +369,8 @@ def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
     def operate(self: Any, other: Any) -> Any:
         node, run = node_of(self), current()
-        seen = node is not None and run is not None and isinstance(other, int | float | np.number)
-        if seen and node.unchanged and node_of(other) is None:
+        plainly = isinstance(other, int | float | np.number) and node_of(other) is None
+        if node is not None and run is not None and plainly and node.unchanged:
             run.compared.append((int(node.index), float(other)))
         return compare(self, other)
 

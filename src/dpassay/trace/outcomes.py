@@ -24,6 +24,7 @@ from dpassay.trace.replay import Tracer
 LONGEST, MOST_WHOLE = 64, 10_000  # numbers that are drawn in a run; whole numbers of which one is drawn
 SHORTEST = 1e-4  # parts of a uniform number: of shorter ones the rounding would count
 WHOLE = (0.0, 1.0)
+NATURAL, BY_CHANCE = 12, 1e-3  # runs to see whether a number is drawn anew, and that it is the same in all of them
 
 Part = int | tuple[float, float]  # the number of a thing, or an interval of a uniform number
 
@@ -173,6 +174,24 @@ def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
         return None
     again = repr(leaves(tracer.run(x, first).output))
     return found if again == next(iter(found.drawn.values()), None) else None
+
+
+def drawn_anew(tracer: Tracer, x: Any) -> bool:
+    """Whether each run draws anew, as far as some runs show: what a fixed seed gives is no random number."""
+    values: dict[int, list[float]] = {}
+    chances: dict[int, float] = {}
+    for count in range(NATURAL):
+        steps = steps_of(tracer.run(x))
+        if steps is None:
+            return False
+        for position, step in enumerate(steps):
+            values.setdefault(position, []).append(step.value)
+            likely = 0.0 if step.weights is None else float(step.weights[int(step.value)])
+            chances[position] = chances.get(position, 1.0) * (1.0 if len(values[position]) == 1 else likely)
+        fixed = [chances[at] for at, found in values.items() if len(set(found)) == 1]
+        if count and not fixed:
+            return True
+    return min(fixed) > BY_CHANCE
 
 
 def _chance(steps: Sequence[Step], parts: Sequence[Part]) -> float:

@@ -142,10 +142,8 @@ def record_of(result: TraceResult, tracer: Tracer, asked: Asked) -> TraceRecord:
 
 
 def _finding(one: Finding) -> FindingRecord:
-    place = (
-        {"file": "", "line": 0} if one.place is None else {"file": Path(one.place.file).name, "line": one.place.line}
-    )
-    return FindingRecord(rule=one.rule, message=one.message, **place)
+    file, line = ("", 0) if one.place is None else (Path(one.place.file).name, one.place.line)
+    return FindingRecord(rule=one.rule, message=one.message, file=file, line=line)
 
 
 def save_trace(result: TraceResult, path: Path, tracer: Tracer, asked: Asked) -> None:

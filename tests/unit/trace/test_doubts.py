@@ -192,6 +192,20 @@ def test_what_there_are_too_few_runs_for_counts_against_the_loss() -> None:
     assert result.pair_epsilon.upper == pytest.approx(math.log(0.9 / 0.01))
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_what_a_fixed_seed_draws_is_no_choice(fresh: bool) -> None:
+    """The seed 34 gives number 0 for both inputs: ε = 0, though its probability is 0.1 for one, 0.02 for the other."""
+
+    def code(x: int, rng: Any) -> list[int]:
+        p = np.full(10, 0.02 if x else 0.1)
+        p[8] = 0.82 if x else 0.1
+        drawn = int(np.random.default_rng(34).choice(10, p=p))
+        return [drawn, int(rng.integers(4))] if fresh else [drawn]
+
+    assert code(0, np.random.default_rng(0))[0] == code(1, np.random.default_rng(0))[0] == 0
+    assert dpassay.trace(code, pairs=[(0, 1)], epsilon=0.1, hostile=False).verdict.open
+
+
 def test_a_bin_without_noise_is_seen_though_the_draws_differ() -> None:
     """Only counts above 0 get noise, so that an empty bin is told."""
 
