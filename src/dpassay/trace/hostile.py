@@ -29,6 +29,7 @@ from dpassay.trace.replay import Tracer
 from dpassay.trace.runner import ALPHA, TraceResult
 
 MOST_RUNS = 200  # of a trace, the counted runs of hostile inputs included
+LEAST_RUNS = 185  # for hostile inputs, where more were needed before
 MOST_PROBING = 90  # of these to find something out
 MOST_SECONDS = 60.0  # for slow code
 MOST_COUNTED, SHARE = 4, ALPHA / 8  # findings whose runs are counted, and the error probability of each
@@ -197,7 +198,7 @@ def with_hostile(
 ) -> TraceResult:
     """The same result with what hostile inputs show: warnings, or a refutation where the relation allows the pair."""
     try:
-        probing = Probing(tracer, x, most=most)
+        probing = Probing(tracer, x, max(MOST_RUNS, tracer.runs + LEAST_RUNS), most=most)
     except _Refused:  # it fails now and then
         return result
     rows = relation is not None and relation.relation == "add-remove-record"  # else a list of numbers is a vector

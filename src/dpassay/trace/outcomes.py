@@ -24,6 +24,7 @@ from dpassay.trace.replay import Tracer
 LONGEST, MOST_WHOLE = 64, 10_000  # numbers that are drawn in a run; whole numbers of which one is drawn
 SHORTEST = 1e-4  # parts of a uniform number: of shorter ones the rounding would count
 WHOLE = (0.0, 1.0)
+SOME, TOO_LITTLE = 12, 0.05  # ways, and how likely they are together if it is worth while to go on
 NATURAL, BY_CHANCE = 12, 1e-3  # runs to see whether a number is drawn anew, and that it is the same in all of them
 
 Part = int | tuple[float, float]  # the number of a thing, or an interval of a uniform number
@@ -169,6 +170,8 @@ def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
         found.chances[text] = found.chances.get(text, 0.0) + before
         found.drawn[own] = text
         first = first or values
+        if len(found.drawn) == SOME and sum(found.chances.values()) < TOO_LITTLE:
+            break  # all the runs there are would not get far
     found.rest += sum(-entry[0] for entry in waiting)
     if not math.isclose(sum(found.chances.values()) + found.rest, 1.0, rel_tol=1e-9):
         return None
