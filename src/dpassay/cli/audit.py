@@ -48,6 +48,7 @@ from dpassay.errors import InputError
 
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
+    from dpassay.evidence.verdict import Verdict
 
 Pairs = Annotated[list[str] | None, typer.Option("--pair", help="Two inputs as JSON, '[X, Y]'; may be repeated.")]
 Inputs = Annotated[Path | None, typer.Option(help="A file of inputs, one per line: JSON (.jsonl) or plain text.")]
@@ -179,6 +180,7 @@ def audit(
             verdict = run_audit(subject, replace(options, progress=progress))
     finally:
         close(mechanism)
+    verdict = _with_formula(verdict, claim if model is None else None, pipeline, options)
     if options.save is not None and not as_json:
         print(f"audit kept in {options.save}", file=sys.stderr)
     if html is not None:
@@ -196,6 +198,22 @@ def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon:
     if claim is None and epsilon is None and adapted(mechanism) is None:
         raise InputError("say which epsilon is claimed: --epsilon 1")
     return next(given for given in (claim, pipeline, mechanism) if given is not None)
+
+
+def _with_formula(sampled: Verdict, claim: Claim | None, pipeline: str | None, options: AuditOptions) -> Verdict:
+    """The sampled verdict together with the exact one, where the subject is a formula: one subject has one verdict.
+
+    A pipeline whose inputs were given is judged for these alone, and the formula says nothing of them in particular.
+    """
+    from dpassay.api import check, with_samples
+    from dpassay.core.guarantee import ApproxDP, PureDP
+
+    chosen = (options.pairs, options.inputs, options.region, options.text, options.candidates)
+    subject = claim or (pipeline if all(given is None for given in chosen) else None)
+    if subject is None:
+        return sampled
+    exact = check(subject, neighbours=options.neighbours, parameters=options.parameters, **options.claimed)
+    return with_samples(exact, sampled) if isinstance(exact.guarantee, PureDP | ApproxDP) else sampled
 
 
 def _of_model(

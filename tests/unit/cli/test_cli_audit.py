@@ -399,3 +399,16 @@ def test_check_with_runs_beside_the_exact_answer(run):
     assert data["epsilon"]["upper"] == pytest.approx(2.0)  # √4 times the claim
     assert data["runs"] > 0
     assert data["alpha"] == 0.001
+
+
+def test_a_formula_has_one_verdict_whether_checked_or_run(run):
+    """Samples cannot prove, but they do not make an exact verdict an open one either."""
+    proven = json.loads(run("audit", "adept-l1", "--dim", "4", "--runs", "500", "--json", code=0).stdout)
+    assert proven["verdict"] == "proven"
+    assert proven["epsilon"]["upper"] == 1
+    assert proven["runs"] == 500
+    assert "500 runs show" in proven["reason"]
+    refuted = json.loads(run("audit", "adept", "--dim", "4", "--runs", "500", "--json", code=1).stdout)
+    assert refuted["epsilon"]["lower"] == pytest.approx(2)  # the exact one, √4
+    pair = ("--pipeline", "laplace(1)", "--dim", "1", "--pair", "[[0.0], [1.0]]", "--epsilon", "1", "--runs", "500")
+    assert json.loads(run("audit", *pair, "--json", code=0).stdout)["verdict"] == "open"  # of this pair alone
