@@ -53,7 +53,7 @@ def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
     ball = region.ball if isinstance(region, SensitivityBall) else region
     if isinstance(ball, Ball | Sphere) and ball.dim > 1 and getattr(ball, "p", 2) not in (1, INF):
         spread = Ball(getattr(ball, "p", 2), ball.radius, ball.dim)
-        counts = {ball.dim, 2} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}
+        counts = {ball.dim, 2, 3} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}
         counts = {min(count, ball.dim, MOST_COORDINATES) for count in counts}
         # The most spread pair has the largest pure loss, the least spread ones may have a larger δ. So may one or two
         # coordinates less, where few small shifts have losses close to a lattice.

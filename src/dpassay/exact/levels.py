@@ -1,10 +1,12 @@
 """Laplace noise on all vectors of an l2 ball at once, level by level. Proof: docs/proofs/levels.md.
 
 Shifts are rounded, at random, to levels that are whole numbers of a step. A table holds the largest δ(ε) of all vectors
-of levels whose squares sum up to each whole number. It grows by one coordinate at a time, from above.
+of levels whose squares sum up to each whole number. It grows by one coordinate at a time, from above. The two largest
+coordinates come last and are chosen together.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -18,11 +20,13 @@ from dpassay.pipeline.regions import Array
 
 COUNTED = 32  # up to this many coordinates they are counted, so that no Gaussian stands for the smallest shifts
 STEPS, FEWEST, MOST = 64, 60, 80  # of the norm, where coordinates are not counted
-SMALL = 4  # shifts up to this many steps are taken for Gaussian
-ROUNDED = 8  # squares of small shifts are rounded up to a multiple of this
+SMALL = 3  # shifts up to this many steps are taken for Gaussian
+SMOOTH = 24  # squared steps: the variance of a Gaussian that is added first, and makes rounding cheaper
+ROUNDED = 4  # squares of small shifts are rounded up to a multiple of this, other costs down at last
 SMALLEST_NORM, LARGEST_NORM = 1e-6, 4.0
 SHORT, LONG = 1e-11, 1e-4  # below these δ the integral of saddlepoint.md is as good, for norms up to 1.25 or above
 FRACTIONS = np.geomspace(0.1, 1, 30)  # of the steepest multiplier, among which the best is taken
+TOGETHER = 8  # largest levels that are multiplied at once
 _U = 2.0**-53
 _SLACK = 2e-9  # docs/proofs/levels.md, point 7
 
@@ -45,7 +49,7 @@ class Levels:
         """Levels that are good where losses are weighted by e^(tilt·loss)."""
         mean = norm**2 / dim
         worth, slope = _moment(math.sqrt(mean), tilt)
-        price, steps = 0, max(24, min(48, round(96 / math.sqrt(dim))))
+        price, steps = 0, max(34, min(48, round(192 / math.sqrt(dim))))
         if dim > COUNTED:
             each = 0.6 * max(0.0, worth / slope - mean) / norm**2
             price, steps = round(each * 70**2), STEPS
@@ -73,13 +77,20 @@ class Levels:
 
     def _excess(self, a: int, b: int) -> float:
         """By which part rounding to one of two levels raises the cost of a shift between them, at most."""
-        mean = (b - a) ** 2 / 4 * (1 + b * self.step / 2) * math.exp((b - a) * self.step)
-        return (mean + self.steepest * (b**2 - a**2) ** 2 / 8) / (a**2 + self.price)
+        alone = (b - a) ** 2 / 4 * (1 + b * self.step / 2) * math.exp((b - a) * self.step)
+        apart = b**2 - a**2
+        bend = self.step / (4 * a) + min(1 / (6 * SMOOTH), 1 / (2 * a**2))
+        smoothed = apart**2 / 8 * ((1 + math.exp(bend * apart)) / 2) ** 2 * bend
+        return (min(alone, smoothed) + self.steepest * apart**2 / 8) / (a**2 + self.price)
 
     @cached_property
     def premium(self) -> float:
         """By which part rounding raises the cost of a vector, at most, if coordinates are not counted."""
         return max(self._excess(a, b) for a, b in pairwise(self.levels))
+
+    def paid(self, level: int) -> int:
+        """What a coordinate of a level costs."""
+        return level**2 + self.price if level else 0
 
     @property
     def cost(self) -> int:
@@ -110,10 +121,9 @@ class Levels:
 
     def log_delta(self, epsilon: float, reach: int) -> float:
         """ln δ(ε) from above, for all vectors of the ball."""
-        table = _table(self, reach)
         i = min(int(epsilon / self.step), reach - 1)
         part = min(1.0, epsilon / self.step - i)
-        logs = np.log((1 - part) * table[i] + part * table[i + 1])
+        logs = np.log((1 - part) * _row(self, reach, i) + part * _row(self, reach, i + 1))
         multipliers = self.steepest * FRACTIONS
         tops = (logs[:, None] - np.arange(len(logs))[:, None] * multipliers).max(axis=0)
         return float((tops + self.log_moment(multipliers)).min()) * (1 - _SLACK) + epsilon / 2 + _SLACK
@@ -174,8 +184,8 @@ class LevelBound:
         wanted, found = middle(iv.log(iv.mpf(delta.a))), 0.0
         near = min(middle(self.pure), max(0.0, guess))
         for _ in range(5):
-            levels = Levels.of(self.euclidean, self.dim, self.best_tilt(exactly(near)))
-            near = found = max(found, _least(levels, wanted, near))
+            tilt = self.best_tilt(exactly(near))
+            near = found = max(found, _least(Levels.of(self.euclidean, self.dim, tilt), wanted, near, tilt))
             if self.delta(exactly(found)).b <= delta.a:  # which has a tilt of its own
                 return maximum(ZERO, minimum(self.pure, exactly(found)))
         return self.pure
@@ -184,16 +194,19 @@ class LevelBound:
         return self.pure  # a table is not quick
 
 
-def _least(levels: Levels, wanted: float, near: float) -> float:
-    """An ε at which ln δ is just as small as wanted."""
+def _least(levels: Levels, wanted: float, near: float, slope: float) -> float:
+    """An ε at which ln δ is just as small as wanted; close to it ln δ falls about by the slope. Rows cost time."""
     reach = levels.reach(near)
-    if levels.log_delta(0.0, reach) <= wanted:
-        return 0.0
-    low, high = 0.0, reach * levels.step
-    for _ in range(28):
-        centre = (low + high) / 2
-        low, high = (centre, high) if levels.log_delta(centre, reach) > wanted else (low, centre)
-    return high * (1 + 1e-8)
+    low, high, at = -1, reach, min(reach - 1, round(near / levels.step))
+    while high - low > 1:
+        over = levels.log_delta(at * levels.step, reach) - wanted
+        low, high = (at, high) if over > 0 else (low, at)
+        at = max(low + 1, min(high - 1, math.ceil(at + over / (slope * levels.step) - (over <= 0))))
+    left, right = max(0, low) * levels.step, high * levels.step
+    for _ in range(22):
+        half = (left + right) / 2
+        left, right = (half, right) if levels.log_delta(half, reach) > wanted else (left, half)
+    return right * (1 + 1e-8)
 
 
 def _moment(shift: float, tilt: float) -> tuple[float, float]:
@@ -203,29 +216,92 @@ def _moment(shift: float, tilt: float) -> tuple[float, float]:
     return s * shift + math.log(inside), (s - s * decay / inside) / (2 * shift)
 
 
-@lru_cache(maxsize=3)
-def _table(levels: Levels, reach: int) -> Array:
-    """e^(−y/2) δ(y) from above, by y from 0 to `reach` steps and by cost."""
-    if levels.counted:
-        return _counted(levels, reach)
+@lru_cache(maxsize=128)
+def _row(levels: Levels, reach: int, i: int) -> Array:
+    """e^(−y/2) δ(y) from above at y = i steps, by cost: the two largest shifts, chosen at once, and what others add."""
+    found = np.full(levels.largest_cost + 1, 1e-290)
+    for second, others in _others(levels, reach).items():
+        firsts = [0, *levels.levels] if second == 0 else [level for level in levels.levels if level >= second]
+        every = 1 if levels.counted else ROUNDED
+        for some in (firsts[k : k + TOGETHER] for k in range(0, len(firsts), TOGETHER)):
+            cost = levels.paid(second) + levels.paid(some[0])
+            rest = others[:, : (len(found) - cost) // every + 1]
+            weights, own = zip(*(_weights(levels.step, i, first, second, reach) for first in some), strict=True)
+            for first, more in zip(some, np.array(weights) @ rest + np.array(own)[:, None], strict=True):
+                there = found[levels.paid(second) + levels.paid(first) :: every][: len(more)]
+                np.maximum(there, more[: len(there)], out=there)
+    return found
+
+
+def _weights(step: float, i: int, first: int, second: int, reach: int) -> tuple[Array, float]:
+    """By which weights values at 0, 1, 2, … steps enter that at i steps after two more coordinates; what these add."""
+    inner, outer = _kernel(first, step), _kernel(second, step)
+    both = np.arange(-first - second, first + second + 1)
+    weights = np.bincount(np.minimum(np.abs(i + both), reach), np.convolve(inner, outer), reach + 1)
+    near = i + np.arange(-first, first + 1, dtype=float)
+    own = float((inner * _own(near, second, step)).sum() + _own(near[first : first + 1], first, step)[0])
+    return np.asarray(weights, dtype=float), own
+
+
+def _kernel(level: int, step: float) -> Array:
+    """One more coordinate of a level: docs/proofs/levels.md, point 2. Level 0 changes nothing."""
+    if level == 0:
+        return np.ones(1)
+    kernel = np.full(2 * level + 1, step / 4)
+    kernel[[0, -1]] = 1 / 2 + step / 8
+    return np.asarray(kernel * math.exp(-level * step / 2))
+
+
+def _own(places: Array, level: int, step: float) -> Array:
+    """What a coordinate of a level has by itself."""
+    return np.asarray(math.exp(-level * step / 2) * np.expm1(np.maximum(0, level - np.abs(places)) * (step / 2)))
+
+
+@lru_cache(maxsize=2)
+def _others(levels: Levels, reach: int) -> dict[int, Array]:
+    """By the second largest level, 0 if there is none: e^(−y/2) δ(y) from above of what is not above it.
+
+    Rows are y from 0 to `reach` steps, columns costs; those that two such levels leave no room for are left out.
+    """
+    return dict(_counted(levels, reach) if levels.counted else _uncounted(levels, reach))
+
+
+def _uncounted(levels: Levels, reach: int) -> Iterator[tuple[int, Array]]:
     table = _gaussian(levels, reach)
+    yield 0, _grouped(table)
     for level in levels.levels:
-        cost = level**2 + levels.price
-        for first in range(cost, levels.largest_cost + 1, cost):  # what was reached with this level can be used again
-            last = min(first + cost, levels.largest_cost + 1)
+        cost, size = levels.paid(level), levels.largest_cost + 1 - levels.paid(level)
+        if size <= cost:
+            return
+        table = table[:, :size]
+        for first in range(cost, size, cost):  # what was reached with this level can be used again
+            last = min(first + cost, size)
             more = _one_more(table[:, first - cost : last - cost], level, levels.step)
             np.maximum(table[:, first:last], more, out=table[:, first:last])
-    return table
+        yield level, _grouped(table[:, : size - cost])
 
 
-def _counted(levels: Levels, reach: int) -> Array:
-    tables = np.full((levels.dim + 1, reach + 1, levels.largest_cost + 1), 1e-290)
+def _grouped(table: Array) -> Array:
+    """The largest of so many neighbouring columns each."""
+    found = table[:, ::ROUNDED].copy()
+    for k in range(1, ROUNDED):
+        more = table[:, k::ROUNDED]
+        np.maximum(found[:, : more.shape[1]], more, out=found[:, : more.shape[1]])
+    return found
+
+
+def _counted(levels: Levels, reach: int) -> Iterator[tuple[int, Array]]:
+    tables = np.full((levels.dim - 1, reach + 1, levels.largest_cost + 1), 1e-290)
+    yield 0, np.full((reach + 1, 1), 1e-290)
     for level in levels.levels[1:]:
-        for count in range(1, levels.dim + 1):
-            target = tables[count, :, level**2 :]
+        left = min(levels.largest_cost + 1 - 2 * level**2, (levels.dim - 2) * level**2 + 1)
+        if left <= 0:
+            return
+        for count in range(1, levels.dim - 1):
+            target = tables[count, :, level**2 : left]
             more = _one_more(tables[count - 1, :, : target.shape[1]], level, levels.step)
             np.maximum(target, more, out=target)
-    return np.asarray(tables[-1].copy())
+        yield level, tables[-1, :, :left].copy()
 
 
 def _one_more(table: Array, level: int, step: float) -> Array:
@@ -251,9 +327,10 @@ def _gaussian(levels: Levels, reach: int) -> Array:
     whole = largest
     for _ in range(60):
         whole = largest / (1 - 1 / 8 - whole / 16)
-    variance = 2 * whole + squares
+    start = max(2 * whole, SMOOTH * levels.step**2)
+    variance = start + squares
     for _ in range(60):
-        variance = 2 * whole + (squares + 3 / 8 * whole * np.log(variance / (2 * whole))) / (1 - whole / 16)
+        variance = start + (squares + 3 / 8 * whole * np.log(variance / start)) / (1 - whole / 16)
     deviation, y = np.sqrt(variance * (1 + 1e-12)), levels.step * np.arange(reach + 1)[:, None]
     near, far = y / deviation - deviation / 2, y / deviation + deviation / 2
     first, second = np.exp(-y / 2) * _normal_tail(near), np.exp(y / 2) * _normal_tail(far)

@@ -10,7 +10,7 @@ from dpassay.core.numbers import ZERO, down, middle, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.verifier.levels import log_delta
 from dpassay.exact.analysis import additive_uppers, analyse
-from dpassay.exact.levels import LevelBound, Levels, _gaussian, _one_more
+from dpassay.exact.levels import SMALL, LevelBound, Levels, _gaussian, _one_more, _others, _row
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.parser import parse
@@ -68,6 +68,44 @@ def test_a_shift_is_no_worse_than_a_random_one_of_two_levels(other: float) -> No
             assert deltas[0] <= weight * deltas[1] + (1 - weight) * deltas[2] + 1e-12
 
 
+@pytest.mark.parametrize(("low", "high", "variance"), [(0.3, 0.4, 0.05), (0.1, 0.3, 0.01), (1.0, 1.5, 0.3)])
+def test_behind_a_gaussian_rounding_costs_less(low: float, high: float, variance: float) -> None:
+    def inside(h: float) -> float:  # of what a coordinate has, with the weight of the Gaussian
+        return (
+            2
+            * integrate.quad(lambda z: math.exp(-(z**2) / 2 / variance) * (math.exp(-z / 2) - math.exp(-h / 2)), 0, h)[
+                0
+            ]
+        )
+
+    bend = 1 / (4 * low) + min(1 / (6 * variance), 1 / (2 * low**2))
+    apart = high**2 - low**2
+    most = apart**2 / 8 * ((1 + math.exp(bend * apart)) / 2) ** 2 * bend
+    for part in (0.2, 0.5, 0.8):
+        shift = low + part * (high - low)
+        weight = (inside(high) - inside(shift)) / (inside(high) - inside(low))
+        assert 0 <= weight * low**2 + (1 - weight) * high**2 - shift**2 <= most
+        for y in np.linspace(0, high + 4 * math.sqrt(variance), 12).tolist():
+            there = [after(lambda w: gaussian(w, variance), y, h, []) for h in (shift, low, high)]
+            assert there[0] <= weight * there[1] + (1 - weight) * there[2] + 1e-11
+
+
+def test_two_largest_shifts_at_once_are_those_of_one_after_the_other() -> None:
+    levels = Levels(0.05, 12, 3, 0, 1e-3)
+    rows = [_row(levels, 60, i) for i in range(10)]
+    one = _one_more(np.full((61, 1), 1e-290), 4, 0.05)
+    two = _one_more(_one_more(one, 5, 0.05), 9, 0.05)[:, 0]  # the shifts 9, 5 and 4 have squares of 122 in all
+    assert all(row[122] >= v * (1 - 1e-12) for row, v in zip(rows, two[:10], strict=True))
+    others = _others(levels, 60)
+    assert others[0].shape[1] == 1  # with no second shift there are no others
+    assert max(others) ** 2 * 2 <= levels.largest_cost
+    alone = _row(Levels(0.05, 12, 2, 0, 1e-3), 60, 3)  # of two coordinates each cost has few vectors
+    pairs = {
+        (j, k): _one_more(_one_more(np.full((61, 1), 1e-290), k, 0.05), j, 0.05)[3, 0] for j, k in [(7, 1), (5, 5)]
+    }
+    assert alone[50] == pytest.approx(max(pairs.values()), rel=1e-12)
+
+
 @pytest.mark.parametrize("variance", [0.02, 0.2, 3.0])
 @pytest.mark.parametrize("part", [1.0, 0.5, 0.1])
 def test_a_gaussian_takes_up_a_small_shift(variance: float, part: float) -> None:
@@ -80,9 +118,9 @@ def test_a_gaussian_takes_up_a_small_shift(variance: float, part: float) -> None
 
 def test_the_gaussian_holds_what_many_small_shifts_have() -> None:
     levels = Levels.of(1.0, 10**4, 4.0)
-    table, shift = _gaussian(levels, 200), 4 * levels.step
+    table, shift = _gaussian(levels, 200), SMALL * levels.step
     cost = 3 * levels.cost // 4
-    count = int(cost * levels.step**2 / ((1 + levels.price / 16) * (1 + levels.premium)) / shift**2)
+    count = int(cost * levels.step**2 / ((1 + levels.price / SMALL**2) * (1 + levels.premium)) / shift**2)
     loss = PrivacyLoss.of_shifts(Laplace(1), [(number(shift), count)])
     for i in (5, 50, 150):
         true = down(loss.delta_number(number(i * levels.step))) * math.exp(-i * levels.step / 2)

@@ -1,10 +1,11 @@
 """Laplace noise on all shift vectors of a bounded l2 norm at once, level by level: docs/proofs/levels.md.
 
 Shifts are rounded at random to whole numbers of a step; a table by the sum of their squares (and by their number, where
-there are few) holds the most that e^(−ε/2)·δ(ε) can be. Doubles; whatever they lose is added.
+there are few) holds the most that e^(−ε/2)·δ(ε) of all but the two largest can be. Doubles; what they lose is added.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,7 +17,8 @@ from dpassay.evidence.verifier.lattice import spend
 from dpassay.evidence.verifier.numbers import ONE, Number, above, at_most_one, below, iv
 
 Array = NDArray[np.float64]
-_FEW, _SMALL, _UNIT = 32, 4, 8
+Ladders = Iterator[tuple[int, int, Array]]  # the two largest levels, and a table of what others have
+_FEW, _SMALL, _UNIT, _SMOOTH = 32, 3, 4, 24
 _NORM = 8.0  # beyond it the table would be too coarse to be worth its time
 _ETA = 2.0**-53
 _MORE = 1e-9
@@ -33,8 +35,10 @@ class Ladder:
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         norm, at = above(self.norm), below(epsilon)
-        if not 1e-6 < norm <= _NORM:
-            raise CertificateError(f"levels are for norms of a shift from 1e-6 to {_NORM:g} scales")
+        if not 1e-6 < norm <= _NORM or self.dim < 2:
+            raise CertificateError(
+                f"levels are for two or more coordinates, and norms of a shift from 1e-6 to {_NORM:g} scales"
+            )
         if at < 0 or at > above(self.pure):
             return ONE
         return at_most_one(iv.exp(iv.mpf(log_delta(norm, self.dim, self.tilt, at))))
@@ -49,7 +53,7 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     worth, slope = _moment(norm / math.sqrt(dim), tilt)
     if not 0 < slope < 1e15:
         raise CertificateError("the tilt is too small or too large for levels")
-    price, steps = 0, max(24, min(48, round(96 / math.sqrt(dim))))
+    price, steps = 0, max(34, min(48, round(192 / math.sqrt(dim))))
     if dim > _FEW:
         each = 0.6 * max(0.0, worth / slope - norm**2 / dim) / norm**2
         price, steps = min(round(each * 70**2), 6400), 64
@@ -59,15 +63,38 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     last = math.ceil(steps / 4 * math.ceil((epsilon / g + 0.7 * steps) / (steps / 4)))
     last = min(last, math.ceil(steps * math.sqrt(dim)) + 1)
     multipliers = steepest * np.geomspace(0.1, 1, 30)
-    if dim <= _FEW:
-        table, moment = _few(g, steps, dim, last, multipliers)
-    else:
-        table, moment = _many(g, steps, dim, last, multipliers, price)
+    few = dim <= _FEW
+    ladder, moment = (_few if few else _many)(g, steps, dim, last, multipliers, price)
     i = min(int(epsilon / g), last - 1)
     part = min(1.0, epsilon / g - i)
-    logs = np.log((1 - part) * table[i] + part * table[i + 1])
-    tops = np.array([(logs - each * np.arange(len(logs))).max() for each in multipliers])
+    costs = [np.zeros(1, dtype=int)]
+    logs = [np.array([math.log(1e-290)])]
+    for first, second, others in ladder:
+        near, far = (_after(row, [first, second], others, g) for row in (i, i + 1))
+        paid = sum(level**2 + price for level in (first, second) if level)
+        costs.append(paid + np.arange(len(near)) * (1 if few else _UNIT))
+        logs.append(np.log((1 - part) * near + part * far))
+    all_costs, all_logs = np.concatenate(costs), np.concatenate(logs)
+    tops = np.array([(all_logs - each * all_costs).max() for each in multipliers])
     return float((tops + moment).min()) * (1 - _MORE) + epsilon / 2 + _MORE
+
+
+def _after(row: int, levels: list[int], others: Array, g: float) -> Array:
+    """What others have at a row, by cost, after coordinates of these levels: a walk from the row, one jump for each."""
+    mass, start, own = np.ones(1), row, 0.0
+    for level in levels:
+        if level:
+            own += float(mass @ _alone(start + np.arange(len(mass)), level, g))
+            jump = math.exp(-level * g / 2) * np.array([1 / 2 + g / 8, *[g / 4] * (2 * level - 1), 1 / 2 + g / 8])
+            mass, start = np.convolve(mass, jump), start - level
+    weights = np.zeros(len(others))
+    np.add.at(weights, np.minimum(np.abs(start + np.arange(len(mass))), len(others) - 1), mass)
+    return np.asarray(weights @ others + own)
+
+
+def _alone(places: NDArray[np.int64], level: int, g: float) -> Array:
+    """What one coordinate has without any other."""
+    return np.asarray(math.exp(-level * g / 2) * np.expm1(np.maximum(0, level - np.abs(places)) * g / 2))
 
 
 def _moment(shift: float, tilt: float) -> tuple[float, float]:
@@ -77,27 +104,39 @@ def _moment(shift: float, tilt: float) -> tuple[float, float]:
     return tilt * shift + math.log(inside), (tilt - tilt * decay / inside) / (2 * shift)
 
 
-def _few(g: float, steps: int, dim: int, last: int, multipliers: Array) -> tuple[Array, Array]:
-    """A table by the number of coordinates and the sum of their squares; ln E[e^(λ·sum)]."""
+def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, _price: int) -> tuple[Ladders, Array]:
+    """Tables by the number of other coordinates and the sum of their squares; ln E[e^(λ·sum)]."""
     most = int((steps + math.sqrt(dim)) ** 2) + 1
-    spend(2 * dim * steps * (last + steps) * most)
-    table = np.full((dim + 1, last + 1, most + 1), 1e-290)
-    for level in range(1, steps + 1):
-        square = level**2
-        for count in range(dim):
-            more = _with(table[count, :, : most + 1 - square], level, g)
-            table[count + 1, :, square:] = np.maximum(table[count + 1, :, square:], more)
+    spend((dim + steps) * steps * (last + steps) * most)
+
+    def ladder() -> Ladders:
+        table = np.full((dim - 1, last + 1, most + 1), 1e-290)
+        yield from ((first, 0, table[0, :, :1]) for first in range(1, steps + 1))
+        for second in range(1, steps + 1):
+            room = most + 1 - 2 * second**2
+            for count in range(dim - 2 if room > 0 else 0):
+                more = _with(table[count, :, : max(0, room - second**2)], second, g)
+                table[count + 1, :, second**2 : room] = np.maximum(table[count + 1, :, second**2 : room], more)
+            for first in range(second, steps + 1):
+                end = min(most + 1 - first**2 - second**2, (dim - 2) * second**2 + 1)
+                if end > 0:
+                    yield first, second, table[-1, :, :end]
+
     mean = steps**2 + dim / 4 * (1 + steps * g / 2) * math.exp(g)
-    return table[dim], multipliers * mean + (multipliers * (steps + math.sqrt(dim) / 2)) ** 2 / 2
+    return ladder(), multipliers * mean + (multipliers * (steps + math.sqrt(dim) / 2)) ** 2 / 2
 
 
-def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: int) -> tuple[Array, Array]:
-    """A table by the sum of squares and of a price for each coordinate; ln E[e^(λ·sum)]."""
+def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: int) -> tuple[Ladders, Array]:
+    """Tables by the sum of squares and of a price for each other coordinate; ln E[e^(λ·sum)]."""
     steepest = float(multipliers[-1])
 
     def excess(a: int, b: int) -> float:
-        mean = (b - a) ** 2 / 4 * (1 + b * g / 2) * math.exp((b - a) * g)
-        return (mean + steepest * (b**2 - a**2) ** 2 / 8) / (a**2 + price)
+        bend, gap = g / (4 * a) + min(1 / (6 * _SMOOTH), 1 / (2 * a**2)), b**2 - a**2
+        mean = min(
+            (b - a) ** 2 / 4 * (1 + b * g / 2) * math.exp((b - a) * g),
+            bend * gap**2 / 8 * ((1 + math.exp(bend * gap)) / 2) ** 2,
+        )
+        return (mean + steepest * gap**2 / 8) / (a**2 + price)
 
     levels = [_SMALL, _SMALL + 1]
     while levels[-1] < steps:
@@ -107,19 +146,38 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     cells = list(pairwise(levels))
     total, premium = steps**2 + price * dim, 1 + max(excess(a, b) for a, b in cells)
     most = int(total * max(premium, *((b**2 + price) / (a**2 + price) for a, b in cells))) + _UNIT + 1
-    spend(4 * len(levels) * (last + steps) * most)
+    spend((4 + len(levels) // _UNIT) * len(levels) * (last + steps) * most)
     costs = _UNIT * np.arange(most // _UNIT + 2, dtype=float)
     squares: Array = costs * (g**2 / (premium * (1 + price / _SMALL**2)))
     y: Array = g * np.arange(last + 1, dtype=float)[:, None]
-    table = _small(y, squares, (_SMALL * g) ** 2)
-    table = table[:, (np.arange(most + 1) + _UNIT - 1) // _UNIT]
-    for level in levels:
-        cost = level**2 + price
-        for start in range(0, most + 1 - cost, cost):
-            end = min(start + cost, most + 1 - cost)
-            more = _with(table[:, start:end], level, g)
-            table[:, start + cost : end + cost] = np.maximum(table[:, start + cost : end + cost], more)
-    return table, multipliers * (premium * total + _UNIT)
+
+    def ladder() -> Ladders:
+        table = _small(y, squares, (_SMALL * g) ** 2, _SMOOTH * g**2)
+        table = table[:, (np.arange(most + 1) + _UNIT - 1) // _UNIT]
+        yield 0, 0, _coarse(table)
+        yield from ((first, 0, _coarse(table[:, : most + 1 - first**2 - price])) for first in levels)
+        for second in levels:
+            cost = second**2 + price
+            if 2 * cost > most:
+                return
+            for start in range(0, most + 1 - cost, cost):
+                end = min(start + cost, most + 1 - cost)
+                more = _with(table[:, start:end], second, g)
+                table[:, start + cost : end + cost] = np.maximum(table[:, start + cost : end + cost], more)
+            whole = _coarse(table[:, : most + 1 - 2 * cost])
+            for first in levels:
+                if first >= second and (end := most + 1 - cost - first**2 - price) > 0:
+                    yield first, second, whole[:, : -(-end // _UNIT)]
+
+    return ladder(), multipliers * (premium * total + _UNIT)
+
+
+def _coarse(table: Array) -> Array:
+    """The largest of every few neighbouring columns."""
+    rows, columns = table.shape
+    whole = np.zeros((rows, -(-columns // _UNIT) * _UNIT))
+    whole[:, :columns] = table
+    return np.asarray(whole.reshape(rows, -1, _UNIT).max(axis=2))
 
 
 def _with(table: Array, level: int, g: float) -> Array:
@@ -129,21 +187,21 @@ def _with(table: Array, level: int, g: float) -> Array:
     sums = np.cumsum(whole[::-1], axis=0)[::-1]
     inner = sums[1 : rows + 1] * (1 + 4 * len(whole) * _ETA) - sums[2 * level : 2 * level + rows]
     moved = math.exp(-h / 2) * ((1 / 2 + g / 8) * (whole[:rows] + whole[2 * level :]) + g / 4 * inner)
-    own = math.exp(-h / 2) * np.expm1(np.maximum(0, level - np.arange(rows)) * g / 2)
-    return np.asarray(moved + own[:, None])
+    return np.asarray(moved + _alone(np.arange(rows), level, g)[:, None])
 
 
-def _small(y: Array, squares: Array, largest: float) -> Array:
+def _small(y: Array, squares: Array, largest: float, smooth: float) -> Array:
     """Shifts with squares up to `largest` and of these sums, by the Gaussian that stands for them all."""
     whole = largest
     for _ in range(60):
         whole = largest / (7 / 8 - whole / 16)
-    variance = squares + 2 * whole
+    first = max(smooth, 2 * whole)
+    variance = squares + first
     for _ in range(60):
-        variance = 2 * whole + (squares + 3 / 8 * whole * np.log(variance / (2 * whole))) / (1 - whole / 16)
+        variance = first + (squares + 3 / 8 * whole * np.log(variance / first)) / (1 - whole / 16)
     sigma = np.sqrt(variance * (1 + 1e-12))
     erfc = np.frompyfunc(math.erfc, 1, 1)
     near, far = ((y / sigma + end) / math.sqrt(2) for end in (-sigma / 2, sigma / 2))
-    first = np.exp(-y / 2) / 2 * np.asarray(erfc(near), dtype=float)
-    second = np.exp(y / 2) / 2 * np.asarray(erfc(far), dtype=float)
-    return np.asarray(first - second + 64 * _ETA * (1 + (y / sigma + sigma / 2) ** 2) * first + 1e-290)
+    one = np.exp(-y / 2) / 2 * np.asarray(erfc(near), dtype=float)
+    other = np.exp(y / 2) / 2 * np.asarray(erfc(far), dtype=float)
+    return np.asarray(one - other + 64 * _ETA * (1 + (y / sigma + sigma / 2) ** 2) * one + 1e-290)
