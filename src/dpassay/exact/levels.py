@@ -166,7 +166,7 @@ class LevelBound:
 
     def best_tilt(self, epsilon: Number) -> float:
         """The tilt that gives good levels, one of few so that nearly equal ε share a table."""
-        return math.exp(round(16 * math.log(self._integral.best_tilt(epsilon))) / 16)
+        return math.exp(round(4 * math.log(self._integral.best_tilt(epsilon))) / 4)
 
     def delta(self, epsilon: Number) -> Number:
         claimed, tilt = middle(iv.mpf(epsilon.a)), self.best_tilt(epsilon)
@@ -182,7 +182,7 @@ class LevelBound:
         tilt = self._integral.best_tilt_for(delta)
         guess = (self._integral.near(tilt) - middle(iv.log(delta))) / tilt
         wanted, found = middle(iv.log(iv.mpf(delta.a))), 0.0
-        near = min(middle(self.pure), max(0.0, guess))
+        near = min(middle(self.pure), max(0.0, 0.96 * guess))  # most of what that bound is too large by
         for _ in range(5):
             tilt = self.best_tilt(exactly(near))
             near = found = max(found, _least(Levels.of(self.euclidean, self.dim, tilt), wanted, near, tilt))

@@ -37,7 +37,7 @@ class Ladder:
         norm, at = above(self.norm), below(epsilon)
         if not 1e-6 < norm <= _NORM or self.dim < 2:
             raise CertificateError(
-                f"levels are for two or more coordinates, and norms of a shift from 1e-6 to {_NORM:g} scales"
+                f"levels are for norms of a shift from 1e-6 to {_NORM:g} scales, and two or more coordinates"
             )
         if at < 0 or at > above(self.pure):
             return ONE
