@@ -7,7 +7,7 @@ neighbours differ, as `query` and `rows` do. docs/concepts.md has the table of w
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ONE, ZERO, iv, maximum
+from dpassay.core.numbers import ONE, ZERO, iv, maximum, middle
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
@@ -31,6 +31,7 @@ from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.exponential import Choice
+from dpassay.pipeline.stages.query import Counts
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.sampling import Sampling
 
@@ -50,8 +51,21 @@ def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
             f"{first.name} draws each record on its own, so that {neighbours.count} of them are not one larger record; "
             "judge one record, and apply group privacy to what holds"
         )
+    if isinstance(first, Counts) and neighbours.count > 1:
+        _check_group_of_counts(first, neighbours.count)
     if sums_records(pipeline, neighbours):
         _check_sum(pipeline, neighbours.kind)
+
+
+def _check_group_of_counts(first: Counts, count: int) -> None:
+    """Refuse a distance that n records, each moving whole numbers, do not reach n times: docs/concepts.md."""
+    whole = first.distance.a == first.distance.b == round(middle(first.distance))
+    if first.norm == "l2" or not whole:
+        raise InputError(
+            f"{first} says how far one record moves answers that are whole numbers, and {count} records need not move "
+            f"them {count} times as far; give a whole distance in l1 or linf, or state how far all {count} move "
+            "them and leave neighbours out"
+        )
 
 
 def sums_records(pipeline: Pipeline, neighbours: Neighbours) -> bool:

@@ -88,6 +88,20 @@ def test_levels_need_a_tilt_and_a_small_ball(radius, evidence):
         verify(sealed("proven", given, upper("levels", 1, 4, "0.5", **evidence)))
 
 
+def test_levels_need_two_coordinates():
+    given = claim("clip(l2, 1) | laplace(2)", "0.9", "0.1")
+    with pytest.raises(CertificateError, match="two or more coordinates"):
+        verify(sealed("proven", given, upper("levels", 1, "0.9", "0.1", tilt=exactly(1))))
+
+
+@pytest.mark.parametrize(
+    ("query", "holds"), [("counts(l1, 1)", True), ("counts(l1, 1.5)", False), ("counts(l2, 1)", False)]
+)
+def test_several_records_move_whole_answers_as_far_as_known_alone(query, holds):
+    given = claim(f"{query} | discrete_laplace(1)", 4, dim=4, neighbours="group(2)")
+    assert examine(sealed("proven", given, upper("discrete-laplace", 1, 4))).ok == holds
+
+
 @pytest.mark.parametrize("noise", [0, 2, 3, 100])
 def test_noise_where_there_is_none(noise):
     with pytest.raises(CertificateError, match="there is no noise at this stage"):

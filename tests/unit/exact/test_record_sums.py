@@ -167,3 +167,21 @@ def test_moves_of_random_boxes_cover_random_records() -> None:
 def test_the_command_says_it_in_a_sentence() -> None:
     with pytest.raises(InputError, match="local DP"):
         check("onehot(4) | flip(0.75)", epsilon=1, neighbours=REPLACED)
+
+
+# ── Whole answers that several records move ─────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("text", ["counts(l1, 1.5)", "counts(linf, 0.5)", "counts(l2, 1)"])
+def test_several_records_do_not_always_move_whole_answers_as_far_as_a_multiple(text: str) -> None:
+    """Two records that each move whole answers by at most 1.5 in l1 move them by 2; e₁ + e₂ is not (1, 1, 1, 1)."""
+    with pytest.raises(InputError, match="whole distance in l1 or linf"):
+        profile(f"{text} | discrete_laplace(1)", 4, "group(2)")
+
+
+@pytest.mark.parametrize(("text", "truth"), [("counts(l1, 2)", 6), ("counts(linf, 1)", 12), ("query(l1, 1.5)", 4.5)])
+def test_a_group_moves_answers_by_a_multiple_of_a_whole_distance(text: str, truth: float) -> None:
+    noise = "laplace" if text.startswith("query") else "discrete_laplace"
+    found = profile(f"{text} | {noise}(1)", 4, "group(3)")
+    assert down(found.pure) == pytest.approx(truth, rel=1e-12)
+    assert up(found.pure) == pytest.approx(truth, rel=1e-12)

@@ -109,7 +109,12 @@ class Model:
             return stage
         noises = [call.name for call in calls if call.name in (*NOISES, "leak", "softmax")]
         moves = stage.words["moves"] if set(noises) <= {"exponential", "softmax"} else "any"
-        far = stage.numbers["distance"] * self.count
+        each = stage.numbers["distance"]
+        if "values" in stage.words and (stage.words["norm"] == "l2" or not each.a == each.b == int(each.a)):
+            raise CertificateError(
+                "only a whole distance in l1 or linf says how far several records move whole numbers"
+            )
+        far = each * self.count
         return replace(stage, numbers={"distance": far}, words={**stage.words, "moves": moves})
 
     def check(self, step: Step) -> str:
