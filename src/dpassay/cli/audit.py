@@ -37,6 +37,7 @@ from dpassay.cli.common import (
     command_line,
     finish,
     needs,
+    note,
     print_json,
     progress_bar,
     read_values,
@@ -182,7 +183,7 @@ def audit(
         close(mechanism)
     verdict = _with_formula(verdict, claim if model is None else None, pipeline, options)
     if options.save is not None and not as_json:
-        print(f"audit kept in {options.save}", file=sys.stderr)
+        note(f"audit kept in {options.save}")
     if html is not None:
         from dpassay.report.page import verdict_page
 

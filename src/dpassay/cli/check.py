@@ -31,6 +31,7 @@ from dpassay.cli.common import (
     command_line,
     finish,
     needs,
+    note,
     print_rich,
     progress_bar,
     read_values,
@@ -159,7 +160,7 @@ def _end(verdict: Any, certificate: Path | None, html: Path | None, as_json: boo
         with working("writing the certificate"):
             verdict.save_certificate(certificate)
         if not as_json:
-            print(f"certificate written to {certificate}", file=sys.stderr)
+            note(f"certificate written to {certificate}")
     if html is not None:
         with working("drawing"):
             text = verdict.to_html(command_line())

@@ -7,13 +7,16 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpassay.cli.completion import complete_claim, complete_neighbours, complete_pipeline
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,10 +25,19 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
 
 ClaimName = Annotated[
-    str | None, typer.Argument(help="A published claim, see 'dpassay gallery', or a .toml file with one of your own.")
+    str | None,
+    typer.Argument(
+        help="A published claim, see 'dpassay gallery', or a .toml file with one of your own.",
+        autocompletion=complete_claim,
+    ),
 ]
 Text = Annotated[
-    str | None, typer.Option("--pipeline", help="The mechanism as text; 'dpassay check --stages' lists its stages.")
+    str | None,
+    typer.Option(
+        "--pipeline",
+        help="The mechanism as text; 'dpassay check --stages' lists its stages.",
+        autocompletion=complete_pipeline,
+    ),
 ]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for a name in the text; repeatable.")]
 Dim = Annotated[int | None, typer.Option(help="Dimension of the vectors.")]
@@ -42,7 +54,8 @@ Relation = Annotated[
     str | None,
     typer.Option(
         help="any, word, words(n), tokens(n), replace-record, add-remove-record, user, entity, user-entity, group(n) "
-        "or query. Default: what the stages suggest."
+        "or query. Default: what the stages suggest.",
+        autocompletion=complete_neighbours,
     ),
 ]
 People = Annotated[int | None, typer.Option(help="How many people are in the data: delta must be far below 1 over it.")]
@@ -70,10 +83,30 @@ ClusterAddress = Annotated[
 Device = Annotated[str, typer.Option(help="Where numbers are made: cpu, cuda, or numpy to do without kernels.")]
 
 
+LINE_EVERY = 10.0  # seconds between lines of progress where there is no terminal; later ones are further apart
+LINES_PER_TIME = 0.1  # of the time so far
+MOST_DIGITS = 40  # of a count
+
+Progress = Callable[[int, int, str], None]  # how much is done, of how much, and what is being done
+_quiet = False
+
+
+def be_quiet(quiet: bool = True) -> None:
+    """Print no progress and no notes from now on, or print them again."""
+    global _quiet
+    _quiet = quiet
+
+
+def note(text: str) -> None:
+    """A sentence on stderr, such as which file was written; not with --quiet."""
+    if not _quiet:
+        print(text, file=sys.stderr)
+
+
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """A spinner on stderr, where a person can see it."""
-    if not sys.stderr.isatty():
+    if _quiet or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
@@ -83,22 +116,63 @@ def working(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(total: int) -> Iterator[Any]:
-    """A bar on stderr that counts runs, where a person can see it; None where nobody can."""
-    if not sys.stderr.isatty():
+def progress_bar(total: int) -> Iterator[Progress | None]:
+    """A bar on stderr with the time left; without a terminal, a line now and then; None with --quiet."""
+    if _quiet:
         yield None
         return
+    if not sys.stderr.isatty():
+        yield progress_lines()
+        return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *times)
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=total)
 
-        def tell(done: int, of: int, note: str) -> None:
-            bar.update(task, completed=done, total=max(done, of), description=note)
+        def tell(done: int, of: int, what: str) -> None:
+            bar.update(task, completed=done, total=max(done, of), description=what)
 
         yield tell
+
+
+def progress_lines(clock: Callable[[], float] = time.monotonic) -> Progress:
+    """Progress as plain lines on stderr: how far it is, what is being done, and the time left."""
+    begun = said = clock()
+    first: int | None = None
+
+    def tell(done: int, of: int, what: str) -> None:
+        nonlocal said, first
+        first = done if first is None or done < first else first
+        now = clock()
+        if now - said < max(LINE_EVERY, LINES_PER_TIME * (now - begun)):
+            return
+        said = now
+        left = f", about {in_words((now - begun) / (done - first) * (of - done))} left" if first < done < of else ""
+        print(f"{what}: {done:,} of {max(done, of):,}{left}", file=sys.stderr, flush=True)
+
+    return tell
+
+
+def in_words(seconds: float) -> str:
+    """A time, as precisely as one wants to know it.
+
+    >>> in_words(7.4), in_words(200), in_words(6000)
+    ('7 s', '3 min', '1 h 40 min')
+    """
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"
 
 
 def command_line() -> str:
@@ -115,7 +189,7 @@ def write_page(text: str, path: Path) -> None:
     from dpassay.core.files import write_whole
 
     write_whole(path, text)
-    print(f"{path} written", file=sys.stderr)
+    note(f"{path} written")
 
 
 def print_json(data: Any) -> None:
@@ -169,11 +243,26 @@ def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[di
             raise InputError(f"{name} is given twice, by --{name} and by --set")
         given: Any = values.pop(name)
         if name == "dim":
-            if not given.isdecimal() or len(given) > 10:
-                raise InputError(f"dim must be a whole number, got {given}")
-            given = int(given)
+            given = whole_number(given)
         options = {**options, name: given}
     return options, values
+
+
+def whole_number(given: str | int) -> int:
+    """A count as people write it.
+
+    >>> whole_number("1e5"), whole_number("2.5e3"), whole_number("100_000"), whole_number("-3")
+    (100000, 2500, 100000, -3)
+    >>> whole_number("1.5")
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: 1.5 is not a whole number; give one such as 100000 or 1e5
+    """
+    with suppress(InvalidOperation, ValueError):
+        number = Decimal(given)
+        if number.is_finite() and number.adjusted() < MOST_DIGITS and number == number.to_integral_value():
+            return int(number)
+    raise InputError(f"{str(given)[:60]} is not a whole number; give one such as 100000 or 1e5")
 
 
 def as_options(message: str) -> str:

@@ -14,6 +14,7 @@ from dpassay.cli.common import (
     AsJson,
     ClaimedDelta,
     ClaimedEpsilon,
+    ClaimName,
     Dim,
     Page,
     Settings,
@@ -21,12 +22,15 @@ from dpassay.cli.common import (
     check_writable,
     claim_named,
     command_line,
+    note,
     print_json,
     print_rich,
+    progress_bar,
     read_values,
     working,
     write_page,
 )
+from dpassay.cli.completion import complete_claim
 from dpassay.errors import InputError, harmless
 
 if TYPE_CHECKING:
@@ -35,7 +39,10 @@ if TYPE_CHECKING:
     from dpassay.report.claim_report import TrialResult
 
 Only = Annotated[
-    list[str] | None, typer.Option(help="Only these claims; names, or patterns such as 'adept*'; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        help="Only these claims; names, or patterns such as 'adept*'; may be repeated.", autocompletion=complete_claim
+    ),
 ]
 Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Judge every claim at this delta instead of its own.")]
 From = Annotated[Path | None, typer.Option("--from", help="Judge the .toml claims of this folder instead.")]
@@ -122,7 +129,7 @@ def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Pat
         from dpassay.report.gallery import draw
 
         draw(verdicts, figure)
-        print(f"{figure} written", file=sys.stderr)
+        note(f"{figure} written")
     if html is not None:
         from dpassay.report.page import gallery_page
 
@@ -132,7 +139,7 @@ def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Pat
 
         with working("writing pages"):
             written = write_pages(pages)
-        print(f"{written} pages written into {pages}", file=sys.stderr)
+        note(f"{written} pages written into {pages}")
 
 
 def _alarm(
@@ -170,19 +177,18 @@ def _chosen(only: list[str] | None, folder: Path | None) -> list[Claim]:
 
 def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: str) -> tuple[list[Any], bool]:
     """What is made of each claim up to Ctrl-C, and whether that came; a claim of which nothing can be made is named."""
-    from rich.console import Console
-    from rich.progress import track
-
     found = []
     try:
-        console = Console(stderr=True)
-        for claim in track(claims, what, console=console, disable=not sys.stderr.isatty(), transient=True):
-            try:
-                found.append((claim, do(claim)))
-            except InputError as error:
-                if not left_out:
-                    raise
-                print(harmless(f"{claim.name} {left_out}: {error}").splitlines()[0], file=sys.stderr)
+        with progress_bar(len(claims)) as bar:
+            for number, claim in enumerate(claims):
+                if bar is not None:
+                    bar(number, len(claims), what)
+                try:
+                    found.append((claim, do(claim)))
+                except InputError as error:
+                    if not left_out:
+                        raise
+                    print(harmless(f"{claim.name} {left_out}: {error}").splitlines()[0], file=sys.stderr)
     except KeyboardInterrupt:
         shown = f"{len(found)} of {len(claims)} claims are shown, no file is written"
         print(f"interrupted while {what}: {shown}", file=sys.stderr)
@@ -210,7 +216,7 @@ def _as_data(verdicts: list[tuple[Claim, Verdict]], tried: dict[str, TrialResult
 
 
 def show(
-    name: Annotated[str | None, typer.Argument(help="A claim of 'dpassay gallery', or a .toml file.")] = None,
+    name: ClaimName = None,
     settings: Settings = None,
     dim: Dim = None,
     epsilon: ClaimedEpsilon = None,

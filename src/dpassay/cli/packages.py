@@ -14,11 +14,13 @@ from dpassay.cli.common import (
     Page,
     check_writable,
     command_line,
+    note,
     print_json,
     print_rich,
     progress_bar,
     write_page,
 )
+from dpassay.cli.completion import complete_package
 from dpassay.errors import DpassayError, InputError, harmless
 
 if TYPE_CHECKING:
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
     from dpassay.packages.record import Record
 
 Names = Annotated[
-    list[str] | None, typer.Argument(help="Records, or patterns such as 'pure-ldp*'; 'show NAME' tells one in full.")
+    list[str] | None,
+    typer.Argument(
+        help="Records, or patterns such as 'pure-ldp*'; 'show NAME' tells one in full.", autocompletion=complete_package
+    ),
 ]
 Run = Annotated[bool, typer.Option("--run", help="Make the environments with pip, run the subjects, and compare.")]
 Keep = Annotated[bool, typer.Option("--record", help="With --run: record what was found.")]
@@ -118,7 +123,7 @@ def _run(
     failed: list[str] = []
     try:
         for record in chosen:
-            print(f"{record.name}: {', '.join(record.requirements[:1])}", file=sys.stderr)
+            note(f"{record.name}: {', '.join(record.requirements[:1])}")
             try:
                 with progress_bar(record.runs) as bar:
                     found[record.name] = judge_released(record, envs or default_folder(), python, bar)

@@ -16,15 +16,20 @@ from dpassay.cli.common import (
     command_line,
     executor_of,
     needs,
+    note,
     print_json,
     print_rich,
     progress_bar,
     usable_device,
     write_page,
 )
+from dpassay.cli.completion import complete_figure
 from dpassay.errors import InputError
 
-Name = Annotated[str | None, typer.Argument(help="A figure's name, or 'all'. Without one: what there is.")]
+Name = Annotated[
+    str | None,
+    typer.Argument(help="A figure's name, or 'all'. Without one: what there is.", autocompletion=complete_figure),
+]
 Out = Annotated[Path, typer.Option(help="The folder to write into.")]
 Runs = Annotated[int | None, typer.Option(help="Runs, pairs or draws where something is sampled. Default: its own.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
@@ -135,7 +140,7 @@ def _make(figure: Any, out: Path, options: dict[str, Any], resume: bool, as_json
         partial.unlink(missing_ok=True)
     path = str(out / f"{figure.name}.md")
     if resume and finished(figure.name, out, parameters):
-        print(f"{figure.name}: already there", file=sys.stderr)
+        note(f"{figure.name}: already there")
         return {"text": path, "made": False}
     with progress_bar(1000) as bar:
 

@@ -22,6 +22,7 @@ from dpassay.cli.common import (
     Workers,
     check_writable,
     needs,
+    note,
     print_json,
     print_rich,
     progress_bar,
@@ -70,7 +71,7 @@ def corpus(
         raise InputError(f"a corpus needs 2 utterances or more, got {lines}")
     found = flights(lines or 5000, seed) if source == "flights" else read_corpus(source)[:lines]
     write_corpus(found, out)
-    print(f"{len(found):,} utterances written to {out}", file=sys.stderr)
+    note(f"{len(found):,} utterances written to {out}")
 
 
 def rewrite(
@@ -210,7 +211,7 @@ def _rewrite_lines(
             print(f"interrupted; {how}", file=sys.stderr)
             raise typer.Exit(130) from None
     if out is not None:
-        print(f"{number:,} lines in {out}", file=sys.stderr)
+        note(f"{number:,} lines in {out}")
 
 
 def reconstruct(

@@ -22,6 +22,7 @@ from dpassay.cli.common import (
     check_writable,
     close,
     command_line,
+    note,
     print_json,
     write_page,
 )
@@ -102,7 +103,7 @@ def trace(
             if interpreter is not None:
                 close(subject)
     if save is not None and not as_json:
-        print(f"trace kept in {save}", file=sys.stderr)
+        note(f"trace kept in {save}")
     if html is not None:
         from dpassay.report.page import trace_page
 

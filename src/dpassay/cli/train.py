@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +14,6 @@ from dpassay.errors import InputError
 
 if TYPE_CHECKING:
     from dpassay.text.corpora.utterance import Utterance
-    from dpassay.text.models.training import Progress
-
-LINE_EVERY = 20.0  # seconds between lines where there is no terminal
 
 # Which systems an option of `train` is for.
 SYSTEMS_OF = {
@@ -210,7 +204,7 @@ def _train_lm(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> 
         raise InputError(f"--entities-from is for entity and user-entity privacy, not for {settings.privacy}")
     held_out = None if given["held_out"] is None else [u.text for u in read_corpus(given["held_out"])]
     try:
-        with time_left(settings.plan.rounds) as tell:
+        with progress_bar(settings.plan.rounds) as tell:
             result = teach(
                 utterances,
                 out,
@@ -266,34 +260,3 @@ def _print_lm(found: dict[str, Any]) -> None:
     if "canaries" in found and guarantee is not None:
         claimed = f"--epsilon {high:.6g} --delta {guarantee['delta']:g}"
         print(f"  to audit it: dpassay audit-training --scores {found['canaries']} {claimed}")
-
-
-@contextmanager
-def time_left(total: int) -> Iterator[Progress]:
-    """A bar on stderr with the time left; where there is no terminal, a line from time to time."""
-    if not sys.stderr.isatty():
-        yield _lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=total)
-        yield lambda done, of, note: bar.update(task, completed=done, total=of, description=note)
-
-
-def _lines() -> Progress:
-    begun = said = time.monotonic()
-    first: int | None = None
-
-    def tell(done: int, of: int, note: str) -> None:
-        nonlocal said, first
-        first = done - 1 if first is None else first
-        now = time.monotonic()
-        if now - said >= LINE_EVERY or done == of:
-            said = now
-            left = (now - begun) / max(1, done - first) * (of - done)
-            print(f"round {done:,} of {of:,}, {note}, {left:,.0f} s left", file=sys.stderr, flush=True)
-
-    return tell

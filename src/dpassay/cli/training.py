@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpassay.cli.common import AsJson, check_writable, command_line, finish, progress_bar, write_page
+from dpassay.cli.common import AsJson, check_writable, command_line, finish, note, progress_bar, write_page
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _draw(found: CanaryScores, verdict: Verdict, figure: Path | None, exposure: 
     if exposure is not None:
         exposure_figure(found).savefig(exposure)
     for drawn in filter(None, (figure, exposure)):
-        print(f"drawn in {drawn}", file=sys.stderr)
+        note(f"drawn in {drawn}")
 
 
 def _trained(python: str, canaries: int, runs: int, seed: int, save: Path | None) -> CanaryScores:

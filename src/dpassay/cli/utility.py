@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpassay.cli.common import AsJson, check_writable, command_line, needs, print_json, print_rich, progress_bar
+from dpassay.cli.common import (
+    AsJson,
+    check_writable,
+    command_line,
+    needs,
+    note,
+    print_json,
+    print_rich,
+    progress_bar,
+)
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -176,7 +185,7 @@ def _show(rows: Sequence[Row], about: dict[str, Any], as_json: bool, csv: Path |
         print_rich(utility_table(rows))
     if csv is not None:
         write_whole(csv, utility_csv(rows))
-        print(f"{csv} written", file=sys.stderr)
+        note(f"{csv} written")
     if figure is not None:
         write_whole(figure, utility_figure(rows, figure.suffix.removeprefix(".").lower()))
-        print(f"{figure} written", file=sys.stderr)
+        note(f"{figure} written")

@@ -21,6 +21,7 @@ _WORDS: dict[str, str] = {
     "group(n)": "two data sets that differ in at most {} records, each added or removed",
     "query": "two data sets whose answers are at most a stated distance apart",
 }
+KINDS = tuple(_WORDS)
 # What each is in a pipeline: a user, or an entity, is a record as long as the stages see all that is theirs at once.
 _RELATIONS: dict[str, Relation] = {
     "words(n)": "word",

@@ -52,6 +52,6 @@ def find_figure(name: str) -> Reproduction:
     """
     if name in FIGURES:
         return FIGURES[name]
-    near = difflib.get_close_matches(name, FIGURES, n=1, cutoff=0.3)
+    near = difflib.get_close_matches(name, FIGURES, n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
     raise InputError(f"unknown figure {name[:60]!r}{hint} Known: {', '.join(FIGURES)}, or all")

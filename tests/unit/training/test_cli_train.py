@@ -11,8 +11,8 @@ from processes import interruptible
 
 pytest.importorskip("torch", reason="training needs the extra: pip install 'dpassay[text]'")
 
+from dpassay.cli import common
 from dpassay.cli import main as cli
-from dpassay.cli import train as command
 
 QUICK = ("--corpus", "flights:60", "--rounds", 2, "--rate", 0.2)
 
@@ -38,8 +38,7 @@ def test_a_model_is_trained_and_the_result_printed(here, tmp_path):
     assert "statement.md" in out
     low, high = json.loads(out.split("epsilon: ")[1].split(" at delta")[0])
     assert 3.9 < low <= high <= 4
-    assert err.startswith("round 2 of 2, perplexity ")
-    assert err.endswith("0 s left\n")
+    assert "perplexity" not in err  # progress is for what takes longer
 
 
 def test_machine_readable_output_and_a_resumed_run(here, tmp_path, monkeypatch):
@@ -49,7 +48,7 @@ def test_machine_readable_output_and_a_resumed_run(here, tmp_path, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as stopping, interruptible():
-        stopping.setattr(command, "_lines", lambda: tell)
+        stopping.setattr(common, "progress_lines", lambda: tell)
         code, out, err = here(*given)
     assert (code, out) == (130, "")
     assert err == f"interrupted; what was learnt is in {tmp_path / 'm'}. To continue, add --resume\n"

@@ -93,7 +93,8 @@ class Release:
 
     def __post_init__(self) -> None:
         if self.mechanism not in RECIPES:
-            near = get_close_matches(str(self.mechanism), MECHANISMS, n=1, cutoff=0.3)
+            begun = [name for name in MECHANISMS if self.mechanism and name.startswith(str(self.mechanism))]
+            near = begun or get_close_matches(str(self.mechanism), MECHANISMS, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(f"unknown mechanism {self.mechanism!r}; {hint}there are {', '.join(MECHANISMS)}")
         object.__setattr__(self, "epsilon", _within(self.epsilon, "epsilon", 1e-6, 1e4))

@@ -1,0 +1,164 @@
+"""What all commands share: counts, --quiet, progress, the help and what the shell completes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dpassay.cli import common
+from dpassay.cli import main as cli
+from dpassay.cli.completion import complete_claim, complete_neighbours, complete_package, complete_pipeline
+from dpassay.errors import InputError
+from processes import LIMIT
+
+PROVEN = ("check", "--pipeline", "query(l1, 1) | laplace(1)", "--epsilon", "1")
+
+
+@pytest.fixture
+def here(monkeypatch, capfd):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dpassay", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setenv("NO_COLOR", "1")
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capfd.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    yield call
+    common.be_quiet(False)
+
+
+# ── Counts ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("given", "number"), [("1e5", 100_000), ("1E+3", 1000), ("12.0", 12), ("1_000", 1000), ("0", 0), (" 7 ", 7), (7, 7)]
+)
+def test_counts_as_people_write_them(given, number):
+    assert common.whole_number(given) == number
+
+
+@pytest.mark.parametrize("given", ["1.5", "1e-3", "ten", "", "inf", "nan", "1e41", "1e999999999", "0x10", "1,000"])
+def test_what_is_no_count(given):
+    with pytest.raises(InputError, match="is not a whole number; give one such as 100000 or 1e5"):
+        common.whole_number(given)
+
+
+def test_counts_in_options_and_settings(here):
+    code, out, _ = here(*PROVEN, "--runs", "2e3", "--json")
+    assert code == 0
+    assert '"runs": 2000' in out
+    code, out, err = here(*PROVEN, "--runs", "1.5")
+    assert (code, out) == (2, "")
+    assert "'--runs': 1.5 is not a whole number" in " ".join(err.split())
+    code, out, _ = here("check", "adept", "--set", "dim=1e3", "--json")
+    assert code == 1
+    assert '"dim": 1000' in out
+
+
+# ── Progress and notes ──────────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_long_it_takes(capfd):
+    now = 0.0
+    tell = common.progress_lines(lambda: now)
+    for second in range(60):
+        now = float(second)
+        tell(second, 60, "testing")
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == "testing: 10 of 60, about 50 s left"
+    assert lines == [f"testing: {10 * k} of 60, about {60 - 10 * k} s left" for k in range(1, 6)]
+
+
+def test_lines_become_fewer_in_long_work(capfd):
+    now = 0.0
+    tell = common.progress_lines(lambda: now)
+    for now in map(float, range(0, 36_000, 10)):
+        tell(int(now), 36_000, "testing")
+    lines = capfd.readouterr().err.splitlines()
+    # 10 s apart up to 100 s, then by a factor of 1/(1 - 0.1) each: 10 + log(360)/log(10/9).
+    assert 50 < len(lines) < 10 + 56 + 1
+    assert "min left" in lines[20]
+
+
+def test_what_continues_counts_from_where_it_began(capfd):
+    """Half was there already; 10 s for 10 of the other 50."""
+    now = 0.0
+    tell = common.progress_lines(lambda: now)
+    tell(50, 100, "rounds")
+    now = 10.0
+    tell(60, 100, "rounds")
+    assert capfd.readouterr().err == "rounds: 60 of 100, about 40 s left\n"
+
+
+def test_quiet_leaves_out_notes_and_keeps_results_and_errors(here, tmp_path):
+    page = tmp_path / "a.html"
+    assert "written" in here(*PROVEN, "--html", page)[2]
+    code, out, err = here(*PROVEN, "--html", page, "--quiet")
+    assert (code, err) == (0, "")
+    assert "PROVEN" in out
+    with common.progress_bar(3) as bar:
+        assert bar is None
+    code, _, err = here("check", "nothing-like-that", "-q")
+    assert code == 2
+    assert "unknown claim" in err
+
+
+# ── Help and completion ─────────────────────────────────────────────────────────────────────────
+
+
+def test_the_help_has_groups_with_whole_summaries_and_the_most_used_command_first(here):
+    code, out, _ = here("--help")
+    assert code == 0
+    assert "..." not in out.split("Options:")[1]  # what click writes where it cuts a sentence
+    lines = out.splitlines()
+    first = lines.index("Judge a claim:")
+    assert lines[first + 1].split()[0] == "check"
+    words = " ".join(out.split())
+    assert "what it is added to and what epsilon that gives." in words
+    assert all(f"{group}:" in lines for group in cli.GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["dpassay", "ver"], {"verify"}),
+        (["dpassay", "check", "adept-g"], {"adept-gaussian"}),
+        (["dpassay", "check", "--pipeline", "squ"], {"squash("}),
+        (["dpassay", "reproduce", "bay"], {"bayes"}),
+        (["dpassay", "check", "--neighbours", "repl"], {"replace-record"}),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_the_shell_completes(typed, offered):
+    asked = {"_DPASSAY_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(typed), "COMP_CWORD": str(len(typed) - 1)}
+    # As the installed script does: the name that is completed is the program's.
+    program = "import sys; sys.argv = ['dpassay']; from dpassay.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert set(done.stdout.split()) == offered
+
+
+def test_what_completes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text("")
+    assert complete_claim("mi") == ["mine.toml"]
+    assert "adept" in complete_claim("")
+    assert complete_pipeline("clip(l2, 1) |gauss") == ["clip(l2, 1) |gaussian("]
+    assert complete_neighbours("us") == ["user", "user-entity"]
+    assert all(name.startswith("pure-ldp") for name in complete_package("pure-ldp"))
+    assert complete_package("pure-ldp")
+
+
+def test_suggestions_only_where_they_are_near(here, tmp_path):
+    assert "did you mean sanity-check?" in here("reproduce", "sanity-chek", "--out", tmp_path)[2]
+    assert "did you mean" not in here("reproduce", "zinc", "--out", tmp_path)[2]
+    assert "did you mean" not in here("check", "zzzz")[2]
