@@ -2,13 +2,16 @@
 
     DpassayError
     ├── InputError            what was given cannot be used (exit code 2)
-    │   └── ExpressionError   a pipeline's text cannot be read; points at the character
+    │   ├── ExpressionError   a pipeline's text cannot be read; points at the character
+    │   └── ClaimFileError    claim files cannot be used; names the line of each mistake
     ├── AmbiguousError        a question that yes or no would answer wrongly
     ├── CertificateError      a certificate cannot be read, or does not hold
     └── MechanismError        the mechanism itself failed (exit code 4)
 
 Each message says what was given, what is allowed, and what to do.
 """
+
+from collections.abc import Iterable
 
 
 def harmless(text: str) -> str:
@@ -62,6 +65,18 @@ class ExpressionError(InputError):
         start = max(0, position - 60)
         shown = "".join(c if c.isprintable() else " " for c in text[start : position + 40])
         super().__init__(f"{message}\n  {shown}\n  {' ' * (position - start)}^")
+
+
+class ClaimFileError(InputError):
+    """Mistakes in claim files: for each the sentence that tells it, the file, and the line or 0.
+
+    >>> print(ClaimFileError([("a.toml, line 2: dim must be a whole number above 0, got 'x'", "a.toml", 2)]))
+    a.toml, line 2: dim must be a whole number above 0, got 'x'
+    """
+
+    def __init__(self, mistakes: Iterable[tuple[str, str, int]]) -> None:
+        self.mistakes = tuple(dict.fromkeys(mistakes))
+        super().__init__("\n".join(text for text, _, _ in self.mistakes))
 
 
 class AmbiguousError(DpassayError, TypeError):

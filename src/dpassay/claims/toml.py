@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpassay.claims.claim import CAVEATS, Claim
 from dpassay.core.neighbours import Neighbours
-from dpassay.errors import DpassayError, InputError
+from dpassay.errors import ClaimFileError, DpassayError, InputError
 
 MOST_BYTES = 1_000_000
 # What errors call options of the command line, and where a file says the same.
@@ -70,13 +70,14 @@ def read_claim(path: str | Path) -> Claim:
     try:
         data = tomllib.loads(text, parse_float=str)
     except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits, and lists in lists
-        raise InputError(f"{file} is not TOML: {error}") from None
+        at = re.search(r"at line (\d+)", str(error))
+        raise ClaimFileError([(f"{file} is not TOML: {error}", str(file), int(at[1]) if at else 0)]) from None
     try:
         given = ClaimFile.model_validate(data).model_dump(exclude_unset=True)
     except ValidationError as error:
         keys = dict.fromkeys(str(wrong["loc"][0]) for wrong in error.errors(include_url=False, include_context=False))
-        found = [_complaint(file, text, data, key) for key in sorted(keys, key=lambda key: _line(text, key))]
-        raise InputError("\n".join(dict.fromkeys(found))) from None
+        found = [(_complaint(file, text, data, key), str(file), _line(text, key)) for key in keys]
+        raise ClaimFileError(sorted(found, key=lambda mistake: mistake[2])) from None
     fields: dict[str, Any] = {"name": file.stem, **given, "caveats": tuple(given.get("caveats", ()))}
     with _pointing(file, text, "neighbours"):
         fields["neighbours"] = Neighbours(given["neighbours"]) if "neighbours" in given else None
@@ -97,39 +98,54 @@ def read_folder(path: str | Path) -> list[Claim]:
     ...
     dpassay.errors.InputError: nowhere is not a folder
     """
+    return list(read_files(path).values())
+
+
+def read_files(path: str | Path) -> dict[Path, Claim]:
+    """The claims of a folder, each under its file."""
     folder = Path(path)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
     files = sorted(folder.glob("*.toml"))
     if not files:
         raise InputError(f"there is no .toml file in {folder}: each claim is one, see docs/own-claims.md")
-    claims: dict[str, Claim] = {}
-    wrong = []
+    claims: dict[Path, Claim] = {}
+    wrong: list[tuple[str, str, int]] = []
     for file in files:
         try:
             claim = read_claim(file)
-        except InputError as error:
-            wrong.append(str(error))
+        except ClaimFileError as error:
+            wrong += error.mistakes
             continue
-        if claim.name in claims:
-            wrong.append(f"{file}: another file of this folder also has a claim named {claim.name!r}")
-        claims[claim.name] = claim
+        if claim.name in (one.name for one in claims.values()):
+            said = f"{file}: another file of this folder also has a claim named {claim.name!r}"
+            wrong.append((said, str(file), _line(_text_of(file), "name")))
+        claims[file] = claim
     if wrong:
-        raise InputError("\n".join(wrong))
-    return list(claims.values())
+        raise ClaimFileError(wrong)
+    return claims
+
+
+def line_of_claim(path: str | Path) -> int:
+    """The line of a file that states what is claimed, to point at; 0 where none does."""
+    text = _text_of(Path(path))
+    return next(filter(None, (_line(text, key) for key in ("epsilon", "rho", "mu", "pipeline"))), 0)
 
 
 def _text_of(file: Path) -> str:
+    said = ""
     try:
         if file.exists() and not file.is_file():
-            raise InputError(f"cannot read {file}: it is not a file")
-        if file.stat().st_size > MOST_BYTES:
-            raise InputError(f"{file} has more than {MOST_BYTES:,} bytes; a claim is a page at most")
-        return file.read_text(encoding="utf-8")
+            said = f"cannot read {file}: it is not a file"
+        elif file.stat().st_size > MOST_BYTES:
+            said = f"{file} has more than {MOST_BYTES:,} bytes; a claim is a page at most"
+        else:
+            return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror or error}") from None
+        said = f"cannot read {file}: {error.strerror or error}"
     except UnicodeDecodeError:
-        raise InputError(f"{file} is not UTF-8 text") from None
+        said = f"{file} is not UTF-8 text"
+    raise ClaimFileError([(said, str(file), 0)])
 
 
 def _complaint(file: Path, text: str, data: dict[str, Any], key: str) -> str:
@@ -156,7 +172,7 @@ def _pointing(file: Path, text: str, key: str) -> Iterator[None]:
         said = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"parameters.\1 = VALUE", said)
         named = re.match(r"(\w+) must|among the (parameters)", said)  # an error that names its key is about that key
         about = named[1] or named[2] if named else key
-        raise InputError(f"{_place(file, text, about)}: {said}") from None
+        raise ClaimFileError([(f"{_place(file, text, about)}: {said}", str(file), _line(text, about))]) from None
 
 
 def _place(file: Path, text: str, key: str) -> str:

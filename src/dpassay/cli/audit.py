@@ -44,6 +44,7 @@ from dpassay.cli.common import (
     usable_device,
     write_page,
 )
+from dpassay.cli.reports import Annotate, Junit, Reports, Sarif
 from dpassay.cli.subjects import TimeLimit, runnable, subject_options, taken
 from dpassay.errors import InputError
 
@@ -114,6 +115,9 @@ def audit(
     time_limit: TimeLimit = 30.0,
     plan: Plan = False,
     html: Page = None,
+    sarif: Sarif = None,
+    junit: Junit = None,
+    annotations: Annotate = False,
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
     **asked: Any,
@@ -139,7 +143,7 @@ def audit(
       dpassay audit --python mymodule:measurement
       dpassay audit --plan --epsilon 3 --runs 1000000
     """
-    given = taken(asked)
+    given, reports = taken(asked), Reports(sarif, junit, annotations)
     claimed, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     claim = None if name is None else claim_named(name)
     check_claimed(claimed["epsilon"], claimed["delta"])
@@ -177,7 +181,8 @@ def audit(
 
     try:
         # What a Python mechanism prints must not get into the result.
-        with progress_bar(options.runs) as progress, redirect_stdout(sys.stderr):
+        failing = reports.of_failures(name or python or command or url or "pipeline", python)
+        with progress_bar(options.runs) as progress, redirect_stdout(sys.stderr), failing:
             verdict = run_audit(subject, replace(options, progress=progress))
     finally:
         close(mechanism)
@@ -188,6 +193,7 @@ def audit(
         from dpassay.report.page import verdict_page
 
         write_page(verdict_page(verdict, command_line()), html)
+    reports.write_verdict(verdict, name, python, require_decision=require_decision, can_prove=False)
     finish(verdict, as_json, require_decision)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +39,7 @@ from dpassay.cli.common import (
     working,
     write_page,
 )
+from dpassay.cli.reports import Annotate, Junit, Reports, Sarif
 from dpassay.cli.words import Device, FirstWords, Numbers, StopWords, Unknown, VocabularyFile, check_words, of_words
 from dpassay.errors import InputError
 
@@ -74,6 +76,9 @@ def check(
     stop_words: StopWords = None,
     numbers: Numbers = None,
     device: Device = "cpu",
+    sarif: Sarif = None,
+    junit: Junit = None,
+    annotations: Annotate = False,
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
     stages: ListStages = False,
@@ -103,16 +108,19 @@ def check(
             "give the name of a published claim, a mechanism with --pipeline, or an object with --python; not both"
         )
     check_writable(certificate, html)
+    reports = Reports(sarif, junit, annotations)
     of_vocabulary = {"vocabulary": vocabulary, "words": words, "unknown": unknown, "stop_words": stop_words}
     of_vocabulary |= {"numbers": numbers, "device": device}
     if of_words(name, of_vocabulary):
         claimed = {"epsilon": epsilon, "delta": delta, "metric": metric}
         others = {"dim": dim, "order": order, "rho": rho, "mu": mu, "neighbours": neighbours, "people": people}
         verdict = check_words(str(name), settings, claimed, of_vocabulary, {**others, "model": model, "runs": runs})
-        _end(verdict, certificate, html, as_json, require_decision)
+        _end(verdict, (certificate, html, reports), as_json, require_decision)
     from dpassay.api import check as judge
 
-    subject: Any = _object(python) if python is not None else pipeline if name is None else claim_named(name)
+    failing = partial(reports.of_failures, name or python or "pipeline")
+    with failing():
+        subject: Any = _object(python) if python is not None else pipeline if name is None else claim_named(name)
     given, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     others = {"metric": metric, "order": order, "rho": rho, "mu": mu}
     if pipeline is not None and given["epsilon"] is None and rho is None and mu is None:
@@ -127,12 +135,12 @@ def check(
         verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})
     else:
         quiet = redirect_stdout(sys.stderr) if python is not None else nullcontext()  # of what the object prints
-        with working("checking"), quiet:
+        with working("checking"), quiet, failing():
             options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, **given}
             verdict = judge(subject, parameters=values, **options)
     if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
         print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
-    _end(verdict, certificate, html, as_json, require_decision)
+    _end(verdict, (certificate, html, reports), as_json, require_decision, name, python)
 
 
 def _object(path: str) -> Any:
@@ -154,8 +162,16 @@ def _object(path: str) -> Any:
     )
 
 
-def _end(verdict: Any, certificate: Path | None, html: Path | None, as_json: bool, require_decision: bool) -> None:
-    """Write what was asked for, print the verdict, and end with its exit code."""
+def _end(
+    verdict: Any,
+    wanted: tuple[Path | None, Path | None, Reports],
+    as_json: bool,
+    require_decision: bool,
+    name: str | None = None,
+    python: str | None = None,
+) -> None:
+    """Write what was asked for (certificate, page, reports), print the verdict, and end with its exit code."""
+    certificate, html, reports = wanted
     if certificate is not None:
         with working("writing the certificate"):
             verdict.save_certificate(certificate)
@@ -165,6 +181,7 @@ def _end(verdict: Any, certificate: Path | None, html: Path | None, as_json: boo
         with working("drawing"):
             text = verdict.to_html(command_line())
         write_page(text, html)
+    reports.write_verdict(verdict, name, python, require_decision=require_decision)
     finish(verdict, as_json, require_decision)
 
 

@@ -17,6 +17,7 @@ from dpassay.cli.common import (
     ClaimName,
     Dim,
     Page,
+    RequireDecision,
     Settings,
     check_claimed,
     check_writable,
@@ -31,6 +32,7 @@ from dpassay.cli.common import (
     write_page,
 )
 from dpassay.cli.completion import complete_claim
+from dpassay.cli.reports import Annotate, Junit, Reports, Sarif, place_of
 from dpassay.errors import InputError, harmless
 
 if TYPE_CHECKING:
@@ -68,11 +70,16 @@ def gallery(
     figure: Figure = None,
     html: Page = None,
     pages: Pages = None,
+    sarif: Sarif = None,
+    junit: Junit = None,
+    annotations: Annotate = False,
+    require_decision: RequireDecision = False,
 ) -> None:
     """Every published claim with its verdict.
 
     Exit code 0 if every verdict is the expected one, and with --sample if exact and sampled verdicts agree, else 1: the
-    gallery is also a test of the tool. With --delta other verdicts are to be expected, so they are not compared.
+    gallery is also a test of the tool. With --delta other verdicts are to be expected, so they are not compared. With
+    --from, a claim that does not say what is expected should hold: 1 if it is refuted.
 
     \b
     Examples:
@@ -80,6 +87,7 @@ def gallery(
       dpassay gallery --only 'adept*' --only dpnr --figure gallery.svg
       dpassay gallery --sample
       dpassay gallery --from my-claims --latex
+      dpassay gallery --from my-claims --sarif claims.sarif --junit claims.xml --annotations
     """
     from dpassay.api import check
     from dpassay.audit.options import check_alpha
@@ -95,11 +103,14 @@ def gallery(
     if figure is not None:
         check_suffix(figure)
     check_claimed("1", delta)
-    chosen = _chosen(only, folder)
+    reports = Reports(sarif, junit, annotations)
+    with reports.of_failures("gallery"):
+        chosen, files = _chosen(only, folder)
     for path in (figure, html, pages):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
     check_writable(figure, html)
+    how = {"compared": delta is None, "require_decision": require_decision}
     left_out = "" if delta is None else "is left out at this delta"
     verdicts, stopped = _each(chosen, "checking", lambda claim: check(claim, delta=delta), left_out)
     tried: list[tuple[Claim, TrialResult]] = []
@@ -108,6 +119,7 @@ def gallery(
         tried, stopped = _each(chosen, "running", lambda claim: _try(claim, seed, share), "was not run")
     if not stopped:
         _write(verdicts, figure, html, pages)
+        _report(verdicts, reports, files, **how)
     if as_json:
         print_json(_as_data(verdicts, {claim.name: both for claim, both in tried} if sample else None))
     elif as_latex or as_markdown:
@@ -120,7 +132,7 @@ def gallery(
             print_rich(tried_table(tried))
     if stopped:
         raise typer.Exit(130)
-    _alarm(verdicts, tried, compared=delta is None, published=folder is None)
+    _alarm(verdicts, tried, folder is not None, **how)
 
 
 def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Path | None, pages: Path | None) -> None:
@@ -142,37 +154,64 @@ def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Pat
         note(f"{written} pages written into {pages}")
 
 
+def _report(verdicts: list[tuple[Claim, Verdict]], reports: Reports, files: dict[str, Path], **how: bool) -> None:
+    """Write the results for other tools, each at its claim's line."""
+    if not reports.wanted:
+        return
+    from dpassay.report.results import of_verdict
+
+    compared, require_decision = how["compared"], how["require_decision"]
+    results = []
+    for claim, verdict in verdicts:
+        place = place_of(str(files[claim.name])) if claim.name in files else place_of()
+        expected = claim.expected if compared else ""
+        results.append(of_verdict(verdict, place, expected=expected, require_decision=require_decision))
+    reports.write(results)
+
+
 def _alarm(
-    verdicts: list[tuple[Claim, Verdict]], tried: list[tuple[Claim, TrialResult]], compared: bool, published: bool
+    verdicts: list[tuple[Claim, Verdict]], tried: list[tuple[Claim, TrialResult]], own: bool, **how: bool
 ) -> None:
-    """End with 1 if something is not as it should be: the gallery is also a test of the tool."""
-    surprising = [c.name for c, v in verdicts if compared and c.expected and v.word != c.expected]
+    """End with 1 if something is not as it should be: the gallery is also a test of the tool.
+
+    Of one's own claims, one that expects nothing should hold.
+    """
+    compared = [(c, v) for c, v in verdicts if how["compared"] and c.expected]
+    others = [(c, v) for c, v in verdicts if own and not (how["compared"] and c.expected)]
+    surprising = [c.name for c, v in compared if v.word != c.expected]
+    refuted = [c.name for c, v in others if v.refuted]
+    undecided = [c.name for c, v in others if v.open and how["require_decision"]]
     # The trials of published claims are made so that samples see what is wrong.
-    contradicting = [c.name for c, both in tried if both.contradictory or (both.missed and published)]
-    for what, names in (("not as expected", surprising), ("exact and sampled verdicts differ", contradicting)):
+    contradicting = [c.name for c, both in tried if both.contradictory or (both.missed and not own)]
+    wrong = {"not as expected": surprising, "refuted": refuted, "exact and sampled verdicts differ": contradicting}
+    for what, names in {**wrong, "open": undecided}.items():
         if names:
             print(harmless(f"{what}: {', '.join(names)}"), file=sys.stderr)
-    if surprising or contradicting:
+    if any(wrong.values()):
         raise typer.Exit(1)
+    if undecided:
+        raise typer.Exit(3)
 
 
-def _chosen(only: list[str] | None, folder: Path | None) -> list[Claim]:
+def _chosen(only: list[str] | None, folder: Path | None) -> tuple[list[Claim], dict[str, Path]]:
+    """The claims that were asked for, and the files of one's own."""
+    files: dict[str, Path] = {}
     if folder is not None:
-        from dpassay.claims.toml import read_folder
+        from dpassay.claims.toml import read_files
 
-        claims = {claim.name: claim for claim in read_folder(folder)}
+        read = read_files(folder)
+        claims, files = {one.name: one for one in read.values()}, {one.name: file for file, one in read.items()}
     else:
         from dpassay.claims.registry import REGISTRY
 
         claims = REGISTRY
-    if not only:
-        return list(claims.values())
-    for pattern in only:
+    for pattern in only or ():
         if not fnmatch.filter(claims, pattern):
             if folder is None:
                 claim_named(pattern)  # which says what there is
             raise InputError(f"no claim is called {pattern!r}; there are {', '.join(claims)}")
-    return [claim for name, claim in claims.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in only)]
+    wanted = only or ["*"]
+    return [one for name, one in claims.items() if any(fnmatch.fnmatchcase(name, like) for like in wanted)], files
 
 
 def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: str) -> tuple[list[Any], bool]:

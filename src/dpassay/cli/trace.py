@@ -26,6 +26,7 @@ from dpassay.cli.common import (
     print_json,
     write_page,
 )
+from dpassay.cli.reports import Annotate, Junit, Reports, Sarif, place_of
 from dpassay.errors import InputError, harmless
 
 Seed = Annotated[int, typer.Option(help="Seed of the generators that the code is given.")]
@@ -58,6 +59,9 @@ def trace(
     seed: Seed = 0,
     save: Save = None,
     html: Page = None,
+    sarif: Sarif = None,
+    junit: Junit = None,
+    annotations: Annotate = False,
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
 ) -> None:
@@ -79,10 +83,13 @@ def trace(
     if pair is not None and inputs is not None:
         raise InputError("say what to run it on, once: --pair '[X, Y]', or --inputs FILE")
     check_writable(save, html)
+    reports = Reports(sarif, junit, annotations)
     check_claimed(epsilon, delta)
     from dpassay.trace.objects import trace_object as run_trace
 
-    with redirect_stdout(sys.stderr):  # what the code prints must not get into the result
+    here = python if interpreter is None else None
+    # What the code prints must not get into the result.
+    with redirect_stdout(sys.stderr), reports.of_failures(python, here):
         given = read_inputs(inputs) if inputs is not None else ()
         pairs = [read_pair(one) for one in pair or ()]
         subject = traced(python, interpreter, seed, time_limit)
@@ -108,6 +115,10 @@ def trace(
         from dpassay.report.page import trace_page
 
         write_page(trace_page(result, command_line()), html)
+    if reports.wanted:
+        from dpassay.report.results import of_trace
+
+        reports.write(of_trace(result, place_of(python=here), require_decision))
     if as_json:
         print_json(result.to_dict())
     else:

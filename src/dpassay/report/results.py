@@ -1,0 +1,122 @@
+"""What is reported to other tools: one record for SARIF, JUnit and annotations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from dpassay.errors import ClaimFileError, harmless
+
+if TYPE_CHECKING:
+    from dpassay.evidence.verdict import Verdict
+    from dpassay.trace.runner import TraceResult
+
+Level = Literal["error", "warning", "note", "none"]
+SEVERITY: tuple[Level, ...] = ("error", "warning", "note", "none")
+# Findings of a trace that say what it could not see. They refute nothing.
+UNSEEN = ("draws-differ", "unfollowed", "opaque")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file and a line; 0 where the line is not known.
+
+    >>> Place("claims/mine.toml", 3).path
+    'claims/mine.toml'
+    """
+
+    file: str = ""
+    line: int = 0
+
+    @property
+    def path(self) -> str:
+        """The file as seen from the repository, or from here; as it was given if it lies elsewhere."""
+        root = Path(os.environ.get("GITHUB_WORKSPACE") or ".").resolve()
+        try:
+            return Path(self.file).resolve().relative_to(root).as_posix() if self.file else ""
+        except ValueError:
+            return Path(self.file).as_posix()
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One thing to report of one subject: the rule, how serious it is, a sentence, and where.
+
+    `verdict` is proven, refuted or open, or "failed" where there is none. A level of "none" is nothing to complain of.
+    """
+
+    rule: str
+    level: Level
+    message: str
+    subject: str
+    verdict: str
+    place: Place = NOWHERE
+
+
+def worst(results: Iterable[Result]) -> Result:
+    """The most serious of them, the first of equals."""
+    return min(results, key=lambda one: SEVERITY.index(one.level))
+
+
+def of_verdict(
+    verdict: Verdict,
+    place: Place = NOWHERE,
+    *,
+    expected: str = "",
+    require_decision: bool = False,
+    can_prove: bool = True,
+) -> Result:
+    """A verdict as a result. A claim that is expected to be refuted or open is only noted, as it changes no exit code.
+
+    An open verdict of runs, which can never prove a claim, is a note; one of an exact check is a warning.
+    """
+    word, said = verdict.word, harmless(verdict.reason)
+    rule, level = {
+        "proven": ("", "none"),
+        "refuted": ("claim-refuted", "error"),
+        "open": ("claim-open", "error" if require_decision else "warning" if can_prove else "note"),
+    }[word]
+    if expected and word == expected:
+        said, level = f"As expected: {said}", "none" if word == "proven" else "note"
+    elif expected:
+        said, level = f"{expected} was expected, but the verdict is {word}. {said}", "error"
+        rule = rule if word == "refuted" else "not-as-expected"
+    return Result(rule, level, said, verdict.name, word, place)  # type: ignore[arg-type]
+
+
+def of_trace(result: TraceResult, place: Place = NOWHERE, require_decision: bool = False) -> list[Result]:
+    """What a trace found: each finding and warning at its line, and the verdict where they do not explain it."""
+    verdict, found = result.verdict, []
+    for finding in (*result.findings, *result.warnings):
+        refuting = verdict.refuted and finding in result.findings and finding.rule not in UNSEEN
+        at = place if finding.place is None else Place(finding.place.file, finding.place.line)
+        level: Level = "error" if refuting else "warning"
+        said = harmless(finding.message)
+        found.append(Result(finding.rule, level, said, verdict.name, verdict.word, at))
+    own = of_verdict(verdict, place, require_decision=require_decision, can_prove=False)
+    explained = verdict.refuted and any(one.level == "error" for one in found)
+    return found if explained else [*found, own]
+
+
+def of_failure(error: Exception, subject: str, place: Place = NOWHERE) -> list[Result]:
+    """What is reported where there is no verdict: the mechanism failed, or a claim's file cannot be used."""
+    if not isinstance(error, ClaimFileError):
+        return [Result("mechanism-failed", "error", harmless(str(error)), subject, "failed", place)]
+    return [
+        Result("claim-unreadable", "error", harmless(text), Path(file).stem, "failed", Place(file, line))
+        for text, file, line in error.mistakes
+    ]
+
+
+def by_subject(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The results of each subject, in their order."""
+    groups: dict[str, list[Result]] = {}
+    for one in results:
+        groups.setdefault(one.subject, []).append(one)
+    return groups
