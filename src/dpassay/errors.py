@@ -98,6 +98,10 @@ class CertificateError(DpassayError):
     """
 
 
+# What is said of a mechanism whose every answer is None: likely a mistake, and no evidence either way.
+ONLY_NONE = "the mechanism returned None on every run: did you forget `return`? (If None is an answer, return a text.)"
+
+
 class MechanismError(DpassayError):
     """A mechanism that failed while it was run.
 

@@ -23,8 +23,9 @@ from dpassay.audit.shrinking import SHARE as SHRINK_SHARE
 from dpassay.audit.shrinking import Shrinking, can_shrink
 from dpassay.audit.targets import one_at_a_time
 from dpassay.audit.timing import OutOfTime, check_time, time_budget
+from dpassay.audit.training import only_none
 from dpassay.audit.verdict import conclude, is_refuted
-from dpassay.errors import InputError, MechanismError, harmless
+from dpassay.errors import ONLY_NONE, InputError, MechanismError, harmless
 from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE = 0.1, 0.01, 0.05  # of the error probability
@@ -136,8 +137,12 @@ class _Audit:
         except OutOfTime:
             self._out_of_time()
         except MechanismError as error:
+            if str(error) == ONLY_NONE:  # no counts are worth keeping
+                raise
             self.file.save(self.state, "unfinished")
             raise MechanismError(f"{error}\n{self._kept()}") from error.__cause__  # the mechanism's own, if it raised
+        if only_none(self.state.game.shown) and not is_refuted(self.question, self.state):
+            raise MechanismError(ONLY_NONE)
         # What went wrong on the way and was got over.
         notes: list[str] = getattr(self.question.mechanism, "notes", list)()
         warnings = (*self.warnings, *(harmless(note[:1].upper() + note[1:]) for note in notes))

@@ -366,6 +366,8 @@ def _counted(batch: Any, n: int) -> Any:
     if isinstance(batch, list | tuple) or (isinstance(batch, np.ndarray) and batch.ndim):
         check_number(len(batch), n, "sample(x, n, rng) must return n, along an array's first axis or as a list")
         return batch
+    if batch is None:
+        raise MechanismError("the mechanism returned None instead of a batch of outputs: did you forget `return`?")
     kind = f"{type(batch).__module__}.{type(batch).__qualname__}".removeprefix("builtins.")
     raise InputError(
         f"the mechanism gave a value of type {kind} where a batch was asked for: sample(x, n, rng) must return a "

@@ -15,7 +15,7 @@ from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.experiment import MOST_ROWS, Experiment
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, draw_singly, one_at_a_time
-from dpassay.errors import MechanismError
+from dpassay.errors import ONLY_NONE, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated
 from dpassay.pipeline.pipeline import Pipeline
 
@@ -27,6 +27,7 @@ GLANCE = 16  # runs of each input that show whether outputs are like their input
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
 MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
 SURE_FROM = 10_000  # runs of a training that may be the only one
+SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is not run any longer
 TRAININGS = 1_000  # random streams for trainings, before those of trainings repeated after a failure
 
 
@@ -130,6 +131,14 @@ def check_alive(seen: Sequence[Outputs]) -> None:
         first = items[0]
         said = f"the mechanism failed in every run, for every input: {first.kind}: {first.said}"[:500]
         raise MechanismError(said) from first.error
+    if len(items) >= SURE_OF_NONE and only_none(seen):
+        raise MechanismError(ONLY_NONE)
+
+
+def only_none(seen: Sequence[Outputs]) -> bool:
+    """Whether there are outputs, and all of them are None."""
+    items = [item for outputs in seen for item in outputs.items]
+    return bool(items) and all(outputs.numbers is None for outputs in seen) and all(item is None for item in items)
 
 
 def rows_at_a_time(outputs: Outputs) -> int:

@@ -255,8 +255,7 @@ def beyond_runs(pipeline: str) -> str:
 
 def without_noise(outputs: Sequence[Any]) -> str:
     """What is said of code that gives the same for both inputs, and no noise."""
-    nothing = "nothing came out" if not outputs else "None came out" if set(outputs) == {None} else ""
-    what = f"{nothing}: does the code return its result?" if nothing else "the same came out, without noise."
+    what = "the same came out, without noise." if outputs else "nothing came out: does the code return its result?"
     return f"No violation in these runs: of both inputs {what}"
 
 

@@ -18,7 +18,7 @@ from dpassay.core.guarantee import make_guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ZERO, Number, down, iv, number
-from dpassay.errors import InputError
+from dpassay.errors import ONLY_NONE, InputError, MechanismError
 from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.choices import judged_choices
@@ -160,6 +160,8 @@ def trace(
         judged.append(_judge(tracer, x, y, guarantee))
         if judged[-1].lower.a > _limit(guarantee, judged[-1].draws).b or tracer.runs > MOST_RUNS - 50:
             break
+    if all(one.run.output is None for one in judged) and tracer.run(judged[-1].pair[1]).output is None:
+        raise MechanismError(ONLY_NONE)
     worst = max(judged, key=lambda one: (down(one.lower), down(one.upper)))
     kind = Refuted if worst.lower.a > _limit(guarantee, worst.draws).b else Open
     claim = JudgedClaim(name or getattr(f, "__name__", type(f).__name__), "", f, "", Neighbours("any"), guarantee)

@@ -18,7 +18,9 @@ def reason(f: Any, pair: tuple[Any, Any] = (0, 1), **more: Any) -> str:
 
 
 def test_no_result_is_asked_about() -> None:
-    assert reason(lambda x: None).endswith("of both inputs None came out: does the code return its result?")
+    with pytest.raises(MechanismError, match=r"returned None on every run: did you forget `return`\?"):
+        reason(lambda x: None)
+    assert "forget" not in reason(lambda x: None if x else 3)
     assert reason(lambda x: []).endswith("of both inputs nothing came out: does the code return its result?")
     assert reason(lambda x: 3).endswith("of both inputs the same came out, without noise.")
 
