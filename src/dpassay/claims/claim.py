@@ -59,7 +59,8 @@ class Claim:
 
     What is claimed, `epsilon` with `delta`, `metric` or `order`, or `rho`, or `mu`, are numbers, or formulas of the
     parameters such as `dim*e`; see `stated_guarantee`. `people` is how many rows the data have, `beside` other people's
-    formulas to show beside the truth, `grid` the parameters at which its report shows the loss.
+    formulas to show beside the truth, `grid` the parameters at which its report shows the loss. `privacy_unit` and
+    `deployment_model` say in words whose data are protected and who is trusted; nothing is computed from them.
 
     >>> claim = Claim("mine", "clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, parameters={"C": 1})
     >>> print(claim.guarantee, "for", claim.mechanism)
@@ -90,6 +91,8 @@ class Claim:
     order: Any = None
     rho: Any = None
     mu: Any = None
+    privacy_unit: str = ""
+    deployment_model: str = ""
 
     def __post_init__(self) -> None:
         unknown = [caveat for caveat in self.caveats if caveat not in CAVEATS]

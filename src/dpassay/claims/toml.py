@@ -22,6 +22,7 @@ WRITTEN = {"given as parameters": "among the parameters", "dim=N": "dim = N"}  #
 Words = Annotated[str, Field(pattern=r"\S", description="a text")]
 Whole = Annotated[int, Field(gt=0, description="a whole number above 0")]
 Formula = Annotated[int | str, Field(description="a number, or a formula of the parameters as a text")]
+Model = Literal["local", "central", "shuffle", "federated"]  # as the registry of deployments calls them
 Word = Literal["proven", "refuted", "open"]
 Caveat = Annotated[str, Field(pattern=f"^({'|'.join(CAVEATS)})$")]
 
@@ -44,6 +45,8 @@ class ClaimFile(BaseModel):
     dim: Whole = 1
     parameters: Annotated[dict[str, int | str], Field(description="a table of numbers")] = {}
     neighbours: Words = ""
+    privacy_unit: Words = ""
+    deployment_model: Annotated[Model, Field(description="one of local, central, shuffle, federated")] = "local"
     people: Whole = 1
     caveats: Annotated[list[Caveat], Field(description=f"a list of {', '.join(CAVEATS)}")] = []
     expected: Annotated[Word, Field(description="one of proven, refuted, open")] = "open"

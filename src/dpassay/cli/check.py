@@ -33,6 +33,7 @@ from dpassay.cli.common import (
     finish,
     needs,
     note,
+    print_json,
     print_rich,
     progress_bar,
     read_values,
@@ -45,6 +46,7 @@ from dpassay.errors import InputError
 
 CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate for 'dpassay verify'.")]
 ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have, and stop.")]
+PrintSchema = Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of claim files, and stop.")]
 Samples = Annotated[int, typer.Option("--runs", help="Besides the exact analysis, run the mechanism this often.")]
 Seed = Annotated[int, typer.Option(help="Seed of these runs.")]
 Sampled = Annotated[bool, typer.Option("--sample", help="Also run the mechanism, or the --model, 100,000 times.")]
@@ -82,6 +84,7 @@ def check(
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
     stages: ListStages = False,
+    schema: PrintSchema = False,
 ) -> None:
     """Judge a claim: is the mechanism as private as it is said to be?
 
@@ -98,10 +101,8 @@ def check(
       dpassay check adept --model models/adept --sample
       dpassay check santext --vocabulary glove.txt --words 5000 --epsilon 4 --unknown copied
     """
-    if stages:
-        from dpassay.report.terminal import stage_table
-
-        print_rich(stage_table())
+    if stages or schema:
+        _list(stages)
         return
     if sum(given is not None for given in (name, pipeline, python)) != 1:
         raise InputError(
@@ -141,6 +142,18 @@ def check(
     if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
         print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)
     _end(verdict, (certificate, html, reports), as_json, require_decision, name, python)
+
+
+def _list(stages: bool) -> None:
+    """The stages of a pipeline, or the schema of claim files."""
+    if not stages:
+        from dpassay.claims.schema import claim_schema
+
+        print_json(claim_schema())
+        return
+    from dpassay.report.terminal import stage_table
+
+    print_rich(stage_table())
 
 
 def _object(path: str) -> Any:

@@ -59,6 +59,8 @@ def render(report: ClaimReport) -> Any:
     """The report, section by section."""
     claim, system = report.claim, report.system
     parts: list[Any] = [Text(harmless(claim.title or claim.name), style="bold"), Text(harmless(claim.source), "dim")]
+    trust = {"privacy unit": claim.privacy_unit, "deployment model": claim.deployment_model}
+    parts += [Text(harmless(f"{what}: {said}"), "dim") for what, said in trust.items() if said]
     for paragraph in (system.what, system.reasoning) if system is not None else ():
         parts += [Text(), Text(paragraph)]
     parts += _section("the formula", Text(harmless(claim.pipeline)))
