@@ -32,6 +32,7 @@ ORDER = [
     "testing",
     "reproduce",
     "report",
+    "server",
     "cli",
     "__main__",
 ]

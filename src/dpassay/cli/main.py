@@ -23,6 +23,7 @@ from dpassay.cli.gallery import gallery, show
 from dpassay.cli.options import Commands, shared_options
 from dpassay.cli.packages import packages
 from dpassay.cli.reproduce import reproduce
+from dpassay.cli.serve import serve
 from dpassay.cli.text import corpus, reconstruct, rewrite
 from dpassay.cli.trace import trace
 from dpassay.cli.train import train
@@ -41,7 +42,7 @@ app = typer.Typer(
 )
 # The help shows the groups, and the commands of each, in this order.
 GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Judge a claim": (check, audit, trace, verify, audit_training),
+    "Judge a claim": (check, audit, trace, verify, audit_training, serve),
     "Published claims": (gallery, show, packages, reproduce),
     "Guarantees and noise": (calibrate.compose,),
     "Text systems and private training": (train, rewrite, utility, reconstruct, corpus),

@@ -1,0 +1,229 @@
+"""What a worker computes: each kind of question is a generator of JSON-ready parts, the quickest first."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from dpassay.api import check, glance
+from dpassay.claims.claim import Claim
+from dpassay.claims.registry import SYSTEMS, find
+from dpassay.core.guarantee import ApproxDP, PureDP, epsilon_delta
+from dpassay.core.interval import Interval, outward
+from dpassay.core.numbers import as_written
+from dpassay.errors import InputError
+from dpassay.evidence.certificate import certify
+from dpassay.evidence.verdict import Bounds, JudgedClaim, Open, Proven, Refuted, Verdict
+from dpassay.exact.analysis import analyse
+from dpassay.exact.witness import Witness
+from dpassay.report.claim_report import ClaimReport
+from dpassay.report.gallery import claimed, latex, true
+from dpassay.report.page import LETTERS, headline
+from dpassay.report.show import grid, remedies
+from dpassay.report.terminal import describe_pair, event_words
+from dpassay.server.asked import Asked, of_claim
+from dpassay.server.pictures import pictures
+
+Parts = Iterator[dict[str, Any]]
+KINDS: dict[str, type[Verdict]] = {"proven": Proven, "refuted": Refuted, "open": Open}
+MOST_DRAWN = 2_000_000  # numbers that the sanity check may draw in one go, as runs times dimensions
+RUNS, ALPHA = 20_000, 0.001
+
+
+def glance_parts(asked: Asked) -> Parts:
+    """The verdict in a word, a sentence and an interval, with the pictures: what is known quickly.
+
+    >>> (quick,) = glance_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.5"))
+    >>> quick["word"], quick["interval"]
+    ('refuted', '1')
+    """
+    claim = asked.claim()
+    pipeline = claim.mechanism
+    neighbours = claim.neighbours or pipeline.neighbours
+    word, value, least_delta = glance(claim)
+    judged = JudgedClaim(claim.name, "", pipeline, claim.pipeline, neighbours, claim.guarantee)
+    quick = KINDS[word](judged, Bounds(value, None, least_delta), "")
+    yield {
+        **_face(quick, value, least_delta),
+        "pictures": pictures(pipeline, analyse(pipeline, neighbours), claim.guarantee, value),
+        "copy": {"command": asked.command, "python": asked.python},
+    }
+
+
+def check_parts(asked: Asked) -> Parts:
+    """The reason, the witness, the repairs and what does hold, and the whole verdict as its schema has it.
+
+    >>> (full,) = check_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.5"))
+    >>> full["repairs"][0]["mechanism"]
+    'query(l1, 1) | laplace(2)'
+    """
+    claim = asked.claim()
+    yield _rest(claim, check(claim))
+
+
+def _face(verdict: Verdict, value: Interval, least_delta: float) -> dict[str, Any]:
+    guarantee = verdict.guarantee
+    return {
+        "word": verdict.word,
+        "headline": headline(verdict),
+        "interval": str(value),
+        "short": true(value, least_delta),
+        "lower": _number(value.lower),
+        "upper": _number(value.upper),
+        "claimed": guarantee.claimed,
+        "delta": guarantee.delta,
+        "letter": LETTERS[guarantee.parameter],
+        "unit": guarantee.unit,
+        "guarantee": str(guarantee),
+        "mechanism": str(verdict.mechanism),
+        "neighbours": str(verdict.neighbours),
+        "odds": isinstance(guarantee, PureDP | ApproxDP),
+    }
+
+
+def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
+    witness = verdict.witness
+    shown = None
+    if isinstance(witness, Witness):
+        shown = {"pair": describe_pair(witness.pair), "event": event_words(witness) if witness.event else ""}
+    return {
+        "word": verdict.word,
+        "reason": verdict.reason,
+        "warnings": list(verdict.warnings),
+        "witness": shown,
+        "true_delta": None if verdict.delta is None else str(verdict.delta),
+        "repairs": [
+            {
+                "mechanism": str(repair.mechanism or ""),
+                "guarantee": str(repair.guarantee or ""),
+                "noise": "" if repair.deviation is None else f"{repair.deviation:.4g}",
+                "advice": repair.advice,
+            }
+            for repair in verdict.repairs
+        ],
+        "holds": [[f"{delta:g}", outward(held.upper, 1, 6)] for delta, held in verdict.holds],
+        "theorems": [theorem.value for theorem in verdict.theorems],
+        "latex": latex([(replace(claim, name=verdict.subject), verdict)]),
+        "verdict": verdict.to_dict(),
+    }
+
+
+def certificate_parts(asked: Asked) -> Parts:
+    """The certificate, as the text of a file."""
+    yield {"text": json.dumps(certify(check(asked.claim())), indent=1, ensure_ascii=False) + "\n"}
+
+
+def report_parts(asked: Asked) -> Parts:
+    """The self-contained page."""
+    yield {"text": check(asked.claim()).to_html(asked.command)}
+
+
+def audit_parts(asked: Asked) -> Parts:
+    """The sanity check as runs come in: a lower bound on ε that holds at every time at once.
+
+    >>> *_, last = audit_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.2"))
+    >>> 0.2 < last["bound"] < 1, last["refuted"]
+    (True, True)
+    """
+    from dpassay.audit.experiment import Game, bound
+    from dpassay.audit.options import AuditOptions
+    from dpassay.audit.pair_search import search
+    from dpassay.audit.question import resolve
+    from dpassay.audit.sequential import anytime
+
+    claim = asked.claim()
+    epsilon_delta(claim.guarantee)  # refused here if samples cannot test it
+    dim = max(region.region.dim for region in claim.mechanism.output_regions())
+    if dim * 100 > MOST_DRAWN:
+        raise InputError(f"the sanity check runs in up to {MOST_DRAWN // 100:,} dimensions here, and this has {dim:,}")
+    runs = min(RUNS, MOST_DRAWN // dim)
+    question, _ = resolve(claim, AuditOptions.of({"runs": runs, "alpha": ALPHA, "shrink": False}))
+    inputs, searched = question.input_sets[0], 0
+    if len(question.input_sets) > 1:
+        budget = question.options.search_budget
+        for cost, found in search(question.experiment, question.input_sets, question.hypothesis, budget, fixed=False):
+            searched, inputs = searched + cost, found or inputs
+    experiment, game, best = question.experiment(inputs, 0), Game(kept=[[] for _ in inputs]), 0.0
+    claimed_at, said = question.guarantee.epsilon, 0
+    for _ in anytime(experiment, game, runs - searched, None):
+        if game.runs >= 1.15 * said + 20:
+            said = game.runs
+            best = max(best, bound(game, question.hypothesis, ALPHA, False))
+            yield _counted(searched, game, best, claimed_at)
+    best = max(best, bound(game, question.hypothesis, ALPHA, False))
+    yield {**_counted(searched, game, best, claimed_at), "last": True}
+
+
+def _counted(searched: int, game: Any, best: float, claimed_at: float) -> dict[str, Any]:
+    right, wrong, _ = game.totals()
+    counts = {"runs": searched + game.runs, "right": right, "wrong": wrong}
+    return {**counts, "bound": _number(best), "refuted": best > claimed_at, "alpha": ALPHA}
+
+
+def gallery_parts() -> Parts:
+    """Every claim of the registry, by system: what is claimed, what is true, and why in a few words."""
+    for system in SYSTEMS.values():
+        rows = []
+        for claim in system.claims:
+            verdict = check(claim)
+            rows.append(
+                {
+                    **{"name": claim.name, "title": claim.title or claim.name, "word": verdict.word},
+                    **{"claimed": claimed(verdict), "true": true(verdict.value, verdict.least_delta)},
+                    **{"why": claim.brief or claim.why or verdict.reason, "source": claim.source},
+                }
+            )
+        yield {"system": system.title, "rows": sorted(rows, key=lambda row: row["word"] != "refuted")}
+
+
+def story_parts(name: str) -> Parts:
+    """All that is known of one claim of the registry."""
+    claim = find(name)
+    report = ClaimReport(claim)
+    verdict, system = report.verdict, report.system
+    rest = _rest(claim, verdict)
+    rest.pop("verdict")
+    yield {
+        **_face(verdict, verdict.value, verdict.least_delta),
+        **rest,
+        **{"name": claim.name, "title": claim.title or claim.name, "source": claim.source, "why": claim.why},
+        **{"pipeline": claim.pipeline, "address": of_claim(claim).address},
+        "told": [] if system is None else [system.what, system.reasoning],
+        "system": "" if system is None else system.title,
+        "others": [] if system is None else [[c.name, c.title] for c in system.claims if c.name != name],
+        "grid": grid(report),
+        "beside": [[label, f"{value:.6g}"] for label, value in report.beside],
+        "remedies": remedies(report),
+        "value": as_written(verdict.guarantee.value),
+    }
+
+
+def _number(value: float) -> float | None:
+    """A number for JSON; None stands for infinity."""
+    return value if math.isfinite(value) else None
+
+
+QUESTIONS: dict[str, Callable[..., Parts]] = {
+    "glance": glance_parts,
+    "check": check_parts,
+    "certificate": certificate_parts,
+    "report": report_parts,
+    "audit": audit_parts,
+    "gallery": gallery_parts,
+    "story": story_parts,
+}
+
+
+def answer(question: dict[str, Any]) -> Parts:
+    """The parts of the answer to a question, which is a kind with a claim, or with the name of one.
+
+    >>> next(answer({"kind": "glance", "asked": {"pipeline": "query(l1, 1) | laplace(1)", "epsilon": "1"}}))["word"]
+    'proven'
+    """
+    kind = QUESTIONS[question["kind"]]
+    if "asked" in question:
+        return kind(Asked(**question["asked"]))
+    return kind(question["name"]) if "name" in question else kind()

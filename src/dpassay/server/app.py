@@ -1,0 +1,222 @@
+"""The application: pages, questions and downloads. It parses pipelines, and reaches no file or code of the user's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qsl
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from dpassay.claims.registry import REGISTRY, SYSTEMS
+from dpassay.errors import InputError, harmless
+from dpassay.pipeline.parser import FUNCTIONS
+from dpassay.pipeline.stages.base import GROUPS, STAGES
+from dpassay.server.asked import Asked, of_claim, read
+from dpassay.server.guard import Guard, refusal
+from dpassay.server.pool import Failed, WorkerPool
+
+GALLERY_LIMIT = 120.0  # seconds for all claims of the registry, once
+STARTERS = (
+    ("ADePT: clipped in l2, Laplace noise for l1", "adept"),
+    ("A counting query with Laplace noise", "laplace"),
+    ("Gaussian noise, exactly enough", "gaussian-exact"),
+    ("Gaussian noise by the classic formula, beyond its proof", "gaussian-large-eps"),
+    ("Randomized response", "randomized-response"),
+)
+OTHERS = (
+    (
+        "DP-SGD: 1,000 sampled Gaussian steps",
+        Asked("poisson(0.01) | clip(l2, 1) | gaussian(sigma) | times(1000)", {"sigma": "1"}, 10, epsilon="2", delta="1e-5"),
+    ),
+    ("A token drawn from clamped logits", Asked("clamp(-B, B) | softmax(T)", {"B": "5", "T": "1"}, 50_000, epsilon="20")),
+    ("Metric DP: noise by distance in l2", Asked("radial(l2, 1/eps)", {}, 300, metric="l2", epsilon="10")),
+)
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("dpassay.server"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _html(template: str, status: int = 200, **values: Any) -> Response:
+    return Response(_templates().get_template(template).render(**values), status, media_type="text/html")
+
+
+def make_app(host: str = "127.0.0.1", pool: WorkerPool | None = None) -> Guard:
+    """The application, for a server that is bound to `host`.
+
+    >>> type(make_app()).__name__
+    'Guard'
+    """
+    workers = pool or WorkerPool()
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await workers.start()
+        yield
+        await workers.close()
+
+    routes = [
+        Route("/", _page),
+        Route("/api/glance", _glance),
+        Route("/api/check", _check),
+        Route("/api/audit", _audit),
+        Route("/certificate", _certificate),
+        Route("/report", _report),
+        Route("/gallery", _gallery),
+        Route("/gallery/{name}", _story),
+        Mount("/static", StaticFiles(directory=str(files("dpassay.server") / "static"))),
+    ]
+    handlers: dict[Any, Any] = {HTTPException: _missing, InputError: _bad, Failed: _failed}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    app.state.pool = workers
+    return Guard(app, host)
+
+
+def _asked(request: Request) -> Asked:
+    """The claim in the query string."""
+    try:
+        text = request.scope["query_string"].decode("ascii")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=40)
+    except ValueError:
+        raise InputError("the address cannot be read: it must be UTF-8 with at most 40 fields") from None
+    return read(pairs)
+
+
+def _pool(request: Request) -> WorkerPool:
+    pool: WorkerPool = request.app.state.pool
+    return pool
+
+
+async def _page(request: Request) -> Response:
+    """The page; it asks for the verdict on what its address states."""
+    words = {word for form in STAGES.values() for p in form.syntax.parameters.values() for word in p.words}
+    reserved = sorted({"pi", "eps", "delta", "dim", *FUNCTIONS, *STAGES, *words})
+    starters = [(title, of_claim(REGISTRY[name]).address) for title, name in STARTERS]
+    starters += [(title, asked.address) for title, asked in OTHERS]
+    return _html("page.html", starters=starters, systems=_options(), reserved=" ".join(reserved), stages=_stages())
+
+
+@cache
+def _options() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Every claim of the registry by its system: its title, and the address of the page that states it."""
+    return [
+        (system.title, [(claim.title or claim.name, of_claim(claim).address) for claim in system.claims])
+        for system in SYSTEMS.values()
+    ]
+
+
+@cache
+def _stages() -> list[tuple[str, list[tuple[str, str]]]]:
+    """The stages by what they do, each with how it is written and what it does."""
+    found, least = [], 0
+    for below, title in GROUPS:
+        forms = [form for form in STAGES.values() if least <= form.syntax.order < below]
+        least = below
+        if forms:
+            found.append((title, [(form.syntax.usage, form.help) for form in forms]))
+    return found
+
+
+async def _glance(request: Request) -> Response:
+    """The verdict in a sentence, with the pictures."""
+    (quick,) = await _pool(request).whole({"kind": "glance", "asked": _asked(request).to_data()})
+    return _json(quick)
+
+
+async def _check(request: Request) -> Response:
+    """The same with the witness, the repairs and the whole verdict."""
+    asked = _asked(request).to_data()
+    (quick,) = await _pool(request).whole({"kind": "glance", "asked": asked})
+    (full,) = await _pool(request).whole({"kind": "check", "asked": asked})
+    return _json({**quick, **full})
+
+
+async def _audit(request: Request) -> Response:
+    """The sanity check as runs come in, each look a line of JSON.
+
+    What fails before the first line is an error by its status, what fails later is a last line.
+    """
+    parts = _pool(request).parts({"kind": "audit", "asked": _asked(request).to_data()})
+    first = await anext(parts, None)
+
+    async def lines() -> AsyncIterator[str]:
+        try:
+            if first is not None:
+                yield _line(first)
+            async for part in parts:
+                yield _line(part)
+        except Failed as error:
+            yield _line({"error": str(error)})
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+
+
+def _line(part: dict[str, Any]) -> str:
+    return json.dumps(part, ensure_ascii=False) + "\n"
+
+
+def _json(data: Any) -> Response:
+    return Response(json.dumps(data, ensure_ascii=False), media_type="application/json")
+
+
+async def _certificate(request: Request) -> Response:
+    return await _download(request, "certificate", "certificate.json", "application/json")
+
+
+async def _report(request: Request) -> Response:
+    return await _download(request, "report", "report.html", "text/html")
+
+
+async def _download(request: Request, kind: str, name: str, media_type: str) -> Response:
+    (part,) = await _pool(request).whole({"kind": kind, "asked": _asked(request).to_data()})
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(part["text"], media_type=media_type, headers=headers)
+
+
+async def _gallery(request: Request) -> Response:
+    systems = await _pool(request).whole({"kind": "gallery"}, GALLERY_LIMIT)
+    rows = [row for system in systems for row in system["rows"]]
+    refuted = sum(row["word"] == "refuted" for row in rows)
+    return _html("gallery.html", systems=systems, claims=len(rows), refuted=refuted)
+
+
+async def _story(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in REGISTRY:
+        said = f"There is no published claim called {harmless(name[:60])}."
+        return _html("missing.html", 404, said=said)
+    (story,) = await _pool(request).whole({"kind": "story", "name": name}, GALLERY_LIMIT)
+    return _html("story.html", story=story)
+
+
+async def _missing(request: Request, error: HTTPException) -> Response:
+    if error.status_code == 404 and not request.url.path.startswith("/api/"):
+        return _html("missing.html", 404, said="There is no such page.")
+    return refusal(f"{error.detail}.".replace("..", "."), error.status_code)
+
+
+async def _bad(request: Request, error: InputError) -> Response:
+    return refusal(harmless(str(error))[:600])
+
+
+async def _failed(request: Request, error: Failed) -> Response:
+    more = {} if error.at is None else {"at": error.at}
+    return refusal(str(error), error.status, **more)

@@ -1,0 +1,231 @@
+"""Two outputs to look at: the densities that the worst known pair gives, and the event that tells them apart.
+
+These are pictures in doubles. No verdict rests on them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.guarantee import Guarantee
+from dpassay.core.numbers import middle
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.sampled_loss import SampledLoss
+from dpassay.pipeline.discrete_noise import DiscreteNoise
+from dpassay.pipeline.distributions import BitDistribution, Distribution, Gaussian, Laplace, Noise, OneSided, Pmf
+from dpassay.pipeline.pair import Array, Block, Pair
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import NoiseStage
+from dpassay.pipeline.stages.radial import Radial, in_dimension
+
+POINTS, FINE = 301, 1 << 13  # of a drawn curve; of the grid on which sums of noises are made
+BARS = 8
+Picture = dict[str, Any]
+
+
+def nothing(why: str) -> Picture:
+    """In place of a picture: one line that says why there is none.
+
+    >>> nothing("There is no noise.")
+    {'kind': 'none', 'note': 'There is no noise.'}
+    """
+    return {"kind": "none", "note": why}
+
+
+def rounded(values: Array) -> list[float]:
+    """Numbers to draw, in the six digits that a screen can show.
+
+    >>> rounded(np.array([1 / 3]))
+    [0.333333]
+    """
+    return [float(f"{value:.6g}") for value in values.tolist()]
+
+
+def outputs_of(pipeline: Pipeline, pair: Pair | None, loss: PrivacyLoss | None, guarantee: Guarantee) -> Picture:
+    """The two outputs of a pair of neighbours.
+
+    >>> from dpassay.core.guarantee import PureDP
+    >>> from dpassay.pipeline.parser import parse
+    >>> from dpassay.pipeline.pair import Pair
+    >>> shown = outputs_of(parse("query(l1, 1) | laplace(1)"), Pair.of([0.0], [1.0]), None, PureDP("0.5"))
+    >>> round(shown["p"], 3), round(shown["q"], 3)  # beyond 1/4: 1 - e^(-1/4)/2 and e^(-3/4)/2
+    (0.611, 0.236)
+    """
+    epsilon = guarantee.claimed if guarantee.parameter == "epsilon" else 0.0
+    positions = pipeline.noise_positions
+    if not positions:
+        return nothing("There is no noise: each input has one output, and two that differ tell the inputs apart.")
+    if len(positions) > 1:
+        return nothing("Several noises follow one another; the two outputs are not drawn.")
+    if loss is not None and loss.components and isinstance(component := loss.components[0][0], SampledLoss):
+        return _sampled(component, epsilon)
+    if pair is None:
+        return nothing("No worst pair of inputs is known for this pipeline, so there are no two outputs to draw.")
+    before = pipeline.output_regions()[positions[0]].region
+    stage = in_dimension(pipeline.stages[positions[0]], before.dim)
+    if isinstance(stage, Additive):
+        return _added(stage.noise, pair, epsilon)
+    if isinstance(stage, Radial):
+        return _radial(stage, pair, epsilon)
+    if not isinstance(stage, NoiseStage):
+        return nothing("The outputs of this kind of noise are not drawn.")
+    try:
+        first, second = stage.distribution(pair.first), stage.distribution(pair.second)
+    except NotImplementedError:
+        return nothing("The outputs of this kind of noise are not drawn.")
+    return _finite(first, second, epsilon)
+
+
+def _added(noise: Noise, pair: Pair, epsilon: float) -> Picture:
+    """Noise on coordinates: one coordinate where one differs, else what the direction from one to the other shows."""
+    blocks = [block for block in pair.blocks if not block.same]
+    if not blocks:
+        return nothing("The worst pair that is known has one and the same output.")
+    differing = sum(block.count for block in blocks)
+    distance = middle(pair.distance(2))
+    if not 0 < distance < 1e100:
+        return nothing("The two inputs may be any distance apart, too far for one picture.")
+    if differing == 1 or not isinstance(noise, Laplace | Gaussian | OneSided):
+        return _one_coordinate(noise, max(blocks, key=lambda b: abs(middle(b.gap))), differing, epsilon)
+    deviation = _deviation(noise)
+    low, high = -6 * deviation, distance + 6 * deviation
+    t = np.linspace(low, high, POINTS)
+    density = _sum(noise, blocks, distance, high - low)
+    words = f"Outputs projected on the direction from the first input to the second, {differing:,} coordinates in one."
+    return _curves(t, density(t), density(t - distance), epsilon, words)
+
+
+def _deviation(noise: Noise) -> float:
+    if isinstance(noise, Gaussian):
+        return middle(noise.sigma)
+    scale = middle(noise.scale)  # type: ignore[attr-defined]
+    return scale * math.sqrt(2) if isinstance(noise, Laplace) else scale
+
+
+def _sum(noise: Noise, blocks: Sequence[Block], distance: float, width: float) -> Any:
+    """The density of Σ uᵢzᵢ, where u is the unit vector from one input to the other, from its Fourier transform."""
+    if isinstance(noise, Gaussian):
+        return lambda t: np.exp(noise.log_density(t))
+    frequencies = np.fft.fftfreq(FINE, 2 * width / FINE) * 2 * np.pi
+    log_transform = np.zeros(FINE, dtype=complex)
+    scale = middle(noise.scale)  # type: ignore[attr-defined]
+    for block in blocks:
+        turn = scale * frequencies * middle(block.gap) / distance
+        term = -np.log1p(turn**2) if isinstance(noise, Laplace) else -np.log(1 - 1j * turn)
+        log_transform += block.count * term
+    values = np.fft.fftshift(np.fft.fft(np.exp(log_transform)).real) / (2 * width)
+    places = (np.arange(FINE) - FINE // 2) * 2 * width / FINE
+    return lambda t: np.maximum(0.0, np.interp(t, places, values))
+
+
+def _one_coordinate(noise: Noise, block: Block, differing: int, epsilon: float) -> Picture:
+    x, y = middle(block.x), middle(block.y)
+    if not abs(x) + abs(y) < 1e100:
+        return nothing("The two inputs may be any distance apart, too far for one picture.")
+    words = "" if differing == 1 else f"One of the {differing:,} coordinates that differ."
+    spread = 6 * max(getattr(noise, "deviation", 0.0) or _width(noise), 1e-300)
+    if isinstance(noise, DiscreteNoise):
+        reach = max(1, min(20, math.ceil(spread / 2)))
+        places = np.arange(math.floor(min(x, y)) - reach, math.ceil(max(x, y)) + reach + 1, dtype=float)
+        if len(places) <= 60:
+            p, q = (np.exp(noise.log_density(places - c)) for c in (x, y))
+            return _bars([f"{place:g}" for place in places], p, q, epsilon, words)
+    t = np.linspace(min(x, y) - spread, max(x, y) + spread, POINTS)
+    with np.errstate(divide="ignore"):
+        p, q = (np.exp(noise.log_density(t - c)) for c in (x, y))
+    if noise.atom:
+        words += f" Besides, the value itself is put out with probability {noise.atom:.4g}."
+    return _curves(t, p, q, epsilon, words.strip())
+
+
+def _width(noise: Noise) -> float:
+    """A length that says how wide a noise is: where nine in ten of its values lie."""
+    t = np.geomspace(1e-6, 1e12, 400)
+    wide = t[noise.survival(t) < 0.05]
+    return float(wide[0]) / 2 if len(wide) else 1.0
+
+
+def _radial(stage: Radial, pair: Pair, epsilon: float) -> Picture:
+    scale, apart = middle(stage.scale), middle(stage.distance(pair))
+    if not 0 < apart < 1e100:
+        return nothing("The two inputs may be any distance apart, too far for one picture.")
+    t = np.linspace(-5 * scale, apart + 5 * scale, POINTS)
+    p, q = (np.exp(-np.abs(t - c) / scale) / (2 * scale) for c in (0.0, apart))
+    return _curves(t, p, q, epsilon, "The densities along the line through the two inputs, scaled to an area of 1.")
+
+
+def _sampled(component: SampledLoss, epsilon: float) -> Picture:
+    """One step in which a record takes part with some probability."""
+    rate, mu = middle(component.rate), middle(component.mu)
+    t = np.linspace(-4.5, mu + 4.5, POINTS)
+    without = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+    present = (1 - rate) * without + rate * np.exp(-((t - mu) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return _curves(t, present, without, epsilon, "One step, in units of sigma: with the record, and without it.")
+
+
+def _finite(first: Distribution, second: Distribution, epsilon: float) -> Picture:
+    if isinstance(first, Pmf) and isinstance(second, Pmf):
+        p, q = first.probabilities, second.probabilities
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.abs(np.nan_to_num(np.log(p) - np.log(q), nan=0.0))
+        order = np.sort(np.argsort(-ratios, kind="stable")[:BARS])
+        labels = [f"output {i}" for i in order]
+        rest = [1 - float(side[order].sum()) for side in (p, q)]
+        left = len(p) - len(order)
+        if left:
+            labels.append(f"the {left:,} others" if left > 1 else "the other one")
+        shown = [np.append(side[order], more) if left else side[order] for side, more in zip((p, q), rest, strict=True)]
+        return _bars(labels, shown[0], shown[1], epsilon, "")
+    if isinstance(first, BitDistribution) and isinstance(second, BitDistribution):
+        pairs, counts = np.unique(np.stack([first.one, second.one], axis=1), axis=0, return_counts=True)
+        kept = [(a, b, n) for (a, b), n in zip(pairs.tolist(), counts.tolist(), strict=True) if a != b][: BARS // 2]
+        if not kept:
+            return nothing("The worst pair that is known has one and the same output.")
+        labels = [f"bit {bit}" + (f" ({n:,} such bits)" if n > 1 else "") for _, _, n in kept for bit in (1, 0)]
+        p, q = (np.array([v for one in kept for v in (one[side], 1 - one[side])]) for side in (0, 1))
+        return _bars(labels, p, q, epsilon, "Each bit is drawn on its own; all bits together tell more.")
+    return nothing("The outputs of this kind of noise are not drawn.")
+
+
+def _curves(t: Array, p: Array, q: Array, epsilon: float, note: str) -> Picture:
+    if not 0 < p.max() < math.inf or not 0 < q.max() < math.inf:
+        return nothing("The two outputs lie too far apart, or too close together, for one picture.")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(np.log(p) - np.log(q), nan=-np.inf)
+    ratio = np.where(p > 1e-9 * p.max(), ratio, -np.inf)
+    inside, words = _event(ratio, p / p.sum(), epsilon)
+    step = float(t[1] - t[0])
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
+    runs = [[float(t[a]), float(t[b - 1])] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    first, second = (min(1.0, float(side[inside].sum() * step)) for side in (p, q))
+    return {
+        **{"kind": "curves", "x": rounded(t), "first": rounded(p), "second": rounded(q)},
+        **{"event": runs, "p": first, "q": second, "shaded": words, "note": note},
+    }
+
+
+def _bars(labels: list[str], p: Array, q: Array, epsilon: float, note: str) -> Picture:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(np.log(p) - np.log(q), nan=-np.inf)
+    inside, words = _event(ratio, p, epsilon)
+    chances = [float(side[inside].sum()) for side in (p, q)]
+    return {
+        **{"kind": "bars", "labels": labels, "first": rounded(p), "second": rounded(q)},
+        **{"event": np.flatnonzero(inside).tolist(), "p": chances[0], "q": chances[1], "shaded": words, "note": note},
+    }
+
+
+def _event(ratio: Array, p: Array, epsilon: float) -> tuple[Any, str]:
+    """The outputs with more than the claimed loss; where there are none, those with the largest, or any, loss."""
+    beyond = ratio > epsilon * (1 + 1e-9) + 1e-9
+    if p[beyond].sum() > 1e-6:
+        return beyond, "outputs that the first input makes more than e^ε times as likely as the second"
+    most = ratio >= ratio.max() - 1e-3
+    if p[most].sum() > 1e-2:
+        return most, "outputs that tell the inputs apart best; none has more than the claimed loss"
+    return ratio > 0, "outputs that the first input makes more likely; none, or hardly any, has more than the claimed loss"

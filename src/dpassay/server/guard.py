@@ -1,0 +1,100 @@
+"""What every request passes: the right host, the right method, a bounded length; and what every answer carries."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_QUERY = 8_000  # bytes of a query string
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def refusal(sentence: str, status: int = 400, **more: Any) -> Response:
+    """An error as JSON: one sentence, and never a trace.
+
+    >>> refusal("say what is claimed").body
+    b'{"error": "say what is claimed"}'
+    """
+    text = json.dumps({"error": sentence, **more}, ensure_ascii=False)
+    return Response(text, status, media_type="application/json")
+
+
+def allowed_host(given: str, bound: str) -> bool:
+    """Whether a Host header names this server by an address, or by the name that it is bound to.
+
+    A page elsewhere whose name is made to lead here would come with that name: this is how DNS rebinding shows.
+
+    >>> [allowed_host(name, "127.0.0.1") for name in ("127.0.0.1:8765", "localhost", "[::1]:80", "evil.example:8765")]
+    [True, True, True, False]
+    """
+    name, _, port = given.strip().lower().rpartition(":") if not given.endswith("]") else (given, "", "")
+    if not name or not port.isdecimal():
+        name = given.strip().lower()
+    name = name.removeprefix("[").removesuffix("]")
+    if name in ("localhost", bound.lower()):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Guard:
+    """An application behind these checks; a defect in it becomes a sentence too."""
+
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self.app, self.host = app, host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        refused = self._refused(scope)
+        if refused is not None:
+            await refused(scope, receive, guarded)
+            return
+        try:
+            await self.app(scope, receive, guarded)
+        except Exception as error:
+            if begun:
+                return  # the answer ends here; its status is out already
+            said = f"dpassay itself failed ({type(error).__name__}); please report this defect."
+            await refusal(said, 500)(scope, receive, guarded)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not allowed_host(host, self.host):
+            return refusal(f"This server answers to {self.host}, not to {host[:80]!r}.", 403)
+        if scope["method"] not in ("GET", "HEAD"):
+            return refusal("Only GET and HEAD are answered here.", 405)
+        if len(scope["query_string"]) > MOST_QUERY:
+            size = len(scope["query_string"])
+            return refusal(f"The address is too long: {size:,} bytes where {MOST_QUERY:,} are read.", 414)
+        if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
+            return refusal("Pages of other sites may link here, but not ask questions.", 403)
+        return None

@@ -1,0 +1,172 @@
+"""What the page draws of a claim: two outputs, the loss, δ(ε), and the balls. The server computes, the browser draws.
+
+These are pictures in doubles, except where they say that both ends are certified. No verdict rests on them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.guarantee import ApproxDP, Guarantee, MetricDP, PureDP
+from dpassay.core.interval import Interval
+from dpassay.core.numbers import down, middle, number, up
+from dpassay.core.theorems import Theorem
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.sampled_loss import SampledLoss
+from dpassay.pipeline.pair import Array
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.regions import Ball
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.stages.scaling import Clip
+from dpassay.pipeline.syntax import NORMS
+from dpassay.report.plot import pair_deltas
+from dpassay.server.densities import Picture, nothing, outputs_of, rounded
+
+STEMS = 40  # as many losses at most are drawn one by one
+PATIENCE = 0.08  # seconds for certified points of the curve
+LEAST = 1e-12  # δ below this is not drawn
+
+
+def pictures(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Interval) -> dict[str, Picture]:
+    """All pictures of a claim, each as data, or as a line that says why there is none.
+
+    >>> from dpassay.exact.analysis import analyse
+    >>> from dpassay.pipeline.parser import parse
+    >>> counting = parse("query(l1, 1) | laplace(1)")
+    >>> made = pictures(counting, analyse(counting, counting.neighbours), PureDP(1), Interval(1, 1))
+    >>> list(made), round(made["loss"]["mean"], 4)  # 1/e
+    (['outputs', 'loss', 'curve', 'balls'], 0.3679)
+    """
+    loss = None if isinstance(guarantee, MetricDP) else profile.dominating_loss(guarantee)
+    worst = profile.dominating_pure() if guarantee.exact_delta == 0 else profile.dominating_at(guarantee.value)
+    pair = profile.pair if worst is None else worst.pair
+    return {
+        "outputs": outputs_of(pipeline, pair, loss, guarantee),
+        "loss": _loss(loss, guarantee, profile),
+        "curve": _curve(loss, guarantee, profile, value),
+        "balls": _balls(pipeline, guarantee),
+    }
+
+
+def _no_loss(loss: PrivacyLoss | None, guarantee: Guarantee) -> str:
+    if isinstance(guarantee, MetricDP):
+        return "Metric DP is stated per unit of distance; there is no single worst pair whose loss could be drawn."
+    if loss is None:
+        return "No exact loss of a single pair is known for this pipeline."
+    if middle(loss.infinite) >= 1:
+        return "The loss is infinite with probability 1: every output gives the input away."
+    if not loss.components:
+        return "The loss is 0: no output tells anything about the input."
+    return ""
+
+
+def _loss(loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfile) -> Picture:
+    """The loss as a random variable, its mean, and its tail beyond the claimed ε."""
+    if why := _no_loss(loss, guarantee):
+        return nothing(why)
+    assert loss is not None
+    losses, masses = loss.density(400)
+    infinite, epsilon = middle(loss.infinite), _epsilon(guarantee)
+    there = np.flatnonzero(masses > 1e-9 * masses.max())
+    losses, masses = losses[there[0] : there[-1] + 1], masses[there[0] : there[-1] + 1]
+    mean = loss.mean()
+    shown = np.flatnonzero(masses > 1e-9 * masses.max())
+    if len(shown) <= STEMS:
+        kind, x, y = "stems", losses[shown], masses[shown]
+    else:
+        kind, (x, y) = "curve", _joined(losses, masses)
+    return {
+        **{"kind": kind, "x": rounded(x), "y": rounded(y), "infinite": infinite, "epsilon": epsilon},
+        "mean": _finite((mean.lower + mean.upper) / 2 if mean.upper < math.inf else math.inf),
+        "tail": None if epsilon is None else float(masses[losses > epsilon * (1 + 1e-9) + 1e-12].sum() + infinite),
+        "note": "Before word dropout." if middle(profile.mu) else "",
+    }
+
+
+def _joined(losses: Array, masses: Array) -> tuple[Array, Array]:
+    """Masses joined to at most 200 steps."""
+    edges = np.linspace(losses[0], losses[-1], min(200, len(losses)) + 1)
+    joined, _ = np.histogram(losses, edges, weights=masses)
+    return (edges[:-1] + edges[1:]) / 2, joined
+
+
+def _epsilon(guarantee: Guarantee) -> float | None:
+    """The ε of the claim, if ε and δ state it."""
+    return guarantee.epsilon if isinstance(guarantee, PureDP | ApproxDP) else None
+
+
+def _curve(loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfile, value: Interval) -> Picture:
+    """δ at every ε for the worst known pair, the tail P(L > ε) that is often taken for it, and certified points."""
+    if why := _no_loss(loss, guarantee):
+        return nothing(why)
+    assert loss is not None
+    grid = 4000 if sum(count for _, count in loss.components) <= 1000 else 400
+    losses, masses = loss.density(grid)
+    most = float(losses[masses > LEAST].max(initial=0.0))
+    ends = [most, _epsilon(guarantee) or 0.0, value.lower if guarantee.parameter == "epsilon" else 0.0]
+    top = 1.1 * max(end for end in ends if math.isfinite(end)) or 1.0
+    epsilons = np.linspace(0, top, 141)
+    infinite = middle(loss.infinite)
+    beyond = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    tail = np.minimum(1.0, beyond[np.searchsorted(losses, epsilons + 1e-9 * top, side="left")] + infinite)
+    points = _certified(profile, np.linspace(0, top, 23)) if _quick(loss) else []
+    return {
+        **{"kind": "curve", "x": rounded(epsilons), "pair": rounded(pair_deltas(loss, profile.mu, epsilons, grid))},
+        **{"tail": None if middle(profile.mu) else rounded(tail), "points": points, "least": LEAST},
+        **{"claimed": [_epsilon(guarantee), guarantee.delta] if _epsilon(guarantee) is not None else None},
+        "true": [value.lower, guarantee.delta] if guarantee.delta and math.isfinite(value.lower) else None,
+        "note": "Behind word dropout, of which the tail says nothing." if middle(profile.mu) else "",
+    }
+
+
+def _quick(loss: PrivacyLoss) -> bool:
+    """Whether δ at an ε is a matter of milliseconds."""
+    component, count = loss.components[0]
+    return loss.source == Theorem.HOCKEY_STICK and count == 1 and not isinstance(component, SampledLoss)
+
+
+def _certified(profile: PrivacyProfile, epsilons: Array) -> list[list[float]]:
+    """ε, and both certified ends of δ, at as many points as there is time for."""
+    found, end = [], time.monotonic() + PATIENCE
+    for epsilon in epsilons.tolist():
+        delta = profile.delta(number(epsilon))
+        found.append([epsilon, max(0.0, down(delta)), min(1.0, up(delta))])
+        if time.monotonic() > end:
+            break
+    return found
+
+
+def _balls(pipeline: Pipeline, guarantee: Guarantee) -> Picture:
+    """Which two points of a ball are farthest apart, in the norm that the noise feels."""
+    noises = [pipeline.stages[i] for i in pipeline.noise_positions]
+    stage = noises[0] if len(noises) == 1 else None
+    norm = stage.q if isinstance(stage, Radial) else stage.noise.norm if isinstance(stage, Additive) else 0
+    if norm not in (1, 2, math.inf):
+        return nothing("This noise does not measure distances in l1, l2 or linf, so no ball shows its worst pair.")
+    clips = [stage for stage in pipeline.stages if isinstance(stage, Clip)]
+    radius = middle(clips[-1].radius) if clips else 1.0
+    if not 0 < radius < 1e100:
+        return nothing("The clipping constant is too large to draw.")
+    own, balls = clips[-1].norm if clips else "", []
+    for name, p in NORMS.items():
+        pair = Ball(p, number(1), 2).farthest(norm)
+        full = Ball(p, number(str(radius)), pipeline.dim)
+        balls.append(
+            {
+                **{"norm": name, "first": pair.first.tolist(), "second": pair.second.tolist(), "own": name == own},
+                **{"distance": middle(pair.distance(norm)) * radius, "full": middle(full.diameter(norm))},
+            }
+        )
+    feels = next(name for name, q in NORMS.items() if q == norm)
+    note = "" if own else "This pipeline clips nothing; balls of radius 1 are shown."
+    return {"kind": "balls", "balls": balls, "radius": radius, "norm": feels, "dim": pipeline.dim, "note": note}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

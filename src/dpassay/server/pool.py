@@ -1,0 +1,229 @@
+"""Worker processes of a bounded number, each question with a time limit, and the answers that are remembered.
+
+A question that is asked by many at once is computed once. Who goes away before the answer does not stop it, unless
+nobody else waits and it has not begun. A worker that takes too long is killed and replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+LINE = 1 << 24  # bytes of one part of an answer, at most
+REMEMBERED, MOST_BYTES = 512, 64 << 20  # answers, and bytes of them
+MOST_WAITING = 300  # questions that have not begun
+START = 120.0  # seconds in which a worker must be ready
+
+
+class Failed(Exception):
+    """A question without an answer: a sentence, and the status of HTTP that goes with it.
+
+    >>> str(Failed("too slow", 503))
+    'too slow'
+    """
+
+    def __init__(self, sentence: str, status: int, at: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.at = status, at
+
+
+@dataclass(eq=False)
+class Answer:
+    """The parts of an answer as far as they are known."""
+
+    key: str
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0
+    failed: Failed | None = None
+    begun: bool = False
+    done: bool = False
+    followers: int = 0
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    def tell(self) -> None:
+        """Wake all who wait for more."""
+        self.news.set()
+        self.news = asyncio.Event()
+
+
+class WorkerPool:
+    """Workers that answer questions; `size` of them at a time, each with at most `limit` seconds for a question."""
+
+    def __init__(self, size: int | None = None, limit: float = 30.0) -> None:
+        self.size, self.limit = size or max(2, min(4, os.cpu_count() or 2)), limit
+        self._idle: asyncio.Queue[Process] = asyncio.Queue()
+        self._workers: set[Process] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._bytes = self._waiting = 0
+        self._closing = False
+
+    async def start(self) -> None:
+        """Start all workers; questions wait until the first is ready."""
+        for _ in range(self.size):
+            self._run(self._add_worker())
+
+    async def close(self) -> None:
+        """End all workers."""
+        self._closing = True
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for worker in list(self._workers):
+            await self._end(worker)
+
+    async def parts(self, question: dict[str, Any], limit: float | None = None) -> AsyncIterator[dict[str, Any]]:
+        """The parts of an answer as they become known. Raises `Failed` where there is none."""
+        answer = self._answer(question, limit or self.limit)
+        answer.followers += 1
+        try:
+            told = 0
+            while True:
+                news = answer.news
+                for part in answer.parts[told:]:
+                    told += 1
+                    yield part
+                if answer.done and told == len(answer.parts):
+                    break
+                if not answer.done and news is answer.news:
+                    await news.wait()
+        finally:
+            answer.followers -= 1
+            if not answer.followers and not answer.begun and answer.task is not None:
+                self._forget(answer)
+                answer.task.cancel()
+        if answer.failed is not None:
+            raise Failed(str(answer.failed), answer.failed.status, answer.failed.at)
+
+    async def whole(self, question: dict[str, Any], limit: float | None = None) -> list[dict[str, Any]]:
+        """All parts of an answer."""
+        return [part async for part in self.parts(question, limit)]
+
+    def _answer(self, question: dict[str, Any], limit: float) -> Answer:
+        """The answer that is remembered or under way, or one that begins now."""
+        key = json.dumps(question, sort_keys=True)
+        known = self._answers.get(key)
+        if known is not None:
+            self._answers.move_to_end(key)
+            return known
+        if self._waiting >= MOST_WAITING:
+            raise Failed("The server is busy with other questions; please ask again in a moment.", 503)
+        answer = self._answers[key] = Answer(key)
+        answer.task = self._run(self._compute(question, answer, limit))
+        return answer
+
+    def _run(self, work: Any) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _compute(self, question: dict[str, Any], answer: Answer, limit: float) -> None:
+        """Let a worker answer; remember the answer unless it failed for want of time."""
+        answer.failed = Failed("The question was withdrawn.", 503)
+        worker = None
+        try:
+            self._waiting += 1
+            try:
+                worker = await self._idle.get()
+            finally:
+                self._waiting -= 1
+            answer.begun, answer.failed = True, None
+            tired = await asyncio.wait_for(self._ask(worker, question, answer), limit)
+            if tired:
+                self._replace(worker)
+            else:
+                self._idle.put_nowait(worker)
+            worker = None
+        except TimeoutError:
+            said = f"This takes more than {limit:g} seconds, which is the limit here: dpassay check has none."
+            answer.failed = Failed(said, 400)
+        except (OSError, ValueError, asyncio.IncompleteReadError):
+            answer.failed = Failed("The computation ended before its time, perhaps for want of memory.", 503)
+        finally:
+            if worker is not None:
+                self._replace(worker)
+            answer.done = True
+            self._remember(answer)
+            answer.tell()
+
+    async def _ask(self, worker: Process, question: dict[str, Any], answer: Answer) -> bool:
+        """Send a question and take in what comes back; whether the worker should be replaced."""
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(json.dumps(question).encode() + b"\n")
+        await worker.stdin.drain()
+        while True:
+            line = await worker.stdout.readline()
+            said = json.loads(line)  # a ValueError where the worker has ended
+            if "end" in said:
+                if "error" in said:
+                    answer.failed = Failed(said["error"], said["status"], said.get("at"))
+                return bool(said["tired"])
+            answer.parts.append(said["part"])
+            answer.size += len(line)
+            answer.tell()
+
+    def _forget(self, answer: Answer) -> None:
+        if self._answers.get(answer.key) is answer:
+            del self._answers[answer.key]
+
+    def _remember(self, answer: Answer) -> None:
+        """Keep an answer, and forget the oldest where there are too many; of failures keep those of the question."""
+        if answer.failed is not None and (answer.failed.status != 400 or answer.parts):
+            self._forget(answer)
+            return
+        if self._answers.get(answer.key) is not answer:
+            return
+        self._bytes += answer.size
+        while self._bytes > MOST_BYTES or len(self._answers) > REMEMBERED:
+            oldest = next((k for k, a in self._answers.items() if a.done), None)
+            if oldest is None:
+                break
+            self._bytes -= self._answers.pop(oldest).size
+
+    def _replace(self, worker: Process) -> None:
+        with suppress(ProcessLookupError):
+            worker.kill()
+        self._workers.discard(worker)
+        if not self._closing:
+            self._run(self._add_worker(worker))
+
+    async def _add_worker(self, after: Process | None = None) -> None:
+        """Start a worker; it is idle as soon as it is ready."""
+        if after is not None:
+            await after.wait()
+        command = (sys.executable, "-W", "ignore", "-m", "dpassay.server.worker")
+        threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+        environment = {**os.environ, **threads, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
+        worker = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=LINE, env=environment
+        )
+        self._workers.add(worker)
+        assert worker.stdout is not None
+        try:
+            ready = await asyncio.wait_for(worker.stdout.readline(), START)
+            if ready:
+                self._idle.put_nowait(worker)
+                return
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            await self._end(worker)
+            raise
+        await self._end(worker)
+
+    async def _end(self, worker: Process) -> None:
+        with suppress(ProcessLookupError):
+            worker.kill()
+        await worker.wait()
+        self._workers.discard(worker)
