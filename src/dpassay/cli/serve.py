@@ -42,7 +42,13 @@ def serve(host: Host = "127.0.0.1", port: Port = 8765, open_page: Open = True) -
     from dpassay.server.app import make_app
 
     config = uvicorn.Config(
-        make_app(host), http="h11", ws="none", lifespan="on", log_level="critical", access_log=False, server_header=False
+        make_app(host),
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_level="critical",
+        access_log=False,
+        server_header=False,
     )
     if open_page:
         _open_soon(address)

@@ -37,9 +37,14 @@ STARTERS = (
 OTHERS = (
     (
         "DP-SGD: 1,000 sampled Gaussian steps",
-        Asked("poisson(0.01) | clip(l2, 1) | gaussian(sigma) | times(1000)", {"sigma": "1"}, 10, epsilon="2", delta="1e-5"),
+        Asked(
+            "poisson(0.01) | clip(l2, 1) | gaussian(sigma) | times(1000)", {"sigma": "1"}, 10, epsilon="2", delta="1e-5"
+        ),
     ),
-    ("A token drawn from clamped logits", Asked("clamp(-B, B) | softmax(T)", {"B": "5", "T": "1"}, 50_000, epsilon="20")),
+    (
+        "A token drawn from clamped logits",
+        Asked("clamp(-B, B) | softmax(T)", {"B": "5", "T": "1"}, 50_000, epsilon="20"),
+    ),
     ("Metric DP: noise by distance in l2", Asked("radial(l2, 1/eps)", {}, 300, metric="l2", epsilon="10")),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
@@ -97,7 +97,8 @@ class Asked:
             options += [f"{name}={getattr(self, name)!r}" for name in ("epsilon", "delta") if getattr(self, name)]
         options += [f"neighbours={self.neighbours!r}"] if self.neighbours else []
         options += [f"parameters={dict(self.values)!r}"] if self.values else []
-        return f"import dpassay\n\nverdict = dpassay.check({', '.join([repr(self.pipeline), *options])})\nprint(verdict)"
+        arguments = ", ".join([repr(self.pipeline), *options])
+        return f"import dpassay\n\nverdict = dpassay.check({arguments})\nprint(verdict)"
 
     def to_data(self) -> dict[str, Any]:
         """All of it as JSON-ready data."""
@@ -110,7 +111,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> Asked:
     >>> read([("file", "/etc/passwd")])
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: unknown field 'file'; allowed: pipeline, set, dim, neighbours, metric, epsilon, delta, ...
+    dpassay.errors.InputError: unknown field 'file'; allowed: pipeline, set, dim, neighbours, metric, ...
     """
     given: dict[str, str] = {}
     values: dict[str, str] = {}
@@ -178,7 +179,8 @@ def of_claim(claim: Claim) -> Asked:
     stated = {name: value if isinstance(value, str) else _written(value) for name, value in _numbers(claim).items()}
     used = {name: str(value) for name, value in claim.parameters.items() if re.search(rf"\b{name}\b", claim.pipeline)}
     relation = "" if claim.neighbours is None else claim.neighbours.kind
-    return replace(Asked(claim.pipeline, used, claim.dim, neighbours=relation), **stated)
+    asked: dict[str, Any] = {"dim": claim.dim, "neighbours": relation, **stated}
+    return Asked(claim.pipeline, used, **asked)
 
 
 def _written(value: Number) -> str:

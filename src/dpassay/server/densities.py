@@ -22,8 +22,10 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage
 from dpassay.pipeline.stages.radial import Radial, in_dimension
+from dpassay.server.masses import step_densities
 
-POINTS, FINE = 301, 1 << 13  # of a drawn curve; of the grid on which sums of noises are made
+POINTS, DRAWN, FINE = 12_001, 300, 1 << 14  # of a curve; of what is drawn of it; of the grid for sums of noises
+AROUND = 16  # standard deviations, or thereabouts, on either side
 BARS = 8
 Picture = dict[str, Any]
 
@@ -93,7 +95,7 @@ def _added(noise: Noise, pair: Pair, epsilon: float) -> Picture:
     if differing == 1 or not isinstance(noise, Laplace | Gaussian | OneSided):
         return _one_coordinate(noise, max(blocks, key=lambda b: abs(middle(b.gap))), differing, epsilon)
     deviation = _deviation(noise)
-    low, high = -6 * deviation, distance + 6 * deviation
+    low, high = -AROUND * deviation, distance + AROUND * deviation
     t = np.linspace(low, high, POINTS)
     density = _sum(noise, blocks, distance, high - low)
     words = f"Outputs projected on the direction from the first input to the second, {differing:,} coordinates in one."
@@ -128,9 +130,9 @@ def _one_coordinate(noise: Noise, block: Block, differing: int, epsilon: float) 
     if not abs(x) + abs(y) < 1e100:
         return nothing("The two inputs may be any distance apart, too far for one picture.")
     words = "" if differing == 1 else f"One of the {differing:,} coordinates that differ."
-    spread = 6 * max(getattr(noise, "deviation", 0.0) or _width(noise), 1e-300)
+    spread = AROUND * max(getattr(noise, "deviation", 0.0) or _width(noise), 1e-300)
     if isinstance(noise, DiscreteNoise):
-        reach = max(1, min(20, math.ceil(spread / 2)))
+        reach = max(1, min(20, math.ceil(spread / 5)))
         places = np.arange(math.floor(min(x, y)) - reach, math.ceil(max(x, y)) + reach + 1, dtype=float)
         if len(places) <= 60:
             p, q = (np.exp(noise.log_density(places - c)) for c in (x, y))
@@ -154,18 +156,16 @@ def _radial(stage: Radial, pair: Pair, epsilon: float) -> Picture:
     scale, apart = middle(stage.scale), middle(stage.distance(pair))
     if not 0 < apart < 1e100:
         return nothing("The two inputs may be any distance apart, too far for one picture.")
-    t = np.linspace(-5 * scale, apart + 5 * scale, POINTS)
+    t = np.linspace(-AROUND * scale, apart + AROUND * scale, POINTS)
     p, q = (np.exp(-np.abs(t - c) / scale) / (2 * scale) for c in (0.0, apart))
     return _curves(t, p, q, epsilon, "The densities along the line through the two inputs, scaled to an area of 1.")
 
 
 def _sampled(component: SampledLoss, epsilon: float) -> Picture:
     """One step in which a record takes part with some probability."""
-    rate, mu = middle(component.rate), middle(component.mu)
-    t = np.linspace(-4.5, mu + 4.5, POINTS)
-    without = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
-    present = (1 - rate) * without + rate * np.exp(-((t - mu) ** 2) / 2) / math.sqrt(2 * math.pi)
-    return _curves(t, present, without, epsilon, "One step, in units of sigma: with the record, and without it.")
+    t = np.linspace(-AROUND, middle(component.mu) + AROUND, POINTS)
+    words = "One step, in units of sigma, of which the pipeline has one or more."
+    return _curves(t, *step_densities(component, t), epsilon, words)
 
 
 def _finite(first: Distribution, second: Distribution, epsilon: float) -> Picture:
@@ -203,8 +203,11 @@ def _curves(t: Array, p: Array, q: Array, epsilon: float, note: str) -> Picture:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
     runs = [[float(t[a]), float(t[b - 1])] for a, b in zip(edges[::2], edges[1::2], strict=True)]
     first, second = (min(1.0, float(side[inside].sum() * step)) for side in (p, q))
+    there = np.flatnonzero((p > 2e-3 * p.max()) | (q > 2e-3 * q.max()))
+    drawn = slice(there[0], there[-1] + 1, max(1, (there[-1] - there[0]) // DRAWN))
+    runs = [run for run in runs if run[1] >= t[there[0]] and run[0] <= t[there[-1]]]
     return {
-        **{"kind": "curves", "x": rounded(t), "first": rounded(p), "second": rounded(q)},
+        **{"kind": "curves", "x": rounded(t[drawn]), "first": rounded(p[drawn]), "second": rounded(q[drawn])},
         **{"event": runs, "p": first, "q": second, "shaded": words, "note": note},
     }
 
@@ -228,4 +231,5 @@ def _event(ratio: Array, p: Array, epsilon: float) -> tuple[Any, str]:
     most = ratio >= ratio.max() - 1e-3
     if p[most].sum() > 1e-2:
         return most, "outputs that tell the inputs apart best; none has more than the claimed loss"
-    return ratio > 0, "outputs that the first input makes more likely; none, or hardly any, has more than the claimed loss"
+    words = "outputs that the first input makes more likely; none, or hardly any, has more than the claimed loss"
+    return ratio > 0, words

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 
@@ -25,12 +24,13 @@ from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
 from dpassay.pipeline.syntax import NORMS
-from dpassay.report.plot import pair_deltas
 from dpassay.server.densities import Picture, nothing, outputs_of, rounded
+from dpassay.server.masses import deltas, masses
 
 STEMS = 40  # as many losses at most are drawn one by one
-PATIENCE = 0.08  # seconds for certified points of the curve
+PATIENCE = 0.05  # seconds for certified points of the curve
 LEAST = 1e-12  # δ below this is not drawn
+COARSE = "So many steps add up here that a grid of a few thousand points would not show their loss as it is."
 
 
 def pictures(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Interval) -> dict[str, Picture]:
@@ -71,29 +71,31 @@ def _loss(loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfil
     if why := _no_loss(loss, guarantee):
         return nothing(why)
     assert loss is not None
-    losses, masses = loss.density(400)
+    if (found := masses(loss, 400)) is None:
+        return nothing(COARSE)
+    losses, chances = found
     infinite, epsilon = middle(loss.infinite), _epsilon(guarantee)
-    there = np.flatnonzero(masses > 1e-9 * masses.max())
-    losses, masses = losses[there[0] : there[-1] + 1], masses[there[0] : there[-1] + 1]
+    there = np.flatnonzero(chances > 1e-6 * chances.max())
+    tail = None if epsilon is None else float(chances[losses > epsilon * (1 + 1e-9) + 1e-12].sum() + infinite)
     mean = loss.mean()
-    shown = np.flatnonzero(masses > 1e-9 * masses.max())
-    if len(shown) <= STEMS:
-        kind, x, y = "stems", losses[shown], masses[shown]
+    average = (mean.lower + mean.upper) / 2 if mean.width <= 1e-6 * mean.upper else float(losses @ chances)
+    if len(there) <= STEMS:
+        kind, x, y = "stems", losses[there], chances[there]
     else:
-        kind, (x, y) = "curve", _joined(losses, masses)
+        whole = slice(there[0], there[-1] + 1)
+        kind, (x, y) = "curve", _joined(losses[whole], chances[whole])
     return {
         **{"kind": kind, "x": rounded(x), "y": rounded(y), "infinite": infinite, "epsilon": epsilon},
-        "mean": _finite((mean.lower + mean.upper) / 2 if mean.upper < math.inf else math.inf),
-        "tail": None if epsilon is None else float(masses[losses > epsilon * (1 + 1e-9) + 1e-12].sum() + infinite),
+        **{"mean": _finite(math.inf if infinite else average), "tail": tail},
         "note": "Before word dropout." if middle(profile.mu) else "",
     }
 
 
-def _joined(losses: Array, masses: Array) -> tuple[Array, Array]:
-    """Masses joined to at most 200 steps."""
-    edges = np.linspace(losses[0], losses[-1], min(200, len(losses)) + 1)
-    joined, _ = np.histogram(losses, edges, weights=masses)
-    return (edges[:-1] + edges[1:]) / 2, joined
+def _joined(losses: Array, chances: Array) -> tuple[Array, Array]:
+    """The same number of neighbouring masses joined everywhere, to at most 200 steps."""
+    each = -(-len(losses) // 200)
+    whole = len(losses) - len(losses) % each
+    return losses[:whole].reshape(-1, each).mean(axis=1), chances[:whole].reshape(-1, each).sum(axis=1)
 
 
 def _epsilon(guarantee: Guarantee) -> float | None:
@@ -107,17 +109,23 @@ def _curve(loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfi
         return nothing(why)
     assert loss is not None
     grid = 4000 if sum(count for _, count in loss.components) <= 1000 else 400
-    losses, masses = loss.density(grid)
-    most = float(losses[masses > LEAST].max(initial=0.0))
+    if (found := masses(loss, grid)) is None:
+        return nothing(COARSE)
+    losses, chances = found
+    most = float(losses[chances > LEAST].max(initial=0.0))
     ends = [most, _epsilon(guarantee) or 0.0, value.lower if guarantee.parameter == "epsilon" else 0.0]
     top = 1.1 * max(end for end in ends if math.isfinite(end)) or 1.0
     epsilons = np.linspace(0, top, 141)
     infinite = middle(loss.infinite)
-    beyond = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    beyond = np.append(np.cumsum(chances[::-1])[::-1], 0.0)
     tail = np.minimum(1.0, beyond[np.searchsorted(losses, epsilons + 1e-9 * top, side="left")] + infinite)
     points = _certified(profile, np.linspace(0, top, 23)) if _quick(loss) else []
     return {
-        **{"kind": "curve", "x": rounded(epsilons), "pair": rounded(pair_deltas(loss, profile.mu, epsilons, grid))},
+        **{
+            "kind": "curve",
+            "x": rounded(epsilons),
+            "pair": rounded(deltas(losses, chances, infinite, profile.mu, epsilons)),
+        },
         **{"tail": None if middle(profile.mu) else rounded(tail), "points": points, "least": LEAST},
         **{"claimed": [_epsilon(guarantee), guarantee.delta] if _epsilon(guarantee) is not None else None},
         "true": [value.lower, guarantee.delta] if guarantee.delta and math.isfinite(value.lower) else None,

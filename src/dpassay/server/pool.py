@@ -64,7 +64,7 @@ class WorkerPool:
         self._workers: set[Process] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers: OrderedDict[str, Answer] = OrderedDict()
-        self._bytes = self._waiting = 0
+        self._bytes = 0
         self._closing = False
 
     async def start(self) -> None:
@@ -115,7 +115,7 @@ class WorkerPool:
         if known is not None:
             self._answers.move_to_end(key)
             return known
-        if self._waiting >= MOST_WAITING:
+        if sum(not one.begun for one in self._answers.values()) >= MOST_WAITING:
             raise Failed("The server is busy with other questions; please ask again in a moment.", 503)
         answer = self._answers[key] = Answer(key)
         answer.task = self._run(self._compute(question, answer, limit))
@@ -132,11 +132,7 @@ class WorkerPool:
         answer.failed = Failed("The question was withdrawn.", 503)
         worker = None
         try:
-            self._waiting += 1
-            try:
-                worker = await self._idle.get()
-            finally:
-                self._waiting -= 1
+            worker = await self._idle.get()
             answer.begun, answer.failed = True, None
             tired = await asyncio.wait_for(self._ask(worker, question, answer), limit)
             if tired:

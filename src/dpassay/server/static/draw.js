@@ -37,11 +37,23 @@ function powers(low, high) {
 const UP = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 const power = (value) => {
   const k = Math.round(Math.log10(value));
-  return k >= -2 && k <= 3 ? shown(value) : "10" + [...String(k)].map((c) => UP[c]).join("");
+  return k >= -2 && k <= 4 ? shown(value) : "10" + [...String(k)].map((c) => UP[c]).join("");
 };
 
+const pen = document.createElement("canvas").getContext("2d");
+function wide(words) {
+  pen.font = "13px system-ui, -apple-system, 'Segoe UI', sans-serif";
+  return pen.measureText(words).width;
+}
+
+// As wide as the place for it, so that letters have one size everywhere.
+function room() {
+  const box = document.querySelector(".drawing");
+  return Math.round(Math.min(560, Math.max(280, box?.clientWidth || 460)));
+}
+
 export class Plot {
-  constructor({ x, y, logY = false, logX = false, xLabel = "", yLabel = "", width = 460, height = 250, title = "" }) {
+  constructor({ x, y, logY = false, logX = false, xLabel = "", yLabel = "", width = room(), height = 250, title = "" }) {
     Object.assign(this, { logX, logY, width, height });
     this.left = 52; this.right = 14; this.top = 22; this.bottom = 40;
     this.x0 = x[0]; this.x1 = x[1]; this.y0 = y[0]; this.y1 = y[1];
@@ -95,10 +107,10 @@ export class Plot {
     this.add("polygon", { class: "area", points: `${this.px(inside[0][0])},${floor} ${points} ${this.px(inside.at(-1)[0])},${floor}` });
   }
 
-  upright(x, words, level = 0) {
-    const at = this.px(x), far = at > this.width * 0.6;
+  upright(x, words, before = false) {
+    const at = this.px(x), far = before && at - this.left > words.length * 7;
     this.add("line", { class: "mark", x1: at, x2: at, y1: this.top, y2: this.height - this.bottom });
-    this.add("text", { class: `halo${far ? " far" : ""}`, x: at + (far ? -5 : 5), y: this.top + 10 + 16 * level }, words);
+    this.add("text", { class: `halo${far ? " far" : ""}`, x: at + (far ? -5 : 5), y: this.top + 10 }, words);
   }
 
   flat(y, words) {
@@ -111,10 +123,10 @@ export class Plot {
     let x = this.width - this.right;
     for (const [kind, words] of [...entries].reverse()) {
       this.add("text", { class: "far", x, y: 12 }, words);
-      x -= words.length * 6.6 + 8;
+      x -= wide(words) + 6;
       if (kind.startsWith("bar")) this.add("rect", { class: kind, x: x - 12, y: 2, width: 12, height: 10 });
       else this.add("line", { class: kind, x1: x - 22, x2: x, y1: 8, y2: 8 });
-      x -= 34;
+      x -= 40;
     }
   }
 }
@@ -125,10 +137,10 @@ export function axis(face) {
   const finite = [face.claimed, low, high].filter((v) => v > 0 && Number.isFinite(v));
   const narrow = document.documentElement.clientWidth < 600;
   const w = narrow ? 360 : width;
-  const from = 10 ** (Math.floor(Math.log10(Math.min(...finite, 1))) - (finite.length ? 0 : 1));
-  const to = 10 ** (Math.ceil(Math.log10(Math.max(...finite, 1)) + 0.2));
+  const from = 10 ** Math.floor(Math.log10(Math.min(...finite, finite.length ? Infinity : 1)) - 0.15);
+  const to = 10 ** (Math.ceil(Math.log10(Math.max(...finite, from)) + 0.15));
   const place = (v) => 20 + (w - 60) * (Math.log10(Math.min(Math.max(v, from), to) / from) / Math.log10(to / from));
-  const words = Number.isFinite(low) ? (high === low || face.short.startsWith("[") === false ? face.short : face.short) : "∞";
+  const words = Number.isFinite(low) ? face.short : "∞";
   const svg = node("svg", { viewBox: `0 0 ${w} 92`, role: "img", "aria-label": `claimed ${face.letter} ${shown(face.claimed)}, true ${words}` });
   svg.append(node("line", { class: "frame", x1: 20, x2: w - 20, y1: 52, y2: 52 }));
   const marks = powers(from, to);

@@ -7,7 +7,7 @@ const form = $("claim");
 const RESERVED = new Set(form.dataset.reserved.split(" "));
 const KINDS = { dp: ["epsilon", "delta"], metric: ["epsilon", "metric"], renyi: ["epsilon", "order"], rho: ["rho"], mu: ["mu"] };
 const SCALES = { epsilon: [1e-2, 1e2], delta: [1e-12, 0.1], rho: [1e-3, 1e2], mu: [1e-2, 1e2], order: [1.1, 1e3], dim: [1, 1e5] };
-const DEFAULTS = { epsilon: "1", rho: "0.5", mu: "1", order: "2" };
+const DEFAULTS = { epsilon: "1", delta: "0", rho: "0.5", mu: "1", order: "2" };
 const REST = 250; // milliseconds without a change before the rest is asked for
 
 let values = {}; // of the names in the pipeline
@@ -19,6 +19,12 @@ let asking = null, running = null, timer = 0, resting = 0, ticking = 0;
 function names(text) {
   const found = text.matchAll(/(?<![\w.])([A-Za-z_]\w*)(?!\s*[\w(=])/g);
   return [...new Set([...found].map((match) => match[1]))].filter((name) => !RESERVED.has(name)).slice(0, 12);
+}
+
+function sorted(address) {
+  const fields = new URLSearchParams(address);
+  fields.sort();
+  return fields.toString();
 }
 
 function query() {
@@ -78,10 +84,11 @@ function parameterRow(name) {
   const label = document.createElement("label");
   label.htmlFor = `set-${name}`;
   label.textContent = label.title = name;
+  if (name.length > 4) label.className = "long";
   const field = document.createElement("input");
   Object.assign(field, { id: `set-${name}`, className: "number", inputMode: "decimal", autocomplete: "off", spellcheck: false, maxLength: 40 });
   const slider = document.createElement("input");
-  Object.assign(slider, { id: `set-${name}-slider`, type: "range", min: 0, max: 1000, step: 1 });
+  Object.assign(slider, { id: `set-${name}-slider`, type: "range", min: 0, max: 1000, step: 10 });
   slider.setAttribute("aria-label", `${name}, on a logarithmic scale`);
   field.addEventListener("input", () => { values[name] = field.value.trim(); changed(); });
   slider.addEventListener("input", () => { values[name] = field.value = valueAt(slider, [1e-3, 1e3]); changed(); });
@@ -124,7 +131,8 @@ function changed() {
   const asked = query(), shownAt = new URLSearchParams(asked);
   if ($("prior").value !== "50") shownAt.set("prior", $("prior").value);
   history.replaceState(null, "", `?${shownAt}`);
-  $("starter").value = [...$("starter").options].some((o) => o.value === asked.toString()) ? asked.toString() : "";
+  const same = sorted(asked);
+  $("starter").value = [...$("starter").options].find((option) => option.value && sorted(option.value) === same)?.value ?? "";
   stopRun();
   clearTimeout(timer);
   clearTimeout(resting);
@@ -241,6 +249,11 @@ function showRest() {
   text(known, "p", `${face.guarantee} between ${face.neighbours}.`);
   text(known, "p", `The true ${face.letter} lies in ${face.interval}${face.delta ? ` at δ ${shown(face.delta)}` : face.unit}.`);
   if (rest.true_delta) text(known, "p", `The true δ at the claimed ε lies in ${rest.true_delta}.`);
+  if (rest.holds.length) {
+    const rows = rest.holds.map(([delta, epsilon]) => `ε ${epsilon.replace("inf", "∞")} at δ ${delta}`);
+    text(known, "p", `What does hold: ${rows.join("; ")}.`);
+  }
+  text(known, "p", `Rests on ${rest.theorems.join(", ")}.`, "soft");
   for (const warning of rest.warnings) text(known, "p", warning, "warning");
   if (rest.witness) {
     const witness = card(box, "Witness");
@@ -248,17 +261,15 @@ function showRest() {
     if (rest.witness.event) text(witness, "p", rest.witness.event);
   }
   if (rest.repairs.length) {
-    const list = card(box, "Repairs").appendChild(document.createElement("ul"));
+    const repairs = card(box, "Repairs");
+    repairs.className = "wide";
+    const list = repairs.appendChild(document.createElement("ul"));
     for (const repair of rest.repairs) {
       const item = list.appendChild(document.createElement("li"));
       if (repair.mechanism) text(item, "code", repair.mechanism);
       const noise = repair.noise ? `, standard deviation ${repair.noise} per coordinate` : "";
       text(item, "div", `${repair.guarantee ? `${repair.guarantee}${noise}. ` : ""}${repair.advice}`, "soft");
     }
-  }
-  if (rest.holds.length) {
-    const rows = rest.holds.map(([delta, epsilon]) => `ε ${epsilon.replace("inf", "∞")} at δ ${delta}`);
-    text(card(box, "What does hold"), "p", rows.join("; "));
   }
 }
 
@@ -332,5 +343,15 @@ $("prior").addEventListener("input", () => {
   history.replaceState(null, "", `?${address}`);
   if (face) beliefs(face, prior());
 });
+let width = 0; // drawings are made for one width
+new ResizeObserver(() => {
+  const now = document.querySelector(".drawing").clientWidth;
+  if (face && width && Math.abs(now - width) > 20) {
+    $("axis").replaceChildren(axis(face));
+    draw(face, prior());
+    if (looks.length) sanity(looks, face.claimed, "");
+  }
+  width = now;
+}).observe(document.querySelector(".pictures"));
 load(new URLSearchParams(location.search).has("pipeline") ? location.search : $("starter").options[1].value);
 changed();

@@ -71,8 +71,9 @@ function loss(data) {
     if (data.epsilon !== null) plot.area(data.x, data.y, data.epsilon, Infinity);
     plot.line(data.x, data.y, "first");
   }
-  if (data.mean !== null) plot.upright(data.mean, "mean");
-  if (data.epsilon !== null) plot.upright(data.epsilon, "claimed ε", 1);
+  const first = data.epsilon === null || (data.mean ?? Infinity) <= data.epsilon; // the one on the left has its name on its left
+  if (data.mean !== null) plot.upright(data.mean, "mean", first);
+  if (data.epsilon !== null) plot.upright(data.epsilon, "claimed ε", !first || plot.px(data.epsilon) > plot.width - 90);
   return put("loss", plot.svg, caption);
 }
 
@@ -103,7 +104,7 @@ function curve(data) {
   };
   mark(data.true, "true", "refuted", 16);
   mark(data.claimed, "claimed", "claimed", -8);
-  plot.legend([["first", "exact δ"], ...(data.tail ? [["tail", "tail"]] : [])]);
+  plot.legend([["first", "δ"], ...(data.tail ? [["tail", "P(loss > ε)"]] : [])]);
   return put("curve", plot.svg, caption);
 }
 
@@ -139,16 +140,16 @@ const OUTLINES = { l1: "M0 -1L1 0L0 1L-1 0Z", l2: "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1
 
 function balls(data) {
   if (data.kind === "none") return put("balls", null, data.note);
-  const size = 150, svg = node("svg", { viewBox: `0 0 ${3 * size} 205`, role: "img" });
+  const size = Math.min(150, Math.max(100, document.querySelector("#balls .drawing").clientWidth / 3)), svg = node("svg", { viewBox: `0 0 ${3 * size} 205`, role: "img" });
   data.balls.forEach((ball, i) => {
-    const group = node("g", { transform: `translate(${size * (i + 0.5)} 92) scale(56 -56)` });
+    const group = node("g", { transform: `translate(${size * (i + 0.5)} 92) scale(${Math.round(size * 0.37)} ${-Math.round(size * 0.37)})` });
     group.append(node("path", { class: `shape${ball.own ? " own" : ""}`, d: OUTLINES[ball.norm], "vector-effect": "non-scaling-stroke" }));
     const [a, b] = [ball.first, ball.second];
     group.append(node("line", { class: "second", x1: a[0], y1: a[1], x2: b[0], y2: b[1], "vector-effect": "non-scaling-stroke" }));
     group.append(node("circle", { class: "bar1", cx: a[0], cy: a[1], r: 0.085 }), node("circle", { class: "bar2", cx: b[0], cy: b[1], r: 0.085 }));
     svg.append(group);
     const middle = size * (i + 0.5);
-    svg.append(node("text", { class: "mid", x: middle, y: 16 }, `${ball.norm} ball${ball.own ? ", clipped here" : ""}`));
+    svg.append(node("text", { class: "mid", x: middle, y: 16 }, ball.own ? `${ball.norm}: clipped here` : ball.norm));
     svg.append(node("text", { class: "mid label", x: middle, y: 174 }, `${shown(ball.distance)} apart in ${data.norm}`));
     if (data.dim > 2) svg.append(node("text", { class: "mid label", x: middle, y: 193 }, `${shown(ball.full)} in ${shown(data.dim)} dims`));
   });

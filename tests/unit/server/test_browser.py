@@ -1,0 +1,200 @@
+"""The page in a real browser, on a desk and on a phone: readable, usable without a mouse, and without errors."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+SIZES = [(1280, 800, "light"), (390, 844, "dark")]
+LIMIT = 300_000  # milliseconds; on a busy machine everything takes many times as long
+LAPLACE = "?pipeline=query(l1, 1) | laplace(1)&epsilon="
+# Every piece of text that is seen: how much its colour stands out from what is behind it, by WCAG's formula.
+CONTRASTS = """() => {
+  const light = (c) => {
+    const [r, g, b] = c.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const read = (text) => text.match(/[\\d.]+/g).map(Number);
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode, element = text.parentElement;
+    if (!text.data.trim() || !element.checkVisibility() || element.closest("script, style, option")) continue;
+    const style = getComputedStyle(element);
+    const ink = read(element.namespaceURI.endsWith("svg") ? style.fill : style.color);
+    let behind = [0, 0, 0, 0];
+    for (let e = element; e && behind[3] === 0; e = e.parentElement) behind = read(getComputedStyle(e).backgroundColor);
+    const [a, b] = [light(ink.slice(0, 3)), light(behind.slice(0, 3))].sort((x, y) => y - x);
+    found.push([(a + 0.05) / (b + 0.05), text.data.trim().slice(0, 40)]);
+  }
+  return found;
+}"""
+FOCUS = """() => {
+  const e = document.activeElement, style = getComputedStyle(e), box = e.getBoundingClientRect();
+  const there = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+  return {
+    name: e.id || e.dataset.copy || e.textContent.trim(),
+    ring: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
+    seen: there !== null && (e.contains(there) || there.contains(e)),
+    labelled: e.matches("a, button, summary") || !!(e.labels?.length || e.ariaLabel),
+  };
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no browser: install Debian's package chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Opened:
+    """A page with all that it said and asked for."""
+
+    def __init__(self, browser: Any, served: Any, path: str, size: tuple[int, int, str]) -> None:
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=size[2])
+        self.page.set_default_timeout(LIMIT)
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.said.append("a dialog was shown"))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(served.address + path)
+
+    def wait_for(self, word: str) -> None:
+        self.page.wait_for_selector(f'#verdict[data-word="{word}"]')
+
+    def end(self, served: Any) -> None:
+        assert self.said == []
+        assert all(url.startswith(served.address) for url in self.asked)  # nothing from another host
+        self.page.close()
+
+
+def in_view(page: Any, selector: str) -> bool:
+    box, height = page.locator(selector).bounding_box(), page.viewport_size["height"]
+    return bool(box["y"] >= 0 and box["y"] + box["height"] <= height)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
+def test_the_page(browser, served, size) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, "", size)
+    page = opened.page
+    opened.wait_for("refuted")  # ADePT
+    page.wait_for_selector("#facts li")
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    assert in_view(page, "#verdict")
+    assert "√" not in page.inner_text("#headline")
+    assert "5.6569" in page.inner_text("#headline")
+    assert page.locator("#evidence .drawing svg").count() == 5
+    assert all(page.locator("figure svg[role=img]").nth(i).get_attribute("aria-label") for i in range(5))
+    worst = min(page.evaluate(CONTRASTS))
+    assert worst[0] >= 4.5, worst
+    page.locator("#run").click()
+    page.wait_for_selector("#run:not([disabled])")
+    assert "That refutes the claim." in page.inner_text("#audit figcaption")
+    page.locator("#more > summary").click()
+    page.locator(".stages > summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    opened.end(served)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
+def test_without_a_mouse(browser, served, size) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, LAPLACE + "0.5", size)
+    page = opened.page
+    opened.wait_for("refuted")
+    page.wait_for_selector("#facts li")
+    order = []
+    while order[-1:] != ["run"]:
+        page.keyboard.press("Tab")
+        here = page.evaluate(FOCUS)
+        order.append(here["name"])
+        assert len(order) < 40, order
+        assert here["ring"] >= 2, here
+        assert here["seen"], here  # and not behind the verdict, which stays in place on a phone
+        assert here["labelled"], here
+        if here["name"] == "epsilon-slider":
+            page.keyboard.press("End")
+            opened.wait_for("proven")
+            assert parse_qs(urlsplit(page.url).query)["epsilon"] == ["100"]
+            page.wait_for_selector("#facts h2")
+    fields = ["starter", "pipeline", "epsilon", "epsilon-slider", "delta", "delta-slider", "dim", "dim-slider"]
+    start = order.index("starter")
+    assert order[start : start + len(fields)] == fields
+    after = [name for name in order if name in ("link", "command", "python", "certificate", "report", "prior", "run")]
+    assert after == ["link", "command", "python", "certificate", "report", "prior", "run"]
+    opened.end(served)
+
+
+def test_the_address_holds_the_state(browser, served) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, LAPLACE + "2&prior=20", SIZES[0])
+    page = opened.page
+    opened.wait_for("proven")
+    assert page.inner_text("#prior-shown") == "20%"
+    page.fill("#epsilon", "0.25")
+    opened.wait_for("refuted")
+    page.fill("#pipeline", "clip(l1, C) | laplace(2*C/eps)")
+    page.wait_for_selector("#error:not([hidden])")  # the dimension is missing
+    page.fill("#dim", "7")
+    opened.wait_for("proven")
+    page.fill("#set-C", "3")
+    page.wait_for_selector("#facts h2")
+    address = page.url
+    stated = parse_qs(urlsplit(address).query)
+    assert stated == {
+        **{"pipeline": ["clip(l1, C) | laplace(2*C/eps)"], "set": ["C=3"], "dim": ["7"], "epsilon": ["0.25"]},
+        "prior": ["20"],
+    }
+    again = Opened(browser, served, address.removeprefix(served.address), SIZES[1])
+    again.wait_for("proven")
+    assert again.page.input_value("#set-C") == "3"
+    again.end(served)
+    assert all("status of 400" in said for said in opened.said)  # what the browser itself says of the missing dimension
+    page.close()
+
+
+def test_text_of_the_address_is_text(browser, served) -> None:  # type: ignore[no-untyped-def]
+    evil = "?pipeline=<img src=x onerror=alert(1)>&epsilon=<script>alert(2)</script>"
+    opened = Opened(browser, served, evil, SIZES[0])
+    opened.page.wait_for_selector("#error:not([hidden])")
+    assert opened.page.locator("#claim img, #error script").count() == 0
+    assert not any("dialog" in said for said in opened.said)
+    opened.page.close()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
+def test_the_gallery(browser, served, size) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, "gallery", size)
+    page = opened.page
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    worst = min(page.evaluate(CONTRASTS))
+    assert worst[0] >= 4.5, worst
+    page.keyboard.press("Tab")
+    page.fill("#filter", "adept refuted")
+    shown = page.locator(".claims li:visible")
+    assert 0 < shown.count() < 10
+    assert all("refuted" in text for text in shown.all_inner_texts())
+    page.locator(".claims li:visible a").first.click()
+    page.wait_for_selector(".verdict-line .refuted")
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    assert in_view(page, ".verdict-line")
+    worst = min(page.evaluate(CONTRASTS))
+    assert worst[0] >= 4.5, worst
+    page.locator("a.button").click()
+    opened.wait_for("refuted")
+    opened.end(served)

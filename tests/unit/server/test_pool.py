@@ -1,0 +1,72 @@
+"""Workers: a question that takes too long is ended, its worker replaced, and the same question is computed once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dpassay.server.asked import Asked, of_claim, read
+from dpassay.server.pool import Failed, WorkerPool
+
+SLOW = Asked("poisson(0.01) | clip(l2, 1) | gaussian(1) | times(100000)", {}, 4, epsilon="2", delta="1e-5")
+QUICK = Asked("query(l1, 1) | laplace(1)", epsilon="1")
+
+
+def question(asked: Asked, kind: str = "glance") -> dict[str, Any]:
+    return {"kind": kind, "asked": asked.to_data()}
+
+
+def test_a_slow_question_is_ended_and_the_next_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpassay.server.pool.REMEMBERED", 3)
+
+    async def ask() -> tuple[str, list[dict[str, Any]], int, int]:
+        pool = WorkerPool(size=1)
+        await pool.start()
+        await pool.whole(question(QUICK))
+        try:
+            with pytest.raises(Failed) as failed:
+                await pool.whole(question(SLOW, "check"), limit=0.05)
+            same = await asyncio.gather(*(pool.whole(question(QUICK, "check")) for _ in range(50)))
+            assert all(one == same[0] for one in same)
+            for i in range(1, 8):
+                await pool.whole(question(Asked("laplace(1)", {}, 2, metric="l1", epsilon=str(i))))
+            return str(failed.value), same[0], len(pool._workers), len(pool._answers)
+        finally:
+            await pool.close()
+
+    said, answer, workers, remembered = asyncio.run(ask())
+    assert said == "This takes more than 0.05 seconds, which is the limit here: dpassay check has none."
+    assert (answer[0]["word"], workers, remembered) == ("proven", 1, 3)
+
+
+def test_too_many_questions_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpassay.server.pool.MOST_WAITING", 5)
+
+    async def ask() -> list[Any]:
+        pool = WorkerPool(size=1)  # it is not started, so all questions wait
+        waiting = [asyncio.create_task(pool.whole(question(Asked("x", epsilon=str(i))))) for i in range(8)]
+        await asyncio.sleep(0.05)
+        told = [str(task.exception()) for task in waiting if task.done()]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.sleep(0)
+        assert not pool._answers  # nobody waits for them any more
+        await pool.close()
+        return told
+
+    assert asyncio.run(ask()) == ["The server is busy with other questions; please ask again in a moment."] * 3
+
+
+def test_every_claim_of_the_registry_can_be_stated() -> None:
+    from urllib.parse import parse_qsl
+
+    from dpassay.api import glance
+    from dpassay.claims.registry import REGISTRY
+
+    for name, claim in REGISTRY.items():
+        asked = read(parse_qsl(of_claim(claim).address))
+        assert asked == of_claim(claim), name
+        assert glance(asked.claim())[0] == claim.expected, name
