@@ -16,6 +16,7 @@ from dpassay.core.numbers import down, middle, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.profile_bounds import DropoutBound, PairBound
 from dpassay.exact.sampled_loss import SampledLoss
 from dpassay.pipeline.pair import Array
 from dpassay.pipeline.pipeline import Pipeline
@@ -25,10 +26,11 @@ from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
 from dpassay.pipeline.syntax import NORMS
 from dpassay.server.densities import Picture, nothing, outputs_of, rounded
-from dpassay.server.masses import deltas, masses
+from dpassay.server.masses import Masses, deltas, masses, thinned
 
 STEMS = 40  # as many losses at most are drawn one by one
 PATIENCE = 0.05  # seconds for certified points of the curve
+MOST_PAIRS = 16  # besides the one that is worst for the claim
 LEAST = 1e-12  # δ below this is not drawn
 COARSE = "So many steps add up here that a grid of a few thousand points would not show their loss as it is."
 
@@ -48,9 +50,23 @@ def pictures(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, 
     pair = profile.pair if worst is None else worst.pair
     return {
         "outputs": outputs_of(pipeline, pair, loss, guarantee),
-        "loss": _loss(loss, guarantee, profile),
-        "curve": _curve(loss, guarantee, profile, value),
+        **_of_loss(loss, guarantee, profile, value),
         "balls": _balls(pipeline, guarantee),
+    }
+
+
+def _of_loss(
+    loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfile, value: Interval
+) -> dict[str, Picture]:
+    """The two pictures that show the loss of one pair."""
+    why, found = _no_loss(loss, guarantee), None
+    if not why and loss is not None:
+        found = masses(loss, 4000 if sum(count for _, count in loss.components) <= 1000 else 400)
+    if loss is None or found is None:
+        return {"loss": nothing(why or COARSE), "curve": nothing(why or COARSE)}
+    return {
+        "loss": _loss(loss, found, guarantee, profile),
+        "curve": _curve(loss, found, guarantee, profile, value),
     }
 
 
@@ -66,14 +82,9 @@ def _no_loss(loss: PrivacyLoss | None, guarantee: Guarantee) -> str:
     return ""
 
 
-def _loss(loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfile) -> Picture:
+def _loss(loss: PrivacyLoss, found: Masses, guarantee: Guarantee, profile: PrivacyProfile) -> Picture:
     """The loss as a random variable, its mean, and its tail beyond the claimed ε."""
-    if why := _no_loss(loss, guarantee):
-        return nothing(why)
-    assert loss is not None
-    if (found := masses(loss, 400)) is None:
-        return nothing(COARSE)
-    losses, chances = found
+    losses, chances = found.losses, found.chances
     infinite, epsilon = middle(loss.infinite), _epsilon(guarantee)
     there = np.flatnonzero(chances > 1e-6 * chances.max())
     tail = None if epsilon is None else float(chances[losses > epsilon * (1 + 1e-9) + 1e-12].sum() + infinite)
@@ -83,7 +94,7 @@ def _loss(loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfil
         kind, x, y = "stems", losses[there], chances[there]
     else:
         whole = slice(there[0], there[-1] + 1)
-        kind, (x, y) = "curve", _joined(losses[whole], chances[whole])
+        kind, (x, y) = "curve", _joined(losses[whole], chances[whole], found.period)
     return {
         **{"kind": kind, "x": rounded(x), "y": rounded(y), "infinite": infinite, "epsilon": epsilon},
         **{"mean": _finite(math.inf if infinite else average), "tail": tail},
@@ -91,11 +102,15 @@ def _loss(loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfil
     }
 
 
-def _joined(losses: Array, chances: Array) -> tuple[Array, Array]:
-    """The same number of neighbouring masses joined everywhere, to at most 200 steps."""
+def _joined(losses: Array, chances: Array, period: int) -> tuple[Array, Array]:
+    """Equally many neighbouring masses joined everywhere, to about 200 steps; a pattern is kept or joined whole."""
     each = -(-len(losses) // 200)
-    whole = len(losses) - len(losses) % each
-    return losses[:whole].reshape(-1, each).mean(axis=1), chances[:whole].reshape(-1, each).sum(axis=1)
+    if period and each > period / 6:
+        each = -(-each // period) * period
+    step, missing = float(losses[1] - losses[0]), -len(losses) % each
+    losses = np.append(losses, losses[-1] + step * np.arange(1, missing + 1))
+    chances = np.append(chances, np.zeros(missing))
+    return losses.reshape(-1, each).mean(axis=1), chances.reshape(-1, each).sum(axis=1)
 
 
 def _epsilon(guarantee: Guarantee) -> float | None:
@@ -103,34 +118,43 @@ def _epsilon(guarantee: Guarantee) -> float | None:
     return guarantee.epsilon if isinstance(guarantee, PureDP | ApproxDP) else None
 
 
-def _curve(loss: PrivacyLoss | None, guarantee: Guarantee, profile: PrivacyProfile, value: Interval) -> Picture:
+def _curve(loss: PrivacyLoss, found: Masses, guarantee: Guarantee, profile: PrivacyProfile, value: Interval) -> Picture:
     """δ at every ε for the worst known pair, the tail P(L > ε) that is often taken for it, and certified points."""
-    if why := _no_loss(loss, guarantee):
-        return nothing(why)
-    assert loss is not None
-    grid = 4000 if sum(count for _, count in loss.components) <= 1000 else 400
-    if (found := masses(loss, grid)) is None:
-        return nothing(COARSE)
-    losses, chances = found
+    losses, chances = thinned(found)
     most = float(losses[chances > LEAST].max(initial=0.0))
     ends = [most, _epsilon(guarantee) or 0.0, value.lower if guarantee.parameter == "epsilon" else 0.0]
     top = 1.1 * max(end for end in ends if math.isfinite(end)) or 1.0
     epsilons = np.linspace(0, top, 141)
-    infinite = middle(loss.infinite)
-    beyond = np.append(np.cumsum(chances[::-1])[::-1], 0.0)
-    tail = np.minimum(1.0, beyond[np.searchsorted(losses, epsilons + 1e-9 * top, side="left")] + infinite)
+    pair, tail = _largest(loss, found, profile, epsilons)
     points = _certified(profile, np.linspace(0, top, 23)) if _quick(loss) else []
     return {
         **{
             "kind": "curve",
             "x": rounded(epsilons),
-            "pair": rounded(deltas(losses, chances, infinite, profile.mu, epsilons)),
+            "pair": rounded(pair),
         },
         **{"tail": None if middle(profile.mu) else rounded(tail), "points": points, "least": LEAST},
         **{"claimed": [_epsilon(guarantee), guarantee.delta] if _epsilon(guarantee) is not None else None},
         "true": [value.lower, guarantee.delta] if guarantee.delta and math.isfinite(value.lower) else None,
         "note": "Behind word dropout, of which the tail says nothing." if middle(profile.mu) else "",
     }
+
+
+def _largest(loss: PrivacyLoss, found: Masses, profile: PrivacyProfile, epsilons: Array) -> tuple[Array, Array]:
+    """The largest δ, and the largest tail, of the pairs that are known: which is worst may change with ε."""
+    bounds = [c.bound.bound if isinstance(c.bound, DropoutBound) else c.bound for c in profile.candidates]
+    losses = [one for bound in bounds if isinstance(bound, PairBound) for one in bound.losses]
+    others = [one for one in dict.fromkeys(losses) if one != loss and one.components and middle(one.infinite) < 1]
+    known = [(found, loss), *((masses(one, 400), one) for one in others[:MOST_PAIRS])]
+    curves, tails = [], []
+    for shown, one in known:
+        if shown is not None:
+            places, chances = thinned(shown)
+            infinite = middle(one.infinite)
+            curves.append(deltas(places, chances, infinite, profile.mu, epsilons))
+            beyond = np.append(np.cumsum(chances[::-1])[::-1], 0.0)
+            tails.append(beyond[np.searchsorted(places, epsilons * (1 + 1e-9) + 1e-12, side="left")] + infinite)
+    return np.max(curves, axis=0), np.minimum(1.0, np.max(tails, axis=0))
 
 
 def _quick(loss: PrivacyLoss) -> bool:
