@@ -164,7 +164,7 @@ def _radial(stage: Radial, pair: Pair, epsilon: float) -> Picture:
 def _sampled(component: SampledLoss, epsilon: float) -> Picture:
     """One step in which a record takes part with some probability."""
     t = np.linspace(-AROUND, middle(component.mu) + AROUND, POINTS)
-    words = "One step, in units of sigma, of which the pipeline has one or more."
+    words = "One step of the pipeline, in units of sigma."
     return _curves(t, *step_densities(component, t), epsilon, words)
 
 

@@ -75,7 +75,7 @@ def test_a_sampled_step() -> None:
 
 
 def test_many_sampled_steps_at_a_published_point() -> None:
-    """The true ε at δ = 1e-5 lies in [1.82806, 1.82859], FACTS of the sampled Gaussian mechanism."""
+    """At rate 0.01, sigma 1 and 1,000 steps, accountants agree on an ε of 1.828 at δ = 1e-5."""
     loss = PrivacyLoss(((SampledLoss(number("0.01"), number(1), "remove"), 1000),))
     assert drawn(loss, 1.78) > 1e-5 > drawn(loss, 1.88)
 

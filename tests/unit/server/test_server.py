@@ -17,6 +17,8 @@ import pytest
 
 import dpassay
 from dpassay.claims.registry import REGISTRY
+from dpassay.errors import InputError
+from processes import started
 
 LAPLACE = urlencode({"pipeline": "query(l1, 1) | laplace(1)", "epsilon": "1"})
 SGD = "poisson(0.01) | clip(l2, 1) | gaussian(1) | times(1000)"
@@ -208,3 +210,22 @@ def test_a_taken_port_is_a_sentence(served) -> None:  # type: ignore[no-untyped-
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 2
     assert run.stderr.startswith(f"dpassay: cannot listen on 127.0.0.1, port {port}: ")
+
+
+def test_a_host_that_others_can_reach_is_warned_about() -> None:
+    command = [sys.executable, "-m", "dpassay", "serve", "--no-open", "--port", "0", "--host", "0.0.0.0"]
+    with started(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("warning: 0.0.0.0 can be reached from other machines")
+        assert process.stderr.readline().startswith("dpassay serves http://0.0.0.0:")
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import util
+
+    from dpassay.cli.serve import serve
+
+    found = util.find_spec
+    monkeypatch.setattr(util, "find_spec", lambda name: None if name == "uvicorn" else found(name))
+    with pytest.raises(InputError, match=r"pip install 'dpassay\[serve\]'"):
+        serve()
