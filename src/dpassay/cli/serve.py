@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -52,7 +53,8 @@ def serve(host: Host = "127.0.0.1", port: Port = 8765, open_page: Open = True) -
     )
     if open_page:
         _open_soon(address)
-    uvicorn.Server(config).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # this is how it is ended
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

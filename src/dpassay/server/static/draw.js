@@ -107,10 +107,10 @@ export class Plot {
     this.add("polygon", { class: "area", points: `${this.px(inside[0][0])},${floor} ${points} ${this.px(inside.at(-1)[0])},${floor}` });
   }
 
-  upright(x, words, before = false) {
+  upright(x, words, before = false, level = 0) {
     const at = this.px(x), far = before && at - this.left > words.length * 7;
     this.add("line", { class: "mark", x1: at, x2: at, y1: this.top, y2: this.height - this.bottom });
-    this.add("text", { class: `halo${far ? " far" : ""}`, x: at + (far ? -5 : 5), y: this.top + 10 }, words);
+    this.add("text", { class: `halo${far ? " far" : ""}`, x: at + (far ? -5 : 5), y: this.top + 10 + 16 * level }, words);
   }
 
   flat(y, words) {

@@ -73,7 +73,8 @@ function loss(data) {
   }
   const first = data.epsilon === null || (data.mean ?? Infinity) <= data.epsilon; // the one on the left has its name on its left
   if (data.mean !== null) plot.upright(data.mean, "mean", first);
-  if (data.epsilon !== null) plot.upright(data.epsilon, "claimed ε", !first || plot.px(data.epsilon) > plot.width - 90);
+  const edge = first && data.epsilon !== null && plot.px(data.epsilon) > plot.width - 90;
+  if (data.epsilon !== null) plot.upright(data.epsilon, "claimed ε", !first || edge, edge ? 1 : 0);
   return put("loss", plot.svg, caption);
 }
 
