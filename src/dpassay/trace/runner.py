@@ -387,10 +387,7 @@ def _with(judged: _Judged, finding: Finding) -> _Judged:
 
 
 def _shown(runs: int, delta: float) -> float:
-    """The ε that is shown if all runs of one input, and none of the other, give a certain value.
-
-    Both probabilities of a pair are bounded, each with error probability a = α/16: p ≥ a^(1/n) and q ≤ 1 − a^(1/n).
-    """
+    """The ε that a value shows which all runs of one input give and none of the other, each bounded with error α/16."""
     if runs < 1:
         return 0.0
     least = (ALPHA / 2 / MOST_GIVEN) ** (1 / runs)
