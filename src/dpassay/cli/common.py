@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -105,9 +106,18 @@ def note(text: str) -> None:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A spinner on stderr, where a person can see it."""
-    if _quiet or not sys.stderr.isatty():
+    """A spinner on stderr, where a person can see it; elsewhere a line, if it takes longer than that."""
+    if _quiet:
         yield
+        return
+    if not sys.stderr.isatty():
+        said = threading.Timer(LINE_EVERY, lambda: print(f"{what} …", file=sys.stderr, flush=True))
+        said.daemon = True
+        said.start()
+        try:
+            yield
+        finally:
+            said.cancel()
         return
     from rich.console import Console
 

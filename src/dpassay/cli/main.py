@@ -50,6 +50,9 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
 for group, commands in GROUPS.items():
     for command in commands:
         app.command(rich_help_panel=group)(shared_options(command))
+for registered in calibrate.app.registered_commands:
+    if registered.callback is not None:
+        registered.callback = shared_options(registered.callback)
 app.add_typer(calibrate.app, name="calibrate", rich_help_panel="Guarantees and noise")
 
 OWN_ERROR = 70  # as sysexits.h has it

@@ -10,7 +10,7 @@ from dpassay.cli import common
 from dpassay.cli import main as cli
 from dpassay.cli.completion import complete_claim, complete_neighbours, complete_package, complete_pipeline
 from dpassay.errors import InputError
-from processes import LIMIT
+from processes import LIMIT, wait_until
 
 PROVEN = ("check", "--pipeline", "query(l1, 1) | laplace(1)", "--epsilon", "1")
 
@@ -91,6 +91,22 @@ def test_what_continues_counts_from_where_it_began(capfd):
     now = 10.0
     tell(60, 100, "rounds")
     assert capfd.readouterr().err == "rounds: 60 of 100, about 40 s left\n"
+
+
+def test_long_work_without_steps_says_what_it_is_doing(capfd, monkeypatch):
+    monkeypatch.setattr(common, "LINE_EVERY", 0.0)
+    with common.working("composing"):
+        wait_until(lambda: capfd.readouterr().err == "composing …\n")
+    monkeypatch.setattr(common, "LINE_EVERY", 1e6)
+    with common.working("composing"):
+        pass
+    assert capfd.readouterr().err == ""
+
+
+def test_calibrating_takes_the_shared_options(here):
+    code, out, err = here("calibrate", "flip", "--epsilon", "1", "--categories", "1e1", "--quiet")
+    assert (code, err) == (0, "")
+    assert "flip" in out
 
 
 def test_quiet_leaves_out_notes_and_keeps_results_and_errors(here, tmp_path):
