@@ -37,7 +37,8 @@ ORDER = [
     "__main__",
 ]
 
-LATER_ON_PURPOSE = {("evidence", "report")}  # how a verdict shows itself, imported when asked
+# How verdicts, losses and claims show themselves, imported when asked.
+LATER_ON_PURPOSE = {("evidence", "report"), ("exact", "report"), ("claims", "report")}
 
 
 SOURCES = {

@@ -164,6 +164,11 @@ class Claim:
         gone = names(self._formulas) - names(f"{changed._formulas} {self.pipeline}")
         return replace(changed, parameters={k: v for k, v in changed.parameters.items() if k not in gone})
 
+    def _repr_html_(self) -> str:
+        from dpassay.report.cards import claim_card
+
+        return claim_card(self)
+
 
 @dataclass(frozen=True)
 class System:

@@ -6,8 +6,6 @@ advice. What users ask for most is reachable on the verdict itself, such as `ver
 
 from __future__ import annotations
 
-import html
-import io
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -288,12 +286,9 @@ class Verdict:
         return render(self)
 
     def _repr_html_(self) -> str:
-        from rich.console import Console
+        from dpassay.report.cards import verdict_card
 
-        console = Console(record=True, width=100, file=io.StringIO())
-        console.print(self)
-        # rich escapes what it prints; the plain text is escaped once more for the fallback.
-        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>") or html.escape(str(self))
+        return verdict_card(self)
 
 
 @dataclass(frozen=True, repr=False)

@@ -242,6 +242,11 @@ class PrivacyLoss:
         """The composition on a grid, tilted so that it is most precise at the given ε or δ."""
         return composed_loss(self.components, step, side, _tilt(self, side, epsilon, delta))
 
+    def _repr_html_(self) -> str:
+        from dpassay.report.cards import loss_card
+
+        return loss_card(self)
+
 
 @lru_cache(maxsize=ANSWERS)
 def _tilt(loss: PrivacyLoss, side: Side, epsilon: float | None, delta: float | None) -> float:

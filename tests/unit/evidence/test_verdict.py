@@ -91,7 +91,7 @@ def test_names_are_text_everywhere() -> None:
     assert "<script" not in page
     assert "<b>x" not in page
     assert "REFUTED" in page
-    assert page.startswith("<pre>")
+    assert page.startswith("<div")
     text = shown(verdict)
     # Where a name is shown at all, its brackets are shown with it.
     assert "<b>" not in text or "[red]" in text.replace("\n", "")
