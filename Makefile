@@ -1,6 +1,7 @@
 # make demo       every published claim with its verdict, and a report to open
 # make test       the checks and tests that CI runs, long tests in their reduced form (tests/README.md)
 # make test-all   the same with every test in full
+# make docs       the documentation as a site, in out/site: open out/site/index.html
 # All build .venv from nothing; they need Python >= 3.11 and its pip, no more.
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ BIN := .venv/bin
 # Bytecode is kept even where the environment says not to: tests start a hundred processes that import the package.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-all check bench clean
+.PHONY: demo test test-all check docs bench clean
 
 demo: .venv/runtime
 	$(BIN)/dpassay gallery --figure out/gallery.svg --html out/gallery.html
@@ -24,6 +25,9 @@ check: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: .venv/docs
+	DPASSAY_RUN_NOTEBOOKS=1 $(BIN)/python -m sphinx -q -W --keep-going docs out/site
+
 bench: .venv/test
 	$(BIN)/python benchmarks/run.py
 
@@ -36,6 +40,10 @@ bench: .venv/test
 
 .venv/test: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@ .venv/docs .venv/runtime
+
+.venv/docs: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@ .venv/runtime
 
 clean:

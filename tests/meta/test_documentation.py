@@ -3,8 +3,10 @@
 import doctest
 import inspect
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,34 +21,85 @@ from dpassay.evidence.schema import VerdictRecord
 from dpassay.report.claim_report import ClaimReport
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GUIDES = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+    *sorted((ROOT / "docs" / "reference").glob("*.md")),
+]
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+MODULE = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def console_examples() -> list[tuple[str, str, str]]:
+def console_examples(document: Path) -> list[tuple[str, str]]:
     found = []
-    for document in DOCUMENTS:
-        for block in CONSOLE.findall(document.read_text()):
-            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-                command, _, shown = part.partition("\n")
-                found.append((document.name, command, shown.strip("\n")))
+    for block in CONSOLE.findall(document.read_text()):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            found.append((command, shown.strip("\n")))
     return found
 
 
-@pytest.mark.parametrize(("document", "command", "shown"), console_examples())
+def as_pattern(shown: str) -> str:
+    """What is shown, in which a line of three dots stands for any lines."""
+    parts = re.split(r"^\.\.\.(?:\n|\Z)", shown, flags=re.MULTILINE)
+    return r"(?:.*\n)*?".join(re.escape(part) for part in parts)
+
+
+# The commands of a page are run in their order, since later ones may read what earlier ones wrote.
+@pytest.mark.parametrize("document", [page for page in DOCUMENTS if console_examples(page)], ids=lambda page: page.stem)
 def test_console_examples_print_what_is_shown(  # type: ignore[no-untyped-def]
-    document: str, command: str, shown: str, monkeypatch: pytest.MonkeyPatch, capfd
+    document: Path, monkeypatch: pytest.MonkeyPatch, capfd
 ) -> None:
-    words = shlex.split(command)
-    assert words[0] == "dpassay", document
-    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    with pytest.raises(SystemExit):
-        cli.main()
-    out, err = capfd.readouterr()
-    assert (out or err).startswith(shown), out + err
-    assert shown
+    (ROOT / "out").mkdir(exist_ok=True)
+    for command, shown in console_examples(document):
+        words = shlex.split(command)
+        assert words[0] == "dpassay", document
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit):
+            cli.main()
+        out, err = capfd.readouterr()
+        assert re.match(as_pattern(shown), out or err), f"{command}\n{out}{err}"
+        assert shown, command
+
+
+def test_three_dots_stand_for_lines() -> None:
+    assert re.match(as_pattern("first\n...\nlast"), "first\nsecond\nthird\nlast\n")
+    assert re.match(as_pattern("...\nlast"), "first\nlast\n")
+    assert not re.match(as_pattern("...\nlast"), "first\nthe last\n")
+    assert not re.match(as_pattern("second"), "first\nsecond\n")
+
+
+def run_tests_of(document: Path, folder: Path, change: tuple[str, str] = ("", "")) -> subprocess.CompletedProcess[str]:
+    """Write the modules that a page shows to a folder, and run its tests there."""
+    for name, text in MODULE.findall(document.read_text()):
+        (folder / name).write_text(text.replace(*change) if change[0] else text)
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "document", [page for page in GUIDES if "# test_" in page.read_text()], ids=lambda page: page.stem
+)
+def test_tests_in_guides_pass(document: Path, tmp_path: Path) -> None:
+    result = run_tests_of(document, tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "2 passed" in result.stdout
+    for summary in re.findall(r"^dp: .*", document.read_text(), flags=re.MULTILINE):
+        assert summary in result.stdout
+
+
+def test_the_tutorials_test_fails_for_the_wrong_mechanism(tmp_path: Path) -> None:
+    result = run_tests_of(ROOT / "docs" / "tutorial.md", tmp_path, ("repaired", "rewrite"))
+    assert result.returncode == 1
+    assert "clipped_noise.py:11" in result.stdout
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -58,7 +111,7 @@ def test_python_examples_run(document: Path) -> None:
 def test_the_readme_has_both_kinds_of_example() -> None:
     text = (ROOT / "README.md").read_text()
     assert ">>> " in text
-    assert any(name == "README.md" for name, _, _ in console_examples())
+    assert console_examples(ROOT / "README.md")
 
 
 def test_the_readmes_two_commands_exist_in_the_makefile() -> None:
