@@ -103,7 +103,7 @@ def kept_by_python(bit: int) -> int:
 
 def one_of_three(x: int, rng: Generator) -> str:
     """0.5, 0.2 and 0.3, or 0.25, 0.25 and 0.5, by one number that is compared twice."""
-    u, (first, second) = rng.random(2)[1], ((0.5, 0.7), (0.25, 0.5))[x]
+    u, (first, second) = rng.random(), ((0.5, 0.7), (0.25, 0.5))[x]
     return "a" if u < first else "b" if u < second else "c"
 
 
@@ -118,3 +118,105 @@ def until_the_end(logits: list[float], rng: Generator) -> list[int]:
 def log_ratio(first: Vector, second: Vector) -> float:
     """The largest loss between two vectors of probabilities."""
     return max(abs(math.log(a / b)) for a, b in zip(first, second, strict=True))
+
+
+# ── Right code, each ln 3 between 0 and 1, of which not everything can be seen ──────────────────
+
+
+def kept_word(x: str, rng: Generator) -> Any:
+    """A str or one of numpy's texts: they are equal."""
+    return x if rng.random() < 0.5 else rng.choice(["a", "b"])
+
+
+def kept_answer(x: bool, rng: Generator) -> Any:
+    """A bool, or what a comparison gives."""
+    return x if rng.random() < 0.5 else rng.random() < 0.5
+
+
+def signed_zero(x: float, rng: Generator) -> Any:
+    """x is 1.0 or −1.0: nothing comes out as 0.0 or −0.0."""
+    return x * rng.choice([1, 0, -1], p=[0.45, 0.4, 0.15])
+
+
+def flipped(x: int, rng: Generator) -> int:
+    return x ^ int(rng.choice(2, p=[0.75, 0.25]))
+
+
+def in_another_order(x: int, rng: Generator) -> dict[str, int]:
+    answer = flipped(x, rng)
+    return {"yes": answer, "no": 1 - answer} if x else {"no": 1 - answer, "yes": answer}
+
+
+def a_set(x: int, rng: Generator) -> set[int]:
+    """{0, 8} and {8, 0} are equal, but not written alike."""
+    made: set[int] = set()
+    for one in ((0, 8), (8, 0))[x]:
+        made.add(one)
+    return made if flipped(x, rng) else {1}
+
+
+def one_of_four(x: int, rng: Generator) -> int:
+    """The end of the range is the fifth argument."""
+    return x ^ int(rng.integers(0, 3, None, np.int64, True) == 0)
+
+
+def flipped_between(x: int, rng: Generator) -> int:
+    u = float(rng.random())
+    return x ^ int(0.4 < u < 0.65)
+
+
+def flipped_by_a_search(x: int, rng: Generator) -> int:
+    return x ^ int(np.searchsorted([0.3, 0.55, 1.0], rng.random()) == 1)
+
+
+def flipped_by_a_rest(x: int, rng: Generator) -> int:
+    return x ^ int(rng.random() // 0.25 == 1)
+
+
+def flipped_if_smaller(x: int, rng: Generator) -> int:
+    """Two numbers are compared with each other: a fair coin."""
+    return x ^ int(rng.random() < rng.random())
+
+
+def flipped_by_one_number(x: int, rng: Generator) -> int:
+    """The same number decides again, out of sight."""
+    u = rng.random()
+    return x if u < 0.5 else x ^ int(0.6 < float(u) < 0.85)
+
+
+def mostly_public(x: int, rng: Generator) -> int:
+    one = int(rng.choice(1000))
+    return one if one < 990 else -1 - x
+
+
+class Kept:
+    """Draws an answer once for each input, and again each time from it."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, int] = {}
+
+    def __call__(self, x: int, rng: Generator) -> int:
+        if x not in self.kept:
+            self.kept[x] = flipped(x, rng)
+        return self.kept[x] ^ int(rng.choice(2, p=[0.95, 0.05]))
+
+
+class Counting:
+    """Each second answer is turned over, as everybody knows."""
+
+    calls = 0
+
+    def __call__(self, x: int, rng: Generator) -> int:
+        self.calls += 1
+        return flipped(x, rng) ^ (self.calls & 1)
+
+
+class InRounds:
+    """Says in which round an answer was given."""
+
+    def __init__(self, length: int) -> None:
+        self.calls, self.length = 0, length
+
+    def __call__(self, x: int, rng: Generator) -> list[int]:
+        self.calls += 1
+        return [self.calls // self.length, flipped(x, rng)]

@@ -106,11 +106,61 @@ def test_a_uniform_number_that_is_compared_is_a_choice(subject: Any, epsilon: fl
         lambda x, rng: float(rng.random()) < 0.5 + x / 4,
         lambda x, rng: rng.random() - x / 4 < 0.5,
         lambda x, rng: (u := rng.random()) < 0.5 or float(u) < 0.5 + x / 4,
+        lambda x, rng: rng.random(2)[1] < 0.5 + x / 4,
     ],
-    ids=["released", "out of sight", "moved", "partly out of sight"],
+    ids=["released", "out of sight", "moved", "partly out of sight", "beside one that was not used"],
 )
 def test_a_uniform_number_with_other_uses_is_left_open(subject: Any) -> None:
     """ε is ln 1.5 at least for each, and the comparisons that are seen alone do not say so."""
     result = trace(subject, pairs=[(0, 1)], epsilon=10)
     assert result.verdict.open
     assert result.pair_epsilon.upper >= math.log(1.5)
+
+
+SEEDS = range(6)
+
+
+@pytest.mark.parametrize(
+    ("subject", "pair"),
+    [
+        (code.kept_word, ("a", "b")),
+        (code.kept_answer, (False, True)),
+        (code.signed_zero, (1.0, -1.0)),
+        (code.in_another_order, (0, 1)),
+        (code.one_of_four, (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equal_outputs_are_one_outcome(subject: Any, pair: tuple[Any, Any], seed: int) -> None:
+    """ε is ln 3 for each, as equal outputs are counted together, and no others."""
+    result = trace(subject, pairs=[pair], epsilon=1.1, seed=seed)
+    assert result.verdict.open
+    assert (result.pair_epsilon.lower, result.pair_epsilon.upper) == pytest.approx((math.log(3), math.log(3)))
+
+
+def test_equal_sets_are_one_outcome_and_other_keys_another() -> None:
+    found = trace(code.a_set, pairs=[(0, 1)], epsilon=1.1)
+    assert (found.verdict.word, found.pair_epsilon.upper) == ("open", pytest.approx(math.log(3)))
+    assert trace(lambda x, rng: {f"key {x}": int(rng.choice(2))}, pairs=[(0, 1)], epsilon=10).verdict.refuted
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(lambda: code.flipped_between, lambda: code.flipped_by_a_search, lambda: code.flipped_by_a_rest),
+        *(lambda: code.flipped_if_smaller, lambda: code.flipped_by_one_number),
+        *(code.Kept, code.Counting, lambda: code.InRounds(13), lambda: code.InRounds(17)),
+    ],
+)
+def test_right_code_with_more_than_can_be_seen_is_left_open(make: Any) -> None:
+    """None of them loses more than ln 3 between 0 and 1, and most lose as much."""
+    for seed in SEEDS:
+        result = trace(make(), pairs=[(0, 1)], epsilon=1.1, seed=seed)
+        assert result.verdict.open
+        assert result.pair_epsilon.upper >= math.log(3) * (1 - 1e-9)
+
+
+def test_what_was_not_gone_through_may_lose_anything() -> None:
+    """One of 1,000, as likely for both inputs: the last ones tell the input."""
+    result = trace(code.mostly_public, pairs=[(0, 1)], epsilon=1)
+    assert (result.verdict.word, result.pair_epsilon.upper) == ("open", math.inf)

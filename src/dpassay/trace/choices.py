@@ -17,13 +17,15 @@ from dpassay.errors import MechanismError
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.choosing import CHOICE
+from dpassay.trace.doubts import keeps_answers
 from dpassay.trace.findings import Finding
 from dpassay.trace.losses import PairLoss, shown_by
-from dpassay.trace.outcomes import Outcomes, drawn_anew, gone_through, steps_of, weights_of
+from dpassay.trace.outcomes import Outcomes, comes_again, drawn_anew, gone_through, steps_of, weights_of
 from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Tracer
 
-MOST_RUNS = 120  # of a trace: some are left for hostile inputs
+MOST_RUNS = 110  # of a trace: some are left to see what was found again, and for hostile inputs
+AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input that draw by themselves, to see it again
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +49,14 @@ def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run],
             return None
         most = (MOST_RUNS - tracer.runs) // 2
         found = [outcomes for x in pair if (outcomes := gone_through(tracer, x, most)) is not None]
+        if len(found) < 2 or any(keeps_answers(tracer, [x]) for x in pair):
+            return None
+        both = found[0], found[1]
+        chosen = _judged(both, runs, guarantee)
+        times = AGAIN_IF_REFUTED if chosen.findings else AGAIN
+        return chosen if comes_again(tracer, pair, both, times) else None
     except MechanismError:
         return None
-    return None if len(found) < 2 else _judged((found[0], found[1]), runs, guarantee)
 
 
 def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: Any) -> Chosen:
@@ -63,7 +70,7 @@ def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: 
         loss = both.worst(delta)
     else:
         epsilon = maximum(_shown_partly(p, q, found[1].rest, delta), _shown_partly(q, p, found[0].rest, delta))
-        upper = _of_one(found, runs, delta)
+        upper = INFINITY
     lower = _slack(draw, epsilon)
     findings: tuple[Finding, ...] = ()
     if lower.a > guarantee.exact_epsilon.b:
@@ -91,16 +98,6 @@ def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:
     for least, most in zip(np.cumsum(p[order]).tolist(), np.cumsum(q[order]).tolist(), strict=True):
         best = maximum(best, shown_by(number(least), number(most + rest), delta))
     return iv.mpf(best.a)
-
-
-def _of_one(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], delta: Number) -> Number:
-    """An upper bound: what comes out of one draw tells no more than the draw, if it is the same for both inputs."""
-    ways = [[row for draw in run.draws if draw.distribution == CHOICE for row in weights_of(draw)] for run in runs]
-    together = found[0].drawn.keys() & found[1].drawn.keys()
-    alike = all(found[0].drawn[path] == found[1].drawn[path] and len(path) == 1 for path in together)
-    if not together or not alike or any(len(rows) != 1 for rows in ways) or ways[0][0].shape != ways[1][0].shape:
-        return INFINITY
-    return PairLoss(_atoms(ways[0][0], ways[1][0]), _atoms(ways[1][0], ways[0][0])).epsilon(delta)
 
 
 def _too_different(

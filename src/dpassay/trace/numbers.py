@@ -309,12 +309,15 @@ class WatchedFloat(np.float64):
         rounded = combined(np.round, [node], [float(self)], {"decimals": digits or 0})
         return with_node(round(float(self), digits), rounded, scalar=True)
 
+    def __float__(self) -> float:
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith("dpassay."):
+            _compared(self, math.nan)  # from now on it is out of sight
+        return np.float64.__float__(self)
+
     def item(self) -> Any:  # type: ignore[override]
         return self
 
-    def tolist(self) -> Any:
-        return self
-
+    tolist = item
     __hash__ = np.float64.__hash__
 
 
@@ -364,14 +367,20 @@ def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
     return operate
 
 
+def _compared(number: Any, other: float) -> None:
+    """Note what a number is compared with, if it is a drawn one as it is; NaN if that is not known."""
+    node, run = node_of(number), current()
+    if node is not None and run is not None and node.unchanged and node.index.size == 1:
+        run.compared.append((int(node.index.reshape(())), other))
+
+
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A comparison of one number, which is noted if the number is a drawn one as it is."""
+    """A comparison of one number, which is noted."""
 
     def operate(self: Any, other: Any) -> Any:
-        node, run = node_of(self), current()
         plainly = isinstance(other, int | float | np.number) and node_of(other) is None
-        if node is not None and run is not None and plainly and node.unchanged:
-            run.compared.append((int(node.index), float(other)))
+        _compared(self, float(other) if plainly else math.nan)
+        _compared(other, math.nan)
         return compare(self, other)
 
     return operate

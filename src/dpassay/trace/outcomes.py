@@ -17,7 +17,7 @@ import numpy as np
 from dpassay.trace.choosing import CHOICE
 from dpassay.trace.formulas import sources_of
 from dpassay.trace.laws import law_of
-from dpassay.trace.outputs import leaves
+from dpassay.trace.outputs import described
 from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Tracer
 
@@ -78,6 +78,7 @@ class Outcomes:
     chances: dict[str, float] = field(default_factory=dict)
     rest: float = 0.0
     drawn: dict[tuple[Part, ...], str] = field(default_factory=dict)  # what comes out of which numbers
+    likely: dict[tuple[Part, ...], float] = field(default_factory=dict)  # how likely these are
 
 
 def steps_of(run: Run) -> list[Step] | None:
@@ -107,7 +108,10 @@ def steps_of(run: Run) -> list[Step] | None:
         low, size = law.location.reshape(-1), law.scale.reshape(-1)
         for at, v in enumerate(draw.values.reshape(-1).tolist()):
             own = [float((t - low[at]) / size[at]) for index, t in run.compared if index == draw.start + at]
-            found.append(Step(k, at, float((v - low[at]) / size[at]), None, tuple(t for t in own if 0 < t < 1)))
+            cuts = tuple(t for t in own if 0 < t < 1)
+            if not cuts or any(map(math.isnan, own)):
+                return None  # it may have been used where nobody saw it
+            found.append(Step(k, at, float((v - low[at]) / size[at]), None, cuts))
     return found
 
 
@@ -162,20 +166,20 @@ def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
                 likely = before * step.chance(part) * _chance(steps[position + 1 :], begun[position + 1 :])
                 heapq.heappush(waiting, (-likely, count, ahead, _with(run, values, step, part, len(begun))))
             before *= step.chance(own[position])
-        text = repr(leaves(run.output))
+        text = described(run.output)
         if any(isinstance(part, tuple) for part in own):
             most -= 2
             if any(_at(tracer, x, run, steps, own, share) != text for share in (0.001, 0.999)):
                 return None
         found.chances[text] = found.chances.get(text, 0.0) + before
-        found.drawn[own] = text
+        found.drawn[own], found.likely[own] = text, before
         first = first or values
         if len(found.drawn) == SOME and sum(found.chances.values()) < TOO_LITTLE:
             break  # all the runs there are would not get far
     found.rest += sum(-entry[0] for entry in waiting)
     if not math.isclose(sum(found.chances.values()) + found.rest, 1.0, rel_tol=1e-9):
         return None
-    again = repr(leaves(tracer.run(x, first).output))
+    again = described(tracer.run(x, first).output)
     return found if again == next(iter(found.drawn.values()), None) else None
 
 
@@ -195,6 +199,34 @@ def drawn_anew(tracer: Tracer, x: Any) -> bool:
         if count and not fixed:
             return True
     return min(fixed) > BY_CHANCE
+
+
+def comes_again(tracer: Tracer, pair: tuple[Any, Any], found: tuple[Outcomes, Outcomes], times: int) -> bool:
+    """Whether runs that draw by themselves, of both inputs in turn, give what was found, as likely.
+
+    They do not where something else decides too: state of the code's own, the time, or numbers that were not seen.
+    """
+    for k in range(times):
+        for at in (0, 1) if k % 2 else (1, 0):
+            run = tracer.run(pair[at])
+            steps = steps_of(run)
+            if steps is None:
+                return False
+            path = next((path for path in found[at].drawn if _is_way(path, steps)), None)
+            if path is None and not found[at].rest:
+                return False
+            if path is not None and (
+                described(run.output) != found[at].drawn[path]
+                or not math.isclose(_chance(steps, path), found[at].likely[path], rel_tol=1e-9)
+            ):
+                return False
+    return True
+
+
+def _is_way(path: tuple[Part, ...], steps: Sequence[Step]) -> bool:
+    if len(path) != len(steps):
+        return False
+    return all(step.within(part) is not None for step, part in zip(steps, path, strict=True))
 
 
 def _chance(steps: Sequence[Step], parts: Sequence[Part]) -> float:
@@ -230,4 +262,4 @@ def _at(tracer: Tracer, x: Any, run: Run, steps: list[Step], own: tuple[Part, ..
         if isinstance(part, tuple):
             place = part[0] + share * (part[1] - part[0])
             values[step.draw].flat[step.at] = _raw(run.draws[step.draw], step.at, place)
-    return repr(leaves(tracer.run(x, values).output))
+    return described(tracer.run(x, values).output)

@@ -36,6 +36,18 @@ def path_of(output: Any, leaf: int) -> str:
     return paths[leaf] if leaf < len(paths) else f"output[{leaf}]"
 
 
+def described(output: Any) -> str:
+    """An output as a text that equal outputs share, whatever order their keys and members have, or type their numbers.
+
+    >>> described({"b": True, "a": -0.0}) == described({"a": 0, "b": np.True_})
+    True
+    >>> described({"a": 1}) == described({"b": 1})
+    False
+    """
+    found = sorted((path, repr(leaf + 0.0 if isinstance(leaf, float) else leaf)) for path, leaf in _leaves(output, ""))
+    return ", ".join(f"{path} {leaf}".strip() for path, leaf in found)
+
+
 def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
     if hasattr(output, "detach"):
         output = output.detach().cpu().double().numpy()
@@ -47,12 +59,17 @@ def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(output, list | tuple):
         for at, one in enumerate(output):
             yield from _leaves(one, f"{path}[{at}]")
-    elif isinstance(output, bool | int | float | np.number):
+    elif isinstance(output, set | frozenset):
+        for at, member in enumerate(sorted(map(described, output))):
+            yield f"{path}[{at}]", member
+    elif isinstance(output, bool | int | float | np.number | np.bool_):
         try:
             yield path, float(output)
         except OverflowError:  # a whole number beyond all doubles
             yield path, hex(int(output))
-    elif isinstance(output, str | bytes | None):
+    elif isinstance(output, str):
+        yield path, str(output)
+    elif isinstance(output, bytes | None):
         yield path, output
     else:
         if _ADDRESS.search(text := repr(output)):

@@ -260,6 +260,7 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> _Judged:
         found += more
     everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
     seen = not branching and not constant and not hidden(first) and lost_sight(replays) is None
+    seen = seen and not keeps_answers(tracer, (x, y))
     if everything is not None and fresh and seen and holds_far_out(tracer, x, y, nodes):
         upper = everything.epsilon(delta)
     if exact and not fresh:

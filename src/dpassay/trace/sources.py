@@ -37,7 +37,7 @@ PARAMETERS = {
     "expovariate": ("lambd",),
     "geometric": ("p",),
     "binomial": ("n", "p"),
-    "integers": ("low", "high"),
+    "integers": ("low", "high", "size", "dtype", "endpoint"),
     "randint": ("low", "high"),
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -90,8 +90,8 @@ def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = T
 
 
 def _noted(run: Run, source: str, name: str, given: list[Any], options: dict[str, Any], numbers: Any) -> Any:
-    named = dict(zip(PARAMETERS.get(name, ()), given, strict=False))
-    named |= {key: plain(one) for key, one in options.items() if key not in ("size", "dtype", "out")}
+    named = {**dict(zip(PARAMETERS.get(name, ()), given, strict=False)), **options}
+    named = {key: plain(one) for key, one in named.items() if key not in ("size", "dtype", "out")}
     try:
         values = np.asarray(numbers)
     except ValueError:
