@@ -1,6 +1,7 @@
 """A trace knows what code loses that draws one of several things, and leaves the code beside it alone."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,8 @@ def test_what_was_not_gone_through_may_lose_anything() -> None:
     """One of 1,000, as likely for both inputs: the last ones tell the input."""
     result = trace(code.mostly_public, pairs=[(0, 1)], epsilon=1)
     assert (result.verdict.word, result.pair_epsilon.upper) == ("open", math.inf)
+
+
+def test_a_finding_names_the_output() -> None:
+    result = trace(code.kept_by_python, pairs=[(0, 1)], epsilon=1)
+    assert re.search(r": the output [01]\.0 has probability", result.findings[0].message)

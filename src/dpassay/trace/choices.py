@@ -117,7 +117,7 @@ def _too_different(
     if len(paths) == 1 and len(paths[0]) == 1 and isinstance(paths[0][0], int):
         name = f"number {paths[0][0]}"
     else:
-        name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at][1:-1]}"
+        name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at]}"
     if any(len(path) > 1 for path in paths) and draw.distribution == CHOICE:
         many += ", more than once"
     size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
