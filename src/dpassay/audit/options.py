@@ -76,38 +76,40 @@ class AuditOptions:
     dim: int | None = None
     neighbours: Neighbours | str | None = None
     odd_words: bool = _option(
-        True, "With --text, also try words that may be treated unlike others: unknown ones, numbers, emoji."
+        True, "With --text, also try words that may be treated differently: unknown words, numbers, emoji."
     )
     hostile: bool = _option(
-        False, "Also compare with inputs that code is seldom tried on: NaN, huge numbers, unknown words, empty texts."
+        False, "Also try inputs that code is seldom tested on: NaN, huge numbers, unknown words, empty texts."
     )
     alpha: float = _option(0.001, "Total probability of refuting a claim that holds.")
-    runs: int = _option(100_000, "Runs of the mechanism, at most.")
+    runs: int = _option(100_000, "Maximum number of runs of the mechanism.")
     time: str | None = _option(
-        None, "Stop after this time with what there is, such as 90s, 10m or 2h; --resume continues."
+        None, "Stop after this time, such as 90s, 10m or 2h, with the results so far; --resume continues."
     )
-    fixed: bool = _option(False, "Make all runs and give the best bound; else stop when enough is known.")
+    fixed: bool = _option(False, "Make all runs and give the best bound. Default: stop when enough is known.")
     until_refuted: bool = _option(
-        False, "Stop as soon as the claim is refuted. Default: as many runs again, at least 1,000, say how wrong it is."
+        False, "Stop once the claim is refuted. Default: as many runs again, at least 1,000, to show how wrong it is."
     )
-    search_runs: int | None = _option(None, "How many of the runs may go into finding a pair. Default: 15 of 100.")
-    shrink: bool = _option(True, "Look for a smaller pair that still refutes.")
+    search_runs: int | None = _option(None, "How many of the runs may be used to find a pair. Default: 15 of 100.")
+    shrink: bool = _option(True, "Look for a smaller pair that still refutes the claim.")
     seed: int = _option(0, "The same seed gives the same counts.")
     seed_all: bool = _option(
-        False, "Seed numpy's global generator, random and torch around each call, so that the seed replays those too."
+        False,
+        "Seed the global generators of numpy, random and torch around each call, so that the seed replays them too.",
     )
     guesser: Callable[[list[Any]], Any] | None = None
     bits: bool | None = _option(
-        None, "Whether the last bits of floats count. Default: a few runs look at them, for a warning."
+        None,
+        "Whether floating-point artefacts count as evidence. Default: a few runs test for them and may give a warning.",
     )
     unknown: Unknown = _option(  # noqa: RUF009
-        "refuse", "Outputs of types that cannot be read: refuse them, or look at their repr, or their bytes."
+        "refuse", "Outputs of types that cannot be read: refuse them, or read their repr or their bytes."
     )
     save: Path | None = _option(None, "Keep rules and counts in this file, for --resume and 'dpassay verify'.")  # noqa: RUF009
-    resume: bool = _option(False, "Continue the audit that --save names; ask the same again.")
-    workers: int | None = _option(None, "Local processes to work in. Default: this one.")
-    cluster: str | None = _option(None, "The address of a Dask scheduler to work on, such as tcp://127.0.0.1:8786.")
-    device: str = _option("cpu", "Where numbers are made: cpu, cuda, or numpy to do without kernels.")
+    resume: bool = _option(False, "Continue the audit in the --save file; give the same options again.")
+    workers: int | None = _option(None, "Number of local processes. Default: work in this process.")
+    cluster: str | None = _option(None, "The address of a Dask scheduler, such as tcp://127.0.0.1:8786.")
+    device: str = _option("cpu", "Where to compute: cpu, cuda, or numpy (no kernels).")
     progress: Progress | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of a pipeline or a claim, whatever their names
 

@@ -60,18 +60,16 @@ Region = Annotated[
 Neighbour = Annotated[str | None, typer.Option("--text", help="Search texts that differ from this one in one word.")]
 Vocabulary = Annotated[
     Path | None,
-    typer.Option(help="A file of words, one per line, to try in the --text beside its own and odd ones."),
+    typer.Option(help="A file of words, one per line, also tried as replacements in the --text."),
 ]
-Candidates = Annotated[
-    Path | None, typer.Option(help="A file of M candidate inputs; the guess is which of them it was.")
-]
+Candidates = Annotated[Path | None, typer.Option(help="A file of M candidate inputs, of which the guess names one.")]
 Release = Annotated[
     str | None,
     typer.Option(
-        "--mechanism", help="Of the --model: gaussian, l1, sqrt-n or adept-as-published, at the claimed epsilon."
+        "--mechanism", help="For --model: gaussian, l1, sqrt-n or adept-as-published, at the claimed epsilon."
     ),
 ]
-Plan = Annotated[bool, typer.Option("--plan", help="Only say how many runs it takes, and stop.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Print how many runs are needed, and stop.")]
 
 
 def audit_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -122,9 +120,9 @@ def audit(
     require_decision: RequireDecision = False,
     **asked: Any,
 ) -> None:
-    """Run a mechanism and try to refute its claim from what it puts out.
+    """Run a mechanism and try to refute its claim from its outputs.
 
-    Samples can refute a claim, with the error probability stated; they can never prove one.
+    Samples can refute a claim, with a stated error probability; they can never prove one.
 
     \b
     Examples:

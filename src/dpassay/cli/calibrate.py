@@ -6,17 +6,13 @@ import typer
 
 from dpassay.cli.common import AsJson, Dim, check_claimed, print_json, working
 
-app = typer.Typer(
-    help="From a guarantee to the least noise that keeps it.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Find the least noise for a guarantee.", no_args_is_help=True, rich_markup_mode=None)
 
 Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="The claimed epsilon.", show_default=False)]
 Delta = Annotated[str, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
 Answers = Annotated[
     list[str],
-    typer.Argument(
-        help="Each 'EPS', 'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline; with ' x N' behind it, given N times."
-    ),
+    typer.Argument(help="Each 'EPS', 'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline; add ' x N' to repeat it N times."),
 ]
 
 
@@ -31,7 +27,7 @@ def _calibrated(stage: str, value: float, note: str, as_json: bool) -> None:
 def calibrate_laplace(
     epsilon: Epsilon,
     delta: Delta = "0",
-    sensitivity: Annotated[str, typer.Option(help="l1 distance of two neighbours' answers.")] = "1",
+    sensitivity: Annotated[str, typer.Option(help="l1 distance between two neighbours' answers.")] = "1",
     as_json: AsJson = False,
 ) -> None:
     """The least Laplace scale.
@@ -50,8 +46,10 @@ def calibrate_laplace(
 @app.command("gaussian")
 def calibrate_gaussian(
     epsilon: Epsilon,
-    delta: Annotated[str, typer.Option("--delta", "-d", help="The delta to keep, above 0.", show_default=False)],
-    sensitivity: Annotated[str, typer.Option(help="l2 distance of two neighbours' answers.")] = "1",
+    delta: Annotated[
+        str, typer.Option("--delta", "-d", help="The delta of the guarantee, above 0.", show_default=False)
+    ],
+    sensitivity: Annotated[str, typer.Option(help="l2 distance between two neighbours' answers.")] = "1",
     as_json: AsJson = False,
 ) -> None:
     """The least Gaussian standard deviation, exact for every epsilon.
@@ -71,7 +69,7 @@ def calibrate_gaussian(
 def calibrate_flip(
     epsilon: Epsilon,
     bits: Annotated[int, typer.Option(help="How many bits can differ between two neighbours.")] = 1,
-    categories: Annotated[int, typer.Option(help="How many categories, for one category instead of bits.")] = 2,
+    categories: Annotated[int, typer.Option(help="Number of categories, to keep one category instead of bits.")] = 2,
     as_json: AsJson = False,
 ) -> None:
     """The largest probability of keeping a bit or a category.
@@ -94,7 +92,7 @@ def compose(
     dim: Dim = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add up the privacy loss of several answers about the same data: basic and exact side by side.
+    """Compose the privacy loss of several answers about the same data: basic and exact composition.
 
     \b
     Examples:

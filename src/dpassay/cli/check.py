@@ -47,8 +47,10 @@ from dpassay.errors import InputError
 CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate for 'dpassay verify'.")]
 ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have, and stop.")]
 PrintSchema = Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of claim files, and stop.")]
-Samples = Annotated[int, typer.Option("--runs", help="Besides the exact analysis, run the mechanism this often.")]
-Seed = Annotated[int, typer.Option(help="Seed of these runs.")]
+Samples = Annotated[
+    int, typer.Option("--runs", help="In addition to the exact analysis, run the mechanism this often.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of the runs.")]
 Sampled = Annotated[bool, typer.Option("--sample", help="Also run the mechanism, or the --model, 100,000 times.")]
 
 
@@ -86,7 +88,7 @@ def check(
     stages: ListStages = False,
     schema: PrintSchema = False,
 ) -> None:
-    """Judge a claim: is the mechanism as private as it is said to be?
+    """Check a claim: is the mechanism as private as claimed?
 
     \b
     Examples:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ClaimName = Annotated[
     str | None,
     typer.Argument(
-        help="A published claim, see 'dpassay gallery', or a .toml file with one of your own.",
+        help="A published claim (see 'dpassay gallery'), or a .toml file with your own claim.",
         autocompletion=complete_claim,
     ),
 ]
@@ -40,7 +40,7 @@ Text = Annotated[
         autocompletion=complete_pipeline,
     ),
 ]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for a name in the text; repeatable.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for a name in the pipeline; repeatable.")]
 Dim = Annotated[int | None, typer.Option(help="Dimension of the vectors.")]
 ClaimedEpsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon.")]
 ClaimedDelta = Annotated[str | None, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]
@@ -59,29 +59,29 @@ Relation = Annotated[
         autocompletion=complete_neighbours,
     ),
 ]
-People = Annotated[int | None, typer.Option(help="How many people are in the data: delta must be far below 1 over it.")]
+People = Annotated[int | None, typer.Option(help="Number of people in the data: delta must be far below 1 over it.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page for a reader without the tool.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on stdout.")]
-RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if the verdict is open.")]
+RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with code 3 if the verdict is open.")]
 Python = Annotated[
     str | None,
     typer.Option("--python", help="A Python object, package.module:name or package.module:Class.method."),
 ]
 Interpreter = Annotated[
     str | None,
-    typer.Option(help="Run the --python code in this interpreter, of an environment of its own that has numpy."),
+    typer.Option(help="Run the --python code with this interpreter, from another environment that has numpy."),
 ]
 Command = Annotated[str | None, typer.Option("--command", help="A program that answers JSON lines; docs/subjects.md.")]
 Url = Annotated[str | None, typer.Option("--url", help="An HTTP endpoint that answers POSTed JSON; docs/subjects.md.")]
 OfModel = Annotated[
-    Path | None, typer.Option("--model", help="A trained model's folder, see 'dpassay train'; docs/systems.")
+    Path | None, typer.Option("--model", help="The folder of a trained model, see 'dpassay train'; docs/systems.")
 ]
-Workers = Annotated[int | None, typer.Option(help="Local processes to work in. Default: this one.")]
+Workers = Annotated[int | None, typer.Option(help="Number of local processes. Default: work in this process.")]
 ClusterAddress = Annotated[
     str | None,
-    typer.Option("--cluster", help="The address of a Dask scheduler to work on, such as tcp://127.0.0.1:8786."),
+    typer.Option("--cluster", help="The address of a Dask scheduler, such as tcp://127.0.0.1:8786."),
 ]
-Device = Annotated[str, typer.Option(help="Where numbers are made: cpu, cuda, or numpy to do without kernels.")]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, or numpy (no kernels).")]
 
 
 LINE_EVERY = 10.0  # seconds between lines of progress where there is no terminal; later ones are further apart

@@ -46,15 +46,15 @@ Only = Annotated[
         help="Only these claims; names, or patterns such as 'adept*'; may be repeated.", autocompletion=complete_claim
     ),
 ]
-Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Judge every claim at this delta instead of its own.")]
-From = Annotated[Path | None, typer.Option("--from", help="Judge the .toml claims of this folder instead.")]
-Figure = Annotated[Path | None, typer.Option(help="Draw claimed against true epsilon (.svg, .pdf or .png).")]
+Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Check every claim at this delta instead of its own.")]
+From = Annotated[Path | None, typer.Option("--from", help="Check the .toml claims in this folder instead.")]
+Figure = Annotated[Path | None, typer.Option(help="Plot claimed and true epsilon (.svg, .pdf or .png).")]
 Pages = Annotated[Path | None, typer.Option(help="Write one Markdown page per published system into this folder.")]
 Sample = Annotated[bool, typer.Option("--sample", help="Also run each claim in a small dimension; both must agree.")]
 Latex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs, amssymb).")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
-Seed = Annotated[int, typer.Option(help="Seed of the runs of --sample.")]
-Alpha = Annotated[float, typer.Option(help="Total error probability of the runs of --sample.")]
+Seed = Annotated[int, typer.Option(help="Seed of the --sample runs.")]
+Alpha = Annotated[float, typer.Option(help="Total error probability of the --sample runs.")]
 
 
 def gallery(
@@ -77,9 +77,9 @@ def gallery(
 ) -> None:
     """Every published claim with its verdict.
 
-    Exit code 0 if every verdict is the expected one, and with --sample if exact and sampled verdicts agree, else 1: the
-    gallery is also a test of the tool. With --delta other verdicts are to be expected, so they are not compared. With
-    --from, a claim that does not say what is expected should hold: 1 if it is refuted.
+    The exit code is 0 if every verdict is the expected one (and, with --sample, if exact and sampled verdicts agree),
+    otherwise 1: the gallery is also a test of the tool. With --delta, verdicts may differ, so they are not compared.
+    With --from, a claim without an expected verdict should hold: the exit code is 1 if it is refuted.
 
     \b
     Examples:
@@ -262,11 +262,11 @@ def show(
     delta: ClaimedDelta = None,
     as_json: AsJson = False,
 ) -> None:
-    """The report of one claim: who claimed what, why it fails or holds, the witness, other parameters, the remedies.
+    """Show one claim: who claimed what, why it fails or holds, the witness, other parameters, the repairs.
 
     \b
     Examples:
-      dpassay show                 what there is to tell
+      dpassay show                 list the claims
       dpassay show adept
       dpassay show ome --set L=10
       dpassay show mine.toml

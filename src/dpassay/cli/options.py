@@ -15,7 +15,7 @@ from typer.models import OptionInfo
 from dpassay.cli import common
 from dpassay.errors import InputError
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr; errors are shown.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes on stderr, only errors.")]
 
 
 def _count(given: str | int) -> int:

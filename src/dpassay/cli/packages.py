@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Records, or patterns such as 'pure-ldp*'; 'show NAME' tells one in full.", autocompletion=complete_package
+        help="Records, or patterns such as 'pure-ldp*'; 'show NAME' shows one in full.", autocompletion=complete_package
     ),
 ]
-Run = Annotated[bool, typer.Option("--run", help="Make the environments with pip, run the subjects, and compare.")]
-Keep = Annotated[bool, typer.Option("--record", help="With --run: record what was found.")]
-Envs = Annotated[Path | None, typer.Option(help="Where environments are kept. Default: the user's cache.")]
-Interpreter = Annotated[str | None, typer.Option("--python", help="The Python that environments are made with.")]
-From = Annotated[Path | None, typer.Option("--from", help="Use the .toml records of this folder instead.")]
+Run = Annotated[bool, typer.Option("--run", help="Create the environments with pip, run the mechanisms, and compare.")]
+Keep = Annotated[bool, typer.Option("--record", help="With --run: record the results.")]
+Envs = Annotated[Path | None, typer.Option(help="The folder for environments. Default: the user's cache.")]
+Interpreter = Annotated[str | None, typer.Option("--python", help="The Python interpreter for new environments.")]
+From = Annotated[Path | None, typer.Option("--from", help="Use the .toml records in this folder instead.")]
 Pages = Annotated[Path | None, typer.Option(help="Write the table as a Markdown page, with the reasons.")]
 
 
@@ -52,10 +52,11 @@ def packages(
     html: Page = None,
     pages: Pages = None,
 ) -> None:
-    """Mechanisms of published packages, judged as they are released.
+    """Mechanisms of published packages, checked as released.
 
-    Prints what is recorded. With --run each package is installed by pip into an environment of its own, and its
-    subject is run there; exit code 0 if everything is found as recorded, 1 if not, 4 if something could not be run.
+    Prints the recorded verdicts. With --run, each package is installed with pip into its own environment, and its
+    mechanism is run there; the exit code is 0 if all results are as recorded, 1 if not, 4 if something could not be
+    run.
 
     \b
     Examples:

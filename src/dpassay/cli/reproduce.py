@@ -28,13 +28,15 @@ from dpassay.errors import InputError
 
 Name = Annotated[
     str | None,
-    typer.Argument(help="A figure's name, or 'all'. Without one: what there is.", autocompletion=complete_figure),
+    typer.Argument(help="A figure's name, or 'all'. Without a name: list the figures.", autocompletion=complete_figure),
 ]
 Out = Annotated[Path, typer.Option(help="The folder to write into.")]
-Runs = Annotated[int | None, typer.Option(help="Runs, pairs or draws where something is sampled. Default: its own.")]
+Runs = Annotated[
+    int | None, typer.Option(help="Number of runs, pairs or draws, if something is sampled. Default: the figure's own.")
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 Workers = Annotated[
-    int | None, typer.Option(help="Local processes to work in. Default: this one, whose kernels use all cores.")
+    int | None, typer.Option(help="Number of local processes. Default: this process, whose kernels use all cores.")
 ]
 GivenCorpus = Annotated[
     str | None, typer.Option("--corpus", help="uedp-perplexity: a second corpus, with a user for each text.")
@@ -42,7 +44,9 @@ GivenCorpus = Annotated[
 UserColumn = Annotated[str, typer.Option(help="With --corpus: the column of users, if it is not called user.")]
 EntitiesFrom = Annotated[str, typer.Option(help="With --corpus: corpus, iob, list:FILE, spacy or presidio.")]
 Words = Annotated[str, typer.Option("--vocabulary", help="With --corpus: a public list of words, one per line.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Leave out what the folder already holds, made the same way.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Skip results that the folder already contains, made with the same options.")
+]
 
 
 def reproduce(
@@ -61,14 +65,14 @@ def reproduce(
     html: Page = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the documents' figures and tables again, beside the published numbers.
+    """Reproduce figures and tables of the papers, next to the published numbers.
 
     Each is written as data (CSV, JSON), as a figure (SVG, PDF, PNG) and as a short text (Markdown): what was published,
-    what we get, how far apart, and what was found on the way.
+    what we get, how far apart the two are, and what else was found.
 
     \b
     Examples:
-      dpassay reproduce                                what there is
+      dpassay reproduce                                list the figures
       dpassay reproduce sanity-check --runs 10000000 --device cuda
       dpassay reproduce all --out figures --resume
       dpassay reproduce uedp-perplexity --corpus plays.csv --entities-from list:names.txt --vocabulary words.txt

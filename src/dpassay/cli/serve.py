@@ -13,8 +13,10 @@ import typer
 from dpassay.cli.common import needs
 from dpassay.errors import InputError
 
-Host = Annotated[str, typer.Option(help="The address to listen on. Anything but this machine's own is open to others.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
+Host = Annotated[
+    str, typer.Option(help="The address to listen on. Any address other than loopback is open to other machines.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for a free one.")]
 Open = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")]
 
 

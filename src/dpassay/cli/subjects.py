@@ -12,7 +12,7 @@ from dpassay.errors import InputError
 
 Header = Annotated[
     list[str] | None,
-    typer.Option("--header", help="For --url: a header, 'Name: value'; repeatable. Its value is kept nowhere."),
+    typer.Option("--header", help="For --url: a header, 'Name: value'; repeatable. Its value is never stored."),
 ]
 TokenEnv = Annotated[
     str | None,
@@ -22,16 +22,19 @@ Request = Annotated[
     str | None,
     typer.Option(help="""For --url: the JSON to send, with "$input" for the input: '{"text": "$input"}'."""),
 ]
-Answer = Annotated[str | None, typer.Option(help="For --url: where the answer has the output, such as '$.result[0]'.")]
-Concurrency = Annotated[int, typer.Option(help="For --url: requests that wait for an answer at the same time.")]
-Rate = Annotated[str | None, typer.Option(help="For --url: requests at most, such as 5/s, 100/m or 1000/h.")]
+Answer = Annotated[
+    str | None, typer.Option(help="For --url: where to find the output in the answer, such as '$.result[0]'.")
+]
+Concurrency = Annotated[int, typer.Option(help="For --url: number of concurrent requests.")]
+Rate = Annotated[str | None, typer.Option(help="For --url: maximum request rate, such as 5/s, 100/m or 1000/h.")]
 Retries = Annotated[
     int, typer.Option(help="For --url: how often a request is repeated after 429, 5xx or a broken connection.")
 ]
 Lines = Annotated[
-    bool, typer.Option("--lines", help="For --command: plain lines instead of JSON, the input in, the output out.")
+    bool,
+    typer.Option("--lines", help="For --command: read the input and write the output as plain lines instead of JSON."),
 ]
-Processes = Annotated[int, typer.Option(help="For --command: how many of the program run at the same time.")]
+Processes = Annotated[int, typer.Option(help="For --command: number of processes that run the program.")]
 IndependentRows = Annotated[
     bool,
     typer.Option(

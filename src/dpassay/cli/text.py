@@ -41,25 +41,27 @@ Corpus = Annotated[
 ]
 ModelFolder = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
-Device = Annotated[str, typer.Option(help="cpu, or cuda where there is one.")]
-ReleaseEpsilon = Annotated[float | None, typer.Option("--epsilon", "-e", help="Of the guarantee, per utterance.")]
-ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="Of the guarantee; only for gaussian.")]
+Device = Annotated[str, typer.Option(help="cpu, or cuda if available.")]
+ReleaseEpsilon = Annotated[
+    float | None, typer.Option("--epsilon", "-e", help="The epsilon of the guarantee, per utterance.")
+]
+ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="The delta of the guarantee; only for gaussian.")]
 MechanismName = Annotated[str, typer.Option(help="gaussian, l1, sqrt-n, adept-as-published, or none (no privacy).")]
 
 
 def corpus(
     out: Annotated[Path, typer.Option(help="The file to write: .csv, .jsonl, or .txt for the texts alone.")],
     source: Annotated[str, typer.Option("--corpus", help="What to read; see 'dpassay train --help'.")] = "flights",
-    lines: Annotated[int | None, typer.Option(help="How many utterances; of another corpus, its first ones.")] = None,
+    lines: Annotated[int | None, typer.Option(help="Number of utterances; for another corpus, the first ones.")] = None,
     seed: Seed = 0,
 ) -> None:
-    """Write the shipped corpus of flight-booking utterances, or another one in the tool's own form.
+    """Write the shipped corpus of flight-booking utterances, or convert another corpus.
 
     \b
     Examples:
       dpassay corpus --out flights.csv --lines 2000
       dpassay corpus --corpus atis.iob --out atis.jsonl
-      dpassay corpus --corpus atis.csv --out lines.txt      what 'dpassay rewrite' reads
+      dpassay corpus --corpus atis.csv --out lines.txt      input for 'dpassay rewrite'
     """
     from dpassay.text.corpora.corpus import read_corpus, write_corpus
     from dpassay.text.corpora.flights import flights
@@ -80,20 +82,24 @@ def rewrite(
     epsilon: ReleaseEpsilon = None,
     delta: ReleaseDelta = 0.0,
     source: Annotated[Path | None, typer.Option("--in", help="The lines to rewrite. Default: standard input.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where they go. Default: standard output.")] = None,
-    statement: Annotated[
-        Path | None, typer.Option(help="Where the guarantee is stated. Default: OUT.json, beside the output.")
+    out: Annotated[
+        Path | None, typer.Option(help="The file for the rewritten lines. Default: standard output.")
     ] = None,
-    as_published: Annotated[bool, typer.Option("--as-published", help="Run adept-as-published all the same.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue after the lines that OUT already has.")] = False,
+    statement: Annotated[
+        Path | None, typer.Option(help="The file that states the guarantee. Default: OUT.json, next to the output.")
+    ] = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Allow adept-as-published, although its claim does not hold.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue after the lines that are already in OUT.")] = False,
     device: Device = "cpu",
     workers: Workers = None,
     cluster: ClusterAddress = None,
 ) -> None:
-    """Rewrite utterances, one per line, so that each is protected by local DP; line n in is line n out.
+    """Rewrite utterances, one per line and in the same order, so that each is protected by local DP.
 
     The noise is drawn by OpenDP. The guarantee is per utterance and between any two utterances; what it rests on is
-    written as JSON beside the output. Empty lines, unknown words and very long lines are utterances like any other.
+    written as JSON next to the output. Empty lines, unknown words and very long lines are utterances like any other.
 
     \b
     Examples:
@@ -217,16 +223,18 @@ def _rewrite_lines(
 def reconstruct(
     text: Annotated[str, typer.Argument(help="A rewritten utterance.")],
     model: ModelFolder,
-    candidates: Annotated[Path, typer.Option(help="A file of utterances that it may have been, one per line.")],
+    candidates: Annotated[Path, typer.Option(help="A file of possible original utterances, one per line.")],
     epsilon: ReleaseEpsilon = None,
     delta: ReleaseDelta = 0.0,
     mechanism: Annotated[str, typer.Option(help="gaussian, l1, sqrt-n or adept-as-published.")] = "adept-as-published",
-    draws: Annotated[int | None, typer.Option(help="Rewritings to learn from. Default: 400 of each.")] = None,
-    most: Annotated[int, typer.Option(help="How many candidates are shown.")] = 10,
+    draws: Annotated[
+        int | None, typer.Option(help="Number of rewritings to learn from. Default: 400 per candidate.")
+    ] = None,
+    most: Annotated[int, typer.Option(help="How many candidates to show.")] = 10,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Guess which utterance a rewritten one was: the attack that 'dpassay audit --model' counts.
+    """Guess the original of a rewritten utterance: the attack that 'dpassay audit --model' uses.
 
     \b
     Example:

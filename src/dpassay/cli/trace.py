@@ -32,14 +32,15 @@ from dpassay.errors import InputError, harmless
 Seed = Annotated[int, typer.Option(help="Seed of the generators that the code is given.")]
 Hostile = Annotated[
     bool,
-    typer.Option(help="Also try inputs that code is seldom tried on: NaN, huge numbers, unknown words, empty texts."),
+    typer.Option(help="Also try inputs that code is seldom tested on: NaN, huge numbers, unknown words, empty texts."),
 ]
 Stated = Annotated[
     str | None,
     typer.Option(
         help="any, word, words(n), tokens(n), replace-record, add-remove-record, user, entity, user-entity or "
-        "group(n): what the pairs must keep to, and which hostile inputs the claim speaks of. Default: the pairs are "
-        "taken as they are; it speaks of texts that differ in a word, and other hostile inputs give warnings."
+        "group(n): the relation that pairs must satisfy, which also decides which hostile inputs the claim covers. "
+        "Default: pairs are not checked, the claim covers texts that differ in one word, and other hostile inputs "
+        "give warnings."
     ),
 ]
 RunLimit = Annotated[float, typer.Option(help="Seconds that one run of the code may take.")]
@@ -65,7 +66,7 @@ def trace(
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
 ) -> None:
-    """Run code a few times and say which line draws which noise, what it is added to and what epsilon that gives.
+    """Run code a few times and report which line draws which noise, what it is added to, and the resulting epsilon.
 
     The code is not changed. One pair can refute a claim; runs never prove one.
 

@@ -41,41 +41,51 @@ def train(
     latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64 (adept), 16 (dptext).")] = None,
     clip: Annotated[
         float | None,
-        typer.Option(help="adept: the radius of the ball of vectors (1). lm: of the ball of a unit's updates (0.5)."),
+        typer.Option(
+            help="adept: clipping norm of vectors (default: 1). lm: clipping norm of a unit's updates (default: 0.5)."
+        ),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Default: 900 on a CPU, 5000 on a GPU.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of steps. Default: 900 on a CPU, 5000 on a GPU.")] = None,
     batch: Annotated[
         int | None,
-        typer.Option(help="Texts per step. Default: 64 on a CPU, 128 on a GPU; lm: 8 of each unit."),
+        typer.Option(help="Texts per step. Default: 64 on a CPU, 128 on a GPU; lm: 8 per unit."),
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option("--epsilon", "-e", help="dptext: fixed, not learnt. dpnr: 0.05. lm: to keep.")
+        float | None,
+        typer.Option(
+            "--epsilon", "-e", help="dptext: fix it instead of learning it. dpnr: default 0.05. lm: of the guarantee."
+        ),
     ] = None,
     mu: Annotated[float, typer.Option(help="dpnr: the probability that a word is dropped.")] = 0.5,
     encoder: Annotated[str, typer.Option(help="dpnr: a sentence encoder's folder or hub name.")] = "minilm",
     reading: Annotated[str, typer.Option(help="dptext: zero, resampled, nan or right.")] = "zero",
     privacy: Annotated[str, typer.Option(help="lm: example, user, entity, user-entity or none.")] = "user",
-    delta: Annotated[float, typer.Option("--delta", "-d", help="lm: of the guarantee.")] = 1e-5,
-    noise_multiplier: Annotated[float | None, typer.Option(help="lm: instead of --epsilon, which is computed.")] = None,
-    rounds: Annotated[int, typer.Option(help="lm: how many.")] = 1000,
-    rate: Annotated[float, typer.Option(help="lm: the probability that a unit takes part in a round.")] = 0.1,
+    delta: Annotated[float, typer.Option("--delta", "-d", help="lm: the delta of the guarantee.")] = 1e-5,
+    noise_multiplier: Annotated[
+        float | None, typer.Option(help="lm: give this instead of --epsilon, which is then computed.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="lm: number of rounds.")] = 1000,
+    rate: Annotated[float, typer.Option(help="lm: the probability that a unit is sampled in a round.")] = 0.1,
     entity_rate: Annotated[float, typer.Option(help="lm, user-entity: the same for an entity.")] = 0.5,
     cell_clip: Annotated[
-        float | None, typer.Option(help="lm, user-entity: for a user's sentences with one entity. Default: clip/4.")
+        float | None,
+        typer.Option(help="lm, user-entity: clipping norm for a user's sentences with one entity. Default: clip/4."),
     ] = None,
-    most_users: Annotated[int | None, typer.Option(help="lm, user-entity: users per round at most.")] = None,
+    most_users: Annotated[int | None, typer.Option(help="lm, user-entity: maximum number of users per round.")] = None,
     local_steps: Annotated[int, typer.Option(help="lm: steps of each unit in a round.")] = 1,
     learning_rate: Annotated[
-        float | None, typer.Option(help="lm: of the server. Default: 0.02; without privacy 0.003.")
+        float | None, typer.Option(help="lm: the server's learning rate. Default: 0.02; without privacy 0.003.")
     ] = None,
-    noise_source: Annotated[str, typer.Option(help="lm: os, torch (repeatable by its seed) or opendp.")] = "os",
+    noise_source: Annotated[str, typer.Option(help="lm: os, torch (reproducible with --seed) or opendp.")] = "os",
     vocabulary: Annotated[Path | None, typer.Option(help="lm: a public list of words, one per line.")] = None,
     entities_from: Annotated[str, typer.Option(help="lm: corpus, iob, list:FILE, spacy or presidio.")] = "corpus",
-    held_out: Annotated[str | None, typer.Option(help="lm: a corpus to measure with, instead of a tenth.")] = None,
+    held_out: Annotated[
+        str | None, typer.Option(help="lm: a corpus to measure on, instead of a held-out tenth.")
+    ] = None,
     base: Annotated[str, typer.Option(help="lm: a causal transformers model's folder or name to start from.")] = "",
-    canaries: Annotated[int, typer.Option(help="lm: how many to plant; 'dpassay audit-training' judges them.")] = 0,
+    canaries: Annotated[int, typer.Option(help="lm: number of canaries to plant, for 'dpassay audit-training'.")] = 0,
     canary_kind: Annotated[
-        str, typer.Option(help="lm: updates (whoever sees each round) or sentences (whoever has the model).")
+        str, typer.Option(help="lm: updates (an attacker who sees each round) or sentences (one who has the model).")
     ] = "updates",
     seed: Seed = 0,
     device: Device = "cpu",
@@ -84,8 +94,8 @@ def train(
 ) -> None:
     """Train a text system on a corpus: ADePT's autoencoder, DPText, DPNR's classifier, or a private language model.
 
-    Ctrl-C keeps what adept or lm has learnt; the same command with --resume continues. Models are safetensors and JSON.
-    A language model has its guarantee beside it, in statement.md.
+    Ctrl-C keeps what adept or lm has learnt; the same command with --resume continues. Models are saved as safetensors
+    and JSON. The guarantee of a language model is in statement.md in its folder.
 
     \b
     Examples:

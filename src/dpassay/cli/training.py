@@ -19,41 +19,42 @@ if TYPE_CHECKING:
 
 def audit_training(
     scores: Annotated[
-        Path | None, typer.Option(help="A .csv, .jsonl or .npz file: score, included (1 or 0) and perhaps run.")
+        Path | None, typer.Option(help="A .csv, .jsonl or .npz file: score, included (1 or 0) and optionally run.")
     ] = None,
     python: Annotated[
-        str | None, typer.Option(help="package.module:name of train(included, seed), which gives a score per canary.")
+        str | None, typer.Option(help="package.module:name of train(included, seed), which returns a score per canary.")
     ] = None,
-    canaries: Annotated[int, typer.Option(help="With --python: how many canaries a run has.")] = 1000,
-    runs: Annotated[int, typer.Option(help="With --python: how many training runs to make.")] = 1,
-    seed: Annotated[int, typer.Option(help="With --python: decides which canaries are in, and the seeds.")] = 0,
+    canaries: Annotated[int, typer.Option(help="With --python: number of canaries per run.")] = 1000,
+    runs: Annotated[int, typer.Option(help="With --python: number of training runs.")] = 1,
+    seed: Annotated[int, typer.Option(help="With --python: decides which canaries are included, and the seeds.")] = 0,
     save: Annotated[
-        Path | None, typer.Option(help="With --python: a .csv file for the scores; runs it has are not repeated.")
+        Path | None,
+        typer.Option(help="With --python: a .csv file for the scores; runs already in it are not repeated."),
     ] = None,
     epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="The claimed epsilon, for one canary.")] = None,
     delta: Annotated[str | None, typer.Option("--delta", "-d", help="The claimed delta.")] = None,
     mu: Annotated[str | None, typer.Option(help="The claimed mu of Gaussian DP, instead of epsilon.")] = None,
     alpha: Annotated[float, typer.Option(help="The probability of refuting a claim that is true.")] = 0.05,
     anytime: Annotated[
-        bool, typer.Option("--anytime", help="One run after the other: one may look after each run and stop.")
+        bool, typer.Option("--anytime", help="Test runs one after another; you may stop after any of them.")
     ] = False,
     neighbours: Annotated[str, typer.Option(help="What a canary is: add-remove-record, user or entity.")] = (
         "add-remove-record"
     ),
     figure: Annotated[
-        Path | None, typer.Option(help="Draw how well canaries are told apart, and what the claim allows (.svg, .png).")
+        Path | None, typer.Option(help="Plot the ROC curve of the canaries, and what the claim allows (.svg, .png).")
     ] = None,
     exposure: Annotated[
-        Path | None, typer.Option(help="Draw by how many bits canaries that are in are exposed (.svg, .png).")
+        Path | None, typer.Option(help="Plot the exposure, in bits, of the included canaries (.svg, .png).")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a report page.")] = None,
     as_json: AsJson = False,
-    require_decision: Annotated[bool, typer.Option("--require-decision", help="Exit with 3 if open.")] = False,
+    require_decision: Annotated[bool, typer.Option("--require-decision", help="Exit with code 3 if open.")] = False,
 ) -> None:
-    """Judge the guarantee of a training run from canaries: units that were in the training data by a fair coin each.
+    """Audit the guarantee of a training run with canaries: units included in the training data, each by a fair coin.
 
-    A score is anything that tends to be higher for canaries that were in: minus the loss, or the weights' product with
-    a direction of the canary's own. The canaries' coins must be independent; the guesses need not be.
+    A score is anything that tends to be higher for canaries that were included: minus the loss, or the inner product
+    of the weights with the canary's own direction. The canaries' coins must be independent; the guesses need not be.
 
     \b
     Examples:

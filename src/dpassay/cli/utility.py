@@ -32,10 +32,10 @@ TEST_SHARE = 0.2  # of a corpus that comes without test texts
 ModelFolder = Annotated[Path, typer.Option("--model", help="Folder of a trained autoencoder.", show_default=False)]
 Corpus = Annotated[
     str,
-    typer.Option(help="Texts with labels to rewrite and learn from: a file, flights or hf:NAME.", show_default=False),
+    typer.Option(help="Texts with labels to rewrite and train on: a file, flights or hf:NAME.", show_default=False),
 ]
 Test = Annotated[
-    str | None, typer.Option(help="Texts with labels to test on. Default: a fifth of the corpus, which is held out.")
+    str | None, typer.Option(help="Texts with labels to test on. Default: a fifth of the corpus is held out.")
 ]
 Mechanisms = Annotated[
     list[str] | None,
@@ -47,12 +47,12 @@ Epsilons = Annotated[
 Delta = Annotated[float, typer.Option("--delta", "-d", help="For Gaussian noise; the others guarantee pure DP.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 Limit = Annotated[
-    int | None, typer.Option(help="Learn from at most this many utterances, and test on as many. Default: all.")
+    int | None, typer.Option(help="Train on at most this many utterances, and test on as many. Default: all.")
 ]
 Csv = Annotated[Path | None, typer.Option(help="Write all numbers to this file.")]
-Drawing = Annotated[Path | None, typer.Option(help="Draw them to this file, .svg, .pdf or .png.")]
-Save = Annotated[Path | None, typer.Option(help="Keep the rows in this file as they come, for --resume.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue the measurement that --save names.")]
+Drawing = Annotated[Path | None, typer.Option(help="Plot them to this file (.svg, .pdf or .png).")]
+Save = Annotated[Path | None, typer.Option(help="Save rows to this file as they are finished, for --resume.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the measurement in the --save file.")]
 
 
 def utility(
@@ -70,11 +70,11 @@ def utility(
     save: Save = None,
     resume: Resume = False,
 ) -> None:
-    """Measure what rewritten text is still good for, beside the epsilon that is really kept.
+    """Measure the utility of rewritten text, next to its true epsilon.
 
-    Texts are rewritten by each mechanism at each epsilon. A classifier of their labels learns from the rewritten texts
-    and is tested on original and on rewritten ones. BLEU and the share of unchanged utterances say how near the
-    rewritten test texts are to the original ones. The noise is numpy's: this is a measurement, not a release.
+    Texts are rewritten by each mechanism at each epsilon. A classifier for their labels is trained on the rewritten
+    texts and tested on original and on rewritten ones. BLEU and the share of unchanged utterances show how close the
+    rewritten test texts are to the original ones. The noise comes from numpy: this is a measurement, not a release.
 
     \b
     Examples:

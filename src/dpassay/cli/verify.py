@@ -25,7 +25,9 @@ from dpassay.errors import CertificateError, InputError, harmless
 
 @subject_options
 def verify(
-    file: Annotated[Path, typer.Argument(help="What 'check --certificate', 'audit --save' or 'trace --save' wrote.")],
+    file: Annotated[
+        Path, typer.Argument(help="A file written by 'check --certificate', 'audit --save' or 'trace --save'.")
+    ],
     python: Python = None,
     interpreter: Interpreter = None,
     command: Command = None,
@@ -45,10 +47,11 @@ def verify(
     """Re-check a certificate with independent arithmetic, or replay a saved audit or trace.
 
     An audit is replayed with the recorded seed, where the counts must be the same, and with a fresh one. A trace runs
-    its pair again with both. What the file names is never started: a program, an address or a Python object must be
+    its pair again with both. Nothing named in the file is started: a program, an address or a Python object must be
     given again.
 
-    Exit code 0 if everything holds, 1 if something does not or a field cannot be read, 2 if the file is none of these.
+    The exit code is 0 if everything holds, 1 if something does not or a field cannot be read, and 2 if the file is none
+    of these.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ FirstWords = Annotated[int | None, typer.Option("--words", help="Use only the fi
 Unknown = Annotated[str | None, typer.Option("--unknown", help=f"Words outside the vocabulary {_RULE}")]
 StopWords = Annotated[str | None, typer.Option("--stop-words", help=f"Stop words {_RULE} Default: like others.")]
 Numbers = Annotated[str | None, typer.Option("--numbers", help=f"Numbers {_RULE} Default: like other words.")]
-Device = Annotated[str, typer.Option("--device", help="Where all pairs of words are gone through: cpu, cuda or numpy.")]
+Device = Annotated[str, typer.Option("--device", help="Where to compare all pairs of words: cpu, cuda or numpy.")]
 
 
 def of_words(name: str | None, given: dict[str, Any]) -> bool:

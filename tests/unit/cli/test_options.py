@@ -133,7 +133,7 @@ def test_the_help_has_groups_with_whole_summaries_and_the_most_used_command_firs
     first = lines.index("Judge a claim:")
     assert lines[first + 1].split()[0] == "check"
     words = " ".join(out.split())
-    assert "what it is added to and what epsilon that gives." in words
+    assert "what it is added to, and the resulting epsilon." in words
     assert all(f"{group}:" in lines for group in cli.GROUPS)
 
 
