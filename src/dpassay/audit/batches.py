@@ -23,17 +23,17 @@ SURELY = 1e-6  # the probability of a repetition by chance that is still believe
 COLUMNS = 8  # of an output's numbers
 SHARED, REPEATED, UNCONFIRMED = "shared", "repeated", "unconfirmed"
 IN_BATCHES = (
-    "Outputs from batches tell the inputs apart better than the claim allows; outputs from calls that ask for a single "
-    "one do not. The rows of one batch do not seem to be independent."
+    "Outputs from batches distinguish the inputs better than the claim allows; outputs from calls that ask for a "
+    "single one do not. The rows of one batch do not seem to be independent."
 )
 SAID = {
     "": "",
     SHARED: "The rows of one batch are not independent: they agree more than rows of different batches do, beyond what "
-    "chance allows. Noise that several rows share protects none of them from whoever sees two. So each run was made by "
-    "a call of its own, and the verdict is about one output.",
-    REPEATED: "Every batch gives the same outputs: the mechanism makes its noise anew from the same seed in each call. "
-    "Noise that is used again is known to whoever has seen it once. So each run was made by a call of its own.",
-    UNCONFIRMED: f"{IN_BATCHES} So each later run was made by a call of its own.",
+    "chance allows. Noise that several rows share protects none of them from anyone who sees two. Each run was "
+    "therefore made in a separate call, and the verdict is about one output.",
+    REPEATED: "Every batch gives the same outputs: the mechanism makes its noise from the same seed in each call. "
+    "Noise that is used again is known to anyone who has seen it once. Each run was therefore made in a separate call.",
+    UNCONFIRMED: f"{IN_BATCHES} Each later run was therefore made in a separate call.",
 }
 
 

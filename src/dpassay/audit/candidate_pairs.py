@@ -39,17 +39,17 @@ def input_sets(
     """
     given = [name for name, value in sources.items() if value is not None]
     if len(given) > 1:
-        raise InputError(f"say in one way what to tell apart, not in {len(given)}: {' and '.join(given)}")
+        raise InputError(f"say in one way which inputs to compare, not in {len(given)}: {' and '.join(given)}")
     pipeline = mechanism if isinstance(mechanism, Pipeline) else None
     if not given:
         if pipeline is not None and relation.relation == "add-remove-record" and relation.count > 1:
             raise InputError(
-                f"a pipeline is run on one record, which tells nothing of {relation}; give pairs of inputs, or audit "
+                f"a pipeline is run on one record, which says nothing about {relation}; give pairs of inputs, or audit "
                 "the query that sums the records: query(norm, distance)"
             )
         if pipeline is not None:
             return [tuple(pair) for pair in pipeline_pairs(pipeline, relation)]
-        raise InputError("say what to tell apart: pairs, inputs, a region, a text, or candidates")
+        raise InputError("say which inputs to compare: pairs, inputs, a region, a text, or candidates")
     value = sources[given[0]]
     if given[0] == "region":
         found: list[tuple[Any, ...]] = [tuple(pair) for pair in region_pairs(value)]
@@ -187,10 +187,10 @@ def check_inputs(inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Inputs that can be told apart: at least two, no two of them equal."""
     given = tuple(inputs)
     if len(given) < 2:
-        raise InputError(f"it takes at least two inputs to tell apart, got {len(given)}")
+        raise InputError(f"an audit needs at least two inputs to compare, got {len(given)}")
     for (i, x), (j, y) in combinations(enumerate(given), 2):
         if same(x, y):
-            raise InputError(f"inputs {i + 1} and {j + 1} are the same, {shown(x)}: nobody can tell them apart")
+            raise InputError(f"inputs {i + 1} and {j + 1} are the same, {shown(x)}: they cannot be distinguished")
     return given
 
 

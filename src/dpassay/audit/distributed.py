@@ -243,7 +243,7 @@ def named(mechanism: Mechanism) -> Subject:
     >>> named(Adapted(lambda x: x, 1))
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: an object of this process cannot travel to workers: ...<lambda>; ...
+    dpassay.errors.InputError: an object of this process cannot be sent to workers: ...<lambda>; ...
     """
     match mechanism:
         case Seeded(inner):
@@ -256,14 +256,14 @@ def named(mechanism: Mechanism) -> Subject:
             return Subject("command", mechanism.command, mechanism.time_limit, settings=_settings(mechanism))
         case Endpoint():
             if mechanism.rate is not None:
-                raise InputError("several workers cannot keep one rate together: leave workers out, or the rate")
+                raise InputError("several workers cannot share one rate limit: leave out workers, or the rate")
             return Subject("url", mechanism.url, mechanism.time_limit, settings=_settings(mechanism))
         case Adapted(function) if _found_by_name(function):
             path = f"{function.__module__}:{function.__qualname__}"
             return Subject("python", path, source=_source(path))
     known = describe(mechanism)
     raise InputError(
-        f"an object of this process cannot travel to workers: {known.get('type', known.get('pipeline', 'this one'))}; "
+        f"an object of this process cannot be sent to workers: {known.get('type', known.get('pipeline', 'this one'))}; "
         "they can run a pipeline, a function of a module, package.module:name, a program or an endpoint"
     )
 
@@ -304,8 +304,8 @@ def made(subject: Subject) -> Mechanism:
         found = load_python(subject.name)
         if _source(subject.name) != subject.source:
             raise InputError(
-                f"there is another version of {subject.name.partition(':')[0]} here: install the same file, and start "
-                "the workers anew"
+                f"there is another version of {subject.name.partition(':')[0]} here: install the same file, and "
+                "restart the workers"
             )
         return found
     make: type[Program | Endpoint] = Program if subject.kind == "command" else Endpoint

@@ -45,14 +45,14 @@ def look(question: Question, inputs: tuple[Any, ...], runs: int, alpha: float) -
         for _ in anytime(replace(question.experiment(inputs, NUMBER, hypothesis), bits="only"), game, runs, alpha):
             yield game.runs, ""
     except MechanismError as error:
-        yield game.runs, f"The look at the last bits of its numbers failed: {error}"[:500]
+        yield game.runs, f"The test for floating-point artefacts failed: {error}"[:500]
         return
     right, wrong, _ = game.totals()
     told = (
         f"Floating-point artefacts reveal which input was used: based on the last bits, {right:,} of "
         f"{right + wrong:,} guesses were correct; under {question.guarantee} such a result has probability at most "
         f"{alpha:.2g}. Noise added in floating point leaves such traces, and the verdict judges the formula without "
-        "them. Released outputs need a sampler made for it. "
-        "With --bits (bits=True) the last bits count, with --no-bits they are not looked at."
+        "them. Released outputs need a sampler made for this purpose. "
+        "With --bits (bits=True) the last bits count as evidence, with --no-bits they are ignored."
     )
     yield game.runs, told if rejected(game, hypothesis, alpha, False) else ""

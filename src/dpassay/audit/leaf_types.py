@@ -286,5 +286,5 @@ def unreadable(walk: Walk, path: str, item: Any) -> None:
     raise MechanismError(
         f"{harmless(path)[:200]} is of type {harmless(name)}, which cannot be read: return numbers, text, bytes, "
         "lists, dicts, sets, dataclasses, arrays, tensors or data frames, or say how to read it: unknown='repr' "
-        "(--unknown repr) looks at its repr, unknown='bytes' at its bytes"
+        "(--unknown repr) reads its repr, unknown='bytes' its bytes"
     )

@@ -42,7 +42,7 @@ class Offer:
         except Exception as error:
             raise MechanismError(
                 f"{self.name} of the mechanism raised {type(error).__name__}: {harmless(str(error))[:200]}, for the "
-                f"output {harmless(repr(output))[:100]}; repair it or remove it, it only helps the audit"
+                f"output {harmless(repr(output))[:100]}; fix it or remove it: it only helps the audit"
             ) from error
 
 

@@ -119,16 +119,16 @@ class AuditOptions:
         if self.search_runs is not None:
             known["search_runs"] = whole(self.search_runs, "search_runs", 0)
         if self.fixed and self.until_refuted:
-            raise InputError("fixed=True makes all runs and until_refuted=True stops before: leave one of them out")
+            raise InputError("fixed=True makes all runs and until_refuted=True stops early: leave one of them out")
         if self.unknown not in get_args(Unknown):
             raise InputError(f"unknown must be one of {', '.join(get_args(Unknown))}, got {self.unknown!r}")
         _ = self.seconds  # refused here if it is no time
         if self.vocabulary is not None and self.text is None:
-            raise InputError("a vocabulary has words to put into a text: say which, text='book a flight'")
+            raise InputError("a vocabulary gives replacement words for a text: give one, text='book a flight'")
         if self.resume and self.save is None:
             raise InputError("to continue an audit, say which: resume=True needs save=FILE")
         if self.guesser is not None and not (self.workers is None and self.cluster is None):
-            raise InputError("a guesser of your own cannot travel to workers: leave workers and cluster out")
+            raise InputError("your own guesser cannot be sent to workers: leave out workers and cluster")
         save = None if self.save is None else Path(self.save)
         for name, value in {**known, "save": save, "parameters": merge_parameters(self.parameters, {})}.items():
             object.__setattr__(self, name, value)

@@ -102,7 +102,8 @@ class _Audit:
         known = question.experiment(question.input_sets[0], 0).distributions() is not None
         if options.bits and known:
             raise InputError(
-                "bits=True is for mechanisms whose distribution is unknown: where it is known, it is judged"
+                "bits=True is for mechanisms whose distribution is unknown: "
+                "if it is known, the verdict is about the distribution"
             )
         custom = options.guesser is not None
         looks = options.bits is None and not (custom or question.many or options.fixed or known)
@@ -169,7 +170,7 @@ class _Audit:
         state.spent = max(state.spent, state.searched + state.game.runs)
         how = "with save=FILE it could be continued" if self.file.path is None else "resume=True continues it"
         self.warnings.append(
-            f"The time, {options.time}, was over after {state.spent:,} of {options.runs:,} runs; {how}."
+            f"The time limit of {options.time} was reached after {state.spent:,} of {options.runs:,} runs; {how}."
         )
 
     def _kept(self) -> str:
@@ -286,6 +287,6 @@ class _Audit:
             if chance <= self.distribution_alpha / len(distributions):
                 self.warnings.append(
                     f"The sampler does not draw from the declared distribution for input {i + 1} (such outputs have "
-                    f"probability at most {chance:.2g} under it): what was proved of the one is no evidence for the "
-                    "other."
+                    f"probability at most {chance:.2g} under it): what was proved about the distribution does not hold "
+                    "for the sampler."
                 )

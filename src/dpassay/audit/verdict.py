@@ -104,7 +104,7 @@ def _after(state: AuditState) -> str:
     """When the claim was refuted, if runs were made after that."""
     if not 0 < state.refuted_after < state.game.runs:
         return ""
-    return f"; it took {state.refuted_after:,} runs to refute the claim, and the others say how wrong it is"
+    return f"; it took {state.refuted_after:,} runs to refute the claim, and the others show how wrong it is"
 
 
 def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
@@ -133,7 +133,7 @@ def _why_open(question: Question, state: AuditState, lower: float, interrupted: 
     if out:
         return out
     if not state.game.rounds:
-        return f"nothing could be looked at: no decision rule could be learnt from {spent} of such outputs."
+        return f"nothing could be tested: no decision rule could be learnt from {spent} of such outputs."
     least = f"epsilon is at least {outward(lower, -1, 5)}" if lower > 0 else "no more is known about epsilon"
     return f"{spent} did not refute {guarantee}; {least}."
 
@@ -143,8 +143,8 @@ def _blind(state: AuditState, interrupted: bool) -> list[str]:
     if state.game.rounds or interrupted:
         return []
     return [
-        f"Nothing was looked at: no decision rule could be learnt from {state.spent:,} runs, so this audit could not "
-        "have refuted any claim. Give it more runs, or a guesser of your own."
+        f"Nothing was tested: no decision rule could be learnt from {state.spent:,} runs, so this audit could not "
+        "have refuted any claim. Give it more runs, or your own guesser."
     ]
 
 

@@ -148,7 +148,7 @@ def audit(
     if asked["resume"] and asked["save"] is None:
         raise InputError("--resume needs --save FILE, the file of the audit to continue")
     if vocabulary is not None and text is None:
-        raise InputError("--vocabulary has words to put into a text: say which by --text 'book a flight'")
+        raise InputError("--vocabulary gives replacement words for a text: give one with --text 'book a flight'")
     asked["device"] = usable_device(asked["device"], asked["cluster"])
     options = AuditOptions(
         pairs=[read_pair(given) for given in pair] if pair else None,
@@ -169,7 +169,7 @@ def audit(
     check_writable(options.save, html)
     if model is None:
         if release is not None:
-            raise InputError("--mechanism is for a trained model: give its folder by --model")
+            raise InputError("--mechanism is for a trained model: give its folder with --model")
         subject = _subject(claim, pipeline, mechanism, options.epsilon)
     else:
         if pipeline is not None or mechanism is not None:
@@ -267,7 +267,7 @@ def read_inputs(path: Path) -> list[Any]:
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text") from None
     if path.suffix == ".json":
-        raise InputError(f"{path}: JSON is read a value a line; write it like that and call it .jsonl")
+        raise InputError(f"{path}: JSON is read one value per line; write it that way and name the file .jsonl")
     found = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -303,11 +303,11 @@ def _plan(claim: Claim | None, options: AuditOptions, as_json: bool) -> None:
         print(f"  {_many(needed_runs):>22} runs if the truth is {factor:g} times as large, {true:g}")
     print("The best case is a guess in every run, as good as the truth allows. A guesser that has to be learnt,")
     print("or that abstains often, needs several times as many.")
-    print(f"{runs:,} runs can show an epsilon of {most:.4g} at most, and that only if every guess is right.")
+    print(f"{runs:,} runs can show an epsilon of at most {most:.4g}, and only if every guess is correct.")
     if most <= claimed:
         print(f"So epsilon {claimed:g} is undetectable with {runs:,} runs.")
     if guarantee.delta:
-        print("With a delta above 0 it takes more.")
+        print("With a delta above 0, more runs are needed.")
 
 
 def _many(runs: int) -> str:

@@ -172,7 +172,7 @@ def _object(path: str) -> Any:
         if adapted(found) is not None:
             return load_subject(path)
     raise InputError(
-        f"{path} is a {type(found).__name__}, of which dpassay cannot read the formula (docs/adapters.md lists what it "
+        f"{path} is a {type(found).__name__}, whose formula dpassay cannot read (docs/adapters.md lists what it "
         f"can); run it instead: dpassay trace --python {path} --pair '[X, Y]' --epsilon 1, or dpassay audit likewise"
     )
 
@@ -217,7 +217,7 @@ def _judge_model(
     """A claim, judged for a trained model."""
     if isinstance(claim, str) or neighbours is not None or people is not None:
         raise InputError(
-            "a model is checked against a published claim: 'dpassay check adept --model DIR', without more"
+            "a model is checked against a published claim: 'dpassay check adept --model DIR', without other options"
         )
     needs("torch", "text")
     from dpassay.text.systems import check_model

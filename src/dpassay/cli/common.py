@@ -247,10 +247,10 @@ def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[di
             raise InputError(f"--set gives {name.strip()} twice")
         values[name.strip()] = value.strip()
     if "eps" in values:
-        raise InputError("eps has an option of its own: use --epsilon")
+        raise InputError("eps has its own option: use --epsilon")
     for name in [name for name in options if name in values]:
         if options[name] is not None:
-            raise InputError(f"{name} is given twice, by --{name} and by --set")
+            raise InputError(f"{name} is given twice, with --{name} and with --set")
         given: Any = values.pop(name)
         if name == "dim":
             given = whole_number(given)

@@ -96,7 +96,7 @@ def gallery(
     if as_json + as_latex + as_markdown > 1:
         raise InputError("give one of --json, --latex and --markdown")
     if delta is not None and sample:
-        raise InputError("--sample runs each claim at the delta of its own: leave out --delta")
+        raise InputError("--sample runs each claim at its own delta: leave out --delta")
     if pages is not None and (only or folder is not None):
         raise InputError("--pages writes all published systems: leave out --only and --from")
     check_alpha(alpha)

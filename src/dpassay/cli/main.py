@@ -79,7 +79,7 @@ def main() -> None:
             print("dpassay: interrupted; no file was changed", file=sys.stderr)
         raise
     except MemoryError:
-        _fail(InputError("this needs more memory than there is: try a smaller dimension, or fewer runs"), 2)
+        _fail(InputError("there is not enough memory: try a smaller dimension, or fewer runs"), 2)
     except BrokenPipeError:
         # The reader has gone; Python would complain once more when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

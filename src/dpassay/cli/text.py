@@ -170,9 +170,11 @@ def _behind(out: Path, statement: Path | None, stated: dict[str, Any]) -> int:
     try:
         before = json.loads((statement or out).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InputError(f"{statement} does not say how {out} was made: start anew, with another file") from None
+        raise InputError(f"{statement} does not say how {out} was made: start again with another file") from None
     if before != json.loads(json.dumps(stated)):
-        raise InputError(f"{out} was rewritten otherwise, see {statement}: give the same options, or another file")
+        raise InputError(
+            f"{out} was rewritten with other options, see {statement}: give the same ones, or another file"
+        )
     with out.open("r+b") as file:
         number = whole = 0
         for line in file:

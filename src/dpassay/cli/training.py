@@ -91,8 +91,7 @@ def _draw(found: CanaryScores, verdict: Verdict, figure: Path | None, exposure: 
     if (inside := int(found.included.sum())) in (0, found.canaries):
         here, there = ("in", "out") if inside else ("out", "in")
         print(
-            f"nothing is drawn: all {found.canaries:,} canaries were {here}, and there is none that was {there} to "
-            "compare them with",
+            f"nothing is drawn: all {found.canaries:,} canaries were {here}, and none was {there} to compare them with",
             file=sys.stderr,
         )
         return
@@ -116,7 +115,7 @@ def _trained(python: str, canaries: int, runs: int, seed: int, save: Path | None
         kept = (
             "nothing is kept: --save FILE keeps the scores of every run"
             if save is None
-            else (f"the runs that were finished are in {save}, and the same command makes the others")
+            else (f"finished runs are in {save}; the same command makes the others")
         )
         print(f"interrupted; {kept}", file=sys.stderr)
         raise typer.Exit(130) from None

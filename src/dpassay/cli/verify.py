@@ -127,7 +127,7 @@ def _replayed_trace(
     from dpassay.trace.verifying import replay_trace
 
     if any(other is not None for other in others):
-        raise InputError("a trace is of Python code: give it again by --python package.module:name")
+        raise InputError("a trace is of Python code: give it again with --python package.module:name")
     with working("running again"), redirect_stdout(sys.stderr):
         subject = None if python is None else traced(python, interpreter, time_limit=limit)
         try:

@@ -39,12 +39,12 @@ FAREWELL = 5.0  # seconds to wait until it lets us go
 COUNTED = 1.0  # seconds for which the number of a cluster's workers is remembered
 DESERTED = 60.0  # seconds to wait for a worker where all have left
 DIED = (
-    "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than there is; or "
-    "a script that uses workers lacks the line: if __name__ == '__main__':"
+    "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than is "
+    "available; or a script that uses workers lacks the line: if __name__ == '__main__':"
 )
 GONE = "the Dask scheduler at {} is gone"
-WAITING = "no workers are left at {}: waiting {:g} seconds for one; Ctrl-C keeps what there is"
-LEFT = "all workers of the cluster at {0} have left: start some by 'dask worker {0}', and try again"
+WAITING = "no workers are left at {}: waiting {:g} seconds for one; Ctrl-C keeps the results so far"
+LEFT = "all workers of the cluster at {0} have left: start some with 'dask worker {0}', and try again"
 
 
 class Executor(Protocol):
@@ -290,13 +290,13 @@ class Cluster(_Ahead):
                 )
             self.client.__init__(address, timeout=CONNECT, set_as_default=False)
             if not self.there():
-                raise InputError(f"the cluster at {address} has no workers; start some by 'dask worker {address}'")
+                raise InputError(f"the cluster at {address} has no workers; start some with 'dask worker {address}'")
         except Exception as error:
             self.close()  # half a client would close itself when its memory is needed, and may wait for itself then
             if isinstance(error, InputError | MechanismError):
                 raise
             raise InputError(
-                f"no Dask scheduler answers at {address}: {error or type(error).__name__}; start one by "
+                f"no Dask scheduler answers at {address}: {error or type(error).__name__}; start one with "
                 "'dask scheduler' and give its address, such as tcp://127.0.0.1:8786"
             ) from None
 

@@ -28,7 +28,7 @@ def roc(scores: CanaryScores) -> tuple[Rates, Rates]:
     """
     included = scores.by_score()
     if included.all() or not included.any():
-        raise InputError("all canaries were in, or all were out: there is nothing to tell apart")
+        raise InputError("all canaries were in, or all were out: there is nothing to distinguish")
     right, wrong = (np.concatenate([[0], np.cumsum(side)]) for side in (included, ~included))
     return wrong / wrong[-1], right / right[-1]
 

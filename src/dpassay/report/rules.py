@@ -13,7 +13,7 @@ VERDICT_RULES: dict[str, str] = {
     "claim-open": "the claim is neither proven nor refuted",
     "not-as-expected": "the verdict is not the one that the claim's file expects",
     "claim-unreadable": "the claim's file cannot be read, or says something that is not allowed",
-    "mechanism-failed": "the mechanism itself failed, so that nothing could be judged",
+    "mechanism-failed": "the mechanism itself failed, so nothing could be judged",
 }
 RULES: dict[str, str] = {**VERDICT_RULES, **TRACE_RULES, **HOSTILE_RULES}
 

@@ -46,7 +46,7 @@ def _finding(one: Finding, sort: str = "") -> dict[str, Any]:
 
 def _epsilon(found: Interval) -> str:
     if found.lower == math.inf:
-        return "∞: the two inputs are told apart with certainty"
+        return "∞: the two inputs can be distinguished with certainty"
     if found.upper == math.inf:
         return f"at least {outward(found.lower, -1, 6)}"
     return str(found)

@@ -148,7 +148,7 @@ def _set(values: dict[str, str], setting: str) -> None:
     if name in values:
         raise InputError(f"{name} is set twice")
     if name in ("eps", "epsilon", "delta", "dim"):
-        raise InputError(f"{name} has a field of its own: it is no parameter to be set")
+        raise InputError(f"{name} has its own field: it is not a parameter to set")
     if len(values) == MOST_NAMES:
         raise InputError(f"at most {MOST_NAMES} parameters can be set here")
     _check_number(name, value)

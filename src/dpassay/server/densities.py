@@ -61,9 +61,11 @@ def outputs_of(pipeline: Pipeline, pair: Pair | None, loss: PrivacyLoss | None, 
     epsilon = guarantee.claimed if guarantee.parameter == "epsilon" else 0.0
     positions = pipeline.noise_positions
     if not positions:
-        return nothing("There is no noise: each input has one output, and two that differ tell the inputs apart.")
+        return nothing(
+            "There is no noise: each input has one output, and two different outputs distinguish the inputs."
+        )
     if len(positions) > 1:
-        return nothing("Several noises follow one another; the two outputs are not drawn.")
+        return nothing("There are several noise stages in a row; the two outputs are not drawn.")
     if loss is not None and loss.components and isinstance(component := loss.components[0][0], SampledLoss):
         return _sampled(component, epsilon)
     if pair is None:
@@ -141,7 +143,7 @@ def _one_coordinate(noise: Noise, block: Block, differing: int, epsilon: float) 
     with np.errstate(divide="ignore"):
         p, q = (np.exp(noise.log_density(t - c)) for c in (x, y))
     if noise.atom:
-        words += f" Besides, the value itself is put out with probability {noise.atom:.4g}."
+        words += f" In addition, the value itself is released with probability {noise.atom:.4g}."
     return _curves(t, p, q, epsilon, words.strip())
 
 
@@ -230,6 +232,6 @@ def _event(ratio: Array, p: Array, epsilon: float) -> tuple[Any, str]:
         return beyond, "outputs that the first input makes more than e^ε times as likely as the second"
     most = ratio >= ratio.max() - 1e-3
     if p[most].sum() > 1e-2:
-        return most, "outputs that tell the inputs apart best; none has more than the claimed loss"
+        return most, "outputs that distinguish the inputs best; none has more than the claimed loss"
     words = "outputs that the first input makes more likely; none, or hardly any, has more than the claimed loss"
     return ratio > 0, words

@@ -32,7 +32,7 @@ STEMS = 40  # as many losses at most are drawn one by one
 PATIENCE = 0.05  # seconds for certified points of the curve
 MOST_PAIRS = 16  # besides the one that is worst for the claim
 LEAST = 1e-12  # δ below this is not drawn
-COARSE = "So many steps add up here that a grid of a few thousand points would not show their loss as it is."
+COARSE = "So many steps add up here that a grid of a few thousand points would not show their loss accurately."
 
 
 def pictures(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Interval) -> dict[str, Picture]:
@@ -76,9 +76,9 @@ def _no_loss(loss: PrivacyLoss | None, guarantee: Guarantee) -> str:
     if loss is None:
         return "No exact loss of a single pair is known for this pipeline."
     if middle(loss.infinite) >= 1:
-        return "The loss is infinite with probability 1: every output gives the input away."
+        return "The loss is infinite with probability 1: every output reveals the input."
     if not loss.components:
-        return "The loss is 0: no output tells anything about the input."
+        return "The loss is 0: no output reveals anything about the input."
     return ""
 
 
@@ -136,7 +136,7 @@ def _curve(loss: PrivacyLoss, found: Masses, guarantee: Guarantee, profile: Priv
         **{"tail": None if middle(profile.mu) else rounded(tail), "points": points, "least": LEAST},
         **{"claimed": [_epsilon(guarantee), guarantee.delta] if _epsilon(guarantee) is not None else None},
         "true": [value.lower, guarantee.delta] if guarantee.delta and math.isfinite(value.lower) else None,
-        "note": "Behind word dropout, of which the tail says nothing." if middle(profile.mu) else "",
+        "note": "After word dropout, about which the tail says nothing." if middle(profile.mu) else "",
     }
 
 

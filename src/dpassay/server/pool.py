@@ -144,7 +144,7 @@ class WorkerPool:
             said = f"This takes more than {limit:g} seconds, which is the limit here: dpassay check has none."
             answer.failed = Failed(said, 400)
         except (OSError, ValueError, asyncio.IncompleteReadError):
-            answer.failed = Failed("The computation ended before its time, perhaps for want of memory.", 503)
+            answer.failed = Failed("The computation ended early, perhaps because it ran out of memory.", 503)
         finally:
             if worker is not None:
                 self._replace(worker)

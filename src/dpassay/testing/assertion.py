@@ -151,7 +151,7 @@ def _failure(verdict: Verdict, replay: str) -> str:
         rows += witness_rows(verdict.witness, verdict.guarantee)
         table = table_rows(verdict.witness)
         rows += [("", f"{row[0]:<8}" + "".join(f"{cell:>14}" for cell in row[1:])) for row in table]
-    rows.append(("alpha", f"{verdict.alpha:g}, the probability that this audit refutes a right mechanism"))
+    rows.append(("alpha", f"{verdict.alpha:g}, the probability that this audit refutes a correct mechanism"))
     rows += [("warning", warning) for warning in verdict.warnings]
     if not verdict.replays:
         rows.append(("note", "the mechanism's randomness is its own: a replay draws other outputs"))

@@ -191,7 +191,7 @@ class Session:
             terminalreporter.write_line(
                 f"dp: {' and '.join(_count(*one) for one in made)} in {_count(self.tests, 'test')}, "
                 f"{self.refuted} refuted; "
-                f"a right mechanism fails with probability at most {total:g} in all "
+                f"a correct mechanism fails with probability at most {total:g} in all "
                 f"(seed {self.config.getoption('--dp-seed')})"
             )
 

@@ -93,6 +93,6 @@ def _rows(result: TraceResult) -> Iterator[tuple[str, str]]:
     for draw in dict.fromkeys(map(str, result.draws)):
         yield "drawn", draw
     if result.verdict.alpha is not None:
-        yield "alpha", f"{result.verdict.alpha:g}, the probability that this trace refutes a right mechanism"
+        yield "alpha", f"{result.verdict.alpha:g}, the probability that this trace refutes a correct mechanism"
     for one in (*result.findings[1:], *result.warnings):
         yield "also", one.message

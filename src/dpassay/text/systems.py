@@ -172,7 +172,7 @@ def _farthest(subject: Any, texts: list[str]) -> tuple[str, str]:
     import numpy as np
 
     if len(texts) < 2:
-        raise InputError(f"2 different texts or more are needed to tell apart, got {len(texts)}")
+        raise InputError(f"at least 2 different texts are needed, got {len(texts)}")
     vectors = subject.encoder.encode(texts)
     gaps = np.abs(vectors[:, None] - vectors).sum(axis=2)
     first, second = divmod(int(gaps.argmax()), len(texts))

@@ -268,7 +268,7 @@ def _check_labels(utterances: Sequence[Utterance], what: str, least: int) -> Non
             "give a corpus with a column called label"
         )
     if len({u.label for u in utterances}) < least:
-        raise InputError(f"{what} has one label only, {utterances[0].label!r}: there is nothing to tell apart")
+        raise InputError(f"{what} has one label only, {utterances[0].label!r}: there is nothing to distinguish")
 
 
 def _sacrebleu() -> Any:

@@ -271,7 +271,7 @@ def _some_refused(refused: list[tuple[str, str]], accepted: list[str]) -> Findin
     kinds = ", ".join(dict.fromkeys(kind for _, kind in refused))
     names = ", ".join(dict.fromkeys(what for what, _ in refused))
     said = f"refused with {kinds}: {names}; not refused: {', '.join(dict.fromkeys(accepted))}"
-    return Finding("some-refused", None, f"{said}. A failure tells which it was")
+    return Finding("some-refused", None, f"{said}. A failure reveals which it was")
 
 
 def _joined(found: Iterator[Seen]) -> list[Seen]:

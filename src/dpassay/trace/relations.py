@@ -46,8 +46,8 @@ def stated_relation(
     relation = Neighbours(neighbours) if isinstance(neighbours, str) else neighbours
     if relation.relation == "query":
         raise InputError(
-            "neighbours 'query' needs a distance, which a trace is not told: leave neighbours out; the pairs that you "
-            "give are taken as neighbours"
+            "neighbours 'query' needs a distance, which a trace does not know: leave neighbours out, and the pairs "
+            "that you give are taken as neighbours"
         )
     for x, y in pairs or combinations(inputs[:MOST_INPUTS], 2):
         if why := why_not_neighbours(x, y, relation) or _why_not_records(x, y, relation):
@@ -72,12 +72,12 @@ def _why_not_records(x: Any, y: Any, relation: Neighbours) -> str:
             return "one record would have to be added or removed, and neighbours have one replaced"
         return f"they differ in {removed} records, and neighbours have one replaced"
     if relation.kind in ("user", "entity"):
-        said = f"of neighbours one has all records of the other, and these have {removed} and {added} of their own"
+        said = f"one of two neighbours has all records of the other; here {removed} and {added} records are not shared"
         return said if min(removed, added) > 0 else ""
     if relation.kind == "user-entity" or removed + added <= relation.count:
         return ""
     most = "one record is" if relation.count == 1 else f"at most {relation.count} records are"
-    return f"{removed} would have to be removed and {added} added, and of neighbours {most} added or removed"
+    return f"{removed} would have to be removed and {added} added; between neighbours {most} added or removed"
 
 
 def _rows(x: Any) -> Counter[str] | None:

@@ -10,24 +10,24 @@ RULES: dict[str, str] = {
     "loss-too-large": "the noise is too small for what it hides (a wrong norm, σ² for σ, ε for 1/ε, a residual, a clip "
     "after the noise), is on one side only, or is dropout; or the probabilities of what is drawn differ too much "
     "(unclipped logits, top-k)",
-    "wrong-formula": "a formula makes NaN, or no noise, of a part of the uniform numbers it is given, and numbers of "
-    "one sign of the others",
-    "leak": "the input reaches the output around the noise",
+    "wrong-formula": "a formula turns some of the uniform numbers it is given into NaN or no noise, and the others "
+    "into numbers of one sign",
+    "leak": "the input reaches the output without passing through the noise",
     "no-noise": "the output is the same in every run, and no noise was drawn",
     "scale-depends-on-input": "the two inputs get noise of different scales",
-    "draws-differ": "the two inputs draw different noise, so that the runs cannot be compared",
-    "unfollowed": "drawn numbers could not be followed to what they hide: by a formula whose law is not known, or "
-    "out of sight",
-    "opaque": "random numbers come from where they cannot be followed",
+    "draws-differ": "the two inputs draw different noise, so the runs cannot be compared",
+    "unfollowed": "drawn numbers could not be followed to what they hide: a formula whose distribution is not known, "
+    "or code that cannot be seen",
+    "opaque": "random numbers come from a source that cannot be followed",
 }
 # Of hostile inputs: warnings, unless the claim speaks of the pair.
 HOSTILE_RULES: dict[str, str] = {
-    "odd-word-kept": "a word that the code does not know, or treats unlike others, comes out unchanged",
+    "odd-word-kept": "a word that the code does not know, or treats differently from others, comes out unchanged",
     "not-finite": "an input makes NaN or an infinity come out, which no noise hides",
     "unbounded-input": "nothing bounds what the noise is added to: a huge number reaches it",
-    "same-every-run": "an input gives the same output in every run, where others do not",
-    "size-shows": "the size of the output tells how many rows the input has",
-    "some-refused": "some inputs of one kind are refused and others are not: a failure tells which it was",
+    "same-every-run": "an input gives the same output in every run, while others do not",
+    "size-shows": "the size of the output reveals how many rows the input has",
+    "some-refused": "some inputs of one kind are refused and others are not: a failure reveals which it was",
 }
 
 

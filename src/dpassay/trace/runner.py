@@ -80,7 +80,7 @@ class TraceResult:
 
     def __str__(self) -> str:
         lines = [str(self.verdict), f"as coded: {self.pipeline or 'no noise was seen'}"]
-        lines += [] if self.neighbours is None else [f"neighbours: {self.neighbours}, as you say"]
+        lines += [] if self.neighbours is None else [f"neighbours: {self.neighbours}, as stated"]
         lines += [f"drawn: {draw}" for draw in self.draws] + [f"warning: {one.message}" for one in self.warnings]
         return "\n".join(lines)
 
@@ -332,7 +332,7 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
     if not around or (not comparable and not _constant(replays, sorted(around), judged.pair)[1]):
         return judged
     if keeps_answers(tracer, judged.pair):
-        said = "an input that was run before gets the same answer again: such runs are not independent. Trace it anew"
+        said = "an input that was run before gets the same answer again: such runs are not independent. Trace it again"
         return _with(judged, Finding("unfollowed", None, said))
     outputs, still, pair = _constant(replays, sorted(around), judged.pair)
     leaf = (still or sorted(around))[0]
@@ -366,7 +366,7 @@ def _varying(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], leaf: i
     if (why := why_unknown(tracer, judged.pair, replays, leaf)) is not None:
         rule, place, said = why
         return _with(judged, Finding(rule, place, said.format(where=where)))
-    said = f"the input reaches {where} around the noise: it differs when all sums with noise are the same"
+    said = f"the input reaches {where} around the noise: it differs even if all sums with noise are the same"
     return _with(judged, Finding("leak", None, said))
 
 

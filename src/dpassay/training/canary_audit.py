@@ -27,8 +27,8 @@ Order = NDArray[np.bool_]  # whether each canary was in, the highest score first
 _FIRST, _RATIO, _LAST = 0.05, 1.15, 100.0  # cells of the parameter, each with its own numbers of guesses
 _HALVINGS = 12
 _UNFAIR = (
-    "So many canaries in the data are unlikely for fair coins: unless each was in by a coin of its own, nothing "
-    "follows from this audit."
+    "This number of included canaries is unlikely for fair coins: unless each was included by its own coin flip, "
+    "nothing follows from this audit."
 )
 
 
@@ -179,7 +179,7 @@ def _amount(scores: CanaryScores) -> str:
 def _reason(scores: CanaryScores, guarantee: Guarantee, lower: float, shown: _Seen, alpha: float) -> str:
     least = f"{guarantee.parameter} is at least {outward(lower, -1, 5)}" if lower > 0 else ""
     seen = shown.guesses
-    said = f"of {_amount(scores)} {seen.named:,} were named as in or out, {seen.right:,} of them rightly"
+    said = f"of {_amount(scores)}, {seen.named:,} were guessed to be in or out, {seen.right:,} of them correctly"
     if lower > guarantee.claimed:
         return f"{said}; so {least}, not {guarantee.claimed:.6g} (wrong with probability at most {alpha:g})."
     return f"Open, which proves nothing: {said}, which {guarantee} allows; {least or 'no more is known'}."

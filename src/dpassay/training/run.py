@@ -298,7 +298,7 @@ def _cautions(settings: Settings, units: Units) -> list[str]:
         return []
     return [
         f"delta {settings.delta:g} is at least 1 over the number of units, {units.count:,}: a mechanism that publishes "
-        f"one of them at random would keep it. Choose a delta well below {1 / units.count:.2g}."
+        f"one of them at random would satisfy it. Choose a delta well below {1 / units.count:.2g}."
     ]
 
 
@@ -316,7 +316,7 @@ def _asked(run: Run) -> Trained:
 
 def _fresh(place: Path, run: Run) -> tuple[Trained, None, dict[str, str]]:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InputError(f"{place} is there already and not empty: continue it with --resume, or give another folder")
+        raise InputError(f"{place} already exists and is not empty: continue it with --resume, or give another folder")
     secrets = {"key": os.urandom(KEY_BYTES).hex(), "fingerprint": run.units.fingerprint()}
     try:
         place.mkdir(parents=True, exist_ok=True)

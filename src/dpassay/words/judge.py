@@ -148,7 +148,7 @@ def judge(mechanism: WordMechanism, claimed: PureDP | MetricDP, rules: Rules, de
     if given_away is not None:
         return _given_away(Treatment(mechanism, rules), claimed, *given_away)
     if all(rules.rule_of(word, mechanism.vocabulary) == "dropped" for word in mechanism.vocabulary.words):
-        raise InputError("every word of the vocabulary is dropped: nothing is put out that could be judged")
+        raise InputError("every word of the vocabulary is dropped: there is no output to judge")
     replaced = rules.replaced(mechanism.vocabulary)
     if isinstance(treated, ScoredWords):
         treated = replace(treated, uniform=tuple(sorted({*treated.uniform, *replaced})))

@@ -79,7 +79,7 @@ def test_trace_needs_neither_epsilon_nor_pairs(told: Any) -> None:
     ("command", "name", "said"),
     [
         ("check", "formula", r"Lib's formula states no epsilon by itself: say check\(\.\.\., delta=1e-5\), for"),
-        ("check", "noisy", "objects_of_lib:noisy is a function, of which dpassay cannot read the formula"),
+        ("check", "noisy", "objects_of_lib:noisy is a function, whose formula dpassay cannot read"),
         ("audit", "noisy", "say which epsilon is claimed: --epsilon 1"),
         ("audit", "silent", r"Lib's silent states no epsilon by itself: say check\(\.\.\., epsilon=1\)"),
         ("trace", "formula", "Lib's formula is a record or a setting, and no code that could be run"),

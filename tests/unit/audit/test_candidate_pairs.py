@@ -75,11 +75,11 @@ def test_same(x, y, expected):
 
 
 def test_inputs_that_cannot_be_told_apart():
-    with pytest.raises(InputError, match="at least two inputs to tell apart, got 1"):
+    with pytest.raises(InputError, match="at least two inputs to compare, got 1"):
         check_inputs(["a"])
-    with pytest.raises(InputError, match="at least two inputs to tell apart, got 0"):
+    with pytest.raises(InputError, match="at least two inputs to compare, got 0"):
         check_inputs([])
-    with pytest.raises(InputError, match=r"inputs 2 and 4 are the same, 'b': nobody can tell them apart"):
+    with pytest.raises(InputError, match=r"inputs 2 and 4 are the same, 'b': they cannot be distinguished"):
         check_inputs(["a", "b", "c", "b"])
     with pytest.raises(InputError, match=r"inputs 1 and 2 are the same, \[0, 1\]"):
         check_inputs([[0, 1], np.array([0.0, 1.0])])

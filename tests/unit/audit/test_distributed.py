@@ -215,7 +215,7 @@ def test_a_worker_that_hangs_is_ended_with_the_time(module, tmp_path):
     (tmp_path / "hanging_subject.py").write_text(HANGS)
     verdict = audit(load_python("hanging_subject:hangs"), [(0, 1)], epsilon=1, workers=1, time="6s")
     assert verdict.word == "open"
-    assert any("The time, 6s, was over" in warning for warning in verdict.warnings)
+    assert any("The time limit of 6s was reached" in warning for warning in verdict.warnings)
 
 
 def test_names_of_mechanisms(module):
@@ -237,9 +237,9 @@ def test_what_cannot_travel_is_refused_before_anything_runs():
         asked.append(n)
         return x + rng.laplace(size=n)
 
-    with pytest.raises(InputError, match=r"cannot travel to workers: .*mine; they can run a pipeline, a function"):
+    with pytest.raises(InputError, match=r"cannot be sent to workers: .*mine; they can run a pipeline, a function"):
         audit(mine, [(0.0, 1.0)], epsilon=1, workers=2)
-    with pytest.raises(InputError, match="a guesser of your own cannot travel"):
+    with pytest.raises(InputError, match="your own guesser cannot be sent"):
         audit("laplace(1)", [([0.0], [1.0])], epsilon=1, dim=1, workers=2, guesser=lambda outputs: [0] * len(outputs))
     with pytest.raises(InputError, match="workers must be a whole number"):
         audit("laplace(1)", [([0.0], [1.0])], epsilon=1, dim=1, workers=0)
@@ -252,12 +252,12 @@ def test_a_name_must_lead_to_the_very_function(module):
     load_python(f"{module}:noisy")
     there = sys.modules[module]
     for function in (there.other, there.Words().noisy):
-        with pytest.raises(InputError, match="cannot travel"):
+        with pytest.raises(InputError, match="cannot be sent"):
             named(as_mechanism(function))
 
 
 def test_an_encoder_of_this_process_stays_here():
-    with pytest.raises(InputError, match="cannot travel"):
+    with pytest.raises(InputError, match="cannot be sent"):
         named(dpassay.claims["dpnr"].runnable)
 
 
@@ -303,5 +303,5 @@ def test_settings_travel_and_a_rate_does_not():
     subject = named(endpoint)
     assert "secret" not in repr(subject)
     assert made(subject).settings() == endpoint.settings()
-    with pytest.raises(InputError, match="several workers cannot keep one rate together"):
+    with pytest.raises(InputError, match="several workers cannot share one rate limit"):
         named(Endpoint("http://127.0.0.1:9/", rate="5/s"))

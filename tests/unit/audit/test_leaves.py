@@ -344,8 +344,8 @@ def test_an_audit_that_can_learn_no_rule_goes_on_to_its_end_and_says_so(fixed):
 
     verdict = audit(lambda x, rng: x, [(0, 1)], epsilon=1, runs=3000, fixed=fixed, guesser=silent)
     assert verdict.word == "open"
-    assert "nothing could be looked at" in verdict.reason
-    assert [w for w in verdict.warnings if w.startswith("Nothing was looked at")]
+    assert "nothing could be tested" in verdict.reason
+    assert [w for w in verdict.warnings if w.startswith("Nothing was tested")]
     assert 3000 - 40 < verdict.runs <= 3000
     assert verdict.witness is None
 
@@ -365,7 +365,7 @@ def test_pytest_is_warned_of_an_audit_that_saw_nothing():
     def silent(outputs):
         return [math.nan] * len(outputs)
 
-    with pytest.warns(AuditWarning, match="Nothing was looked at"):
+    with pytest.warns(AuditWarning, match="Nothing was tested"):
         assert_dp(lambda x, rng: x, [(0, 1)], epsilon=1, runs=500, guesser=silent)
 
 

@@ -56,7 +56,7 @@ def test_the_search_has_15_of_100_runs_or_what_it_is_given_and_never_more_than_a
         ({"runs": True}, "runs must be a whole number"),
         ({"runs": 10**12 + 1}, "runs must be at most 1,000,000,000,000"),
         ({"resume": True}, "resume=True needs save=FILE"),
-        ({"guesser": len, "workers": 2}, "cannot travel to workers"),
+        ({"guesser": len, "workers": 2}, "cannot be sent to workers"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_a_sentence(options, said):

@@ -388,7 +388,7 @@ for r in requests:
         verdict = audit(p, [(0, 1)], **asked, time="1.5s")
         again = audit(p, [(0, 1)], **asked, time="0.5s", resume=True)
     assert verdict.word == again.word == "open"
-    assert any("The time, 1.5s, was over after" in one for one in verdict.warnings)
+    assert any("The time limit of 1.5s was reached after" in one for one in verdict.warnings)
 
 
 def test_rows_that_are_said_to_be_independent_are_asked_for_in_batches(tmp_path):

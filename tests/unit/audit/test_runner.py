@@ -361,7 +361,7 @@ def test_another_versions_file_is_refused(tmp_path, monkeypatch):
         ({"inputs": ["a", "a"]}, "at least two that differ"),
         ({"text": "  "}, "has no words"),
         ({"candidates": [1]}, "at least two inputs"),
-        ({}, "say what to tell apart"),
+        ({}, "say which inputs to compare"),
         ({"pairs": PAIR, "text": "a b"}, "in one way"),
         ({"pairs": PAIR, "alpha": 0}, "alpha is an error probability.*got 0"),
         ({"pairs": PAIR, "alpha": 2}, "alpha is an error probability.*got 2"),
@@ -515,7 +515,7 @@ def test_after_a_refutation_some_runs_say_how_wrong_the_claim_is():
     assert isinstance(at_once, Refuted)
     assert isinstance(default, Refuted)
     assert at_once.runs < 1_000
-    assert "the others say how wrong it is" in default.reason
+    assert "the others show how wrong it is" in default.reason
     # 4,000 runs more, of which a quarter may go into learning: with all guesses right epsilon is at least ln(n / 30).
     assert default.epsilon.lower > math.log(3_000 / 30) > at_once.epsilon.lower
     assert default.runs <= at_once.runs + 5_000

@@ -113,7 +113,7 @@ def test_files_that_are_no_vocabulary_are_refused(tmp_path):
 
 
 def test_a_vocabulary_needs_a_text():
-    with pytest.raises(InputError, match="say which, text="):
+    with pytest.raises(InputError, match="give one, text="):
         audit(lambda x: x, [("a", "b")], epsilon=1, vocabulary=["a"])
 
 

@@ -83,7 +83,7 @@ def test_an_audit_ends_in_time_and_can_be_continued(mechanism, fixed, tmp_path):
     verdict = audit(mechanism, [(0.0, 1.0)], **asked, time="0.3s")
     assert verdict.word == "open"
     assert not verdict.interrupted
-    assert any("The time, 0.3s, was over after" in one and "resume=True" in one for one in verdict.warnings)
+    assert any("The time limit of 0.3s was reached after" in one and "resume=True" in one for one in verdict.warnings)
     again = audit(mechanism, [(0.0, 1.0)], **asked, time=0.2, resume=True)
     assert again.word == "open"
     assert any("come from" in one for one in again.warnings)

@@ -194,7 +194,7 @@ def test_plain_lines_and_a_time_budget(run, tmp_path):
     slow = ("audit", "--command", shlex.join([sys.executable, "-I", "-S", "slow.py"]), "--lines", *pair)
     late = run(*slow, "--time", "0.5s", "--save", "slow.json", code=0)
     said = " ".join(late.stdout.replace("│", " ").split())
-    assert "The time, 0.5s, was over after" in said
+    assert "The time limit of 0.5s was reached after" in said
     assert json.loads((tmp_path / "slow.json").read_text())["verdict"] == "unfinished"
     run(*slow, "--time", "0.3s", "--save", "slow.json", "--resume", "--require-decision", code=3)
     assert "a time is a number with s, m, h or d" in run(*slow, "--time", "soon", code=2).stderr
@@ -258,7 +258,7 @@ def test_words_of_a_vocabulary_are_put_into_a_text(run, tmp_path):
     assert "asthma" in run(*asked, "--vocabulary", "words.txt", "--no-odd-words", code=1).stdout
     assert "cannot be read" in run(*asked, "--vocabulary", "missing.txt", code=2).stderr
     said = run("audit", "--python", "subjects:spotting", "--epsilon", "1", "--vocabulary", "words.txt", code=2).stderr
-    assert "say which by --text" in said
+    assert "give one with --text" in said
 
 
 def test_the_planner(run):
@@ -361,7 +361,7 @@ def test_workers_and_devices_change_no_count(run):
         (("--python", "subjects:noisy", "--pair", "[1, 1]", "--epsilon", "1"), "are the same"),
         (("--python", "subjects:noisy", "--pair", "[1]", "--epsilon", "1"), "two inputs as JSON"),
         (("--python", "subjects:noisy", "--pair", "x", "--epsilon", "1"), "two inputs as JSON"),
-        (("--python", "subjects:noisy", "--epsilon", "1"), "say what to tell apart"),
+        (("--python", "subjects:noisy", "--epsilon", "1"), "say which inputs to compare"),
         ((*NOISY[1:], "--epsilon", "1", "--alpha", "0"), "alpha is an error probability"),
         ((*NOISY[1:], "--epsilon", "1", "--alpha", "2"), "alpha is an error probability"),
         ((*NOISY[1:], "--epsilon", "1", "--runs", "-1"), "runs must be"),

@@ -86,7 +86,7 @@ def test_a_trace_is_kept_shown_and_verified(tmp_path: Path) -> None:
     alone = CliRunner().invoke(app, ["verify", str(file)])
     assert "must not start by itself" in str(alone.exception)
     other = CliRunner().invoke(app, ["verify", str(file), "--command", "cat"])
-    assert "give it again by --python" in str(other.exception)
+    assert "give it again with --python" in str(other.exception)
     another = CliRunner().invoke(app, ["verify", str(file), "--python", f"{CODE}:repaired"])
     assert str(another.exception) == f"the trace was of something else: {CODE}:encode, not {CODE}:repaired"
     assert "already exists" in str(CliRunner().invoke(app, arguments).exception)

@@ -108,7 +108,7 @@ def test_ctrl_c_keeps_the_runs_that_were_finished(tmp_path, monkeypatch):
     asked = ["--python", "stopped_subject:train", "--canaries", 20, "--runs", 5, "--epsilon", 1]
     result = run(*asked, "--save", "s.csv")
     assert result.exit_code == 130
-    assert "the runs that were finished are in s.csv" in result.stderr
+    assert "finished runs are in s.csv" in result.stderr
     assert read_scores("s.csv").runs == 2
     assert run(*asked, "--save", "s.csv", "--json").exit_code == 1
     assert read_scores("s.csv").runs == 5

@@ -35,7 +35,7 @@ def test_the_page_shows_line_pair_draws_and_rule() -> None:
         "laplace(loc=0.0, scale=2.0)",
         "[1, 0]",
         "one number for all 2 coordinates",
-        "∞: the two inputs are told apart with certainty",
+        "∞: the two inputs can be distinguished with certainty",
         "warning: not-finite",
         "mine:&lt;i&gt;shared",
     ):

@@ -107,7 +107,7 @@ def test_one(dp):
     result = bench.run(test_a=text)
     result.assert_outcomes(passed=1)
     assert summary(result) == (
-        "dp: 1 audit in 1 test, 0 refuted; a right mechanism fails with probability at most 0.0001 in all (seed 0)"
+        "dp: 1 audit in 1 test, 0 refuted; a correct mechanism fails with probability at most 0.0001 in all (seed 0)"
     )
 
 

@@ -124,7 +124,7 @@ def test_nothing(dp_trace):
             "E *> 8     return bounded(x) + rng.laplace(scale=2.0)  # one number",
             "E *replay   pytest test_release.py::test_wrong *",
             "*marked dp but audited nothing*",
-            "dp: 2 traces in 2 tests, 1 refuted; a right mechanism fails with probability at most 0.0004 in all *",
+            "dp: 2 traces in 2 tests, 1 refuted; a correct mechanism fails with probability at most 0.0004 in all *",
         ]
     )
 

@@ -86,7 +86,7 @@ def test_rewriting_goes_on_behind_the_lines_that_are_there(here, folder, tmp_pat
     code, _, err = here(*line, "--resume")
     assert (code, "fewer lines" in err) == (2, True)
     code, _, err = here(*line[:-1], 3, "--resume")
-    assert (code, "rewritten otherwise" in err) == (2, True)
+    assert (code, "rewritten with other options" in err) == (2, True)
 
 
 @pytest.mark.long
@@ -269,7 +269,7 @@ def test_an_audit_of_a_model_is_saved_and_played_again(here, folder, texts, tmp_
     code, out, _ = here("verify", saved, "--model", folder)
     assert (code, "as recorded" in out) == (0, True)
     code, _, err = here("audit", *line[2:], "--runs", "10")
-    assert (code, "give its folder by --model" in err) == (2, True)
+    assert (code, "give its folder with --model" in err) == (2, True)
 
 
 def test_a_rewritten_line_is_traced_to_its_candidates(here, folder, texts, tmp_path):

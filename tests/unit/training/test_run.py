@@ -122,7 +122,7 @@ def test_a_checkpoint_of_another_version_or_without_its_secrets_is_refused(tmp_p
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
     (tmp_path / "x").write_text("mine")
-    with pytest.raises(InputError, match="is there already and not empty"):
+    with pytest.raises(InputError, match="already exists and is not empty"):
         train(SAID, tmp_path, settings(), vocabulary=known_words())
 
 

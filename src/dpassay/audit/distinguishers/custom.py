@@ -36,7 +36,7 @@ class CustomDistinguisher(Distinguisher):
         if rows and not np.allclose(scores[-1], alone, rtol=1e-4, atol=1e-6, equal_nan=True):
             raise InputError(
                 f"{self.describe()} scores an output {scores[-1]} among {len(rows)} and {alone} alone: "
-                "it must look at each output alone, since all of a batch have the same input"
+                "it must score each output on its own, since all outputs of a batch have the same input"
             )
         return scores
 

@@ -163,7 +163,7 @@ def _asked(words: Vocabulary, texts: int, plan: Plan, sizes: dict[str, Any]) -> 
 
 def _fresh(place: Path, asked: Learnt, seed: int) -> tuple[Learnt, Arrays]:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InputError(f"{place} is there already and not empty: continue it with --resume, or give another folder")
+        raise InputError(f"{place} already exists and is not empty: continue it with --resume, or give another folder")
     torch.manual_seed(seed)
     return asked, weights_of(Autoencoder(asked.shape))
 

@@ -85,7 +85,7 @@ def test_another_run_is_not_gone_on_with(tmp_path):
         train(TEXTS, [], tmp_path / "m", Plan(7, 4, 0.01), **TINY, resume=True)
     with pytest.raises(InputError, match="differs in words"):
         train([*TEXTS[:-1], "paris"], [], tmp_path / "m", PLAN, **TINY, resume=True)
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
     with pytest.raises(InputError, match="cannot be read"):
         train(TEXTS, [], tmp_path / "none", PLAN, **TINY, resume=True)
