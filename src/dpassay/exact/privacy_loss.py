@@ -34,7 +34,6 @@ from dpassay.pipeline.distributions import (
     Pmf,
     Shifted,
 )
-from dpassay.pipeline.regions import Array
 
 MOST_ATOMS = 1024
 COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # grid points, to begin with
@@ -191,15 +190,6 @@ class PrivacyLoss:
         slack = 1e-13 * sum(n for _, n in self.components)
         low, high = max(0.0, low - slack), min(1.0, high + slack)
         return Interval(low, high, Theorem.DISCRETISATION, Theorem.DISCRETISATION)
-
-    def density(self, points: int = 400) -> tuple[Array, Array]:
-        """Losses and their approximate probabilities (masses on a grid), for plotting."""
-        if not self.components:
-            return np.zeros(1), np.ones(1)
-        if all(component.span == 0 for component, _ in self.components):  # all that is finite is 0
-            return np.zeros(1), np.array([1 - middle(self.infinite)])
-        composed = composed_loss(self.components, self.step(points), "loss-down", 0.0)
-        return composed.losses.copy(), np.maximum(0.0, composed.mass)
 
     @cached_property
     def _closed(self) -> LossComponent | TwoAtomPower | SampledPower | None:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from dpassay.audit.witness import table_rows, witness_rows
 from dpassay.claims.claim import Claim
@@ -26,6 +25,7 @@ from dpassay.errors import harmless
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.word_witness import WordWitness
+from dpassay.exact.loss_masses import loss_masses
 from dpassay.exact.witness import Witness
 from dpassay.packages.environment import program
 from dpassay.pipeline.pipeline import Pipeline
@@ -33,7 +33,6 @@ from dpassay.report import svg
 from dpassay.report.gallery import by_system, claimed, true
 from dpassay.report.meaning import SHOWN, meaning, shown
 from dpassay.report.packages import Judged, cells, sections, summary
-from dpassay.report.plot import pair_deltas
 from dpassay.report.proofs import proof_texts
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
 from dpassay.report.trace_report import trace_shown
@@ -291,11 +290,12 @@ def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:
     loss = None if profile is None else profile.dominating_loss(verdict.guarantee)
     if profile is None or loss is None or not loss.components or middle(loss.infinite) >= 1:
         return
-    losses, masses = loss.density(300)
-    infinite = middle(loss.infinite)
-    top = max(float(losses[masses > 1e-12].max(initial=0.0)), verdict.guarantee.claimed) * 1.05 or 1.0
+    found = loss_masses(loss)
+    if found is None:
+        return
+    top = max(float(found.losses[found.masses > 1e-12].max(initial=0.0)), verdict.guarantee.claimed) * 1.05 or 1.0
     epsilons = np.linspace(0, top, 120)
-    deltas = pair_deltas(loss, profile.mu, epsilons)
+    deltas = found.delta(epsilons, profile.mu)
     guarantee = verdict.guarantee
     stated = isinstance(guarantee, PureDP | ApproxDP)  # others are no point of this curve
     marks = [(guarantee.claimed, max(guarantee.delta, 1e-15), "claimed")] if stated else []
@@ -304,20 +304,11 @@ def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:
         marks.append((true_at, guarantee.delta, "true"))
     drawing = svg.curve(epsilons.tolist(), deltas.tolist(), marks, ("ε", "δ(ε)"))
     yield "δ at every ε, for the worst pair that is known", drawing, ""
-    if len(losses) > 1:
-        share = f" With probability {infinite:.4g} it is infinite." if infinite > 0 else ""
-        drawing = svg.curve(*_fewer(losses, masses), [], ("loss", "probability"), filled=True)
+    if len(found.losses) > 1:
+        x, y = found.histogram(300)
+        share = f" With probability {found.infinite:.4g} it is infinite." if found.infinite > 0 else ""
+        drawing = svg.curve(x.tolist(), y.tolist(), [], ("loss", "probability"), filled=True)
         yield "The loss as a random variable", drawing, "Masses on a grid, before word dropout." + share
-
-
-def _fewer(losses: NDArray[Any], masses: NDArray[Any]) -> tuple[list[float], list[float]]:
-    """Masses joined in at most 300 equal steps, from the first loss that occurs to the last."""
-    there = np.flatnonzero(masses > 1e-12 * masses.max())
-    low, high = losses[there[0]], losses[there[-1]]
-    steps = min(300, there[-1] - there[0] + 1)
-    edges = np.linspace(low, high, steps + 1) if high > low else np.array([low - 0.5, low + 0.5])
-    joined, _ = np.histogram(losses, edges, weights=masses)
-    return ((edges[:-1] + edges[1:]) / 2).tolist(), joined.tolist()
 
 
 def _versions(verdict: Verdict | None) -> Iterator[tuple[str, str]]:

@@ -6,13 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpassay.core.guarantee import ApproxDP, PureDP
-from dpassay.core.numbers import Number, middle, number, up
+from dpassay.core.numbers import number, up
 from dpassay.errors import InputError
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile_bounds import before_dropout
+from dpassay.exact.loss_masses import loss_masses
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,16 +18,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
 
 LEAST = 1e-12  # δ below this is drawn at the bottom
-POINTS = 1 << 14  # of the grid, or thereabouts
 DELTAS = (*(f"1e-{k}" for k in range(12, 0, -1)), "0.3", "0.6", "0.9")
-
-
-def pair_deltas(loss: PrivacyLoss, mu: Number, epsilons: NDArray[np.float64], points: int = 300) -> NDArray[np.float64]:
-    """δ at each ε of a loss behind word dropout with probability mu, from a grid: a picture, not a bound."""
-    losses, masses = loss.density(points)
-    before = [middle(before_dropout(number(epsilon), mu)) for epsilon in epsilons.tolist()]
-    finite = [np.maximum(0.0, -np.expm1(np.minimum(epsilon - losses, 0.0))) @ masses for epsilon in before]
-    return (1 - middle(mu)) * np.minimum(1.0, np.array(finite) + middle(loss.infinite))
 
 
 def new_figure(width: float = 6.4, height: float = 4.8) -> Figure:
@@ -59,10 +48,11 @@ def plot_profile(verdict: Verdict) -> Figure:
         drawn = [(0.0, 1.0), (top, 1.0)]  # nothing is promised at any ε
     axes.plot(*zip(*drawn, strict=True), "--", label="upper bound, by theorems")
     loss = profile.dominating_loss(guarantee)
-    if loss is not None:
+    found = None if loss is None else loss_masses(loss)
+    if found is not None:
         epsilons = np.linspace(0, top, 200)
-        deltas = pair_deltas(loss, profile.mu, epsilons, POINTS)
-        axes.plot(epsilons, np.maximum(deltas, LEAST / 10), label="worst known pair, from a grid")
+        deltas = np.maximum(found.delta(epsilons, profile.mu), LEAST / 10)
+        axes.plot(epsilons, deltas, label="worst known pair, from a grid")
     claimed = ([guarantee.claimed], [max(guarantee.delta, LEAST)]) if stated else ([], [])
     axes.plot(*claimed, "k*", markersize=12, clip_on=False, label=f"claimed: {guarantee}")
     axes.set(yscale="log", ylim=(LEAST, 2), xlim=(0, top), xlabel="ε", ylabel="δ(ε)")

@@ -10,6 +10,7 @@ from scipy.special import bdtr, bdtrc
 
 from dpassay.compute.majority_vote import all_ones, ballots
 from dpassay.core.numbers import number
+from dpassay.exact.loss_masses import loss_masses
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS, published
@@ -158,9 +159,11 @@ def _spread(rows: list[dict[str, Any]], wide: bool, runs: int) -> float:
 
 def _most_telling(loss: PrivacyLoss) -> float:
     """ln of how much likelier the first input makes the outputs of largest loss, about as few of them as `SHARE`."""
-    losses, masses = loss.density(4000)
-    beyond = np.cumsum(masses[::-1])[::-1]
-    threshold = float(losses[max(0, np.flatnonzero(beyond > SHARE)[-1] - 1)])  # below it, should it be an atom
+    found = loss_masses(loss)
+    assert found is not None
+    beyond = np.cumsum(found.masses[::-1])[::-1]
+    last = np.flatnonzero(beyond > SHARE)[-1]
+    threshold = float(found.losses[max(0, last - 1) : last + 1].mean())  # below the last one, should it be an atom
     first = loss.tail(threshold).lower
     return math.log(first / ((first - loss.delta(threshold).lower) * math.exp(-threshold)))
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpassay.core.guarantee import Guarantee
 from dpassay.core.numbers import middle
+from dpassay.exact.loss_masses import step_densities
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.sampled_loss import SampledLoss
 from dpassay.pipeline.discrete_noise import DiscreteNoise
@@ -22,7 +23,6 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage
 from dpassay.pipeline.stages.radial import Radial, in_dimension
-from dpassay.server.masses import step_densities
 
 POINTS, DRAWN, FINE = 12_001, 300, 1 << 14  # of a curve; of what is drawn of it; of the grid for sums of noises
 AROUND = 16  # standard deviations, or thereabouts, on either side

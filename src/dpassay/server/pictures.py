@@ -14,6 +14,7 @@ from dpassay.core.guarantee import ApproxDP, Guarantee, MetricDP, PureDP
 from dpassay.core.interval import Interval
 from dpassay.core.numbers import down, middle, number, up
 from dpassay.core.theorems import Theorem
+from dpassay.exact.loss_masses import FEW, LossMasses, loss_masses
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound
@@ -26,13 +27,11 @@ from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
 from dpassay.pipeline.syntax import NORMS
 from dpassay.server.densities import Picture, nothing, outputs_of, rounded
-from dpassay.server.masses import Masses, deltas, masses, thinned
 
-STEMS = 40  # as many losses at most are drawn one by one
 PATIENCE = 0.05  # seconds for certified points of the curve
 MOST_PAIRS = 16  # besides the one that is worst for the claim
 LEAST = 1e-12  # δ below this is not drawn
-COARSE = "So many steps add up here that a grid of a few thousand points would not show their loss accurately."
+COARSE = "So many losses add up here that no grid of a reasonable size would show their sum accurately."
 
 
 def pictures(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Interval) -> dict[str, Picture]:
@@ -61,7 +60,7 @@ def _of_loss(
     """The two pictures that show the loss of one pair."""
     why, found = _no_loss(loss, guarantee), None
     if not why and loss is not None:
-        found = masses(loss, 4000 if sum(count for _, count in loss.components) <= 1000 else 400)
+        found = loss_masses(loss)
     if loss is None or found is None:
         return {"loss": nothing(why or COARSE), "curve": nothing(why or COARSE)}
     return {
@@ -82,35 +81,22 @@ def _no_loss(loss: PrivacyLoss | None, guarantee: Guarantee) -> str:
     return ""
 
 
-def _loss(loss: PrivacyLoss, found: Masses, guarantee: Guarantee, profile: PrivacyProfile) -> Picture:
+def _loss(loss: PrivacyLoss, found: LossMasses, guarantee: Guarantee, profile: PrivacyProfile) -> Picture:
     """The loss as a random variable, its mean, and its tail beyond the claimed ε."""
-    losses, chances = found.losses, found.chances
-    infinite, epsilon = middle(loss.infinite), _epsilon(guarantee)
-    there = np.flatnonzero(chances > 1e-6 * chances.max())
-    tail = None if epsilon is None else float(chances[losses > epsilon * (1 + 1e-9) + 1e-12].sum() + infinite)
+    losses, masses = found.losses, found.masses
+    infinite, epsilon = found.infinite, _epsilon(guarantee)
+    there = np.flatnonzero(masses > 1e-6 * masses.max())
+    tail = None if epsilon is None else float(found.tail(np.array([epsilon]))[0])
     mean = loss.mean()
-    average = (mean.lower + mean.upper) / 2 if mean.width <= 1e-6 * mean.upper else float(losses @ chances)
-    if len(there) <= STEMS:
-        kind, x, y = "stems", losses[there], chances[there]
-    else:
-        whole = slice(there[0], there[-1] + 1)
-        kind, (x, y) = "curve", _joined(losses[whole], chances[whole], found.period)
+    average = (mean.lower + mean.upper) / 2 if mean.width <= 1e-6 * mean.upper else float(losses @ masses)
+    few = len(there) <= FEW
+    x, y = (losses[there], masses[there]) if few else found.histogram(200)
     return {
-        **{"kind": kind, "x": rounded(x), "y": rounded(y), "infinite": infinite, "epsilon": epsilon},
+        **{"kind": "stems" if few else "curve", "x": rounded(x), "y": rounded(y)},
+        **{"infinite": infinite, "epsilon": epsilon},
         **{"mean": _finite(math.inf if infinite else average), "tail": tail},
         "note": "Before word dropout." if middle(profile.mu) else "",
     }
-
-
-def _joined(losses: Array, chances: Array, period: int) -> tuple[Array, Array]:
-    """Equally many neighbouring masses joined everywhere, to about 200 steps; a pattern is kept or joined whole."""
-    each = -(-len(losses) // 200)
-    if period and each > period / 6:
-        each = -(-each // period) * period
-    step, missing = float(losses[1] - losses[0]), -len(losses) % each
-    losses = np.append(losses, losses[-1] + step * np.arange(1, missing + 1))
-    chances = np.append(chances, np.zeros(missing))
-    return losses.reshape(-1, each).mean(axis=1), chances.reshape(-1, each).sum(axis=1)
 
 
 def _epsilon(guarantee: Guarantee) -> float | None:
@@ -118,21 +104,18 @@ def _epsilon(guarantee: Guarantee) -> float | None:
     return guarantee.epsilon if isinstance(guarantee, PureDP | ApproxDP) else None
 
 
-def _curve(loss: PrivacyLoss, found: Masses, guarantee: Guarantee, profile: PrivacyProfile, value: Interval) -> Picture:
+def _curve(
+    loss: PrivacyLoss, found: LossMasses, guarantee: Guarantee, profile: PrivacyProfile, value: Interval
+) -> Picture:
     """δ at every ε for the worst known pair, the tail P(L > ε) that is often taken for it, and certified points."""
-    losses, chances = thinned(found)
-    most = float(losses[chances > LEAST].max(initial=0.0))
+    most = float(found.losses[found.masses > LEAST].max(initial=0.0))
     ends = [most, _epsilon(guarantee) or 0.0, value.lower if guarantee.parameter == "epsilon" else 0.0]
     top = 1.1 * max(end for end in ends if math.isfinite(end)) or 1.0
     epsilons = np.linspace(0, top, 141)
     pair, tail = _largest(loss, found, profile, epsilons)
     points = _certified(profile, np.linspace(0, top, 23)) if _quick(loss) else []
     return {
-        **{
-            "kind": "curve",
-            "x": rounded(epsilons),
-            "pair": rounded(pair),
-        },
+        **{"kind": "curve", "x": rounded(epsilons), "pair": rounded(pair)},
         **{"tail": None if middle(profile.mu) else rounded(tail), "points": points, "least": LEAST},
         **{"claimed": [_epsilon(guarantee), guarantee.delta] if _epsilon(guarantee) is not None else None},
         "true": [value.lower, guarantee.delta] if guarantee.delta and math.isfinite(value.lower) else None,
@@ -140,21 +123,15 @@ def _curve(loss: PrivacyLoss, found: Masses, guarantee: Guarantee, profile: Priv
     }
 
 
-def _largest(loss: PrivacyLoss, found: Masses, profile: PrivacyProfile, epsilons: Array) -> tuple[Array, Array]:
+def _largest(loss: PrivacyLoss, found: LossMasses, profile: PrivacyProfile, epsilons: Array) -> tuple[Array, Array]:
     """The largest δ, and the largest tail, of the pairs that are known: which is worst may change with ε."""
     bounds = [c.bound.bound if isinstance(c.bound, DropoutBound) else c.bound for c in profile.candidates]
     losses = [one for bound in bounds if isinstance(bound, PairBound) for one in bound.losses]
     others = [one for one in dict.fromkeys(losses) if one != loss and one.components and middle(one.infinite) < 1]
-    known = [(found, loss), *((masses(one, 400), one) for one in others[:MOST_PAIRS])]
-    curves, tails = [], []
-    for shown, one in known:
-        if shown is not None:
-            places, chances = thinned(shown)
-            infinite = middle(one.infinite)
-            curves.append(deltas(places, chances, infinite, profile.mu, epsilons))
-            beyond = np.append(np.cumsum(chances[::-1])[::-1], 0.0)
-            tails.append(beyond[np.searchsorted(places, epsilons * (1 + 1e-9) + 1e-12, side="left")] + infinite)
-    return np.max(curves, axis=0), np.minimum(1.0, np.max(tails, axis=0))
+    known = [found, *(loss_masses(one) for one in others[:MOST_PAIRS])]
+    curves = [one.delta(epsilons, profile.mu) for one in known if one is not None]
+    tails = [one.tail(epsilons) for one in known if one is not None]
+    return np.max(curves, axis=0), np.max(tails, axis=0)
 
 
 def _quick(loss: PrivacyLoss) -> bool:

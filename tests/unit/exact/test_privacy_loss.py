@@ -727,24 +727,6 @@ def test_large_losses_against_the_exact_sum(shift, count):
 # ── Curves ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "loss", [laplace(1), laplace("0.3", 20), gaussian(2), bits("0.6", "0.4", 7), laplace(1).compose(gaussian("0.5"))]
-)
-def test_the_density_sums_to_one_and_has_the_mean(loss):
-    losses, masses = loss.density(1000)
-    assert (masses >= 0).all()
-    assert math.isclose(masses.sum(), 1, abs_tol=1e-6)
-    mean, step = loss.mean(), (losses[-1] - losses[0]) / (len(losses) - 1)
-    parts = sum(n for _, n in loss.components)
-    assert abs((losses * masses).sum() - mean.lower) <= parts * 2 * step + 1e-6
-
-
-def test_the_density_of_many_coordinates():
-    losses, masses = laplace("0.01", 100_000).density()
-    assert math.isclose(masses.sum(), 1, abs_tol=1e-6)
-    assert len(losses) == len(masses)
-
-
 def test_the_tail_is_above_delta_by_formula():
     # FACTS §1: δ = E[max(0, 1 − e^(ε−L))] is smaller than P(L > ε).
     for epsilon in (0.0, 0.5, 0.9):
