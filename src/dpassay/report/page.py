@@ -164,7 +164,7 @@ def _entry(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
         "wide": round(abs(true_at - claimed_at), 2),
         "title": claim.title or claim.name,
         "claimed": claimed(verdict),
-        "true": true(verdict.value, verdict.least_delta) if math.isinf(verdict.value.lower) else shown(verdict.value),
+        "true": true_shown(verdict),
         "sign": SIGNS[verdict.word],
         "why": claim.why or verdict.reason,
         "shown": _shown(verdict, drawn=False),
@@ -189,6 +189,17 @@ def _compared(data: dict[str, Any]) -> Rows:
         shown = (row["published"], row["ours"], row["apart"])
         rows.append((row["what"], *("" if v is None else v if isinstance(v, str) else f"{v:.5g}" for v in shown)))
     return rows
+
+
+def true_shown(verdict: Verdict) -> str:
+    """The true loss as pages write it; where it is infinite, with the δ that no finite ε goes below.
+
+    >>> from dpassay import check
+    >>> true_shown(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1))
+    '5.65685'
+    """
+    value = verdict.value
+    return true(value, verdict.least_delta) if math.isinf(value.lower) else shown(value)
 
 
 def headline(verdict: Verdict) -> str:

@@ -12,7 +12,7 @@ from dpassay.api import check, glance
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import SYSTEMS, find
 from dpassay.core.guarantee import ApproxDP, PureDP, epsilon_delta
-from dpassay.core.interval import Interval, outward
+from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written
 from dpassay.errors import InputError
 from dpassay.evidence.certificate import certify
@@ -20,8 +20,9 @@ from dpassay.evidence.verdict import Bounds, JudgedClaim, Open, Proven, Refuted,
 from dpassay.exact.analysis import analyse
 from dpassay.exact.witness import Witness
 from dpassay.report.claim_report import ClaimReport
-from dpassay.report.gallery import claimed, latex, true
-from dpassay.report.page import LETTERS, headline
+from dpassay.report.gallery import claimed, latex
+from dpassay.report.meaning import meaning
+from dpassay.report.page import LETTERS, headline, true_shown
 from dpassay.report.show import grid, remedies
 from dpassay.report.terminal import describe_pair, event_words
 from dpassay.server.asked import Asked, of_claim
@@ -47,7 +48,7 @@ def glance_parts(asked: Asked) -> Parts:
     judged = JudgedClaim(claim.name, "", pipeline, claim.pipeline, neighbours, claim.guarantee)
     quick = KINDS[word](judged, Bounds(value, None, least_delta), "")
     yield {
-        **_face(quick, value, least_delta),
+        **_face(quick),
         "pictures": pictures(pipeline, analyse(pipeline, neighbours), claim.guarantee, value),
         "copy": {"command": asked.command, "python": asked.python},
     }
@@ -64,13 +65,14 @@ def check_parts(asked: Asked) -> Parts:
     yield _rest(claim, check(claim))
 
 
-def _face(verdict: Verdict, value: Interval, least_delta: float) -> dict[str, Any]:
-    guarantee = verdict.guarantee
+def _face(verdict: Verdict) -> dict[str, Any]:
+    guarantee, value = verdict.guarantee, verdict.value
     return {
         "word": verdict.word,
         "headline": headline(verdict),
+        "meaning": meaning(verdict),
         "interval": str(value),
-        "short": true(value, least_delta),
+        "short": true_shown(verdict),
         "lower": _number(value.lower),
         "upper": _number(value.upper),
         "claimed": guarantee.claimed,
@@ -172,7 +174,7 @@ def gallery_parts() -> Parts:
             rows.append(
                 {
                     **{"name": claim.name, "title": claim.title or claim.name, "word": verdict.word},
-                    **{"claimed": claimed(verdict), "true": true(verdict.value, verdict.least_delta)},
+                    **{"claimed": claimed(verdict), "true": true_shown(verdict)},
                     **{"why": claim.brief or claim.why or verdict.reason, "source": claim.source},
                 }
             )
@@ -187,7 +189,7 @@ def story_parts(name: str) -> Parts:
     rest = _rest(claim, verdict)
     rest.pop("verdict")
     yield {
-        **_face(verdict, verdict.value, verdict.least_delta),
+        **_face(verdict),
         **rest,
         **{"name": claim.name, "title": claim.title or claim.name, "source": claim.source, "why": claim.why},
         **{"pipeline": claim.pipeline, "address": of_claim(claim).address},

@@ -99,7 +99,11 @@ def test_the_page(browser, served, size) -> None:  # type: ignore[no-untyped-def
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert in_view(page, "#verdict")
     assert "√" not in page.inner_text("#headline")
-    assert "5.6569" in page.inner_text("#headline")
+    assert "the truth is 5.65685" in page.inner_text("#headline")
+    assert page.inner_text("#truth") == "true ε 5.65685"  # written in one way everywhere
+    assert "true 5.65685" in page.inner_text("#axis")
+    assert page.locator("#meaning").is_visible() == (size[0] > 1000)
+    assert "from 1:1 to 286:1" in page.text_content("#meaning")  # e^5.65685 is 286.2
     assert page.locator("#evidence .drawing svg").count() == 5
     assert all(page.locator("figure svg[role=img]").nth(i).get_attribute("aria-label") for i in range(5))
     worst = min(page.evaluate(CONTRASTS))
@@ -169,6 +173,51 @@ def test_the_address_holds_the_state(browser, served) -> None:  # type: ignore[n
     assert again.page.input_value("#set-C") == "3"
     again.end(served)
     assert all("status of 400" in said for said in opened.said)  # what the browser itself says of the missing dimension
+    page.close()
+
+
+LABELS = """() => [...document.querySelectorAll("#loss svg .halo")].map((label) => {
+  const box = label.getBBox();
+  return [label.textContent, box.x, box.x + box.width, label.ownerSVGElement.viewBox.baseVal.width];
+})"""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        LAPLACE + "0.37",  # the mean is 1/e
+        LAPLACE + "1",
+        "?pipeline=query(l2, 1) | gaussian(10)&epsilon=0.004&delta=1e-5",  # the mean is 0.005
+        "?pipeline=poisson(0.01) | clip(l2, 1) | gaussian(1) | times(1000)&dim=10&epsilon=0.01&delta=1e-5",
+        "?pipeline=query(l1, 1) | laplace(0.1)&epsilon=0.01",
+    ],
+)
+def test_labels_of_the_loss_lie_inside_and_apart(browser, served, asked, size) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, asked, size)
+    opened.page.wait_for_selector("#loss svg")
+    labels = opened.page.evaluate(LABELS)
+    assert sorted(words for words, *_ in labels) == ["claimed ε", "mean"]
+    (_, start, end, _), (_, after, last, width) = sorted(labels, key=lambda label: label[1])
+    assert 52 <= start < end < after < last <= width  # the axis stands at 52
+    opened.end(served)
+
+
+def test_downloads_and_what_keeps_them_from_being_written(browser, served) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, LAPLACE + "0.5", SIZES[0])
+    page = opened.page
+    opened.wait_for("refuted")
+    for kind, name in (("certificate", "certificate.json"), ("report", "report.html")):
+        with page.expect_download() as download:
+            page.locator(f"#{kind}").click()
+        assert download.value.suggested_filename == name
+    assert opened.said == []
+    page.route("**/certificate?*", lambda route: route.fulfill(status=400, json={"error": "it cannot be written"}))
+    address = page.url
+    page.locator("#certificate").click()
+    page.wait_for_function("document.getElementById('said').textContent.includes('it cannot be written')")
+    assert page.inner_text("#said") == "No certificate: it cannot be written"
+    assert page.url == address
     page.close()
 
 

@@ -83,7 +83,8 @@ def test_the_gallery_leads_to_every_claim(served) -> None:  # type: ignore[no-un
     page = served.get("gallery").text
     assert all(f'href="/gallery/{name}"' in page for name in REGISTRY)
     story = served.get("gallery/adept").text
-    assert "5.6569" in story
+    assert "5.65685" in story
+    assert "from 1:1 to 286:1" in story  # e^5.65685 is 286.2
     assert served.get("gallery/nobody").status_code == 404
     assert served.get("nothing").status_code == 404
 

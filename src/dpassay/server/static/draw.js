@@ -40,6 +40,7 @@ const power = (value) => {
   return k >= -2 && k <= 4 ? shown(value) : "10" + [...String(k)].map((c) => UP[c]).join("");
 };
 
+const LEFT = 52, RIGHT = 14; // margins of a plot
 const pen = document.createElement("canvas").getContext("2d");
 function wide(words) {
   pen.font = "13px system-ui, -apple-system, 'Segoe UI', sans-serif";
@@ -52,10 +53,15 @@ function room() {
   return Math.round(Math.min(560, Math.max(280, box?.clientWidth || 460)));
 }
 
+// The part of a plot's width that a label beside an upright line takes.
+export function share(words) {
+  return (wide(words) + 10) / (room() - LEFT - RIGHT);
+}
+
 export class Plot {
   constructor({ x, y, logY = false, logX = false, xLabel = "", yLabel = "", width = room(), height = 250, title = "" }) {
     Object.assign(this, { logX, logY, width, height });
-    this.left = 52; this.right = 14; this.top = 22; this.bottom = 40;
+    this.left = LEFT; this.right = RIGHT; this.top = 22; this.bottom = 40;
     this.x0 = x[0]; this.x1 = x[1]; this.y0 = y[0]; this.y1 = y[1];
     this.svg = node("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
     const floor = height - this.bottom;
@@ -107,10 +113,10 @@ export class Plot {
     this.add("polygon", { class: "area", points: `${this.px(inside[0][0])},${floor} ${points} ${this.px(inside.at(-1)[0])},${floor}` });
   }
 
-  upright(x, words, before = false, level = 0) {
-    const at = this.px(x), far = before && at - this.left > words.length * 7;
+  upright(x, words, far = false) {
+    const at = this.px(x);
     this.add("line", { class: "mark", x1: at, x2: at, y1: this.top, y2: this.height - this.bottom });
-    this.add("text", { class: `halo${far ? " far" : ""}`, x: at + (far ? -5 : 5), y: this.top + 10 + 16 * level }, words);
+    this.add("text", { class: `halo${far ? " far" : ""}`, x: at + (far ? -5 : 5), y: this.top + 10 }, words);
   }
 
   flat(y, words) {
@@ -151,10 +157,11 @@ export function axis(face) {
   const a = Number.isFinite(low) ? place(low) : w - 26, b = Number.isFinite(high) ? place(high) : w - 22;
   svg.append(node("line", { class: `${face.word} thick`, x1: a, x2: Math.max(b, a + 0.1), y1: 34, y2: 34 }));
   if (!Number.isFinite(high)) svg.append(node("path", { class: face.word, d: `M${w - 22} 26L${w - 6} 34L${w - 22} 42Z` }));
-  const middle = Math.min(Math.max((a + b) / 2, 44), w - 50);
-  svg.append(node("text", { class: "mid", x: middle, y: 20 }, `true ${words}`));
+  const inside = (at, label) => Math.min(Math.max(at, wide(label) / 2 + 4), w - wide(label) / 2 - 4);
+  svg.append(node("text", { class: "mid", x: inside((a + b) / 2, `true ${words}`), y: 20 }, `true ${words}`));
   const c = place(face.claimed);
   svg.append(node("circle", { class: "claimed", cx: c, cy: 52, r: 6 }));
-  svg.append(node("text", { class: "mid halo", x: Math.min(Math.max(c, 44), w - 50), y: 88 }, `claimed ${shown(face.claimed, 5)}`));
+  const claimed = `claimed ${shown(face.claimed, 6)}`;
+  svg.append(node("text", { class: "mid halo", x: inside(c, claimed), y: 88 }, claimed));
   return svg;
 }

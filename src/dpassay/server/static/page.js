@@ -134,6 +134,7 @@ function changed() {
   const same = sorted(asked);
   $("starter").value = [...$("starter").options].find((option) => option.value && sorted(option.value) === same)?.value ?? "";
   stopRun();
+  say("");
   clearTimeout(timer);
   clearTimeout(resting);
   timer = setTimeout(ask, asking ? 120 : 15);
@@ -192,6 +193,7 @@ function failed(error, mine) {
   $("badge").textContent = "";
   $("truth").textContent = "";
   $("headline").textContent = "No verdict: this cannot be judged as it is written.";
+  $("meaning").textContent = "";
   $("reason").textContent = "";
 }
 
@@ -226,6 +228,7 @@ function showFace() {
   $("badge").textContent = SIGNS[face.word];
   $("truth").textContent = `true ${face.letter} ${face.short}${face.delta ? ` at δ ${shown(face.delta)}` : face.unit}`;
   $("headline").textContent = face.headline;
+  $("meaning").textContent = face.meaning;
   $("reason").textContent = "";
   $("axis").replaceChildren(axis(face));
   for (const kind of ["certificate", "report"]) $(kind).href = `/${kind}?${query()}`;
@@ -314,7 +317,14 @@ async function look(data) {
   await new Promise((resolve) => setTimeout(resolve, 40)); // so that one can watch
 }
 
-// ── Copying ─────────────────────────────────────────────────────────────────────────────────────
+// ── Copying and downloading ─────────────────────────────────────────────────────────────────────
+
+let saying = 0;
+function say(words, seconds = 0) {
+  clearTimeout(saying);
+  $("said").textContent = words;
+  if (seconds) saying = setTimeout(() => say(""), 1000 * seconds);
+}
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
@@ -323,11 +333,32 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     if (!words) return;
     try {
       await navigator.clipboard.writeText(words);
-      $("copied").textContent = `${kind} copied`;
+      say(`${kind} copied`, 2.5);
     } catch {
       window.prompt("Copy this:", words);
     }
-    setTimeout(() => { $("copied").textContent = ""; }, 2500);
+  });
+}
+
+// A file is fetched first: what keeps it from being written is then a sentence on this page.
+for (const kind of ["certificate", "report"]) {
+  $(kind).addEventListener("click", async (event) => {
+    const link = event.currentTarget;
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    say(`writing the ${kind}…`);
+    try {
+      const response = await fetch(link.href);
+      if (!response.ok) throw Object.assign(new Error((await response.json()).error), { told: true });
+      const file = document.createElement("a");
+      file.href = URL.createObjectURL(await response.blob());
+      file.download = link.download;
+      file.click();
+      setTimeout(() => URL.revokeObjectURL(file.href), 60_000);
+      say(`${kind} written`, 2.5);
+    } catch (error) {
+      say(error.told ? `No ${kind}: ${error.message}` : "The server does not answer. Is dpassay serve still running?");
+    }
   });
 }
 

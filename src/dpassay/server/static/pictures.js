@@ -1,5 +1,5 @@
 // The lecture's pictures. The server computes their data; here they are drawn and put into words.
-import { Plot, node, shown } from "./draw.js";
+import { Plot, node, share, shown } from "./draw.js";
 
 function put(id, drawing, caption) {
   const figure = document.getElementById(id);
@@ -56,11 +56,22 @@ function loss(data) {
   const ends = [...data.x, data.epsilon ?? 0, data.mean ?? 0, 0];
   let low = Math.min(...ends), high = Math.max(...ends);
   const pad = 0.06 * (high - low) || 1;
+  low -= pad;
+  high += pad;
+  // Of two lines the left one has its name on its left, so the picture is made wide enough for both names.
+  const marks = [[data.mean, "mean"], [data.epsilon, "claimed ε"]].filter(([at]) => at !== null).sort(([a], [b]) => a - b);
+  for (let i = 0; i < 8; i++) {
+    marks.forEach(([at, words], k) => {
+      const needed = share(words) * (high - low);
+      if (k < marks.length - 1) low = Math.min(low, at - needed);
+      else high = Math.max(high, at + needed);
+    });
+  }
   const top = 1.15 * Math.max(...data.y);
-  const share = data.infinite > 0 ? ` With probability ${shown(data.infinite, 3)} it is infinite.` : "";
+  const beyond = data.infinite > 0 ? ` With probability ${shown(data.infinite, 3)} it is infinite.` : "";
   const tail = data.tail === null ? "" : ` It exceeds the claimed ε with probability ${shown(data.tail, 3)} (shaded).`;
-  const caption = `The log of how much more likely the first input makes the output, when it is the input. Its mean is ${shown(data.mean)}.${tail}${share} ${data.note}`.trim();
-  const plot = new Plot({ x: [low - pad, high + pad], y: [0, top], xLabel: "loss", yLabel: "probability", title: caption });
+  const caption = `The log of how much more likely the first input makes the output, when it is the input. Its mean is ${shown(data.mean)}.${tail}${beyond} ${data.note}`.trim();
+  const plot = new Plot({ x: [low, high], y: [0, top], xLabel: "loss", yLabel: "probability", title: caption });
   if (data.kind === "stems") {
     const floor = plot.height - plot.bottom;
     data.x.forEach((v, i) => {
@@ -71,10 +82,7 @@ function loss(data) {
     if (data.epsilon !== null) plot.area(data.x, data.y, data.epsilon, Infinity);
     plot.line(data.x, data.y, "first");
   }
-  const first = data.epsilon === null || (data.mean ?? Infinity) <= data.epsilon; // the one on the left has its name on its left
-  if (data.mean !== null) plot.upright(data.mean, "mean", first);
-  const edge = first && data.epsilon !== null && plot.px(data.epsilon) > plot.width - 90;
-  if (data.epsilon !== null) plot.upright(data.epsilon, "claimed ε", !first || edge, edge ? 1 : 0);
+  marks.forEach(([at, words], k) => plot.upright(at, words, k < marks.length - 1));
   return put("loss", plot.svg, caption);
 }
 
