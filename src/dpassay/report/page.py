@@ -156,18 +156,26 @@ def _entries(judged: Judged) -> list[dict[str, Any]]:
 
 
 def _entry(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
+    return {
+        **charted(claim, verdict, scale),
+        "claimed": claimed(verdict),
+        "why": claim.why or verdict.reason,
+        "shown": _shown(verdict, drawn=False),
+    }
+
+
+def charted(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
+    """What templates/chart.html shows of a claim."""
     claimed_at, true_at = scale.place(verdict.guarantee.claimed), scale.place(verdict.value.upper)
+    left, wide = min(claimed_at, true_at), round(abs(true_at - claimed_at), 2)
     return {
         "name": claim.name,
         "anchor": re.sub(r"[^a-z0-9]+", "-", claim.name.lower()),
-        "places": {"claimed": claimed_at, "true": true_at, "left": min(claimed_at, true_at)},
-        "wide": round(abs(true_at - claimed_at), 2),
         "title": claim.title or claim.name,
-        "claimed": claimed(verdict),
-        "true": true_shown(verdict),
+        "word": verdict.word,
         "sign": SIGNS[verdict.word],
-        "why": claim.why or verdict.reason,
-        "shown": _shown(verdict, drawn=False),
+        "true": true_shown(verdict),
+        "places": {"claimed": claimed_at, "true": true_at, "left": left, "wide": wide},
     }
 
 

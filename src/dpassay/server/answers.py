@@ -22,7 +22,7 @@ from dpassay.exact.witness import Witness
 from dpassay.report.claim_report import ClaimReport
 from dpassay.report.gallery import claimed, latex
 from dpassay.report.meaning import meaning
-from dpassay.report.page import LETTERS, headline, true_shown
+from dpassay.report.page import LETTERS, Scale, charted, headline, true_shown
 from dpassay.report.show import grid, remedies
 from dpassay.report.terminal import describe_pair, event_words
 from dpassay.server.asked import Asked, of_claim
@@ -166,19 +166,18 @@ def _counted(searched: int, game: Any, best: float, claimed_at: float) -> dict[s
 
 
 def gallery_parts() -> Parts:
-    """Every claim of the registry, by system: what is claimed, what is true, and why in a few words."""
+    """Every claim of the registry, by system: what is claimed, what is true, and why in a few words; and one axis."""
+    verdicts = {claim.name: check(claim) for system in SYSTEMS.values() for claim in system.claims}
+    scale = Scale.of(verdicts.values())
+    systems: list[dict[str, Any]] = []
     for system in SYSTEMS.values():
         rows = []
         for claim in system.claims:
-            verdict = check(claim)
-            rows.append(
-                {
-                    **{"name": claim.name, "title": claim.title or claim.name, "word": verdict.word},
-                    **{"claimed": claimed(verdict), "true": true_shown(verdict)},
-                    **{"why": claim.brief or claim.why or verdict.reason, "source": claim.source},
-                }
-            )
-        yield {"system": system.title, "rows": sorted(rows, key=lambda row: row["word"] != "refuted")}
+            verdict = verdicts[claim.name]
+            why = claim.brief or claim.why or verdict.reason
+            rows.append({**charted(claim, verdict, scale), "claimed": claimed(verdict), "why": why})
+        systems.append({"system": system.title, "rows": sorted(rows, key=lambda row: row["word"] != "refuted")})
+    yield {"systems": systems, "ticks": scale.ticks}
 
 
 def story_parts(name: str) -> Parts:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -51,8 +51,9 @@ OTHERS = (
 
 @cache
 def _templates() -> Environment:
+    own = PackageLoader("dpassay.server")
     return Environment(
-        loader=PackageLoader("dpassay.server"),
+        loader=ChoiceLoader([own, PrefixLoader({"report": PackageLoader("dpassay.report")})]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -87,6 +88,7 @@ def make_app(host: str = "127.0.0.1", pool: WorkerPool | None = None) -> Guard:
         Route("/report", _report),
         Route("/gallery", _gallery),
         Route("/gallery/{name}", _story),
+        Route("/static/chart.css", _chart_style),
         Mount("/static", StaticFiles(directory=str(files("dpassay.server") / "static"))),
     ]
     handlers: dict[Any, Any] = {HTTPException: _missing, InputError: _bad, Failed: _failed}
@@ -197,10 +199,15 @@ async def _download(request: Request, kind: str, name: str, media_type: str) -> 
 
 
 async def _gallery(request: Request) -> Response:
-    systems = await _pool(request).whole({"kind": "gallery"}, GALLERY_LIMIT)
-    rows = [row for system in systems for row in system["rows"]]
+    (gallery,) = await _pool(request).whole({"kind": "gallery"}, GALLERY_LIMIT)
+    rows = [row for system in gallery["systems"] for row in system["rows"]]
     refuted = sum(row["word"] == "refuted" for row in rows)
-    return _html("gallery.html", systems=systems, claims=len(rows), refuted=refuted)
+    return _html("gallery.html", rows=rows, refuted=refuted, **gallery)
+
+
+async def _chart_style(request: Request) -> Response:
+    """The look of the gallery's figure, which is the report's."""
+    return Response((files("dpassay.report") / "templates" / "chart.css").read_text("utf-8"), media_type="text/css")
 
 
 async def _story(request: Request) -> Response:

@@ -205,7 +205,7 @@ def test_every_row_of_the_gallery_is_drawn_and_linked() -> None:
     for name, verdict in zip(list(REGISTRY)[:12], (v for _, v in verdicts), strict=True):
         assert page.count(f'href="#claim-{name}"') == 2  # in the figure and in the table
         row = page.split(f'<a class="row" href="#claim-{name}">')[1].split("</a>")[0]
-        places = [float(place) for place in re.findall(r"left: ([\d.]+)%", row)]
+        places = [float(place) for place in re.findall(r'c?x="([\d.]+)%"', row)]
         assert all(0 <= place <= 100 for place in places)
         start, true_at, claimed_at = places
         assert start == min(true_at, claimed_at)

@@ -237,8 +237,13 @@ def test_the_gallery(browser, served, size) -> None:  # type: ignore[no-untyped-
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     worst = min(page.evaluate(CONTRASTS))
     assert worst[0] >= 4.5, worst
+    assert page.locator(".chart a.row").count() == page.locator(".claims li").count()
+    ends = page.evaluate('[...document.querySelectorAll(".chart .end")].map((end) => end.getBoundingClientRect().x)')
+    assert len(set(ends)) > 10  # they stand at their places
+    assert 0 < min(ends) < max(ends) < size[0]
     page.keyboard.press("Tab")
     page.fill("#filter", "adept refuted")
+    assert page.locator(".chart a.row:visible").count() == page.locator(".claims li:visible").count()
     shown = page.locator(".claims li:visible")
     assert 0 < shown.count() < 10
     assert all("refuted" in text for text in shown.all_inner_texts())

@@ -1,7 +1,8 @@
-// The gallery's search: rows that hold every word of the query stay.
+// The gallery's search: claims that hold every word of the query stay, in the figure and in the list.
 const filter = document.getElementById("filter");
 const found = document.getElementById("found");
 const rows = [...document.querySelectorAll(".claims li")];
+const bars = rows.map((row) => document.querySelector(`.chart a[href="${row.querySelector("a").getAttribute("href")}"]`));
 const texts = rows.map((row) => (row.closest(".system").querySelector("h2").textContent + " " + row.textContent).toLowerCase());
 
 function search() {
@@ -9,6 +10,7 @@ function search() {
   let count = 0;
   rows.forEach((row, i) => {
     row.hidden = !words.every((word) => texts[i].includes(word));
+    bars[i].hidden = row.hidden;
     count += !row.hidden;
   });
   for (const section of document.querySelectorAll(".system")) {
