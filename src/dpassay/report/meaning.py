@@ -10,10 +10,12 @@ SHOWN = 6  # digits of a loss on a page, the same wherever it stands
 
 
 def shown(value: Interval) -> str:
-    """An interval as pages write it, rounded outward; its lower end where both agree in nearly all digits shown.
+    """An interval as pages write it, rounded outward; one number where both ends agree in nearly all digits shown.
 
     >>> shown(Interval(5.65685424949, 5.65685424951)), shown(Interval(4.4, 4.6)), shown(Interval(1, 1))
     ('5.65685', '[4.4, 4.6]', '1')
+    >>> shown(Interval(38.39999999999, 38.40000000001)), shown(Interval(0.9999999999, 1))
+    ('38.4', '1')
     >>> shown(Interval(0.8172595, math.inf)), shown(Interval(math.inf, math.inf))
     ('at least 0.817259', '∞')
     """
@@ -22,7 +24,10 @@ def shown(value: Interval) -> str:
         return "∞"
     if math.isinf(value.upper):
         return f"at least {low}"
-    return low if value.width <= 10.0 ** (1 - SHOWN) * value.upper else f"[{low}, {high}]"
+    if value.width > 10.0 ** (1 - SHOWN) * value.upper:
+        return f"[{low}, {high}]"
+    short = f"{value.upper:.{SHOWN}g}"
+    return short if value.lower <= float(short) <= value.upper else low  # 38.4 and not 38.3999, if it lies inside
 
 
 def _plain(number: str) -> str:
