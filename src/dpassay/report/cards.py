@@ -16,13 +16,13 @@ from scipy.special import ndtr, ndtri
 
 from dpassay.core.guarantee import GDP, ApproxDP, Guarantee, PureDP
 from dpassay.core.interval import Interval, outward
-from dpassay.core.numbers import ZERO, as_written, middle
+from dpassay.core.numbers import as_written, middle
 from dpassay.errors import DpassayError, harmless
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.word_witness import WordWitness
+from dpassay.exact.loss_masses import loss_masses
 from dpassay.report import svg
 from dpassay.report.meaning import meaning, shown
-from dpassay.report.plot import pair_deltas
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def loss_card(loss: PrivacyLoss) -> str:
     True
     """
     plot, infinite = None, middle(loss.infinite)
-    if loss.components and infinite < 1:
-        losses, masses = loss.density(300)
-        epsilons = np.linspace(0, float(losses[masses > 1e-12].max(initial=0.0)) * 1.05 or 1.0, 120)
-        deltas = pair_deltas(loss, ZERO, epsilons).tolist()
-        plot = svg.curve(epsilons.tolist(), deltas, [], ("ε", "δ(ε), from a grid"))
+    drawn = loss_masses(loss)
+    if drawn is not None:
+        top = float(drawn.losses[drawn.masses > 1e-12].max(initial=0.0)) * 1.05 or 1.0
+        epsilons = np.linspace(0, top, 120)
+        plot = svg.curve(epsilons.tolist(), drawn.delta(epsilons).tolist(), [], ("ε", "δ(ε), from a grid"))
     rows: list[tuple[str, object]] = [("largest loss", Interval.around(loss.pure, "")), ("mean", loss.mean())]
     if infinite > 0:
         rows.append(("infinite", f"with probability {infinite:.6g}"))

@@ -201,9 +201,16 @@ class WorkerPool:
         command = (sys.executable, "-W", "ignore", "-m", "dpassay.server.worker")
         threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
         environment = {**os.environ, **threads, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
-        worker = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=LINE, env=environment
+        begun = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=LINE, env=environment
+            )
         )
+        try:
+            worker = await asyncio.shield(begun)
+        except asyncio.CancelledError:  # the process may be there already, and nobody else would end it
+            await self._end(await begun)
+            raise
         self._workers.add(worker)
         assert worker.stdout is not None
         try:

@@ -32,6 +32,7 @@ from dpassay.trace.doubts import (
     other_randomness,
     why_unknown,
 )
+from dpassay.trace.failing import returns_nothing
 from dpassay.trace.findings import (
     Finding,
     as_coded,
@@ -160,7 +161,7 @@ def trace(
         judged.append(_judge(tracer, x, y, guarantee))
         if judged[-1].lower.a > _limit(guarantee, judged[-1].draws).b or tracer.runs > MOST_RUNS - 50:
             break
-    if all(one.run.output is None for one in judged) and tracer.run(judged[-1].pair[1]).output is None:
+    if returns_nothing(getattr(tracer, "subject", f)) and all(one.run.output is None for one in judged):
         raise MechanismError(ONLY_NONE)
     worst = max(judged, key=lambda one: (down(one.lower), down(one.upper)))
     kind = Refuted if worst.lower.a > _limit(guarantee, worst.draws).b else Open

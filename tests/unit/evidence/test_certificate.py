@@ -194,7 +194,8 @@ def test_every_bound_names_its_theorem_and_carries_its_evidence(name: str) -> No
 
 def test_a_grid_an_order_and_a_tilt_are_written_where_they_are_needed() -> None:
     steps = certify(verdict("open"))["steps"]
-    assert any(step.get("theorem") == "saddlepoint" and Fraction(step["tilt"][0]) > 0 for step in steps)
+    tilted = [step for step in steps if step.get("theorem") in ("saddlepoint", "levels")]
+    assert any(Fraction(step["tilt"][0]) > 0 for step in tilted)
     far = certify(check("clip(l2, 1) | laplace(2)", epsilon=1, delta="0.1", dim=2))["steps"]
     assert any(step.get("theorem") == "renyi" and Fraction(step["order"][0]) > 1 for step in far)
     grids = [step["grid"] for step in steps if step["step"] == "lower" and "grid" in step]

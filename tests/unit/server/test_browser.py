@@ -215,7 +215,7 @@ def test_downloads_and_what_keeps_them_from_being_written(browser, served) -> No
     page.route("**/certificate?*", lambda route: route.fulfill(status=400, json={"error": "it cannot be written"}))
     address = page.url
     page.locator("#certificate").click()
-    page.wait_for_function("document.getElementById('said').textContent.includes('it cannot be written')")
+    page.locator("#said", has_text="it cannot be written").wait_for()
     assert page.inner_text("#said") == "No certificate: it cannot be written"
     assert page.url == address
     page.close()

@@ -38,7 +38,8 @@ def test_a_slow_question_is_ended_and_the_next_is_answered(monkeypatch: pytest.M
 
     said, answer, workers, remembered = asyncio.run(ask())
     assert said == "This takes more than 0.05 seconds, which is the limit here: dpassay check has none."
-    assert (answer[0]["word"], workers, remembered) == ("proven", 1, 3)
+    assert (answer[0]["word"], remembered) == ("proven", 3)
+    assert workers <= 1  # one that has grown large is being replaced
 
 
 def test_too_many_questions_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
