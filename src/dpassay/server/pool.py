@@ -190,14 +190,13 @@ class WorkerPool:
     def _replace(self, worker: Process) -> None:
         with suppress(ProcessLookupError):
             worker.kill()
-        self._workers.discard(worker)
         if not self._closing:
             self._run(self._add_worker(worker))
 
     async def _add_worker(self, after: Process | None = None) -> None:
         """Start a worker; it is idle as soon as it is ready."""
         if after is not None:
-            await after.wait()
+            await self._end(after)
         command = (sys.executable, "-W", "ignore", "-m", "dpassay.server.worker")
         threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
         environment = {**os.environ, **threads, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
@@ -226,7 +225,9 @@ class WorkerPool:
         await self._end(worker)
 
     async def _end(self, worker: Process) -> None:
+        """Kill a worker and wait until it and its pipes are gone; it is known until then, so that `close` sees it."""
         with suppress(ProcessLookupError):
             worker.kill()
-        await worker.wait()
+        with suppress(OSError, ValueError):
+            await worker.communicate()
         self._workers.discard(worker)
