@@ -260,7 +260,7 @@ FIXED = ("laplace", "k-ary response")  # those that are also audited with a fixe
 
 
 def refutations_p_value(refuted, audits):
-    """p-value of so many refutations of one of the mechanisms, by the union bound over all that are counted.
+    """p-value of the number of refutations of one mechanism, by the union bound over all mechanisms counted.
 
     If an audit refutes a right mechanism with probability at most α, the number of refutations in n independent audits
     is at most Bin(n, α) in distribution, whatever their own probabilities.

@@ -162,7 +162,7 @@ def test_right_code_with_more_than_can_be_seen_is_left_open(make: Any) -> None:
 
 
 def test_what_was_not_gone_through_may_lose_anything() -> None:
-    """One of 1,000, as likely for both inputs: the last ones tell the input."""
+    """One of 1,000 things, equally likely for both inputs; only the last few reveal the input."""
     result = trace(code.mostly_public, pairs=[(0, 1)], epsilon=1)
     assert (result.verdict.word, result.pair_epsilon.upper) == ("open", math.inf)
 

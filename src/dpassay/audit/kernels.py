@@ -39,7 +39,7 @@ def for_kernels(experiment: Experiment, rule: DecisionRule, before: int) -> Rati
 def guesses_by_kernel(
     experiment: Experiment, rule: DecisionRule, ratios: Ratios, runs: int, of_second: int, place: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """Right and wrong guesses by input, of so many runs: of each run nothing but the guess is made."""
+    """Right and wrong guesses by input in `runs` runs; only the guess of each run is computed."""
     guesses = np.zeros((2, 2), dtype=np.int64)
     for side, made in enumerate((runs - of_second, of_second)):
         stream = key(experiment.seed, experiment.number, *place, side)

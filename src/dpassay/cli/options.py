@@ -18,12 +18,21 @@ from dpassay.errors import InputError
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes on stderr, only errors.")]
 
 
-def _count(given: str | int) -> int:
-    """A count on the command line."""
-    try:
-        return common.whole_number(given)
-    except InputError as error:
-        raise typer.BadParameter(str(error)) from None
+def _counting(least: float | None, most: float | None) -> Callable[[str | int], int]:
+    """A reader of counts on the command line. It checks the bounds itself: typer drops them where there is a parser."""
+
+    def count(given: str | int) -> int:
+        try:
+            found = common.whole_number(given)
+        except InputError as error:
+            raise typer.BadParameter(str(error)) from None
+        if least is not None and found < least:
+            raise typer.BadParameter(f"{given} is less than {least:,.0f}")
+        if most is not None and found > most:
+            raise typer.BadParameter(f"{given} is more than {most:,.0f}")
+        return found
+
+    return count
 
 
 def shared_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,7 +57,7 @@ def _counted(parameter: Parameter) -> Parameter:
     if kind not in (int, int | None) or not more or not isinstance(more[0], OptionInfo):
         return parameter
     option = copy(more[0])
-    option.parser, option.metavar = _count, option.metavar or "N"
+    option.parser, option.metavar = _counting(option.min, option.max), option.metavar or "N"
     return parameter.replace(annotation=Annotated[kind, option])
 
 

@@ -282,7 +282,7 @@ def _uncounted(levels: Levels, reach: int) -> Iterator[tuple[int, Array]]:
 
 
 def _grouped(table: Array) -> Array:
-    """The largest of so many neighbouring columns each."""
+    """The largest entry of each group of `ROUNDED` neighbouring columns, row by row."""
     found = table[:, ::ROUNDED].copy()
     for k in range(1, ROUNDED):
         more = table[:, k::ROUNDED]

@@ -55,7 +55,7 @@ class LossMasses:
         return np.minimum(1.0, found + self.infinite)
 
     def _fewer(self, most: int) -> tuple[Array, Array]:
-        """At most so many losses with the same mean: neighbours are joined."""
+        """Losses and masses in at most `most` groups of neighbours, with the same mean."""
         there = np.flatnonzero(self.masses > 1e-17)
         if not len(there):
             return self.losses[:1], self.masses[:1]
@@ -65,7 +65,7 @@ class LossMasses:
         return np.add.reduceat(losses * masses, starts) / joined, joined
 
     def histogram(self, about: int) -> tuple[Array, Array]:
-        """The losses that matter in about so many steps of equal width. A pattern is kept, or joined whole.
+        """The losses that matter, in about `about` bins of equal width. A pattern is kept, or joined whole.
 
         >>> losses, masses = LossMasses(np.arange(64.0), np.full(64, 1 / 64)).histogram(4)
         >>> losses.tolist(), masses.tolist()
@@ -87,7 +87,7 @@ class LossMasses:
 
 
 def loss_masses(loss: PrivacyLoss) -> LossMasses | None:
-    """The probabilities of a loss; None where they are not known, or no grid would show so many of them.
+    """The probabilities of a loss; None where they are not known, or would need too fine a grid.
 
     >>> from dpassay.pipeline.distributions import Laplace
     >>> found = loss_masses(PrivacyLoss.of_shifts(Laplace(1), [(number("0.01"), 768)]))

@@ -58,7 +58,7 @@ class Step:
         return max([low, *below]), min([high, *above])
 
     def others(self, part: Part | None, own: Part, most: int) -> tuple[list[Part], float]:
-        """The other parts of what was asked for, at most so many; and how likely the rest is."""
+        """At most `most` of the other parts that could have been drawn, and the probability of the rest."""
         if isinstance(own, tuple):
             low, high = part if isinstance(part, tuple) else WHOLE
             return [one for one in ((low, own[0]), (own[1], high)) if one[1] > one[0]], 0.0

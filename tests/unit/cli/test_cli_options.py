@@ -1,5 +1,6 @@
 """What all commands share: counts, --quiet, progress, the help and what the shell completes."""
 
+import io
 import os
 import subprocess
 import sys
@@ -93,14 +94,25 @@ def test_what_continues_counts_from_where_it_began(capfd):
     assert capfd.readouterr().err == "rounds: 60 of 100, about 40 s left\n"
 
 
-def test_long_work_without_steps_says_what_it_is_doing(capfd, monkeypatch):
+def test_long_work_without_steps_says_what_it_is_doing(monkeypatch):
+    heard = io.StringIO()  # another thread writes: to ask pytest's capture meanwhile would lose what it writes
+    monkeypatch.setattr(sys, "stderr", heard)
     monkeypatch.setattr(common, "LINE_EVERY", 0.0)
     with common.working("composing"):
-        wait_until(lambda: capfd.readouterr().err == "composing …\n")
+        wait_until(lambda: heard.getvalue() == "composing …\n")
     monkeypatch.setattr(common, "LINE_EVERY", 1e6)
     with common.working("composing"):
         pass
-    assert capfd.readouterr().err == ""
+    assert heard.getvalue() == "composing …\n"
+
+
+@pytest.mark.parametrize(
+    ("port", "said"), [("65536", "is more than 65,535"), ("1e9", "is more than"), ("-1", "is less than 0")]
+)
+def test_the_bounds_of_a_count_are_kept(here, port, said):
+    code, _, err = here("serve", "--no-open", "--port", port)
+    assert code == 2
+    assert said in err
 
 
 def test_calibrating_takes_the_shared_options(here):

@@ -177,8 +177,8 @@ def test_a_sequence_that_is_put_in_order_is_one_with_others() -> None:
 
 
 def test_what_there_are_too_few_runs_for_counts_against_the_loss() -> None:
-    """Of 1,000 things one has probability 0.9 or 0.01, so that ε is ln(0.9/0.01). Most things are not tried: no more
-    than ln(0.99/0.1) is shown, and as what is made of them may tell the input there is no upper bound.
+    """Of 1,000 things one has probability 0.9 or 0.01, so that ε is ln(0.9/0.01). Most things are not tried, so at
+    most ln(0.99/0.1) is shown; and since the code may reveal the input through them, there is no upper bound.
     """
 
     def code(x: int, rng: Any) -> int:
