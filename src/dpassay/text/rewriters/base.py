@@ -1,0 +1,176 @@
+"""What a rewriter is: it rewrites texts, and says what it guarantees for one text.
+
+Everything that works on rewriters (`rewrite`, `utility`, `reconstruct`, `audit --model`) needs two members:
+
+    rewrite(texts, rng) -> list of texts    one rewriting of each text, independent of one another
+    guarantee -> TextGuarantee              what holds for one text
+
+and uses what else a rewriter has:
+
+    log_prob(output, text) -> float         the exact log-probability of an output: the strongest attack there is
+    release(texts) -> list of texts         rewritings that may be published, with randomness that nobody can guess
+    exact() -> Verdict                      the exact verdict on what is claimed
+    statement() -> dict                     more about the guarantee, for the file that goes with a release
+    describe() -> dict of texts             what identifies it: its mechanism, its parameters, its model's sha256
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+from dpassay.text.models.words import as_text
+
+
+@dataclass(frozen=True)
+class TextGuarantee:
+    """The guarantee for one text: ε that holds by a theorem, for which neighbours, and what it does not cover.
+
+    `claimed` is the ε that the mechanism's authors state for these parameters, where it is another one. An ε of
+    infinity means that no finite one holds.
+
+    >>> print(TextGuarantee(50, neighbours=Neighbours("words(5)"), outside="the number of words is visible"))
+    epsilon 50 for two texts that differ in at most 5 words; the number of words is visible
+    >>> print(TextGuarantee(800, claimed=100))
+    epsilon 800 (claimed: 100) for any two texts (local DP)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Neighbours = field(default_factory=Neighbours)
+    claimed: float | None = None
+    outside: str = ""
+    proofs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.epsilon) or self.epsilon < 0 or not 0 <= self.delta < 1:
+            raise InputError(
+                f"a guarantee has an epsilon of 0 or more and a delta from 0 to 1, got {self.epsilon} and {self.delta}"
+            )
+
+    @property
+    def stated(self) -> float:
+        """The ε that is claimed: the authors', or the one that holds."""
+        return self.epsilon if self.claimed is None else self.claimed
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claimed ε holds."""
+        return self.epsilon <= self.stated
+
+    def __str__(self) -> str:
+        whom = "any two texts (local DP)" if self.neighbours.kind == "any" else str(self.neighbours)
+        delta = f", delta {self.delta:g}" if self.delta else ""
+        claimed = "" if self.holds else f" (claimed: {self.claimed:g})"
+        held = "no finite epsilon" if math.isinf(self.epsilon) else f"epsilon {self.epsilon:g}"
+        return f"{held}{delta}{claimed} for {whom}" + (f"; {self.outside}" if self.outside else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The guarantee, ready for JSON."""
+        return {
+            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "delta": self.delta,
+            "claimed_epsilon": self.stated if math.isfinite(self.stated) else "inf",
+            "holds": self.holds,
+            "neighbours": self.neighbours.kind,
+            "sentence": str(self),
+            "proofs": list(self.proofs),
+        }
+
+
+@runtime_checkable
+class Rewriter(Protocol):
+    """A mechanism from text to text, with its guarantee for one text.
+
+    >>> class Shout:
+    ...     guarantee = TextGuarantee(math.inf)
+    ...     def rewrite(self, texts, rng):
+    ...         return [text.upper() for text in texts]
+    >>> isinstance(Shout(), Rewriter)
+    True
+    """
+
+    @property
+    def guarantee(self) -> TextGuarantee:
+        """What holds for one text."""
+
+    def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
+        """One rewriting of each text; the same generator gives the same texts."""
+
+
+def released(rewriter: Rewriter, texts: Sequence[str]) -> list[str]:
+    """Rewritings to be published: by the rewriter's own `release`, or with a generator seeded by the system."""
+    own = getattr(rewriter, "release", None)
+    if own is not None:
+        return checked(own(texts), texts)
+    return checked(rewriter.rewrite(texts, np.random.default_rng(secrets.randbits(128))), texts)
+
+
+def checked(written: Any, texts: Sequence[str]) -> list[str]:
+    """What a rewriter wrote, if it is a text for each text; a line break within one becomes a space.
+
+    >>> checked(["a\\nb"], ["ab"])
+    ['a b']
+    >>> checked(["a"], ["a", "b"])
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: a rewriter must give a text for each text: 2 texts went in, 1 came out
+    """
+    found = list(written)
+    if len(found) != len(texts):
+        raise InputError(
+            f"a rewriter must give a text for each text: {len(texts)} texts went in, {len(found)} came out"
+        )
+    return [" ".join(as_text(text, "a rewriting").splitlines()) for text in found]
+
+
+def describe(rewriter: Rewriter) -> dict[str, str]:
+    """What identifies a rewriter: what it says itself, or its type and its guarantee."""
+    own = getattr(rewriter, "describe", None)
+    if own is not None:
+        return dict(own())
+    return {"kind": "model", "type": type(rewriter).__name__, "guarantee": str(rewriter.guarantee)}
+
+
+def statement(rewriter: Rewriter) -> dict[str, Any]:
+    """The guarantee of a release, ready for JSON, with what the rewriter itself adds."""
+    own = getattr(rewriter, "statement", dict)()
+    return {"schema": "dpassay/rewriting/2", "per": "text", "guarantee": rewriter.guarantee.to_dict(), **own}
+
+
+@dataclass(frozen=True, eq=False)
+class RewritingMechanism:
+    """A rewriter as a mechanism that an audit runs: `sample(x, n, rng)`."""
+
+    rewriter: Rewriter
+    independent_rows: ClassVar[bool] = True  # each rewriting has randomness of its own
+
+    def sample(self, x: str, n: int, rng: np.random.Generator) -> list[str]:
+        """Draw n rewritings of one text."""
+        texts = [as_text(x, "a rewriter")] * n
+        return checked(self.rewriter.rewrite(texts, rng), texts)
+
+    def describe(self) -> dict[str, str]:
+        """What identifies the rewriter, for a saved audit."""
+        return describe(self.rewriter)
+
+
+@dataclass(frozen=True, eq=False)
+class LikelyRewriting(RewritingMechanism):
+    """The same for a rewriter that knows the probability of what it writes."""
+
+    def log_prob(self, output: str, x: str) -> float:
+        """The exact log-probability of an output for a text."""
+        return float(self.rewriter.log_prob(output, x))  # type: ignore[attr-defined]
+
+
+def as_mechanism(rewriter: Rewriter) -> RewritingMechanism:
+    """A rewriter as a mechanism, with its likelihood where it has one."""
+    return (LikelyRewriting if hasattr(rewriter, "log_prob") else RewritingMechanism)(rewriter)

@@ -1,0 +1,185 @@
+"""Rewriters by name, by the folder of a trained model, or by a path in Python: what --model and --python take.
+
+A rewriter is made by a function `make(epsilon, delta, **settings)`. Its ε is the parameter that the mechanism's authors
+call ε; what follows for one text is in the `guarantee` of what it returns. A package adds rewriters of its own by entry
+points of the group `dpassay.rewriters`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from dpassay.errors import InputError
+from dpassay.text.rewriters.base import Rewriter
+
+GROUP = "dpassay.rewriters"
+HERE = "dpassay.text.rewriters"
+# The shipped rewriters: the function that makes each, and what it is.
+SHIPPED: dict[str, tuple[str, str]] = {
+    "adept": (f"{HERE}.latent:adept", "an autoencoder whose vectors get noise (Krishna et al. 2021)"),
+}
+STEPS = 60  # of a search for the parameter that keeps an ε; each halves what is left
+CLOSE = 1e-9  # relative: how near it comes to the ε that was asked for, from below
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A rewriter as it was asked for, as plain data: its name, folder or path, and its settings.
+
+    >>> Specification.read("santext,vocabulary=glove.txt")
+    Specification(name='santext', settings={'vocabulary': 'glove.txt'})
+    """
+
+    name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def read(text: str, more: Mapping[str, Any] | None = None) -> Specification:
+        """A name, a folder, or package.module:name, with settings after commas; `more` are further settings."""
+        name, *settings = [text] if Path(text).is_dir() else text.split(",")
+        read: dict[str, str] = {}
+        for setting in settings:
+            key, equals, value = setting.partition("=")
+            if not equals or not key.strip() or not value.strip():
+                raise InputError(f"a setting is KEY=VALUE, got {setting!r} in {text!r}: {name},KEY=VALUE,KEY=VALUE")
+            if key.strip() in read:
+                raise InputError(f"{key.strip()!r} is set twice in {text!r}")
+            read[key.strip()] = value.strip()
+        given = {key: str(value) for key, value in (more or {}).items() if value is not None}
+        return Specification(name.strip(), {**read, **given})
+
+    def __str__(self) -> str:
+        return ",".join([self.name, *(f"{key}={value}" for key, value in self.settings.items())])
+
+    def at(self, epsilon: float | None, delta: float | None = None) -> Rewriter:
+        """The rewriter with the ε of its authors; None for what needs no ε."""
+        maker, settings = found(self.name)
+        return _made(maker, {**settings, **self.settings}, epsilon, delta, str(self))
+
+    def at_true(self, epsilon: float, delta: float | None = None) -> Rewriter:
+        """The rewriter whose guarantee for one text is this ε, or the largest one below it that can be found."""
+        own = self.at(epsilon, delta)
+        if _near(own.guarantee.epsilon, epsilon):
+            return own
+        if math.isinf(own.guarantee.epsilon):
+            raise InputError(f"{self} keeps no finite epsilon: leave it out, or compare it at the claimed epsilon")
+        low, high = _bracket(lambda e: self.at(e, delta).guarantee.epsilon, epsilon, own.guarantee.epsilon)
+        for _ in range(STEPS):
+            middle = (low * high) ** 0.5
+            kept = self.at(middle, delta)
+            if _near(kept.guarantee.epsilon, epsilon):
+                return kept
+            low, high = (middle, high) if kept.guarantee.epsilon <= epsilon else (low, middle)
+        return self.at(low, delta)
+
+
+def _near(kept: float, asked: float) -> bool:
+    return asked * (1 - CLOSE) <= kept <= asked
+
+
+def _bracket(kept: Callable[[float], float], asked: float, at_asked: float) -> tuple[float, float]:
+    """A parameter that keeps at most the ε asked for, and one that exceeds it; most guarantees are proportional."""
+    guess = asked * asked / at_asked if at_asked else asked
+    low = high = guess
+    for _ in range(STEPS):
+        if kept(low) <= asked:
+            break
+        low /= 1 + CLOSE if low == guess else 2
+    for _ in range(STEPS):
+        if kept(high) > asked:
+            return low, high
+        low, high = high, high * (1 + CLOSE if high == guess else 2)
+    raise InputError(f"no parameter was found that keeps epsilon {asked:g} and no more")
+
+
+def names() -> dict[str, str]:
+    """All names, with a line about each: the shipped ones, and those of installed packages.
+
+    >>> "adept" in names()
+    True
+    """
+    known = {name: about for name, (_, about) in SHIPPED.items()}
+    for point in entry_points(group=GROUP):
+        known.setdefault(point.name, f"from the package {point.dist.name if point.dist else point.module}")
+    return known
+
+
+def found(name: str) -> tuple[Callable[..., Any] | Rewriter, dict[str, str]]:
+    """What makes the rewriter of a name, and the settings that the name implies: a folder's is its model."""
+    if name in SHIPPED:
+        return _imported(SHIPPED[name][0]), {}
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            return point.load(), {}
+    if Path(name).is_dir():
+        return _of_folder(Path(name)), {"model": name}
+    if ":" in name:
+        from dpassay.audit.targets import load_object
+
+        return load_object(name), {}
+    near = get_close_matches(name, names(), n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InputError(
+        f"there is no rewriter {name!r}; {hint}give a name ({', '.join(names())}), the folder of a trained model, or "
+        "package.module:name"
+    )
+
+
+def _of_folder(folder: Path) -> Callable[..., Any]:
+    from dpassay.text.models.folder import system_of
+
+    system = system_of(folder)
+    if system not in SHIPPED:
+        raise InputError(f"{folder} is a model of {system}, which does not rewrite text; adept does")
+    return _imported(SHIPPED[system][0])
+
+
+@lru_cache(maxsize=64)
+def _imported(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)  # type: ignore[no-any-return]
+
+
+def _made(
+    maker: Callable[..., Any] | Rewriter,
+    settings: dict[str, str],
+    epsilon: float | None,
+    delta: float | None,
+    asked: str,
+) -> Rewriter:
+    if isinstance(maker, Rewriter) and not inspect.isclass(maker):
+        if settings:
+            raise InputError(f"{asked} is a rewriter already: it takes no settings")
+        return maker
+    try:
+        parameters = inspect.signature(maker).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{asked} is neither a rewriter nor a function that makes one, but {maker!r:.80}") from None
+    if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        allowed = [key for key in parameters if key not in ("epsilon", "delta")]
+        for key in settings:
+            if key not in allowed:
+                raise InputError(f"{asked}: there is no setting {key!r}; there are {', '.join(allowed) or 'none'}")
+        missing = [k for k in allowed if parameters[k].default is inspect.Parameter.empty and k not in settings]
+        if missing:
+            raise InputError(f"{asked} needs {missing[0]}: {asked},{missing[0]}=…")
+    given = {key: value for key, value in (("epsilon", epsilon), ("delta", delta)) if key in parameters}
+    if "epsilon" in given and epsilon is None and parameters["epsilon"].default is inspect.Parameter.empty:
+        raise InputError(f"say which epsilon {asked} is to have: --epsilon 50")
+    if given.get("delta", 0) is None:
+        del given["delta"]
+    made = maker(**given, **settings)  # type: ignore[operator]
+    if not isinstance(made, Rewriter):
+        raise InputError(
+            f"{asked} made {type(made).__name__}, which is not a rewriter: it needs rewrite(texts, rng) and guarantee"
+        )
+    return made
