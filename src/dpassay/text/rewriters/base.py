@@ -141,7 +141,7 @@ def describe(rewriter: Rewriter) -> dict[str, str]:
 
 def statement(rewriter: Rewriter) -> dict[str, Any]:
     """The guarantee of a release, ready for JSON, with what the rewriter itself adds."""
-    own = getattr(rewriter, "statement", dict)()
+    own: dict[str, Any] = getattr(rewriter, "statement", dict)()
     return {"schema": "dpassay/rewriting/2", "per": "text", "guarantee": rewriter.guarantee.to_dict(), **own}
 
 

@@ -161,7 +161,7 @@ def _made(
             raise InputError(f"{asked} is a rewriter already: it takes no settings")
         return maker
     try:
-        parameters = inspect.signature(maker).parameters  # type: ignore[arg-type]
+        parameters = inspect.signature(maker).parameters
     except (TypeError, ValueError):
         raise InputError(f"{asked} is neither a rewriter nor a function that makes one, but {maker!r:.80}") from None
     if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
@@ -177,7 +177,7 @@ def _made(
         raise InputError(f"say which epsilon {asked} is to have: --epsilon 50")
     if given.get("delta", 0) is None:
         del given["delta"]
-    made = maker(**given, **settings)  # type: ignore[operator]
+    made = maker(**given, **settings)
     if not isinstance(made, Rewriter):
         raise InputError(
             f"{asked} made {type(made).__name__}, which is not a rewriter: it needs rewrite(texts, rng) and guarantee"
