@@ -15,15 +15,15 @@ from dpassay.text.corpora.corpus import read_corpus
 from dpassay.text.models.training import token_accuracy
 from dpassay.text.reconstruction import far_apart, learn
 from dpassay.text.rewriters.adept import load
+from dpassay.text.rewriters.latent import LatentRewriter
 from dpassay.text.rewriters.release import MECHANISMS, Release
-from dpassay.text.rewriters.rewriting import Rewriter
 
 DELTA = 1e-6
 
 
-def made(model, mechanism: str, epsilon: float) -> Rewriter:
+def made(model, mechanism: str, epsilon: float) -> LatentRewriter:
     delta = DELTA if mechanism == "gaussian" else 0.0
-    return Rewriter(model, Release(mechanism, epsilon, delta, dim=model.about.latent, clip=model.about.clip))
+    return LatentRewriter(model, Release(mechanism, epsilon, delta, dim=model.about.latent, clip=model.about.clip))
 
 
 def speed(model, texts: list[str]) -> None:
@@ -31,8 +31,8 @@ def speed(model, texts: list[str]) -> None:
     ways = {"without noise": (lambda: model.texts(model.vectors(texts)), 2000)}
     for mechanism in MECHANISMS:
         private = made(model, mechanism, 10.0)
-        private.rewrite(texts[:1])
-        ways[f"{mechanism}, OpenDP"] = (lambda p=private: p.rewrite(texts), 300)
+        private.release(texts[:1])
+        ways[f"{mechanism}, OpenDP"] = (lambda p=private: p.release(texts), 300)
     for name, (work, bar) in ways.items():
         start = time.perf_counter()
         work()
@@ -44,7 +44,7 @@ def attack(model, texts: list[str], mechanism: str, epsilon: float, runs: int, s
     private = made(model, mechanism, epsilon)
     candidates = far_apart(private, texts, 100)
     guesser = learn(private, candidates, seed=seed)
-    delta = private.release.delta or None
+    delta = private.noise.delta or None
     verdict = audit(private, candidates=candidates, epsilon=epsilon, delta=delta, runs=runs, guesser=guesser, seed=seed)
     played = verdict.witness
     counts = "" if played is None else f", {played.right:,} of {played.right + played.wrong:,} guesses right"

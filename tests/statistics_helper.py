@@ -97,6 +97,8 @@ FALSE_ALARMS: dict[str, float] = {
     "released laplace": EACH,
     "released gaussian": EACH,
     "rewriter noise for audits": EACH,
+    "k-norm noise of a rewriter": EACH,
+    "von mises-fisher noise of a rewriter": EACH,
     "words of laplace": EACH,
     "words of gaussian": EACH,
     "words of exponential": EACH,

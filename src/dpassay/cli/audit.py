@@ -22,7 +22,6 @@ from dpassay.cli.common import (
     ClaimName,
     Command,
     Dim,
-    OfModel,
     Page,
     Python,
     Relation,
@@ -45,6 +44,7 @@ from dpassay.cli.common import (
     write_page,
 )
 from dpassay.cli.reports import Annotate, Junit, Reports, Sarif
+from dpassay.cli.rewriters import RewriterName, names_rewriter, specification
 from dpassay.cli.subjects import TimeLimit, runnable, subject_options, taken
 from dpassay.errors import InputError
 
@@ -65,9 +65,7 @@ Vocabulary = Annotated[
 Candidates = Annotated[Path | None, typer.Option(help="A file of M candidate inputs, of which the guess names one.")]
 Release = Annotated[
     str | None,
-    typer.Option(
-        "--mechanism", help="For --model: gaussian, l1, sqrt-n or adept-as-published, at the claimed epsilon."
-    ),
+    typer.Option("--mechanism", help="For an ADePT --model: gaussian, l1, sqrt-n, k-norm, vmf or adept-as-published."),
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Print how many runs are needed, and stop.")]
 
@@ -96,7 +94,7 @@ def audit(
     python: Python = None,
     command: Command = None,
     url: Url = None,
-    model: OfModel = None,
+    model: RewriterName = None,
     release: Release = None,
     settings: Settings = None,
     dim: Dim = None,
@@ -165,6 +163,9 @@ def audit(
     if plan:
         _plan(claim, options, as_json)
         return
+    if python is not None and model is None and names_rewriter(python):
+        model, python = python, None
+    exact = None
     mechanism = runnable(python, command, url, time_limit, given, with_claim=True)
     check_writable(options.save, html)
     if model is None:
@@ -174,7 +175,7 @@ def audit(
     else:
         if pipeline is not None or mechanism is not None:
             raise InputError("say what to audit, once: --model, or --pipeline, --python, --command or --url")
-        subject, options = _of_model(model, claim, release, options)
+        subject, options, exact = _of_model(model, claim, release, options)
     from dpassay.audit.runner import run_audit
 
     try:
@@ -185,6 +186,10 @@ def audit(
     finally:
         close(mechanism)
     verdict = _with_formula(verdict, claim if model is None else None, pipeline, options)
+    if exact is not None:
+        from dpassay.api import with_samples
+
+        verdict = with_samples(exact, verdict)
     if options.save is not None and not as_json:
         note(f"audit kept in {options.save}")
     if html is not None:
@@ -222,31 +227,36 @@ def _with_formula(sampled: Verdict, claim: Claim | None, pipeline: str | None, o
 
 
 def _of_model(
-    folder: Path, claim: Claim | None, release: str | None, options: AuditOptions
-) -> tuple[Any, AuditOptions]:
-    """A trained system, what is claimed for it, and what to tell apart, by the guesser that knows the model."""
-    needs("torch", "text")
-    from dpassay.text.systems import Running, attacked, opened, rewriter
+    name: str, claim: Claim | None, release: str | None, options: AuditOptions
+) -> tuple[Any, AuditOptions, Verdict | None]:
+    """A rewriter or trained system, what is claimed for it, what to tell apart, and the exact verdict on it."""
+    if Path(name).is_dir():
+        needs("torch", "text")
+    from dpassay.api import check as judge
+    from dpassay.text.systems import Running, attacked, claimed_of, opened
 
     given = {**options.claimed, **options.parameters}
     if claim is not None:
         if release is not None:
             raise InputError(f"{claim.name} says which mechanism it is about: leave --mechanism out")
-        system = opened(claim, folder, given)
+        system = opened(claim, Path(name), given)
         asked = claim(**{**system.parameters, **given})
         epsilon, delta = asked.guarantee.value, asked.guarantee.exact_delta
         options = replace(options, epsilon=epsilon, delta=delta, neighbours=options.neighbours or asked.neighbours)
-    elif release is None or options.epsilon is None:
-        raise InputError("say what is claimed for the model: a claim's name, or --mechanism with --epsilon")
+        exact: Verdict | None = judge(asked)
     else:
-        system = Running(rewriter(folder, release, options.epsilon, options.delta), {})
+        named = specification(name, None, release, [f"{key}={value}" for key, value in options.parameters.items()])
+        subject, guarantee, exact = claimed_of(named, options.epsilon, options.delta)
+        system, kept = Running(subject, {}), options.neighbours or guarantee.neighbours
+        options = replace(options, epsilon=guarantee.stated, delta=guarantee.delta or None, neighbours=kept)
     options = replace(options, dim=None, parameters={})
     if not (options.pairs is None and options.region is None and options.text is None):
-        return system.subject, options
+        return system.subject, options, exact
     with progress_bar(1) as bar:
         system = attacked(system, options.candidates or options.inputs, options.seed, bar)
     chosen_from = "candidates" if options.candidates else "inputs"
-    return system.subject, replace(options, **{chosen_from: None, "guesser": system.guesser, **system.inputs})
+    given_up = {chosen_from: None} if system.inputs else {}
+    return system.subject, replace(options, **{**given_up, "guesser": system.guesser, **system.inputs}), exact
 
 
 def read_pair(text: str) -> tuple[Any, Any]:

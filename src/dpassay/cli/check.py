@@ -18,7 +18,6 @@ from dpassay.cli.common import (
     ClaimedRho,
     ClaimName,
     Dim,
-    OfModel,
     Page,
     People,
     Python,
@@ -41,6 +40,7 @@ from dpassay.cli.common import (
     write_page,
 )
 from dpassay.cli.reports import Annotate, Junit, Reports, Sarif
+from dpassay.cli.rewriters import RewriterName, specification
 from dpassay.cli.words import Device, FirstWords, Numbers, StopWords, Unknown, VocabularyFile, check_words, of_words
 from dpassay.errors import InputError
 
@@ -70,7 +70,7 @@ def check(
     people: People = None,
     certificate: CertificateFile = None,
     html: Page = None,
-    model: OfModel = None,
+    model: RewriterName = None,
     sample: Sampled = False,
     runs: Samples = 0,
     seed: Seed = 0,
@@ -101,12 +101,13 @@ def check(
       dpassay check --python mymodule:measurement
       dpassay check adept --runs 10000
       dpassay check adept --model models/adept --sample
+      dpassay check --model models/adept,mechanism=l1 --epsilon 10
       dpassay check santext --vocabulary glove.txt --words 5000 --epsilon 4 --unknown copied
     """
     if stages or schema:
         _list(stages)
         return
-    if sum(given is not None for given in (name, pipeline, python)) != 1:
+    if sum(given is not None for given in (name, pipeline, python)) != (model is None or name is not None):
         raise InputError(
             "give the name of a published claim, a mechanism with --pipeline, or an object with --python; not both"
         )
@@ -212,16 +213,23 @@ def _guarantee(stated: dict[str, Any], claim: Any) -> Any:
 
 
 def _judge_model(
-    claim: Any, model: Path, neighbours: str | None, people: int | None, runs: int, seed: int, given: dict[str, Any]
+    claim: Any, model: str, neighbours: str | None, people: int | None, runs: int, seed: int, given: dict[str, Any]
 ) -> Any:
-    """A claim, judged for a trained model."""
+    """A claim, judged for a trained model; or without a claim, what a rewriter itself states."""
     if isinstance(claim, str) or neighbours is not None or people is not None:
         raise InputError(
-            "a model is checked against a published claim: 'dpassay check adept --model DIR', without other options"
+            "a model is checked against a published claim, 'dpassay check adept --model DIR', or for what it states "
+            "itself, 'dpassay check --model NAME --epsilon 10'; without other options"
         )
-    needs("torch", "text")
-    from dpassay.text.systems import check_model
-
     changes = {name: value for name, value in given.items() if value is not None}
     with progress_bar(max(runs, 1)) as bar:
+        if claim is None:
+            from dpassay.text.systems import check_rewriter
+
+            epsilon, delta = changes.pop("epsilon", None), changes.pop("delta", None)
+            named = specification(model, settings=[f"{name}={value}" for name, value in changes.items()])
+            return check_rewriter(named, epsilon, delta, runs=runs, seed=seed, progress=bar)
+        needs("torch", "text")
+        from dpassay.text.systems import check_model
+
         return check_model(claim, model, runs=runs, seed=seed, progress=bar, **changes)

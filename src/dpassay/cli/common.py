@@ -73,9 +73,6 @@ Interpreter = Annotated[
 ]
 Command = Annotated[str | None, typer.Option("--command", help="A program that answers JSON lines; docs/subjects.md.")]
 Url = Annotated[str | None, typer.Option("--url", help="An HTTP endpoint that answers POSTed JSON; docs/subjects.md.")]
-OfModel = Annotated[
-    Path | None, typer.Option("--model", help="The folder of a trained model, see 'dpassay train'; docs/systems.")
-]
 Workers = Annotated[int | None, typer.Option(help="Number of local processes. Default: work in this process.")]
 ClusterAddress = Annotated[
     str | None,

@@ -28,9 +28,21 @@ from dpassay.cli.common import (
     progress_bar,
     working,
 )
+from dpassay.cli.rewriters import (
+    MechanismName,
+    ReleaseDelta,
+    ReleaseEpsilon,
+    RewriterName,
+    RewriterPath,
+    RewriterSettings,
+    TrueEpsilon,
+    epsilon_of,
+    specification,
+)
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
+    from dpassay.text.rewriters.base import Rewriter
     from dpassay.text.rewriters.rewriting import Order
 
 Corpus = Annotated[
@@ -39,14 +51,8 @@ Corpus = Annotated[
         "--corpus", help="A .csv (label,text), .jsonl, .iob or .txt file, 'flights' for the shipped one, or hf:NAME."
     ),
 ]
-ModelFolder = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Device = Annotated[str, typer.Option(help="cpu, or cuda if available.")]
-ReleaseEpsilon = Annotated[
-    float | None, typer.Option("--epsilon", "-e", help="The epsilon of the guarantee, per utterance.")
-]
-ReleaseDelta = Annotated[float, typer.Option("--delta", "-d", help="The delta of the guarantee; only for gaussian.")]
-MechanismName = Annotated[str, typer.Option(help="gaussian, l1, sqrt-n, adept-as-published, or none (no privacy).")]
 
 
 def corpus(
@@ -77,10 +83,13 @@ def corpus(
 
 
 def rewrite(
-    model: ModelFolder,
-    mechanism: MechanismName = "gaussian",
+    model: RewriterName = None,
+    python: RewriterPath = None,
+    mechanism: MechanismName = None,
+    settings: RewriterSettings = None,
     epsilon: ReleaseEpsilon = None,
-    delta: ReleaseDelta = 0.0,
+    true_epsilon: TrueEpsilon = None,
+    delta: ReleaseDelta = None,
     source: Annotated[Path | None, typer.Option("--in", help="The lines to rewrite. Default: standard input.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="The file for the rewritten lines. Default: standard output.")
@@ -89,32 +98,29 @@ def rewrite(
         Path | None, typer.Option(help="The file that states the guarantee. Default: OUT.json, next to the output.")
     ] = None,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="Allow adept-as-published, although its claim does not hold.")
+        bool, typer.Option("--as-published", help="Allow a published mechanism although its claim does not hold.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue after the lines that are already in OUT.")] = False,
     device: Device = "cpu",
     workers: Workers = None,
     cluster: ClusterAddress = None,
+    names: Annotated[bool, typer.Option("--list", help="List the rewriters that have a name, and stop.")] = False,
 ) -> None:
-    """Rewrite utterances, one per line and in the same order, so that each is protected by local DP.
+    """Rewrite texts, one per line and in the same order, so that each is protected by differential privacy.
 
-    The noise is drawn by OpenDP. The guarantee is per utterance and between any two utterances; what it rests on is
-    written as JSON next to the output. Empty lines, unknown words and very long lines are utterances like any other.
+    The guarantee is for one text. What it covers and what it rests on is written as JSON next to the output. Empty
+    lines, unknown words and very long lines are texts like any other.
 
     \b
     Examples:
-      dpassay rewrite --model models/adept --mechanism gaussian --epsilon 50 --delta 1e-6 --in in.txt --out out.txt
+      dpassay rewrite --model models/adept --epsilon 50 --in in.txt --out out.txt
       echo 'book a flight to rome' | dpassay rewrite --model models/adept --mechanism l1 --epsilon 500
       dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt --workers 4
+      dpassay rewrite --python mymodule:rewriter --true-epsilon 100 --in in.txt --out out.txt
     """
-    from dpassay.text.rewriters.release import MECHANISMS
-
-    if mechanism not in (*MECHANISMS, "none"):
-        raise InputError(f"unknown mechanism {mechanism!r}; there are {', '.join(MECHANISMS)} and none")
-    if mechanism == "adept-as-published" and not as_published:
-        from dpassay.text.rewriters.rewriting import WHY_NOT
-
-        raise InputError(WHY_NOT)
+    if names:
+        _list_rewriters()
+        return
     if resume and (out is None or not out.is_file()):
         where = "--resume needs --out FILE" if out is None else f"there is no file {out}"
         raise InputError(f"{where}: say which rewriting to continue")
@@ -122,37 +128,88 @@ def rewrite(
         raise InputError(f"{out} exists already: continue it with --resume, or write to another file")
     statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
     _check_files(source, out, statement)
-    needs("torch", "text")
+    order = _order(model, python, mechanism, settings, (epsilon, true_epsilon, delta), device, cluster)
     from dpassay.compute.executors import make_executor
     from dpassay.core.files import write_whole
-    from dpassay.text.models.training import DEVICES, usable
-    from dpassay.text.rewriters.rewriting import Order, opened
+    from dpassay.text.rewriters.base import released
+    from dpassay.text.rewriters.base import statement as state
+    from dpassay.text.rewriters.rewriting import opened
 
-    if cluster is None or device not in DEVICES:  # a cluster's workers find out for themselves
-        device = usable(device).type
-    order = Order(str(model), mechanism, epsilon, delta, device if cluster is None else "cpu")
     with working("reading the model"):
-        work, stated = opened(order)
+        rewriter = opened(order)
+        stated = state(rewriter)
+    _check_published(rewriter, as_published)
     stated["input"] = "standard input" if source is None else source.name  # no more: its fingerprint would be a leak
     done = _behind(out, statement, stated) if resume and out is not None else 0
+    work: Callable[[list[str]], list[str]] = partial(released, rewriter)
     if workers is not None or cluster is not None:
-        work = _at_workers(order, device, stated["model"]["sha256"], several=workers != 1)
+        work = _at_workers(order, stated, several=workers != 1)
     with closing(make_executor(workers, cluster)) as executor:
-        if out is None and statement is None:
-            print(f"guarantee: {stated['guarantee']}, per utterance, between any two utterances", file=sys.stderr)
+        print(f"guarantee: {rewriter.guarantee}", file=sys.stderr)
         if statement is not None and not resume:
             write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
         _rewrite_lines(partial(executor.map, work), source, out, done)
 
 
-def _at_workers(order: Order, device: str, sha256: str, several: bool) -> Callable[[list[str]], list[str]]:
+def _list_rewriters() -> None:
+    from rich.table import Table
+
+    from dpassay.text.rewriters.catalogue import names
+
+    table = Table("rewriter", "what it is", box=None, header_style="bold")
+    for name, about in names().items():
+        table.add_row(name, about)
+    print_rich(table)
+
+
+def _order(
+    model: str | None,
+    python: str | None,
+    mechanism: str | None,
+    settings: list[str] | None,
+    asked: tuple[str | None, str | None, float | None],
+    device: str,
+    cluster: str | None,
+) -> Order:
+    """What is to be done, as plain data. The device is checked here; a cluster's workers find out for themselves."""
+    if model is not None and Path(model).is_dir():
+        needs("torch", "text")
+    if device != "cpu" and cluster is None:
+        from dpassay.text.models.training import usable
+
+        device = usable(device).type
+    named = specification(model, python, mechanism, settings, device)
+    from dpassay.text.rewriters.rewriting import Order
+
+    value, true = epsilon_of(*asked[:2])
+    if named.settings.get("mechanism") == "none" and (value is not None or asked[2]):
+        raise InputError("without noise there is no epsilon: leave --epsilon and --delta out")
+    return Order(str(named), value, asked[2], true)
+
+
+def _check_published(rewriter: Rewriter, allowed: bool) -> None:
+    """Refuse what does not hold what it claims, unless that is wanted."""
+    guarantee = rewriter.guarantee
+    if guarantee.holds or allowed:
+        return
+    from dpassay.text.rewriters.base import describe
+    from dpassay.text.rewriters.rewriting import WHY_NOT
+
+    if describe(rewriter).get("mechanism") == "adept-as-published":
+        raise InputError(WHY_NOT)
+    raise InputError(f"this rewriter is not as private as claimed: {guarantee}. To run it anyway, add --as-published.")
+
+
+def _at_workers(order: Order, stated: dict[str, Any], several: bool) -> Callable[[list[str]], list[str]]:
     """The same work in another process, with the same model; several of them do not fight for the cores."""
+    from dpassay.text.rewriters.catalogue import Specification
     from dpassay.text.rewriters.rewriting import rewritten
 
-    folder = str(Path(order.folder).absolute())
-    return partial(
-        rewritten, replace(order, folder=folder, device=device, sha256=sha256, threads=1 if several else None)
-    )
+    named = Specification.read(order.rewriter)
+    if Path(named.name).is_dir():
+        named = Specification(str(Path(named.name).absolute()), named.settings)
+    sha256 = stated.get("model", {}).get("sha256")
+    return partial(rewritten, replace(order, rewriter=str(named), sha256=sha256, threads=1 if several else None))
 
 
 def _check_files(source: Path | None, out: Path | None, statement: Path | None) -> None:
@@ -223,12 +280,15 @@ def _rewrite_lines(
 
 
 def reconstruct(
-    text: Annotated[str, typer.Argument(help="A rewritten utterance.")],
-    model: ModelFolder,
-    candidates: Annotated[Path, typer.Option(help="A file of possible original utterances, one per line.")],
+    text: Annotated[str, typer.Argument(help="A rewritten text.")],
+    candidates: Annotated[Path, typer.Option(help="A file of possible original texts, one per line.")],
+    model: RewriterName = None,
+    python: RewriterPath = None,
+    mechanism: MechanismName = None,
+    settings: RewriterSettings = None,
     epsilon: ReleaseEpsilon = None,
-    delta: ReleaseDelta = 0.0,
-    mechanism: Annotated[str, typer.Option(help="gaussian, l1, sqrt-n or adept-as-published.")] = "adept-as-published",
+    true_epsilon: TrueEpsilon = None,
+    delta: ReleaseDelta = None,
     draws: Annotated[
         int | None, typer.Option(help="Number of rewritings to learn from. Default: 400 per candidate.")
     ] = None,
@@ -236,28 +296,29 @@ def reconstruct(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Guess the original of a rewritten utterance: the attack that 'dpassay audit --model' uses.
+    """Guess the original of a rewritten text: the attack that 'dpassay audit --model' uses.
+
+    Where the rewriter knows the probability of what it writes, the guess is the best that anybody can make. Otherwise
+    the attack learns from rewritings of the candidates.
 
     \b
-    Example:
-      dpassay reconstruct 'on april first i need a ticket' --model models/atis --candidates atis.txt --epsilon 100
+    Examples:
+      dpassay reconstruct 'on april first i need a ticket' --model models/atis --mechanism adept-as-published \\
+        --candidates atis.txt --epsilon 100
     """
-    if epsilon is None:
-        raise InputError("say which epsilon the text was rewritten with: --epsilon 100")
     if most < 1:
         raise InputError(f"--most must be 1 or more, got {most}")
-    needs("torch", "text")
     from dpassay.cli.audit import read_inputs
-    from dpassay.text.reconstruction import learn
-    from dpassay.text.systems import rewriter
 
-    attacked = rewriter(model, mechanism, epsilon, delta)
     known = list(dict.fromkeys(str(line) for line in read_inputs(candidates)))
+    order = _order(model, python, mechanism, settings, (epsilon, true_epsilon, delta), "cpu", None)
+    from dpassay.text.reconstruction import attack_on, ranking
+    from dpassay.text.rewriters.rewriting import opened
+
+    attacked = opened(order)
     with progress_bar(draws or 1) as bar:
-        attack = learn(attacked, known, draws, seed, bar)
-    latent, written = attack.log_posterior([text])[0], attack.log_likelihood(text, seed)
-    order = sorted(range(len(known)), key=lambda i: -latent[i])[:most]
-    rows = [{"candidate": known[i], "log_probability": latent[i], "log_likelihood": written[i]} for i in order]
+        attack = attack_on(attacked, known, draws, seed, bar)
+    rows = ranking(attack, known, text, most, seed)
     if as_json:
         print_json(rows)
         return
@@ -266,8 +327,11 @@ def reconstruct(
 
     from dpassay.errors import harmless
 
-    table = Table("probability", "writer's log-likelihood", "candidate", box=None, header_style="bold")
+    with_likelihood = any("log_likelihood" in row for row in rows)
+    table = Table("probability", *(["log-likelihood"] if with_likelihood else []), "candidate", box=None)
+    table.header_style = "bold"
     for row in rows:
-        likely = f"{math.exp(row['log_probability']):.3%}"
-        table.add_row(likely, f"{row['log_likelihood']:.1f}", Text(harmless(str(row["candidate"]))))
+        likely = [f"{math.exp(row['log_probability']):.3%}"]
+        likely += [f"{row['log_likelihood']:.1f}"] if with_likelihood else []
+        table.add_row(*likely, Text(harmless(str(row["candidate"]))))
     print_rich(table)

@@ -11,14 +11,13 @@ from dpassay.cli.common import (
     AsJson,
     Command,
     Interpreter,
-    OfModel,
     Python,
     Url,
     close,
-    needs,
     print_json,
     working,
 )
+from dpassay.cli.rewriters import RewriterName, specification
 from dpassay.cli.subjects import runnable, subject_options
 from dpassay.errors import CertificateError, InputError, harmless
 
@@ -32,7 +31,7 @@ def verify(
     interpreter: Interpreter = None,
     command: Command = None,
     url: Url = None,
-    model: OfModel = None,
+    model: RewriterName = None,
     vocabulary: Annotated[Path | None, typer.Option(help="The vocabulary that a certificate is about.")] = None,
     time_limit: Annotated[
         float | None,
@@ -82,11 +81,10 @@ def verify(
         mechanism: Any = runnable(python, command, url, 30.0 if time_limit is None else time_limit, asked)
         guesser = None
         if model is not None:
-            needs("torch", "text")
             from dpassay.text.systems import of_audit
 
             with working("learning to reconstruct"):
-                mechanism, guesser = of_audit(file, model)
+                mechanism, guesser = of_audit(file, specification(model))
         try:
             with working("playing again"):
                 result = replay(file, mechanism, seed=fresh_seed, guesser=guesser)

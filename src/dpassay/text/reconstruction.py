@@ -7,7 +7,7 @@ each candidate follows from the distance between its own vector and the predicte
 these Monte Carlo draws. Nothing here affects the validity of an audit: a poor attack only refutes less.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,9 @@ from scipy.special import logsumexp
 from dpassay.audit.options import Progress
 from dpassay.errors import InputError
 from dpassay.text.models.words import PAD
+from dpassay.text.rewriters.base import Rewriter
+from dpassay.text.rewriters.latent import LatentRewriter
 from dpassay.text.rewriters.release import Release
-from dpassay.text.rewriters.rewriting import Rewriter
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ class Reconstruction:
     when it begins, so the audit is left no choice.
     """
 
-    rewriter: Rewriter
+    rewriter: LatentRewriter
     candidates: tuple[str, ...]
     vectors: Floats
     lengths: Floats  # that separate short texts from long ones
@@ -77,7 +78,7 @@ class Reconstruction:
         rewriter, rng = self.rewriter, np.random.default_rng(seed)
         network = rewriter.model.network
         numbers = torch.from_numpy(rewriter.model.vocabulary.numbers([text], network.shape.longest))
-        noise = rewriter.release.sample(np.zeros((LIKELIHOOD_DRAWS, rewriter.dim)), rng)  # the same for all candidates
+        noise = rewriter.noise.sample(np.zeros((LIKELIHOOD_DRAWS, rewriter.dim)), rng)  # the same for all candidates
         found = np.empty(len(self.candidates))
         with torch.no_grad():
             for i, vector in enumerate(self.vectors):
@@ -88,7 +89,7 @@ class Reconstruction:
 
 
 def learn(
-    rewriter: Rewriter,
+    rewriter: LatentRewriter,
     candidates: Sequence[str],
     draws: int | None = None,
     seed: int = 0,
@@ -107,14 +108,14 @@ def learn(
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
     rng = np.random.default_rng([seed, 0xADE])
-    vectors = rewriter.release.bounded(rewriter.model.vectors(list(candidates)))
+    vectors = rewriter.noise.bounded(rewriter.model.vectors(list(candidates)))
     who = rng.integers(0, len(candidates), draws)
     read, seen, known = [], [], []
     for start in range(0, draws, AT_ONCE):
-        noisy = rewriter.release.sample(vectors[who[start : start + AT_ONCE]], rng)
+        noisy = rewriter.noise.sample(vectors[who[start : start + AT_ONCE]], rng)
         read.append(_read(rewriter, rewriter.write(noisy)))
         seen.append(_as_seen(rewriter, noisy))
-        known.append(_posterior_of_noisy(rewriter.release, noisy, vectors))
+        known.append(_posterior_of_noisy(rewriter.noise, noisy, vectors))
         if progress is not None:
             progress(min(start + AT_ONCE, draws), draws, "learning to reconstruct")
     reread, lengths = (np.concatenate(parts) for parts in zip(*read, strict=True))
@@ -127,9 +128,43 @@ def learn(
     sharpness, offsets = _calibrated(nearness, who[held])
     logs = sharpness * nearness + offsets
     posterior = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-    limit = 1 / (1 + (len(vectors) - 1) * np.exp(-(rewriter.release.epsilon if claimed is None else claimed)))
-    least = 0.0 if rewriter.release.delta else _least(posterior, np.concatenate(known)[held], limit)
+    limit = 1 / (1 + (len(vectors) - 1) * np.exp(-(rewriter.noise.epsilon if claimed is None else claimed)))
+    least = 0.0 if rewriter.noise.delta else _least(posterior, np.concatenate(known)[held], limit)
     return Reconstruction(rewriter, tuple(candidates), vectors, edges, weights, sharpness, offsets, least, draws)
+
+
+def attack_on(
+    rewriter: Rewriter,
+    candidates: Sequence[str],
+    draws: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Any:
+    """The strongest attack that is known here: something with `log_posterior(texts)`.
+
+    By the rewriter's own probabilities where it has them; for an autoencoder's noisy vectors the one above; and else by
+    the words of rewritings of the candidates.
+    """
+    if isinstance(rewriter, LatentRewriter):
+        return learn(rewriter, candidates, draws, seed, progress)
+    from dpassay.text.attacks import ExactPosterior, NaiveBayes
+
+    if hasattr(rewriter, "log_prob"):
+        return ExactPosterior(rewriter, candidates)
+    return NaiveBayes.learn(rewriter, candidates, draws or DRAWS * len(candidates), np.random.default_rng(seed))
+
+
+def ranking(attack: Any, candidates: Sequence[str], text: str, most: int, seed: int = 0) -> list[dict[str, Any]]:
+    """The likeliest candidates for a text, with probabilities; of an autoencoder, the decoder's likelihood too."""
+    found = attack.log_posterior([text])[0]
+    rows: list[dict[str, Any]] = [
+        {"candidate": candidate, "log_probability": float(likely)}
+        for candidate, likely in zip(candidates, found, strict=True)
+    ]
+    if isinstance(attack, Reconstruction):
+        for row, likelihood in zip(rows, attack.log_likelihood(text, seed), strict=True):
+            row["log_likelihood"] = float(likelihood)
+    return sorted(rows, key=lambda row: -row["log_probability"])[:most]
 
 
 def _least(posterior: Floats, known: NDArray[np.float32], limit: float) -> float:
@@ -150,9 +185,14 @@ def _least(posterior: Floats, known: NDArray[np.float32], limit: float) -> float
 
 def _posterior_of_noisy(release: Release, noisy: Floats, vectors: Floats) -> NDArray[np.float32]:
     """The exact probability of each candidate, given the noisy vector itself."""
-    power = 2 if release.recipe.noise == "Gaussian" else 1
-    unit = 2 * release.scale() ** 2 if power == 2 else release.scale()
-    logs = np.stack([-(np.abs(noisy - x) ** power).sum(axis=1) / unit for x in vectors], axis=1)
+    scale = release.scale()
+    density: Callable[[Floats], Floats] = {
+        "Laplace": lambda x: -np.abs(noisy - x).sum(axis=1) / scale,
+        "Gaussian": lambda x: -((noisy - x) ** 2).sum(axis=1) / (2 * scale**2),
+        "K-norm": lambda x: -np.sqrt(((noisy - x) ** 2).sum(axis=1)) / scale,
+        "von Mises-Fisher": lambda x: noisy @ x / (scale * release.clip**2),
+    }[release.recipe.noise]
+    logs = np.stack([density(x) for x in vectors], axis=1)
     return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)), dtype=np.float32)
 
 
@@ -176,7 +216,7 @@ def _calibrated(nearness: Floats, who: NDArray[np.int64]) -> tuple[float, Floats
     return found
 
 
-def _as_seen(rewriter: Rewriter, noisy: Floats) -> NDArray[np.float32]:
+def _as_seen(rewriter: LatentRewriter, noisy: Floats) -> NDArray[np.float32]:
     """Noisy vectors as the decoder sees them: a text can reveal no more."""
     import torch
 
@@ -185,7 +225,7 @@ def _as_seen(rewriter: Rewriter, noisy: Floats) -> NDArray[np.float32]:
         return np.asarray(rewriter.model.network.seen(given).numpy())
 
 
-def _read(rewriter: Rewriter, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _read(rewriter: LatentRewriter, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The vector that the model encodes each text to, and the number of its words."""
     model = rewriter.model
     numbers = model.vocabulary.numbers(texts, model.network.shape.longest)
@@ -207,12 +247,12 @@ def _times(rows: NDArray[Any], matrix: NDArray[Any]) -> Floats:
     return np.asarray(rows, dtype=np.float64) @ np.asarray(matrix, dtype=np.float64)
 
 
-def far_apart(rewriter: Rewriter, texts: Sequence[str], number: int) -> list[str]:
+def far_apart(rewriter: LatentRewriter, texts: Sequence[str], number: int) -> list[str]:
     """Texts whose vectors lie far apart: each next one is the farthest from those chosen before."""
     different = list(dict.fromkeys(texts))
     if len(different) <= number:
         return different
-    vectors = rewriter.release.bounded(rewriter.model.vectors(different))
+    vectors = rewriter.noise.bounded(rewriter.model.vectors(different))
     chosen = [int(np.abs(vectors - vectors.mean(axis=0)).sum(axis=1).argmax())]
     nearest = np.full(len(different), np.inf)
     while len(chosen) < number:

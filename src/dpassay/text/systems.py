@@ -1,20 +1,30 @@
 """Trained models of published systems: the claim that each belongs to, and how to attack it."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpassay.api import check, with_samples
 from dpassay.audit.options import Progress
 from dpassay.audit.runner import audit
 from dpassay.claims.claim import Claim
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import middle, number
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.text.models.folder import system_of
 
+if TYPE_CHECKING:
+    from dpassay.text.rewriters.base import TextGuarantee
+    from dpassay.text.rewriters.catalogue import Specification
+
 MOST_CANDIDATES = 100
 MOST_COMPARED = 200
+MOST_PAIRS = 3
 # The mechanism, reading or variant of a model that each claim is about.
 REWRITERS = {
     "adept": "adept-as-published",
@@ -90,20 +100,14 @@ def opened(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
     return system
 
 
-def rewriter(folder: Path, mechanism: str, epsilon: Any, delta: Any) -> Any:
-    """A trained autoencoder with a mechanism."""
-    from dpassay.text.rewriters.adept import load
-    from dpassay.text.rewriters.release import Release
-    from dpassay.text.rewriters.rewriting import Rewriter
-
-    model = load(folder)
-    return Rewriter(model, Release(mechanism, epsilon, delta or 0.0, dim=model.about.latent, clip=model.about.clip))
-
-
 def _adept(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
+    from dpassay.text.rewriters.base import as_mechanism
+    from dpassay.text.rewriters.latent import adept
+
     guarantee = claim(**{k: v for k, v in changes.items() if k in ("epsilon", "delta")}).guarantee
-    subject = rewriter(folder, REWRITERS[claim.name], guarantee.claimed, guarantee.delta)
-    return Running(subject, {"dim": subject.dim, "C": repr(subject.release.clip)})
+    subject = adept(guarantee.claimed, guarantee.delta, model=str(folder), mechanism=REWRITERS[claim.name])
+    about = subject.model.about
+    return Running(as_mechanism(subject), {"dim": about.latent, "C": repr(about.clip)})
 
 
 def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
@@ -142,19 +146,51 @@ def attacked(
 ) -> Running:
     """The same system with inputs to tell apart and the best distinguisher that is known for it."""
     subject = system.subject
-    if hasattr(subject, "release") and hasattr(subject, "model"):
-        from dpassay.text.reconstruction import DRAWS, far_apart, learn
-
-        candidates = far_apart(subject, _texts(texts), MOST_CANDIDATES)
-        draws = None if draws is None else min(draws, DRAWS * len(candidates))
-        guesser = learn(subject, candidates, draws, seed, progress)
-        return replace(system, inputs={"candidates": candidates}, guesser=guesser)
+    if hasattr(subject, "rewriter"):
+        return _attacked_rewriter(system, _texts(texts), seed, progress, draws)
     if hasattr(subject, "encoder") and hasattr(subject, "mu"):
         from dpassay.text.rewriters.dpnr import distinguisher
 
         pair = SENTENCES if texts is None else _pair(_texts(texts))
         return replace(system, inputs={"pairs": [pair]}, guesser=distinguisher(subject, *pair) if subject.mu else None)
     return replace(system, inputs={"pairs": [_farthest(subject, list(dict.fromkeys(_texts(texts)))[:MOST_COMPARED])]})
+
+
+def _attacked_rewriter(
+    system: Running, texts: list[str], seed: int, progress: Progress | None, draws: int | None
+) -> Running:
+    """With the attack that knows an autoencoder's vectors; of other rewriters, with texts to tell apart.
+
+    What a rewriter says about its outputs' probabilities is used by the audit itself.
+    """
+    from dpassay.text.rewriters.latent import LatentRewriter
+
+    rewriter = system.subject.rewriter
+    if isinstance(rewriter, LatentRewriter):
+        from dpassay.text.reconstruction import DRAWS, far_apart, learn
+
+        candidates = far_apart(rewriter, texts, MOST_CANDIDATES)
+        draws = None if draws is None else min(draws, DRAWS * len(candidates))
+        guesser = learn(rewriter, candidates, draws, seed, progress)
+        return replace(system, inputs={"candidates": candidates}, guesser=guesser)
+    return replace(system, inputs={"pairs": _neighbouring(texts, rewriter.guarantee.neighbours)})
+
+
+def _neighbouring(texts: list[str], neighbours: Neighbours) -> list[tuple[str, str]]:
+    """Some pairs of texts of which a guarantee speaks: as different as they may be."""
+    from dpassay.audit.candidate_pairs import why_not_neighbours
+
+    some = list(dict.fromkeys(texts))[:MOST_COMPARED]
+    pairs = (
+        (first, second)
+        for i, first in enumerate(some)
+        for second in some[:i]
+        if not why_not_neighbours(second, first, neighbours, None)
+    )
+    found = sorted(pairs, key=lambda pair: len(set(pair[0].split()) & set(pair[1].split())))[:MOST_PAIRS]
+    if not found:
+        raise InputError(f"of the texts no two are {neighbours}; give some that are")
+    return found
 
 
 def _texts(texts: Sequence[str] | None) -> list[str]:
@@ -182,7 +218,6 @@ def _farthest(subject: Any, texts: list[str]) -> tuple[str, str]:
 def _pair(texts: Sequence[str]) -> tuple[str, str]:
     """The first two texts that differ in one word."""
     from dpassay.audit.candidate_pairs import why_not_neighbours
-    from dpassay.core.neighbours import Neighbours
 
     some = list(dict.fromkeys(texts))[:200]
     for i, first in enumerate(some):
@@ -192,20 +227,78 @@ def _pair(texts: Sequence[str]) -> tuple[str, str]:
     raise InputError("no two of the texts differ in one word only; give some that do")
 
 
-def of_audit(file: Path, folder: Path) -> tuple[Any, Callable[[list[Any]], Any] | None]:
+def claimed_of(named: Specification, epsilon: Any, delta: Any) -> tuple[Any, TextGuarantee, Verdict | None]:
+    """A rewriter as a mechanism, its guarantee for one text, and the exact verdict on what it claims for one."""
+    from dpassay.text.rewriters.base import as_mechanism
+
+    made_with = {"epsilon": _float(epsilon), "delta": _float(delta)}
+    rewriter = named.at(made_with["epsilon"], made_with["delta"])
+    guarantee = rewriter.guarantee
+    if math.isinf(guarantee.stated):
+        raise InputError(f"there is nothing to test, since no finite epsilon is claimed: {guarantee}")
+    exact: Verdict | None = rewriter.exact() if hasattr(rewriter, "exact") else None
+    known = {name: str(value) for name, value in made_with.items() if value is not None}
+    return as_mechanism(rewriter, known), guarantee, exact
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else middle(number(value))
+
+
+def check_rewriter(
+    named: Specification,
+    epsilon: Any = None,
+    delta: Any = None,
+    *,
+    texts: Sequence[str] | None = None,
+    runs: int = 0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Check what a rewriter claims for one text: exactly where it can, and with `runs` from its outputs."""
+    subject, guarantee, exact = claimed_of(named, epsilon, delta)
+    if not runs:
+        if exact is None:
+            raise InputError(f"{named.name} has no exact analysis: say how often to run it, --sample or --runs 10000")
+        return exact
+    system = attacked(Running(subject, {}), texts, seed, progress, draws=max(1000, 2 * runs))
+    sampled = audit(
+        system.subject,
+        epsilon=guarantee.stated,
+        delta=guarantee.delta,
+        neighbours=guarantee.neighbours,
+        runs=runs,
+        seed=seed,
+        guesser=system.guesser,
+        progress=progress,
+        **system.inputs,
+    )
+    return sampled if exact is None else with_samples(exact, sampled)
+
+
+def of_audit(file: Path, named: Specification) -> tuple[Any, Callable[[list[Any]], Any] | None]:
     """The rewriter and the distinguisher of a saved audit, made from the model; nothing in the file is executed."""
     from dpassay.audit.checkpoint import load
-    from dpassay.text.reconstruction import learn
+    from dpassay.text.rewriters.base import as_mechanism
+    from dpassay.text.rewriters.catalogue import Specification
+    from dpassay.text.rewriters.latent import LatentRewriter
 
     journal = load(file)
     asked, record = journal.asked.subject, journal.witness or journal.main
     if asked.get("kind") != "model" or record is None or journal.main is None:
         raise InputError(f"{file} is not an audit of a model; leave --model out")
+    if named.takes("mechanism") and "mechanism" in asked:
+        named = Specification(named.name, {"mechanism": str(asked["mechanism"]), **named.settings})
     try:
-        subject = rewriter(folder, *(asked[name] for name in ("mechanism", "epsilon", "delta")))
+        made_with = {"epsilon": asked["epsilon"], **({"delta": asked["delta"]} if "delta" in asked else {})}
     except KeyError as missing:
         raise InputError(f"{file} is damaged: it does not say which {missing} the model was audited with") from None
-    if len(record.inputs) == 2 and not any(e.rule.guesser.get("kind") == "Own" for e in record.epochs):
+    rewriter = named.at(_float(made_with["epsilon"]), _float(made_with.get("delta")))
+    subject = as_mechanism(rewriter, {name: str(value) for name, value in made_with.items()})
+    own = any(e.rule.guesser.get("kind") == "Own" for e in record.epochs)
+    if not isinstance(rewriter, LatentRewriter) or (len(record.inputs) == 2 and not own):
         return subject, None
+    from dpassay.text.reconstruction import learn
+
     # A smaller pair, too, is told apart by what was learnt for the first one.
-    return subject, learn(subject, [str(text) for text in journal.main.inputs], seed=journal.asked.seed)
+    return subject, learn(rewriter, [str(text) for text in journal.main.inputs], seed=journal.asked.seed)

@@ -30,8 +30,8 @@ from dpassay.text.models.classifier import bag_of_words, fit
 from dpassay.text.models.folder import first_fault, read_json
 from dpassay.text.models.words import tokenise
 from dpassay.text.rewriters.adept import Model
+from dpassay.text.rewriters.latent import LatentRewriter
 from dpassay.text.rewriters.release import MECHANISMS, Floats, Release
-from dpassay.text.rewriters.rewriting import Rewriter
 
 SCHEMA = "dpassay/utility/1"
 EPSILONS = (1.0, 10.0, 100.0, 1000.0)
@@ -230,7 +230,7 @@ class _Bench:
     def private(self, release: Release) -> Row:
         key = (release.mechanism, release.epsilon, release.delta)
         rng = np.random.default_rng([self.seed, *repr(key).encode()])
-        written = Rewriter(self.model, release).write(release.sample(self.vectors, rng))
+        written = LatentRewriter(self.model, release).write(release.sample(self.vectors, rng))
         return self._row(key, true_epsilon(release), written)
 
     def _row(self, key: Key, kept: float | None, written: Sequence[str]) -> Row:

@@ -16,6 +16,8 @@ opendp = pytest.importorskip("opendp", reason="noise that is released needs the 
 
 from dpassay.cli import main as cli  # noqa: E402
 
+NONE = "guarantee: no finite epsilon for any two texts (local DP); nothing is random\n"
+
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]):  # type: ignore[no-untyped-def]
@@ -100,7 +102,7 @@ def test_two_workers_write_what_one_process_writes(here, folder, texts, tmp_path
     both.write_bytes(b"".join(whole.splitlines(keepends=True)[:1000]) + b"half a li")
     (tmp_path / "both.txt.json").write_bytes((tmp_path / "alone.txt.json").read_bytes())
     code, _, err = here(*line, both, "--resume", "--workers", 2)
-    assert (code, err) == (0, f"2,000 lines in {both}\n")
+    assert (code, err) == (0, f"{NONE}2,000 lines in {both}\n")
     assert both.read_bytes() == whole
 
 
@@ -122,7 +124,7 @@ def test_workers_are_told_which_model_it_is(here, folder, tmp_path, monkeypatch)
     assert (code, "line 601, is not UTF-8" in err) == (2, True)  # told after the lines before it are written
     assert (tmp_path / "out.txt").read_bytes().count(b"\n") == 600
     [order] = asked
-    assert order.folder == str(folder)
+    assert order.rewriter == f"{folder},mechanism=l1"
     assert order.sha256 == json.loads((tmp_path / "out.txt.json").read_text())["model"]["sha256"]
     assert order.threads == 1
 
@@ -176,7 +178,10 @@ def test_lines_stream_from_standard_input(folder):
         (("--mechanism", "l1", "--epsilon", "0"), "epsilon must be"),
         (("--mechanism", "l1"), "say which epsilon"),
         (("--mechanism", "l1", "--epsilon", "1", "--delta", "0.1"), "leave delta out"),
-        (("--mechanism", "gaussian", "--epsilon", "1"), "needs a delta"),
+        (("--mechanism", "gaussian", "--epsilon", "1", "--delta", "0"), "needs a delta"),
+        (("--epsilon", "1", "--true-epsilon", "1"), "not both"),
+        (("--set", "colour=red", "--epsilon", "1"), "there is no setting 'colour'"),
+        (("--python", "mine:own"), "say which rewriter, once"),
         (("--mechanism", "none", "--epsilon", "1"), "there is no epsilon"),
         (("--mechanism", "none", "--resume"), "--resume needs --out"),
     ],
@@ -238,7 +243,7 @@ def test_without_a_cuda_device_the_cpu_does_it(here, folder, tmp_path, monkeypat
     (tmp_path / "in.txt").write_text("a\n")
     out = tmp_path / "out.txt"
     options = ("--in", tmp_path / "in.txt", "--mechanism", "none", "--out", out, "--device", "cuda")
-    assert here("rewrite", "--model", folder, *options) == (0, "", f"{said}1 lines in {out}\n")
+    assert here("rewrite", "--model", folder, *options) == (0, "", f"{said}{NONE}1 lines in {out}\n")
     options = ("--corpus", "flights:60", "--out", tmp_path / "m", "--latent", 4, "--steps", 2, "--device", "cuda")
     code, _, err = here("train", "adept", *options)
     assert (code, err) == (0, said)

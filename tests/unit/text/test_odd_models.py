@@ -20,8 +20,10 @@ from dpassay.text.models.folder import from_bytes, to_bytes  # noqa: E402
 from dpassay.text.models.training import Plan  # noqa: E402
 from dpassay.text.reconstruction import learn  # noqa: E402
 from dpassay.text.rewriters.adept import load, train  # noqa: E402
+from dpassay.text.rewriters.base import as_mechanism  # noqa: E402
+from dpassay.text.rewriters.catalogue import Specification  # noqa: E402
+from dpassay.text.rewriters.latent import LatentRewriter  # noqa: E402
 from dpassay.text.rewriters.release import Release  # noqa: E402
-from dpassay.text.rewriters.rewriting import Rewriter  # noqa: E402
 
 
 def refused(monkeypatch, capsys, *arguments: object) -> str:
@@ -80,8 +82,7 @@ def test_the_model_s_own_size_may_be_given(folder):
 
 
 def test_texts_are_texts(folder):
-    rewriter = systems.rewriter(folder, "l1", "1", "0")
-    assert rewriter.release.delta == 0.0
+    rewriter = as_mechanism(Specification.read(f"{folder},mechanism=l1").at(1.0, 0.0))
     for odd in ([1, 2], [["a"], {}]):
         with pytest.raises(InputError, match="a text system takes texts, got"):
             systems.attacked(systems.Running(rewriter, {}), odd, 0, None)
@@ -89,7 +90,7 @@ def test_texts_are_texts(folder):
 
 def test_a_seed_below_0_is_refused(model):
     with pytest.raises(InputError, match="seed must be 0 or more, got -1"):
-        learn(Rewriter(model, Release("l1", 1, dim=16)), ["a", "b"], seed=-1)
+        learn(LatentRewriter(model, Release("l1", 1, dim=16)), ["a", "b"], seed=-1)
 
 
 def test_half_a_character_of_a_corpus_is_refused(tmp_path):
@@ -103,14 +104,15 @@ def test_an_audit_of_a_model_that_says_too_little_is_refused(folder, tmp_path):
     from dpassay import audit
 
     saved = tmp_path / "a.json"
-    rewriter = systems.rewriter(folder, "adept-as-published", "1", None)
+    named = Specification.read(str(folder))
+    rewriter = Specification.read(f"{folder},mechanism=adept-as-published").at(1.0)
     audit(rewriter, [("a flight", "to rome")], epsilon=1, runs=100, save=saved)
-    assert systems.of_audit(saved, folder)[1] is None
+    assert systems.of_audit(saved, named)[1] is None
     data = json.loads(saved.read_text())
-    del data["asked"]["subject"]["mechanism"]
+    del data["asked"]["subject"]["epsilon"]
     saved.write_text(json.dumps(data))
-    with pytest.raises(InputError, match="does not say which 'mechanism'"):
-        systems.of_audit(saved, folder)
+    with pytest.raises(InputError, match="does not say which 'epsilon'"):
+        systems.of_audit(saved, named)
 
 
 def test_nothing_is_written_over_the_input(folder, tmp_path, monkeypatch, capsys):

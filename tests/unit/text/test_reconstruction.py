@@ -9,12 +9,12 @@ torch = pytest.importorskip("torch", reason="text systems need the extra: pip in
 
 from dpassay import InputError, Open, Refuted, audit  # noqa: E402
 from dpassay.text.reconstruction import far_apart, learn  # noqa: E402
+from dpassay.text.rewriters.latent import LatentRewriter  # noqa: E402
 from dpassay.text.rewriters.release import Release  # noqa: E402
-from dpassay.text.rewriters.rewriting import Rewriter  # noqa: E402
 
 
-def rewriter(model, mechanism="adept-as-published", epsilon=40.0) -> Rewriter:
-    return Rewriter(model, Release(mechanism, epsilon, dim=model.about.latent, clip=model.about.clip))
+def rewriter(model, mechanism="adept-as-published", epsilon=40.0) -> LatentRewriter:
+    return LatentRewriter(model, Release(mechanism, epsilon, dim=model.about.latent, clip=model.about.clip))
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_the_true_candidate_comes_first_far_more_often_than_by_chance(model, can
     attack = learn(leaky, candidates, draws=3000)
     rng = np.random.default_rng(1)
     right = sum(
-        int((attack.log_posterior(leaky.sample(text, 100, rng)).argmax(axis=1) == i).sum())
+        int((attack.log_posterior(leaky.rewrite([text] * 100, rng)).argmax(axis=1) == i).sum())
         for i, text in enumerate(candidates)
     )
     assert right > 0.5 * 1200  # 100 by chance
@@ -37,7 +37,8 @@ def test_probabilities_are_calibrated(model, candidates):
     leaky = rewriter(model, epsilon=10.0)
     attack = learn(leaky, candidates, draws=6000)
     rng = np.random.default_rng(2)
-    probabilities = np.concatenate([np.exp(attack.log_posterior(leaky.sample(text, 200, rng))) for text in candidates])
+    written = [leaky.rewrite([text] * 200, rng) for text in candidates]
+    probabilities = np.concatenate([np.exp(attack.log_posterior(texts)) for texts in written])
     best, said = probabilities.argmax(axis=1), probabilities.max(axis=1)
     right = best == np.repeat(np.arange(12), 200)
     assert np.allclose(probabilities.sum(axis=1), 1)
@@ -63,7 +64,7 @@ def test_an_audit_does_not_refute_a_right_mechanism(model, candidates):
 def test_it_abstains_where_the_likeliest_is_not_likely(model, candidates):
     leaky = rewriter(model, epsilon=8.0)
     attack = learn(leaky, candidates, draws=4000, claimed=1.0)
-    texts = leaky.sample(candidates[0], 300, np.random.default_rng(3))
+    texts = leaky.rewrite(candidates[:1] * 300, np.random.default_rng(3))
     likeliest, scores = np.exp(attack.log_posterior(texts)).max(axis=1), attack(texts)
     unsure = likeliest < attack.least
     assert 0 < unsure.sum() < 300

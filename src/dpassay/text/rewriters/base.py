@@ -20,13 +20,15 @@ import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from dpassay.audit.rewriting import as_mechanism, checked, describe
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
-from dpassay.text.models.words import as_text
+
+__all__ = ["Rewriter", "TextGuarantee", "as_mechanism", "checked", "describe", "released", "statement"]
 
 
 @dataclass(frozen=True)
@@ -113,64 +115,7 @@ def released(rewriter: Rewriter, texts: Sequence[str]) -> list[str]:
     return checked(rewriter.rewrite(texts, np.random.default_rng(secrets.randbits(128))), texts)
 
 
-def checked(written: Any, texts: Sequence[str]) -> list[str]:
-    """What a rewriter wrote, if it is a text for each text; a line break within one becomes a space.
-
-    >>> checked(["a\\nb"], ["ab"])
-    ['a b']
-    >>> checked(["a"], ["a", "b"])
-    Traceback (most recent call last):
-    ...
-    dpassay.errors.InputError: a rewriter must give a text for each text: 2 texts went in, 1 came out
-    """
-    found = list(written)
-    if len(found) != len(texts):
-        raise InputError(
-            f"a rewriter must give a text for each text: {len(texts)} texts went in, {len(found)} came out"
-        )
-    return [" ".join(as_text(text, "a rewriting").splitlines()) for text in found]
-
-
-def describe(rewriter: Rewriter) -> dict[str, str]:
-    """What identifies a rewriter: what it says itself, or its type and its guarantee."""
-    own = getattr(rewriter, "describe", None)
-    if own is not None:
-        return dict(own())
-    return {"kind": "model", "type": type(rewriter).__name__, "guarantee": str(rewriter.guarantee)}
-
-
 def statement(rewriter: Rewriter) -> dict[str, Any]:
     """The guarantee of a release, ready for JSON, with what the rewriter itself adds."""
     own: dict[str, Any] = getattr(rewriter, "statement", dict)()
     return {"schema": "dpassay/rewriting/2", "per": "text", "guarantee": rewriter.guarantee.to_dict(), **own}
-
-
-@dataclass(frozen=True, eq=False)
-class RewritingMechanism:
-    """A rewriter as a mechanism that an audit runs: `sample(x, n, rng)`."""
-
-    rewriter: Rewriter
-    independent_rows: ClassVar[bool] = True  # each rewriting has randomness of its own
-
-    def sample(self, x: str, n: int, rng: np.random.Generator) -> list[str]:
-        """Draw n rewritings of one text."""
-        texts = [as_text(x, "a rewriter")] * n
-        return checked(self.rewriter.rewrite(texts, rng), texts)
-
-    def describe(self) -> dict[str, str]:
-        """What identifies the rewriter, for a saved audit."""
-        return describe(self.rewriter)
-
-
-@dataclass(frozen=True, eq=False)
-class LikelyRewriting(RewritingMechanism):
-    """The same for a rewriter that knows the probability of what it writes."""
-
-    def log_prob(self, output: str, x: str) -> float:
-        """The exact log-probability of an output for a text."""
-        return float(self.rewriter.log_prob(output, x))  # type: ignore[attr-defined]
-
-
-def as_mechanism(rewriter: Rewriter) -> RewritingMechanism:
-    """A rewriter as a mechanism, with its likelihood where it has one."""
-    return (LikelyRewriting if hasattr(rewriter, "log_prob") else RewritingMechanism)(rewriter)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import InputError
+from dpassay.text.models.folder import MODEL
 from dpassay.text.rewriters.base import Rewriter
 
 GROUP = "dpassay.rewriters"
@@ -59,6 +60,11 @@ class Specification:
 
     def __str__(self) -> str:
         return ",".join([self.name, *(f"{key}={value}" for key, value in self.settings.items())])
+
+    def takes(self, setting: str) -> bool:
+        """Whether the rewriter has a setting of this name."""
+        maker, _ = found(self.name)
+        return callable(maker) and setting in inspect.signature(maker).parameters
 
     def at(self, epsilon: float | None, delta: float | None = None) -> Rewriter:
         """The rewriter with the ε of its authors; None for what needs no ε."""
@@ -114,14 +120,19 @@ def names() -> dict[str, str]:
 
 
 def found(name: str) -> tuple[Callable[..., Any] | Rewriter, dict[str, str]]:
-    """What makes the rewriter of a name, and the settings that the name implies: a folder's is its model."""
+    """What makes the rewriter of a name, and the settings that the name implies: a folder's is its model.
+
+    A folder with a model comes before a name, so that a model in a folder called adept is found.
+    """
+    if (Path(name) / MODEL).is_file():
+        return _of_folder(Path(name)), {"model": name}
     if name in SHIPPED:
         return _imported(SHIPPED[name][0]), {}
     for point in entry_points(group=GROUP):
         if point.name == name:
             return point.load(), {}
     if Path(name).is_dir():
-        return _of_folder(Path(name)), {"model": name}
+        raise InputError(f"{name} holds no trained model: it has no {MODEL}; train one with 'dpassay train adept'")
     if ":" in name:
         from dpassay.audit.targets import load_object
 

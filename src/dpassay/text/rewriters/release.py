@@ -1,11 +1,13 @@
 """The noise of a text rewriter: latent vectors are clipped and get noise; decoding them is post-processing.
 
-Noise in released outputs is drawn by OpenDP on integers, so that no floating-point rounding affects the guarantee
-(docs/proofs/grid.md). numpy's noise is for audits and simulations only.
+Laplace and Gaussian noise in released outputs is drawn by OpenDP on integers, so that no floating-point rounding
+affects the guarantee (docs/proofs/grid.md). OpenDP has neither K-norm nor von Mises-Fisher noise: those are drawn in
+double precision, and their guarantee is that of real numbers. Otherwise numpy's noise is for audits and simulations.
 """
 
 import importlib
 import math
+import secrets
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ from dpassay.core.numbers import iv, number
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact import calibrate
+from dpassay.pipeline.stages.directions import VonMisesFisher
+from dpassay.pipeline.stages.radial import draw as radial_noise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -46,6 +50,12 @@ class Recipe:
     noise: str
     widened: bool = False
     proofs: tuple[Theorem, ...] = (Theorem.LAPLACE, Theorem.DIAMETERS)
+    pipeline: str = "clip(l2, C) | laplace(2*C/eps)"  # in words of `dpassay check`
+
+    @property
+    def on_grid(self) -> bool:
+        """Whether OpenDP draws its noise."""
+        return self.noise in ("Laplace", "Gaussian")
 
     def distance(self, radius: int, dim: int) -> int:
         """The largest distance of two integer vectors of the ball, in the norm that the noise must hide.
@@ -66,9 +76,13 @@ class Recipe:
 
 
 RECIPES = {
-    "gaussian": Recipe(2, "Gaussian", proofs=(Theorem.GAUSSIAN,)),
-    "l1": Recipe(1, "Laplace"),
-    "sqrt-n": Recipe(2, "Laplace", widened=True),
+    "gaussian": Recipe(
+        2, "Gaussian", proofs=(Theorem.GAUSSIAN,), pipeline="clip(l2, C) | gaussian(least_sigma(eps, delta, 2*C))"
+    ),
+    "l1": Recipe(1, "Laplace", pipeline="clip(l1, C) | laplace(2*C/eps)"),
+    "sqrt-n": Recipe(2, "Laplace", widened=True, pipeline="clip(l2, C) | laplace(2*C*sqrt(dim)/eps)"),
+    "k-norm": Recipe(2, "K-norm", proofs=(Theorem.RADIAL,), pipeline="clip(l2, C) | radial(l2, 2*C/eps)"),
+    "vmf": Recipe(2, "von Mises-Fisher", proofs=(Theorem.SPHERE,), pipeline="normalise(l2) | vmf(eps/2)"),
     "adept-as-published": Recipe(2, "Laplace"),
 }
 MECHANISMS = tuple(RECIPES)
@@ -113,6 +127,8 @@ class Release:
     def scale(self) -> float:
         """The scale of the continuous noise; for the Gaussian, the least standard deviation by the exact formula.
 
+        Of von Mises-Fisher noise it is 1/κ, in units of the clipping norm.
+
         >>> Release("sqrt-n", epsilon=1).scale(), round(Release("gaussian", 1, 1e-6).scale(), 4)
         (16.0, 8.4494)
         """
@@ -129,6 +145,9 @@ class Release:
         # Each row over its largest entry, so that neither huge nor tiny numbers overflow when squared.
         shape = rows / np.where(largest > 0, largest, 1.0)
         length = np.abs(shape).sum(axis=1) if self.recipe.norm == 1 else np.sqrt((shape**2).sum(axis=1))
+        if self.mechanism == "vmf":  # the direction alone is kept; of a zero vector, the first axis
+            shape[:, 0] = np.where(largest[:, 0] > 0, shape[:, 0], 1.0)
+            return np.asarray(shape * (self.clip / np.maximum(length, 1.0)[:, None]))
         most = self.clip / np.maximum(length, 1.0)[:, None]
         return np.where(largest <= most, rows, shape * most)
 
@@ -138,15 +157,22 @@ class Release:
         >>> Release("l1", 1, dim=2).sample([[0, 0]], np.random.default_rng(1)).shape
         (1, 2)
         """
-        centre = self.bounded(latents)
+        centre, scale = self.bounded(latents), self.scale()
+        if self.recipe.noise == "K-norm":
+            return centre + radial_noise("l2", scale, centre.shape, rng)
+        if self.recipe.noise == "von Mises-Fisher":
+            return np.asarray(VonMisesFisher(1 / scale).run(centre / self.clip, rng) * self.clip)
         draw = rng.normal if self.recipe.noise == "Gaussian" else rng.laplace
-        return centre + draw(0.0, self.scale(), centre.shape)
+        return centre + draw(0.0, scale, centre.shape)
 
     def release(self, latents: ArrayLike) -> Floats:
         """Noisy vectors that may be released: OpenDP's noise, on integer multiples of the grid's step.
 
+        K-norm and von Mises-Fisher noise is drawn in double precision, from the randomness of the operating system.
         Each utterance is a data set of its own. Releasing the same one again spends its epsilon again.
         """
+        if not self.recipe.on_grid:
+            return self.sample(latents, np.random.default_rng(secrets.randbits(256)))
         noise = integer_noise(self)
         centre = to_grid(self.bounded(latents), self.clip, noise.radius, self.recipe.norm)
         if not centre.size:
@@ -154,36 +180,54 @@ class Release:
         drawn = np.asarray(noise.measurement(centre.ravel()), dtype=np.int64).reshape(centre.shape)
         return drawn.astype(np.float64) * (self.clip / noise.radius)
 
+    @property
+    def true_epsilon(self) -> float:
+        """The ε that holds: the claimed one, times what the noise must hide over what it is scaled to.
+
+        >>> Release("adept-as-published", 100, dim=64).true_epsilon, Release("l1", 100, dim=64).true_epsilon
+        (800.0, 100.0)
+        """
+        recipe = self.recipe
+        too_narrow = recipe.noise == "Laplace" and recipe.norm == 2 and not recipe.widened
+        return self.epsilon * math.sqrt(self.dim) if too_narrow else self.epsilon
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """The pages that the guarantee of `release` rests on."""
+        grid = (Theorem.GRID,) if self.recipe.on_grid else ()
+        return tuple(proof.page for proof in (*grid, *self.recipe.proofs, Theorem.POST_PROCESSING))
+
     def statement(self) -> dict[str, Any]:
-        """What `release` does and guarantees, ready for JSON."""
-        noise, recipe = integer_noise(self), self.recipe
-        step = self.clip / noise.radius
-        stated: dict[str, Any] = {
+        """What `release` does, ready for JSON."""
+        return {
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "dim": self.dim,
             "clip": self.clip,
-            "clip_norm": f"l{recipe.norm}",
-            "neighbours": "any two utterances (local DP)",
+            "clip_norm": f"l{self.recipe.norm}",
             "repeated": "each further release of the same utterance spends its epsilon and delta again",
-            "drawn": {
-                "sampler": f"OpenDP {version('opendp')} discrete {recipe.noise}",
-                "grid_step": step,
-                "integer_radius": noise.radius,
-                "integer_scale": noise.scale,
-                "integer_sensitivity": noise.distance,
-                "sensitivity_norm": "l2" if recipe.noise == "Gaussian" else "l1",
-                "scale": noise.scale * step,
-                "least_continuous_scale": self.scale(),
-            },
-            "guarantee": {"epsilon": noise.epsilon, "delta": self.delta, "by": "OpenDP's privacy map"},
-            "holds": noise.epsilon <= self.epsilon,
-            "proofs": [proof.page for proof in (Theorem.GRID, *recipe.proofs, Theorem.POST_PROCESSING)],
+            "drawn": self._drawn(),
         }
-        if self.mechanism == "adept-as-published":
-            stated |= {"claimed_epsilon": noise.claimed, "true_epsilon": noise.epsilon}
-        return stated
+
+    def _drawn(self) -> dict[str, Any]:
+        recipe = self.recipe
+        if not recipe.on_grid:
+            return {"sampler": f"numpy {np.__version__}, {recipe.noise}, in double precision", "scale": self.scale()}
+        noise = integer_noise(self)
+        step = self.clip / noise.radius
+        return {
+            "sampler": f"OpenDP {version('opendp')} discrete {recipe.noise}",
+            "grid_step": step,
+            "integer_radius": noise.radius,
+            "integer_scale": noise.scale,
+            "integer_sensitivity": noise.distance,
+            "sensitivity_norm": "l2" if recipe.noise == "Gaussian" else "l1",
+            "scale": noise.scale * step,
+            "least_continuous_scale": self.scale(),
+            "epsilon": noise.epsilon,
+            "by": "OpenDP's privacy map",
+        }
 
     def _rows(self, latents: ArrayLike) -> Floats:
         try:
@@ -293,6 +337,8 @@ def _least(enough: Callable[[int], bool], low: int) -> int:
 def _continuous_scale(release: Release) -> float:
     if release.recipe.noise == "Gaussian":
         return calibrate.gaussian(release.epsilon, release.delta, 2 * number(release.clip))
+    if release.recipe.noise == "von Mises-Fisher":  # opposite unit vectors lose 2κ
+        return calibrate.laplace(release.epsilon, 0, 2)
     widening = iv.sqrt(release.dim) if release.recipe.widened else 1
     return calibrate.laplace(release.epsilon, 0, 2 * number(release.clip) * widening)
 
@@ -322,7 +368,7 @@ def _within(value: Any, what: str, low: float, high: float) -> float:
 def _delta(mechanism: str, value: Any) -> float:
     if mechanism != "gaussian":
         if _within(value, "delta", 0, 1) != 0:
-            raise InputError(f"{mechanism!r} has Laplace noise and guarantees pure DP: leave delta out, got {value!r}")
+            raise InputError(f"{mechanism!r} guarantees pure DP: leave delta out, got {value!r}")
         return 0.0
     if not 0 < (delta := _within(value, "delta", 0, 1)) < 1:
         raise InputError(f"Gaussian noise needs a delta strictly between 0 and 1, such as 1e-6; got {value!r}")

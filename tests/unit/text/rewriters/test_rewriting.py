@@ -8,21 +8,24 @@ opendp = pytest.importorskip("opendp", reason="noise that is released needs the 
 
 from dpassay import InputError  # noqa: E402
 from dpassay.audit.targets import describe  # noqa: E402
+from dpassay.text.rewriters.base import as_mechanism, released, statement  # noqa: E402
+from dpassay.text.rewriters.latent import LatentRewriter  # noqa: E402
 from dpassay.text.rewriters.release import MECHANISMS, Release  # noqa: E402
-from dpassay.text.rewriters.rewriting import Order, Rewriter, in_groups, lines_of, opened, rewritten  # noqa: E402
+from dpassay.text.rewriters.rewriting import Order, in_groups, lines_of, opened, rewritten  # noqa: E402
 
 ODD = ["", "   ", "🛫 à rome", "nul \0 byte", "word " * 10_000, "unknownword", "\x1b[2J", "line\x85sep\u2028here"]
 
 
-def rewriter(model, mechanism="l1", epsilon=5.0, **changes) -> Rewriter:
+def rewriter(model, mechanism="l1", epsilon=5.0, **changes) -> LatentRewriter:
     delta = 1e-6 if mechanism == "gaussian" else 0.0
-    return Rewriter(model, Release(mechanism, epsilon, delta, **{"dim": model.about.latent, "clip": 1.0, **changes}))
+    sizes = {"dim": model.about.latent, "clip": 1.0, **changes}
+    return LatentRewriter(model, Release(mechanism, epsilon, delta, **sizes))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_line_comes_out_once_and_holds_known_words_only(model, mechanism):
     private = rewriter(model, mechanism)
-    for written in (private.rewrite(ODD), private.sampled(ODD, np.random.default_rng(0))):
+    for written in (private.release(ODD), private.rewrite(ODD, np.random.default_rng(0))):
         assert len(written) == len(ODD)
         assert all("\n" not in line for line in written)
         assert {word for line in written for word in line.split()} <= set(model.vocabulary.words)
@@ -31,7 +34,7 @@ def test_every_line_comes_out_once_and_holds_known_words_only(model, mechanism):
 def test_little_noise_changes_little_and_much_noise_much(model, texts):
     plain = model.texts(model.vectors(texts))
     for mechanism in MECHANISMS:
-        quiet, loud = (rewriter(model, mechanism, e).sampled(texts, np.random.default_rng(0)) for e in (1e4, 0.1))
+        quiet, loud = (rewriter(model, mechanism, e).rewrite(texts, np.random.default_rng(0)) for e in (1e4, 0.1))
         same, other = (np.mean([a == b for a, b in zip(plain, w, strict=True)]) for w in (quiet, loud))
         assert same > 0.5 > 0.1 > other, mechanism
 
@@ -56,26 +59,27 @@ def test_rewriting_encodes_each_line_apart(model, monkeypatch):
     monkeypatch.setattr(type(model), "vectors", lambda self, lines: pytest.fail("encoded beside other lines"))
     apart = type(model).vectors_apart
     monkeypatch.setattr(type(model), "vectors_apart", lambda self, lines: asked.extend(lines) or apart(self, lines))
-    rewriter(model).rewrite(["a flight", "to rome"])
+    rewriter(model).release(["a flight", "to rome"])
     assert asked == ["a flight", "to rome"]
 
 
 def test_samples_follow_the_generator(model):
-    private = rewriter(model)
+    private = as_mechanism(rewriter(model))
     first, again, other = (private.sample("a flight", 20, np.random.default_rng(seed)) for seed in (0, 0, 1))
     assert first == again != other
     assert len(first) == 20
 
 
 def test_what_is_promised_is_stated(model):
-    stated = rewriter(model, "gaussian", 3.0).statement()
-    assert stated["guarantee"]["epsilon"] <= 3.0
+    stated = statement(rewriter(model, "gaussian", 3.0))
+    assert stated["guarantee"]["epsilon"] == 3.0 >= stated["drawn"]["epsilon"]
     assert stated["guarantee"]["delta"] == 1e-6
-    assert stated["per"] == "utterance"
+    assert stated["per"] == "text"
     assert stated["model"]["sha256"] == model.about.sha256
-    published = rewriter(model, "adept-as-published", 1.0).statement()
-    assert published["true_epsilon"] == pytest.approx(4.0)  # sqrt(16) times the claimed one
-    assert published["holds"] is False
+    published = statement(rewriter(model, "adept-as-published", 1.0))
+    assert published["guarantee"]["epsilon"] == pytest.approx(4.0)  # sqrt(16) times the claimed one
+    assert published["drawn"]["epsilon"] == pytest.approx(4.0)
+    assert published["guarantee"]["holds"] is False
 
 
 def test_a_rewriter_says_what_it_is_and_fits_its_model(model):
@@ -85,18 +89,19 @@ def test_a_rewriter_says_what_it_is_and_fits_its_model(model):
     with pytest.raises(InputError, match=r"clipped at 1\.0, the mechanism clips at 2\.0"):
         rewriter(model, "sqrt-n", clip=2.0)
     with pytest.raises(InputError, match="takes a text, got 3"):
-        rewriter(model).sample(3, 1, np.random.default_rng(0))
+        as_mechanism(rewriter(model)).sample(3, 1, np.random.default_rng(0))
 
 
 def test_a_worker_rewrites_with_the_model_that_is_named_and_loads_it_once(model, folder, texts, monkeypatch):
-    work, stated = opened(Order(str(folder), "none"))
-    order = Order(str(folder), "none", sha256=stated["model"]["sha256"], threads=1)
-    assert rewritten(order, texts[:5]) == work(texts[:5]) == model.texts(model.vectors(texts[:5]))
-    monkeypatch.setattr("dpassay.text.rewriters.rewriting.load", lambda *_: pytest.fail("loaded twice"))
+    plain = f"{folder},mechanism=none"
+    whole = opened(Order(plain))
+    order = Order(plain, sha256=model.about.sha256, threads=1)
+    assert rewritten(order, texts[:5]) == released(whole, texts[:5]) == model.texts(model.vectors(texts[:5]))
+    monkeypatch.setattr("dpassay.text.rewriters.rewriting.opened", lambda *_: pytest.fail("made twice"))
     assert len(rewritten(order, texts[:3])) == 3
     monkeypatch.undo()
     with pytest.raises(InputError, match=r"holds another model at a worker on .*; copy the model"):
-        rewritten(Order(str(folder), "l1", 2.0, sha256="0" * 64), texts)
+        rewritten(Order(f"{folder},mechanism=l1", 2.0, sha256="0" * 64), texts)
 
 
 def test_lines_are_split_at_line_feeds_alone():

@@ -1,0 +1,87 @@
+"""Rewriters as mechanisms: an object with `rewrite(texts, rng)` and a `guarantee`, run one text at a time.
+
+What a rewriter is, and what else it may have, is in text/rewriters/base.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpassay.errors import InputError
+
+
+def is_rewriter(thing: Any) -> bool:
+    """Whether something is a rewriter, ready to be run.
+
+    >>> is_rewriter(3)
+    False
+    """
+    return not isinstance(thing, type) and callable(getattr(thing, "rewrite", None)) and hasattr(thing, "guarantee")
+
+
+def checked(written: Any, texts: Sequence[str]) -> list[str]:
+    """What a rewriter wrote, if it is a text for each text; a line break within one becomes a space.
+
+    >>> checked(["a\\nb"], ["ab"])
+    ['a b']
+    >>> checked(["a"], ["a", "b"])
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: a rewriter must give a text for each text: 2 texts went in, 1 came out
+    """
+    found = list(written)
+    if len(found) != len(texts):
+        raise InputError(
+            f"a rewriter must give a text for each text: {len(texts)} texts went in, {len(found)} came out"
+        )
+    return [" ".join(_text(text, "a rewriting is").splitlines()) for text in found]
+
+
+def describe(rewriter: Any) -> dict[str, str]:
+    """What identifies a rewriter: what it says itself, or its type and its guarantee."""
+    own = getattr(rewriter, "describe", None)
+    if own is not None:
+        return dict(own())
+    return {"kind": "model", "type": type(rewriter).__name__, "guarantee": str(rewriter.guarantee)}
+
+
+@dataclass(frozen=True, eq=False)
+class RewritingMechanism:
+    """A rewriter as a mechanism that an audit runs: `sample(x, n, rng)`."""
+
+    rewriter: Any
+    made_with: dict[str, str] = field(default_factory=dict)  # ε and δ, where the rewriter does not say them itself
+    independent_rows: ClassVar[bool] = True  # each rewriting has randomness of its own
+
+    def sample(self, x: str, n: int, rng: np.random.Generator) -> list[str]:
+        """Draw n rewritings of one text."""
+        texts = [_text(x, "a rewriter takes")] * n
+        return checked(self.rewriter.rewrite(texts, rng), texts)
+
+    def describe(self) -> dict[str, str]:
+        """What identifies the rewriter, for a saved audit."""
+        return {**self.made_with, **describe(self.rewriter)}
+
+
+@dataclass(frozen=True, eq=False)
+class LikelyRewriting(RewritingMechanism):
+    """The same for a rewriter that knows the probability of what it writes."""
+
+    def log_prob(self, output: str, x: str) -> float:
+        """The exact log-probability of an output for a text."""
+        return float(self.rewriter.log_prob(output, x))
+
+
+def as_mechanism(rewriter: Any, made_with: dict[str, str] | None = None) -> RewritingMechanism:
+    """A rewriter as a mechanism, with its likelihood where it has one."""
+    return (LikelyRewriting if hasattr(rewriter, "log_prob") else RewritingMechanism)(rewriter, made_with or {})
+
+
+def _text(given: Any, said: str) -> str:
+    if not isinstance(given, str):
+        raise InputError(f"{said} a text, got {given!r:.60}")
+    return given

@@ -1,0 +1,155 @@
+"""ADePT and its corrected variants: a text becomes a vector, the vector gets noise, and a text is decoded from it.
+
+Whatever a line contains, its rewritten form depends on the noisy vector alone: an empty line, a line of ten thousand
+words and a line of unknown words are each one text, covered by the guarantee like any other. Only the first words
+of a long line are read; the model treats all unknown words as the same word, and never writes them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.errors import InputError
+from dpassay.evidence.verdict import Verdict
+from dpassay.text.rewriters.adept import Model, load
+from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.release import MECHANISMS, Release
+
+DELTA = 1e-6  # of Gaussian noise, where none is given
+OUTSIDE = "the model's weights and words are not covered: it was trained without privacy on the texts of its corpus"
+
+
+def adept(
+    epsilon: float | None = None,
+    delta: float | None = None,
+    *,
+    model: str,
+    mechanism: str = "gaussian",
+    device: str = "cpu",
+) -> "LatentRewriter | Unprotected":
+    """The rewriter of a trained model's folder; δ is 10⁻⁶ for Gaussian noise where none is given.
+
+    The mechanisms are gaussian, l1, sqrt-n, k-norm, vmf, adept-as-published, and none for the autoencoder alone.
+    """
+    if mechanism == "none":
+        return Unprotected(_model(model, device))
+    if mechanism not in MECHANISMS:
+        Release(mechanism, 1.0)  # says what there is
+    if epsilon is None:
+        raise InputError("say which epsilon the output is to have: --epsilon 50")
+    if mechanism == "gaussian":
+        delta = DELTA if delta is None else delta
+    trained = _model(model, device)
+    about, given = trained.about, 0.0 if delta is None else delta
+    return LatentRewriter(trained, Release(mechanism, epsilon, given, about.latent, about.clip))
+
+
+_model = lru_cache(maxsize=4)(load)
+
+
+@dataclass(frozen=True, eq=False)
+class _Autoencoder:
+    model: Model
+
+    def describe(self) -> dict[str, str]:
+        return {"kind": "model", "type": "rewriter, none", "mechanism": "none", "sha256": self.model.about.sha256}
+
+    def statement(self) -> dict[str, Any]:
+        """What it is made of, ready for JSON."""
+        about = self.model.about
+        facts = {"system": about.system, "sha256": about.sha256, "latent": about.latent, "longest": about.longest}
+        return {"mechanism": "none", "model": facts}
+
+
+@dataclass(frozen=True, eq=False)
+class Unprotected(_Autoencoder):
+    """The autoencoder without noise: what it loses by itself, and no privacy at all."""
+
+    guarantee = TextGuarantee(float("inf"), outside="nothing is random")
+
+    def rewrite(self, texts: Sequence[str], rng: np.random.Generator | None = None) -> list[str]:
+        """What the decoder writes for each text's vector."""
+        return self.model.texts(self.model.vectors(texts))
+
+    def release(self, texts: Sequence[str]) -> list[str]:
+        """The same: there is nothing to draw."""
+        return self.rewrite(texts)
+
+
+@dataclass(frozen=True, eq=False)
+class LatentRewriter(_Autoencoder):
+    """A trained autoencoder whose vectors get noise.
+
+    `rewrite` draws numpy's noise, for audits and measurements; `release` draws noise that may be published.
+    """
+
+    noise: Release
+
+    def __post_init__(self) -> None:
+        latent, clip = self.model.about.latent, self.model.about.clip
+        if self.noise.dim != latent:
+            raise InputError(f"the model's vectors have {latent} coordinates, the noise has {self.noise.dim}")
+        if self.noise.recipe.norm == 2 and self.noise.clip != clip:
+            raise InputError(f"the model's vectors are clipped at {clip}, the mechanism clips at {self.noise.clip}")
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates a vector has."""
+        return self.noise.dim
+
+    @property
+    def guarantee(self) -> TextGuarantee:
+        """Local DP: between any two texts."""
+        noise = self.noise
+        claimed = noise.epsilon if noise.true_epsilon > noise.epsilon else None
+        return TextGuarantee(noise.true_epsilon, noise.delta, claimed=claimed, outside=OUTSIDE, proofs=noise.proofs)
+
+    def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
+        """One rewriting of each text, with numpy's noise."""
+        different = list(dict.fromkeys(texts))
+        if len(different) == 1:  # an audit asks for many rewritings of the same text
+            vectors = np.repeat(_vector(self.model, different[0]), len(texts), axis=0)
+        else:
+            vectors = self.model.vectors(texts)
+        return self.write(self.noise.sample(vectors, rng))
+
+    def release(self, texts: Sequence[str]) -> list[str]:
+        """One rewriting of each text that may be published; each depends on its own text alone."""
+        return self.write(self.noise.release(self.model.vectors_apart(texts)))
+
+    def write(self, noisy: NDArray[np.float64]) -> list[str]:
+        """What the model writes for noisy vectors. Only their direction matters, so their size is restored first."""
+        return self.model.texts(noisy * self.stretch)
+
+    @property
+    def stretch(self) -> float:
+        """The factor to the model's scale: vectors clipped in l1 are shorter than those the decoder was trained on."""
+        return self.model.about.clip / self.noise.clip * (self.dim**0.5 if self.noise.recipe.norm == 1 else 1.0)
+
+    def exact(self) -> Verdict:
+        """The exact verdict on the claimed ε."""
+        from dpassay.api import check
+
+        noise = self.noise
+        delta = repr(noise.delta) if noise.delta else None
+        clip = {} if noise.mechanism == "vmf" else {"C": repr(noise.clip)}
+        return check(noise.recipe.pipeline, dim=noise.dim, epsilon=repr(noise.epsilon), delta=delta, parameters=clip)
+
+    def describe(self) -> dict[str, str]:
+        """The model and its noise, for a saved audit."""
+        noise = {name: str(getattr(self.noise, name)) for name in ("mechanism", "epsilon", "delta", "dim", "clip")}
+        named = {"kind": "model", "type": f"rewriter, {self.noise.mechanism}"}
+        return {**named, **noise, "sha256": self.model.about.sha256}
+
+    def statement(self) -> dict[str, Any]:
+        """What a release rests on, ready for JSON."""
+        return {**super().statement(), **self.noise.statement()}
+
+
+@lru_cache(maxsize=4096)
+def _vector(model: Model, text: str) -> NDArray[np.float32]:
+    return model.vectors([text])
