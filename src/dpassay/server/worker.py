@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TextIO
 
 from dpassay.errors import DpassayError, ExpressionError, harmless
@@ -81,7 +83,14 @@ def _limit_memory() -> None:
 
 
 def _size() -> int:
-    """The most memory that this process has used, in kilobytes; 0 where nobody knows."""
+    """The most memory that this process has used, in kilobytes; 0 where nobody knows.
+
+    What Linux counts for `getrusage` begins with the memory of the process that started this one.
+    """
+    with suppress(OSError):
+        peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+        if peak is not None:
+            return int(peak[1])
     try:
         import resource
     except ImportError:

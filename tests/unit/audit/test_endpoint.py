@@ -167,8 +167,8 @@ def test_an_input_that_breaks_the_server_is_evidence():
         respond(handler, b"oops" if bad else b'{"output": 1}', 500 if bad else 200)
 
     with serving(answer) as url, Endpoint(url, retries=1) as endpoint:
-        verdict = audit(endpoint, [("good", "bad")], epsilon=1, shrink=False)
-        backwards = audit(Endpoint(url, retries=1), [("good", "bad")], epsilon=1, shrink=False, seed=1)
+        verdict = audit(endpoint, [("good", "bad")], epsilon=1, runs=400, shrink=False)
+        backwards = audit(Endpoint(url, retries=1), [("good", "bad")], epsilon=1, runs=400, shrink=False, seed=1)
     assert verdict.word == backwards.word == "refuted"
     assert "HTTP status 500" in " ".join(verdict.warnings)
 

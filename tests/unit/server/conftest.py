@@ -29,7 +29,8 @@ class Served:
     def get(self, path: str, query: Any = None, **options: Any) -> httpx.Response:
         question = query if isinstance(query, str) else urlencode(query or [])
         # verify=False: it is http, and to load the certificates of authorities takes 0.05 s for each request
-        return httpx.get(f"{self.address}{path}{'?' if question else ''}{question}", timeout=300, verify=False, **options)
+        address = f"{self.address}{path}{'?' if question else ''}{question}"
+        return httpx.get(address, timeout=300, verify=False, **options)
 
     def check(self, pipeline: str, **stated: Any) -> dict[str, Any]:
         settings = [("set", f"{name}={stated.pop(name)}") for name in list(stated) if len(name) == 1]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from dpassay.server.asked import Asked, of_claim, read
 from dpassay.server.pool import Failed, WorkerPool
+from dpassay.server.worker import TIRED
 
 SLOW = Asked("poisson(0.01) | clip(l2, 1) | gaussian(1) | times(100000)", {}, 4, epsilon="2", delta="1e-5")
 QUICK = Asked("query(l1, 1) | laplace(1)", epsilon="1")
@@ -39,7 +42,16 @@ def test_a_slow_question_is_ended_and_the_next_is_answered(monkeypatch: pytest.M
     said, answer, workers, remembered = asyncio.run(ask())
     assert said == "This takes more than 0.05 seconds, which is the limit here: dpassay check has none."
     assert (answer[0]["word"], remembered) == ("proven", 3)
-    assert workers <= 1  # one that has grown large is being replaced
+    assert workers == 1
+
+
+def test_a_worker_is_not_tired_because_its_parent_is_large() -> None:
+    """Linux counts the memory of the process that starts another as that one's own, in getrusage."""
+    large = f"held = bytearray({(TIRED << 10) + 10**7})\n"
+    starts = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
+    says = "from dpassay.server.worker import _size; print(_size())"
+    done = subprocess.run([sys.executable, "-c", large + starts, says], capture_output=True, text=True, check=True)
+    assert 1000 < int(done.stdout) < TIRED
 
 
 def test_too_many_questions_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
