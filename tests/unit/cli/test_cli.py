@@ -20,7 +20,17 @@ from dpassay.evidence.schema import VerdictRecord
 from processes import LIMIT, started
 
 ADEPT = ["check", "--pipeline", "clip(l2, C) | laplace(2*C/eps)", "--set", "C=1", "--dim", "32", "--epsilon", "1"]
-OPEN = ["check", "--pipeline", "clip(l2, 1) | laplace(2)", "--dim", "32", "--epsilon", "4.42", "--delta", "1e-6"]
+OPEN = [
+    "check",
+    "--pipeline",
+    "clip(l2, 1) | laplace(2) | times(4)",
+    "--dim",
+    "4",
+    "--epsilon",
+    "6.5",
+    "--delta",
+    "1e-3",
+]
 SCHEMA = VerdictRecord.model_json_schema(mode="serialization", by_alias=True)
 
 

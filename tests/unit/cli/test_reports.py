@@ -17,7 +17,7 @@ from processes import LIMIT
 ROOT = Path(__file__).parents[3]
 HOLDS = 'pipeline = "query(l1, 1) | laplace(1)"\nepsilon = 1\n'
 FAILS = 'pipeline = "query(l1, 1) | laplace(1/2)"\n\nepsilon = 1\n'
-NOT_KNOWN = 'pipeline = "clip(l2, 1) | laplace(2)"\nepsilon = 4.42\ndelta = 1e-6\ndim = 32\n'
+NOT_KNOWN = 'pipeline = "clip(l2, 1) | laplace(2) | times(4)"\nepsilon = 6.5\ndelta = 1e-3\ndim = 4\n'
 CODE = """
 import numpy as np
 

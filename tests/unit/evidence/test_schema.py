@@ -26,7 +26,7 @@ PUBLISHED = Path(__file__).parents[3] / "docs" / "verdict.schema.json"
 CASES = [
     ("clip(l1, 1) | laplace(2)", {"epsilon": 1, "dim": 4}),
     ("clip(l2, 1) | laplace(2)", {"epsilon": 1, "dim": 4}),
-    ("clip(l2, 1) | laplace(2)", {"epsilon": "4.42", "delta": "1e-6", "dim": 32}),
+    ("clip(l2, 1) | laplace(2) | times(4)", {"epsilon": "6.5", "delta": "1e-3", "dim": 4}),
     ("query(l2, 1) | gaussian(0.3)", {"epsilon": 1, "delta": "1e-6"}),
     ("encode | laplace(1)", {"epsilon": 1, "dim": 4}),
     ("encode", {"epsilon": 1, "dim": 4}),

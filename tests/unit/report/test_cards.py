@@ -43,7 +43,7 @@ def cards() -> dict[str, str]:
     return {
         "refuted": verdict._repr_html_(),
         "proven": check("query(l1, 1) | laplace(1)", epsilon=1)._repr_html_(),
-        "open": check("clip(l2, 1) | laplace(2)", epsilon=4.42, delta=1e-6, dim=32)._repr_html_(),
+        "open": check("clip(l2, 1) | laplace(2) | times(4)", epsilon=6.5, delta=1e-3, dim=4)._repr_html_(),
         "infinite": check("encode | laplace(1)", epsilon=1, dim=2)._repr_html_(),
         "words": check("santext", epsilon=4, vocabulary=str(WORDS))._repr_html_(),
         "sampled": dpassay.audit(lambda x, n, rng: x + rng.laplace(size=n) / 9, [(0.0, 1.0)], epsilon=1)._repr_html_(),

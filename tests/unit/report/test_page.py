@@ -96,7 +96,7 @@ def test_the_first_sentence(name: str, changes: dict[str, object], words: list[s
 
 
 def test_an_open_verdict_says_that_it_proves_nothing() -> None:
-    verdict = check("clip(l2, 1) | laplace(2)", epsilon="4.42", delta="1e-6", dim=32)
+    verdict = check("clip(l2, 1) | laplace(2) | times(4)", epsilon="6.5", delta="1e-3", dim=4)
     assert headline(verdict).endswith("This proves nothing.")
     assert_alone(verdict_page(verdict, "x"))
 
