@@ -173,7 +173,9 @@ def test_random_vectors_of_three_coordinates() -> None:
 # ── The verifier's half, and where it is used ───────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("dim", "size", "epsilon"), [(5, "0.7", 1.1), (50, "0.2", 0.5)])
+@pytest.mark.parametrize(
+    ("dim", "size", "epsilon"), [(5, "0.7", 1.1), pytest.param(50, "0.2", 0.5, marks=pytest.mark.long)]
+)
 def test_both_halves_agree(dim: int, size: str, epsilon: float) -> None:
     bound = LevelBound(number(size), 2.0, dim)
     tilt = bound.best_tilt(number(epsilon))

@@ -182,6 +182,7 @@ LABELS = """() => [...document.querySelectorAll("#loss svg .halo")].map((label) 
 })"""
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
 @pytest.mark.parametrize(
     "asked",
