@@ -45,7 +45,7 @@ def train(
             help="adept: clipping norm of vectors (default: 1). lm: clipping norm of a unit's updates (default: 0.5)."
         ),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Number of steps. Default: 900 on a CPU, 5000 on a GPU.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of steps. Default: 2000 on a CPU, 5000 on a GPU.")] = None,
     batch: Annotated[
         int | None,
         typer.Option(help="Texts per step. Default: 64 on a CPU, 128 on a GPU; lm: 8 per unit."),
@@ -144,7 +144,7 @@ def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) 
 
     learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
     device = usable(given["device"]).type
-    usual = (5000, 128) if device == "cuda" else (900, 64)
+    usual = (5000, 128) if device == "cuda" else (2000, 64)
     rate = 2e-3 if device == "cuda" else 3e-3  # fewer steps, larger ones
     steps, batch = (usual[i] if given[name] is None else given[name] for i, name in enumerate(("steps", "batch")))
     plan = Plan(steps, batch, rate, given["seed"])

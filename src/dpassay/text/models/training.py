@@ -1,8 +1,11 @@
 """Training the autoencoder: batches, checkpoints, and resuming after an interruption with the very same weights.
 
-Each step draws its batch from a random stream of its own, so a resumed run takes the same steps. Texts are few, so most
+Each step draws its batch from a random stream of its own, so a resumed run takes the same steps. Texts are few, so some
 of a batch is made up: the beginning of one text and the end of another, and words replaced by others. The network thus
-learns to reproduce any sequence of words, not only those it has seen.
+learns to reproduce sequences of words that it has not seen.
+
+Half of the texts are decoded from vectors with noise, as they will be in use. The decoder then learns to write a
+likely text from a vector that is only roughly known. docs/systems/adept.md has what each of these choices was worth.
 """
 
 import math
@@ -27,8 +30,10 @@ from dpassay.text.models.words import END, PAD, SPECIAL, UNKNOWN, Vocabulary
 
 Progress = Callable[[int, int, str], None]
 
-SPLICED = 0.6  # of the texts of a batch have the end of another text
-REPLACED = 0.2  # of the words, on average; between none and twice as many in a text
+SPLICED = 0.3  # of the texts of a batch have the end of another text
+REPLACED = 0.1  # of the words, on average; between none and twice as many in a text
+NOISY = 0.5  # of the texts of a batch are decoded from noisy vectors
+EPSILONS = (50.0, 3000.0)  # of that noise, clipped in l1: log-uniform between these
 UNSEEN = 0.2  # of the words that the decoder has just written are hidden from it
 TOGETHER = 8  # batches whose texts are sorted by length, so that little is padding
 SPREAD = 1.0  # weight of the penalty on vectors that point the same way: noise harms spread-out vectors less
@@ -112,11 +117,23 @@ class Learner:
         before = shifted(target)
         before[torch.from_numpy(hidden).to(before.device) & (before >= SPECIAL)] = UNKNOWN
         vectors = self.network.encode(target)
-        loss = cross_entropy(self.network.logits(vectors, before).transpose(1, 2), target, ignore_index=PAD)
+        given = self._as_in_use(vectors, rng)
+        loss = cross_entropy(self.network.logits(given, before).transpose(1, 2), target, ignore_index=PAD)
         total = loss + SPREAD * likeness(vectors)
         take_step(self.optimiser, total, self.network.parameters(), self.plan.rate(self.step))
         self.losses += torch.stack([loss.detach(), torch.ones_like(loss)])
         self.step += 1
+
+    def _as_in_use(self, vectors: Tensor, rng: np.random.Generator) -> Tensor:
+        """Vectors clipped in l1 and scaled back, some with Laplace noise."""
+        rows, dim = vectors.shape
+        clip = self.network.shape.clip
+        low, high = np.log(EPSILONS)
+        epsilon = np.exp(rng.uniform(low, high, (rows, 1)))
+        noise = rng.laplace(size=(rows, dim)) * (2 * clip / epsilon) * (rng.random((rows, 1)) < NOISY)
+        added = torch.from_numpy(noise.astype(np.float32)).to(vectors.device)
+        bounded = vectors * (clip / vectors.abs().sum(dim=1, keepdim=True).clamp(min=clip))
+        return (bounded + added) * dim**0.5
 
     def _batch(self) -> NDArray[np.int64]:
         """Texts of similar length: several batches are made up together, sorted by length and dealt out."""
