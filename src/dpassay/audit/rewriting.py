@@ -38,7 +38,13 @@ def checked(written: Any, texts: Sequence[str]) -> list[str]:
         raise InputError(
             f"a rewriter must give a text for each text: {len(texts)} texts went in, {len(found)} came out"
         )
-    return [" ".join(_text(text, "a rewriting is").splitlines()) for text in found]
+    return [_in_one_line(_text(text, "a rewriting is")) for text in found]
+
+
+def _in_one_line(text: str) -> str:
+    """The text itself where it is one line: it may know the tokens that it was drawn as."""
+    lines = text.splitlines()
+    return text if lines in ([], [text]) else " ".join(lines)
 
 
 def describe(rewriter: Any) -> dict[str, str]:

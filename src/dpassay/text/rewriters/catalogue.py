@@ -27,6 +27,10 @@ HERE = "dpassay.text.rewriters"
 # The shipped rewriters: the function that makes each, and what it is.
 SHIPPED: dict[str, tuple[str, str]] = {
     "adept": (f"{HERE}.latent:adept", "an autoencoder whose vectors get noise (Krishna et al. 2021)"),
+    "dp-bart": (f"{HERE}.bart:make", "an encoder-decoder whose encoder's numbers get noise (Igamberdiev et al. 2023)"),
+    "dp-bart-as-published": (f"{HERE}.bart:as_published", "the same with the classic formula, too little noise"),
+    "dp-mlm": (f"{HERE}.masked:make", "a masked language model that draws each word (Meisenbacher et al. 2024)"),
+    "dp-prompt": (f"{HERE}.prompt:make", "a language model that is asked to rewrite a text (Utpala et al. 2023)"),
 }
 STEPS = 60  # of a search for the parameter that keeps an ε; each halves what is left
 CLOSE = 1e-9  # relative: how near it comes to the ε that was asked for, from below

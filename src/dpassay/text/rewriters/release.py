@@ -320,6 +320,11 @@ def discrete_gaussian(scale: int, size: int) -> list[int]:
     return list(measurement(np.zeros(size, dtype=np.int64)))
 
 
+def discrete_gaussian_epsilon(scale: int, distance: int, delta: float) -> float:
+    """The ε of that noise for whole numbers at most this far apart in l2, by OpenDP's privacy map."""
+    return _gaussian_of(scale)[1](distance, delta)
+
+
 @lru_cache(maxsize=16)
 def _gaussian_of(scale: int) -> Measured:
     return _gaussian(scale)

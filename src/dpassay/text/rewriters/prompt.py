@@ -1,0 +1,269 @@
+"""DP-Prompt (Utpala et al. 2023): a language model is asked to rewrite a text, and its tokens are drawn privately.
+
+Each token is drawn from the softmax of clipped logits (tokens.py), whatever was written before it. A text has at most
+`tokens` of them, and the token that ends it is one of those that can be drawn: by adaptive composition the whole text
+loses at most `tokens` times the loss of one, between any two texts. Nothing is asked of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpassay.core.numbers import up
+from dpassay.core.theorems import Theorem
+from dpassay.errors import InputError
+from dpassay.text.models.language_models import CAUSAL, ENCODER_DECODER, LanguageModel, Source, card_of, load
+from dpassay.text.models.words import as_text
+from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.tokens import Below, Drawn, Limits, TokenLaw, real, secret, seeded, whole
+
+if TYPE_CHECKING:
+    from dpassay.evidence.verdict import Verdict
+
+PROMPT = "Say the following text in other words. Answer with the new text only.\n\nText: {text}\n\nNew text:"
+PROOFS = (Theorem.EXPONENTIAL, Theorem.COMPOSITION, Theorem.POST_PROCESSING)
+
+
+def make(
+    epsilon: float,
+    model: Source,
+    tokens: str = "48",
+    low: str | None = None,
+    high: str | None = None,
+    width: str | None = None,
+    prompt: str = PROMPT,
+    longest: str = "128",
+    batch: str = "16",
+    device: str = "cpu",
+) -> Prompted:
+    """DP-Prompt whose texts of at most `tokens` tokens have this ε in all, between any two texts.
+
+    `model` is a folder, a name on the hub, `smollm2`, or in Python a `LanguageModel`. `prompt` has {text} where the
+    text goes, or is @FILE. Of a text, the first `longest` tokens are read, or as many as the model has room for.
+    """
+    card, count = card_of(model).require(CAUSAL, ENCODER_DECODER), whole(tokens, "tokens", 1, 10_000)
+    law = TokenLaw.keeping(real(epsilon, "epsilon", 1e-3, 1e6), Limits.read(low, high, width), card.size, count)
+    return Prompted(
+        model,
+        law,
+        count,
+        _template(prompt),
+        longest=whole(longest, "longest", 1, 100_000),
+        batch=whole(batch, "batch", 1, 100_000),
+        device=device,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Prompted:
+    """A language model that rewrites a text by a prompt, at most `tokens` private tokens long."""
+
+    source: Source
+    law: TokenLaw
+    tokens: int
+    prompt: str = PROMPT
+    longest: int = 128
+    batch: int = 16
+    device: str = "cpu"
+
+    @property
+    def guarantee(self) -> TextGuarantee:
+        """Pure ε between any two texts, rounded up."""
+        return TextGuarantee(up(self.tokens * self.law.loss), proofs=tuple(proof.page for proof in PROOFS))
+
+    @cached_property
+    def model(self) -> LanguageModel:
+        """The model, loaded when it is first needed."""
+        return load(self.source, self.device)
+
+    @cached_property
+    def form(self) -> Form:
+        """The prompt in tokens."""
+        return Form.of(self.model, self.prompt, self.longest, self.tokens)
+
+    def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
+        """One rewriting of each text, drawn by a generator."""
+        return [text for text, _ in self.sampled(texts, seeded(rng))]
+
+    def release(self, texts: Sequence[str]) -> list[str]:
+        """The same with randomness that nobody can guess, and such that no digit of a text's logits depends on others.
+
+        How a network's numbers are rounded depends on the size of its tables. Here they always have the same size.
+        """
+        return [text for text, _ in self.sampled(texts, secret, apart=True)]
+
+    def sampled(self, texts: Sequence[str], below: Below, apart: bool = False) -> list[tuple[Drawn, float]]:
+        """One rewriting of each text with its exact log-probability, which is not to be released."""
+        prompts = [self._prompt(text) for text in texts]
+        found: list[tuple[Drawn, float]] = []
+        for start in range(0, len(prompts), self.batch):
+            group = prompts[start : start + self.batch]
+            filled = [*group, *[self._prompt("")] * (self.batch - len(group))] if apart else group
+            found += [*self._written(filled, below, apart)][: len(group)]
+        return found
+
+    def _written(self, prompts: list[list[int]], below: Below, apart: bool) -> Iterator[tuple[Drawn, float]]:
+        import torch
+
+        from dpassay.text.models.generation import Writing, padded
+
+        model, device = self.model, self.model.device
+        # One place more than the longest prompt: networks may treat a table without padding in another way.
+        length = 1 + self.form.longest if apart else max(map(len, prompts))
+        table, mask = padded(prompts, model.pad, length, left=model.card.kind == CAUSAL)
+        ends = torch.tensor(sorted(model.ends), dtype=torch.long, device=device)
+        going = torch.ones(len(prompts), dtype=torch.bool, device=device)
+        likelihood = torch.zeros(len(prompts), dtype=torch.float64, device=device)
+        written: list[torch.Tensor] = []
+        with torch.inference_mode():
+            writing = Writing(model.network, table.to(device), mask.to(device), self._start)
+            while True:
+                drawn, log_prob = self.law.draw(writing.logits[:, : self.law.size], below)
+                likelihood += torch.where(going, log_prob, 0)
+                written.append(torch.where(going, drawn, -1))
+                going = going & ~torch.isin(drawn, ends)
+                if len(written) == self.tokens or not bool(going.any()):
+                    break
+                writing.write(drawn)
+        for row, chance in zip(torch.stack(written, dim=1).tolist(), likelihood.tolist(), strict=True):
+            yield self._text(tuple(token for token in row if token >= 0)), chance
+
+    def log_prob(self, output: str, text: str) -> float:
+        """The exact log-probability of the tokens of an output.
+
+        A text that was drawn here carries its tokens. Of any other, those are taken into which the tokenizer splits it:
+        one way of several to write it, so the text itself is at least as likely.
+        """
+        import torch
+
+        from dpassay.text.models.generation import forced
+
+        tokens = output.tokens if isinstance(output, Drawn) else self._split(as_text(output, "a rewriter"))
+        ended = [token in self.model.ends for token in tokens]
+        if not tokens or any(ended[:-1]) or len(tokens) > self.tokens or not (ended[-1] or len(tokens) == self.tokens):
+            return float("-inf")
+        with torch.inference_mode():
+            logits = forced(self.model.network, self._prompt(text), tokens, self._start)[:, : self.law.size]
+            chances = self.law.log_probs(logits)
+        return float(sum(float(row[token]) for row, token in zip(chances, tokens, strict=True)))
+
+    def exact(self) -> Verdict:
+        """The verdict of `dpassay check` on the same draws as a pipeline."""
+        from dpassay.api import check
+
+        return check(self.law.pipeline(self.tokens), epsilon=self.guarantee.stated, dim=self.law.size)
+
+    def statement(self) -> dict[str, Any]:
+        """How a text is drawn, and what that rests on."""
+        return {
+            "mechanism": "dp-prompt",
+            "drawn": {**self.law.to_dict(), "tokens": self.tokens, "by": "the system's random numbers"},
+            "model": {"name": self.model.card.name, "sha256": self.model.sha256},
+            "prompt": self.prompt,
+            "repeated": "each further rewriting of the same text spends its epsilon again",
+            "logits": "the guarantee holds for whatever logits a network gives. Their last digits depend on the size "
+            "of the tables that it computes with, which is always the same where texts are released",
+            "outside": "what the model's weights reveal of the texts that it was trained on; how long a rewriting took",
+        }
+
+    def describe(self) -> dict[str, str]:
+        """What identifies it."""
+        drawn = {key: str(value) for key, value in self.law.to_dict().items()}
+        return {
+            "kind": "model",
+            "type": "rewriter, dp-prompt",
+            **drawn,
+            "tokens": str(self.tokens),
+            "prompt": self.prompt,
+            "longest": str(self.longest),
+            "sha256": self.model.sha256,
+        }
+
+    @property
+    def _start(self) -> int | None:
+        """The token with which a decoder begins."""
+        model = self.model
+        if model.card.kind == CAUSAL:
+            return None
+        given = getattr(model.network.config, "decoder_start_token_id", None)
+        return model.pad if given is None else int(given)
+
+    def _prompt(self, text: str) -> list[int]:
+        read = _split(self.model, as_text(text, "a rewriter"))[: self.form.room]
+        return [*self.form.before, *read, *self.form.after] or [self.model.pad]  # a network reads at least a token
+
+    def _split(self, text: str) -> tuple[int, ...]:
+        found = _split(self.model, text)[: self.tokens]
+        return (*found, min(self.model.ends)) if self.model.ends and len(found) < self.tokens else tuple(found)
+
+    def _text(self, tokens: tuple[int, ...]) -> Drawn:
+        kept = [token for token in tokens if token not in self.model.ends and token < len(self.model.tokenizer)]
+        text = self.model.tokenizer.decode(kept, skip_special_tokens=True)
+        return Drawn(" ".join(text.split()), tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The tokens of a prompt before and after a text, and for how many of the text there is room."""
+
+    before: list[int]
+    after: list[int]
+    room: int
+
+    @property
+    def longest(self) -> int:
+        """The tokens of a prompt with a text that fills its room."""
+        return len(self.before) + self.room + len(self.after)
+
+    @staticmethod
+    def of(model: LanguageModel, prompt: str, longest: int, tokens: int) -> Form:
+        """The form of a prompt, in the chat template of a model that has one."""
+        before, after = (_as_chat if getattr(model.tokenizer, "chat_template", None) else _as_text)(model, prompt)
+        written = tokens if model.card.kind == CAUSAL else 0
+        # One place is left free: released texts have padding in every row.
+        fits = (model.card.positions or 10**9) - len(before) - len(after) - written - 1
+        if fits < 1:
+            raise InputError(
+                f"{model.card.name} reads at most {model.card.positions} tokens: the prompt and tokens={tokens} leave "
+                "no room for a text; make them shorter"
+            )
+        return Form(before, after, min(longest, fits))
+
+
+def _as_chat(model: LanguageModel, prompt: str) -> tuple[list[int], list[int]]:
+    asked = [{"role": "user", "content": prompt}]
+    shown = model.tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+    before, found, after = shown.partition("{text}")
+    if not found:
+        raise InputError(f"the chat template of {model.card.name} changes the prompt: give another prompt")
+    return _split(model, before), _split(model, after)
+
+
+def _as_text(model: LanguageModel, prompt: str) -> tuple[list[int], list[int]]:
+    before, _, after = prompt.partition("{text}")
+    plain, marked = _split(model, "a"), list(model.tokenizer("a")["input_ids"])
+    # What the tokenizer puts before and after every text; a causal model must not read the end of one.
+    at = next((i for i in range(len(marked)) if marked[i : i + len(plain)] == plain), 0)
+    ended = marked[at + len(plain) :] if model.card.kind == ENCODER_DECODER else []
+    return [*marked[:at], *_split(model, before)], [*_split(model, after), *ended]
+
+
+def _split(model: LanguageModel, text: str) -> list[int]:
+    return list(model.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _template(prompt: str) -> str:
+    if prompt.startswith("@"):
+        try:
+            prompt = Path(prompt[1:]).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise InputError(f"the prompt in {prompt[1:]} cannot be read: {error}") from None
+    if prompt.count("{text}") != 1:
+        raise InputError(f"a prompt has {{text}} once, where the text goes; got {prompt!r:.80}")
+    return prompt
