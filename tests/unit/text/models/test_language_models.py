@@ -1,6 +1,7 @@
 """Language models from folders: nothing of a model is executed, and each missing package is named."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,13 @@ def test_smollm2_rewrites_and_knows_how_likely_it_was(capfd: pytest.CaptureFixtu
     for text, (written, chance) in zip(texts, found, strict=True):
         assert rewriter.log_prob(written, text) == pytest.approx(chance, abs=0.05)
     assert "boston" in found[0][0].lower()  # at 167 per token the likeliest words are written
+
+
+def test_the_example_of_the_documentation_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).parents[4] / "docs" / "systems" / "language-models.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 15
+    folder = tiny_models.saved(tiny_models.causal(), tmp_path)
+    exec(compile(example.replace("my-model", folder), str(page), "exec"), {})
+    shown = capsys.readouterr().out
+    assert shown.count("epsilon 100 for any two texts (local DP) proven") == 2
