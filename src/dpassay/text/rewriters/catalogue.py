@@ -31,6 +31,19 @@ SHIPPED: dict[str, tuple[str, str]] = {
     "dp-bart-as-published": (f"{HERE}.bart:as_published", "the same with the classic formula, too little noise"),
     "dp-mlm": (f"{HERE}.masked:make", "a masked language model that draws each word (Meisenbacher et al. 2024)"),
     "dp-prompt": (f"{HERE}.prompt:make", "a language model that is asked to rewrite a text (Utpala et al. 2023)"),
+    "madlib": (
+        f"{HERE}.word_level:madlib",
+        "noise on each word's vector, then the nearest word (Feyisetan et al. 2020)",
+    ),
+    "santext": (f"{HERE}.word_level:santext", "each word by a near word of a vocabulary (Yue et al. 2021)"),
+    "santext-plus": (f"{HERE}.word_level:santext_plus", "the same, frequent words often kept; mended"),
+    "santext-plus-as-published": (f"{HERE}.word_level:santext_plus_as_published", "no finite epsilon"),
+    "custext": (
+        f"{HERE}.word_level:custext",
+        "each word by one of its K nearest or any other (after Chen et al. 2023)",
+    ),
+    "custext-as-published": (f"{HERE}.word_level:custext_as_published", "within groups of K words: no finite epsilon"),
+    "tem": (f"{HERE}.word_level:tem", "santext with distances cut off at gamma (Carvalho et al. 2023)"),
 }
 STEPS = 60  # of a search for the parameter that keeps an ε; each halves what is left
 CLOSE = 1e-9  # relative: how near it comes to the ε that was asked for, from below
