@@ -35,7 +35,7 @@ from dpassay.words.vocabulary import Array, Vocabulary
 COPIED, DROPPED = -2, -3  # places that stand for what happens to a word, beside ANY_WORD
 _CODES = {"replaced": ANY_WORD, "copied": COPIED, "dropped": DROPPED}
 VISIBLE = "the number of words is visible"
-QUERIES = 1 << 22  # products that a search for nearest words holds at a time
+PRODUCTS = 1 << 23  # that a search for nearest words holds at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,11 +263,26 @@ class Madlib(WordByWord):
         places = places.copy()
         places[anywhere] = (uniforms(int(anywhere.sum()), bits) * len(vectors)).clip(max=len(vectors) - 1)
         noisy = vectors[places] + _radial(len(places), dim, bits) / self.epsilon
-        found = np.empty(len(places), dtype=np.int64)
-        sizes, step = (vectors * vectors).sum(axis=1) / 2, max(1, QUERIES // len(vectors))
-        for start in range(0, len(places), step):
-            found[start : start + step] = (noisy[start : start + step] @ vectors.T - sizes).argmax(axis=1)
-        return found
+        return nearest_words(noisy, vectors)
+
+
+def nearest_words(noisy: Array, vectors: Array) -> NDArray[np.int64]:
+    """The place of the vector nearest to each noisy one, in single precision: the largest ⟨z, v⟩ − ‖v‖²/2.
+
+    Of two words that are nearest up to rounding either may come out, which is post-processing like the search itself.
+
+    >>> nearest_words(np.array([[0.4], [7.0]]), np.array([[0.0], [1.0], [5.0]])).tolist()
+    [0, 2]
+    """
+    middle = vectors.mean(axis=0)
+    centred = vectors - middle
+    table = np.vstack([centred.T, -(centred * centred).sum(axis=1) / 2]).astype(np.float32)
+    queries = np.hstack([noisy - middle, np.ones((len(noisy), 1))]).astype(np.float32)
+    step = max(1, PRODUCTS // len(vectors))
+    found = np.empty(len(queries), dtype=np.int64)
+    for start in range(0, len(queries), step):  # the product itself uses all cores
+        found[start : start + step] = (queries[start : start + step] @ table).argmax(axis=1)
+    return found
 
 
 def _radial(n: int, dim: int, bits: Bits) -> Array:

@@ -1,8 +1,10 @@
 """Word-level rewriters: laws by hand, guarantees by enumeration of all texts, rules, and what is refused."""
 
+import doctest
 import itertools
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -263,3 +265,11 @@ def test_glove():
     assert len(rewriter.vocabulary) == 500
     assert rewriter.guarantee.epsilon < math.inf
     assert len(rewriter.rewrite(["the city of new york"], np.random.default_rng(0))[0].split()) == 5
+
+
+def test_the_examples_of_the_page_run(monkeypatch):
+    root = Path(__file__).parents[4]
+    monkeypatch.chdir(root)
+    found = doctest.testfile(str(root / "docs" / "systems" / "words.md"), module_relative=False)
+    assert found.attempted > 3
+    assert not found.failed
