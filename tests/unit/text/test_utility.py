@@ -1,69 +1,37 @@
-"""What rewritten text is good for: exact on a model with a perfect memory, and the command on a small trained one."""
+"""What rewritten text is good for, with rewriters whose behaviour is known."""
 
-import csv
-import importlib
-import io
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
-from typer.testing import CliRunner, Result
+from scipy import stats
 
-pytest.importorskip("torch", reason="an autoencoder needs torch: pip install 'dpassay[text]'")
+pytest.importorskip("torch", reason="classifiers need torch: pip install 'dpassay[text]'")
 pytest.importorskip("sacrebleu", reason="BLEU is computed by sacrebleu: pip install 'dpassay[text]'")
 
-from dpassay.cli.main import app
+from dpassay.compute.executors import make_executor
 from dpassay.errors import InputError
-from dpassay.report.utility import utility_csv, utility_figure, utility_table
+from dpassay.text import metrics
 from dpassay.text import utility as module
-from dpassay.text.corpora.corpus import Utterance, write_corpus
 from dpassay.text.corpora.flights import flights
+from dpassay.text.corpora.utterance import Utterance
+from dpassay.text.measurements import ACCURACIES, Guesses, Measurement, Row, Stated, load, rows_of, save
 from dpassay.text.models import classifier
-from dpassay.text.models.training import Plan
-from dpassay.text.rewriters.adept import train as teach
-from dpassay.text.rewriters.release import MECHANISMS, Release, integer_noise
-from dpassay.text.utility import REFERENCES, Row, load, measure, question, save, true_epsilon
+from dpassay.text.planning import plan
+from dpassay.text.utility import Bench, Options, measure
 
-DIM = 16
+RESPONSE, LIKELY, COPY, BLANK, UNBOUNDED = (
+    f"sample_rewriters:{name}" for name in ("Response", "Likely", "copy", "blank", "Unbounded")
+)
 TEXTS = flights(120, seed=3)
 TRAIN, TEST = TEXTS[:80], TEXTS[80:]
-HUGE, TINY = 1e4, 1e-6
-
-
-class Memory:
-    """An autoencoder that knows its texts by heart: each has a direction, and the nearest text is written.
-
-    For a vector a thousand times as long as any of them, which is noise alone, it writes nothing.
-    """
-
-    about = SimpleNamespace(latent=DIM, clip=1.0, sha256="memory")
-
-    def __init__(self, utterances: list[Utterance]) -> None:
-        self.known = sorted({u.text for u in utterances})
-        drawn = np.random.default_rng(1).normal(size=(len(self.known), DIM))
-        self.table = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-
-    def vectors(self, texts: list[str]) -> np.ndarray:
-        return self.table[[self.known.index(text) for text in texts]]
-
-    def texts(self, vectors: np.ndarray) -> list[str]:
-        nearest = (vectors @ self.table.T).argmax(axis=1)
-        far = np.linalg.norm(vectors, axis=1) > 1000
-        return ["" if away else self.known[i] for i, away in zip(nearest, far, strict=True)]
-
-
-MEMORY: Any = Memory(TEXTS)
-
-
-def rows_of(*args: Any, **options: Any) -> dict[tuple[str, float | None], Row]:
-    return {(row.mechanism, row.epsilon): row for row in measure(MEMORY, TRAIN, TEST, *args, **options)}
+QUICK = Options(encoder=None, candidates=10, guesses=40)
+BENCH = Bench.of(TRAIN, TEST, QUICK)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,267 +42,284 @@ def _few_steps() -> Iterator[None]:
         yield
 
 
+def measured(
+    *rewriters: str, bench: Bench = BENCH, seeds: Any = (0,), done: Any = (), **asked: Any
+) -> list[Measurement]:
+    return list(measure(bench, plan(rewriters, **asked)[0], seeds, done=done))
+
+
 @pytest.fixture(scope="module")
-def at_the_ends() -> dict[tuple[str, float | None], Row]:
-    return rows_of(epsilons=(TINY, HUGE))
+def at_the_ends() -> dict[str, Row]:
+    return {row.label: row for row in rows_of(measured(COPY, BLANK))}
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_with_next_to_no_noise_all_is_as_without(mechanism: str, at_the_ends: Any) -> None:
-    row, none, original = at_the_ends[mechanism, HUGE], at_the_ends["none", None], at_the_ends["original", None]
-    for found in (row, none, original):
-        assert (found.bleu, found.unchanged, found.words_kept) == (100.0, 1.0, 1.0)
-        assert found.right_original == found.right_rewritten == original.right_original
-        assert found.utterances == len(TEST)
+# Which rewriters, at which ε.
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_with_noise_alone_nothing_is_left_but_the_commonest_label(mechanism: str, at_the_ends: Any) -> None:
-    row, floor = at_the_ends[mechanism, TINY], at_the_ends["commonest", None]
-    (label, most), (_, second) = Counter(u.label for u in TRAIN).most_common(2)
-    assert most > second
-    assert floor.right_original == sum(u.label == label for u in TEST)
-    assert row.right_original == row.right_rewritten == floor.right_original
-    assert (row.bleu, row.unchanged, row.words_kept) == (0.0, 0.0, 0.0)
+def test_claimed_and_true_epsilon_stand_side_by_side() -> None:
+    found, notes = plan([RESPONSE], epsilons=(4.0, 1.0), true_epsilons=(24.0,))
+    held = [one.guarantee for one in found]
+    assert [(one.epsilon, one.true_epsilon, one.holds) for one in held if one] == [
+        (1.0, 12.0, False),
+        (pytest.approx(2.0), pytest.approx(24.0), False),
+        (4.0, 48.0, False),
+    ]
+    assert {one.neighbours for one in held if one} == {"words(12)"}
+    assert not notes
 
 
-def test_more_is_learnt_from_the_text_than_from_noise(at_the_ends: Any) -> None:
-    assert at_the_ends["original", None].interval_original[0] > at_the_ends["commonest", None].accuracy_original
+def test_true_epsilons_are_the_default_and_a_rewriter_asked_for_twice_is_there_once() -> None:
+    found, _ = plan([RESPONSE, RESPONSE])
+    assert [one.guarantee.true_epsilon for one in found if one.guarantee] == pytest.approx([10, 100, 1000])
+    both, _ = plan([LIKELY + ",longest=1"], epsilons=(3.0,), true_epsilons=(3.0,))
+    assert len(both) == 1
 
 
-def test_what_is_learnt_from_the_original_text_is_tested_on_it(at_the_ends: Any) -> None:
-    rows, words = classifier.bag_of_words([u.text for u in TRAIN])
-    learnt = classifier.fit(rows, [u.label for u in TRAIN])
-    asked, _ = classifier.bag_of_words([u.text for u in TEST], words)
-    assert at_the_ends["original", None].accuracy_original == learnt.accuracy(asked, [u.label for u in TEST])
+def test_a_rewriter_that_has_no_epsilon_or_a_fixed_one_is_there_once() -> None:
+    found, _ = plan([COPY, BLANK], epsilons=(1.0, 2.0), true_epsilons=(5.0,))
+    assert [(one.rewriter, one.epsilon) for one in found] == [(COPY, None), (BLANK, None)]
+    assert [one.guarantee.true_epsilon for one in found if one.guarantee] == [math.inf, 0.0]
 
 
-@pytest.mark.parametrize("dim", [1, 16, 64, 100])
-def test_the_published_mechanism_keeps_root_n_times_what_it_claims(dim: int) -> None:
-    for epsilon in (1, 10, 123.4):
-        published = Release("adept-as-published", epsilon, dim=dim)
-        assert true_epsilon(published) == epsilon * math.sqrt(dim)
-        # It is the right mechanism for that ε: the same clipping, and noise of the same scale.
-        right = Release("sqrt-n", true_epsilon(published), dim=dim)
-        assert right.scale() == pytest.approx(published.scale(), rel=1e-12)
-        for mechanism, delta in (("gaussian", 1e-6), ("l1", 0.0), ("sqrt-n", 0.0)):
-            assert true_epsilon(Release(mechanism, epsilon, delta, dim)) == epsilon
-
-
-def test_the_true_epsilon_is_that_of_opendp() -> None:
-    pytest.importorskip("opendp", reason="an independent privacy map: pip install 'dpassay[release]'")
-    published = Release("adept-as-published", 100, dim=64)
-    # On whole numbers the least scale is rounded up, by 1/256 at most.
-    assert 1 - 1 / 256 <= integer_noise(published).epsilon / true_epsilon(published) <= 1
-
-
-def test_true_and_claimed_epsilon_stand_in_the_rows(at_the_ends: Any) -> None:
-    assert at_the_ends["adept-as-published", HUGE].true_epsilon == HUGE * 4
-    assert at_the_ends["l1", HUGE].true_epsilon == HUGE
-    assert at_the_ends["gaussian", HUGE].delta == 1e-6
-    assert at_the_ends["l1", HUGE].delta == 0
-    assert [at_the_ends[name, None].true_epsilon for name in REFERENCES] == [None] * 3
-
-
-def test_a_cell_is_the_same_whichever_others_are_measured(at_the_ends: Any) -> None:
-    known = list(at_the_ends.values())[:3]
-    together = rows_of(("l1", "sqrt-n"), (20, 5), done=known)
-    alone = rows_of(("sqrt-n",), (5,), done=known)
-    assert together["sqrt-n", 5] == alone["sqrt-n", 5]
-    assert list(together)[3:] == [("l1", 5), ("l1", 20), ("sqrt-n", 5), ("sqrt-n", 20)]
-    assert rows_of(("sqrt-n",), (5,), seed=1, done=known)["sqrt-n", 5] != alone["sqrt-n", 5]
-
-
-def test_finished_rows_are_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = list(measure(MEMORY, TRAIN, TEST, ("l1",), (5, 50)))
-    monkeypatch.setattr(module, "fit", None)
-    told: list[tuple[int, int, str]] = []
-    again = measure(MEMORY, TRAIN, TEST, ("l1",), (5, 50), done=whole, progress=lambda *now: told.append(now))
-    assert list(again) == whole
-    assert told[-2:] == [(4, 5, "l1, ε = 50"), (5, 5, "done")]
+def test_where_no_finite_epsilon_holds_that_of_the_authors_is_measured() -> None:
+    found, notes = plan([UNBOUNDED, RESPONSE], epsilons=(1.0, 2.0), true_epsilons=(24.0,))
+    assert [one.true for one in found if one.rewriter == UNBOUNDED] == [False, False]
+    assert notes == [f"{UNBOUNDED} keeps no finite epsilon: it is measured at the epsilon of its authors alone"]
+    with pytest.raises(InputError, match="keeps no finite epsilon: leave it out, or give the epsilon of its authors"):
+        plan([UNBOUNDED], true_epsilons=(24.0,))
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("rewriters", "asked", "message"),
     [
-        ({"epsilons": (0,)}, "epsilon must be a number from 1e-06 to 10000, got 0"),
-        ({"mechanisms": ("laplace",)}, "unknown mechanism 'laplace'"),
-        ({"mechanisms": ()}, "give one mechanism and one epsilon, or more"),
-        ({"delta": 0}, "Gaussian noise needs a delta"),
-        ({"seed": -1}, "seed must be 0 or more, got -1"),
-        ({"train": [Utterance("fly", "a"), Utterance("go")]}, "1 of the 2 utterances of the training corpus have"),
-        ({"train": [Utterance("fly", "a"), Utterance("go", "a")]}, "has one label only, 'a'"),
-        ({"test": [Utterance("fly")]}, "the test corpus have no label"),
-        ({"test": []}, "the test corpus has no utterances"),
+        ([], {}, "name one rewriter or more"),
+        ([RESPONSE], {"epsilons": (0.0,)}, "epsilon must be a number above 0, got 0"),
+        ([RESPONSE], {"true_epsilons": (math.inf,)}, "epsilon must be a number above 0, got inf"),
+        ([RESPONSE + ",longst=3"], {}, "there is no setting 'longst'"),
+        (["sample_rewriters:Respons"], {}, "close names: Response"),
+        (["adpt"], {}, "did you mean 'adept'"),
     ],
 )
-def test_bad_input_is_refused_before_any_work(options: dict[str, Any], message: str) -> None:
+def test_bad_rewriters_are_refused_before_any_work(rewriters: list[str], asked: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        measure(MEMORY, **{"train": TRAIN, "test": TEST, **options})
+        plan(rewriters, **asked)
 
 
-def test_without_sacrebleu_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(InputError, match=r"pip install 'dpassay\[text\]'"):
-        measure(MEMORY, TRAIN, TEST)
+# What is measured.
 
 
-# On file, and shown.
+def test_of_copied_text_nothing_is_lost(at_the_ends: dict[str, Row]) -> None:
+    copy, original = at_the_ends["copy"], at_the_ends["original"]
+    for row in (copy, original):
+        assert [row.mean(name) for name in ("bleu", "chrf", "unchanged", "words_kept", "length")] == [100, 100, 1, 1, 1]
+        assert row.estimates["accuracy_original"] == row.estimates["accuracy_rewritten"]
+        assert row.mean("accuracy_original") == original.mean("accuracy_original")
+    assert copy.mean("attack") == 1
+    assert copy.guesses is not None
+    assert copy.guesses.bound is None
+    assert original.guesses is None
 
 
-def test_a_file_gives_back_its_rows_and_refuses_another_question(tmp_path: Path, at_the_ends: Any) -> None:
-    path, asked, rows = tmp_path / "x.json", question(MEMORY, TRAIN, TEST, 0), list(at_the_ends.values())
-    save(path, asked, rows)
-    assert load(path, asked) == rows
-    for other, name in ((question(MEMORY, TRAIN, TEST, 1), "seed"), (question(MEMORY, TRAIN[1:], TEST, 0), "train")):
+def test_of_blank_texts_nothing_is_left_but_the_commonest_label(at_the_ends: dict[str, Row]) -> None:
+    blank, floor = at_the_ends["blank"], at_the_ends["commonest"]
+    (label, most), (_, second) = Counter(u.label for u in TRAIN).most_common(2)
+    assert most > second
+    assert floor.mean("accuracy_original") == sum(u.label == label for u in TEST) / len(TEST)
+    assert blank.estimates["accuracy_original"] == floor.estimates["accuracy_original"]
+    assert [blank.mean(name) for name in ("bleu", "chrf", "unchanged", "words_kept", "length")] == [0, 0, 0, 0, 0]
+    assert blank.guesses is not None
+    assert blank.guesses.bound == pytest.approx(1 / blank.guesses.candidates)  # what ε = 0 allows
+    assert "bleu" not in floor.estimates
+
+
+def test_more_is_learnt_from_the_text_than_from_noise(at_the_ends: dict[str, Row]) -> None:
+    low = at_the_ends["original"].estimates["accuracy_original"].low
+    floor = at_the_ends["commonest"].mean("accuracy_original")
+    assert low is not None
+    assert floor is not None
+    assert low > floor
+
+
+def test_what_is_learnt_from_the_original_text_is_tested_on_it(at_the_ends: dict[str, Row]) -> None:
+    rows, words = classifier.bag_of_words([u.text for u in TRAIN])
+    learnt = classifier.fit(rows, [u.label for u in TRAIN])
+    asked, _ = classifier.bag_of_words([u.text for u in TEST], words)
+    assert at_the_ends["original"].mean("accuracy_original") == learnt.accuracy(asked, [u.label for u in TEST])
+
+
+def test_an_encoder_adds_a_classifier_and_the_similarity(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Letters:
+        name, dim, forgotten = "letters", 26, 0
+
+        def forget(self) -> None:
+            self.forgotten += 1
+
+        def encode(self, texts: Any) -> np.ndarray:
+            return np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], dtype=float)
+
+    letters: Any = Letters()
+    monkeypatch.setattr(module, "_loaded", lambda name: letters)
+    bench = Bench.of(TRAIN, TEST, Options(encoder="letters", candidates=0))
+    original, _, blank, response = rows_of(measured(BLANK, RESPONSE, bench=bench, epsilons=(1.0,)))
+    assert letters.forgotten == 3  # once for each that has texts
+    assert original.mean("similarity") == pytest.approx(1)
+    assert blank.mean("similarity") == 0
+    assert response.guesses is None
+    rows = letters.encode([u.text for u in TRAIN])
+    learnt = classifier.fit(rows, [u.label for u in TRAIN])
+    wanted = learnt.accuracy(letters.encode([u.text for u in TEST]), [u.label for u in TEST])
+    assert original.mean("encoder_original") == original.mean("encoder_rewritten") == wanted
+    new = [text for _, text in response.examples]
+    assert len(new) == 3
+    assert set(response.estimates) >= set(ACCURACIES)
+
+
+def test_perplexity_is_measured_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "perplexity", lambda texts: 7.0 if any(texts) else None)
+    bench = Bench.of(TRAIN, TEST, Options(encoder=None, candidates=0, perplexity=True))
+    original, _, blank = rows_of(measured(BLANK, bench=bench))
+    assert original.mean("perplexity") == 7
+    assert "perplexity" not in blank.estimates
+
+
+def test_the_attack_is_exact_where_there_is_a_likelihood_and_the_bound_is_for_texts_of_one_length() -> None:
+    equal = [u for u in flights(400, seed=5) if len(u.text.split()) == 10]
+    bench = Bench.of(TRAIN, equal, QUICK)
+    assert len(bench.candidates) == 10
+    *_, exact = measured(LIKELY, bench=bench, epsilons=(1.0,))
+    *_, learnt = measured(RESPONSE, bench=bench, epsilons=(1.0,))
+    assert exact.guesses
+    assert learnt.guesses
+    assert (exact.guesses.how, learnt.guesses.how) == ("exact", "learnt")
+    assert exact.guesses.runs == 40
+    assert exact.guesses.bound == learnt.guesses.bound == pytest.approx(math.exp(12) / (math.exp(12) + 9))
+    *_, short = measured(LIKELY + ",longest=9", bench=bench, epsilons=(1.0,))  # the texts are longer than it covers
+    assert short.guesses
+    assert short.guesses.bound is None
+
+
+def test_a_cell_is_the_same_whichever_others_are_measured_and_whoever_does_it() -> None:
+    asked: Any = {"epsilons": (1.0, 3.0)}
+    together = {one.key: one for one in measured(RESPONSE, COPY, seeds=(0, 1), **asked)}
+    alone = measured(RESPONSE, epsilons=(3.0,), seeds=(1,))
+    assert together[alone[-1].key] == alone[-1]
+    assert len({json.dumps(one.scores) for one in together.values() if one.rewriter == RESPONSE}) == 4
+    executor = make_executor(workers=2)
+    try:
+        subjects, _ = plan([RESPONSE, COPY], **asked, executor=executor)
+        shared = list(measure(BENCH, subjects, (0, 1), executor))
+    finally:
+        executor.close()
+    counted = ("scores", "guesses", "examples", "identity")  # the workers' classifiers learn for a longer time
+    for one in shared:
+        assert all(getattr(one, name) == getattr(together[one.key], name) for name in counted)
+
+
+def test_finished_cells_are_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = measured(RESPONSE, epsilons=(1.0, 3.0))
+    monkeypatch.setattr(module, "_compared", None)
+    told: list[tuple[int, int, str]] = []
+    subjects, _ = plan([RESPONSE], epsilons=(1.0, 3.0))
+    again = measure(BENCH, subjects, done=whole, progress=lambda *now: told.append(now))
+    assert list(again) == whole
+    assert told[-2:] == [(3, 4, f"{RESPONSE}, ε = 3"), (4, 4, "done")]
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "message"),
+    [
+        ([Utterance("fly", "a"), Utterance("go")], TEST, "1 of the 2 utterances of the training corpus have"),
+        ([Utterance("fly", "a"), Utterance("go", "a")], TEST, "has one label only, 'a'"),
+        (TRAIN, [Utterance("fly")], "the test corpus have no label"),
+        (TRAIN, [], "the test corpus has no utterances"),
+    ],
+)
+def test_bad_texts_are_refused(train: Any, test: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Bench.of(train, test, QUICK)
+
+
+def test_bad_options_are_refused() -> None:
+    with pytest.raises(InputError, match="2 candidates or more and 1 guess or more"):
+        Options(candidates=1)
+    with pytest.raises(InputError, match="seeds are whole numbers of 0 or more"):
+        measure(BENCH, [], seeds=(-1,))
+
+
+# Rows over seeds, and on file.
+
+
+def one_of(seed: int, right: int, bleu: float, **more: Any) -> Measurement:
+    held = Stated(epsilon=1.0, true_epsilon=math.inf, delta=0.0, neighbours="any")
+    guesses = Guesses(right=3 + seed, runs=10, candidates=5, how="learnt")
+    about: Any = {"rewriter": "tem", "identity": "x", "guarantee": held, "guesses": guesses, **more}
+    counts: Any = {"accuracy_original": right}
+    return Measurement(**about, seed=seed, utterances=100, right=counts, scores={"bleu": bleu})
+
+
+def test_one_seed_has_clopper_and_pearson_s_intervals_where_something_is_counted() -> None:
+    (row,) = rows_of([one_of(0, 70, 12.5)])
+    interval = stats.binomtest(70, 100).proportion_ci(0.95, "exact")
+    found = row.estimates["accuracy_original"]
+    assert (found.mean, found.low, found.high) == pytest.approx((0.7, interval.low, interval.high))
+    interval = stats.binomtest(3, 10).proportion_ci(0.95, "exact")
+    assert (row.estimates["attack"].low, row.estimates["attack"].high) == pytest.approx((interval.low, interval.high))
+    assert (row.estimates["bleu"].mean, row.estimates["bleu"].low) == (12.5, None)
+
+
+def test_several_seeds_have_student_s_interval_for_everything() -> None:
+    (row,) = rows_of([one_of(0, 70, 12.0), one_of(1, 74, 15.0), one_of(2, 75, 13.0)])
+    assert row.seeds == 3
+    for name, numbers in (
+        ("accuracy_original", [0.70, 0.74, 0.75]),
+        ("bleu", [12, 15, 13]),
+        ("attack", [0.3, 0.4, 0.5]),
+    ):
+        low, high = stats.t.interval(0.95, 2, np.mean(numbers), stats.sem(numbers))
+        found = row.estimates[name]
+        assert (found.mean, found.low, found.high) == pytest.approx((np.mean(numbers), low, high))
+    (row,) = rows_of([one_of(0, 10, 0.0), one_of(1, 90, 100.0)])  # no share is below 0 or above 1
+    assert (row.estimates["accuracy_original"].low, row.estimates["accuracy_original"].high) == (0, 1)
+    assert (row.estimates["bleu"].low, row.estimates["bleu"].high) == (0, 100)
+
+
+def test_a_file_gives_back_its_measurements_and_refuses_another_question(tmp_path: Path) -> None:
+    path, asked = tmp_path / "x.json", BENCH.question()
+    found = [*measured(COPY, RESPONSE, epsilons=(1.0,)), one_of(0, 70, 12.0)]
+    save(path, asked, found)
+    assert load(path, asked) == found
+    for other, name in (
+        (Bench.of(TRAIN[1:], TEST, QUICK), "train"),
+        (Bench.of(TRAIN, TEST, Options(encoder="minilm", candidates=10, guesses=40)), "encoder"),
+        (Bench.of(TRAIN, TEST, Options(encoder=None, candidates=10, guesses=41)), "guesses"),
+    ):
         with pytest.raises(InputError, match=f"is another measurement: it differs in {name}"):
-            load(path, other)
+            load(path, other.question())
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"utterances": 1}, "more right guesses than utterances"),
-        ({"right_original": -1}, "right_original: .*greater than or equal to 0"),
-        ({"bleu": "high"}, "bleu: .*valid number"),
-        ({"epsilon": True}, "epsilon: .*valid number"),
+        ({"utterances": 10**400}, "utterances: "),
+        ({"right": {"accuracy_original": -1}}, "accuracy_original: .*greater than or equal to 0"),
+        ({"right": {"accuracy": 1}}, "right.accuracy"),
+        ({"scores": {"bleu": "high"}}, "bleu: .*valid number"),
+        ({"scores": {"bleu": math.inf}}, "bleu: .*less than or equal"),
+        ({"scores": {"bleu": math.nan}}, "bleu: "),
+        ({"guarantee": None}, "'tem' has no guarantee"),
+        ({"more": 1}, "more: .*not permitted"),
     ],
 )
-def test_damaged_files_are_refused(change: dict[str, Any], message: str, tmp_path: Path, at_the_ends: Any) -> None:
-    path, asked = tmp_path / "x.json", question(MEMORY, TRAIN, TEST, 0)
-    save(path, asked, at_the_ends.values())
+def test_damaged_files_are_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    save(path, {}, [one_of(0, 70, 12.0)])
     data = json.loads(path.read_text())
-    data["rows"][0] |= change
+    data["measurements"][0] |= change
     path.write_text(json.dumps(data))
     with pytest.raises(InputError, match=message):
-        load(path, asked)
+        load(path, {})
     for text in ("{", "[]", '{"schema": "dpassay/audit/1"}'):
         path.write_text(text)
         with pytest.raises(InputError, match="is not a measurement's file"):
-            load(path, asked)
-
-
-def test_the_table_fits_into_80_columns(at_the_ends: Any) -> None:
-    shown = io.StringIO()
-    odd = Row("[bold]\x1b[2J", 1.0, 0.0, 1.0, 1, 2, 3, 4.0, 0.5, 0.5)
-    Console(file=shown, width=80).print(utility_table([*at_the_ends.values(), odd]))
-    lines = shown.getvalue().splitlines()
-    assert max(map(len, lines)) <= 80
-    assert "…" not in shown.getvalue()
-    assert "[bold]\\x1b[2J" in shown.getvalue()
-    assert any(line.split()[:3] == ["adept-as-published", "10000", "40000"] for line in lines)
-
-
-def test_the_figure_is_drawn_the_same_each_time(at_the_ends: Any) -> None:
-    rows = list(at_the_ends.values())
-    drawn = utility_figure(rows, "svg")
-    assert drawn == utility_figure(rows, "svg")
-    assert b"adept-as-published, claimed" in drawn
-    assert b"adept-as-published, true" in drawn
-
-
-@pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("png", b"\x89PNG")])
-def test_the_figure_is_drawn_even_of_references_alone(suffix: str, start: bytes, at_the_ends: Any) -> None:
-    assert utility_figure(list(at_the_ends.values())[:3], suffix).startswith(start)
-
-
-def test_the_data_have_all_rows_and_intervals(at_the_ends: Any) -> None:
-    rows = list(csv.DictReader(io.StringIO(utility_csv(list(at_the_ends.values())))))
-    assert [row["mechanism"] for row in rows[:3]] == list(REFERENCES)
-    assert rows[2]["bleu"] == ""
-    assert all(float(r["low_original"]) <= float(r["accuracy_original"]) <= float(r["high_original"]) for r in rows)
-
-
-# The command.
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("utility")
-    write_corpus(TRAIN, place / "train.csv")
-    write_corpus(TEST, place / "test.csv")
-    texts = [u.text for u in TRAIN]
-    teach(texts, texts[:10], place / "model", Plan(steps=20, batch=16), latent=8, hidden=16, embedding=8)
-    return place
-
-
-def run(folder: Path, *more: str) -> Result:
-    corpus = ["--corpus", str(folder / "train.csv"), "--test", str(folder / "test.csv")]
-    return CliRunner().invoke(app, ["utility", "--model", str(folder / "model"), *corpus, *more])
-
-
-def test_the_command_prints_draws_and_writes(folder: Path, tmp_path: Path) -> None:
-    drawn, data = tmp_path / "u.svg", tmp_path / "u.csv"
-    result = run(folder, "-e", "10", "--limit", "30", "--figure", str(drawn), "--csv", str(data))
-    assert result.exit_code == 0, result.output
-    assert "adept-as-published" in result.stdout
-    assert drawn.stat().st_size < 150_000
-    assert {row["utterances"] for row in csv.DictReader(io.StringIO(data.read_text()))} == {"30"}
-    as_json = json.loads(run(folder, "-e", "10", "--mechanism", "l1", "--limit", "30", "--json").stdout)
-    assert as_json["complete"] is True
-    assert [row["mechanism"] for row in as_json["rows"]] == [*REFERENCES, "l1"]
-
-
-def test_an_interrupted_measurement_goes_on_to_the_same_rows(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = ["--mechanism", "l1", "-e", "5", "-e", "50", "--json"]
-    kept = ["--save", str(tmp_path / "u.json")]
-    whole = json.loads(run(folder, *options).stdout)["rows"]
-
-    def stop(bench: Any, release: Release) -> Row:
-        if release.epsilon == 50:
-            raise KeyboardInterrupt
-        return private(bench, release)
-
-    private = module._Bench.private
-    with monkeypatch.context() as patched:
-        patched.setattr(module._Bench, "private", stop)
-        broken = run(folder, *options, *kept)
-    assert broken.exit_code == 130
-    assert "interrupted after 4 rows" in broken.stderr
-    assert "to continue, add --resume" in broken.stderr
-    assert json.loads(broken.stdout)["complete"] is False
-    resumed = run(folder, *options, *kept, "--resume")
-    assert json.loads(resumed.stdout)["rows"] == whole
-    more = run(folder, "--mechanism", "gaussian", "-e", "5", "--json", *kept, "--resume")
-    assert [row["mechanism"] for row in json.loads(more.stdout)["rows"]] == [*REFERENCES, "gaussian"]
-    assert len(json.loads((tmp_path / "u.json").read_text())["rows"]) == 6
-    assert "continue it with --resume" in str(run(folder, *options, *kept).exception)
-    assert "it differs in seed" in str(run(folder, *options, *kept, "--resume", "--seed", "1").exception)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--model", "no/such/model"], "no/such/model/model.json cannot be read"),
-        (["--corpus", "no.csv"], "there is no corpus 'no.csv'"),
-        (["-e", "0"], "epsilon must be a number from"),
-        (["-e", "much"], "epsilon must be a number, got 'much'"),
-        (["--mechanism", "gausian"], "did you mean 'gaussian'?"),
-        (["--limit", "1"], "limit must be 2 or more"),
-        (["--seed", "-1"], "seed must be 0 or more"),
-        (["--resume"], "--resume needs --save FILE"),
-        (["--figure", "u.gif"], "a figure is written as .svg, .pdf or .png"),
-        (["--csv", "no/such/folder/u.csv"], "its folder must exist"),
-    ],
-)
-def test_the_command_refuses_bad_input(options: list[str], message: str, folder: Path) -> None:
-    result = run(folder, *options)
-    assert isinstance(result.exception, InputError), result.output
-    assert message in str(result.exception)
-
-
-def test_a_corpus_without_test_texts_is_divided(folder: Path) -> None:
-    given = ["utility", "--model", str(folder / "model"), "--corpus", str(folder / "train.csv")]
-    result = CliRunner().invoke(app, [*given, "--mechanism", "l1", "-e", "5", "--json"])
-    assert json.loads(result.stdout)["rows"][0]["utterances"] == 16
-
-
-def test_a_corpus_without_labels_is_refused(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "bare.txt").write_text("fly to rome\nfly to oslo\n")
-    result = run(folder, "--corpus", str(tmp_path / "bare.txt"))
-    assert "2 of the 2 utterances" in str(result.exception)
+            load(path, {})

