@@ -1,7 +1,8 @@
 """What rewritten text is good for, over mechanisms and ε: prints the command, the table and the time.
 
-`python benchmarks/utility.py MODEL [CORPUS] [--test FILE] [--limit N] [-e EPSILON ...] [--figure FILE]`. Without a
-corpus it takes the shipped one. Needs the `text` extra and a trained model's folder. No bar: it shows what comes out.
+`python benchmarks/utility.py MODEL [CORPUS] [--mechanism NAME ...] [--test FILE] [--limit N] [-e TRUE_EPSILON ...]
+[--seeds N] [--figure FILE]`. Without a corpus it takes the shipped one. MODEL is a trained model's folder, or any
+rewriter with `--mechanism ''`. Needs the `text` extra. No bar: it shows what comes out.
 """
 
 import argparse
@@ -15,6 +16,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?", default="model")
     parser.add_argument("corpus", nargs="?", default="flights")
+    parser.add_argument("--mechanism", action="append")
+    parser.add_argument("--seeds", type=int)
     parser.add_argument("--test")
     parser.add_argument("--limit", type=int)
     parser.add_argument("-e", "--epsilon", type=float, action="append")
@@ -22,11 +25,13 @@ def main() -> None:
     parser.add_argument("--csv")
     given = parser.parse_args()
     options = ["--model", given.model, "--corpus", given.corpus]
-    for name in ("test", "limit", "figure", "csv"):
+    for name in ("test", "limit", "seeds", "figure", "csv"):
         if getattr(given, name) is not None:
             options += [f"--{name}", str(getattr(given, name))]
-    for epsilon in given.epsilon or (1, 10, 100, 1000):
-        options += ["--epsilon", f"{epsilon:g}"]
+    for mechanism in given.mechanism or ("none", "gaussian", "l1", "sqrt-n", "adept-as-published"):
+        options += ["--mechanism", mechanism] if mechanism else []
+    for epsilon in given.epsilon or (10, 100, 1000):
+        options += ["--true-epsilon", f"{epsilon:g}"]
     print(shlex.join(["dpassay", "utility", *options]), flush=True)
     start = time.perf_counter()
     run = subprocess.run([sys.executable, "-m", "dpassay", "utility", *options], check=False)
