@@ -150,7 +150,7 @@ def attack_on(
     from dpassay.text.attacks import ExactPosterior, NaiveBayes
 
     if hasattr(rewriter, "log_prob"):
-        return ExactPosterior(rewriter, candidates)
+        return ExactPosterior(rewriter, tuple(candidates))
     return NaiveBayes.learn(rewriter, candidates, draws or DRAWS * len(candidates), np.random.default_rng(seed))
 
 

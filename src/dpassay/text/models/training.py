@@ -133,7 +133,7 @@ class Learner:
         noise = rng.laplace(size=(rows, dim)) * (2 * clip / epsilon) * (rng.random((rows, 1)) < NOISY)
         added = torch.from_numpy(noise.astype(np.float32)).to(vectors.device)
         bounded = vectors * (clip / vectors.abs().sum(dim=1, keepdim=True).clamp(min=clip))
-        return (bounded + added) * dim**0.5
+        return torch.as_tensor((bounded + added) * dim**0.5)
 
     def _batch(self) -> NDArray[np.int64]:
         """Texts of similar length: several batches are made up together, sorted by length and dealt out."""
