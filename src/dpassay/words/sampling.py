@@ -120,12 +120,15 @@ class WordSampler:
 
     def _table(self, logs: Array) -> tuple[Array, NDArray[np.integer]]:
         """Cumulated probabilities, and the outputs in that order: by powers of two, the least likely first."""
-        possible = np.flatnonzero(logs > -np.inf)
-        logs = np.maximum(logs[possible] - logs.max(), FLOOR)
-        order = np.argsort((logs / _LN2).astype(np.int16), kind="stable")
-        sums = np.cumsum(np.exp(logs[order]))
+        shifted = logs - logs.max()
+        if impossible := logs.min() == -np.inf:
+            possible = np.flatnonzero(logs > -np.inf)
+            shifted = shifted[possible]
+        np.maximum(shifted, FLOOR, out=shifted)
+        order = np.argsort((shifted / _LN2).astype(np.int16), kind="stable")  # of small numbers, in linear time
+        sums = np.cumsum(np.exp(shifted[order]))
         sums /= sums[-1]
-        return sums, possible[order].astype(self._kind)
+        return sums, (possible[order] if impossible else order).astype(self._kind)
 
 
 @lru_cache(maxsize=1)
