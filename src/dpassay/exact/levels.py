@@ -20,8 +20,8 @@ from dpassay.pipeline.regions import Array
 
 COUNTED = 32  # up to this many coordinates they are counted, so that no Gaussian stands for the smallest shifts
 STEPS, FEWEST, MOST = 64, 60, 80  # of the norm, where coordinates are not counted
-SMALL = 3  # shifts up to this many steps are taken for Gaussian
-SMOOTH = 24  # squared steps: the variance of a Gaussian that is added first, and makes rounding cheaper
+SMALL = range(3, 7)  # shifts up to so many steps are taken for Gaussian
+SMOOTH = 24  # squared steps, at least: the variance of a Gaussian that is added first, and makes rounding cheaper
 ROUNDED = 4  # squares of small shifts are rounded up to a multiple of this, other costs down at last
 SMALLEST_NORM, LARGEST_NORM = 1e-6, 4.0
 SHORT, LONG = 1e-11, 1e-4  # below these δ the integral of saddlepoint.md is as good, for norms up to 1.25 or above
@@ -35,7 +35,8 @@ _SLACK = 2e-9  # docs/proofs/levels.md, point 7
 class Levels:
     """How a ball is cut into levels: `steps` steps make its norm, and each coordinate costs its square and a `price`.
 
-    Costs are in squared steps. Any price and any `steepest` multiplier give a valid bound.
+    Costs are in squared steps. Any price and any `steepest` multiplier give a valid bound, and so do all `small` shifts
+    up to ½ (in steps), if coordinates are not counted.
     """
 
     step: float
@@ -43,6 +44,7 @@ class Levels:
     dim: int
     price: int
     steepest: float
+    small: int = SMALL[0]
 
     @classmethod
     def of(cls, norm: float, dim: int, tilt: float) -> "Levels":
@@ -56,21 +58,26 @@ class Levels:
             if price:
                 steps = max(FEWEST, min(MOST, round(math.sqrt(price / each))))
         step = norm / steps * (1 + 4 * _U)
-        return cls(step, steps, dim, price, 1.5 * slope * step**2)
+        return cls(step, steps, dim, price, 1.5 * slope * step**2, _small(norm, steps, dim, price))
 
     @property
     def counted(self) -> bool:
         return self.dim <= COUNTED
+
+    @property
+    def smooth(self) -> int:
+        """The variance of the Gaussian that is added first, in squared steps."""
+        return _smooth(self.small)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
         """Shifts to round to, in steps; the last one is not below the norm."""
         if self.counted:
             return tuple(range(self.steps + 1))
-        found = [SMALL, SMALL + 1]
+        found = [self.small, self.small + 1]
         while found[-1] < self.steps:
             a = b = found[-1]
-            while b == a or (b < self.steps and self._excess(a, b + 1) <= self._excess(SMALL, SMALL + 1)):
+            while b == a or (b < self.steps and self._excess(a, b + 1) <= self._excess(*found[:2])):
                 b += 1
             found.append(b)
         return tuple(found)
@@ -79,7 +86,7 @@ class Levels:
         """By which part rounding to one of two levels raises the cost of a shift between them, at most."""
         alone = (b - a) ** 2 / 4 * (1 + b * self.step / 2) * math.exp((b - a) * self.step)
         apart = b**2 - a**2
-        bend = self.step / (4 * a) + min(1 / (6 * SMOOTH), 1 / (2 * a**2))
+        bend = self.step / (4 * a) + min(1 / (6 * self.smooth), 1 / (2 * a**2))
         smoothed = apart**2 / 8 * ((1 + math.exp(bend * apart)) / 2) ** 2 * bend
         return (min(alone, smoothed) + self.steepest * apart**2 / 8) / (a**2 + self.price)
 
@@ -115,8 +122,8 @@ class Levels:
 
     def reach(self, epsilon: float) -> int:
         """How many steps of ε a table is to hold."""
-        quarter = self.steps / 4
-        far = math.ceil(quarter * math.ceil((epsilon / self.step + 0.7 * self.steps) / quarter))
+        quarter, at = self.steps / 4, epsilon / self.step
+        far = math.ceil(quarter * math.ceil((at + max(0.7 * self.steps, 1.6 * self.steps - at / 2)) / quarter))
         return min(far, math.ceil(self.steps * math.sqrt(self.dim)) + 1)
 
     def log_delta(self, epsilon: float, reach: int) -> float:
@@ -207,6 +214,21 @@ def _least(levels: Levels, wanted: float, near: float, slope: float) -> float:
         half = (left + right) / 2
         left, right = (half, right) if levels.log_delta(half, reach) > wanted else (left, half)
     return right * (1 + 1e-8)
+
+
+def _small(norm: float, steps: int, dim: int, price: int) -> int:
+    """Up to how many steps shifts are taken for Gaussian: what this adds to the variance, about, is to be least."""
+
+    def added(small: int) -> float:
+        wide, smooth = steps**2, _smooth(small)
+        alone = min(small / steps, 1 / math.sqrt(dim)) * norm / 3  # by which part such shifts have less than a Gaussian
+        return (smooth + small**2 / 6 * math.log(wide / smooth)) / wide - alone
+
+    return SMALL[0] if price else min((j for j in SMALL if 2 * j * norm <= steps), key=added)
+
+
+def _smooth(small: int) -> int:
+    return max(SMOOTH, math.ceil(1.2 * small**2))
 
 
 def _moment(shift: float, tilt: float) -> tuple[float, float]:
@@ -320,22 +342,31 @@ def _one_more(table: Array, level: int, step: float) -> Array:
 
 
 def _gaussian(levels: Levels, reach: int) -> Array:
-    """All shifts that are small, by what they cost: docs/proofs/levels.md, point 4."""
-    costs = np.arange(0, levels.largest_cost + ROUNDED, ROUNDED, dtype=float)
-    squares = costs * levels.step**2 / ((1 + levels.price / SMALL**2) * (1 + levels.premium))
-    largest = (SMALL * levels.step) ** 2
-    whole = largest
+    """All shifts that are small, by what they cost: docs/proofs/levels.md, points 4 and 6."""
+    costs = np.arange(0, levels.largest_cost + ROUNDED, ROUNDED, dtype=float) * levels.step**2 / (1 + levels.premium)
+    largest = levels.small * levels.step
+    added = _added(costs, levels.price * levels.step**2, largest, levels.dim)
+    excess = largest**2 / (1 - largest / 3)
+    start = max(excess, levels.smooth * levels.step**2)
+    variance = start + added
     for _ in range(60):
-        whole = largest / (1 - 1 / 8 - whole / 16)
-    start = max(2 * whole, SMOOTH * levels.step**2)
-    variance = start + squares
-    for _ in range(60):
-        variance = start + (squares + 3 / 8 * whole * np.log(variance / start)) / (1 - whole / 16)
+        variance = start + added + excess / 6 * np.log((variance - 5 / 12 * excess) / (start - 5 / 12 * excess))
     deviation, y = np.sqrt(variance * (1 + 1e-12)), levels.step * np.arange(reach + 1)[:, None]
     near, far = y / deviation - deviation / 2, y / deviation + deviation / 2
     first, second = np.exp(-y / 2) * _normal_tail(near), np.exp(y / 2) * _normal_tail(far)
     found = first - second + 64 * _U * (1 + far**2) * first + 1e-290
     return np.asarray(found[:, -(-np.arange(levels.largest_cost + 1) // ROUNDED)])
+
+
+def _added(costs: Array, price: float, largest: float, dim: int) -> Array:
+    """What small shifts of these costs add to a variance at most, but for what depends on it."""
+    costs = np.minimum(costs, dim * (largest**2 + price))
+    first, root = 1 + 0.15 * largest**2, 0.0
+    for _ in range(60):
+        root = (root + (6 * price * (first - root / 2)) ** (1 / 3)) / 2
+    tangent = np.minimum(largest, np.maximum(root, np.sqrt(np.maximum(0, costs / dim - price))))
+    each = tangent**3 / 6 - price * (first - tangent / 2)
+    return np.asarray((first - tangent / 2) * costs + np.maximum(dim * each, each * costs / (largest**2 + price)))
 
 
 def _normal_tail(x: Array) -> Array:

@@ -8,9 +8,9 @@ from scipy import integrate, stats
 
 from dpassay.core.numbers import ZERO, down, middle, number, up
 from dpassay.core.theorems import Theorem
-from dpassay.evidence.verifier.levels import log_delta
+from dpassay.evidence.verifier.levels import _FOUND, _variances, log_delta
 from dpassay.exact.analysis import additive_uppers, analyse
-from dpassay.exact.levels import SMALL, LevelBound, Levels, _gaussian, _one_more, _others, _row
+from dpassay.exact.levels import LevelBound, Levels, _added, _gaussian, _one_more, _others, _row
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.parser import parse
@@ -109,18 +109,37 @@ def test_two_largest_shifts_at_once_are_those_of_one_after_the_other() -> None:
 @pytest.mark.parametrize("variance", [0.02, 0.2, 3.0])
 @pytest.mark.parametrize("part", [1.0, 0.5, 0.1])
 def test_a_gaussian_takes_up_a_small_shift(variance: float, part: float) -> None:
-    more = part * variance / 2
-    shift = math.sqrt(more * (1 - more / (4 * variance) - more / 16))
+    shift = part * min(0.5, math.sqrt(variance))
+    more = shift**2 * (1 - shift / 3 + 0.15 * shift**2) + shift**4 / (6 * variance)
     for y in np.linspace(0, 6 * math.sqrt(variance), 25).tolist():
         there = after(lambda w: gaussian(w, variance), y, shift, [])
         assert there <= gaussian(y, variance + more) * (1 + 1e-9) + 1e-14
+    if part < 1:  # where the shift is well below the deviation, hardly less would not do
+        assert after(lambda w: gaussian(w, variance), 0.0, shift, []) > gaussian(0.0, variance + 0.97 * more)
+
+
+@pytest.mark.parametrize("price", [0.0, 1e-4, 3e-3])
+def test_no_small_shifts_add_more_to_a_variance(price: float) -> None:
+    rng, largest, dim = np.random.default_rng(3), 0.2, 60
+    tight = 0.0
+    for _ in range(400):
+        count = int(rng.integers(1, dim + 1))
+        shifts = largest * rng.uniform(0, 1) * rng.uniform(rng.uniform(0, 1), 1, count)
+        cost = (shifts**2 + price).sum()
+        true = (shifts**2 - shifts**3 / 3 + 0.15 * shifts**4).sum()
+        for found in (_added(np.array([cost]), price, largest, dim), _variances(np.array([cost]), price, largest, dim)):
+            assert true <= found[0] * (1 + 1e-12)
+        tight = max(tight, true / found[0])
+    assert tight > 0.97
+    whole = dim * (largest**2 + price)  # beyond what all coordinates can cost, nothing is added
+    assert _added(np.array([whole]), price, largest, dim) == _added(np.array([2 * whole]), price, largest, dim)
 
 
 def test_the_gaussian_holds_what_many_small_shifts_have() -> None:
     levels = Levels.of(1.0, 10**4, 4.0)
-    table, shift = _gaussian(levels, 200), SMALL * levels.step
+    table, shift = _gaussian(levels, 200), levels.small * levels.step
     cost = 3 * levels.cost // 4
-    count = int(cost * levels.step**2 / ((1 + levels.price / SMALL**2) * (1 + levels.premium)) / shift**2)
+    count = int(cost * levels.step**2 / ((1 + levels.price / levels.small**2) * (1 + levels.premium)) / shift**2)
     loss = PrivacyLoss.of_shifts(Laplace(1), [(number(shift), count)])
     for i in (5, 50, 150):
         true = down(loss.delta_number(number(i * levels.step))) * math.exp(-i * levels.step / 2)
@@ -174,7 +193,12 @@ def test_random_vectors_of_three_coordinates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dim", "size", "epsilon"), [(5, "0.7", 1.1), pytest.param(50, "0.2", 0.5, marks=pytest.mark.long)]
+    ("dim", "size", "epsilon"),
+    [
+        (5, "0.7", 1.1),
+        pytest.param(50, "0.2", 0.5, marks=pytest.mark.long),
+        pytest.param(128, "0.707", 0.6, marks=pytest.mark.long),
+    ],
 )
 def test_both_halves_agree(dim: int, size: str, epsilon: float) -> None:
     bound = LevelBound(number(size), 2.0, dim)
@@ -182,6 +206,29 @@ def test_both_halves_agree(dim: int, size: str, epsilon: float) -> None:
     theirs = log_delta(bound.euclidean, dim, tilt, epsilon)
     assert theirs <= math.log(up(bound.delta(number(epsilon))))
     assert theirs == pytest.approx(math.log(up(bound.delta(number(epsilon)))), abs=1e-7)
+
+
+def test_what_was_found_is_used_again_and_its_work_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    work: list[int] = []
+    monkeypatch.setattr("dpassay.evidence.verifier.levels.spend", work.append)
+    _FOUND.clear()
+    first = log_delta(0.5, 3, 2.0, 0.4)
+    assert len(_FOUND) == 1
+    assert log_delta(0.5, 3, 2.0, 0.4) == first
+    assert len(work) == 2
+    assert work[0] == work[1]
+    assert log_delta(0.5, 3, 2.0, 0.5) < first
+    assert len(_FOUND) == 2
+
+
+@pytest.mark.parametrize(
+    ("dim", "size", "delta"), [(128, "0.707", "0.1"), pytest.param(768, "1.44", "0.1", marks=pytest.mark.long)]
+)
+def test_many_coordinates_and_a_large_delta_are_within_two_percent(dim: int, size: str, delta: str) -> None:
+    norm = number(size)
+    spread = [PrivacyLoss.of_shifts(Laplace(1), [(norm / number(n) ** number("0.5"), n)]) for n in (2, dim)]
+    true = max(down(loss.epsilon_number(number(delta))) for loss in spread)
+    assert true <= up(LevelBound(norm, 2.0, dim).epsilon(number(delta))) <= 1.02 * true
 
 
 def test_other_tilts_give_other_bounds_that_hold_too() -> None:

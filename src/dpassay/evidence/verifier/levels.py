@@ -18,10 +18,11 @@ from dpassay.evidence.verifier.numbers import ONE, Number, above, at_most_one, b
 
 Array = NDArray[np.float64]
 Ladders = Iterator[tuple[int, int, Array]]  # the two largest levels, and a table of what others have
-_FEW, _SMALL, _UNIT, _SMOOTH = 32, 3, 4, 24
+_FEW, _UNIT = 32, 4
 _NORM = 8.0  # beyond it the table would be too coarse to be worth its time
 _ETA = 2.0**-53
 _MORE = 1e-9
+_FOUND: dict[tuple[float, int, float, float], float] = {}  # of the last tables, as files often repeat a step
 
 
 @dataclass(frozen=True)
@@ -60,23 +61,36 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
         steps = max(60, min(80, round(math.sqrt(price / each)))) if price else steps
     g = norm / steps * (1 + 4 * _ETA)
     steepest = 1.5 * slope * g**2
-    last = math.ceil(steps / 4 * math.ceil((epsilon / g + 0.7 * steps) / (steps / 4)))
+    beyond = max(0.7 * steps, 1.6 * steps - epsilon / g / 2)
+    last = math.ceil(steps / 4 * math.ceil((epsilon / g + beyond) / (steps / 4)))
     last = min(last, math.ceil(steps * math.sqrt(dim)) + 1)
     multipliers = steepest * np.geomspace(0.1, 1, 30)
     few = dim <= _FEW
     ladder, moment = (_few if few else _many)(g, steps, dim, last, multipliers, price)
-    i = min(int(epsilon / g), last - 1)
-    part = min(1.0, epsilon / g - i)
+    key = norm, dim, tilt, epsilon
+    if key not in _FOUND:  # its work is counted in any case, so that a verdict does not depend on what came before
+        _FOUND.update({key: _least(ladder, moment, multipliers, epsilon / g, last, g, price, 1 if few else _UNIT)})
+        for old in list(_FOUND)[:-64]:
+            del _FOUND[old]
+    return _FOUND[key] * (1 - _MORE) + epsilon / 2 + _MORE
+
+
+def _least(
+    ladder: Ladders, moment: Array, multipliers: Array, at: float, last: int, g: float, price: int, unit: int
+) -> float:
+    """The least bound on ln U at this many steps that a multiplier gives."""
+    i = min(int(at), last - 1)
+    part = min(1.0, at - i)
     costs = [np.zeros(1, dtype=int)]
     logs = [np.array([math.log(1e-290)])]
     for first, second, others in ladder:
         near, far = (_after(row, [first, second], others, g) for row in (i, i + 1))
         paid = sum(level**2 + price for level in (first, second) if level)
-        costs.append(paid + np.arange(len(near)) * (1 if few else _UNIT))
+        costs.append(paid + np.arange(len(near)) * unit)
         logs.append(np.log((1 - part) * near + part * far))
     all_costs, all_logs = np.concatenate(costs), np.concatenate(logs)
     tops = np.array([(all_logs - each * all_costs).max() for each in multipliers])
-    return float((tops + moment).min()) * (1 - _MORE) + epsilon / 2 + _MORE
+    return float((tops + moment).min())
 
 
 def _after(row: int, levels: list[int], others: Array, g: float) -> Array:
@@ -128,31 +142,31 @@ def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, _price: 
 
 def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: int) -> tuple[Ladders, Array]:
     """Tables by the sum of squares and of a price for each other coordinate; ln E[e^(λ·sum)]."""
-    steepest = float(multipliers[-1])
+    steepest, (small, smooth) = float(multipliers[-1]), _threshold(g * steps, steps, dim, price)
 
     def excess(a: int, b: int) -> float:
-        bend, gap = g / (4 * a) + min(1 / (6 * _SMOOTH), 1 / (2 * a**2)), b**2 - a**2
+        bend, gap = g / (4 * a) + min(1 / (6 * smooth), 1 / (2 * a**2)), b**2 - a**2
         mean = min(
             (b - a) ** 2 / 4 * (1 + b * g / 2) * math.exp((b - a) * g),
             bend * gap**2 / 8 * ((1 + math.exp(bend * gap)) / 2) ** 2,
         )
         return (mean + steepest * gap**2 / 8) / (a**2 + price)
 
-    levels = [_SMALL, _SMALL + 1]
+    levels = [small, small + 1]
     while levels[-1] < steps:
         a = levels[-1]
-        fits = [b for b in range(a + 2, steps + 1) if excess(a, b) <= excess(_SMALL, _SMALL + 1)]
+        fits = [b for b in range(a + 2, steps + 1) if excess(a, b) <= excess(small, small + 1)]
         levels.append(max(fits, default=a + 1))
     cells = list(pairwise(levels))
     total, premium = steps**2 + price * dim, 1 + max(excess(a, b) for a, b in cells)
     most = int(total * max(premium, *((b**2 + price) / (a**2 + price) for a, b in cells))) + _UNIT + 1
     spend((4 + len(levels) // _UNIT) * len(levels) * (last + steps) * most)
-    costs = _UNIT * np.arange(most // _UNIT + 2, dtype=float)
-    squares: Array = costs * (g**2 / (premium * (1 + price / _SMALL**2)))
+    costs: Array = _UNIT * np.arange(most // _UNIT + 2, dtype=float) * (g**2 / premium)
+    added = _variances(costs, price * g**2, small * g, dim)
     y: Array = g * np.arange(last + 1, dtype=float)[:, None]
 
     def ladder() -> Ladders:
-        table = _small(y, squares, (_SMALL * g) ** 2, _SMOOTH * g**2)
+        table = _small(y, added, small * g, smooth * g**2)
         table = table[:, (np.arange(most + 1) + _UNIT - 1) // _UNIT]
         yield 0, 0, _coarse(table)
         yield from ((first, 0, _coarse(table[:, : most + 1 - first**2 - price])) for first in levels)
@@ -190,15 +204,39 @@ def _with(table: Array, level: int, g: float) -> Array:
     return np.asarray(moved + _alone(np.arange(rows), level, g)[:, None])
 
 
-def _small(y: Array, squares: Array, largest: float, smooth: float) -> Array:
-    """Shifts with squares up to `largest` and of these sums, by the Gaussian that stands for them all."""
-    whole = largest
+def _threshold(norm: float, steps: int, dim: int, price: int) -> tuple[int, int]:
+    """Up to which level shifts count as small, at most ½, and the variance that is added for them, in squared steps."""
+
+    def harm(choice: tuple[int, int]) -> float:
+        level, smooth = choice
+        gain = norm / 3 * min(level / steps, 1 / math.sqrt(dim))
+        return (smooth + level**2 / 6 * math.log(steps**2 / smooth)) / steps**2 - gain
+
+    choices = [(level, max(24, math.ceil(1.2 * level**2))) for level in range(3, 7)]
+    fit = [choice for choice in choices if choice[0] * norm / steps <= 1 / 2]
+    return fit[0] if price else min(fit, key=harm)
+
+
+def _variances(costs: Array, price: float, tau: float, dim: int) -> Array:
+    """The largest sum of h² − h³/3 + 3h⁴/20 over at most n shifts h ≤ τ whose h² + price sum up to a cost."""
+    costs = np.minimum(costs, dim * (tau**2 + price))
+    zeta, low, high = 1 + 3 / 20 * tau**2, 0.0, tau
     for _ in range(60):
-        whole = largest / (7 / 8 - whole / 16)
-    first = max(smooth, 2 * whole)
-    variance = squares + first
+        half = (low + high) / 2
+        low, high = (half, high) if half**3 / 6 < price * (zeta - half / 2) else (low, half)
+    t = np.clip(np.sqrt(np.maximum(0, costs / dim - price)), low, tau)
+    beta = t**3 / 6 - price * (zeta - t / 2)
+    count = np.where(beta > 0, dim, costs / (tau**2 + price))
+    return np.asarray((zeta - t / 2) * costs + count * beta)
+
+
+def _small(y: Array, more: Array, tau: float, smooth: float) -> Array:
+    """Shifts up to τ that add so much to a variance, by the Gaussian that stands for them all."""
+    theta = tau**2 / (1 - tau / 3)
+    first, less = max(smooth, theta), 5 / 12 * theta
+    variance = more + first
     for _ in range(60):
-        variance = first + (squares + 3 / 8 * whole * np.log(variance / first)) / (1 - whole / 16)
+        variance = first + more + theta / 6 * np.log((variance - less) / (first - less))
     sigma = np.sqrt(variance * (1 + 1e-12))
     erfc = np.frompyfunc(math.erfc, 1, 1)
     near, far = ((y / sigma + end) / math.sqrt(2) for end in (-sigma / 2, sigma / 2))
