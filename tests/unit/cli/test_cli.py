@@ -15,7 +15,6 @@ from xml.dom import minidom
 import jsonschema
 import pytest
 
-from dpassay.cli import main as cli
 from dpassay.evidence.schema import VerdictRecord
 from processes import LIMIT, started
 
@@ -45,22 +44,6 @@ def run(*arguments: str, timeout: float = LIMIT, **environment: str) -> subproce
         check=False,
         env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", **environment},
     )
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
-    """The same in this process, which is faster: exit code, stdout, stderr."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["dpassay", *arguments])
-        monkeypatch.setenv("COLUMNS", "100")
-        monkeypatch.setenv("NO_COLOR", "1")
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = capfd.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    return call
 
 
 def strict(text: str) -> dict:  # type: ignore[type-arg]

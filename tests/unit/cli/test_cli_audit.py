@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from dpassay.audit.options import AuditOptions
-from dpassay.cli.main import main
 from processes import LIMIT, started, wait_until
 from servers import respond, serving
 
@@ -51,21 +50,15 @@ def spotting(text, rng):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capfd):
+def run(here, tmp_path, monkeypatch):
     """The command line in this process, which saves a second each time, as if it had just been started in tmp_path."""
     (tmp_path / "subjects.py").write_text(SUBJECTS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
 
     def command(*words, code=None):
-        monkeypatch.setattr(sys, "argv", ["dpassay", *words])
         monkeypatch.setattr(sys, "path", sys.path[:])
         sys.modules.pop("subjects", None)
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capfd.readouterr()
-        found = subprocess.CompletedProcess(words, int(stopped.value.code or 0), out, err)
+        found = subprocess.CompletedProcess(words, *here(*words))
         assert "Traceback" not in found.stderr
         if code is not None:
             assert found.returncode == code, found.stdout + found.stderr

@@ -16,21 +16,6 @@ from processes import LIMIT, wait_until
 PROVEN = ("check", "--pipeline", "query(l1, 1) | laplace(1)", "--epsilon", "1")
 
 
-@pytest.fixture
-def here(monkeypatch, capfd):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["dpassay", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "100")
-        monkeypatch.setenv("NO_COLOR", "1")
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = capfd.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    yield call
-    common.be_quiet(False)
-
-
 # ── Counts ──────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from dpassay.cli import main as cli
 from processes import LIMIT
 
 ROOT = Path(__file__).parents[3]
@@ -33,22 +32,14 @@ def broken(x):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, capfd):
+def here(here, tmp_path, monkeypatch):
     """The command line in an empty folder that is the repository: exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "reported_code.py").write_text(CODE)
     (tmp_path / "claims").mkdir()
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["dpassay", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = capfd.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    yield call
+    yield here
     sys.modules.pop("reported_code", None)
 
 

@@ -4,7 +4,6 @@ import html
 import itertools
 import json
 import re
-import shutil
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -213,24 +212,6 @@ def test_every_row_of_the_gallery_is_drawn_and_linked() -> None:
 
 
 # ── In a browser ────────────────────────────────────────────────────────────────────────────────
-
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():  # type: ignore[no-untyped-def]
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no browser: install Debian's package chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
