@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-]
+from dpassay.core.neighbours import KINDS
+
 SIZES = [(1280, 800, "light"), (390, 844, "dark")]
 LIMIT = 300_000  # milliseconds; on a busy machine everything takes many times as long
 LAPLACE = "?pipeline=query(l1, 1) | laplace(1)&epsilon="
@@ -47,19 +44,6 @@ FOCUS = """() => {
     labelled: e.matches("a, button, summary") || !!(e.labels?.length || e.ariaLabel),
   };
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no browser: install Debian's package chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 class Opened:
@@ -174,6 +158,42 @@ def test_the_address_holds_the_state(browser, served) -> None:  # type: ignore[n
     again.end(served)
     assert all("status of 400" in said for said in opened.said)  # what the browser itself says of the missing dimension
     page.close()
+
+
+def test_neighbours_that_differ_in_n_words_or_records_are_in_the_form(browser, served) -> None:  # type: ignore[no-untyped-def]
+    """Each record can move the answer by 1, so a group of three can move it by 3: the true ε is 3."""
+    opened = Opened(browser, served, LAPLACE + "2", SIZES[1])
+    page = opened.page
+    opened.wait_for("proven")  # the true ε is 1
+    page.locator("#more > summary").click()
+    assert not page.locator("#count").is_visible()
+    page.select_option("#neighbours", "group(n)")
+    assert page.input_value("#count") == "2"
+    page.fill("#count", "3")
+    opened.wait_for("refuted")
+    assert page.inner_text("#truth") == "true ε 3"
+    assert parse_qs(urlsplit(page.url).query)["neighbours"] == ["group(3)"]
+    again = Opened(browser, served, page.url.removeprefix(served.address), SIZES[0])
+    again.wait_for("refuted")
+    assert again.page.input_value("#neighbours") == "group(n)"
+    assert again.page.input_value("#count") == "3"
+    assert again.page.locator("#count").is_visible()
+    again.end(served)
+    offered = page.evaluate('[...document.querySelectorAll("#neighbours option")].map((option) => option.value)')
+    assert offered == ["", *sorted(KINDS, key=offered.index)]  # all of them, each once
+    opened.end(served)
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "2", "12", "3800"])
+def test_the_picture_of_the_odds_rounds_as_the_sentence_does(browser, served, epsilon) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, LAPLACE + epsilon, SIZES[0])
+    page = opened.page
+    page.wait_for_selector("#odds svg")
+    sentence, caption = page.text_content("#meaning"), page.text_content("#odds figcaption")
+    found = re.findall(r"[\d.,^]+:1", sentence)[1:]  # after "from 1:1 to"
+    assert found
+    assert all(f" {odds}" in caption for odds in found), (sentence, caption)
+    opened.end(served)
 
 
 LABELS = """() => [...document.querySelectorAll("#loss svg .halo")].map((label) => {

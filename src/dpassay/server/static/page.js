@@ -33,7 +33,7 @@ function query() {
   for (const name of names($("pipeline").value)) if (values[name]) asked.append("set", `${name}=${values[name]}`);
   for (const name of ["dim", ...KINDS[$("kind").value]]) if ($(name).value.trim()) asked.set(name, $(name).value.trim());
   if (asked.get("delta") === "0") asked.delete("delta");
-  if ($("neighbours").value) asked.set("neighbours", $("neighbours").value);
+  if ($("neighbours").value) asked.set("neighbours", $("neighbours").value.replace("(n)", `(${$("count").value.trim()})`));
   return asked;
 }
 
@@ -45,7 +45,9 @@ function load(address) {
   $("kind").value = kind;
   for (const name of ["dim", "epsilon", "delta", "rho", "mu", "order"]) $(name).value = given.get(name) ?? DEFAULTS[name] ?? "";
   $("metric").value = given.get("metric") ?? "l2";
-  const relation = given.get("neighbours") ?? "";
+  const counted = (given.get("neighbours") ?? "").match(/^(words|tokens|group)\((\d{1,7})\)$/);
+  const relation = counted ? `${counted[1]}(n)` : given.get("neighbours") ?? "";
+  $("count").value = counted?.[2] ?? "2";
   if (relation && ![...$("neighbours").options].some((option) => option.value === relation)) {
     $("neighbours").add(new Option(relation, relation));
   }
@@ -60,6 +62,7 @@ function showFields() {
   for (const name of ["epsilon", "delta", "rho", "mu", "order", "metric"]) {
     form.querySelector(`[data-field="${name}"]`).hidden = !used.has(name);
   }
+  form.querySelector('[data-field="count"]').hidden = !$("neighbours").value.endsWith("(n)");
   for (const name of Object.keys(SCALES)) place(name);
   showParameters();
 }
@@ -368,6 +371,7 @@ form.addEventListener("submit", (event) => event.preventDefault());
 $("starter").addEventListener("change", () => { if ($("starter").value) { load($("starter").value); changed(); } });
 $("pipeline").addEventListener("input", () => { showParameters(); changed(); });
 for (const name of ["kind", "metric", "neighbours"]) $(name).addEventListener("change", () => { showFields(); changed(); });
+$("count").addEventListener("input", changed);
 $("prior").addEventListener("input", () => {
   const address = query();
   if ($("prior").value !== "50") address.set("prior", $("prior").value);

@@ -119,10 +119,28 @@ function curve(data) {
 
 const odds = (p) => (p >= 1 ? "certainty" : p >= 0.5 ? `${shown(p / (1 - p), 3)}:1` : `1:${shown((1 - p) / p, 3)}`);
 const after = (prior, epsilon) => {
-  if (epsilon === null) return prior > 0 ? 1 : 0;
+  if (prior === 0) return 0; // also where e^-epsilon is 0 as a double
+  if (epsilon === null) return 1;
   return prior / (prior + (1 - prior) * Math.exp(-epsilon));
 };
-const raised = (prior, epsilon) => (epsilon === null ? "certainty" : `${shown((prior / (1 - prior)) * Math.exp(epsilon), 3)}:1`);
+
+// Three digits, rounded up (direction 1) or down (-1), as in the verdict's sentence about the odds.
+function rounded(value, direction) {
+  const near = Number(value.toPrecision(3));
+  const unit = 10 ** (Math.floor(Math.log10(value)) - 2);
+  return direction * (near - value) >= 0 ? near : Number((near + direction * unit).toPrecision(3));
+}
+
+// What a claim allows is rounded up (direction 1); what an output can do is rounded down (-1).
+function raised(prior, epsilon, direction) {
+  if (epsilon === null) return "certainty";
+  const before = prior / (1 - prior), value = before * Math.exp(epsilon), power = (epsilon + Math.log(before)) / Math.LN10;
+  if (epsilon === 0) return odds(prior);
+  if (power > 9) return `10^${direction > 0 ? Math.ceil(power) : Math.floor(power)}:1`;
+  const off = direction * 1e-14; // the exponential is off by less than this
+  if (value < 1) return `1:${shown(rounded((1 / value) * (1 - off), -direction), 3)}`;
+  return `${rounded(value * (1 + off), direction).toLocaleString("en-US", { maximumSignificantDigits: 3 })}:1`;
+}
 
 export function beliefs(face, prior) {
   document.getElementById("prior-shown").textContent = `${Math.round(prior * 100)}%`;
@@ -130,8 +148,8 @@ export function beliefs(face, prior) {
   const truth = face.lower, over = face.delta ? ` Up to a probability of ${shown(face.delta)}, the` : " The";
   const least = face.upper === face.lower || face.upper === null ? "" : "at least ";
   const proven = face.word === "proven";
-  const really = proven ? `, and the truth is ${raised(prior, face.upper)} at most` : `; the truth is ${least}${raised(prior, truth)}`;
-  const caption = `Odds of ${odds(prior)} that it was the first input.${over} claim says that an output raises them to ${raised(prior, face.claimed)} at most${really}.`;
+  const really = proven ? `, and the truth is ${raised(prior, face.upper, 1)} at most` : `; the truth is ${least}${raised(prior, truth, -1)}`;
+  const caption = `Odds of ${odds(prior)} that it was the first input.${over} claim says that an output raises them to ${raised(prior, face.claimed, 1)} at most${really}.`;
   const plot = new Plot({ x: [0, 1], y: [0, 1], xLabel: "belief before", yLabel: "belief after, at most", title: caption });
   const x = Array.from({ length: 101 }, (_, i) => i / 100);
   plot.line([0, 1], [0, 1], "tail");
