@@ -141,7 +141,7 @@ def _read(
     near = get_close_matches(str(subject), REGISTRY, n=1) if word else []
     hint = f"; did you mean the claim {near[0]!r}?" if near else ""
     if not {"epsilon", "rho", "mu"} & set(given):
-        raise InputError(f"say which epsilon is claimed: check(..., epsilon=1){hint}")
+        raise InputError(f"state the claimed epsilon: check(..., epsilon=1){hint}")
     if isinstance(subject, Pipeline):
         if parameters or given.get("dim", subject.dim) != subject.dim:
             raise InputError("a Pipeline has its dimension and parameters already; give them only with a text")

@@ -39,8 +39,9 @@ def adapted(thing: Any) -> Adapted | None:
                 found: Adapted | None = reader.read(thing)
             except AttributeError as error:
                 raise InputError(
-                    f"an object of {type(thing).__module__}.{type(thing).__qualname__} cannot be read ({error}); its "
-                    "version may be one that dpassay does not know: write the mechanism as a pipeline, or audit a "
+                    f"an object of {type(thing).__module__}.{type(thing).__qualname__} cannot be read ({error}); "
+                    "dpassay "
+                    "may not know this version: write the mechanism as a pipeline, or audit a "
                     "function that runs it"
                 ) from error
             if found is not None:

@@ -57,13 +57,13 @@ class Adapted:
         if delta is not None and self.epsilon_at is not None:
             found = self.epsilon_at(float(delta))
             if not 0 <= found < float("inf"):
-                raise InputError(f"{self.name} states epsilon {found} at delta {delta}: say which epsilon is claimed")
+                raise InputError(f"{self.name} states epsilon {found} at delta {delta}: state the claimed epsilon")
             return {"epsilon": exact(found), "delta": delta}
         if self.guarantee is None:
             remedy = "epsilon=1)" if self.epsilon_at is None else "delta=1e-5), for its own epsilon there"
-            raise InputError(f"{self.name} states no epsilon by itself: say check(..., {remedy}")
+            raise InputError(f"{self.name} states no epsilon of its own: use check(..., {remedy}")
         if delta is not None:
-            raise InputError(f"{self.name} states {self.guarantee}: say epsilon, too, to judge another guarantee")
+            raise InputError(f"{self.name} states {self.guarantee}: to check another guarantee, give epsilon too")
         return statement(self.guarantee)
 
     def tested(self, epsilon: Any = None, delta: Any = None) -> dict[str, Any]:
@@ -91,9 +91,9 @@ class Adapted:
     ) -> Claim:
         """The claim that the formula keeps the guarantee."""
         if self.pipeline is None:
-            raise InputError(f"the formula of {self.name} cannot be read; audit(...) runs it")
+            raise InputError(f"the formula of {self.name} cannot be read; run it with audit(...)")
         if self.dim is not None and dim not in (None, self.dim):
-            raise InputError(f"{self.name} has dimension {self.dim} already: leave dim={dim} out")
+            raise InputError(f"{self.name} already has dimension {self.dim}: leave dim={dim} out")
         said = self.stated(epsilon, delta, guarantee)
         return Claim(
             self.name,
@@ -109,7 +109,7 @@ def _implied(guarantee: ZCDP, delta: Any) -> str:
     """An ε that ρ-zCDP implies at δ, ρ + 2·sqrt(ρ·ln(1/δ)), rounded up (Bun and Steinke 2016, proposition 1.3)."""
     least = make_guarantee(1, delta).exact_delta
     if not least.a > 0:
-        raise InputError(f"{guarantee} implies no epsilon at delta 0: say delta=1e-5")
+        raise InputError(f"{guarantee} implies no epsilon at delta 0: pass delta=1e-5")
     found = guarantee.value + 2 * iv.sqrt(guarantee.value * -iv.log(least))
     return str(Decimal(up(found)).quantize(Decimal("1e-9"), ROUND_CEILING))
 
@@ -157,7 +157,7 @@ def attributes(thing: Any, *names: str) -> list[Any]:
     if missing:
         kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
         raise InputError(
-            f"an object of {kind} without {' and '.join(missing)} cannot be read; its version may be one that dpassay "
-            "does not know: write the mechanism as a pipeline, or audit a function that runs it"
+            f"an object of {kind} without {' and '.join(missing)} cannot be read; dpassay may not know this "
+            "version: write the mechanism as a pipeline, or audit a function that runs it"
         )
     return [getattr(thing, name) for name in names]

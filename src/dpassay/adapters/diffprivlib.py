@@ -60,7 +60,9 @@ def _formula(thing: Any, kind: str, epsilon: str, delta: str) -> str | None:
         return None
     far = shown(thing.sensitivity)
     if not float(far) > 0:
-        raise InputError(f"diffprivlib's {kind} has sensitivity {far}: nothing is hidden where nothing can differ")
+        raise InputError(
+            f"diffprivlib's {kind} has sensitivity {far}: its answers cannot differ, so there is nothing to hide"
+        )
     if kind in ("Exponential", "PermuteAndFlip"):
         return _choice(thing, kind, epsilon, far)
     answer, scale = f"query(l1, {far})", f"{far}/({epsilon} - ln(1 - {delta}))"

@@ -20,9 +20,9 @@ KNOWN = (
     "Gaussian or Laplace noise, and compositions of equal events or of Gaussian ones"
 )
 NO_MECHANISM = {
-    "NoOpDpEvent": "it releases nothing, its epsilon is 0, and there is nothing to judge",
-    "UnsupportedDpEvent": "it stands for something that has no description: describe it by another event",
-    "ZCDpEvent": "it is a guarantee and no mechanism: dpassay.compose adds up guarantees",
+    "NoOpDpEvent": "it releases nothing: its epsilon is 0, and there is nothing to check",
+    "UnsupportedDpEvent": "it is a placeholder: use an event that describes the mechanism",
+    "ZCDpEvent": "it is a guarantee, not a mechanism: compose guarantees with dpassay.compose",
 }
 # For each event the neighbours that it can be judged for, the usual ones first, and the accountant's name for them.
 ADDED, REPLACED = ("add-remove-record", "ADD_OR_REMOVE_ONE"), ("replace-record", "REPLACE_ONE")
@@ -49,7 +49,7 @@ def _claim(event: Any, neighbours: Neighbours | None = None) -> Adapted:
     relation = next((one for one in known if neighbours in (None, Neighbours(one[0]))), None)
     if relation is None:
         allowed = " or ".join(name for name, _ in known)
-        raise InputError(f"dp-accounting's {kind} is judged between neighbours {allowed}, got {neighbours}")
+        raise InputError(f"dp-accounting's {kind} is checked for the neighbours {allowed}, got {neighbours}")
     stages = _stages(step, replaced=relation == REPLACED)
     accountant = "PLDAccountant"
     if kind in ("SampledWithoutReplacementDpEvent", "SingleEpochTreeAggregationDpEvent"):
@@ -81,8 +81,8 @@ def _unrolled(event: Any) -> tuple[Any, int]:
             return (parts[0][0], sum(times for _, times in parts)) if _alike(parts) else (event, 1)
         if not parts or not _alike(parts):
             raise InputError(
-                "a ComposedDpEvent of different events is no single pipeline; dpassay.compose adds up pipelines and "
-                "guarantees"
+                "a ComposedDpEvent of different events is not a single pipeline; compose pipelines and guarantees "
+                "with dpassay.compose"
             )
         return parts[0][0], sum(times for _, times in parts)
     return event, 1
@@ -154,4 +154,4 @@ def _accounted(event: Any, delta: float, accountant: str, relation: str) -> floa
         made = getattr(module, accountant)(neighboring_relation=between)
         return float(made.compose(event).get_epsilon(delta))
     except Exception as error:
-        raise InputError(f"dp-accounting gives no epsilon at delta {delta:g}: {str(error)[:200]}; say which") from None
+        raise InputError(f"dp-accounting gives no epsilon at delta {delta:g}: {str(error)[:200]}; state one") from None

@@ -27,7 +27,7 @@ def read(thing: Any) -> Adapted | None:
     stated = next((given[key] for key in ("epsilon", "eps_1", "eps_perm") if key in given), None)
     if (isinstance(thing, partial) and thing.args) or stated is None or not {"k", "lst_k"} & set(given):
         raise InputError(
-            f"multi-freq-ldpy's {name} needs its arguments by name, all but the input: "
+            f"multi-freq-ldpy's {name} needs all arguments except the input as keywords: "
             f"functools.partial({name}, k=4, epsilon=1.0), or lst_k=[4, 2], d=2 and epsilon for several attributes"
         )
     many = len(given["lst_k"]) if "lst_k" in given else 0

@@ -47,16 +47,16 @@ def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any,
     noise, norm = attributes(optimizer, "noise_multiplier", "max_grad_norm", "pre_step", "step_hook", "params")[:2]
     if "FastGradientClipping" in kind or not hasattr(model, "_module"):
         raise InputError(
-            f"a step needs the model and the optimizer that make_private gives, and no ghost clipping, got a "
+            f"a step needs the model and the optimizer that make_private returns, without ghost clipping; got a "
             f"{type(model).__name__} and a {kind}"
         )
     inputs, targets = batch
     if not 2 <= len(inputs) == len(targets):
         raise InputError(
-            f"a batch is inputs and targets of at least two examples, got {len(inputs)} and {len(targets)}"
+            f"a batch has inputs and targets for at least two examples, got {len(inputs)} and {len(targets)}"
         )
     if not noise > 0:
-        raise InputError(f"a noise multiplier of {noise} is no noise: no finite epsilon holds")
+        raise InputError(f"a noise multiplier of {noise} means no noise: no finite epsilon holds")
     flat = kind in FLAT
     return Adapted(
         f"Opacus' {kind}, one step",
@@ -94,7 +94,7 @@ def _claim(accountant: Any, name: str, norm: float) -> Adapted:
     history = attributes(accountant, "history")[0]
     if not history:
         raise InputError(
-            f"Opacus' {name} has recorded no step yet: check it after training, or write the plan as a pipeline, "
+            f"Opacus' {name} has recorded no steps yet: check it after training, or write the plan as a pipeline, "
             "'poisson(q) | clip(l2, 1) | gaussian(noise_multiplier) | times(steps)'"
         )
     steps: dict[tuple[float, float], int] = {}
@@ -102,7 +102,8 @@ def _claim(accountant: Any, name: str, norm: float) -> Adapted:
         steps[noise, rate] = steps.get((noise, rate), 0) + count
     if len(steps) > 1:
         raise InputError(
-            f"Opacus' {name} has recorded {len(steps)} kinds of steps, which are no single pipeline; add them up with "
+            f"Opacus' {name} has recorded {len(steps)} kinds of steps, which are not a single pipeline; compose "
+            "them with "
             f"dpassay.compose({', '.join(repr(_pipeline(*kind, count)) for kind, count in steps.items())}, delta=...)"
         )
     ((noise, rate), count) = steps.popitem()
@@ -131,7 +132,8 @@ def _accountant_of(optimizer: Any) -> Any:
     found = inspect.getclosurevars(hook).nonlocals.get("self") if inspect.isfunction(hook) else None
     if found is None:
         raise InputError(
-            "the optimizer reports its steps to no accountant, so that their number and the sampling rate are unknown: "
+            "the optimizer does not report its steps to an accountant, so their number and the sampling rate are "
+            "unknown: "
             "check the PrivacyEngine, or write the run as a pipeline"
         )
     return found

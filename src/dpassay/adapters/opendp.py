@@ -42,7 +42,7 @@ def read(thing: Any) -> Adapted | None:
     """A measurement as a claim; None for OpenDP's other objects."""
     kind = type(thing).__name__
     if kind == "Transformation":
-        raise InputError("a transformation of OpenDP draws no noise: chain it with a measurement, such as then_laplace")
+        raise InputError("an OpenDP transformation draws no noise: chain it with a measurement, such as then_laplace")
     if kind in ("Odometer", "Context", "Query", "Queryable"):
         raise InputError(_asked_further(kind))
     return at(thing) if kind == "Measurement" else None
@@ -74,8 +74,8 @@ def at(measurement: Any, d_in: Any = None) -> Adapted:
 
 def _asked_further(kind: str) -> str:
     return (
-        f"OpenDP's {kind} is asked query after query, and what it is asked decides what comes out: check each "
-        "measurement that it is asked"
+        f"OpenDP's {kind} is interactive, and its outputs depend on the queries it receives: check "
+        "each measurement separately"
     )
 
 
@@ -120,7 +120,7 @@ def _stated(measurement: Any, d_in: Any) -> tuple[Guarantee | None, Any]:
     if measure == "RenyiDivergence":
         raise InputError(
             f"the measurement states a Rényi divergence for every order, {exact(mapped(2.0))} at 2: write it as a "
-            "pipeline and judge one order, check(..., guarantee=dpassay.RenyiDP(2, ...)), or audit a function"
+            "pipeline and check one order, check(..., guarantee=dpassay.RenyiDP(2, ...)), or audit a function"
         )
     raise InputError(
         f"the measurement states its loss as {measure}, which dpassay does not know; convert it with one of OpenDP's "

@@ -25,7 +25,9 @@ def read(thing: Any) -> Adapted | None:
     epsilon, privatise = attributes(thing, "epsilon", "privatise")
     name = f"pure-ldp's {type(thing).__name__}"
     if epsilon is None:
-        raise InputError(f"{name} holds no epsilon: audit a function, lambda x: client.privatise(x), and state one")
+        raise InputError(
+            f"{name} has no epsilon: audit the function lambda x: client.privatise(x), and state the epsilon"
+        )
     return Adapted(
         name,
         PureDP(shown(epsilon)),

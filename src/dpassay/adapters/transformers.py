@@ -119,8 +119,8 @@ class _Drawing:
         unknown = [str(cut) for cut, kept in found if kept != "all"]
         if unknown:
             raise InputError(
-                f"{', '.join(unknown)} behind a clamp has no exact analysis here; where it leaves out tokens that "
-                "another input keeps, no finite epsilon holds: leave it out (top_k=0, top_p=1.0), give the model too, "
+                f"{', '.join(unknown)} after a clamp has no exact analysis here; if it drops tokens that "
+                "another input keeps, no finite epsilon holds: turn it off (top_k=0, top_p=1.0), give the model too, "
                 "partial(model.generate, ...), or audit it"
             )
         return softmax
@@ -132,7 +132,7 @@ class _Drawing:
             return ""
         width = self.limits[1] - self.limits[0]
         names = [str(cut) for cut in self.cuts if cut.among(width, self.tokens) == "apart" and cut.name != "top_k"]
-        return f", whose {names[0]} can leave one token alone" if names else ""
+        return f", whose {names[0]} can leave a single token" if names else ""
 
 
 def read(thing: Any) -> Adapted | None:
@@ -196,11 +196,11 @@ def _configure(drawing: _Drawing, config: Any, given: dict[str, Any]) -> int:
     setting = _settings(config, given)
     if setting("num_return_sequences") != 1 or (setting("num_beams") != 1 and setting("do_sample")):
         raise InputError(
-            "dpassay reads one text that is drawn token by token, num_beams=1 and num_return_sequences=1, or beams "
-            "that are searched without sampling"
+            "dpassay can read one text sampled token by token (num_beams=1, "
+            "num_return_sequences=1), or beam search without sampling"
         )
     if drawing.limits is not None and not setting("max_new_tokens"):
-        raise InputError("each token adds to the loss: say how many are generated at most, max_new_tokens=20")
+        raise InputError("each token adds to the loss: limit how many are generated, such as max_new_tokens=20")
     drawing.greedy = not setting("do_sample")
     drawing.temperature *= float(setting("temperature"))
     if setting("top_k"):

@@ -81,7 +81,7 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     claim = _claim(subject, options)
     mechanism = as_mechanism(subject) if claim is None else claim.runnable
     if claim is None and options.epsilon is None:
-        raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
+        raise InputError("state the claimed epsilon: audit(..., epsilon=1)")
     guarantee = (
         make_guarantee(options.epsilon, 0 if options.delta is None else options.delta)
         if claim is None
@@ -149,7 +149,7 @@ def _claim(subject: Any, options: AuditOptions) -> Claim | None:
         return subject(parameters, **options.claimed)
     if isinstance(subject, str):
         if options.epsilon is None:
-            raise InputError("say which epsilon is claimed: audit(..., epsilon=1)")
+            raise InputError("state the claimed epsilon: audit(..., epsilon=1)")
         return Claim("pipeline", subject, options.epsilon, options.delta or 0, options.dim, parameters)
     if parameters:
         unknown = ", ".join(sorted(parameters))

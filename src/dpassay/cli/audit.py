@@ -206,7 +206,7 @@ def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon:
     if sum(given is not None for given in (claim, pipeline, mechanism)) != 1:
         raise InputError("say what to audit, once: a claim's name, --pipeline, --python, --command or --url")
     if claim is None and epsilon is None and adapted(mechanism) is None:
-        raise InputError("say which epsilon is claimed: --epsilon 1")
+        raise InputError("state the claimed epsilon: --epsilon 1")
     return next(given for given in (claim, pipeline, mechanism) if given is not None)
 
 
@@ -297,7 +297,7 @@ def _plan(claim: Claim | None, options: AuditOptions, as_json: bool) -> None:
     from dpassay.core.guarantee import make_guarantee
 
     if claim is None and options.epsilon is None:
-        raise InputError("say which epsilon is claimed: --epsilon 1")
+        raise InputError("state the claimed epsilon: --epsilon 1")
     own = None if claim is None else claim(**options.claimed).guarantee
     guarantee = own or make_guarantee(options.epsilon, options.delta or 0)
     alpha, runs = options.alpha, options.runs

@@ -128,7 +128,7 @@ def check(
     given, values = read_values(settings, {"epsilon": epsilon, "delta": delta, "dim": dim})
     others = {"metric": metric, "order": order, "rho": rho, "mu": mu}
     if pipeline is not None and given["epsilon"] is None and rho is None and mu is None:
-        raise InputError("say which epsilon is claimed: --epsilon 1 (or --rho, or --mu)")
+        raise InputError("state the claimed epsilon: --epsilon 1 (or --rho, or --mu)")
     if any(value is not None for value in others.values()):
         stated = {**others, "epsilon": given.pop("epsilon"), "delta": given.pop("delta")}
         given["guarantee"] = _guarantee(stated, None if name is None else subject)

@@ -275,8 +275,8 @@ def whole_number(given: str | int) -> int:
 def as_options(message: str) -> str:
     """A message of the library, which speaks of arguments, in the words of the command line.
 
-    >>> as_options("say dim=N"), as_options("say parameters={'C': VALUE}"), as_options("resume=True needs save=FILE")
-    ('say --dim N', 'say --set C=VALUE', '--resume needs --save FILE')
+    >>> as_options("pass dim=N"), as_options("pass parameters={'C': VALUE}"), as_options("resume=True needs save=FILE")
+    ('pass --dim N', 'pass --set C=VALUE', '--resume needs --save FILE')
     """
     message = message.replace("given as parameters", "given with --set")
     message = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"--set \1=VALUE", message)

@@ -246,12 +246,12 @@ def epsilon_delta(guarantee: Guarantee) -> EpsilonDelta:
     >>> epsilon_delta(ZCDP(1))
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: samples test epsilon, or epsilon and delta, not 1-zCDP: state what it implies for ...
+    dpassay.errors.InputError: samples can test epsilon, or epsilon and delta, not 1-zCDP: state what it implies for ...
     """
     if isinstance(guarantee, PureDP | ApproxDP):
         return guarantee
     raise InputError(
-        f"samples test epsilon, or epsilon and delta, not {guarantee}: state what it implies for the two inputs, "
+        f"samples can test epsilon, or epsilon and delta, not {guarantee}: state what it implies for the two inputs, "
         "such as epsilon times their distance for a metric guarantee"
     )
 
@@ -268,7 +268,7 @@ def stated_guarantee(
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         got = " and ".join(named) or "none of them"
-        raise InputError(f"say what is claimed by one of epsilon (with delta, metric or order), rho or mu; got {got}")
+        raise InputError(f"state the claim with one of epsilon (with delta, metric or order), rho or mu; got {got}")
     kinds = {"metric": metric, "order": order, "delta": delta if delta is not None and number(delta) != 0 else None}
     kinds = {name: value for name, value in kinds.items() if value is not None}
     if epsilon is None and kinds:

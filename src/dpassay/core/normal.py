@@ -67,7 +67,7 @@ def gaussian_sigma(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
     """The least standard deviation, to a double: Newton's method guesses it, the exact δ confirms it."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     if delta == 0:
-        raise InputError("no Gaussian noise gives pure DP: give a delta above 0, or use laplace")
+        raise InputError("Gaussian noise never gives pure DP: give a delta above 0, or use laplace")
     claimed, target = _middle(epsilon), _mp.log(_middle(delta))
     width = _mp.sqrt(-2 * target)
     # ε(δ) ≤ μ²/2 + μ √(2 ln(1/δ)) and δ(ε) ≤ μ: this μ is not too large, and steps in ln μ only make it larger.
@@ -85,7 +85,7 @@ def gaussian_sigma(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
         if gaussian_delta(epsilon, 1 / number(sigma)).b <= delta.a:
             return sensitivity * number(sigma)
         sigma += 2**doublings * math.ulp(sigma)
-    raise InputError("epsilon and delta are too small for 80 digits to tell how much Gaussian noise they need")
+    raise InputError("epsilon and delta are too small for 80 digits to determine how much Gaussian noise they need")
 
 
 def _delta_and_slopes(epsilon: Any, mu: Any) -> tuple[Any, Any, Any]:

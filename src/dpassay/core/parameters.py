@@ -18,7 +18,7 @@ def merge_parameters(parameters: Mapping[str, Any] | None, more: Mapping[str, An
     if not isinstance(parameters, Mapping | None) or not all(isinstance(name, str) for name in parameters or ()):
         raise InputError(f"parameters must be a mapping of names to values, got {parameters!r:.60}")
     if own := CLAIMED.keys() & {*(parameters or ()), *more}:
-        raise InputError(f"{min(own)} is an argument of its own: say {CLAIMED[min(own)]}=VALUE, which is no parameter")
+        raise InputError(f"{min(own)} is not a parameter: pass it as {CLAIMED[min(own)]}=VALUE")
     if twice := sorted(set(parameters or ()) & set(more)):
         raise InputError(f"{twice[0]} is given twice: in parameters and as a keyword argument")
     return {**(parameters or {}), **more}

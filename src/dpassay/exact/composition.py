@@ -271,7 +271,7 @@ def compose(
     given = [read_answer(answer, dim) if isinstance(answer, str) else _answer(answer) for answer in answers]
     at = number(delta)
     if at.a < 0 or at.b >= 1:
-        raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
+        raise InputError(f"delta must be at least 0 and less than 1, got {delta}")
     simple = Interval.around(basic_epsilon(given, at), Theorem.COMPOSITION.page)
     exact = Interval.around(exact_epsilon(given, at), Theorem.OPTIMAL_COMPOSITION.page)
     relations = {answer.part.kind: Neighbours(answer.part.kind) for answer in given if answer.part is not None}

@@ -317,7 +317,7 @@ def _at_least_zero(epsilon: Any) -> Number:
 def _probability(delta: Any) -> Number:
     value = number(delta)
     if value.a < 0 or value.b >= 1:
-        raise InputError(f"delta must be from 0 up to, not including, 1, got {delta}")
+        raise InputError(f"delta must be at least 0 and less than 1, got {delta}")
     return value
 
 

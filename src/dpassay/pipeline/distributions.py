@@ -160,7 +160,7 @@ class Mixture(Noise):
         if any(isinstance(noise, Mixture) for _, noise in self.parts):
             raise InputError("a mixture's parts may not be mixtures; list all parts side by side")
         if weights[-1].b > 0 and not self.one_sided:
-            raise InputError("values may be lost beside exponential noise or none, not beside other noises")
+            raise InputError("only exponential noise, or no noise at all, can be combined with lost values")
         object.__setattr__(self, "atom_weight", weights[0])
         object.__setattr__(self, "lost", weights[-1])
         parts = tuple((w, noise) for w, (_, noise) in zip(weights[1:-1], self.parts, strict=True) if not w == 0)

@@ -21,7 +21,7 @@ from dpassay.pipeline.regions import Counted, Everything, Repeated, Rounded, Squ
 from dpassay.pipeline.stages.base import STAGES, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax, written
 
-MAX_LENGTH, MAX_DEPTH = 10_000, 100  # characters; parentheses inside each other
+MAX_LENGTH, MAX_DEPTH = 10_000, 100  # characters; nested parentheses
 MAX_DIGITS, MAX_EXPONENT = 1000, 10_000  # of one number as it is written
 MAX_LOG, MAX_WHOLE = 10**7, 2**53  # of what exp and ^ put out; of whole numbers and exponents
 NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -67,7 +67,7 @@ def _power(base: Number, exponent: Number) -> Number:
     if base.a < 0 and (exponent.delta != 0 or whole_number(exponent) is None):
         raise InputError("a base that may be negative needs a whole exponent")
     if 0 in base and exponent != 0 and not exponent.a > 0:
-        raise InputError("a base that may be zero needs an exponent that is surely positive")
+        raise InputError("a base that may be zero needs an exponent that is certainly positive")
     return base**exponent
 
 
@@ -88,7 +88,7 @@ def apply(name: str, *values: Number) -> Number:
         raise InputError(f"too large: exp takes numbers of at most {MAX_LOG} in size")
     if name != "exp" and not (value.a > 0 or (name == "sqrt" and value.a == 0)):
         allowed = "0 or more" if name == "sqrt" else "positive"
-        raise InputError(f"{name} needs a number that is surely {allowed}, got {written(value)}")
+        raise InputError(f"{name} needs a number that is certainly {allowed}, got {written(value)}")
     return FUNCTIONS[name](value)
 
 
@@ -107,7 +107,7 @@ def _pointing(text: str, position: int) -> Iterator[None]:
         raise
     except ValueError as error:
         # mpmath raises an empty ValueError where two enclosures overlap, so that neither is surely the larger.
-        message = str(error) or "50 digits cannot tell this number from a limit: write it as a plain decimal"
+        message = str(error) or "50 digits cannot distinguish this number from a limit: write it as a plain decimal"
         raise ExpressionError(message, text, position) from None
 
 
@@ -286,7 +286,7 @@ class _Parser:
                 raise InputError(f"unknown function {token.text!r}; known: {', '.join(FUNCTIONS)}")
             self.depth += 1
             if self.depth > MAX_DEPTH:
-                self.fail(f"nested too deeply: at most {MAX_DEPTH} parentheses inside each other", opening)
+                self.fail(f"nested too deeply: at most {MAX_DEPTH} nested parentheses", opening)
             values = [self.expression()]
             while opening is not token and self.take(","):
                 values.append(self.expression())
@@ -300,11 +300,11 @@ class _Parser:
             self.used.add(name)
             return read_number(self.values[name])
         if name in _CLAIMED:
-            raise InputError(f"{name} was not given: say {_CLAIMED[name]}")
+            raise InputError(f"{name} was not given: pass {_CLAIMED[name]}")
         if name in _reserved():
             hint = f": write {name}(...)" if name in FUNCTIONS else ""
             raise InputError(f"expected a number, got the word {name!r}{hint}")
-        hint = f"say parameters={{'{name}': VALUE}}{_suggest(name, {*known, *_CLAIMED})}"
+        hint = f"pass parameters={{'{name}': VALUE}}{_suggest(name, {*known, *_CLAIMED})}"
         raise InputError(f"unknown name {name!r}; known: {', '.join(known)}; {hint}")
 
 
@@ -325,7 +325,7 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
     given, reserved = dict(values or {}), _reserved()
     for name in given:
         if not re.fullmatch(_NAME, name) or name in reserved:
-            raise InputError(f"{name!r} cannot be given a value: choose letters, digits and _ that mean nothing else")
+            raise InputError(f"{name!r} cannot name a parameter: use letters, digits and _, and no reserved name")
     dims = {check_dimension(whole_number(read_number(d)) or d) for d in (dim, given.pop("dim", None)) if d is not None}
     if len(dims) > 1:
         raise InputError(f"two dimensions were given: {' and '.join(map(str, sorted(dims)))}")
@@ -335,7 +335,7 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
         raise InputError(f"given as parameters, but never used in the pipeline: {', '.join(unused)}")
     pipeline = _assemble(text, calls, min(dims, default=1))
     if not dims and _needs_dimension(pipeline):
-        raise InputError("this pipeline depends on the dimension of its vectors: say dim=N")
+        raise InputError("this pipeline depends on the dimension of its vectors: pass dim=N")
     return pipeline
 
 

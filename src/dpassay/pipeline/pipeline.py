@@ -45,9 +45,9 @@ class Pipeline:
             if stage.neighbours and i:
                 raise InputError(f"{stage.name} must be the first stage: it says how neighbours differ")
             if stage.comes_last and i < len(stages) - 1:
-                raise InputError(f"{stage.name} must be the last stage: it repeats all that comes before it")
+                raise InputError(f"{stage.name} must be the last stage: it repeats everything before it")
             if stage.followed_by and not any(after.name in stage.followed_by for after in stages[i + 1 : i + 2]):
-                raise InputError(f"{stage.name} must stand right before {' or '.join(stage.followed_by)}")
+                raise InputError(f"{stage.name} must come right before {' or '.join(stage.followed_by)}")
             if stage.on_words and not all(earlier.on_words for earlier in stages[:i]):
                 raise InputError(f"{stage.name} works on words: it must come before all stages that give vectors")
             stages[i] = stage = stage.for_region(before.region)
@@ -103,11 +103,11 @@ class Pipeline:
         """The exact distribution of the output, where the noise is the last stage that changes it."""
         stages = list(self.stages)
         if isinstance(stages[0], Sampling):
-            raise InputError(f"behind {stages[0].name} the distribution is a mixture, which is not written down here")
+            raise InputError(f"behind {stages[0].name} the distribution is a mixture, which has no closed form here")
         while len(stages) > 1 and _passes_on(stages[-1]):
             stages.pop()
         if self.noise_positions != [len(stages) - 1] or stages[0].on_words:
-            raise InputError("the distribution is known only for a pipeline whose one random stage is its last")
+            raise InputError("the distribution is known only for a pipeline whose only random stage is the last one")
         last = stages.pop()
         assert isinstance(last, NoiseStage)
         batch = [x] if isinstance(x, str) else as_vector(x)[None, :]

@@ -59,12 +59,12 @@ def _sentence(error: Exception) -> dict[str, Any]:
 def _of_the_page(message: str) -> str:
     """A message of the library, which speaks of arguments, in the words of the page.
 
-    >>> _of_the_page("unknown name 'C'; say parameters={'C': VALUE}"), _of_the_page("say dim=N")
+    >>> _of_the_page("unknown name 'C'; pass parameters={'C': VALUE}"), _of_the_page("pass dim=N")
     ("unknown name 'C'; give C a value", 'give it a dimension')
     """
-    message = re.sub(r"say parameters=\{'(\w+)': VALUE\}", r"give \1 a value", message)
-    message = message.replace("say dim=N", "give it a dimension").replace("say epsilon=1", "give it an epsilon")
-    message = message.replace("say delta=VALUE", "give it a delta")
+    message = re.sub(r"pass parameters=\{'(\w+)': VALUE\}", r"give \1 a value", message)
+    message = message.replace("pass dim=N", "give it a dimension").replace("pass epsilon=1", "give it an epsilon")
+    message = message.replace("pass delta=VALUE", "give it a delta")
     return harmless(message)[:600]
 
 

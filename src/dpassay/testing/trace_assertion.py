@@ -55,7 +55,7 @@ def assert_trace(
         marked = {name: value for name, value in budget.defaults.items() if name in MARKED}
         asked = merged(marked, asked)
     if "epsilon" not in asked:
-        raise InputError("say which epsilon is claimed: assert_trace(..., epsilon=1)")
+        raise InputError("state the claimed epsilon: assert_trace(..., epsilon=1)")
     if seed is None:
         seed = SEED if budget is None else budget.next_trace()
     result = trace(f, **asked, hostile=hostile, seed=seed)

@@ -23,7 +23,7 @@ def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceRes
     >>> trace_object(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0])
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: say which epsilon is claimed: trace(..., epsilon=1)
+    dpassay.errors.InputError: state the claimed epsilon: trace(..., epsilon=1)
     """
     from dpassay.trace.session import trace
 
@@ -32,7 +32,7 @@ def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceRes
     if known is not None and known.mechanism is None:
         raise InputError(f"{known.name} is a record or a setting, and no code that could be run: check it instead")
     if epsilon is None and known is None:
-        raise InputError("say which epsilon is claimed: trace(..., epsilon=1)")
+        raise InputError("state the claimed epsilon: trace(..., epsilon=1)")
     if not len(inputs) and not options.get("pairs"):
         options["pairs"] = () if known is None else known.pairs
         if not options["pairs"]:

@@ -99,7 +99,7 @@ def check_words(
 
 def _claimed(subject: str | WordMechanism, epsilon: Any, delta: Any, metric: str | None) -> Guarantee:
     if epsilon is None:
-        raise InputError("say which epsilon is claimed: check(..., epsilon=1)")
+        raise InputError("state the claimed epsilon: check(..., epsilon=1)")
     if delta is not None and (not number(delta) == 0 or metric is not None):
         raise InputError("words are judged for epsilon-DP (delta 0) or metric DP: leave delta out")
     name = subject if isinstance(subject, str) else subject.name

@@ -64,7 +64,7 @@ def test_a_client_without_a_formula_is_run() -> None:
     leaky = client("LHClient", g=3, p=0.5, q=0.25)  # it puts out what comes in
     with pytest.raises(AssertionError, match="the claim of 1-DP"):
         dpassay.assert_dp(leaky)
-    with pytest.raises(dpassay.InputError, match="RAPPORClient holds no epsilon"):
+    with pytest.raises(dpassay.InputError, match="RAPPORClient has no epsilon"):
         dpassay.check(client("RAPPORClient", epsilon=None))
 
 

@@ -69,18 +69,18 @@ def test_the_accountant_of_the_central_limit_theorem_states_too_little() -> None
 
 
 def test_what_cannot_be_read_gets_a_sentence() -> None:
-    with pytest.raises(dpassay.InputError, match="has recorded no step yet"):
+    with pytest.raises(dpassay.InputError, match="has recorded no steps yet"):
         dpassay.check(accountant("prv"), delta=1e-5)
     mixed = accountant("prv", (1.0, 0.01, 5), (2.0, 0.01, 5))
     with pytest.raises(dpassay.InputError, match=r"2 kinds of steps.*dpassay\.compose\('poisson"):
         dpassay.check(mixed, delta=1e-5)
-    with pytest.raises(dpassay.InputError, match="states no epsilon by itself"):
+    with pytest.raises(dpassay.InputError, match="states no epsilon of its own"):
         dpassay.check(accountant("prv", (1.0, 0.01, 5)))
     parameters = [torch.nn.Parameter(torch.zeros(1))]
     alone = opacus.optimizers.DPOptimizer(
         torch.optim.SGD(parameters, lr=0.1), noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=4
     )
-    with pytest.raises(dpassay.InputError, match="reports its steps to no accountant"):
+    with pytest.raises(dpassay.InputError, match="does not report its steps to an accountant"):
         dpassay.check(alone, delta=1e-5)
 
 
@@ -154,7 +154,7 @@ def test_a_step_is_checked_and_leaves_the_accountant_alone() -> None:
     verdict = dpassay.check(made, delta=1e-5)
     assert (verdict.word, str(verdict.mechanism)) == ("proven", "query(l2, 2) | gaussian(3)")
     made.mechanism(batch)
-    with pytest.raises(dpassay.InputError, match="has recorded no step yet"):
+    with pytest.raises(dpassay.InputError, match="has recorded no steps yet"):
         dpassay.check(optimizer, delta=1e-5)
 
 
@@ -164,7 +164,7 @@ def test_a_step_that_cannot_be_run_gets_a_sentence() -> None:
         step(model._module, optimizer, torch.nn.functional.mse_loss, (x, y))
     with pytest.raises(dpassay.InputError, match="at least two examples, got 1 and 1"):
         step(model, optimizer, torch.nn.functional.mse_loss, (x[:1], y[:1]))
-    with pytest.raises(dpassay.InputError, match="states no epsilon by itself"):
+    with pytest.raises(dpassay.InputError, match="states no epsilon of its own"):
         dpassay.trace(step(model, optimizer, torch.nn.functional.mse_loss, (x, y)))
 
 

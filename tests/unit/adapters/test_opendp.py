@@ -45,7 +45,7 @@ def test_a_profile_is_asked_at_a_delta_and_is_above_the_exact_epsilon() -> None:
     assert verdict.proven
     fixed = dpassay.check(dp.c.make_fix_delta(measurement, 1e-6))
     assert (fixed.word, fixed.guarantee.delta) == ("proven", 1e-6)
-    with pytest.raises(dpassay.InputError, match=r"states no epsilon by itself: say check\(\.\.\., delta="):
+    with pytest.raises(dpassay.InputError, match=r"states no epsilon of its own: use check\(\.\.\., delta="):
         dpassay.check(measurement)
 
 
@@ -141,9 +141,9 @@ def test_an_unknown_measure_is_named() -> None:
 
 
 def test_what_is_no_claim_gets_a_sentence() -> None:
-    with pytest.raises(dpassay.InputError, match="a transformation of OpenDP draws no noise"):
+    with pytest.raises(dpassay.InputError, match="an OpenDP transformation draws no noise"):
         dpassay.check(dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()))
-    with pytest.raises(dpassay.InputError, match="has dimension 1 already"):
+    with pytest.raises(dpassay.InputError, match="already has dimension 1"):
         dpassay.check(dp.m.make_laplace(*REAL, scale=1.0), dim=3)
 
 
@@ -186,9 +186,9 @@ def test_equal_measurements_are_composed() -> None:
 
 def test_what_is_asked_further_is_refused() -> None:
     made = dp.c.make_adaptive_composition(*REAL, dp.max_divergence(), d_in=1.0, d_mids=[1.0])
-    with pytest.raises(dpassay.InputError, match="make_adaptive_composition is asked query after query"):
+    with pytest.raises(dpassay.InputError, match="make_adaptive_composition is interactive"):
         dpassay.check(made)
-    with pytest.raises(dpassay.InputError, match="Odometer is asked query after query"):
+    with pytest.raises(dpassay.InputError, match="Odometer is interactive"):
         dpassay.audit(dp.c.make_fully_adaptive_composition(*REAL, dp.max_divergence()))
 
 

@@ -78,12 +78,12 @@ def test_trace_needs_neither_epsilon_nor_pairs(told: Any) -> None:
 @pytest.mark.parametrize(
     ("command", "name", "said"),
     [
-        ("check", "formula", r"Lib's formula states no epsilon by itself: say check\(\.\.\., delta=1e-5\), for"),
+        ("check", "formula", r"Lib's formula states no epsilon of its own: use check\(\.\.\., delta=1e-5\), for"),
         ("check", "noisy", "objects_of_lib:noisy is a function, whose formula dpassay cannot read"),
-        ("audit", "noisy", "say which epsilon is claimed: --epsilon 1"),
-        ("audit", "silent", r"Lib's silent states no epsilon by itself: say check\(\.\.\., epsilon=1\)"),
+        ("audit", "noisy", "state the claimed epsilon: --epsilon 1"),
+        ("audit", "silent", r"Lib's silent states no epsilon of its own: use check\(\.\.\., epsilon=1\)"),
         ("trace", "formula", "Lib's formula is a record or a setting, and no code that could be run"),
-        ("trace", "noisy", r"say which epsilon is claimed: trace\(\.\.\., epsilon=1\)"),
+        ("trace", "noisy", r"state the claimed epsilon: trace\(\.\.\., epsilon=1\)"),
         ("trace", "silent", r"say what to run it on: pairs=\[\(X, Y\)\]"),
     ],
 )
@@ -94,8 +94,8 @@ def test_what_is_missing_is_said(told: Any, command: str, name: str, said: str) 
 
 
 def test_the_command_line_speaks_of_its_own_options() -> None:
-    assert as_options("say check(..., delta=1e-5), for") == "say --delta 1e-5, for"
-    assert as_options("say trace(..., epsilon=1)") == "say --epsilon 1"
+    assert as_options("use check(..., delta=1e-5), for") == "use --delta 1e-5, for"
+    assert as_options("use trace(..., epsilon=1)") == "use --epsilon 1"
 
 
 def test_two_ways_to_say_what_to_check_are_one_too_many(told: Any) -> None:
@@ -138,5 +138,5 @@ def test_runs_test_what_zcdp_implies() -> None:
     ],
 )
 def test_an_object_of_an_unknown_version_gets_a_sentence(module: str, names: str) -> None:
-    with pytest.raises(dpassay.InputError, match="version may be one that dpassay does not know"):
+    with pytest.raises(dpassay.InputError, match="dpassay may not know this version"):
         dpassay.check(recorded(module, names), delta=1e-5)

@@ -84,15 +84,15 @@ def test_logits_that_nothing_bounds_have_no_finite_epsilon(settings: dict[str, A
 
 def test_what_cannot_be_read_gets_a_sentence(model: Any) -> None:
     after = [ClampLogits(-1.0, 1.0), transformers.TopPLogitsWarper(0.9)]
-    with pytest.raises(dpassay.InputError, match=r"top_p=0\.9 behind a clamp has no exact analysis"):
+    with pytest.raises(dpassay.InputError, match=r"top_p=0\.9 after a clamp has no exact analysis"):
         dpassay.check(transformers.LogitsProcessorList(after), epsilon=1, dim=9)
     with pytest.raises(dpassay.InputError, match="ClipSoftly does not clamp logits"):
         dpassay.check(transformers.LogitsProcessorList([ClipSoftly()]), epsilon=1, dim=9)
-    with pytest.raises(dpassay.InputError, match="num_beams=1 and num_return_sequences=1"):
+    with pytest.raises(dpassay.InputError, match="num_beams=1, num_return_sequences=1"):
         dpassay.check(transformers.GenerationConfig(num_beams=2, do_sample=True), epsilon=1, dim=9)
-    with pytest.raises(dpassay.InputError, match="say how many are generated at most, max_new_tokens=20"):
+    with pytest.raises(dpassay.InputError, match="limit how many are generated, such as max_new_tokens=20"):
         dpassay.check(call(model), epsilon=1)
-    with pytest.raises(dpassay.InputError, match="states no epsilon by itself"):
+    with pytest.raises(dpassay.InputError, match="states no epsilon of its own"):
         dpassay.check(model)
 
 
@@ -191,18 +191,18 @@ def test_a_cut_that_can_leave_one_token_alone_tells_inputs_apart(model: Any, set
 
 @pytest.mark.parametrize("setting", [{"top_k": 5}, {"typical_p": 0.9}, {"top_p": 1 - 2 * LEAST}])
 def test_a_cut_in_between_has_no_exact_answer(model: Any, setting: dict[str, Any]) -> None:
-    with pytest.raises(dpassay.InputError, match=f"{next(iter(setting))}=.* behind a clamp has no exact analysis"):
+    with pytest.raises(dpassay.InputError, match=f"{next(iter(setting))}=.* after a clamp has no exact analysis"):
         dpassay.check(call(model, **{"max_new_tokens": 1, **setting}), epsilon=1)
 
 
 def test_a_stand_in_for_a_cut_is_named(model: Any) -> None:
     verdict = dpassay.check(call(model, max_new_tokens=1, min_p=0.5), epsilon=1)
-    assert verdict.name == "transformers' generate, whose min_p=0.5 can leave one token alone"
+    assert verdict.name == "transformers' generate, whose min_p=0.5 can leave a single token"
 
 
 def test_a_penalty_behind_the_clamp_is_named() -> None:
     after = [ClampLogits(-1.0, 1.0), transformers.RepetitionPenaltyLogitsProcessor(1.5)]
-    with pytest.raises(dpassay.InputError, match="RepetitionPenaltyLogitsProcessor behind a clamp"):
+    with pytest.raises(dpassay.InputError, match="RepetitionPenaltyLogitsProcessor after a clamp"):
         dpassay.check(transformers.LogitsProcessorList(after), epsilon=1, dim=9)
 
 

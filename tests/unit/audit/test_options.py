@@ -50,8 +50,8 @@ def test_the_search_has_15_of_100_runs_or_what_it_is_given_and_never_more_than_a
     ("options", "said"),
     [
         ({"parameters": 3}, "parameters must be a mapping of names to values, got 3"),
-        ({"parameters": {"eps": 1}}, "eps is an argument of its own: say epsilon=VALUE"),
-        ({"parameters": {"dim": 4}}, "dim is an argument of its own: say dim=VALUE"),
+        ({"parameters": {"eps": 1}}, "eps is not a parameter: pass it as epsilon=VALUE"),
+        ({"parameters": {"dim": 4}}, "dim is not a parameter: pass it as dim=VALUE"),
         ({"parameters": {"C": 1}, "C": 2}, "C is given twice: in parameters and as a keyword argument"),
         ({"runs": True}, "runs must be a whole number"),
         ({"runs": 10**12 + 1}, "runs must be at most 1,000,000,000,000"),

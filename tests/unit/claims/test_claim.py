@@ -35,7 +35,7 @@ def test_unknown_parameters_are_refused(name: str) -> None:
 
 
 def test_what_is_claimed_is_no_parameter() -> None:
-    with pytest.raises(InputError, match="eps is an argument of its own: say epsilon=VALUE"):
+    with pytest.raises(InputError, match="eps is not a parameter: pass it as epsilon=VALUE"):
         ADEPT(eps=1)
 
 

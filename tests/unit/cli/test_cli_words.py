@@ -81,7 +81,7 @@ def test_bad_vocabularies_end_with_2(tmp_path, capsys, monkeypatch, case):
         (("adept", "--unknown", "copied"), "--unknown is for mechanisms that replace words: santext, custext, tem"),
         (("santext", "--vocabulary", "GLOVE", "--epsilon", "4", "--dim", "3"), "--dim is not for santext"),
         (("santext", "--vocabulary", "GLOVE", "--epsilon", "4", "--rho", "3"), "--rho is not for santext"),
-        (("santext", "--vocabulary", "GLOVE"), "say which epsilon is claimed"),
+        (("santext", "--vocabulary", "GLOVE"), "state the claimed epsilon"),
         (("santext", "--vocabulary", "GLOVE", "--epsilon", "4", "--words", "1"), "at least two words"),
         (("santext", "--vocabulary", "nowhere.txt", "--epsilon", "4"), "cannot read nowhere.txt"),
         (("santext", "--vocabulary", "GLOVE", "--epsilon", "4", "--device", "abacus"), "unknown device"),

@@ -171,7 +171,7 @@ def test_a_repair_has_the_smallest_scale() -> None:
     [
         ("noisymax(gauss, 1)", "noise"),
         ("noisymax(laplace, 0)", "noisymax: scale must be positive"),
-        ("topk(2) | noisymax(gumbel, 1)", "topk must stand right before"),
+        ("topk(2) | noisymax(gumbel, 1)", "topk must come right before"),
         ("category(3) | noisymax(laplace, 1)", "needs a vector of scores"),
     ],
 )

@@ -192,9 +192,9 @@ def test_the_likelihood_of_a_lost_coordinate():
 
 
 def test_values_are_lost_beside_one_sided_noise_only():
-    with pytest.raises(InputError, match="beside exponential noise or none"):
+    with pytest.raises(InputError, match="only exponential noise, or no noise at all"):
         Mixture("0.2", (("0.5", Laplace(2)),), "0.3")
-    with pytest.raises(InputError, match="beside exponential noise or none"):
+    with pytest.raises(InputError, match="only exponential noise, or no noise at all"):
         Mixture(0, (("0.5", OneSided(2)), ("0.2", OneSided(3))), "0.3")
     with pytest.raises(InputError, match="sum to 1"):
         Mixture("0.2", (("0.5", OneSided(2)),), "0.2")

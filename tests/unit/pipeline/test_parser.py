@@ -258,9 +258,9 @@ def test_random_arithmetic_is_enclosed(tree: Tree) -> None:
         ("laplace(1/0)", 9, "division by zero"),
         ("laplace(1 / (1-1))", 10, "division by zero"),
         ("laplace(1/(0.1*10-1))", 9, "may be zero"),
-        ("laplace(ln(0))", 8, "surely positive"),
-        ("laplace(1 + ln(-1))", 12, "surely positive"),
-        ("laplace(ln(0.1*10-1))", 8, "surely positive"),
+        ("laplace(ln(0))", 8, "certainly positive"),
+        ("laplace(1 + ln(-1))", 12, "certainly positive"),
+        ("laplace(ln(0.1*10-1))", 8, "certainly positive"),
         ("laplace(sqrt(-1))", 8, "0 or more"),
         ("laplace(sqrt(0.1*10-1))", 8, "0 or more"),
         ("laplace(exp(1e7+1))", 8, "too large"),
@@ -272,9 +272,9 @@ def test_random_arithmetic_is_enclosed(tree: Tree) -> None:
         ("laplace((-2)^0.5)", 12, "whole exponent"),
         ("laplace((-2)^(0.1*20))", 12, "whole exponent"),
         ("laplace((0.1*10-1)^0.5)", 18, "whole exponent"),
-        ("laplace(0^-1)", 9, "surely positive"),
-        ("laplace((0.1*10-1)^-2)", 18, "surely positive"),
-        ("laplace(0^((0.1*10-1)^2))", 9, "surely positive"),
+        ("laplace(0^-1)", 9, "certainly positive"),
+        ("laplace((0.1*10-1)^-2)", 18, "certainly positive"),
+        ("laplace(0^((0.1*10-1)^2))", 9, "certainly positive"),
         ("laplace(1e10001)", 8, "exponent"),
         ("laplace(1 + 1e-10001)", 12, "exponent"),
         ("laplace(1e999999999999999999)", 8, "exponent"),
@@ -399,17 +399,17 @@ def test_the_least_deviation_of_normal_noise() -> None:
     ("text", "position", "message"),
     [
         ("gaussian(least_sigma(1, 1e-6))", 9, "least_sigma takes epsilon, delta and the l2 distance, got 2 numbers"),
-        ("gaussian(least_sigma(1, 0, 2))", 9, "no Gaussian noise gives pure DP"),
+        ("gaussian(least_sigma(1, 0, 2))", 9, "Gaussian noise never gives pure DP"),
         ("laplace(exp(1, 2))", 8, "exp takes one number, got 2"),
         ("clamp(1, 1)", 0, "clamp needs a lower limit below the upper one, got 1 and 1"),
         ("repeat(0)", 7, "repeat: times must be a whole number from 1"),
         ("repeat(1.5)", 7, "repeat needs a whole number, got 1.5"),
-        ("bloom(4, 5)", 0, "of 4 bits at most 4 can be ones, got 5"),
-        ("onesided(1, 0.7, 0.7)", 0, "zero and lost may be 1 together, got 1.4"),
+        ("bloom(4, 5)", 0, "at most 4 of 4 bits can be ones, got 5"),
+        ("onesided(1, 0.7, 0.7)", 0, "zero and lost can add up to at most 1, got 1.4"),
         ("softmax(0)", 8, "softmax: temperature must be positive"),
         ("topk(0) | softmax(1)", 5, "topk: k must be a whole number from 1"),
-        ("topk(2)", 0, "topk must stand right before exponential or softmax"),
-        ("topk(2) | laplace(1)", 0, "topk must stand right before exponential or softmax"),
+        ("topk(2)", 0, "topk must come right before exponential or softmax"),
+        ("topk(2) | laplace(1)", 0, "topk must come right before exponential or softmax"),
         ("repeat(2) | topk(2) | softmax(1)", 12, "leave repeat out"),
         ("leak(2)", 5, "leak must be a probability, 0 to 1, got 2"),
         ("encode | rows", 9, "rows must be the first stage"),
@@ -487,7 +487,7 @@ def test_whole_numbers_may_be_computed() -> None:
         ("dropout(1)", 8, "dropout needs a probability"),
         ("onehot(3) | flip(1.5)", 17, "flip: keep must be a probability, 0 to 1, got 1.5"),
         ("onehot(3) | bits(0.5, -0.5, 0)", 12, "bits: odd must be a probability, 0 to 1, got -0.5"),
-        ("normalise(l1)", 10, "normalise knows l2 only, got 'l1'"),
+        ("normalise(l1)", 10, "normalise supports only l2, got 'l1'"),
     ],
 )
 def test_what_a_stage_refuses_is_pointed_at(text: str, position: int, message: str) -> None:
@@ -506,15 +506,19 @@ def test_a_probability_that_may_stick_out_by_rounding_is_cut_to_1() -> None:
 @pytest.mark.parametrize(
     ("text", "position", "message"),
     [
-        ("clip(l2, 1) | flip(0.9)", 14, "flip cannot work on what comes in here: put binary"),
-        ("encode | round | flip(0.9) | decode | clip(l2, 1)", 17, "flip cannot work on what comes in here: put binary"),
-        ("flip(0.5)", 0, "flip cannot work on what comes in here: put binary"),
-        ("encode | bits(1, 1, 0) | decode", 9, "bits cannot work on what comes in here: put binary"),
+        ("clip(l2, 1) | flip(0.9)", 14, "flip cannot be applied to its input here: put binary"),
+        (
+            "encode | round | flip(0.9) | decode | clip(l2, 1)",
+            17,
+            "flip cannot be applied to its input here: put binary",
+        ),
+        ("flip(0.5)", 0, "flip cannot be applied to its input here: put binary"),
+        ("encode | bits(1, 1, 0) | decode", 9, "bits cannot be applied to its input here: put binary"),
         ("encode | query(l2, 1) | laplace(1)", 9, "query must be the first stage"),
         ("encode | dropout(0.5)", 9, "dropout works on words"),
         ("category(3) | laplace(1)", 14, "noise cannot be added to a category's name"),
         ("category(3) | exponential(1)", 14, "exponential needs a vector of scores"),
-        ("round | category(3)", 8, "category(3) takes one value, what comes in has 4 coordinates"),
+        ("round | category(3)", 8, "category(3) takes one value, but its input has 4 coordinates"),
     ],
 )
 def test_what_a_pipeline_refuses_is_pointed_at(text: str, position: int, message: str) -> None:
@@ -648,9 +652,11 @@ def test_the_deepest_text_leaves_room_on_the_stack() -> None:
 def test_unknown_names() -> None:
     fault = error("laplace(2*Cl)", C="1", Z="2")
     assert fault.position == 10
-    assert fault.message == ("unknown name 'Cl'; known: C, Z, dim, pi; say parameters={'Cl': VALUE}; did you mean 'C'?")
+    assert fault.message == (
+        "unknown name 'Cl'; known: C, Z, dim, pi; pass parameters={'Cl': VALUE}; did you mean 'C'?"
+    )
     fault = error("query(l1, 1) | laplace(zzz)", dim=None)
-    assert fault.message == "unknown name 'zzz'; known: pi; say parameters={'zzz': VALUE}"
+    assert fault.message == "unknown name 'zzz'; known: pi; pass parameters={'zzz': VALUE}"
     assert "did you mean 'eps'?" in error("laplace(epsilon)").message
 
 
@@ -664,13 +670,13 @@ def test_names_that_come_from_an_argument(name: str, argument: str) -> None:
     "name", ["sqrt", "ln", "exp", "pi", "l1", "l2", "linf", "tanh", "sigmoid", "clip", "normalize"]
 )
 def test_names_with_a_meaning_cannot_be_given(name: str) -> None:
-    with pytest.raises(InputError, match=f"'{name}' cannot be given a value"):
+    with pytest.raises(InputError, match=f"'{name}' cannot name a parameter"):
         parse("round", 1, {name: 1})
 
 
 @pytest.mark.parametrize("name", ["", "1C", "C D", "ε", "C=", "-C", "C\n"])
 def test_names_that_are_none(name: str) -> None:
-    with pytest.raises(InputError, match="cannot be given a value"):
+    with pytest.raises(InputError, match="cannot name a parameter"):
         parse("round", 1, {name: 1})
 
 
@@ -743,7 +749,7 @@ def test_pipelines_that_need_no_dimension(text: str) -> None:
     ],
 )
 def test_pipelines_that_need_a_dimension(text: str) -> None:
-    with pytest.raises(InputError, match=r"^this pipeline depends on the dimension of its vectors: say dim=N$"):
+    with pytest.raises(InputError, match=r"^this pipeline depends on the dimension of its vectors: pass dim=N$"):
         parse(text)
     assert parse(text, dim=3).dim == 3
 

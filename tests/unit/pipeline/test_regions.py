@@ -126,7 +126,7 @@ def test_bad_limits_of_rows_are_refused(limits):
 
 
 def test_more_ones_than_bits_are_refused():
-    with pytest.raises(InputError, match="of 3 bits at most 3 can be ones, got 4"):
+    with pytest.raises(InputError, match="at most 3 of 3 bits can be ones, got 4"):
         Sparse(3, 4)
 
 

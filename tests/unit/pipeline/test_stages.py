@@ -327,7 +327,7 @@ def test_normalising():
     batch = np.random.default_rng(3).normal(size=(50, 4))
     np.testing.assert_allclose(np.linalg.norm(Normalise().run(batch, RNG), axis=1), 1, rtol=1e-14)
     assert Normalise().run(np.zeros((1, 3)), RNG).tolist() == [[0.0, 0.0, 0.0]]
-    with pytest.raises(InputError, match="l2 only"):
+    with pytest.raises(InputError, match="only l2"):
         Normalise("l1")
 
 

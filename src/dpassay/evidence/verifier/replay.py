@@ -90,7 +90,7 @@ class Model:
             self.stages.append(stage)
             self.reaches.append(after(stage, self.reaches[-1], claim.dim))
         if self.stages[-1].name == "topk":
-            raise CertificateError("topk must stand right before exponential or softmax")
+            raise CertificateError("topk must come right before exponential or softmax")
         _check_neighbours(self.stages, self.reaches, self.relation, self.count)
         self.mu = _dropped(self.stages, self.relation, self.count)
         self.steps = Steps.of(self.stages, self.relation)

@@ -215,7 +215,7 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
         rate = numbers["rate"] if name == "exponential" else 1 / numbers["temperature"]
         return Stage("top-k" if before.kept else "exponential", {}, {"k": before.kept}, {"rate": rate})
     if name == "noisymax" and before.kept:
-        raise CertificateError("topk must stand right before exponential or softmax")
+        raise CertificateError("topk must come right before exponential or softmax")
     if name == "noisymax" and stage.words["noise"] == "gumbel":
         return Stage("exponential", {}, {"k": 0}, {"rate": 1 / numbers["scale"]})
     if name == "dropout" and not numbers["mu"].b < 1:
@@ -255,7 +255,7 @@ def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
     if name in ("query", "rows", "poisson", "subsample", "shuffle") and stages:
         raise CertificateError(f"{name} must be the first stage")
     if stages and stages[-1].name == "topk" and name not in ("exponential", "top-k"):
-        raise CertificateError("topk must stand right before exponential or softmax")
+        raise CertificateError("topk must come right before exponential or softmax")
     if name == "topk" and kind in ("categories", "repeated"):
         raise CertificateError(f"topk cannot work on the region {kind}")
     if stages and stages[-1].name == "times":

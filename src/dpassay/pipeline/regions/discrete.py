@@ -84,7 +84,7 @@ class RowBits(Bits):
         super().__post_init__()
         strings = (self.first, self.second)
         if any(set(string) - {"0", "1"} or len(string) != self.length for string in strings) or self.dim % self.length:
-            raise InputError(f"one person's bits must be two equally long strings of which {self.dim} bits are made")
+            raise InputError(f"one person's bits must be two strings of the same length, which must divide {self.dim}")
 
     @property
     def length(self) -> int:
@@ -140,7 +140,7 @@ class Sparse(Region):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ones > self.dim:
-            raise InputError(f"of {self.dim} bits at most {self.dim} can be ones, got {self.ones}")
+            raise InputError(f"at most {self.dim} of {self.dim} bits can be ones, got {self.ones}")
 
     def largest_norm(self, p: float) -> float:
         return norm_of_ones(self.ones, p)
@@ -239,7 +239,7 @@ class Finite(Region):
     def __post_init__(self) -> None:
         points = tuple(tuple(float(v) for v in point) for point in self.points)
         if not points or len({len(p) for p in points}) != 1 or not points[0]:
-            raise InputError("a finite set needs at least one vector, all of one dimension")
+            raise InputError("a finite set needs at least one vector, and all vectors must have the same dimension")
         if not np.isfinite(np.array(points)).all():
             raise InputError("a finite set needs finite coordinates")
         if len(points) > 2000:

@@ -85,7 +85,7 @@ def one_sided(scale: Any, zero: Any = 0, lost: Any = 0) -> Additive:
         return Additive(OneSided(scale))
     rest = 1 - none - nothing
     if rest.b < 0:
-        raise InputError(f"onesided: zero and lost may be 1 together, got {middle(none + nothing):g}")
+        raise InputError(f"onesided: zero and lost can add up to at most 1, got {middle(none + nothing):g}")
     return Additive(Mixture(none, ((maximum(ZERO, rest), OneSided(scale)),), nothing))
 
 

@@ -18,7 +18,7 @@ from dpassay.pipeline.syntax import Syntax, probability
 def _check_region(stage: NoiseStage, region: Region, allowed: tuple[type, ...], hint: str) -> None:
     """Refuse values that a stage cannot work on."""
     if not isinstance(region, allowed):
-        raise InputError(f"{stage.name} cannot work on what comes in here: {hint}")
+        raise InputError(f"{stage.name} cannot be applied to its input here: {hint}")
 
 
 @dataclass(frozen=True)

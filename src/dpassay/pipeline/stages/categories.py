@@ -15,8 +15,8 @@ def _check_single(stage: Stage, before: OutputRegion) -> None:
     """Refuse a vector where a single value is needed."""
     if before.region.dim != 1:
         raise InputError(
-            f"{stage} takes one value, what comes in has {before.region.dim} coordinates: use dim 1, "
-            "or another stage for vectors"
+            f"{stage} takes one value, but its input has {before.region.dim} coordinates: use "
+            f"dim 1, or a stage for vectors"
         )
 
 

@@ -71,7 +71,7 @@ class Direction(NoiseStage):
         if not isinstance(before.region, Sphere):
             raise InputError(f"{self.name} needs unit vectors: put normalise(l2) right before it")
         if before.region.dim == 1:
-            raise InputError(f"{self.name} needs vectors of two dimensions at least: say dim=N")
+            raise InputError(f"{self.name} needs vectors of at least two dimensions: pass dim=N")
         return OutputRegion(before.region, exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:

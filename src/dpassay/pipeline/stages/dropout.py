@@ -14,7 +14,7 @@ from dpassay.pipeline.syntax import Parameter, Syntax
 def _check_mu(value: Any) -> Number:
     mu = number(value)
     if mu.a < 0 or mu.b >= 1:
-        raise InputError(f"dropout needs a probability from 0 up to, not including, 1, got {middle(mu):g}")
+        raise InputError(f"dropout needs a probability of at least 0 and less than 1, got {middle(mu):g}")
     return mu
 
 

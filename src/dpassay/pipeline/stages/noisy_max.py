@@ -18,7 +18,7 @@ NOISES = ("laplace", "exponential", "gumbel")
 
 def _check_noise(noise: str) -> str:
     if noise not in NOISES:
-        raise InputError(f"noisymax knows laplace, exponential and gumbel noise, got {noise!r}")
+        raise InputError(f"noisymax supports laplace, exponential and gumbel noise, got {noise!r}")
     return noise
 
 

@@ -56,7 +56,8 @@ class Radial(NoiseStage):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
         if isinstance(before.region, Repeated) and self.norm != "l1":
             raise InputError(
-                f"{self.name} draws one noise for the whole vector, but repeat gives each copy noise of its own; leave "
+                f"{self.name} draws its noise for the whole vector at once, but repeat gives each copy its own "
+                "noise; leave "
                 "repeat out and compose the mechanism with itself (dpassay compose '... x N')"
             )
         return OutputRegion(Everything(before.region.dim), before.exact and isinstance(before.region, Everything))

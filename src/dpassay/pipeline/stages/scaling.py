@@ -87,7 +87,7 @@ class Clip(Stage):
 
 def _check_norm(norm: str) -> str:
     if norm != "l2":
-        raise InputError(f"normalise knows l2 only, got {norm!r}; use clip for other norms")
+        raise InputError(f"normalise supports only l2, got {norm!r}; use clip for other norms")
     return norm
 
 

@@ -16,7 +16,7 @@ from dpassay.pipeline.thresholds import Thresholds
 
 def _check_kind(kind: str) -> str:
     if kind not in ("tanh", "sigmoid"):
-        raise InputError(f"squash knows tanh and sigmoid, got {kind!r}")
+        raise InputError(f"squash supports tanh and sigmoid, got {kind!r}")
     return kind
 
 

@@ -110,8 +110,8 @@ def test_the_same_generator_gives_the_same():
     [
         ({"epsilon": 0}, "epsilon must be"),
         ({"epsilon": math.inf}, "positive and finite"),
-        ({"epsilon": 1, "mu": 1}, "probability from 0 up to"),
-        ({"epsilon": 1, "mu": -0.1}, "probability from 0 up to"),
+        ({"epsilon": 1, "mu": 1}, "probability of at least 0 and less than 1"),
+        ({"epsilon": 1, "mu": -0.1}, "probability of at least 0 and less than 1"),
         ({"epsilon": 1, "scale": 0}, "scale must be"),
     ],
 )
