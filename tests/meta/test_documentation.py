@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import itertools
 import json
 import os
 import re
@@ -9,8 +10,10 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 import dpassay
 import tiers
@@ -72,6 +75,83 @@ def test_three_dots_stand_for_lines() -> None:
     assert re.match(as_pattern("...\nlast"), "first\nlast\n")
     assert not re.match(as_pattern("...\nlast"), "first\nthe last\n")
     assert not re.match(as_pattern("second"), "first\nsecond\n")
+
+
+# Blocks with and without fences, and commands within the text.
+CODE = re.compile(r"^```\w*\n(.*?)^```|((?:^    .*\n)+)|`(dpassay [^`]+)`", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def shown_commands(text: str) -> list[str]:
+    """Every command of a page, each in one line."""
+    found = []
+    for block, indented, inline in CODE.findall(text):
+        for line in (block or indented or inline.replace("\n", " ")).replace("\\\n", " ").splitlines():
+            found += re.findall(r"^\s*(?:\$ |- run: |run: )?(dpassay(?: .*)?)$", line)
+    return found
+
+
+def arguments_of(command: str) -> list[str]:
+    """What dpassay gets: no comment, no description two blanks away, nothing that is for another command."""
+    command = re.sub(r"(?<=\S) {2,}(?![-'\s]).*$", "", command)
+    command = re.sub(r"\[(--[^\]]*)\]", r"\1", command)  # what may be left out
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split = True
+    return [*itertools.takewhile(lambda word: not set(word) <= set("|&;<>"), lexer)][1:]
+
+
+def refusal(arguments: list[str]) -> str:
+    """Why the command line's own parser does not take these arguments; empty if it does. Nothing is run."""
+    command: Any = typer.main.get_command(cli.app)
+    context, words = command.context_class(command), arguments
+    try:
+        while hasattr(command, "get_command"):
+            _, words, _ = command.make_parser(context).parse_args(list(words))
+            if not words or words[0] == "COMMAND":
+                return ""
+            name, *words = words
+            command = command.get_command(context, name)
+            if command is None:
+                return f"there is no command {name}"
+            context = command.context_class(command, parent=context)
+        _, left, _ = command.make_parser(context).parse_args(words)
+    except Exception as error:
+        return str(getattr(error, "message", error))
+    left = [word for word in left if word != "…"]
+    most = [param.nargs for param in command.params if param.param_type_name == "argument"]
+    return "" if -1 in most or len(left) <= sum(most) else f"too many arguments: {' '.join(left)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_a_page_shows_exist_with_their_options(page: Path) -> None:
+    for command in shown_commands(page.read_text()):
+        assert not (why := refusal(arguments_of(command))), f"{command}: {why}"
+
+
+def test_commands_are_found_and_wrong_ones_refused() -> None:
+    page = """
+Text with `dpassay verify FILE`.
+
+    dpassay check --stages     lists them
+    dpassay check adept \\
+        --epsilon 2 [--delta 0.1] > out.txt   # a comment
+
+```yaml
+- run: dpassay gallery --from claims
+```
+"""
+    found = [arguments_of(command) for command in shown_commands(page)]
+    assert found == [
+        ["verify", "FILE"],
+        ["check", "--stages"],
+        ["check", "adept", "--epsilon", "2", "--delta", "0.1"],
+        ["gallery", "--from", "claims"],
+    ]
+    assert [refusal(arguments) for arguments in found] == [""] * 4
+    assert refusal(["chekc"]) == "there is no command chekc"
+    assert "--epsilom" in refusal(["check", "--epsilom", "1"])
+    assert "--epsilon" in refusal(["check", "--epsilon"])
+    assert refusal(["serve", "one"]) == "too many arguments: one"
 
 
 def run_tests_of(document: Path, folder: Path, change: tuple[str, str] = ("", "")) -> subprocess.CompletedProcess[str]:
