@@ -89,12 +89,12 @@ def check(
     Interval(0.125, 0.125)
     """
     if guarantee is not None and not (epsilon is None and delta is None):
-        raise InputError("epsilon and delta are one guarantee: leave them out where another one is given")
+        raise InputError("epsilon and delta state a guarantee themselves: leave them out if you give another one")
     if isinstance(subject, WordMechanism) or (isinstance(subject, str) and subject in MECHANISMS):
         from dpassay.words.judge import check_words
 
         if runs or pairs is not None:
-            raise InputError("words are judged exactly; audit(...) runs a mechanism")
+            raise InputError("word mechanisms are checked exactly; to run a mechanism, use audit(...)")
         return check_words(subject, guarantee, epsilon=epsilon, delta=delta, **merge_parameters(parameters, more))
     runnable = subject
     if not isinstance(subject, Claim | Pipeline | str) and (known := adapted(subject)) is not None and known.pipeline:
@@ -109,7 +109,7 @@ def check(
         options = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours, **more}
         return check_mechanism(subject, pairs, runs, seed, options)
     if pairs is not None and not runs:
-        raise InputError("a pipeline's pairs are for its samples: say how many runs, check(..., runs=10000)")
+        raise InputError("the pairs of a pipeline are for sampling it: give the number of runs, check(..., runs=10000)")
     stated = {"epsilon": epsilon, "delta": delta} if guarantee is None else statement(guarantee)
     given = {**stated, "dim": dim, "people": people}
     claim, pipeline = _read(subject, given, merge_parameters(parameters, more))
@@ -144,7 +144,9 @@ def _read(
         raise InputError(f"state the claimed epsilon: check(..., epsilon=1){hint}")
     if isinstance(subject, Pipeline):
         if parameters or given.get("dim", subject.dim) != subject.dim:
-            raise InputError("a Pipeline has its dimension and parameters already; give them only with a text")
+            raise InputError(
+                "a Pipeline already has its dimension and parameters; give them only with a pipeline's text"
+            )
         return Claim("pipeline", str(subject), **{**given, "dim": subject.dim}), subject
     claim = Claim("pipeline", subject, parameters=parameters, **given)
     try:
@@ -329,7 +331,8 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
     warnings = (*exact.warnings, *sampled.warnings)
     if sampled.epsilon.lower > exact.epsilon.upper:
         most = outward(exact.epsilon.upper, 1, 5)
-        reason = f"The code that was run loses more than its formula, which loses {most} at most: {sampled.reason}"
+        formula = f"its formula, whose epsilon is at most {most}"
+        reason = f"The code that was run has a larger loss than {formula}: {sampled.reason}"
         return replace(sampled, reason=reason, advice=Advice(warnings=warnings))
     best = max(exact.epsilon, sampled.epsilon, key=lambda bounds: bounds.lower)
     epsilon = Interval(best.lower, exact.epsilon.upper, best.lower_from, exact.epsilon.upper_from)
@@ -376,7 +379,5 @@ def check_mechanism(
     known = replace(known, bounds=replace(sampled.bounds, value=bounds))
     if sampled.refuted or lower <= down(number(guarantee.exact_epsilon) * (1 + TIE)):
         return known
-    reason = (
-        f"The declared distribution loses an epsilon of at least {outward(lower, -1, 6)} between two of the inputs."
-    )
+    reason = f"The declared distribution has an epsilon of at least {outward(lower, -1, 6)} between two of the inputs."
     return Refuted(known.claim, known.bounds, reason, known.exact, known.sampled, known.advice)

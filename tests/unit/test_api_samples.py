@@ -54,7 +54,9 @@ def test_code_that_does_not_do_what_its_formula_says(monkeypatch):
     monkeypatch.setattr(Additive, "run", lambda self, batch, rng: np.asarray(batch, dtype=float))
     verdict = check("clip(l1, 1) | laplace(2)", epsilon=1, dim=3, runs=5_000)
     assert isinstance(verdict, Refuted)
-    assert verdict.reason.startswith("The code that was run loses more than its formula, which loses 1 at most: ")
+    assert verdict.reason.startswith(
+        "The code that was run has a larger loss than its formula, whose epsilon is at most 1: "
+    )
 
 
 def test_a_mechanism_with_a_law_is_judged_by_its_exact_loss():
@@ -83,5 +85,5 @@ def test_a_mechanism_without_a_law_is_audited():
 
 
 def test_pairs_of_a_pipeline_need_runs():
-    with pytest.raises(InputError, match="say how many runs"):
+    with pytest.raises(InputError, match="give the number of runs"):
         check("clip(l1, 1) | laplace(2)", [(np.zeros(2), np.ones(2))], epsilon=1, dim=2)

@@ -32,7 +32,7 @@ def of_words(name: str | None, given: dict[str, Any]) -> bool:
     stated = [option for option, value in given.items() if value is not None and (option, value) != ("device", "cpu")]
     if name in NAMES:
         if given["vocabulary"] is None:
-            raise InputError(f"{name} is judged for a vocabulary: give its words with vectors, --vocabulary FILE")
+            raise InputError(f"{name} needs a vocabulary, a file of words with vectors: --vocabulary FILE")
         return True
     if stated:
         option = stated[0].replace("_", "-")

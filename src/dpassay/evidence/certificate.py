@@ -138,7 +138,8 @@ def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
         if [stage.to_data() for stage in read.stages] == [stage.to_data() for stage in pipeline.stages]:
             return _searched(text, parameters, {**claimed, "dim": pipeline.dim, **parameters})
     raise InputError(
-        "this pipeline cannot have a certificate: no text says all of it; build it with parse(), or from stages "
+        "this pipeline cannot have a certificate: its text does not describe all of it; build it with parse(), or "
+        "from stages "
         "whose numbers print as they are"
     )
 
@@ -198,7 +199,7 @@ class _Writer:
             return step
         raise InputError(
             f"this verdict has no certificate: the verifier cannot show that the claim is {self.verdict.word}, "
-            "because it does not know all that was used"
+            "because it does not know everything that was used"
         )
 
     def upper(

@@ -71,7 +71,9 @@ def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
         return 0.5
     likelier = (1 - printed) / (printed * (categories - 1))
     if not iv.log(iv.mpf(likelier.numerator) / likelier.denominator).b <= guarantee.exact_epsilon.a:
-        raise InputError("so small an epsilon asks for a probability that no double holds: give a larger epsilon")
+        raise InputError(
+            "epsilon is too small: the probability it needs does not fit into a double; give a larger epsilon"
+        )
     return keep
 
 
@@ -85,5 +87,5 @@ def flip_keep(epsilon: Number, categories: int = 2) -> Number:
 def _usable(scale: Number) -> float:
     double = double_above(scale)
     if math.isinf(double):
-        raise InputError("so small an epsilon asks for more noise than a double can hold: give a larger epsilon")
+        raise InputError("epsilon is too small: the noise it needs does not fit into a double; give a larger epsilon")
     return double

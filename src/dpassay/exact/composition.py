@@ -46,7 +46,7 @@ def basic(guarantees: Sequence[EpsilonDelta]) -> EpsilonDelta:
     epsilon = sum((g.exact_epsilon for g in guarantees), ZERO)
     delta = sum((g.exact_delta for g in guarantees), ZERO)
     if delta.b >= 1:
-        raise InputError("the deltas add up to 1 or more: nothing is guaranteed any more")
+        raise InputError("the deltas add up to 1 or more: nothing is guaranteed")
     return make_guarantee(epsilon, delta)
 
 
@@ -61,7 +61,7 @@ def group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
     epsilon = guarantee.exact_epsilon
     delta = guarantee.exact_delta * size * iv.exp(epsilon * (size - 1))
     if delta.b >= 1:
-        raise InputError(f"for a group of {size} delta would be 1 or more: nothing is guaranteed any more")
+        raise InputError(f"for a group of {size} delta would be 1 or more: nothing is guaranteed")
     return make_guarantee(epsilon * size, delta)
 
 
@@ -203,7 +203,9 @@ def read_answer(text: str, dim: int | None = None) -> Answer:
     if not times:
         body, last = text, "1"
     if not last.strip().isdecimal() or len(last) > 10 or not 1 <= int(last) <= MOST_ANSWERS:
-        raise InputError(f"how often must be a whole number from 1 to {MOST_ANSWERS}, got {last!r} in {text!r}")
+        raise InputError(
+            f"the number of repetitions must be a whole number from 1 to {MOST_ANSWERS}, got {last!r} in {text!r}"
+        )
     if "(" in body:
         try:
             return mechanism_answer(parse(body, dim), int(last))
@@ -235,7 +237,7 @@ def _of_guarantee(guarantee: Guarantee) -> Answer:
         order = guarantee.exact_order if isinstance(guarantee, RenyiDP) else ONE
         shift = iv.sqrt(2 * guarantee.value / order)
         return Answer(PrivacyLoss(((GaussianLoss(shift), 1),)), exact=False, stated=guarantee)
-    raise InputError(f"{guarantee} speaks of distances, which a composition does not: compose the mechanism itself")
+    raise InputError(f"{guarantee} depends on distances, so it cannot be composed: compose the mechanism itself")
 
 
 @dataclass(frozen=True)
@@ -281,7 +283,7 @@ def compose(
 def _answer(given: Any) -> Answer:
     subject, count = given if isinstance(given, tuple) and len(given) == 2 else (given, 1)
     if not isinstance(count, int) or not 1 <= count <= MOST_ANSWERS:
-        raise InputError(f"how often must be a whole number from 1 to {MOST_ANSWERS}, got {count!r}")
+        raise InputError(f"the number of repetitions must be a whole number from 1 to {MOST_ANSWERS}, got {count!r}")
     if isinstance(subject, Pipeline):
         return mechanism_answer(subject, count)
     if isinstance(subject, Guarantee):

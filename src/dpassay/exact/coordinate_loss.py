@@ -34,7 +34,7 @@ def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
         return whole_loss(noise, shift)
     if isinstance(noise, Staircase):
         return staircase_loss(noise, size / noise.sensitivity)
-    raise InputError(f"no exact loss is known for {type(noise).__name__}; sampled evidence is what remains")
+    raise InputError(f"no exact loss is known for {type(noise).__name__}; use sampled evidence instead")
 
 
 def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:

@@ -55,13 +55,13 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     True
     """
     if neighbours.kind != "any":
-        raise InputError(f"metric DP speaks of any two inputs and their distance, not of {neighbours.kind}")
+        raise InputError(f"metric DP is about any two inputs and their distance, not about {neighbours.kind}")
     if guarantee.metric == "angle" and pipeline.dim == 1:
-        raise InputError("an angle needs vectors of two dimensions at least")
+        raise InputError("an angle needs vectors of at least two dimensions")
     steps = Steps.of(pipeline)
     if not steps.plain:
         if steps.sampling is not None:
-            raise InputError(f"metric DP speaks of any two inputs; {steps.sampling.name} speaks of records")
+            raise InputError(f"metric DP is about any two inputs; {steps.sampling.name} is about records")
         one = loss_per_unit(steps.inner, neighbours, guarantee)
         return replace(one, value=one.value * steps.count)
     stages, q = _from_vectors(pipeline, guarantee)

@@ -103,5 +103,5 @@ def joined(lower: Number, upper: Number) -> Number:
     if lower.a <= (upper * (1 + TIE)).b:
         return between(upper, upper)
     raise DpassayError(
-        f"a lower bound, {lower.a}, exceeds an upper bound, {upper.b}: please report this defect of dpassay"
+        f"a lower bound, {lower.a}, exceeds an upper bound, {upper.b}: please report this bug in dpassay"
     )

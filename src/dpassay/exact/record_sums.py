@@ -43,13 +43,14 @@ def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
     first = pipeline.stages[0]
     if first.neighbours and neighbours.relation not in first.neighbours:
         raise InputError(
-            f"a pipeline that begins with {first.name} speaks of neighbours {', '.join(first.neighbours)}, got "
-            f"{neighbours.kind}; leave neighbours out, or let a stage that bounds any two inputs replace {first.name}"
+            f"a pipeline that begins with {first.name} is about the neighbours {', '.join(first.neighbours)}, "
+            f"got {neighbours.kind}; leave neighbours out, or replace {first.name} by a stage that bounds any two "
+            "inputs"
         )
     if isinstance(first, Sampling) and neighbours.count > 1:
         raise InputError(
-            f"{first.name} draws each record on its own, so that {neighbours.count} of them are not one larger record; "
-            "judge one record, and apply group privacy to what holds"
+            f"{first.name} draws each record independently, so {neighbours.count} of them are not one larger "
+            f"record; check one record, and apply group privacy to the result"
         )
     if isinstance(first, Counts) and neighbours.count > 1:
         _check_group_of_counts(first, neighbours.count)
@@ -95,7 +96,7 @@ def _check_sum(pipeline: Pipeline, relation: str) -> None:
             "leave neighbours out"
         )
     if isinstance(pipeline.output_regions()[position].region, Categories):
-        raise InputError(f"{summed}; names of categories have no sum. Put onehot(k) before the noise to count them")
+        raise InputError(f"{summed}; category names cannot be summed. Put onehot(k) before the noise to count them")
 
 
 def with_record_added(outputs: OutputRegion, count: int = 1) -> OutputRegion:
@@ -159,8 +160,8 @@ def _moved(region: Region) -> Region:
         return Box(tuple(sides))
     what = "a constant" if isinstance(region, Box) else type(region).__name__
     raise InputError(
-        f"add-remove-record is not understood for {what}: how far one more vector moves the sum is "
-        "not known. State it with query(norm, distance) instead"
+        f"add-remove-record is not supported for {what}: it is not known how far one more vector "
+        f"moves the sum. State it with query(norm, distance) instead"
     )
 
 

@@ -81,7 +81,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
             advice = f"Bound the scores first, for example clamp(-C, C) | {choice}."
         return (Repair(advice),)
     if isinstance(stage, Additive | Radial) and isinstance(region, Categories):
-        return (Repair("Show a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1))."),)
+        return (Repair("Release a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1))."),)
     if scores_kept(pipeline, positions[0]):
         return _without_top_k(task)
     if not Steps.of(pipeline).plain and not isinstance(stage, Choice):

@@ -61,7 +61,7 @@ class Steps:
         if stages and isinstance(first := stages[0], Sampling):
             stages, sampling = stages[1:], first
         if not stages:
-            raise InputError("there is nothing to sample for or to repeat: put stages between, such as gaussian(1)")
+            raise InputError("there is nothing to sample for or to repeat: add a stage in between, such as gaussian(1)")
         if isinstance(sampling, Poisson | Subsample) and sampling.rate == 1:
             sampling = None
         return cls(pipeline if stages == pipeline.stages else Pipeline(stages, pipeline.dim), sampling, count)

@@ -80,13 +80,14 @@ def _times(value: Number, guarantee: Guarantee) -> str:
 def _by_distance(pipeline: Pipeline, guarantee: MetricDP) -> str:
     noise = pipeline.stages[pipeline.noise_positions[0]]
     if isinstance(noise, Additive) and isinstance(noise.noise, Gaussian):
-        return "Gaussian noise has no largest loss, however near two inputs are"
+        return "The loss of Gaussian noise is unbounded, however close two inputs are"
     if isinstance(noise, Direction) and guarantee.metric != "angle" and not pipeline.stages[0].takes_unit_vectors:
         return (
-            "Vectors next to 0 are near each other and normalise makes them opposite ones (where inputs are unit "
-            "vectors, leave normalise out)"
+            "Vectors near 0 are close to each other, and normalise makes them opposite unit vectors (if inputs are "
+            "unit "
+            "vectors already, leave normalise out)"
         )
-    return f"Two inputs lose more than their {guarantee.metric} distance allows"
+    return f"The loss between two inputs is larger than their {guarantee.metric} distance allows"
 
 
 def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
@@ -98,17 +99,17 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return steps.described
     if Theorem.NO_NOISE in profile.theorems:
         if profile.mu.b > 0:
-            return "Nothing but the dropped words is random, so the output gives the other words away"
-        return "Nothing is random, so the output gives the input away"
+            return "Only the dropped words are random, so the output reveals the other words"
+        return "Nothing is random, so the output reveals the input"
     if Theorem.TWO_NOISES in profile.theorems:
-        return "Even the strongest of the noises is too weak for the distance between two neighbours"
+        return "Even the largest noise is too small for the distance between two neighbours"
     position = pipeline.noise_positions[-1]
     stage, region = pipeline.stages[position], pipeline.output_regions()[position].region
     dropped = " (word dropout hides little of it)" if profile.mu.b > 0 else ""
     if isinstance(stage, Additive) and not (isinstance(region, Categories) or region.diameter(1) == INFINITY):
         return f"{_distance(stage, region, profile)}{dropped}"
     if isinstance(stage, Additive):
-        return "Values are shown as they are"
+        return "Values are released as they are"
     if isinstance(stage, Radial):
         return f"{_in_norm(stage, profile)}{dropped}"
     if isinstance(stage, Direction):
@@ -126,7 +127,7 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
     if isinstance(stage, Choice):
         given = "scale" if stage.name == "noisymax" else "rate"
         return f"Two neighbours' scores {_far(region, profile, math.inf, 'differ by {}')} at the given {given}"
-    return f"One category can be told from another more surely than claimed{dropped}"
+    return f"One category can be distinguished from another more reliably than claimed{dropped}"
 
 
 def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
@@ -166,7 +167,7 @@ def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
         far = _far(profile.region, profile, 1, "be {} apart in l1")
         return f"Laplace noise of scale {middle(stage.noise.scale):.6g} must hide l1 distances, and {who} {far}"
     if isinstance(stage.noise, Mixture) and not stage.noise.parts:
-        return f"With probability {stage.noise.atom:.6g} a coordinate is shown as it is"
+        return f"With probability {stage.noise.atom:.6g} a coordinate is released as it is"
     if isinstance(stage.noise, DiscreteNoise):
         return _between_whole_numbers(stage.noise, who, profile)
     if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):

@@ -162,7 +162,7 @@ def subject_chances(command: str) -> list[float]:
             raise ValueError("they are not two probabilities, the larger one first")
         return [float(often), float(seldom)]
     except (ValueError, TypeError, KeyError) as error:
-        raise MechanismError(f"the subject answers no chances: {error}") from None
+        raise MechanismError(f"the subject returned no chances: {error}") from None
     finally:
         line.close()
 

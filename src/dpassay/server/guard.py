@@ -82,7 +82,7 @@ class Guard:
         except Exception as error:
             if begun:
                 return  # the answer ends here; its status is out already
-            said = f"dpassay itself failed ({type(error).__name__}); please report this defect."
+            said = f"dpassay itself failed ({type(error).__name__}); please report this bug."
             await refusal(said, 500)(scope, receive, guarded)
 
     def _refused(self, scope: Scope) -> Response | None:

@@ -53,7 +53,7 @@ def _sentence(error: Exception) -> dict[str, Any]:
         return {"error": "This needs more memory than a request may use: try a smaller dimension.", "status": 400}
     if isinstance(error, OverflowError | RecursionError | ZeroDivisionError | ValueError | FloatingPointError):
         return {"error": "These numbers are too extreme to compute with: try more moderate ones.", "status": 400}
-    return {"error": f"dpassay itself failed ({type(error).__name__}); please report this defect.", "status": 500}
+    return {"error": f"dpassay itself failed ({type(error).__name__}); please report this bug.", "status": 500}
 
 
 def _of_the_page(message: str) -> str:

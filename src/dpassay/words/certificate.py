@@ -55,12 +55,11 @@ def certify_words(verdict: Verdict) -> Data:
             return written
     if verdict.proven and len(vocabulary) > MOST_FOR_ALL_PAIRS:
         raise InputError(
-            f"no certificate is written: this proof goes through all pairs of words, which is re-checked for at most "
+            "no certificate is written: this proof goes through all pairs of words, which can be re-checked for at "
+            "most "
             f"{MOST_FOR_ALL_PAIRS:,} words"
         )
-    raise DpassayError(
-        f"the verifier cannot show that the claim is {verdict.word}: please report this defect of dpassay"
-    )
+    raise DpassayError(f"the verifier cannot show that the claim is {verdict.word}: please report this bug in dpassay")
 
 
 def _claim(verdict: Verdict, treated: Treatment) -> Data:

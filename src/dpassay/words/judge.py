@@ -85,10 +85,12 @@ def check_words(
     """
     claimed = guarantee or _claimed(subject, epsilon, delta, metric)
     if not isinstance(claimed, PureDP | MetricDP):
-        raise InputError(f"words are judged for epsilon-DP or metric DP, not for {claimed}")
+        raise InputError(f"word mechanisms are checked for epsilon-DP or metric DP, not for {claimed}")
     if isinstance(subject, WordMechanism):
         if parameters or vocabulary is not None:
-            raise InputError("a mechanism has its vocabulary and parameters already; give them only with a name")
+            raise InputError(
+                "a mechanism object already has its vocabulary and parameters; give them only with a mechanism's name"
+            )
         mechanism = subject
     else:
         mechanism = make_mechanism(subject, claimed.epsilon, _vocabulary(subject, vocabulary, words), parameters)
@@ -101,7 +103,7 @@ def _claimed(subject: str | WordMechanism, epsilon: Any, delta: Any, metric: str
     if epsilon is None:
         raise InputError("state the claimed epsilon: check(..., epsilon=1)")
     if delta is not None and (not number(delta) == 0 or metric is not None):
-        raise InputError("words are judged for epsilon-DP (delta 0) or metric DP: leave delta out")
+        raise InputError("word mechanisms are checked for epsilon-DP (delta 0) or metric DP: leave delta out")
     name = subject if isinstance(subject, str) else subject.name
     if delta is not None or (metric is None and name == CusText.name):
         return PureDP(epsilon)
@@ -110,10 +112,12 @@ def _claimed(subject: str | WordMechanism, epsilon: Any, delta: Any, metric: str
 
 def _vocabulary(name: str, given: str | Path | Vocabulary | None, words: int | None) -> Vocabulary:
     if given is None:
-        raise InputError(f"{name} is judged for a vocabulary: say which, check(..., vocabulary=FILE)")
+        raise InputError(f"{name} needs a vocabulary: check(..., vocabulary=FILE)")
     if isinstance(given, Vocabulary):
         if words is not None:
-            raise InputError("the first words are taken from a file; this vocabulary is in memory already")
+            raise InputError(
+                "only a vocabulary file can be cut to its first words; this vocabulary is already in memory"
+            )
         return given
     return read_vocabulary(given, words)
 
@@ -156,7 +160,7 @@ def judge(mechanism: WordMechanism, claimed: PureDP | MetricDP, rules: Rules, de
         found = worst_pairs(treated, metric, claimed.epsilon, device, outside=rules.unknown == "replaced")
     elif isinstance(treated, CusText):
         if replaced:
-            raise InputError("custext is judged without words that are replaced uniformly: copied or dropped only")
+            raise InputError("custext cannot be checked with words that are replaced uniformly: use copied or dropped")
         found = worst_in_groups(treated, claimed.metric if isinstance(claimed, MetricDP) else "l2", claimed.epsilon)
     else:
         raise InputError(f"{type(mechanism).__name__} has no exact analysis; santext, custext and tem have one")
@@ -212,7 +216,7 @@ def _witness(mechanism: WordMechanism, worst: Extreme) -> WordWitness:
 def _given_away(subject: Treatment, claimed: PureDP | MetricDP, kind: str, rule: str, x: str, y: str) -> Verdict:
     """The verdict where a rule gives words away: docs/proofs/vocabulary.md, point 7."""
     output, sure, never = (x if rule == "copied" else ""), Interval(0.0, 0.0), Interval(-math.inf, -math.inf)
-    seen = f"{x!r} is always left out, and {y!r} never is, which the length of the text shows"
+    seen = f"{x!r} is always left out, and {y!r} never is, which the length of the text reveals"
     if rule == "copied":
         seen = f"{x!r} always comes out as {x!r}, and {y!r} never does"
     return Refuted(
@@ -256,9 +260,11 @@ def _warnings(rules: Rules, claimed: PureDP | MetricDP) -> tuple[str, ...]:
     found = []
     if rules.unknown is None:
         found.append(
-            "This is about the words of the vocabulary alone. The option 'unknown' says what happens to other words: "
+            "This covers only the words of the vocabulary. The option 'unknown' says what happens to other words: "
             "they are copied, dropped or replaced."
         )
     elif isinstance(claimed, MetricDP):
-        found.append("Words outside the vocabulary have no vector: a guarantee per unit of distance is not about them.")
+        found.append(
+            "Words outside the vocabulary have no vector: a guarantee per unit of distance does not cover them."
+        )
     return (*found, "This epsilon is for one word; the losses of the words of a text add up.")

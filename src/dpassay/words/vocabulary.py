@@ -124,9 +124,9 @@ def _check(words: Sequence[str], vectors: Array, name: str) -> None:
     if vectors.ndim != 2 or len(words) != len(vectors):
         raise InputError(f"{name} has {len(words)} words and vectors of shape {vectors.shape}: one vector per word")
     if len(words) < 2:
-        raise InputError(f"{name} has {len(words)} word{'s' * (len(words) != 1)}: at least two are needed to choose")
+        raise InputError(f"{name} has {len(words)} word{'s' * (len(words) != 1)}: at least two are needed")
     if vectors.shape[1] == 0:
-        raise InputError(f"{name} has vectors without numbers")
+        raise InputError(f"{name} has empty vectors")
     seen: dict[str, int] = {}
     for i, word in enumerate(words):
         if not isinstance(word, str) or not word:

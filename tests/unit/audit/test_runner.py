@@ -368,7 +368,7 @@ def test_another_versions_file_is_refused(tmp_path, monkeypatch):
         ({"pairs": PAIR, "runs": -1}, "runs must be a whole number, 1 or more, got -1"),
         ({"pairs": PAIR, "runs": 2.5}, "runs must be a whole number"),
         ({"pairs": PAIR, "seed": -1}, "seed must be"),
-        ({"pairs": PAIR, "epsilon": None}, "say which epsilon"),
+        ({"pairs": PAIR, "epsilon": None}, "state the claimed epsilon"),
         ({"pairs": PAIR, "epsilon": -1}, "epsilon must be"),
         ({"pairs": PAIR, "colour": 1}, "unknown option colour"),
         ({"region": "query(l1, 1)"}, "dim"),

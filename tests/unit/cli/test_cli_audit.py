@@ -358,7 +358,7 @@ def test_workers_and_devices_change_no_count(run):
         ((*NOISY[1:], "--epsilon", "1", "--alpha", "0"), "alpha is an error probability"),
         ((*NOISY[1:], "--epsilon", "1", "--alpha", "2"), "alpha is an error probability"),
         ((*NOISY[1:], "--epsilon", "1", "--runs", "-1"), "runs must be"),
-        ((*NOISY[1:],), "say which epsilon"),
+        ((*NOISY[1:],), "state the claimed epsilon"),
         ((*NOISY[1:], "--epsilon", "-1"), "epsilon must be a number from 0 to 1e+300, got -1"),
         ((*NOISY[1:], "--epsilon", "1", "--save", "nowhere/a.json"), "cannot write"),
         ((*NOISY[1:], "--epsilon", "1", "--resume"), "--resume needs --save"),

@@ -86,7 +86,7 @@ def test_a_function_is_trained_and_its_scores_are_kept(tmp_path, monkeypatch):
         (["--epsilon", 1], "say where the scores come from"),
         (["--scores", "none.csv", "--epsilon", 1], "there is no file"),
         (["--scores", "SCORES", "--save", "x.csv", "--epsilon", 1], "--save is for --python"),
-        (["--scores", "SCORES"], "say what is claimed"),
+        (["--scores", "SCORES"], "state the claim"),
     ],
 )
 def test_bad_input_gets_a_sentence(scores, arguments, said):

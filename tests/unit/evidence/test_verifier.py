@@ -195,7 +195,7 @@ def test_what_follows_is_accepted(pipeline, claim, verdict):
 def test_what_has_no_text_has_no_certificate():
     noise = Additive(Mixture(0, (("0.5", Laplace(1)), ("0.5", Laplace(2)))))
     verdict = check(Pipeline((Clip("linf", "0.5"), noise), dim=1), epsilon="0.1", delta=1e-3)
-    with pytest.raises(InputError, match="no text says all of it"):
+    with pytest.raises(InputError, match="does not describe all of it"):
         certify(verdict)
 
 

@@ -275,10 +275,10 @@ def test_pipelines_and_texts_of_them_compose_alike() -> None:
     ("answers", "options", "message"),
     [
         ((), {}, "nothing to compose"),
-        (("1",), {"delta": 1}, "delta must be from 0"),
-        (("1",), {"delta": -1}, "delta must be from 0"),
-        (((PureDP(1), 0),), {}, "how often"),
-        (((PureDP(1), 1.5),), {}, "how often"),
+        (("1",), {"delta": 1}, "delta must be at least 0"),
+        (("1",), {"delta": -1}, "delta must be at least 0"),
+        (((PureDP(1), 0),), {}, "the number of repetitions"),
+        (((PureDP(1), 1.5),), {}, "the number of repetitions"),
         ((1,), {}, "a text, a pipeline or a guarantee"),
         (("clip(l1, 1) | laplace(2)",), {}, "dim=N"),
     ],
@@ -474,7 +474,7 @@ def test_a_renyi_guarantee_says_nothing_of_larger_orders() -> None:
 
 
 def test_a_metric_guarantee_cannot_be_composed() -> None:
-    with pytest.raises(InputError, match="speaks of distances"):
+    with pytest.raises(InputError, match="depends on distances"):
         composition.compose(MetricDP(1, "l2"))
     with pytest.raises(InputError, match="got 'foo=1'"):
         composition.compose("foo=1")

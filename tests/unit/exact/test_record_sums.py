@@ -70,8 +70,8 @@ def test_a_histogram_at_positive_delta() -> None:
         ("onehot(4) | flip(0.75)", 1, "local DP: say neighbours any"),
         ("category(4) | flip(0.75)", 1, "local DP: say neighbours any"),
         ("binary(1, 1) | bits(0.9, 0.8, 0.1)", 1, "local DP: say neighbours any"),
-        ("category(4) | leak(0.5)", 1, r"no sum. Put onehot\(k\)"),
-        ("category(4)", 1, r"no sum. Put onehot\(k\)"),
+        ("category(4) | leak(0.5)", 1, r"cannot be summed. Put onehot\(k\)"),
+        ("category(4)", 1, r"cannot be summed. Put onehot\(k\)"),
     ],
 )
 def test_what_is_no_noise_on_a_sum_is_refused(text: str, dim: int, advice: str, kind: str) -> None:
@@ -96,7 +96,7 @@ def test_a_query_states_the_distance_itself(kind: str) -> None:
     ],
 )
 def test_where_the_move_is_not_known_a_query_is_asked_for(text: str, dim: int, what: str) -> None:
-    with pytest.raises(InputError, match=rf"{what}: how far .* query\(norm, distance\)"):
+    with pytest.raises(InputError, match=rf"{what}: it is not known how far .* query\(norm, distance\)"):
         profile(text, dim, ADDED)
     profile(text, dim, REPLACED)
 

@@ -166,7 +166,7 @@ def test_one_sided_noise_with_nothing_left_out_is_plain():
 def test_all_left_out_or_lost_is_a_leak():
     assert one_sided(3, "0.25", "0.75").noise == leak("0.25").noise
     assert leak("0.25").noise == Mixture("0.25", (), "0.75")
-    with pytest.raises(InputError, match="1 together"):
+    with pytest.raises(InputError, match="at most 1"):
         one_sided(1, "0.6", "0.6")
 
 

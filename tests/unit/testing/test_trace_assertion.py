@@ -96,7 +96,7 @@ def test_right_code_passes_and_hostile_inputs_warn() -> None:
 
 @pytest.mark.usefixtures("_alone")
 def test_what_is_claimed_must_be_said() -> None:
-    with pytest.raises(InputError, match="say which epsilon"):
+    with pytest.raises(InputError, match="state the claimed epsilon"):
         assert_trace(right, pairs=PAIRS)
 
 

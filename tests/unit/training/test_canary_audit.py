@@ -119,7 +119,7 @@ def test_canaries_whose_coins_are_not_fair_get_a_warning():
     ("claimed", "said"),
     [
         ({"epsilon": 1, "alpha": 0.7}, "alpha must lie"),
-        ({}, "say what is claimed"),
+        ({}, "state the claim"),
         ({"epsilon": -1}, "epsilon must be"),
         ({"epsilon": 1, "neighbours": "friends"}, "unknown neighbours"),
     ],

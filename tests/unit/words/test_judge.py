@@ -163,7 +163,7 @@ def test_stop_words_replaced_uniformly_are_rows_of_their_own():
 
 
 def test_what_was_not_stated_is_said():
-    assert "vocabulary alone" in check_words("santext", epsilon=2, vocabulary=LINE).warnings[0]
+    assert "only the words of the vocabulary" in check_words("santext", epsilon=2, vocabulary=LINE).warnings[0]
     replaced = check_words("santext", epsilon=2, vocabulary=LINE, unknown="replaced")
     assert "have no vector" in replaced.warnings[0]
 
@@ -171,8 +171,8 @@ def test_what_was_not_stated_is_said():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"vocabulary": LINE}, "say which epsilon"),
-        ({"epsilon": 2}, "is judged for a vocabulary"),
+        ({"vocabulary": LINE}, "state the claimed epsilon"),
+        ({"epsilon": 2}, "needs a vocabulary"),
         ({"epsilon": 2, "vocabulary": LINE, "delta": 1e-5}, "leave delta out"),
         ({"epsilon": 2, "vocabulary": LINE, "delta": 0, "metric": "l2"}, "leave delta out"),
         ({"epsilon": 2, "vocabulary": LINE, "metric": "cosine"}, "metric must be one of"),

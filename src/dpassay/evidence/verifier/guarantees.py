@@ -148,9 +148,9 @@ def _order(stated: Guarantee) -> Number:
 
 def _rising(points: tuple[Number, ...], least: Number) -> None:
     if len(points) < 2 or not points[0].a >= least.b:
-        raise CertificateError("two points at least are needed to look at, none too small")
+        raise CertificateError("at least two points are needed, none of them too small")
     if not all(one.b < other.a for one, other in pairwise(points)):
-        raise CertificateError("the points to look at do not rise")
+        raise CertificateError("the points are not in increasing order")
 
 
 def _largest_rate(loss: Loss, orders: tuple[Number, ...]) -> Number:
@@ -187,7 +187,7 @@ def _stays_below(loss: Loss, points: tuple[Number, ...], mu: Number) -> bool:
     """Whether δ, 0 from the largest loss on, surely stays below that of Gaussian noise with this μ."""
     _rising(points, ZERO)
     if not (points[0].b <= 0 and mu.a > 0 and loss.pure.b <= points[-1].a):
-        raise CertificateError("the points to look at must go from 0 to the largest loss")
+        raise CertificateError("the points must go from 0 to the largest loss")
     at = []
     for epsilon in points:
         lattice.spend(_WORK)

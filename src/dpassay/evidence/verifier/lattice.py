@@ -123,7 +123,7 @@ class Atoms:
     def place(self, step: Number, upper: bool, tilt: float) -> Weights:
         """Each atom spread to the two places around it; the largest one lies on the lattice."""
         if not upper:
-            raise CertificateError("of a loss with finitely many values the grid gives an upper bound only")
+            raise CertificateError("for a loss with finitely many values, the grid gives only an upper bound")
         found: dict[int, Number] = {}
         theta, top = iv.mpf(tilt), max((loss for loss, _ in self.atoms), key=middle)
         for loss, chance in self.atoms:

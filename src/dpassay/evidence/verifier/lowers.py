@@ -94,7 +94,7 @@ class Place:
         if not reach.exact:
             raise CertificateError(f"it is not known which pairs can come in at stage {step.at}")
         if reach.far and (self.noise.name in WHOLE or self.noise.name not in ("", *ADDITIVE)):
-            raise CertificateError("values that are reached only in the limit tell nothing of this noise")
+            raise CertificateError("values that are reached only in the limit say nothing about this noise")
         why = lies_in(step.pair, reach.shape)
         if why:
             raise CertificateError(f"the pair is not one of the region {reach.shape.kind}: {why}")
@@ -173,7 +173,7 @@ def lower(place: Place, step: Step) -> Loss:
     theorem = step.theorem
     if not step.pair:
         if step.at != place.position or theorem not in ("unbounded", "exponential", "noisy-max"):
-            raise CertificateError(f"the theorem {theorem!r} speaks of a pair, and none is given")
+            raise CertificateError(f"the theorem {theorem!r} needs a pair, and none is given")
         return _unbounded(place, step) if theorem == "unbounded" else _far_scores(place, theorem)
     pair = place.pair(step)
     if theorem == "no-noise":
@@ -184,7 +184,7 @@ def lower(place: Place, step: Step) -> Loss:
         return _rare(place, step, pair)
     noise = joined_noise(place.added)
     if noise is None:
-        raise CertificateError("of a sum of different noises only rare outputs are known")
+        raise CertificateError("for a sum of different noises, only rare outputs are known")
     if theorem == KNOWN[noise.name].theorem:
         return _whole_loss(noise, place, step, pair)
     if theorem == "post-processing" and noise.name in ("laplace", "gaussian"):
@@ -238,7 +238,7 @@ def _unbounded(place: Place, step: Step) -> Loss:
         return leak_loss(ONE)
     far = any(is_infinite(abs(threshold)) for threshold in step.thresholds) and _told_far(place.behind)
     if noise.name not in ADDITIVE or not (far or place.tells(step)):
-        raise CertificateError(f"of {noise.name} on values without a bound nothing is known here")
+        raise CertificateError(f"nothing is known here about {noise.name} on unbounded values")
     if any(loses(stage) for stage in place.added):
         # Where a vector is scaled, one lost coordinate takes the others with it.
         if len(place.added) > 1 or not far:
@@ -251,7 +251,7 @@ def _rare(place: Place, step: Step, pair: Pair) -> Loss:
     """Laplace and Gaussian noises added right after one another: far out the widest Laplace noise decides."""
     known = all(noise.name in ("laplace", "gaussian") for noise in place.added)
     if not known or not place.tells_far(step):
-        raise CertificateError("of these noises nothing is known that survives")
+        raise CertificateError("nothing about these noises is known to survive")
     return loss_at_zero(smallest(pair_loss(noise, pair, None).pure for noise in place.added))
 
 

@@ -18,12 +18,12 @@ _NO_VECTORS = ("dropout", "query", "rows", "poisson", "subsample", "shuffle", *S
 def start_of(stages: Sequence[Stage], stated: Guarantee, neighbours: str, dim: int) -> int:
     """Where vectors come in whose distance is meant: before the first stage, or behind what makes vectors of texts."""
     if neighbours != "any":
-        raise CertificateError("metric DP speaks of any two inputs")
+        raise CertificateError("metric DP is about any two inputs")
     start = next((i for i, stage in enumerate(stages) if stage.name != "encode"), len(stages))
     if start == len(stages) or stages[start].name in _NO_VECTORS:
-        raise CertificateError("metric DP speaks of vectors, and none come in")
+        raise CertificateError("metric DP is about vectors, and the input is not one")
     if stated.metric == "angle" and (stages[start].name not in ("normalise", *DIRECTIONS) or dim < 2):
-        raise CertificateError("an angle is between vectors that are normalised in l2, of two dimensions at least")
+        raise CertificateError("an angle is between vectors that are normalised in l2, of at least two dimensions")
     return start
 
 

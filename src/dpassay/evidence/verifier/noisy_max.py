@@ -36,7 +36,7 @@ def noisy_max_pair(stage: Stage, pair: Pair, grid: object = None) -> Loss:
 def first_chances(stage: Stage, pair: Pair) -> tuple[Number, Number]:
     """The probability of the first output under both vectors."""
     if len(pair) != 2 or pair[0].count != 1 or any(block.positions != "all" for block in pair):
-        raise CertificateError("of such scores the probabilities of noisy max are not known")
+        raise CertificateError("the probabilities of noisy max are not known for such scores")
     first, others = pair
     scale, n = stage.numbers["scale"], others.count + 1
     gaps = ((first.x - others.x) / scale, (first.y - others.y) / scale)

@@ -283,8 +283,8 @@ def load(source: str | Path | dict[str, Any]) -> Certificate:
     schema = data.get("schema")
     if schema == "dpassay/certificate/1":
         raise InputError(
-            "this certificate is of version 1, whose bounds carried no evidence; make it anew with "
-            "dpassay check ... --certificate FILE"
+            "this certificate is of version 1, whose bounds carried no evidence; make a new one "
+            "with dpassay check ... --certificate FILE"
         )
     if schema != SCHEMA:
         shown = _shown(schema) if isinstance(schema, str) else "missing"

@@ -43,7 +43,7 @@ def replay(certificate: Certificate) -> tuple[list[str], list[str]]:
     """
     steps = [(step, f"step {i} ({step.step})") for i, step in enumerate(certificate.steps)]
     changed = (name for (_, name), intact in zip(steps, certificate.intact, strict=True) if not intact)
-    established, failures = [], [f"{name}: its contents were changed after it was written" for name in changed]
+    established, failures = [], [f"{name}: it was changed after it was written" for name in changed]
     model: Model | None = None
     with lattice.limited(), np.errstate(all="ignore"):  # absurd numbers overflow; that is not taken for a bound
         for step, name in steps:
@@ -213,7 +213,7 @@ class Model:
                 raise CertificateError(f"the distance is that of two vectors that come in at stage {start}")
             shown = least_per_unit(loss.pure, step.pair, stated.metric)
         elif self.mu.b > 0:
-            raise CertificateError("of word dropout only epsilon and delta are known from below")
+            raise CertificateError("for word dropout, only epsilon and delta have lower bounds")
         else:
             shown = least(loss, step)
         # What is stated and no more is shown to be enough by δ at one ε, which was compared as it is.
@@ -252,7 +252,7 @@ class Model:
         repaired = Model(self.claim, step.pipeline)
         first, own = repaired.stages[0], self.stages[0]
         if {"query", "rows"} & {first.name, own.name} and first != own:
-            raise CertificateError(f"its {first.name} speaks of other neighbours than the claim")
+            raise CertificateError(f"its {first.name} is about other neighbours than the claim")
         return f"{step.pipeline}: {repaired._upper(step)}"
 
 
@@ -301,7 +301,7 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
     known |= {"subsample": records[:1], "shuffle": records[:1]}
     first = stages[0].name
     if neighbours not in known.get(first, (neighbours,)):
-        raise CertificateError(f"{first} says nothing of the neighbours {neighbours}")
+        raise CertificateError(f"{first} does not apply to the neighbours {neighbours}")
     if count > 1 and first in ("poisson", "subsample", "shuffle"):
         raise CertificateError(f"{first} draws each record on its own, so that several are not one larger record")
     if first in ("query", "rows") or not neighbours.endswith("record"):
@@ -310,7 +310,7 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
     if noise < len(stages) and stages[noise].name not in ADDITIVE:
         raise CertificateError(f"{stages[noise].name} is not added to a sum of records")
     if reaches[noise].shape.kind == "categories":
-        raise CertificateError("names of categories have no sum")
+        raise CertificateError("category names cannot be summed")
 
 
 def _first_noise(stages: list[Stage]) -> int:

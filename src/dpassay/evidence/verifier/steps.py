@@ -148,7 +148,7 @@ class Steps:
         name = step.theorem
         own = {"poisson": "poisson", "subsample": "fixed-size"}.get(self.kind, "")
         if (name in ("poisson", "fixed-size") and name != own) or name == "shuffle":
-            raise CertificateError(f"the theorem {name!r} says nothing of these steps")
+            raise CertificateError(f"the theorem {name!r} does not apply to these steps")
         if name == "optimal-composition" and not own:
             return randomized_response(loss.pure, self.count)
         if not own and isinstance(loss, Curve) and loss.width is not None and step.order is not None:
@@ -157,7 +157,7 @@ class Steps:
             return repeated(loss, self.count, True)
         if name != own:
             if (self.replaced and self.kind == "poisson") or self.count > 1:
-                raise CertificateError(f"the theorem {name!r} says nothing of these steps")
+                raise CertificateError(f"the theorem {name!r} does not apply to these steps")
             return Amplified(loss, self.rate, 1)
         if isinstance(loss, Curve) and loss.mu is not None:
             orders = ("fixed",) if self.kind == "subsample" else ("both",) if self.replaced else ("in", "out")
@@ -169,7 +169,7 @@ class Steps:
         name, mu = step.theorem, loss.mu if isinstance(loss, Curve) else None
         own = {"poisson": "poisson", "subsample": "fixed-size", "shuffle": "shuffle"}.get(self.kind, "")
         if (name in ("poisson", "fixed-size", "shuffle") and name != own) or name == "optimal-composition":
-            raise CertificateError(f"the theorem {name!r} says nothing of what a pair shows in these steps")
+            raise CertificateError(f"the theorem {name!r} does not say what a pair shows in these steps")
         if not own:
             return repeated(loss, self.count, False)
         if self.kind == "shuffle":
@@ -179,7 +179,7 @@ class Steps:
         opposite = self.replaced and self.kind == "poisson"
         if name != own:
             if opposite or (self.kind == "poisson" and name != "laplace"):
-                raise CertificateError(f"the theorem {name!r} says nothing of what a pair shows behind sampling")
+                raise CertificateError(f"the theorem {name!r} does not say what a pair shows behind sampling")
             return Amplified(loss, self.rate, self.count)
         if opposite and not all(block.x.a == -block.y.b and block.x.b == -block.y.a for block in pair):
             raise CertificateError("the pair is not a record's vector and the opposite one")
@@ -192,12 +192,12 @@ class Steps:
     def refuse_event(self) -> None:
         """Events are known of one step only."""
         if self.count > 1 or self.kind:
-            raise CertificateError("of sampled or repeated steps no event is known")
+            raise CertificateError("no event is known for sampled or repeated steps")
 
     def _amplified(self, pure: Number) -> Number:
         """ε at δ = 0 of one step, given that of a record that takes part for sure."""
         if is_infinite(pure):
-            raise CertificateError("of this noise, behind sampling, only what is ε-DP is known")
+            raise CertificateError("for this noise after sampling, only ε-DP is known")
         most = iv.log(1 - self.rate + self.rate * iv.exp(pure))
         if self.replaced and self.kind == "poisson":
             most -= iv.log(1 - self.rate + self.rate * iv.exp(-pure))

@@ -87,7 +87,7 @@ def _refused(why: str) -> CertificateError:
 def read_text(text: str, values: Mapping[str, Number]) -> list[Call]:
     """The stages that a text names, with the numbers of their arguments."""
     if not _CHARACTERS.fullmatch(text):
-        raise _refused("has characters that mean nothing in it")
+        raise _refused("has characters that are not allowed in it")
     # With _ before them no names are words of Python's.
     source = _NAME.sub("_", " ".join(text.split()).replace("^", "**"))
     try:
@@ -113,7 +113,7 @@ class _Reader:
         call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
         name = call.func.id[1:].replace("normalize", "normalise") if isinstance(call.func, ast.Name) else ""
         if name not in _STAGES:
-            raise _refused(f"names the unknown stage {name[:40]!r}")
+            raise _refused(f"has the unknown stage {name[:40]!r}")
         names = list(_STAGES[name])
         if len(call.args) > len(names):
             raise _refused(f"gives {name} too many arguments")
@@ -164,7 +164,7 @@ def _joined(sign: ast.operator, first: Number, second: Number) -> Number:
     if isinstance(sign, ast.Pow):
         return _raised(first, second)
     if not isinstance(sign, ast.Div) or 0 in second:
-        raise _refused("divides by zero" if isinstance(sign, ast.Div) else "uses a sign that means nothing in it")
+        raise _refused("divides by zero" if isinstance(sign, ast.Div) else "uses a sign that is not allowed in it")
     return first / second
 
 
@@ -238,7 +238,7 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
     if name == "onesided" and (numbers["zero"].b > 0 or numbers["lost"].b > 0):
         rest = 1 - numbers["zero"] - numbers["lost"]
         if rest.b < 0:
-            raise _refused("says that onesided's zero and lost are more than 1 together")
+            raise _refused("says that onesided's zero and lost add up to more than 1")
         noise = {"weight": largest([ZERO, rest]), "scale": numbers["scale"]}
         return Stage("mixture", {}, {}, {"atom": numbers["zero"], "lost": numbers["lost"], **noise})
     if name == "flip" and before.kind == "categories":
@@ -273,7 +273,7 @@ def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
     if name in ("radial", "mahalanobis") and kind == "repeated":
         raise CertificateError(f"{name} draws one noise for the whole vector, not one for each copy")
     if name in DIRECTIONS and (kind != "sphere" or before.dim == 1):
-        raise CertificateError(f"{name} needs unit vectors of two dimensions at least")
+        raise CertificateError(f"{name} needs unit vectors of at least two dimensions")
     vectors = name in ("gaussian", "exponential", "repeat") or "scale" in stage.numbers
     if vectors and kind == "categories":
         raise CertificateError(f"{name} cannot work on a category's name")

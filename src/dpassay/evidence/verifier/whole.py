@@ -68,7 +68,7 @@ def whole_shifts(shape: Shape, one_coordinate: bool) -> Shifts | None:
         return {steps[0][0][0]: shape.dim} if known and even else None
     if shape.kind == "box" and shape.high.b < INF:
         return {whole_part(shape.high - shape.low): shape.differing} if shape.differing else {}
-    raise CertificateError(f"nothing is known of discrete noise on the region {shape.kind}")
+    raise CertificateError(f"nothing is known about discrete noise on the region {shape.kind}")
 
 
 def discrete_laplace_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
@@ -152,7 +152,7 @@ def discrete_gaussian_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     if step.order is not None:
         return _zcdp(iv.mpf(diameter(shape, 2.0).b) ** 2 / (2 * sigma**2), step.order)
     if shifts is None or sum(shifts.values()) > 1:
-        raise CertificateError("of discrete Gaussian noise on several coordinates only divergences are known")
+        raise CertificateError("for discrete Gaussian noise on several coordinates, only divergences are known")
     return _one_gaussian(max(shifts, default=0), sigma, step.grid)
 
 

@@ -24,7 +24,7 @@ def check_event(witness: Step, claim: Step, place: Place, pair: Pair, mu: Number
     """Whether the event's probabilities lie where they are said to, and what they show."""
     noise = joined_noise(place.added)
     if noise is None or not place.keeps_all:
-        raise CertificateError("of what is left of this noise no event is known")
+        raise CertificateError("no event is known for what is left of this noise")
     logs = _event(witness.event, noise, pair, claim, mu)
     if mu.b > 0:
         logs = log_sum(log(1 - mu) + logs[0], log(mu) + logs[1]), logs[1]

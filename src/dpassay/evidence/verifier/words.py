@@ -54,7 +54,7 @@ def check_words(data: dict[str, Any], vocabulary: str | Path | None) -> list[str
             raise InputError("this certificate is about a vocabulary: give its file, verify(..., vocabulary=FILE)")
         vectors = read_vectors(vocabulary, certificate.count)
         if vectors.digest != data["vocabulary"]["sha256"]:
-            raise CertificateError(f"{vocabulary} is not the vocabulary of this certificate: its digest is another one")
+            raise CertificateError(f"{vocabulary} is not the vocabulary of this certificate: its digest differs")
         size = (certificate.count, data["vocabulary"]["dim"])
         _require((vectors.count, vectors.dim) == size, "the vocabulary's size")
         return [f"the vocabulary has the digest {vectors.digest[:16]}…", certificate.evidence(vectors)]
@@ -215,7 +215,7 @@ class _Certificate:
     def _triangle(self, vectors: Vectors) -> str:
         self._treats_all()
         fits = self.name in ("santext", "tem") and self.parameters["distance"] == self.metric
-        _require(fits and self.parameters.get("far", "count") == "count", "the triangle inequality says nothing here")
+        _require(fits and self.parameters.get("far", "count") == "count", "the triangle inequality does not apply here")
         _require(self.own <= self.claimed, "the mechanism's epsilon is larger than the claimed one")
         return f"{self.name} loses at most {self.own} per unit of {self.metric} distance, by the triangle inequality"
 
@@ -227,7 +227,7 @@ class _Certificate:
     def _all_pairs(self, vectors: Vectors) -> str:
         self._treats_all()
         if vectors.count > MOST_FOR_ALL_PAIRS:
-            raise CertificateError(f"all pairs are gone through for at most {MOST_FOR_ALL_PAIRS:,} words")
+            raise CertificateError(f"all pairs can be checked for at most {MOST_FOR_ALL_PAIRS:,} words")
         most = _decimal(self.found["at_most"], "the largest loss")
         _require(most <= self.claimed, "the largest loss is more than what is claimed")
         laws = [self._law(x, vectors) for x in range(vectors.count)]
@@ -270,5 +270,5 @@ def load_words(source: str | Path | dict[str, Any]) -> dict[str, Any] | None:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        raise InputError(f"{source} is damaged: it is no JSON") from None
+        raise InputError(f"{source} is damaged: it is not JSON") from None
     return data if is_word_certificate(data) else None
