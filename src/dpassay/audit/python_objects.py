@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpassay.audit.rewriting import as_mechanism, is_rewriter
 from dpassay.audit.timing import OutOfTime, check_time, within
 from dpassay.errors import DpassayError
 from dpassay.pipeline.mechanism import Failure, Mechanism
@@ -92,7 +93,9 @@ def _loop() -> AbstractEventLoop:
 
 
 def adapted(thing: Any) -> Mechanism | None:
-    """A module or a transformer as a mechanism; None for anything else."""
+    """A rewriter, a module or a transformer as a mechanism; None for anything else."""
+    if is_rewriter(thing):
+        return as_mechanism(thing)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.nn.Module):
         return TorchModule(thing)

@@ -20,8 +20,6 @@ from dpassay.adapters import adapted as library_object
 from dpassay.audit.common_numbers import next_run
 from dpassay.audit.outputs import only_output
 from dpassay.audit.python_objects import adapted, attempt, awaited, failure
-from dpassay.audit.rewriting import as_mechanism as as_rewriting
-from dpassay.audit.rewriting import is_rewriter
 from dpassay.audit.timing import check_time
 from dpassay.errors import DpassayError, InputError, MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn, check_number
@@ -139,8 +137,6 @@ def as_mechanism(thing: Any) -> Mechanism:
     """
     if inspect.isclass(thing):
         thing = _instance(thing)
-    if is_rewriter(thing):
-        return as_rewriting(thing)
     library = library_object(thing)
     thing = thing if library is None or library.mechanism is None else library.mechanism
     if callable(getattr(thing, "sample", None)):

@@ -44,7 +44,7 @@ from dpassay.cli.common import (
     write_page,
 )
 from dpassay.cli.reports import Annotate, Junit, Reports, Sarif
-from dpassay.cli.rewriters import RewriterName, names_rewriter, specification
+from dpassay.cli.rewriters import RewriterName, rewriter_or_object, specification
 from dpassay.cli.subjects import TimeLimit, runnable, subject_options, taken
 from dpassay.errors import InputError
 
@@ -163,8 +163,7 @@ def audit(
     if plan:
         _plan(claim, options, as_json)
         return
-    if python is not None and model is None and names_rewriter(python):
-        model, python = python, None
+    model, python = rewriter_or_object(model, python)
     exact = None
     mechanism = runnable(python, command, url, time_limit, given, with_claim=True)
     check_writable(options.save, html)
@@ -185,11 +184,7 @@ def audit(
             verdict = run_audit(subject, replace(options, progress=progress))
     finally:
         close(mechanism)
-    verdict = _with_formula(verdict, claim if model is None else None, pipeline, options)
-    if exact is not None:
-        from dpassay.api import with_samples
-
-        verdict = with_samples(exact, verdict)
+    verdict = _with_formula(verdict, claim if model is None else None, pipeline, options, exact)
     if options.save is not None and not as_json:
         note(f"audit kept in {options.save}")
     if html is not None:
@@ -210,7 +205,9 @@ def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon:
     return next(given for given in (claim, pipeline, mechanism) if given is not None)
 
 
-def _with_formula(sampled: Verdict, claim: Claim | None, pipeline: str | None, options: AuditOptions) -> Verdict:
+def _with_formula(
+    sampled: Verdict, claim: Claim | None, pipeline: str | None, options: AuditOptions, exact: Verdict | None
+) -> Verdict:
     """The sampled verdict together with the exact one, where the subject is a formula: one subject has one verdict.
 
     A pipeline whose inputs were given is judged for these alone, and the formula says nothing of them in particular.
@@ -218,6 +215,8 @@ def _with_formula(sampled: Verdict, claim: Claim | None, pipeline: str | None, o
     from dpassay.api import check, with_samples
     from dpassay.core.guarantee import ApproxDP, PureDP
 
+    if exact is not None:
+        return with_samples(exact, sampled)
     chosen = (options.pairs, options.inputs, options.region, options.text, options.candidates)
     subject = claim or (pipeline if all(given is None for given in chosen) else None)
     if subject is None:

@@ -85,9 +85,11 @@ def epsilon_of(epsilon: str | None, true_epsilon: str | None) -> tuple[float | N
     return value, true_epsilon is not None
 
 
-def names_rewriter(path: str) -> bool:
-    """Whether package.module:name is a rewriter, ready to be run."""
+def rewriter_or_object(model: str | None, python: str | None) -> tuple[str | None, str | None]:
+    """What --model and --python name; a rewriter that --python names is a model too."""
+    if model is not None or python is None:
+        return model, python
     from dpassay.audit.rewriting import is_rewriter
     from dpassay.audit.targets import load_object
 
-    return is_rewriter(load_object(path))
+    return (python, None) if is_rewriter(load_object(python)) else (None, python)

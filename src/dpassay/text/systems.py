@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dpassay.api import check, with_samples
 from dpassay.audit.options import Progress
 from dpassay.audit.runner import audit
 from dpassay.claims.claim import Claim
+from dpassay.core.guarantee import ApproxDP, PureDP
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import middle, number
 from dpassay.errors import InputError
@@ -237,8 +238,16 @@ def claimed_of(named: Specification, epsilon: Any, delta: Any) -> tuple[Any, Tex
     if math.isinf(guarantee.stated):
         raise InputError(f"there is nothing to test, since no finite epsilon is claimed: {guarantee}")
     exact: Verdict | None = rewriter.exact() if hasattr(rewriter, "exact") else None
+    if exact is not None and not _same_claim(exact, guarantee):  # such as the loss of one word
+        exact = None
     known = {name: str(value) for name, value in made_with.items() if value is not None}
     return as_mechanism(rewriter, known), guarantee, exact
+
+
+def _same_claim(exact: Verdict, guarantee: TextGuarantee) -> bool:
+    """Whether an exact verdict is on the ε, the δ and the neighbours of a rewriter's guarantee for a text."""
+    same = exact.guarantee.claimed == guarantee.stated and exact.guarantee.delta == guarantee.delta
+    return same and isinstance(exact.guarantee, PureDP | ApproxDP) and exact.neighbours == guarantee.neighbours
 
 
 def _float(value: Any) -> float | None:
@@ -256,11 +265,12 @@ def check_rewriter(
     progress: Progress | None = None,
 ) -> Verdict:
     """Check what a rewriter claims for one text: exactly where it can, and with `runs` from its outputs."""
-    subject, guarantee, exact = claimed_of(named, epsilon, delta)
     if not runs:
-        if exact is None:
+        rewriter = named.at(_float(epsilon), _float(delta))
+        if not hasattr(rewriter, "exact"):
             raise InputError(f"{named.name} has no exact analysis: say how often to run it, --sample or --runs 10000")
-        return exact
+        return cast(Verdict, rewriter.exact())
+    subject, guarantee, exact = claimed_of(named, epsilon, delta)
     system = attacked(Running(subject, {}), texts, seed, progress, draws=max(1000, 2 * runs))
     sampled = audit(
         system.subject,

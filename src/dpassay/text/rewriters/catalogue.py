@@ -45,7 +45,7 @@ SHIPPED: dict[str, tuple[str, str]] = {
     "custext-as-published": (f"{HERE}.word_level:custext_as_published", "within groups of K words: no finite epsilon"),
     "tem": (f"{HERE}.word_level:tem", "santext with distances cut off at gamma (Carvalho et al. 2023)"),
 }
-STEPS = 60  # of a search for the parameter that keeps an ε; each halves what is left
+STEPS = 60  # at most, of a search for the parameter that keeps an ε
 CLOSE = 1e-9  # relative: how near it comes to the ε that was asked for, from below
 
 
@@ -90,38 +90,78 @@ class Specification:
 
     def at_true(self, epsilon: float, delta: float | None = None) -> Rewriter:
         """The rewriter whose guarantee for one text is this ε, or the largest one below it that can be found."""
-        own = self.at(epsilon, delta)
-        if _near(own.guarantee.epsilon, epsilon):
-            return own
-        if math.isinf(own.guarantee.epsilon):
-            raise InputError(f"{self} keeps no finite epsilon: leave it out, or compare it at the claimed epsilon")
-        low, high = _bracket(lambda e: self.at(e, delta).guarantee.epsilon, epsilon, own.guarantee.epsilon)
+        search, best = _Search(epsilon), None
         for _ in range(STEPS):
-            middle = (low * high) ** 0.5
-            kept = self.at(middle, delta)
-            if _near(kept.guarantee.epsilon, epsilon):
-                return kept
-            low, high = (middle, high) if kept.guarantee.epsilon <= epsilon else (low, middle)
-        return self.at(low, delta)
+            parameter = search.next()
+            try:
+                rewriter = self.at(parameter, delta)
+            except InputError:
+                if best is None and search.over is None and parameter < 1e-6:
+                    raise  # it is not the parameter that is wrong
+                search.tried(parameter, math.inf)
+                continue
+            kept = rewriter.guarantee.epsilon
+            if math.isinf(kept):
+                raise InputError(f"{self} keeps no finite epsilon: leave it out, or compare it at the claimed epsilon")
+            if epsilon * (1 - CLOSE) <= kept <= epsilon:
+                return rewriter
+            best = rewriter if kept <= epsilon else best
+            search.tried(parameter, kept)
+            if search.narrow:
+                break
+        if best is None or search.over is None:
+            raise InputError(f"{self}: no parameter was found that keeps epsilon {epsilon:g} for one text, and no less")
+        return best
 
 
-def _near(kept: float, asked: float) -> bool:
-    return asked * (1 - CLOSE) <= kept <= asked
+class _Search:
+    """The search for a parameter that keeps an ε: guarantees grow with it, and most are nearly proportional to it.
 
+    >>> search = _Search(100.0)
+    >>> search.next()
+    100.0
+    >>> search.tried(100.0, 4800.0)  # 48 times the parameter
+    >>> round(search.next(), 6)
+    2.083333
+    """
 
-def _bracket(kept: Callable[[float], float], asked: float, at_asked: float) -> tuple[float, float]:
-    """A parameter that keeps at most the ε asked for, and one that exceeds it; most guarantees are proportional."""
-    guess = asked * asked / at_asked if at_asked else asked
-    low = high = guess
-    for _ in range(STEPS):
-        if kept(low) <= asked:
-            break
-        low /= 1 + CLOSE if low == guess else 2
-    for _ in range(STEPS):
-        if kept(high) > asked:
-            return low, high
-        low, high = high, high * (1 + CLOSE if high == guess else 2)
-    raise InputError(f"no parameter was found that keeps epsilon {asked:g} and no more")
+    def __init__(self, asked: float) -> None:
+        self.asked = asked
+        self.under: tuple[float, float] | None = (
+            None  # the largest parameter that keeps at most the ε, and what it keeps
+        )
+        self.over: tuple[float, float] | None = None  # the least that keeps more
+        self.count = 0
+
+    def tried(self, parameter: float, kept: float) -> None:
+        """What a parameter keeps."""
+        self.count += 1
+        if kept <= self.asked:
+            self.under = (parameter, kept)
+        else:
+            self.over = (parameter, kept)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is nothing left to choose from."""
+        return self.under is not None and self.over is not None and self.over[0] <= self.under[0] * (1 + CLOSE)
+
+    def next(self) -> float:
+        """The parameter to try: by proportion on one side only, between two by interpolation or in the middle."""
+        aim = self.asked * (1 - CLOSE / 2)
+        if self.under is None and self.over is None:
+            return self.asked
+        if self.under is None or self.over is None:
+            parameter, kept = self.over or self.under or (self.asked, self.asked)
+            if math.isinf(kept):
+                return parameter / 4
+            share = aim / kept if kept else 4.0
+            return parameter * (min(share, 1 - CLOSE) if self.over else min(max(share, 2.0), 8.0))
+        (low, least), (high, most) = self.under, self.over
+        if math.isinf(most) or not least or self.count % 3 == 0:
+            return math.sqrt(low * high)
+        share = math.log(aim / least) / math.log(most / least)
+        return low * (high / low) ** min(max(share, 0.0), 1.0)
 
 
 def names() -> dict[str, str]:
