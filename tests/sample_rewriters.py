@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
 from dpassay.text.rewriters.base import TextGuarantee
 
 WORDS = ("flights", "fares", "to", "from", "boston", "denver", "monday", "airlines")
@@ -99,6 +100,15 @@ class Unbounded(Response):
     @property
     def guarantee(self) -> TextGuarantee:
         return TextGuarantee(math.inf, claimed=self.epsilon)
+
+
+class Limited(Response):
+    """One whose parameter has a largest value, so that no large ε can be had."""
+
+    def __init__(self, epsilon: float) -> None:
+        super().__init__(epsilon)
+        if self.epsilon > 30:
+            raise InputError(f"epsilon must be at most 30, got {epsilon:g}")
 
 
 copy, blank = Copy(), Blank()

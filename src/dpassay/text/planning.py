@@ -70,31 +70,37 @@ def plan(
     if not names:
         raise InputError("name one rewriter or more")
     asked = [(name, tuple(epsilons), tuple(true_epsilons), delta) for name in names]
-    found, notes = [], []
-    for name, (subjects, without) in zip(names, (executor or InProcess()).map(_planned, asked), strict=True):
+    found: list[Subject] = []
+    notes: list[str] = []
+    for subjects, reasons in (executor or InProcess()).map(_planned, asked):
+        if not subjects:
+            raise InputError(reasons[0])
         found += subjects
-        if without and subjects:
-            notes.append(f"{name} keeps no finite epsilon: it is measured at the epsilon of its authors alone")
-        elif without:
-            raise InputError(f"{name} keeps no finite epsilon: leave it out, or give the epsilon of its authors too")
+        notes += [f"{reason}; left out" for reason in reasons]
     return found, notes
 
 
-def _planned(asked: tuple[str, tuple[float, ...], tuple[float, ...], float | None]) -> tuple[list[Subject], bool]:
-    """A rewriter at each ε, and whether a true one was asked for that it cannot have."""
+def _planned(asked: tuple[str, tuple[float, ...], tuple[float, ...], float | None]) -> tuple[list[Subject], list[str]]:
+    """A rewriter at each ε, and why some of the true ones are missing."""
     name, epsilons, true_epsilons, delta = asked
     specification = Specification.read(name)
+    found, reasons = [], []
     with one_thread():
         any_epsilon = (*epsilons, *true_epsilons)[0]
         first = specification.at(any_epsilon, delta)
         if _fixed(specification, first, any_epsilon / 2, delta):
-            return [_subject(name, None, False, delta, first)], False
-        without = bool(true_epsilons) and math.isinf(first.guarantee.epsilon)
+            return [_subject(name, None, False, delta, first)], []
         found = [_subject(name, e, False, delta, specification.at(e, delta)) for e in epsilons]
-        for e in () if without else true_epsilons:
-            found.append(_subject(name, e, True, delta, specification.at_true(e, delta)))
+        if true_epsilons and math.isinf(first.guarantee.epsilon):
+            reasons.append(f"{name} keeps no finite epsilon, so it is compared at the epsilon of its authors alone")
+            true_epsilons = ()
+        for e in true_epsilons:
+            try:
+                found.append(_subject(name, e, True, delta, specification.at_true(e, delta)))
+            except InputError as error:  # it can be made, so what is wrong is this ε
+                reasons.append(f"no parameter of {name} was found with a true epsilon of {e:g} ({error})")
     different = {subject.identity: subject for subject in reversed(found)}  # one that is asked for twice is there once
-    return sorted(different.values(), key=_size), without
+    return sorted(different.values(), key=_size), reasons
 
 
 def _fixed(specification: Specification, first: Rewriter, other: float, delta: float | None) -> bool:

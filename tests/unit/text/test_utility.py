@@ -84,9 +84,22 @@ def test_a_rewriter_that_has_no_epsilon_or_a_fixed_one_is_there_once() -> None:
 def test_where_no_finite_epsilon_holds_that_of_the_authors_is_measured() -> None:
     found, notes = plan([UNBOUNDED, RESPONSE], epsilons=(1.0, 2.0), true_epsilons=(24.0,))
     assert [one.true for one in found if one.rewriter == UNBOUNDED] == [False, False]
-    assert notes == [f"{UNBOUNDED} keeps no finite epsilon: it is measured at the epsilon of its authors alone"]
-    with pytest.raises(InputError, match="keeps no finite epsilon: leave it out, or give the epsilon of its authors"):
+    assert len(notes) == 1
+    assert f"{UNBOUNDED} keeps no finite epsilon" in notes[0]
+    with pytest.raises(InputError, match="keeps no finite epsilon, so it is compared at the epsilon of its authors"):
         plan([UNBOUNDED], true_epsilons=(24.0,))
+
+
+def test_a_true_epsilon_for_which_no_parameter_is_found_is_left_out_and_said() -> None:
+    limited = "sample_rewriters:Limited"
+    found, notes = plan([limited, RESPONSE], epsilons=(1.0,), true_epsilons=(24.0, 600.0))
+    kept: dict[str, list[float]] = {limited: [], RESPONSE: []}
+    for one in found:
+        kept[one.rewriter].append(one.guarantee.true_epsilon if one.guarantee else math.nan)
+    assert kept == {limited: pytest.approx([12, 24]), RESPONSE: pytest.approx([12, 24, 600])}
+    assert len(notes) == 1
+    assert notes[0].startswith(f"no parameter of {limited} was found with a true epsilon of 600 (")
+    assert notes[0].endswith("; left out")
 
 
 @pytest.mark.parametrize(
