@@ -57,7 +57,9 @@ def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[Row], str
 
 def _epsilon(row: Row) -> str:
     held = row.guarantee
-    return "" if held is None or math.isinf(held.epsilon) else f"{held.epsilon:.4g}{'' if held.holds else '≠'}"
+    if held is None or math.isinf(held.epsilon):
+        return ""
+    return f"{held.epsilon if held.parameter is None else held.parameter:.4g}{'' if held.holds else '≠'}"
 
 
 def _true(row: Row) -> str:

@@ -54,9 +54,14 @@ class Kept(BaseModel):
 
 
 class Stated(Kept):
-    """A rewriter's guarantee for one text: the ε of its authors, and the one that holds."""
+    """A rewriter's guarantee for one text: the ε that is claimed for it, and the one that holds.
+
+    `parameter` is what the mechanism's authors call ε, where that is not about a whole text: it may be for one word, or
+    for one unit of distance.
+    """
 
     epsilon: Epsilon
+    parameter: Epsilon | None = None
     true_epsilon: Epsilon
     delta: Annotated[float, Field(ge=0, lt=1)]
     neighbours: Annotated[str, Field(max_length=40)]
@@ -151,7 +156,7 @@ class Row:
         """The row, ready for a table: empty where something does not apply, with an infinite ε as "inf"."""
         stated = self.guarantee.model_dump(mode="json") if self.guarantee else {}
         found: dict[str, Any] = {"rewriter": self.rewriter, "label": self.label}
-        found |= {name: stated.get(name) for name in ("epsilon", "true_epsilon", "delta", "neighbours")}
+        found |= {name: stated.get(name) for name in ("epsilon", "parameter", "true_epsilon", "delta", "neighbours")}
         found |= {"holds": self.guarantee.holds if self.guarantee else None}
         found |= {"seeds": self.seeds, "utterances": self.utterances}
         for name in METRICS:

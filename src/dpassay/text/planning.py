@@ -114,8 +114,10 @@ def _fixed(specification: Specification, first: Rewriter, other: float, delta: f
 
 def _subject(name: str, epsilon: float | None, true: bool, delta: float | None, rewriter: Rewriter) -> Subject:
     held = rewriter.guarantee
+    own = float(describe(rewriter).get("epsilon", held.stated))
     stated = Stated(
         epsilon=float(held.stated),
+        parameter=None if own == held.stated else own,
         true_epsilon=float(held.epsilon),
         delta=float(held.delta),
         neighbours=held.neighbours.kind,

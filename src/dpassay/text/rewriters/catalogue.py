@@ -109,7 +109,7 @@ class Specification:
             search.tried(parameter, kept)
             if search.narrow:
                 break
-        if best is None or search.over is None:
+        if best is None or search.over is None or math.isinf(search.over[1]):
             raise InputError(f"{self}: no parameter was found that keeps epsilon {epsilon:g} for one text, and no less")
         return best
 
@@ -127,19 +127,16 @@ class _Search:
 
     def __init__(self, asked: float) -> None:
         self.asked = asked
-        self.under: tuple[float, float] | None = (
-            None  # the largest parameter that keeps at most the ε, and what it keeps
-        )
-        self.over: tuple[float, float] | None = None  # the least that keeps more
-        self.count = 0
+        self.under: tuple[float, float] | None = None  # the best so far, and what it keeps
+        self.over: tuple[float, float] | None = None  # the least that keeps too much
+        self.again = 0  # how often in a row the same side was met: negative for the lower one
 
     def tried(self, parameter: float, kept: float) -> None:
         """What a parameter keeps."""
-        self.count += 1
         if kept <= self.asked:
-            self.under = (parameter, kept)
+            self.under, self.again = (parameter, kept), min(self.again, 0) - 1
         else:
-            self.over = (parameter, kept)
+            self.over, self.again = (parameter, kept), max(self.again, 0) + 1
 
     @property
     def narrow(self) -> bool:
@@ -155,13 +152,16 @@ class _Search:
             parameter, kept = self.over or self.under or (self.asked, self.asked)
             if math.isinf(kept):
                 return parameter / 4
-            share = aim / kept if kept else 4.0
+            share = (aim / kept) ** abs(self.again) if kept else 4.0  # farther each time
             return parameter * (min(share, 1 - CLOSE) if self.over else min(max(share, 2.0), 8.0))
         (low, least), (high, most) = self.under, self.over
-        if math.isinf(most) or not least or self.count % 3 == 0:
+        if math.isinf(most) or not least:
             return math.sqrt(low * high)
-        share = math.log(aim / least) / math.log(most / least)
-        return low * (high / low) ** min(max(share, 0.0), 1.0)
+        below, above = math.log(aim / least), math.log(most / aim)
+        # The Illinois rule: an end that stays counts less each time, so that the other side is met again soon.
+        below /= 2.0 ** max(self.again - 1, 0)
+        above /= 2.0 ** max(-self.again - 1, 0)
+        return float(low * (high / low) ** (below / (below + above)))
 
 
 def names() -> dict[str, str]:

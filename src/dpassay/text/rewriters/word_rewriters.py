@@ -142,6 +142,7 @@ class WordByWord:
             "kind": "model",
             "type": "word rewriter",
             "mechanism": self.name,
+            "epsilon": repr(self.epsilon),
             "rules": str(self.rules),
             "case": self.case,
             "longest": str(self.longest),
