@@ -32,7 +32,7 @@ SAID = {
     "chance allows. Noise that several rows share protects none of them from anyone who sees two. Each run was "
     "therefore made in a separate call, and the verdict is about one output.",
     REPEATED: "Every batch gives the same outputs: the mechanism makes its noise from the same seed in each call. "
-    "Noise that is used again is known to anyone who has seen it once. Each run was therefore made in a separate call.",
+    "Noise that is reused is known to anyone who has seen it once. Each run was therefore made in a separate call.",
     UNCONFIRMED: f"{IN_BATCHES} Each later run was therefore made in a separate call.",
 }
 

@@ -221,7 +221,7 @@ def in_form(x: Any, form: str) -> Any:
         try:
             return np.array(x, dtype=np.dtype(dtype))
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"the file has an input that is no array of its kind: {error}") from None
+            raise InputError(f"the file has an input that is not an array of its kind: {error}") from None
     return tuple(x) if form == "tuple" and isinstance(x, list) else x
 
 

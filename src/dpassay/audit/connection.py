@@ -161,7 +161,7 @@ class Connection:
         busy = status == 429
         wait = _asked_to_wait(response.headers.get("Retry-After", "")) if busy or status >= 500 else 0.0
         if wait > LONGEST_WAIT:
-            raise MechanismError(f"{self.name} {said}; it asks to wait for {wait:,.0f} s: continue then")
+            raise MechanismError(f"{self.name} {said}; it asks us to wait for {wait:,.0f} s: continue then")
         return _Trouble(f"HTTP status {status}", said, busy or status >= 500, not busy, status == 500, wait)
 
     def abort(self) -> None:
@@ -182,7 +182,9 @@ class Connection:
         except httpx.RemoteProtocolError:
             if self.cut or "Content-Length" not in response.headers:
                 raise
-            return _Trouble("broken connection", f"broke off in its answer {short(self._masked(body))}", final=True)
+            return _Trouble(
+                "broken connection", f"broke off in the middle of its answer {short(self._masked(body))}", final=True
+            )
         return self._masked(body)
 
     def _masked(self, said: bytes | bytearray) -> bytes:

@@ -96,7 +96,7 @@ class DecisionRule:
     def initial_counts(self, trust: float) -> Counts:
         """No guesses yet; what was seen is expected again, taken as seriously as `trust` says."""
         sides = 2 if self.candidates > 2 else int(self.low > -math.inf) + int(self.high < math.inf)
-        assert sides, "a rule names some input"
+        assert sides, "a rule must name an input"
         return Counts(0, 0, 0, 0.5 + trust * self.right, 0.5 + trust * self.wrong, sides)
 
     def describe(self) -> str:

@@ -55,8 +55,8 @@ from dpassay.pipeline.pipeline import Pipeline
 MOST_TASKS = 1 << 14  # of a batch
 PROBES = 32  # runs in each process that show whether two of them draw the same
 REPEATED = (
-    "two workers drew the same outputs: the mechanism makes its randomness from a fixed seed, so its runs are not "
-    "independent; let it use the rng that it is given, or seed it from the system"
+    "two workers drew the same outputs: the mechanism uses a fixed seed, so its runs are not independent; let "
+    "it use the rng that it is given, or seed it from the operating system"
 )
 # A worker runs one batch at a time: a mechanism need not bear two calls at once.
 _RUNNING = threading.Lock()
@@ -243,7 +243,7 @@ def named(mechanism: Mechanism) -> Subject:
     >>> named(Adapted(lambda x: x, 1))
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: an object of this process cannot be sent to workers: ...<lambda>; ...
+    dpassay.errors.InputError: an object in this process's memory cannot be sent to workers: ...<lambda>; ...
     """
     match mechanism:
         case Seeded(inner):
@@ -263,7 +263,8 @@ def named(mechanism: Mechanism) -> Subject:
             return Subject("python", path, source=_source(path))
     known = describe(mechanism)
     raise InputError(
-        f"an object of this process cannot be sent to workers: {known.get('type', known.get('pipeline', 'this one'))}; "
+        "an object in this process's memory cannot be sent to workers: "
+        f"{known.get('type', known.get('pipeline', 'this one'))}; "
         "they can run a pipeline, a function of a module, package.module:name, a program or an endpoint"
     )
 

@@ -66,7 +66,7 @@ class Endpoint(Remote):
         self._template = None if self.request is None else Template.read(self.request)
         self._path = None if self.answer is None else AnswerPath.read(self.answer)
         self._most = 0 if self._template is None and self._path is None else 1
-        self.independent_rows = independent_rows(self, "a request or an answer of its own" if self._most else "")
+        self.independent_rows = independent_rows(self, "a custom request or answer" if self._most else "")
         self.concurrency = number_of_lines(self.concurrency, "concurrency")
         if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= MOST_RETRIES:
             raise InputError(f"retries must be a whole number from 0 to {MOST_RETRIES}, got {self.retries!r}")
@@ -118,7 +118,7 @@ class Endpoint(Remote):
             return {"output": self._path.find(reply)}
         except LookupError as error:
             raise MechanismError(
-                f"{self} answered {short(said)}, where {self._path.text} names nothing: {error}; see that the path fits"
+                f"{self} answered {short(said)}, where {self._path.text} names nothing: {error}; check the path"
             ) from None
 
 

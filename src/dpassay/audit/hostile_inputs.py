@@ -129,7 +129,7 @@ def _vectors(x: Any, array: Any) -> Iterator[HostileInput]:
             yield HostileInput(f"a vector of {value:g}", "size", whole_of_it, huge=value == HUGE[0])
     yield HostileInput("a vector of zeros", "size", _like(x, np.zeros_like(numbers)))
     yield HostileInput("a constant vector", "size", _like(x, np.ones_like(numbers)))
-    yield HostileInput("an entry more", "entries", _like(x, np.append(numbers, numbers[:1])), _ADDED)
+    yield HostileInput("one entry more", "entries", _like(x, np.append(numbers, numbers[:1])), _ADDED)
     yield HostileInput("an empty vector", "empty", _like(x, numbers[:0]), _NONE)
 
 

@@ -61,7 +61,7 @@ class AlphaBudget:
     def take(self, what: str, share: float) -> float:
         """Spend a share of the total on one test."""
         if not 0 <= share <= 1:
-            raise InputError(f"a share of the error probability lies between 0 and 1, got {share}")
+            raise InputError(f"a share of the error probability must lie between 0 and 1, got {share}")
         alpha = share * self.total
         if alpha > self.left + SLACK * self.total:
             raise InputError(f"{what} asks for {alpha:g} of the error probability, and {self.left:g} is left")

@@ -143,7 +143,7 @@ def number_of_lines(given: Any, what: str) -> int:
 def late(who: str, limit: float, n: int) -> str:
     """What is said of one that did not answer in time."""
     asked = f"{who} gave no answer within {limit:g} s when it was asked for n = {n}"
-    return f"{asked}; raise the time limit if it is slow, or see that it flushes what it writes"
+    return f"{asked}; raise the time limit if it is slow, or make sure that it flushes its output"
 
 
 def check_length(who: str, said: bytes | bytearray) -> None:

@@ -54,7 +54,7 @@ class Process:
         deadline = time.monotonic() + seconds
         self.written = 0
         if self._hear():
-            raise self._broken(f"said {short(self.heard)} without being asked; only answers may go to stdout")
+            raise self._broken(f"said {short(self.heard)} without being asked; only answers may be written to stdout")
         unsent = memoryview(request)
         complete = False
         with selectors.DefaultSelector() as ready:

@@ -196,7 +196,7 @@ class Remote:
         try:
             return json.loads(said.decode("utf-8"))
         except (ValueError, RecursionError):
-            raise MechanismError(f"{self} answered what is not JSON: {short(said)}; print answers only") from None
+            raise MechanismError(f"{self} gave an answer that is not JSON: {short(said)}; print answers only") from None
 
     def _exchange(self, request: bytes, n: int) -> Reply:
         """Send a request over a free line. A program that died is started anew.

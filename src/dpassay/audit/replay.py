@@ -104,7 +104,7 @@ def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game
     """Whether the recorded seed gives the recorded counts, and these the recorded verdict."""
     right, wrong, runs = game.totals()
     if not (record.replays and getattr(experiment.mechanism, "replays", True)):
-        yield True, "the recorded seed says nothing: the mechanism makes its own randomness"
+        yield True, "the recorded seed cannot be replayed: the mechanism makes its own randomness"
     else:
         found = np.zeros(3, dtype=int)
         for number, current in enumerate(game.rounds):

@@ -391,7 +391,7 @@ def _imported(module: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             raise InputError(
                 f"there is no module {error.name!r}, neither in {os.getcwd()} nor installed; "
-                "check the name, or go to its folder"
+                f"check the name, or change to its folder"
             ) from None
         raise InputError(
             f"the module {module} raised {_named(error)} while it was imported; repair it first"

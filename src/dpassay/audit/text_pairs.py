@@ -36,7 +36,7 @@ def word_pairs(text: str, vocabulary: Sequence[str] = (), odd: bool = True, fewe
         raise InputError(f"a text is needed, got {text!r:.60}")
     words = text.split()
     if not words:
-        raise InputError("the text has no words; give one with a word at least, such as 'book a flight'")
+        raise InputError("the text has no words; give one with at least one word, such as 'book a flight'")
     given = " ".join(words)
     replacements = [*_own(words), *(_odd(words) if odd else ()), *_of_vocabulary(words, vocabulary)]
     replacements += [(place, "") for place in _spread(len(words), ODD_PLACES) if fewer and odd]

@@ -19,9 +19,9 @@ from dpassay.pipeline.stages.functions import Encode
 
 # What a formula cannot show, but a reader of the verdict must know. A claim names those that apply to it.
 CAVEATS = {
-    "epsilon-learnt": "Epsilon is trained on the private data: a number that was learnt from them is no guarantee.",
-    "encoder-training": "The encoder is trained without privacy on the very texts that it is to protect; "
-    "what its weights remember is outside this claim.",
+    "epsilon-learnt": "Epsilon is learnt from the private data: a number learnt from them is not a guarantee.",
+    "encoder-training": "The encoder is trained without privacy on the very texts that it is meant to protect; "
+    "this claim does not cover what its weights memorise.",
     "per-word": "This epsilon is for one word but is reported as if for a whole text: "
     "a text of w words may lose up to w times as much.",
 }
@@ -100,7 +100,7 @@ class Claim:
             raise InputError(f"unknown caveat {unknown[0]!r}; allowed: {', '.join(CAVEATS)}")
         taken = {"eps", "delta", "dim", "epsilon"} & set(self.parameters)
         if taken:
-            raise InputError(f"{min(taken)} is no parameter: it is what is claimed, or the dimension")
+            raise InputError(f"{min(taken)} is not a parameter: it is what is claimed, or the dimension")
         if self.people is not None and not (isinstance(self.people, int) and 1 <= self.people <= MOST_PEOPLE):
             raise InputError(f"people must be a whole number from 1 to {MOST_PEOPLE:,}, got {self.people}")
         for name in ("parameters", "beside", "grid"):

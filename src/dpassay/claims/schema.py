@@ -24,7 +24,7 @@ MEANING = {
     "mu": "The claimed mu of Gaussian DP, instead of epsilon.",
     "dim": "The dimension of the vectors.",
     "parameters": "Numbers for the names in the pipeline and in the formulas.",
-    "neighbours": "Which two inputs the guarantee speaks of; if left out, what the stages suggest.",
+    "neighbours": "Which two inputs the guarantee is about; if left out, what the stages suggest.",
     "privacy_unit": "Whose data are protected, in words: what the deployments registry calls the privacy unit.",
     "deployment_model": "Who is trusted, in the words of the deployments registry.",
     "people": "How many people are in the data; delta must be far below one over it.",

@@ -141,7 +141,7 @@ def _text_of(file: Path) -> str:
         if file.exists() and not file.is_file():
             said = f"cannot read {file}: it is not a file"
         elif file.stat().st_size > MOST_BYTES:
-            said = f"{file} has more than {MOST_BYTES:,} bytes; a claim is a page at most"
+            said = f"{file} has more than {MOST_BYTES:,} bytes; a claim is at most a page"
         else:
             return file.read_text(encoding="utf-8")
     except OSError as error:
@@ -159,7 +159,7 @@ def _complaint(file: Path, text: str, data: dict[str, Any], key: str) -> str:
         hint = f"; did you mean {near[0]!r}?" if near else ";"
         return f"{_place(file, text, key)}: unknown key {key!r}{hint} allowed: {', '.join(known)}"
     if key not in data:
-        return f"{file} says no pipeline; every claim needs a pipeline and an epsilon (or rho, or mu)"
+        return f"{file} has no pipeline; every claim needs a pipeline and an epsilon (or rho, or mu)"
     return f"{_place(file, text, key)}: {key} must be {known[key].description}, got {reprlib.repr(data[key])}"
 
 

@@ -173,7 +173,7 @@ def audit(
         subject = _subject(claim, pipeline, mechanism, options.epsilon)
     else:
         if pipeline is not None or mechanism is not None:
-            raise InputError("say what to audit, once: --model, or --pipeline, --python, --command or --url")
+            raise InputError("name one thing to audit: --model, or --pipeline, --python, --command or --url")
         subject, options, exact = _of_model(model, claim, release, options)
     from dpassay.audit.runner import run_audit
 
@@ -199,7 +199,7 @@ def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon:
     from dpassay.adapters import adapted
 
     if sum(given is not None for given in (claim, pipeline, mechanism)) != 1:
-        raise InputError("say what to audit, once: a claim's name, --pipeline, --python, --command or --url")
+        raise InputError("name one thing to audit: a claim's name, --pipeline, --python, --command or --url")
     if claim is None and epsilon is None and adapted(mechanism) is None:
         raise InputError("state the claimed epsilon: --epsilon 1")
     return next(given for given in (claim, pipeline, mechanism) if given is not None)

@@ -91,7 +91,7 @@ def main() -> None:
             raise
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(frame.filename).name}, line {frame.lineno}"
-        said = f"an error of dpassay itself, {type(error).__name__}: {error} ({where}); DPASSAY_TRACEBACK=1 shows more"
+        said = f"an error in dpassay itself, {type(error).__name__}: {error} ({where}); DPASSAY_TRACEBACK=1 shows more"
         _fail(DpassayError(said), OWN_ERROR)
 
 

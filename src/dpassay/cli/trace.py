@@ -80,9 +80,9 @@ def trace(
       dpassay trace --interpreter old/bin/python --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1
     """
     if python is None:
-        raise InputError("say what to trace and what is claimed: --python package.module:name --epsilon 1")
+        raise InputError("name the code to trace and the claim: --python package.module:name --epsilon 1")
     if pair is not None and inputs is not None:
-        raise InputError("say what to run it on, once: --pair '[X, Y]', or --inputs FILE")
+        raise InputError("give the inputs to run it on, in one way: --pair '[X, Y]', or --inputs FILE")
     check_writable(save, html)
     reports = Reports(sarif, junit, annotations)
     check_claimed(epsilon, delta)

@@ -63,7 +63,7 @@ def audit_training(
       dpassay audit-training --python mymodule:train --runs 4 --save canaries.csv --epsilon 1 --delta 1e-5
     """
     if (scores is None) == (python is None):
-        raise InputError("say where the scores come from: --scores FILE, or --python package.module:name")
+        raise InputError("give the scores: --scores FILE, or --python package.module:name")
     if save is not None and (scores is not None or save.suffix != ".csv"):
         raise InputError("--save is for --python, and is a .csv file")
     check_writable(save, html, figure, exposure)

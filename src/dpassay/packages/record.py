@@ -123,7 +123,7 @@ def read_record(path: Path) -> Record:
     """
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path} has more than {MOST_BYTES:,} bytes; a record is a page at most")
+            raise InputError(f"{path} has more than {MOST_BYTES:,} bytes; a record is at most a page")
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None

@@ -135,7 +135,7 @@ def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, object]]:
         if witness.event:
             yield "event", event_words(witness)
     if verdict.alpha is not None:
-        yield "error", f"a right claim is refuted with probability {verdict.alpha:g} at most; {verdict.runs:,} runs"
+        yield "error", f"a correct claim is refuted with probability {verdict.alpha:g} at most; {verdict.runs:,} runs"
     for delta, held in verdict.holds:
         yield "holds", f"epsilon {outward(held.upper, 1, 6)} at delta {delta:.3g}"
     for repair in verdict.repairs:

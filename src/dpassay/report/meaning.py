@@ -66,8 +66,9 @@ def meaning(verdict: Verdict) -> str:
     guarantee = verdict.guarantee
     if isinstance(guarantee, GDP):
         return (
-            f"The claim: telling two inputs apart by the output is no easier than telling a normal variable of mean 0 "
-            f"from one of mean {guarantee.claimed:.5g}, both of variance 1, by one look."
+            "The claim: distinguishing two inputs by the output is no easier than distinguishing a normal variable "
+            "of mean 0 "
+            f"from one of mean {guarantee.claimed:.5g}, both of variance 1, from a single observation."
         )
     if not isinstance(guarantee, PureDP | ApproxDP | MetricDP):
         return ""

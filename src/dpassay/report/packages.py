@@ -28,14 +28,14 @@ its documentation names. A verdict is about this release, this mechanism and thi
 | word | what it means here |
 | --- | --- |
 | ✗ refuted | the claim is wrong: by exact probabilities read from the code, or by runs |
-| ✓ proven | the formula that was read from the code keeps the claim, and no runs refute it |
-| ? open | tried, and not refuted; this is no proof |
+| ✓ proven | the formula that was read from the code satisfies the claim, and no runs refute it |
+| ? open | tried, and not refuted; this is not a proof |
 
 Evidence: *formula* is the law that was read, judged exactly (`show` says where); *documentation* is a law that only the
 documentation names, which proves nothing; *event* is what the outputs do, with
 its exact probability for both inputs; *runs* are an [audit](audit.md) of the installed package. All audits together
-refute a claim that holds with a probability of at most 0.001. Samplers are judged as if they drew real numbers; what
-floating point gives away is another matter.
+refute a claim that holds with a probability of at most 0.001. Samplers are judged as if they drew real numbers;
+what floating point reveals is another matter.
 
     dpassay packages                       this table
     dpassay packages show NAME             the subject, the claim, the evidence, how to repeat it

@@ -232,7 +232,7 @@ def headline(verdict: Verdict) -> str:
     if verdict.word == "open":
         return f"Undecided: whether {what} keeps {promised} could be neither proved nor refuted. This proves nothing."
     if math.isinf(low):
-        return f"No: {what} claims {promised}, but there is no limit to what it can give away."
+        return f"No: {what} claims {promised}, but there is no limit to what it can reveal."
     least = shown(verdict.value) if math.isfinite(high) else f"at least {outward(low, -1, SHOWN)}"
     return f"No: {what} claims {promised}, but the truth is {least}."
 

@@ -35,7 +35,7 @@ def plot_profile(verdict: Verdict) -> Figure:
     profile, guarantee = verdict.profile, verdict.guarantee
     if profile is None:
         raise InputError(
-            "only the verdict on a pipeline can be plotted: samples say nothing of delta at other epsilons"
+            "only the verdict on a pipeline can be plotted: samples say nothing about delta at other epsilons"
         )
     allowed = {up(profile.epsilon_above(number(delta))): float(delta) for delta in reversed(DELTAS)}  # the least δ last
     stated = isinstance(guarantee, PureDP | ApproxDP)  # others are no point of this curve

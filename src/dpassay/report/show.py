@@ -68,7 +68,7 @@ def render(report: ClaimReport) -> Any:
     if claim.why:
         same = not claim.expected or report.verdict.word == claim.expected
         title = "why it holds" if report.verdict.word == "proven" else "why it fails"
-        title = title if same else "what was said of the published parameters"
+        title = title if same else "what was said about the published parameters"
         parts += _section(title, Text(harmless(claim.why)))
     parts += [Text(), report.verdict]
     parts += _section("the true ε at other parameters (✓ the claim holds, ✗ it fails)", _table(grid(report)))

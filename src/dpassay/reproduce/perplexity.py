@@ -58,8 +58,10 @@ def uedp_perplexity(options: Options) -> Result:
         draw=lambda figure: _draw(figure, rows, references),
         caption=_caption(sources, runs, setup),
         published="Lai et al. 2022, Figure 2: perplexity against the privacy budget for UeDP, user-level DP, "
-        "de-identification and a model without noise. The documents do not tabulate its curves, so no number of theirs "
-        "stands beside ours. In words, the paper claims that UeDP outperforms the baseline approaches in model utility "
+        "de-identification and a model without noise. The documents do not tabulate its curves, so there are no "
+        "numbers of "
+        "theirs to compare with. In words, the paper claims that UeDP outperforms the baseline approaches in model "
+        "utility "
         "at the same privacy budget. Its models are an AWD-LSTM and GPT-2; ours is a much smaller LSTM on other text, "
         "so only the order of the four can be compared, not the perplexities.",
         found=tuple(_findings(rows, references)),

@@ -126,11 +126,11 @@ def read(pairs: Iterable[tuple[str, str]]) -> Asked:
             given[name] = value.strip()
     text = given.pop("pipeline", "")
     if not text:
-        raise InputError("say which pipeline to judge, such as clip(l2, 1) | laplace(2)")
+        raise InputError("give a pipeline, such as clip(l2, 1) | laplace(2)")
     if len(text) > MOST_TEXT:
         raise InputError(f"the pipeline has {len(text):,} characters; at most {MOST_TEXT:,} are read here")
     if not {"epsilon", "rho", "mu"} & set(given):
-        raise InputError("say what is claimed: epsilon, rho or mu")
+        raise InputError("state the claim: epsilon, rho or mu")
     for name in NUMBERS:
         if name in given:
             _check_number(name, given[name])

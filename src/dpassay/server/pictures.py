@@ -119,7 +119,7 @@ def _curve(
         **{"tail": None if middle(profile.mu) else rounded(tail), "points": points, "least": LEAST},
         **{"claimed": [_epsilon(guarantee), guarantee.delta] if _epsilon(guarantee) is not None else None},
         "true": [value.lower, guarantee.delta] if guarantee.delta and math.isfinite(value.lower) else None,
-        "note": "After word dropout, about which the tail says nothing." if middle(profile.mu) else "",
+        "note": "After word dropout, for which there is no such tail." if middle(profile.mu) else "",
     }
 
 

@@ -169,7 +169,7 @@ def why_unknown(tracer: Tracer, pair: Sequence[Any], replays: Sequence[Replay], 
     """Why a part of the output that differs in all replays may do so though nothing leaks: rule, place and words."""
     first = replays[0]
     if not first.x.draws:
-        said = "{where} changes from run to run, and no draw was seen: its randomness cannot be followed, audit it"
+        said = "{where} changes from run to run, and no draw was seen: its randomness cannot be followed: audit it"
         return "opaque", None, said
     if (lost := lost_sight(replays) or next(iter(_hiding_nothing(first)), None)) is not None:
         said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide"

@@ -248,7 +248,7 @@ def _group(kinds: tuple[str, ...], size: str, seen: _Seen) -> str:
 def beyond_runs(pipeline: str) -> str:
     """What runs leave open. Norms are not distances: a bound on them need not give the loss of the pair."""
     return (
-        f"As coded it is {pipeline}. Whether other inputs lose more, runs cannot show; "
+        f"As coded it is {pipeline}. Runs cannot show whether other inputs have a larger loss; "
         "'dpassay check' can, from a bound that holds for all inputs."
     )
 

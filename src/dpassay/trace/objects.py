@@ -30,13 +30,13 @@ def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceRes
     known = adapted(f)
     epsilon, delta = options.pop("epsilon", None), options.pop("delta", None)
     if known is not None and known.mechanism is None:
-        raise InputError(f"{known.name} is a record or a setting, and no code that could be run: check it instead")
+        raise InputError(f"{known.name} is a record or a setting, not code that could be run: check it instead")
     if epsilon is None and known is None:
         raise InputError("state the claimed epsilon: trace(..., epsilon=1)")
     if not len(inputs) and not options.get("pairs"):
         options["pairs"] = () if known is None else known.pairs
         if not options["pairs"]:
-            raise InputError("say what to run it on: pairs=[(X, Y)], or more inputs")
+            raise InputError("give the inputs to run it on: pairs=[(X, Y)], or more inputs")
     if known is None:
         return trace(f, inputs, epsilon=epsilon, delta=0 if delta is None else delta, **options)
     claimed = epsilon_delta(stated_guarantee(**known.tested(epsilon, delta)))

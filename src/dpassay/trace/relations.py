@@ -17,18 +17,18 @@ MOST_INPUTS = 40  # of which each pair is looked at
 
 
 def check_different(inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> None:
-    """Refuse two inputs that are the same: they can show nothing.
+    """Refuse two inputs that are the same: they show nothing.
 
     >>> check_different([], [(1, 1)])
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: both inputs of a pair are 1: a pair of equal inputs can show nothing
+    dpassay.errors.InputError: both inputs of a pair are 1: a pair of equal inputs show nothing
     """
     for x, y in pairs:
         if same(x, y):
-            raise InputError(f"both inputs of a pair are {shown(x)}: a pair of equal inputs can show nothing")
+            raise InputError(f"both inputs of a pair are {shown(x)}: a pair of equal inputs show nothing")
     if not pairs and len(inputs) > 1 and all(same(inputs[0], x) for x in inputs[1:]):
-        raise InputError(f"all inputs are {shown(inputs[0])}: equal inputs can show nothing")
+        raise InputError(f"all inputs are {shown(inputs[0])}: equal inputs show nothing")
 
 
 def stated_relation(

@@ -234,7 +234,7 @@ def _nothing_found(worst: _Judged, guarantee: Any, pipeline: str) -> str:
     if worst.upper.b > _limit(guarantee, worst.draws).b:
         if not worst.draws:
             return (
-                "The output changes from run to run, and no draw was seen: its randomness cannot be followed, audit it."
+                "The output changes from run to run, and no draw was seen: its randomness cannot be followed: audit it."
             )
         return f"The trace shows no violation, and its bound on the loss of this pair is {most}."
     said = f"No violation in these runs: between the inputs that were run ε is at most {most}. {beyond_runs(pipeline)}"
@@ -321,7 +321,7 @@ def _unseen(replays: Sequence[Replay]) -> list[Finding]:
         for name, place in dict.fromkeys(replays[0].x.opaque)
     ]
     if not all(one.comparable for one in replays):
-        said = "the two inputs do not draw the same noise in the same order: what they draw cannot be compared"
+        said = "the two inputs do not draw the same noise in the same order: their draws cannot be compared"
         found.append(Finding("draws-differ", None, said))
     return found
 

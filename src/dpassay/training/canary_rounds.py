@@ -33,7 +33,7 @@ class CanaryRounds(Federated):
     def __init__(self, *parts: Any, included: NDArray[np.bool_], seed: int = 0) -> None:
         super().__init__(*parts)
         if self.aggregation is None:
-            raise InputError("canaries need a bound on updates: train with user or entity privacy")
+            raise InputError("canaries need bounded updates: train with user or entity privacy")
         self.included, self.evidence = included, np.zeros(len(included))
         self.places, self.weight = self._places(np.random.default_rng([seed, 7]))
 

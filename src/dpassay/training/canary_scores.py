@@ -237,7 +237,7 @@ def train_with_canaries(
     200
     """
     if canaries < 2 or runs < 1:
-        raise InputError(f"an audit needs 2 canaries and 1 run at least, got {canaries} and {runs}")
+        raise InputError(f"an audit needs at least 2 canaries and 1 run, got {canaries} and {runs}")
     done = _saved(save, canaries, runs, seed)
     for run, included, own_seed in _coins_of_runs(canaries, runs, seed):
         if run < len(done):
@@ -271,11 +271,11 @@ def _scores_of(train: Callable[..., Any], included: NDArray[np.bool_], seed: int
     try:
         scores = _numbers(train(included.copy(), seed))
     except InputError as error:
-        raise MechanismError(f"the training function gave back no scores: {error}") from None
+        raise MechanismError(f"the training function returned no scores: {error}") from None
     except Exception as error:
         raise MechanismError(f"the training function failed: {type(error).__name__}: {error}") from error
     if len(scores) != len(included):
-        raise MechanismError(f"the training function gave back {len(scores)} scores for {len(included)} canaries")
+        raise MechanismError(f"the training function returned {len(scores)} scores for {len(included)} canaries")
     return scores
 
 

@@ -71,7 +71,7 @@ def make_trainable(texts: Sequence[str], words: Sequence[str] | None, settings: 
     """The network that settings ask for, with its first weights."""
     if settings.base:
         if words is not None:
-            raise InputError("a base model has its own words: leave the vocabulary out, or the base model")
+            raise InputError("a base model has its own vocabulary: leave out the vocabulary, or the base model")
         return _causal(settings.base, device)
     chosen = sorted(set(words)) if words is not None else Vocabulary.of(texts).words
     if odd := [word for word in chosen if word.split() != [word] or word != word.lower()]:

@@ -77,7 +77,7 @@ class Settings:
         if self.privacy == "none" and any(given):
             raise InputError("training without privacy has no epsilon and no noise: leave them out, or choose one")
         if self.privacy != "none" and sum(given) != 1:
-            raise InputError("give the epsilon to keep or the noise multiplier, and not both: the other is computed")
+            raise InputError("give either the epsilon or the noise multiplier: the other is computed")
         if self.noise_multiplier is not None and not 1e-3 <= self.noise_multiplier <= 1e4:
             raise InputError(f"the noise multiplier must be a number from 0.001 to 10000, got {self.noise_multiplier}")
         if self.canary_kind not in CANARY_KINDS:

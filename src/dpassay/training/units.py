@@ -109,8 +109,8 @@ def _with_one_entity(utterances: Sequence[Utterance]) -> tuple[list[Utterance], 
     for entity, number in counts.most_common(1):
         if number == len(utterances):
             raise InputError(
-                f"the entity {entity[:60]!r} is in every sentence: to hide it is to hide the whole corpus. Leave it "
-                "out of the entities, or train with user or example privacy"
+                f"the entity {entity[:60]!r} is in every sentence: hiding it means hiding the whole corpus. "
+                "Leave it out of the entities, or train with user or example privacy"
             )
         if number > COMMON * len(utterances):
             warnings.append(

@@ -82,9 +82,9 @@ def test_trace_needs_neither_epsilon_nor_pairs(told: Any) -> None:
         ("check", "noisy", "objects_of_lib:noisy is a function, whose formula dpassay cannot read"),
         ("audit", "noisy", "state the claimed epsilon: --epsilon 1"),
         ("audit", "silent", r"Lib's silent states no epsilon of its own: use check\(\.\.\., epsilon=1\)"),
-        ("trace", "formula", "Lib's formula is a record or a setting, and no code that could be run"),
+        ("trace", "formula", "Lib's formula is a record or a setting, not code that could be run"),
         ("trace", "noisy", r"state the claimed epsilon: trace\(\.\.\., epsilon=1\)"),
-        ("trace", "silent", r"say what to run it on: pairs=\[\(X, Y\)\]"),
+        ("trace", "silent", r"give the inputs to run it on: pairs=\[\(X, Y\)\]"),
     ],
 )
 def test_what_is_missing_is_said(told: Any, command: str, name: str, said: str) -> None:

@@ -140,7 +140,7 @@ def test_a_wait_is_a_number_or_a_date():
 def test_a_wait_that_is_too_long():
     with (
         serving(Script((429, {"Retry_After": "7200"}))) as url,
-        pytest.raises(MechanismError, match="429: 'sorry'; it asks to wait for 7,200 s"),
+        pytest.raises(MechanismError, match="429: 'sorry'; it asks us to wait for 7,200 s"),
     ):
         draw(Endpoint(url), 0, 1, generator())
 

@@ -230,11 +230,14 @@ def test_a_wrong_number_from_a_program():
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("for r in requests: say('rub\\tbish')", r"answered what is not JSON: 'rub\\tbish'"),
-        ("for r in requests: say('x' * 10**6)", r"answered what is not JSON: 'x{200}…'"),
-        ("for r in requests: say('[' * 10**5)", r"answered what is not JSON"),
-        ("for r in requests: sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()", "answered what is not JSON"),
-        ("for r in requests: say('')", "answered what is not JSON: ''"),
+        ("for r in requests: say('rub\\tbish')", r"gave an answer that is not JSON: 'rub\\tbish'"),
+        ("for r in requests: say('x' * 10**6)", r"gave an answer that is not JSON: 'x{200}…'"),
+        ("for r in requests: say('[' * 10**5)", r"gave an answer that is not JSON"),
+        (
+            "for r in requests: sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()",
+            "gave an answer that is not JSON",
+        ),
+        ("for r in requests: say('')", "gave an answer that is not JSON: ''"),
         ("for r in requests: say('[1]')", r"answered '\[1\]'; an answer is"),
         ("for r in requests: say('{}')", r"answered '\{\}'; an answer is"),
         ("""for r in requests: say('{"outputs": 3}')""", "an answer is"),
@@ -416,7 +419,9 @@ def test_where_independent_rows_say_nothing():
     assert known_independent(Mine("cat"))
     with pytest.raises(InputError, match="with lines=True each answer has one output: leave independent_rows out"):
         Program("cat", lines=True, independent_rows=True)
-    with pytest.raises(InputError, match="of its own each answer has one output: leave independent_rows out"):
+    with pytest.raises(
+        InputError, match="a custom request or answer each answer has one output: leave independent_rows out"
+    ):
         Endpoint("http://localhost", answer="$.a", independent_rows=True)
     with pytest.raises(InputError, match="independent_rows must be True or False, got 3"):
         Endpoint("http://localhost", independent_rows=3)
@@ -623,9 +628,9 @@ def test_an_endpoint_may_fail_a_run():
         (b"", 302, {"Location": "/here"}, "HTTP status 302: ''; redirects are not followed.*'/here'"),
         (b"", 303, {"Location": "/here"}, "HTTP status 303"),
         (b"", 307, {"Location": "http://127.0.0.1:9/"}, "HTTP status 307"),
-        (b"<html>", 200, {}, "answered what is not JSON: '<html>'"),
+        (b"<html>", 200, {}, "gave an answer that is not JSON: '<html>'"),
         (b"[]", 200, {}, r"answered '\[\]'; an answer is"),
-        (b"{", 200, {"Content-Length": "10"}, "broke off in its answer '{'"),
+        (b"{", 200, {"Content-Length": "10"}, "broke off in the middle of its answer '{'"),
         (b"zz\r\n", 200, {"Transfer-Encoding": "chunked"}, "cannot be used: |no JSON"),
     ],
 )

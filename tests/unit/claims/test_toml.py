@@ -78,7 +78,7 @@ def test_the_least_claim(tmp_path: Path) -> None:
         (('caveats = ["per-word"', 'caveats = [["per-word"]'), 13, ["caveats", "per-word"]),
         (("[parameters]", "[parameters]\nD = 3"), 15, ["among the parameters, but never used", "D"]),
         (('epsilon = "2*e"', 'epsilon = "2*ee"'), 6, ["unknown name 'ee'"]),
-        (("[parameters]", "[parameters]\neps = 3"), 15, ["eps", "no parameter"]),
+        (("[parameters]", "[parameters]\neps = 3"), 15, ["eps", "not a parameter"]),
         (("[parameters]", "[parameter]"), 15, ["parameter", "parameters"]),
         (("C = 0.1", "C = [1]"), 15, ["parameters", "numbers"]),
         (("dim = 16", "dim = = 16"), 7, ["line 7", "TOML"]),
@@ -100,7 +100,7 @@ def test_an_empty_file_is_told_once_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_claim(written(tmp_path, ""))
     needs = "every claim needs a pipeline and an epsilon (or rho, or mu)"
-    assert str(caught.value).endswith(f"theirs.toml says no pipeline; {needs}")
+    assert str(caught.value).endswith(f"theirs.toml has no pipeline; {needs}")
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         read_claim(written(tmp_path, 'titel = "x"\nepsilon = true\ndim = "16"'))
     said = str(caught.value).splitlines()
     assert len(said) == 4
-    assert said[0].endswith("theirs.toml says no pipeline; every claim needs a pipeline and an epsilon (or rho, or mu)")
+    assert said[0].endswith("theirs.toml has no pipeline; every claim needs a pipeline and an epsilon (or rho, or mu)")
     assert "line 2: epsilon must be a number, or a formula of the parameters as a text, got True" in said[2]
     assert "line 3: dim must be a whole number above 0, got '16'" in said[3]
     assert "line 1: unknown key 'titel'; did you mean 'title'?" in said[1]
@@ -181,4 +181,4 @@ def test_folders(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:  # all that is wrong at once
         read_folder(tmp_path)
     assert "also has a claim named 'a'" in str(caught.value)
-    assert "d.toml says no pipeline" in str(caught.value)
+    assert "d.toml has no pipeline" in str(caught.value)

@@ -746,7 +746,7 @@ def test_a_mistake_of_our_own_is_no_verdict(monkeypatch, capsys):
         main()
     assert ending.value.code == 70
     said = capsys.readouterr().err
-    assert said.startswith("dpassay: an error of dpassay itself, TypeError: so it is (test_cli.py, line ")
+    assert said.startswith("dpassay: an error in dpassay itself, TypeError: so it is (test_cli.py, line ")
     assert "Traceback" not in said
     monkeypatch.setenv("DPASSAY_TRACEBACK", "1")
     with pytest.raises(TypeError):

@@ -146,7 +146,7 @@ def test_a_program_and_going_on_after_it_talked_rubbish(run, tmp_path):
     command = ("audit", "--command", shlex.join([sys.executable, "dying.py"]), *asked)
     (tmp_path / "mood").write_text("--die")
     died = run(*command, code=4)
-    assert "answered what is not JSON: 'out of memory'" in died.stderr
+    assert "gave an answer that is not JSON: 'out of memory'" in died.stderr
     assert "They are kept in c.json; --resume continues from them." in died.stderr
     (tmp_path / "mood").write_text("well")
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
@@ -372,7 +372,7 @@ def test_workers_and_devices_change_no_count(run):
         ((*NOISY[1:], "--epsilon", "1", "--workers", "0"), "workers must be a whole number from 1"),
         ((*NOISY[1:], "--epsilon", "1", "--workers", "2", "--cluster", "tcp://127.0.0.1:1"), "not both"),
         ((*NOISY[1:], "--epsilon", "1", "--device", "abacus"), "unknown device 'abacus'; there are cpu, cuda, numpy"),
-        (("adept", "--python", "subjects:noisy", "--epsilon", "1"), "say what to audit, once"),
+        (("adept", "--python", "subjects:noisy", "--epsilon", "1"), "name one thing to audit"),
         (("--python", "subjects:shout", "--inputs", "subjects.txt", "--epsilon", "1"), "subjects.txt"),
         (("--python", "subjects:shout", "--inputs", "empty.txt", "--epsilon", "1"), "has no inputs"),
         (("--python", "subjects:shout", "--inputs", "bad.jsonl", "--epsilon", "1"), "line 1, is not JSON"),

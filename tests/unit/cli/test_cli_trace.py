@@ -50,8 +50,8 @@ def test_inputs_come_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--epsilon", "1"], "say what to trace"),
-        (["--python", "math:sin", "--epsilon", "1"], "say what to run it on"),
+        (["--epsilon", "1"], "name the code to trace"),
+        (["--python", "math:sin", "--epsilon", "1"], "give the inputs to run it on"),
         (["--python", "math:sin", "--pair", "[1]", "--epsilon", "1"], "--pair takes two inputs"),
         (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon", "1", "--seed", "-1"], "0 or more, got -1"),
         (["--python", "math:sin", "--pair", "[1, 2]", "--epsilon=-1"], "a number from 0 to 1e+300, got -1"),

@@ -83,7 +83,7 @@ def test_a_function_is_trained_and_its_scores_are_kept(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--epsilon", 1], "say where the scores come from"),
+        (["--epsilon", 1], "give the scores"),
         (["--scores", "none.csv", "--epsilon", 1], "there is no file"),
         (["--scores", "SCORES", "--save", "x.csv", "--epsilon", 1], "--save is for --python"),
         (["--scores", "SCORES"], "state the claim"),

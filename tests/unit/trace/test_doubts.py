@@ -241,4 +241,4 @@ def test_randomness_that_nobody_sees_needs_an_audit() -> None:
 
     result = dpassay.trace(Hidden(), pairs=[(0, 1)], epsilon=1, hostile=False)
     assert result.verdict.open
-    assert "cannot be followed, audit it" in result.verdict.reason
+    assert "cannot be followed: audit it" in result.verdict.reason

@@ -147,7 +147,7 @@ def test_a_file_starts_nothing_by_itself(tmp_path: Path) -> None:
         ({"more": 1}, "is damaged: more"),
         ({"runs": "9"}, "is damaged: runs"),
         ({"hostile": 1}, "is damaged: hostile"),
-        ({"pairs": [[0.0, 1.0], [0.0, 1.0]]}, "equal inputs can show nothing"),
+        ({"pairs": [[0.0, 1.0], [0.0, 1.0]]}, "equal inputs show nothing"),
         ({"inputs": [1.0, 2.0]}, "it has inputs or pairs, one of them"),
         ({"neighbours": "word"}, "neighbours are two texts"),
     ],

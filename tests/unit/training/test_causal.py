@@ -77,7 +77,7 @@ def test_updates_are_those_of_plain_gradient_descent(base):
 def test_what_is_no_model_is_refused(base, tmp_path):
     with pytest.raises(InputError, match="is not a causal transformers model that can be read here"):
         Causal(str(tmp_path), torch.device("cpu"))
-    with pytest.raises(InputError, match="has its own words"):
+    with pytest.raises(InputError, match="has its own vocabulary"):
         train(SAID, tmp_path / "m", settings(base), vocabulary=["a"])
     causal = Causal(str(base), torch.device("cpu"))
     with pytest.raises(InputError, match="not those of this base model"):

@@ -72,7 +72,7 @@ def test_machine_readable_output_and_a_resumed_run(here, tmp_path, monkeypatch):
         ("user,text\nx,to rome\ny,oslo\n", ("--epsilon", 1, "--privacy", "entity"), "names no entities"),
         (None, ("--epsilon", 0), "epsilon must be a positive number"),
         (None, ("--epsilon", 1e-9, "--delta", 1e-15, "--rate", 1), "no noise multiplier up to 10,000 gives"),
-        (None, (), "give the epsilon to keep or the noise multiplier"),
+        (None, (), "give either the epsilon or the noise multiplier"),
         (None, ("--epsilon", 1, "--noise-source", "dice"), "unknown noise source 'dice'"),
         (None, ("--epsilon", 1, "--privacy", "all"), "unknown privacy 'all'"),
         (None, ("--epsilon", 1, "--vocabulary", "/no/such"), "the vocabulary /no/such cannot be read"),

@@ -156,8 +156,8 @@ def test_a_delta_too_large_for_the_units_is_worth_a_warning(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"privacy": "user"}, "give the epsilon to keep or the noise multiplier"),
-        ({"privacy": "user", "epsilon": 1.0, "noise_multiplier": 1.0}, "and not both"),
+        ({"privacy": "user"}, "give either the epsilon or the noise multiplier"),
+        ({"privacy": "user", "epsilon": 1.0, "noise_multiplier": 1.0}, "the other is computed"),
         ({"privacy": "none", "epsilon": 1.0}, "without privacy has no epsilon"),
         ({"privacy": "user", "noise_multiplier": 0.0}, "noise multiplier must be a number"),
         ({"privacy": "example", "noise_multiplier": 1.0, "noise_source": "opendp"}, "for user and entity privacy"),

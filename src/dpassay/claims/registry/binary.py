@@ -73,7 +73,7 @@ SYSTEM = System(
             pipeline=f"encode | binary(m, n) | bits(1/(1+a), 1/(1+a), 1/(1+a*exp({BUDGET})))",
             parameters={**BITS, "a": 100},
             source=f"{LATENT}, modified optimized unary encoding",
-            brief="at most eps/(r*l) a bit",
+            brief="<= eps/(r*l) per bit",
             why="One and zero differ by at most eps/(r*l) at every bit.",
             expected="proven",
             grid={"a": (1, 10, 100), "dim": (1, 32, 768)},

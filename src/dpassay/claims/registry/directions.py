@@ -22,7 +22,7 @@ SYSTEM = System(
     what="A unit vector is replaced by a random one near it: with density e^(kappa*cosine) of the angle between them "
     "(von Mises-Fisher), or e^(-kappa*angle) (Purkayastha).",
     reasoning="The loss of two unit vectors is kappa times a difference of two cosines, or of two angles, to the "
-    "output. By the inequalities of Cauchy and Schwarz and of the triangle it is at most kappa times their l2 "
+    "output. By the Cauchy-Schwarz inequality and the triangle inequality it is at most kappa times their l2 "
     "distance, or times the angle between them, and both are attained. Opposite vectors are 2, or pi, apart.",
     claims=(
         Variant(

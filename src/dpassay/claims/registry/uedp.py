@@ -26,8 +26,8 @@ SYSTEM = System(
     "rate q_u*q_e. But an entity in everybody's sentences takes part with probability q_e, whoever is drawn; and since "
     "a sentence is used when any of its entities is drawn, one in sentences with k entities takes part with "
     "probability 1 - (1 - q_e)^k. Sentences in which no entity was found are always used. So the rate can be 1. The "
-    "released code clips single tensors at single steps, not the change, and draws noise with the variance in the "
-    "place of the standard deviation. docs/proofs/uedp.md has the proofs.",
+    "released code clips single tensors at single steps, not the change, and draws noise with the variance in place "
+    "of the standard deviation. docs/proofs/uedp.md has the proofs.",
     claims=(
         Variant(
             name="uedp",
@@ -56,9 +56,9 @@ SYSTEM = System(
             "rounds, 4,280, is that of epsilon 3",
             brief="changes are not clipped",
             why="Each gradient tensor is clipped to 0.1 at each step, and a step multiplies it by the learning rate of "
-            "20,000: one step moves the output bias by 2,000 per user. The code draws N(0, s^4) in the place of "
+            "20,000: one step moves the output bias by 2,000 per user. The code draws N(0, s^4) instead of "
             "N(0, s^2), which is a standard deviation of 0.00034 in the sum of the changes. The first of 4,280 rounds "
-            "alone gives the entity away.",
+            "alone reveals the entity.",
             expected="refuted",
             remedies=("uedp-cells",),
             trial=Trial({"epsilon": 1, "m": 1, "lr": 1, "c": 1, "z": 1, "W": 10}, pairs=[([0.7], [0.0])]),
@@ -70,8 +70,8 @@ SYSTEM = System(
             "| gaussian(s*(2*beta + (M - 1)*cell)) | times(T)",
             epsilon=PUBLISHED,
             parameters={"q_u": "0.05", "q_e": "0.5", "beta": "0.1", "M": 50, "cell": "0.01", "s": 31, "T": 1000},
-            source="a remedy proposed here: bound what one entity adds to one user's change, and at most M users a "
-            "round; train on sentences with at most one entity",
+            source="a remedy proposed here: bound what one entity adds to one user's change, and allow at most M "
+            "users per round; train on sentences with at most one entity",
             brief="entity moves cells only",
             why="What a user's sentences with one entity add is clipped to cell, a user's sum to beta, and at most M "
             "users take part: one user and one entity move the sum by at most 2*beta + (M - 1)*cell, and only in "

@@ -35,7 +35,7 @@ SYSTEM = System(
     "alike, CusText draws from a fixed group of words, RANTEXT from those within a random radius.",
     reasoning="By the triangle inequality all distances from a word change by at most d if the word is replaced by "
     "one at distance d. So SanText and TEM lose at most eps*d, half for the score and half for the normalising sum. "
-    "CusText loses at most eps inside a group, but its output tells which group the word was in. RANTEXT's radius is "
+    "CusText loses at most eps inside a group, but its output reveals which group the word was in. RANTEXT's radius is "
     "noise that is scaled to the embeddings, not accounted for: a word far away is possible only if the radius is "
     "large, and that is rarer than e^-eps.",
     claims=(
@@ -59,7 +59,7 @@ SYSTEM = System(
             source=f"{SANTEXT}; its SanText+ claims less, for words on a list of sensitive ones only",
             brief="other words stay as is",
             why="A word that is not on the list of sensitive words is left as it is with probability 1 - p. It then "
-            "tells what it was.",
+            "reveals what it was.",
             expected="refuted",
             remedies=("santext-metric",),
             trial=Trial(pairs=[([0.0], [1.0])]),
@@ -80,9 +80,9 @@ SYSTEM = System(
             epsilon=1,
             parameters={"G": 500},
             source=CUSTEXT,
-            brief="the group is told",
+            brief="output reveals the group",
             why="A word is replaced by one of its own group of 20 words. Groups have no word in common, so the output "
-            "tells the group, whatever eps is.",
+            "reveals the group, whatever eps is.",
             expected="refuted",
             remedies=("custext-inside", "santext-metric"),
             trial=Trial({"G": 4}),
