@@ -1,6 +1,7 @@
 """Files that are there whole or not at all."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from dpassay.errors import InputError
@@ -15,9 +16,16 @@ def write_whole(path: Path, content: str | bytes) -> None:
     ...     [path.name for path in Path(folder).iterdir()]
     ['x.txt']
     """
+    write_pieces(path, [content])
+
+
+def write_pieces(path: Path, pieces: Iterable[str | bytes]) -> None:
+    """The same for a file that is made piece by piece, and need not fit into memory."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        with partial.open("wb") as file:
+            for piece in pieces:
+                file.write(piece.encode("utf-8") if isinstance(piece, str) else piece)
         partial.replace(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None

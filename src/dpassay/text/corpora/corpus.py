@@ -5,59 +5,60 @@ Nothing that is read is ever executed. `read_corpus` reads back exactly what `wr
 
 import codecs
 import csv
-import importlib
 import io
 import json
 import random
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dpassay.core.files import write_whole
+from dpassay.core.files import write_pieces
 from dpassay.errors import InputError
+from dpassay.text.corpora.hub import SETS, from_folder, from_hub
 from dpassay.text.corpora.iob import read_iob
-from dpassay.text.corpora.utterance import COLUMNS, ROLES, Place, Utterance, columns, made
+from dpassay.text.corpora.records import DELIMITERS, TABLES, is_header, objects, rows
+from dpassay.text.corpora.utterance import ROLES, Place, Utterance, columns, made
 
 SHIPPED = ("flights", "bookings")
-NAMED_COLUMNS = (".csv", ".jsonl")  # files whose columns can be named
-HUB = "pip install 'dpassay[hub]'"
-FIRST_WITHOUT_SCRIPTS = 4  # earlier versions of `datasets` may run a script shipped with the data
 
 
 def read_corpus(source: str | Path, user_column: str = "") -> list[Utterance]:
     """The utterances of a file, a folder, `hf:NAME` or `hf:NAME:SPLIT`, or of the shipped grammar.
 
+    The names in `SETS`, such as `atis` and `atis:test`, stand for data sets on the hub, unless there is such a folder.
+
     The grammar gives `flights` or `flights:N`, and `bookings` or `bookings:N`: the same with names of passengers.
-    `user_column` names the column of users of a .csv or .jsonl file, if it is not called user, speaker or author.
+    `user_column` names the column of users of a .csv, .tsv or .jsonl file, if it is not called user, speaker or author.
 
     >>> len(read_corpus("flights:20"))
     20
     """
-    if user_column and Path(source).suffix.lower() not in NAMED_COLUMNS:
-        raise InputError(f"a user column can be named for {' and '.join(NAMED_COLUMNS)} files, not for {source}")
+    if user_column and Path(source).suffix.lower() not in TABLES:
+        raise InputError(f"a user column can be named for {', '.join(TABLES)} files, not for {source}")
     if isinstance(source, str) and source.partition(":")[0] in SHIPPED:
         return _shipped(source)
-    if isinstance(source, str) and source.startswith("hf:"):
-        return _checked(_from_hub(source), source)
     path = Path(source)
     if path.is_dir():
-        return _checked(_from_folder(path), str(path))
+        return _checked(from_folder(path), str(path))
+    if isinstance(source, str) and (source.startswith("hf:") or source.partition(":")[0] in SETS):
+        return _checked(from_hub(source), source)
     reader = READERS.get(path.suffix.lower())
     if reader is None and path.exists():
         raise InputError(f"{path}: cannot tell how to read {path.suffix!r} files; a corpus is {_allowed()}")
     if reader is None or not path.exists():
-        raise InputError(f"there is no corpus {str(source)!r}: give {_allowed()}, a folder, flights, or hf:NAME")
+        names = ", ".join(("flights", *SETS))
+        raise InputError(f"there is no corpus {str(source)!r}: give {_allowed()}, a folder, {names}, or hf:NAME")
     named = (user_column,) if user_column else ()
     return _checked(list(reader(_text_of(path), str(path), *named)), str(path))
 
 
 def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
-    """Write a corpus as `.csv` (with a header) or `.jsonl`; or as `.txt`, its texts alone, one per line.
+    """Write a corpus as `.csv` or `.tsv` (with a header) or `.jsonl`; or as `.txt`, its texts alone, one per line.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_corpus([Utterance("fly to rome", "flight"), Utterance("what, again")], Path(folder, "a.csv"))
     ...     print(Path(folder, "a.csv").read_text())
@@ -69,23 +70,37 @@ def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
     for number, utterance in enumerate(_checked(utterances, str(path)), 1):
         if not utterance.text.strip():
             raise Place(str(path), number, "utterance").fail("the text is blank, and could not be read back")
-    if path.suffix.lower() == ".jsonl":
-        content = "".join(json.dumps(_object(u), ensure_ascii=False) + "\n" for u in utterances)
-    elif path.suffix.lower() == ".csv":
-        named = any(u.user or u.entities for u in utterances)
-        buffer = io.StringIO(newline="")
-        rows = csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="\n")
-        for u in utterances:
-            rows.writerow((u.label, u.text, u.attribute, *((u.user, _in_one_field(u.entities)) if named else ())))
-        content = "label,text,attribute" + ",user,entities" * named + "\n" + buffer.getvalue()
-    elif path.suffix.lower() == ".txt":
-        content = "".join(" ".join(u.text.split()) + "\n" for u in utterances)
-    else:
-        raise InputError(f"{path}: a corpus is written as .csv, .jsonl or .txt; give the file one of these endings")
     try:
-        write_whole(path, content)
+        write_pieces(path, pieces_of(utterances, path, any(u.user or u.entities for u in utterances)))
     except UnicodeEncodeError as error:
         raise InputError(f"{path}: the text has half a character in it ({error}), which no file can hold") from None
+
+
+def pieces_of(utterances: Iterable[Utterance], path: Path, named: bool = True) -> Iterator[str]:
+    """What a corpus is written as, piece by piece; `named` gives a table columns for users and entities.
+
+    >>> list(pieces_of([Utterance("fly to rome", "flight", user="ann")], Path("a.tsv")))[1]
+    '"flight"\\t"fly to rome"\\t""\\t"ann"\\t""\\n'
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".jsonl":
+        return (json.dumps(_object(u), ensure_ascii=False) + "\n" for u in utterances)
+    if suffix == ".txt":
+        return (" ".join(u.text.split()) + "\n" for u in utterances)
+    if suffix in DELIMITERS:
+        return _table(utterances, DELIMITERS[suffix], named)
+    raise InputError(f"{path}: a corpus is written as {', '.join(TABLES)} or .txt; give the file one of these endings")
+
+
+def _table(utterances: Iterable[Utterance], delimiter: str, named: bool) -> Iterator[str]:
+    buffer = io.StringIO(newline="")
+    written = csv.writer(buffer, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    yield delimiter.join(["label", "text", "attribute", *(["user", "entities"] if named else [])]) + "\n"
+    for u in utterances:
+        written.writerow((u.label, u.text, u.attribute, *((u.user, _in_one_field(u.entities)) if named else ())))
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
 
 
 def split(
@@ -185,14 +200,7 @@ def _read_txt(text: str, source: str) -> Iterator[Utterance]:
 
 
 def _read_jsonl(text: str, source: str, user: str = "") -> Iterator[Utterance]:
-    for number, line in _lines(text):
-        place = Place(source, number)
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise place.fail(f"this is not JSON ({error}); each line must be one object") from None
-        if not isinstance(found, dict):
-            raise place.fail(f"an object such as {{'text': '...'}} is needed, got {found!r:.60}")
+    for place, found in objects(text.split("\n"), source):
         names = columns(list(found), user)
         if user and "user" not in names:
             raise place.fail(f"the object has no field {user!r} for the user; its fields are {list(found)}")
@@ -201,141 +209,38 @@ def _read_jsonl(text: str, source: str, user: str = "") -> Iterator[Utterance]:
         yield made({role: found[name] for role, name in names.items()}, place)
 
 
-def _read_csv(text: str, source: str, user: str = "") -> Iterator[Utterance]:
+def _read_csv(text: str, source: str, user: str = "", delimiter: str = ",") -> Iterator[Utterance]:
     """`label,text` on each line; or columns in the order of a header."""
     roles = ["label", "text"]
     known = {n: role for n, role in ROLES.items() if role != "user"} | {user.lower(): "user"} if user else ROLES
-    for i, (place, fields, quoted) in enumerate(_records(text, source)):
+    for i, row in enumerate(rows(text.split("\n"), source, delimiter)):
+        place, fields = row.place, row.fields
         header = [known.get(field.strip().lower(), "") for field in fields]
         if i == 0 and user and "user" not in header:
             raise place.fail(f"the header has no column {user!r} for the user; it is {','.join(fields)[:200]}")
-        if i == 0 and _is_header(header):
+        if i == 0 and is_header(header):
             roles = header
             continue
-        at, extra = roles.index("text"), len(fields) - len(roles)
-        if extra > 0 and not quoted:  # unquoted commas belong to the text
-            fields[at : at + extra + 1] = [",".join(fields[at : at + extra + 1])]
         if len(fields) == 1 and len(roles) == 2:
-            raise place.fail(f"there is a label only, {fields[0]!r}; each line is {','.join(roles)}")
-        if len(fields) != len(roles):
-            raise place.fail(
-                f"{len(fields)} fields, but {len(roles)} are needed; put a field with commas in double quotes"
-            )
-        given = fields if quoted else [field.strip() for field in fields]
+            raise place.fail(f"there is a label only, {fields[0]!r}; each line is {delimiter.join(roles)!r}")
+        fields = row.fitted(len(roles), roles.index("text"))
+        given = fields if row.quoted else [field.strip() for field in fields]
         named: dict[str, Any] = {role: field for role, field in zip(roles, given, strict=True) if role}
         if "entities" in named:
             named["entities"] = _from_one_field(named["entities"], place)
         yield made(named, place)
 
 
-def _is_header(roles: Sequence[str]) -> bool:
-    others = [role for role in roles if role and role != "text"]
-    return roles.count("text") == 1 and len(set(others)) == len(others) and (bool(others) or len(roles) == 1)
-
-
-def _records(text: str, source: str) -> Iterator[tuple[Place, list[str], bool]]:
-    """Each record's place and fields, and whether any was quoted; a quoted field may span several lines."""
-    lines = enumerate(text.split("\n"), 1)
-    for number, line in lines:
-        place = Place(source, number)
-        if not line.strip():
-            continue
-        if not re.search(r'(^|,)"', line):
-            yield place, line.removesuffix("\r").split(","), False
-            continue
-        whole = chain([line + "\n"], (more + "\n" for _, more in lines))
-        try:
-            yield place, next(csv.reader(whole, strict=True)), True
-        except csv.Error as error:
-            raise place.fail(f"the quotes cannot be read ({error}); write a quote inside quotes twice") from None
+def _read_tsv(text: str, source: str, user: str = "") -> Iterator[Utterance]:
+    return _read_csv(text, source, user, DELIMITERS[".tsv"])
 
 
 READERS: dict[str, Callable[..., Iterator[Utterance]]] = {
     ".csv": _read_csv,
+    ".tsv": _read_tsv,
     ".jsonl": _read_jsonl,
     ".iob": read_iob,
     ".conll": read_iob,
     ".bio": read_iob,
     ".txt": _read_txt,
 }
-
-
-# --- the Hugging Face library ---
-
-
-def _library() -> Any:
-    try:
-        library = importlib.import_module("datasets")
-    except ImportError:
-        raise InputError(f"folders and hf:NAME are read with the `datasets` library: {HUB}") from None
-    if int(library.__version__.split(".")[0]) < FIRST_WITHOUT_SCRIPTS:
-        raise InputError(
-            f"`datasets` {library.__version__} may run code shipped with the data; "
-            f"version {FIRST_WITHOUT_SCRIPTS} or later is needed: {HUB}"
-        )
-    return library
-
-
-def _from_hub(source: str) -> list[Utterance]:
-    _, name, wanted, *_ = [*source.split(":", 2), ""]
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise InputError(f"{source}: write hf:NAME or hf:NAME:SPLIT, as in hf:someone/utterances:train")
-    library = _library()
-    try:
-        found = library.load_dataset(name, split=wanted or None)
-    except Exception as error:  # the library raises what its many parts raise
-        raise InputError(f"{source}: the hub's data set cannot be read: {_first_line(error)}") from error
-    return _rows(found, source)
-
-
-def _from_folder(folder: Path) -> list[Utterance]:
-    try:
-        empty = not any(folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
-    if empty:
-        raise InputError(f"{folder}: the folder has no data in it; give a folder with data files, or a file")
-    library = _library()
-    saved = any((folder / name).exists() for name in ("state.json", "dataset_dict.json"))
-    with tempfile.TemporaryDirectory() as cache:
-        try:
-            if saved:
-                return _rows(library.load_from_disk(str(folder)), str(folder))
-            return _rows(library.load_dataset(str(folder), cache_dir=cache), str(folder))
-        except InputError:
-            raise
-        except Exception as error:  # the library raises what its many parts raise
-            raise InputError(
-                f"{folder}: the folder cannot be read ({_first_line(error)}); its files need a header with the same "
-                "columns in each, or give one file of it"
-            ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n")[0]
-
-
-def _rows(data: Any, source: str) -> list[Utterance]:
-    """The rows of a data set; of several splits, the one called train."""
-    if isinstance(data, dict):
-        if "train" not in data and len(data) != 1:
-            raise InputError(f"{source}: none of the splits {sorted(data)} is called train; write hf:NAME:SPLIT")
-        data = data["train"] if "train" in data else next(iter(data.values()))
-    named = columns(data.column_names)
-    if "text" not in named:
-        raise InputError(
-            f"{source}: its columns are {data.column_names}, and one of {', '.join(COLUMNS['text'])} is needed"
-        )
-    found = []
-    for number, row in enumerate(data.select_columns(list(named.values())), 1):
-        fields = {role: _named(row[column], data.features[column]) for role, column in named.items()}
-        found.append(made(fields, Place(source, number, "row")))
-    return found
-
-
-def _named(value: Any, feature: Any) -> Any:
-    """A label's name where a data set stores numbers with names; -1 stands for no label."""
-    names = getattr(feature, "names", None)
-    if names is None or value is None:
-        return value
-    return names[value] if value >= 0 else ""

@@ -61,7 +61,7 @@ def refusal(tmp_path, name, content):
 # --- what is written reads back the same ---
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
 @quick
 @given(corpus=st.lists(utterances, min_size=2, max_size=6))
 def test_what_is_written_reads_back_the_same(tmp_path, suffix, corpus):
@@ -79,7 +79,7 @@ def test_writing_refuses_what_could_not_be_read_back(tmp_path):
     for corpus, name, message in [
         ([ROME], "a.csv", "at least 2 utterances, got 1"),
         ([ROME, Utterance(" ", "flight")], "a.csv", "utterance 2: the text is blank"),
-        ([ROME, OSLO], "a.xlsx", r"\.csv, \.jsonl or \.txt"),
+        ([ROME, OSLO], "a.xlsx", r"\.csv, \.tsv, \.jsonl or \.txt"),
         ([ROME, Utterance("half \ud800")], "a.jsonl", "half a character"),
         ([ROME, OSLO], "nowhere/a.csv", "cannot write"),
     ]:
@@ -117,6 +117,13 @@ def test_csv_quotes_are_read_as_quotes(tmp_path):
 )
 def test_csv_headers_are_respected(tmp_path, content):
     assert read(tmp_path, "a.csv", content) == [Utterance("fly, to rome", "flight"), OSLO]
+
+
+def test_tsv_is_the_same_with_tabs(tmp_path):
+    told = [Utterance("fly, to rome", "flight"), OSLO]
+    assert read(tmp_path, "a.tsv", "flight\tfly, to rome\nairfare\thow much is it\r\n") == told
+    assert read(tmp_path, "b.tsv", 'sentence\tlabel\n"fly, to rome"\tflight\nhow much is it\tairfare\n') == told
+    assert "put a field with tabs in double quotes" in refusal(tmp_path, "c.tsv", "flight\tfly\tto rome\na\tb\n")
 
 
 def test_csv_has_attributes_only_with_a_header(tmp_path):
@@ -235,7 +242,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
         ("a.iob", "fly O\nto\nrome B-to\n", "line 2: the line 'to' needs a token and its tag"),
         ("a.iob", "BOS a b EOS\tO O flight\n", "line 1: 4 words from BOS to EOS need as many tags"),
         ("a.iob", "BOS EOS\tO flight\n", "line 1: there is no text beside the label 'flight'"),
-        ("a.xml", "<a/>", "cannot tell how to read '.xml' files; a corpus is a file ending in .csv, .jsonl"),
+        ("a.xml", "<a/>", "cannot tell how to read '.xml' files; a corpus is a file ending in .csv, .tsv, .jsonl"),
     ],
 )
 def test_a_refusal_names_the_place_and_the_fault(tmp_path, name, content, message):
@@ -246,7 +253,7 @@ def test_a_refusal_names_the_place_and_the_fault(tmp_path, name, content, messag
 
 @pytest.mark.parametrize("name", ["nothing.csv", "nothing.xyz", "nothing"])
 def test_a_missing_file_is_said_to_be_missing(tmp_path, name):
-    with pytest.raises(InputError, match=f"there is no corpus .*{name}.*flights, or hf:NAME"):
+    with pytest.raises(InputError, match=f"there is no corpus .*{name}.*flights, atis, .* or hf:NAME"):
         read_corpus(tmp_path / name)
 
 
@@ -371,12 +378,14 @@ class Recorder(SimpleNamespace):
     [
         ("hf:someone/talk", (("someone/talk",), {"split": None})),
         ("hf:talk:test[:9]", (("talk",), {"split": "test[:9]"})),
+        ("atis", (("tuetschek/atis",), {"split": None})),
+        ("ag-news:test[:9]", (("fancyzhx/ag_news",), {"split": "test[:9]"})),
     ],
 )
 def test_a_hub_name_is_asked_for_and_nothing_else(monkeypatch, name, called):
     library = Recorder()
     monkeypatch.setitem(sys.modules, "datasets", library)
-    with pytest.raises(InputError, match="cannot be read: no network"):
+    with pytest.raises(InputError, match="cannot be read: no network.*cannot be reached: .*give a file"):
         read_corpus(name)
     assert library.called == called
 
@@ -421,5 +430,5 @@ def test_the_column_of_users_can_be_named(tmp_path, name, content):
     assert read_corpus(tmp_path / name)[0].user == "x"
     with pytest.raises(InputError, match=r"no (column|field) 'whom'"):
         read_corpus(tmp_path / name, "whom")
-    with pytest.raises(InputError, match=r"a user column can be named for \.csv and .jsonl files"):
+    with pytest.raises(InputError, match=r"a user column can be named for \.csv, \.tsv, \.jsonl files"):
         read_corpus("flights", "who")

@@ -1,0 +1,273 @@
+"""Records of .csv, .tsv and .jsonl files, read one after another, and written again with one column rewritten.
+
+A record waits while its text is rewritten. All its other columns are written as they were read.
+"""
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from dpassay.errors import InputError
+from dpassay.text.corpora.utterance import COLUMNS, ROLES, Place, columns
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TABLES = (*DELIMITERS, ".jsonl")
+NAMES = {",": "commas", "\t": "tabs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The fields of a row, where it begins, and whether any of them was quoted."""
+
+    place: Place
+    fields: list[str]
+    quoted: bool
+    delimiter: str = ","
+
+    def fitted(self, width: int, at: int) -> list[str]:
+        """As many fields as there are columns: commas that are not quoted belong to the text, which is at `at`."""
+        fields, extra = list(self.fields), len(self.fields) - width
+        if extra > 0 and not self.quoted and self.delimiter == ",":
+            fields[at : at + extra + 1] = [",".join(fields[at : at + extra + 1])]
+        if len(fields) != width:
+            separated = NAMES[self.delimiter]
+            raise self.place.fail(
+                f"{len(fields)} fields, but {width} are needed; put a field with {separated} in double quotes"
+            )
+        return fields
+
+
+def rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterator[Row]:
+    r"""The rows of a table, from lines without their line feeds; a quoted field may span several of them.
+
+    >>> [row.fields for row in rows(["a,b", "", 'c,"d', 'e"'], "x.csv")]
+    [['a', 'b'], ['c', 'd\ne']]
+    """
+    numbered = enumerate(lines, 1)
+    quote = re.compile(rf'(^|{delimiter})"')
+    for number, line in numbered:
+        place = Place(source, number)
+        if not line.strip():
+            continue
+        if not quote.search(line):
+            yield Row(place, line.removesuffix("\r").split(delimiter), False, delimiter)
+            continue
+        whole = chain([line + "\n"], (more + "\n" for _, more in numbered))
+        try:
+            yield Row(place, next(csv.reader(whole, delimiter=delimiter, strict=True)), True, delimiter)
+        except csv.Error as error:
+            raise place.fail(f"the quotes cannot be read ({error}); write a quote inside quotes twice") from None
+
+
+def objects(lines: Iterable[str], source: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The objects of JSON lines, with their places; blank lines are passed over."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        place = Place(source, number)
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise place.fail(f"this is not JSON ({error}); each line must be one object") from None
+        if not isinstance(found, dict):
+            raise place.fail(f"an object such as {{'text': '...'}} is needed, got {found!r:.60}")
+        yield place, found
+
+
+def is_header(roles: Sequence[str]) -> bool:
+    """Whether a first row with columns of these roles ("" for none) is a header.
+
+    >>> is_header(["", "text", "label"]), is_header(["", "text"])
+    (True, False)
+    """
+    others = [role for role in roles if role and role != "text"]
+    return roles.count("text") == 1 and len(set(others)) == len(others) and (bool(others) or len(roles) == 1)
+
+
+class Lines:
+    """Plain lines, each of them a text."""
+
+    unit = "lines"
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def texts(self, stream: Iterable[bytes], done: int = 0) -> Iterator[str]:
+        """All texts, in order. The first `done` of them are written already, and do not wait for `written`."""
+        from dpassay.text.rewriters.rewriting import lines_of
+
+        return lines_of(stream, self.source)
+
+    def written(self, texts: Sequence[str]) -> str:
+        """The next records, with these texts instead of theirs."""
+        return "".join(f"{text}\n" for text in texts)
+
+    def finished(self, output: Iterable[bytes]) -> tuple[int, int]:
+        """How many records a file holds that was being written, and how long it is without half a record."""
+        number = whole = 0
+        for line in output:
+            if line.endswith(b"\n"):
+                number, whole = number + 1, whole + len(line)
+        return number, whole
+
+
+class Table:
+    """A table whose column `column` is rewritten; "" stands for the one that `read_corpus` would read.
+
+    `header` has the names of the columns that the output begins with, and is empty where it has no header.
+    """
+
+    unit = "records"
+
+    def __init__(self, source: Path, out: Path | None = None, column: str = "") -> None:
+        self.source, self.column = str(source), column
+        self.kind = source.suffix.lower()
+        self.to = self.kind if out is None else out.suffix.lower()
+        self.begun, self.header = False, tuple[str, ...]()
+        self.waiting: deque[_Record] = deque()
+        self.named = self.kind == ".jsonl"  # by the input, and not by their order
+        with source.open("rb") as stream:
+            first = next(self._records(stream), None)
+        known = () if first is None else first.names
+        if self.kind == ".jsonl" != self.to:
+            self.header = known
+        if self.to != self.kind and len(set(known)) < len(known):
+            raise InputError(f"{source}: two columns have the same name; write it as {self.kind} again, or rename one")
+
+    def texts(self, stream: Iterable[bytes], done: int = 0) -> Iterator[str]:
+        for number, record in enumerate(self._records(stream)):
+            if number >= done:
+                self.waiting.append(record)
+            yield record.text
+
+    def written(self, texts: Sequence[str]) -> str:
+        if self.to == ".jsonl":
+            found = [self.waiting.popleft().with_text(text) for text in texts]
+            return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in found)
+        buffer = io.StringIO(newline="")
+        options: Any = {"delimiter": DELIMITERS[self.to], "lineterminator": "\n"}
+        if self.header and not self.begun:
+            csv.writer(buffer, **options).writerow(self.header)
+        self.begun = True
+        writer = csv.writer(buffer, quoting=csv.QUOTE_ALL, **options)
+        for text in texts:
+            record = self.waiting.popleft()
+            found = record.with_text(text) if self.kind == ".jsonl" else {}
+            if found and found.keys() != set(self.header):
+                raise record.place.fail(
+                    f"its fields are {list(found)}, and those of the first object are {list(self.header)}; "
+                    "a table needs the same in each: write .jsonl instead"
+                )
+            writer.writerow([_cell(found[name]) for name in self.header] if found else record.fields_with(text))
+        return buffer.getvalue()
+
+    def finished(self, output: Iterable[bytes]) -> tuple[int, int]:
+        """The same as for lines; a record ends at a line feed outside quotes, and the header is no record."""
+        number = whole = length = quotes = 0
+        for line in output:
+            length, quotes = length + len(line), quotes + (0 if self.to == ".jsonl" else line.count(b'"'))
+            if line.endswith(b"\n") and quotes % 2 == 0:
+                number, whole, length, quotes = number + 1, whole + length, 0, 0
+        self.begun = number > 0
+        return max(0, number - bool(self.header)), whole
+
+    def _records(self, stream: Iterable[bytes]) -> "Iterator[_Record]":
+        lines = _decoded(stream, self.source)
+        return self._of_objects(lines) if self.kind == ".jsonl" else self._of_rows(lines)
+
+    def _of_objects(self, lines: Iterable[str]) -> "Iterator[_Record]":
+        for place, found in objects(lines, self.source):
+            name = self.column or columns(list(found)).get("text", "text")
+            if name not in found:
+                raise place.fail(f"the object has no field {name!r}; its fields are {list(found)}; see --column")
+            if not isinstance(found[name], str):
+                raise place.fail(f"the field {name!r} must be text, got {found[name]!r:.60}")
+            if _has_half_characters(found):
+                raise place.fail("there is half a character in it, a lone surrogate; write it in full")
+            yield _Record(place, tuple(found), list(found.values()), list(found).index(name))
+
+    def _of_rows(self, lines: Iterable[str]) -> "Iterator[_Record]":
+        names, at = ("label", "text"), 1
+        for number, row in enumerate(rows(lines, self.source, DELIMITERS[self.kind])):
+            found = self._text_column(row) if number == 0 else None
+            if found is not None:
+                names, at = tuple(field.strip() for field in row.fields), found
+                self.named = True
+                self.header = names if self.to != ".jsonl" else ()
+                continue
+            fields: list[Any] = list(row.fitted(len(names), at))
+            if not row.quoted:
+                fields[at] = fields[at].strip()
+            yield _Record(row.place, names, fields, at)
+
+    def _text_column(self, row: Row) -> int | None:
+        """Where the texts are if this first row is a header; None if it is a record."""
+        names = [field.strip() for field in row.fields]
+        if self.column:
+            if names.count(self.column) != 1:
+                raise row.place.fail(
+                    f"the header must have one column {self.column!r}; it is {','.join(names)[:200]}; see --column"
+                )
+            return names.index(self.column)
+        roles = [ROLES.get(name.lower(), "") for name in names]
+        if is_header(roles):
+            return roles.index("text")
+        if any(roles):
+            raise row.place.fail(
+                f"{','.join(names)[:200]} may be a header or a record: if it is a header, say which column has the "
+                f"texts, as in --column {COLUMNS['text'][0]}; if not, put the header label,text in front"
+            )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    place: Place
+    names: tuple[str, ...]
+    fields: list[Any]
+    at: int
+
+    @property
+    def text(self) -> str:
+        return str(self.fields[self.at])
+
+    def fields_with(self, text: str) -> list[Any]:
+        return [*self.fields[: self.at], text, *self.fields[self.at + 1 :]]
+
+    def with_text(self, text: str) -> dict[str, Any]:
+        return dict(zip(self.names, self.fields_with(text), strict=True))
+
+
+def _cell(value: Any) -> str:
+    """A field of an object in a table.
+
+    >>> _cell("a"), _cell(None), _cell(1.5), _cell(["rome"])
+    ('a', '', '1.5', '["rome"]')
+    """
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _has_half_characters(found: dict[str, Any]) -> bool:
+    written = json.dumps(found, ensure_ascii=False)
+    return not written.isascii() and re.search("[\ud800-\udfff]", written) is not None
+
+
+def _decoded(stream: Iterable[bytes], source: str) -> Iterator[str]:
+    """Lines without their line feeds, split at those alone."""
+    for number, line in enumerate(stream, 1):
+        try:
+            yield (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            raise Place(source, number).fail(
+                f"byte {error.start + 1} is not UTF-8; convert the file, for example with iconv"
+            ) from None
