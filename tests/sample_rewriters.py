@@ -85,6 +85,13 @@ class Copy:
         return list(texts)
 
 
+class Loud(Copy):
+    """The same in capitals, which shows what was rewritten."""
+
+    def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
+        return [text.upper() for text in texts]
+
+
 class Blank:
     """Perfect privacy, and nothing left."""
 
@@ -111,4 +118,4 @@ class Limited(Response):
             raise InputError(f"epsilon must be at most 30, got {epsilon:g}")
 
 
-copy, blank = Copy(), Blank()
+copy, blank, loud = Copy(), Blank(), Loud()

@@ -173,10 +173,12 @@ def progress_lines(clock: Callable[[], float] = time.monotonic) -> Progress:
 def in_words(seconds: float) -> str:
     """A time, as precisely as one wants to know it.
 
-    >>> in_words(7.4), in_words(200), in_words(6000)
-    ('7 s', '3 min', '1 h 40 min')
+    >>> in_words(7.4), in_words(200), in_words(6000), in_words(1e6), in_words(1e9)
+    ('7 s', '3 min', '1 h 40 min', '12 days', '32 years')
     """
-    minutes = round(seconds / 60)
+    minutes, days = round(seconds / 60), round(seconds / 86_400)
+    if days >= 3:
+        return f"{days} days" if days < 1000 else f"{days / 365.25:,.0f} years"
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"

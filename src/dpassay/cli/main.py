@@ -19,12 +19,13 @@ from dpassay.cli import calibrate
 from dpassay.cli.audit import audit
 from dpassay.cli.check import check
 from dpassay.cli.common import as_options
+from dpassay.cli.corpora import corpus
 from dpassay.cli.gallery import gallery, show
 from dpassay.cli.options import Commands, shared_options
 from dpassay.cli.packages import packages
 from dpassay.cli.reproduce import reproduce
 from dpassay.cli.serve import serve
-from dpassay.cli.text import corpus, reconstruct, rewrite
+from dpassay.cli.text import reconstruct, rewrite
 from dpassay.cli.trace import trace
 from dpassay.cli.train import train
 from dpassay.cli.training import audit_training

@@ -1,4 +1,4 @@
-"""The commands for text systems: make a corpus, train a model, rewrite lines, and guess what a line was."""
+"""The commands for text systems: rewrite texts, and guess what a text was."""
 
 from __future__ import annotations
 
@@ -42,44 +42,20 @@ from dpassay.cli.rewriters import (
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
+    from dpassay.text.corpora.records import Lines, Table
     from dpassay.text.rewriters.base import Rewriter
     from dpassay.text.rewriters.rewriting import Order
 
 Corpus = Annotated[
     str,
     typer.Option(
-        "--corpus", help="A .csv (label,text), .jsonl, .iob or .txt file, 'flights' for the shipped one, or hf:NAME."
+        "--corpus",
+        help="A .csv (label,text), .tsv, .jsonl, .iob or .txt file, 'flights' for the shipped one, atis, snips, sst2, "
+        "imdb, ag-news or hf:NAME.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Device = Annotated[str, typer.Option(help="cpu, or cuda if available.")]
-
-
-def corpus(
-    out: Annotated[Path, typer.Option(help="The file to write: .csv, .jsonl, or .txt for the texts alone.")],
-    source: Annotated[str, typer.Option("--corpus", help="What to read; see 'dpassay train --help'.")] = "flights",
-    lines: Annotated[int | None, typer.Option(help="Number of utterances; for another corpus, the first ones.")] = None,
-    seed: Seed = 0,
-) -> None:
-    """Write the shipped corpus of flight-booking utterances, or convert another corpus.
-
-    \b
-    Examples:
-      dpassay corpus --out flights.csv --lines 2000
-      dpassay corpus --corpus atis.iob --out atis.jsonl
-      dpassay corpus --corpus atis.csv --out lines.txt      input for 'dpassay rewrite'
-    """
-    from dpassay.text.corpora.corpus import read_corpus, write_corpus
-    from dpassay.text.corpora.flights import flights
-
-    check_writable(out)
-    if out.exists():
-        raise InputError(f"{out} exists already; give another file")
-    if lines is not None and lines < 2:
-        raise InputError(f"a corpus needs 2 utterances or more, got {lines}")
-    found = flights(lines or 5000, seed) if source == "flights" else read_corpus(source)[:lines]
-    write_corpus(found, out)
-    note(f"{len(found):,} utterances written to {out}")
 
 
 def rewrite(
@@ -90,17 +66,21 @@ def rewrite(
     epsilon: ReleaseEpsilon = None,
     true_epsilon: TrueEpsilon = None,
     delta: ReleaseDelta = None,
-    source: Annotated[Path | None, typer.Option("--in", help="The lines to rewrite. Default: standard input.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The file for the rewritten lines. Default: standard output.")
+    source: Annotated[
+        Path | None,
+        typer.Option("--in", help="Lines, or a .csv, .tsv or .jsonl file. Default: lines from the standard input."),
     ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file for what is rewritten. Default: standard output.")] = None,
+    column: Annotated[
+        str, typer.Option(help="The column of a .csv, .tsv or .jsonl file to rewrite. Default: text.")
+    ] = "",
     statement: Annotated[
         Path | None, typer.Option(help="The file that states the guarantee. Default: OUT.json, next to the output.")
     ] = None,
     as_published: Annotated[
         bool, typer.Option("--as-published", help="Allow a published mechanism although its claim does not hold.")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue after the lines that are already in OUT.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue after what is already in OUT.")] = False,
     device: Device = "cpu",
     workers: Workers = None,
     cluster: ClusterAddress = None,
@@ -109,13 +89,16 @@ def rewrite(
     """Rewrite texts, one per line and in the same order, so that each is protected by differential privacy.
 
     The guarantee is for one text. What it covers and what it rests on is written as JSON next to the output. Empty
-    lines, unknown words and very long lines are texts like any other.
+    lines, unknown words and very long lines are texts like any other. Of a .csv, .tsv or .jsonl file the column text is
+    rewritten; all others stay as they are, and the guarantee does not cover them.
 
     \b
     Examples:
       dpassay rewrite --model models/adept --epsilon 50 --in in.txt --out out.txt
       echo 'book a flight to rome' | dpassay rewrite --model models/adept --mechanism l1 --epsilon 500
       dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt --workers 4
+      dpassay rewrite --model models/adept --epsilon 50 --in train.csv --out rewritten.csv      labels are kept
+      dpassay rewrite --model models/adept --epsilon 50 --in in.jsonl --column question --out out.jsonl
       dpassay rewrite --python mymodule:rewriter --true-epsilon 100 --in in.txt --out out.txt
     """
     if names:
@@ -128,6 +111,7 @@ def rewrite(
         raise InputError(f"{out} exists already: continue it with --resume, or write to another file")
     statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
     _check_files(source, out, statement)
+    form = _form(source, out, column)
     order = _order(model, python, mechanism, settings, (epsilon, true_epsilon, delta), device, cluster)
     from dpassay.compute.executors import make_executor
     from dpassay.core.files import write_whole
@@ -140,7 +124,8 @@ def rewrite(
         stated = state(rewriter)
     _check_published(rewriter, as_published)
     stated["input"] = "standard input" if source is None else source.name  # no more: its fingerprint would be a leak
-    done = _behind(out, statement, stated) if resume and out is not None else 0
+    stated |= _about_columns(form)
+    done = _behind(out, statement, stated, form) if resume and out is not None else 0
     work: Callable[[list[str]], list[str]] = partial(released, rewriter)
     if workers is not None or cluster is not None:
         work = _at_workers(order, stated, several=workers != 1)
@@ -148,7 +133,7 @@ def rewrite(
         print(f"guarantee: {rewriter.guarantee}", file=sys.stderr)
         if statement is not None and not resume:
             write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
-        _rewrite_lines(partial(executor.map, work), source, out, done)
+        _rewrite_texts(partial(executor.map, work), form, source, out, done)
 
 
 def _list_rewriters() -> None:
@@ -222,8 +207,40 @@ def _check_files(source: Path | None, out: Path | None, statement: Path | None) 
         raise InputError("--in, --out and --statement must be different files: one would be written over another")
 
 
-def _behind(out: Path, statement: Path | None, stated: dict[str, Any]) -> int:
-    """How many lines are rewritten already, if they were rewritten in the same way; half a line is cut off."""
+def _form(source: Path | None, out: Path | None, column: str) -> Lines | Table:
+    """How the input is read and the output written: as lines, or as tables by the endings of the files."""
+    from dpassay.text.corpora.records import TABLES, Lines, Table
+
+    allowed = ", ".join(TABLES)
+    into_table = out is not None and out.suffix.lower() in TABLES
+    if source is None or source.suffix.lower() not in TABLES:
+        if into_table:
+            raise InputError(f"{out} would be a table, but lines come in: give --in a file ending in {allowed}")
+        if column:
+            raise InputError(f"--column is for files ending in {allowed}; lines have no columns")
+        return Lines(str(source or "the input"))
+    if out is not None and not into_table:
+        raise InputError(
+            f"{source} is a table, and {out} would be lines: give --out the ending {allowed}, or make lines of it "
+            f"first: dpassay corpus --corpus {source} --out lines.txt"
+        )
+    return Table(source, out, column)
+
+
+def _about_columns(form: Lines | Table) -> dict[str, str]:
+    """What a statement says of a table's columns; a user reads it as well."""
+    from dpassay.text.corpora.records import Lines
+
+    if isinstance(form, Lines):
+        return {}
+    if not form.named:
+        note(f"{form.source} has no header: what comes before the first separator is the label, the rest is the text")
+    note(f"only {form.rewritten!r} is rewritten: other columns stay as they are, and the guarantee does not cover them")
+    return {"column": form.rewritten, "other_columns": "as they were; the guarantee does not cover them"}
+
+
+def _behind(out: Path, statement: Path | None, stated: dict[str, Any], form: Lines | Table) -> int:
+    """How many texts are rewritten already, if they were rewritten in the same way; half a record is cut off."""
     try:
         before = json.loads((statement or out).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -233,18 +250,19 @@ def _behind(out: Path, statement: Path | None, stated: dict[str, Any]) -> int:
             f"{out} was rewritten with other options, see {statement}: give the same ones, or another file"
         )
     with out.open("r+b") as file:
-        number = whole = 0
-        for line in file:
-            if line.endswith(b"\n"):
-                number, whole = number + 1, whole + len(line)
+        number, whole = form.finished(file)
         file.truncate(whole)
     return number
 
 
-def _rewrite_lines(
-    work: Callable[[Iterable[list[str]]], Iterator[list[str]]], source: Path | None, out: Path | None, done: int
+def _rewrite_texts(
+    work: Callable[[Iterable[list[str]]], Iterator[list[str]]],
+    form: Lines | Table,
+    source: Path | None,
+    out: Path | None,
+    done: int,
 ) -> None:
-    from dpassay.text.rewriters.rewriting import in_groups, lines_of
+    from dpassay.text.rewriters.rewriting import in_groups
 
     number = done
     with ExitStack() as files:
@@ -260,23 +278,24 @@ def _rewrite_lines(
                 read += len(line)
                 yield line
 
-        lines = lines_of(counted(), str(source or "the input"))
-        if sum(1 for _ in islice(lines, done)) < done:
-            raise InputError(f"the input has fewer lines than {out}: it is not the one that was being rewritten")
+        texts = form.texts(counted(), done)
+        if sum(1 for _ in islice(texts, done)) < done:
+            raise InputError(f"the input has fewer {form.unit} than {out}: it is not the one that was being rewritten")
         try:
-            for group in work(in_groups(lines)):
-                target.write("".join(f"{line}\n" for line in group).encode("utf-8"))
+            for group in work(in_groups(texts)):
+                target.write(form.written(group).encode("utf-8"))
                 target.flush()
                 number += len(group)
                 if tell is not None:
-                    tell(read, max(total, read), f"{number:,} lines")
+                    tell(read, max(total, read), f"{number:,} {form.unit}")
+            target.write(form.written([]).encode("utf-8"))  # a header without records
         except KeyboardInterrupt:
-            kept = f"{number:,} lines are in {out}. To continue, add --resume"
+            kept = f"{number:,} {form.unit} are in {out}. To continue, add --resume"
             how = "no file was changed" if out is None else kept
             print(f"interrupted; {how}", file=sys.stderr)
             raise typer.Exit(130) from None
     if out is not None:
-        note(f"{number:,} lines in {out}")
+        note(f"{number:,} {form.unit} in {out}")
 
 
 def reconstruct(

@@ -9,7 +9,9 @@ airlines. With `names`, a third of the utterances name a passenger too, who is t
 import random
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from dpassay.errors import InputError
@@ -42,11 +44,21 @@ def flights(n: int = 5000, seed: int = 0, names: bool = False) -> list[Utterance
     """
     if n < 0:
         raise InputError(f"the number of utterances must be 0 or more, got {n}")
+    return list(islice(endless(seed, names), n))
+
+
+def endless(seed: int = 0, names: bool = False) -> Iterator[Utterance]:
+    """The same utterances, made one after another for as long as somebody takes them.
+
+    >>> next(endless()) == flights(1)[0]
+    True
+    """
     rng = random.Random(f"dpassay flights {seed}")  # only rng.random() is guaranteed never to change
     people = random.Random(f"dpassay speakers {seed}")
-    found = [_drawn(rng, people) for _ in range(n)]
     passengers = random.Random(f"dpassay passengers {seed}")
-    return [_naming(utterance, passengers) for utterance in found] if names else found
+    while True:
+        utterance = _drawn(rng, people)
+        yield _naming(utterance, passengers) if names else utterance
 
 
 def known_words() -> list[str]:

@@ -122,7 +122,8 @@ class Lines:
 class Table:
     """A table whose column `column` is rewritten; "" stands for the one that `read_corpus` would read.
 
-    `header` has the names of the columns that the output begins with, and is empty where it has no header.
+    `header` has the names of the columns that the output begins with, and is empty where it has no header. `rewritten`
+    is the name of the column that is rewritten, and `named` says whether the input itself names its columns.
     """
 
     unit = "records"
@@ -133,10 +134,11 @@ class Table:
         self.to = self.kind if out is None else out.suffix.lower()
         self.begun, self.header = False, tuple[str, ...]()
         self.waiting: deque[_Record] = deque()
-        self.named = self.kind == ".jsonl"  # by the input, and not by their order
+        self.named = self.kind == ".jsonl"
         with source.open("rb") as stream:
             first = next(self._records(stream), None)
         known = () if first is None else first.names
+        self.rewritten = column or ("text" if first is None else known[first.at])
         if self.kind == ".jsonl" != self.to:
             self.header = known
         if self.to != self.kind and len(set(known)) < len(known):
@@ -149,24 +151,21 @@ class Table:
             yield record.text
 
     def written(self, texts: Sequence[str]) -> str:
+        records = [(self.waiting.popleft(), text) for text in texts]
         if self.to == ".jsonl":
-            found = [self.waiting.popleft().with_text(text) for text in texts]
-            return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in found)
+            return "".join(json.dumps(record.with_text(text), ensure_ascii=False) + "\n" for record, text in records)
         buffer = io.StringIO(newline="")
         options: Any = {"delimiter": DELIMITERS[self.to], "lineterminator": "\n"}
         if self.header and not self.begun:
             csv.writer(buffer, **options).writerow(self.header)
         self.begun = True
         writer = csv.writer(buffer, quoting=csv.QUOTE_ALL, **options)
-        for text in texts:
-            record = self.waiting.popleft()
-            found = record.with_text(text) if self.kind == ".jsonl" else {}
-            if found and found.keys() != set(self.header):
-                raise record.place.fail(
-                    f"its fields are {list(found)}, and those of the first object are {list(self.header)}; "
-                    "a table needs the same in each: write .jsonl instead"
-                )
-            writer.writerow([_cell(found[name]) for name in self.header] if found else record.fields_with(text))
+        for record, text in records:
+            if self.kind == ".jsonl":
+                found = record.with_text(text)
+                writer.writerow([_cell(found[name]) for name in self.header])
+            else:
+                writer.writerow(record.fields_with(text))
         return buffer.getvalue()
 
     def finished(self, output: Iterable[bytes]) -> tuple[int, int]:
@@ -192,10 +191,16 @@ class Table:
                 raise place.fail(f"the field {name!r} must be text, got {found[name]!r:.60}")
             if _has_half_characters(found):
                 raise place.fail("there is half a character in it, a lone surrogate; write it in full")
+            if self.header and found.keys() != set(self.header):
+                raise place.fail(
+                    f"its fields are {list(found)}, but those of the first object are {list(self.header)}; a table "
+                    "needs the same ones in each: write .jsonl instead"
+                )
             yield _Record(place, tuple(found), list(found.values()), list(found).index(name))
 
     def _of_rows(self, lines: Iterable[str]) -> "Iterator[_Record]":
-        names, at = ("label", "text"), 1
+        names: tuple[str, ...] = ("label", "text")
+        at = 1
         for number, row in enumerate(rows(lines, self.source, DELIMITERS[self.kind])):
             found = self._text_column(row) if number == 0 else None
             if found is not None:

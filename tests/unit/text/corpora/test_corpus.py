@@ -385,7 +385,7 @@ class Recorder(SimpleNamespace):
 def test_a_hub_name_is_asked_for_and_nothing_else(monkeypatch, name, called):
     library = Recorder()
     monkeypatch.setitem(sys.modules, "datasets", library)
-    with pytest.raises(InputError, match="cannot be read: no network.*cannot be reached: .*give a file"):
+    with pytest.raises(InputError, match=r"cannot be read: no network.*cannot be reached: .*give a file"):
         read_corpus(name)
     assert library.called == called
 

@@ -1,0 +1,121 @@
+"""Tables and long corpora on the command line."""
+
+import json
+import shutil
+import sys
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dpassay.cli import corpora
+from dpassay.cli import main as cli
+from dpassay.text.corpora.corpus import pieces_of, read_corpus
+from dpassay.text.corpora.flights import endless
+
+LOUD = ("rewrite", "--python", "sample_rewriters:loud", "--as-published")
+
+
+@pytest.fixture
+def here(monkeypatch, capfd):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dpassay", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setenv("NO_COLOR", "1")
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capfd.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return call
+
+
+def test_labels_survive_a_rewriting(here, tmp_path):
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("id,label,text\n1,flight,to rome\n2,airfare,how much\n3,flight,to oslo\n")
+    code, _, err = here(*LOUD, "--in", source, "--out", out)
+    assert (code, f"3 records in {out}" in err) == (0, True)
+    assert "only 'text' is rewritten: other columns stay as they are, and the guarantee does not cover them" in err
+    whole = out.read_text()
+    assert whole == 'id,label,text\n"1","flight","TO ROME"\n"2","airfare","HOW MUCH"\n"3","flight","TO OSLO"\n'
+    stated = json.loads((tmp_path / "out.csv.json").read_text())
+    assert (stated["column"], stated["other_columns"][:12]) == ("text", "as they were")
+    out.write_text(whole[:50])  # in the second record
+    assert here(*LOUD, "--in", source, "--out", out, "--resume")[0] == 0
+    assert out.read_text() == whole
+    source.write_text("id,label,text\n1,flight,to rome\n")
+    code, _, err = here(*LOUD, "--in", source, "--out", out, "--resume")
+    assert (code, "the input has fewer records" in err) == (2, True)
+
+
+def test_a_table_goes_to_the_standard_output_in_its_own_form(here, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"question": "why", "text": "kept"}\n')
+    code, out, _ = here(*LOUD, "--in", tmp_path / "in.jsonl", "--column", "question")
+    assert (code, out) == (0, '{"question": "WHY", "text": "kept"}\n')
+    (tmp_path / "in.csv").write_text("flight,to rome\n")
+    code, out, err = here(*LOUD, "--in", tmp_path / "in.csv")
+    assert (code, out, "has no header" in err) == (0, '"flight","TO ROME"\n', True)
+
+
+def test_two_workers_keep_the_records_in_order(here, tmp_path):
+    source, out = tmp_path / "in.csv", tmp_path / "out.jsonl"
+    source.write_text("label,text\n" + "".join(f"{n},word {n}\n" for n in range(1500)))
+    assert here(*LOUD, "--in", source, "--out", out, "--workers", 2)[0] == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert found == [{"label": str(n), "text": f"WORD {n}"} for n in range(1500)]
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "said"),
+    [
+        ("in.csv", ("--out", "out.txt"), "would be lines"),
+        ("in.txt", ("--out", "out.csv"), "would be a table, but lines come in"),
+        ("in.txt", ("--column", "text"), "lines have no columns"),
+        ("in.csv", ("--column", "body"), "must have one column 'body'"),
+    ],
+)
+def test_forms_that_do_not_fit_are_refused(here, tmp_path, monkeypatch, source, options, said):
+    monkeypatch.chdir(tmp_path)
+    Path(source).write_text("label,text\nflight,to rome\n")
+    code, out, err = here(*LOUD, "--in", source, *options)
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.split())
+    assert [path.name for path in tmp_path.iterdir()] == [source]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_corpora_are_converted_and_lose_nothing(here, tmp_path, suffix):
+    first, second, third = tmp_path / "a.jsonl", tmp_path / f"b{suffix}", tmp_path / "c.jsonl"
+    assert here("corpus", "--corpus", "bookings", "--lines", 20, "--out", first)[0] == 0
+    assert here("corpus", "--corpus", first, "--out", second)[0] == 0
+    assert here("corpus", "--corpus", second, "--out", third)[0] == 0
+    assert third.read_text() == first.read_text()
+    assert read_corpus(third) == read_corpus("bookings:20")
+
+
+def test_what_the_disk_has_no_room_for_is_refused(here, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5e9))
+    code, _, err = here("corpus", "--lines", "1000000000000", "--out", tmp_path / "a.csv")
+    said = " ".join(err.split())
+    assert code == 2
+    assert "1,000,000,000,000 utterances need about" in said
+    assert " TB and " in said
+    assert "has room for 5.0 GB: give fewer --lines (at most about " in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_corpus_is_announced_and_a_short_one_is_not(here, tmp_path, monkeypatch):
+    code, _, err = here("corpus", "--lines", 10, "--out", tmp_path / "a.csv")
+    assert (code, err) == (0, f"10 utterances written to {tmp_path / 'a.csv'}\n")
+    monkeypatch.setattr(corpora, "SOON", 0.0)
+    _, _, err = here("corpus", "--lines", 10, "--out", tmp_path / "b.csv")
+    assert err.startswith("10 utterances need about ")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
+    code, _, err = here("corpus", "--lines", 10, "--out", tmp_path / "c.csv")
+    assert (code, "has room for 100 bytes" in " ".join(err.split())) == (2, True)
+
+
+def test_utterances_are_made_as_they_are_written():
+    pieces = pieces_of(islice(endless(), 10**12), Path("a.csv"))
+    assert len(list(islice(pieces, 5))) == 5
