@@ -41,7 +41,7 @@ _U = 2.0**-53
 _TINY = 1e-290  # what doubles too small to be normal can hide
 _CUT = 1e-22
 MOST_CELLS = 1 << 15  # of one coordinate
-ALL_WORK = 1 << 31  # products of doubles in one certificate: some seconds
+ALL_WORK = 1 << 32  # products of doubles in one certificate: some seconds
 _OF_A_CELL = 1 << 13  # what a number of 60 digits costs, in such products
 _LEFT: ContextVar[list[int] | None] = ContextVar("_LEFT", default=None)
 
