@@ -19,7 +19,7 @@ from dpassay.core.files import write_pieces
 from dpassay.errors import InputError
 from dpassay.text.corpora.hub import SETS, from_folder, from_hub
 from dpassay.text.corpora.iob import read_iob
-from dpassay.text.corpora.records import DELIMITERS, TABLES, is_header, objects, rows
+from dpassay.text.corpora.records import DELIMITERS, TABLES, entities_of, is_header, objects, rows
 from dpassay.text.corpora.utterance import ROLES, Place, Utterance, columns, made
 
 SHIPPED = ("flights", "bookings")
@@ -158,16 +158,6 @@ def _in_one_field(entities: Sequence[str]) -> str:
     return "|".join(entities) if plain else json.dumps(list(entities), ensure_ascii=False)
 
 
-def _from_one_field(field: str, place: Place) -> list[Any]:
-    if not field.startswith("["):
-        return [entity.strip() for entity in field.split("|") if entity.strip()]
-    try:
-        found = json.loads(field)
-    except (ValueError, RecursionError) as error:
-        raise place.fail(f"the entities are not a JSON list ({error}); write them as rome|new york") from None
-    return found if isinstance(found, list) else [found]
-
-
 def _text_of(path: Path) -> str:
     try:
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
@@ -227,7 +217,7 @@ def _read_csv(text: str, source: str, user: str = "", delimiter: str = ",") -> I
         given = fields if row.quoted else [field.strip() for field in fields]
         named: dict[str, Any] = {role: field for role, field in zip(roles, given, strict=True) if role}
         if "entities" in named:
-            named["entities"] = _from_one_field(named["entities"], place)
+            named["entities"] = entities_of(named["entities"], place)
         yield made(named, place)
 
 

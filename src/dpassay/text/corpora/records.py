@@ -82,6 +82,21 @@ def objects(lines: Iterable[str], source: str) -> Iterator[tuple[Place, dict[str
         yield place, found
 
 
+def entities_of(field: str, place: Place) -> list[Any]:
+    """The entities in one field of a table: separated by bars, or a JSON list.
+
+    >>> entities_of("rome|new york", Place("x.csv", 1)), entities_of('["a|b"]', Place("x.csv", 1))
+    (['rome', 'new york'], ['a|b'])
+    """
+    if not field.startswith("["):
+        return [entity.strip() for entity in field.split("|") if entity.strip()]
+    try:
+        found = json.loads(field)
+    except (ValueError, RecursionError) as error:
+        raise place.fail(f"the entities are not a JSON list ({error}); write them as rome|new york") from None
+    return found if isinstance(found, list) else [found]
+
+
 def is_header(roles: Sequence[str]) -> bool:
     """Whether a first row with columns of these roles ("" for none) is a header.
 
@@ -211,6 +226,9 @@ class Table:
             fields: list[Any] = list(row.fitted(len(names), at))
             if not row.quoted:
                 fields[at] = fields[at].strip()
+            for i, name in enumerate(names):
+                if self.to == ".jsonl" and ROLES.get(name.lower()) == "entities" and i != at:
+                    fields[i] = entities_of(fields[i], row.place)  # which are a list there
             yield _Record(row.place, names, fields, at)
 
     def _text_column(self, row: Row) -> int | None:

@@ -58,6 +58,7 @@ def test_the_text_alone_is_rewritten(tmp_path, name, content, written):
             "b.jsonl",
             '{"id": "7", "text": "TO ROME", "label": "flight"}\n',
         ),
+        ("a.csv", "text,entities\nto rome,rome\n", "b.jsonl", '{"text": "TO ROME", "entities": ["rome"]}\n'),
         ("a.csv", "flight,to rome\n", "b.jsonl", '{"label": "flight", "text": "TO ROME"}\n'),
         ("a.jsonl", '{"text": "a", "n": [1]}\n{"n": null, "text": "b"}\n', "b.csv", 'text,n\n"A","[1]"\n"B",""\n'),
     ],
