@@ -21,7 +21,7 @@ SYSTEMS_OF = {
     **dict.fromkeys(("latent", "steps"), ("adept", "dptext")),
     **dict.fromkeys(("mu", "encoder"), ("dpnr",)),
     "epsilon": ("dptext", "dpnr", "lm"),
-    "reading": ("dptext",),
+    **dict.fromkeys(("reading", "adversary"), ("dptext",)),
     **dict.fromkeys(
         (
             *("privacy", "delta", "noise_multiplier", "rounds", "rate", "entity_rate", "cell_clip", "most_users"),
@@ -59,6 +59,9 @@ def train(
     mu: Annotated[float, typer.Option(help="dpnr: the probability that a word is dropped.")] = 0.5,
     encoder: Annotated[str, typer.Option(help="dpnr: a sentence encoder's folder or hub name.")] = "minilm",
     reading: Annotated[str, typer.Option(help="dptext: zero, resampled, nan or right.")] = "zero",
+    adversary: Annotated[
+        float, typer.Option(help="dptext: weight of the discriminator that the attribute is hidden from; 0: none.")
+    ] = 1.0,
     privacy: Annotated[str, typer.Option(help="lm: example, user, entity, user-entity or none.")] = "user",
     delta: Annotated[float, typer.Option("--delta", "-d", help="lm: the delta of the guarantee.")] = 1e-5,
     noise_multiplier: Annotated[
@@ -102,6 +105,7 @@ def train(
       dpassay train adept --corpus flights --out models/adept
       dpassay train adept --corpus atis/train.csv --out models/atis --device cuda
       dpassay train dptext --corpus flights --out models/dptext --reading zero
+      dpassay train dptext --corpus dialects --out models/control --reading right --epsilon 400 --adversary 0
       dpassay train dpnr --corpus flights:1000 --out models/dpnr --epsilon 0.05
       dpassay train lm --corpus flights --out models/lm --privacy user --epsilon 8 --delta 1e-5
       dpassay train lm --out models/audited --epsilon 2 --rounds 200 --canaries 500
@@ -131,10 +135,27 @@ def train(
         print_json(found)
     else:
         print(f"{system} trained on {source}, kept in {out}")
-        for name, value in found.items():
-            if isinstance(value, int | float):
-                shown = ("no", "yes")[value] if isinstance(value, bool) else f"{value:.4g}"
-                print(f"  {name.replace('_', ' ')}: {shown}")
+        for line in _dptext_lines(found) if system == "dptext" else _lines(found):
+            print(f"  {line}")
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    numbers = {name.replace("_", " "): value for name, value in found.items() if isinstance(value, int | float)}
+    return [f"{name}: {value:.4g}" for name, value in numbers.items()]
+
+
+def _dptext_lines(found: dict[str, Any]) -> list[str]:
+    """A report on DPText, its ε never without what holds, and each accuracy with what a guess would reach."""
+    how, weight = ("learnt" if found["learnt"] else "fixed"), found["adversary"]
+    hidden = f"with the adversary (weight {weight:g})" if weight else "without the adversary"
+    return [
+        f"epsilon {found['epsilon']:.4g}, {how}; what holds: {found['guarantee']['sentence']}",
+        f"attacker: {found['attacker']:.3f} of the attributes {hidden}; chance: {found['chance']:.3f}",
+        f"label: {found['task']:.3f}; always the most common one: {found['commonest_task']:.3f}",
+        f"without noise: attacker {found['clean_attacker']:.3f}, label {found['clean_task']:.3f}",
+        f"words at their place: {found['tokens']:.3f}; without noise {found['clean_tokens']:.3f}",
+        f"texts: {found['texts']:,}, held out to measure on: {found['held_out']:,}; reading: {found['reading']}",
+    ]
 
 
 def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:
@@ -174,7 +195,13 @@ def _train_dptext(utterances: list[Utterance], out: Path, given: dict[str, Any])
     sizes = {name: given[key] for name, key in (("dim", "latent"), ("steps", "steps")) if given[key] is not None}
     with progress_bar(100) as bar:
         system, report = dptext.train(
-            utterances, given["reading"], epsilon=given["epsilon"], seed=given["seed"], progress=bar, **sizes
+            utterances,
+            given["reading"],
+            epsilon=given["epsilon"],
+            seed=given["seed"],
+            adversary=given["adversary"],
+            progress=bar,
+            **sizes,
         )
     dptext.save(system, out)
     return report

@@ -119,7 +119,8 @@ def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
         right = next(name for name, reading in READINGS.items() if reading == subject.reading)
         raise InputError(f"{folder} has the noise of {right}; check that, or train with --reading")
     if "epsilon" in changes:
-        raise InputError(f"{folder} has its own epsilon, {subject.epsilon:g}: leave --epsilon out, or train another")
+        own = f"{subject.epsilon:g}" + " (learnt, and so no guarantee)" * subject.learnt
+        raise InputError(f"{folder} has its own epsilon, {own}: leave --epsilon out, or train another")
     return Running(subject, {"dim": subject.dim, "epsilon": repr(subject.epsilon)})
 
 

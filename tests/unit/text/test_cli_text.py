@@ -226,6 +226,8 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
         (("adept", "--device", "abacus"), "unknown device"),
         (("adept", "--steps", "-1"), "steps must be"),
         (("dptext", "--epsilon", "0"), "epsilon must be"),
+        (("adept", "--adversary", "0"), "--adversary is not an option of adept; it is for dptext"),
+        (("dptext", "--adversary", "-1"), "the weight of the adversary must be 0"),
         (("dptext", "--resume"), "--resume is not an option of dptext; it is for adept"),
         (("adept", "--epsilon", "3"), "--epsilon is not an option of adept; it is for dptext and dpnr"),
         (("dptext", "--clip", "1"), "--clip is not an option of dptext; it is for adept"),
@@ -235,6 +237,22 @@ def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):
     code, _, err = here("train", *options, "--out", tmp_path / "m")
     assert code == 2
     assert said in err
+
+
+def test_dptext_is_reported_with_what_holds_and_what_a_guess_reaches(here, tmp_path):
+    options = ("--corpus", "dialects:60", "--latent", 4, "--steps", 2)
+    code, out, _ = here("train", "dptext", *options, "--out", tmp_path / "a", "--adversary", 0, "--json")
+    found = json.loads(out)
+    assert (code, found["adversary"], found["learnt"], found["guarantee"]["epsilon"]) == (0, 0, True, "inf")
+    code, out, _ = here("train", "dptext", *options, "--out", tmp_path / "b", "--adversary", 2.5)
+    lines = out.splitlines()
+    assert code == 0
+    assert all("what holds: no finite epsilon (claimed: " in line for line in lines if line.startswith("  epsilon"))
+    assert sum("epsilon" in line for line in lines) == 1
+    assert f"with the adversary (weight 2.5); chance: {found['chance']:.3f}" in out
+    assert f"always the most common one: {found['commonest_task']:.3f}" in out
+    code, _, err = here("check", "dptext-zero", "--model", tmp_path / "a", "--epsilon", 3)
+    assert (code, "(learnt, and so no guarantee)" in err) == (2, True)
 
 
 def test_without_a_cuda_device_the_cpu_does_it(here, folder, tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ from dpassay.text.corpora.records import DELIMITERS, TABLES, entities_of, is_hea
 from dpassay.text.corpora.utterance import ROLES, Place, Utterance, columns, made
 
 SHIPPED = ("flights", "bookings")
+CONTROL = "dialects"  # made for a positive control, with words of its own
 
 
 def read_corpus(source: str | Path, user_column: str = "") -> list[Utterance]:
@@ -31,6 +32,7 @@ def read_corpus(source: str | Path, user_column: str = "") -> list[Utterance]:
     The names in `SETS`, such as `atis` and `atis:test`, stand for data sets on the hub, unless there is such a folder.
 
     The grammar gives `flights` or `flights:N`, and `bookings` or `bookings:N`: the same with names of passengers.
+    `dialects` or `dialects:N` is a control: short utterances whose words give a private attribute away.
     `user_column` names the column of users of a .csv, .tsv or .jsonl file, if it is not called user, speaker or author.
 
     >>> len(read_corpus("flights:20"))
@@ -38,7 +40,7 @@ def read_corpus(source: str | Path, user_column: str = "") -> list[Utterance]:
     """
     if user_column and Path(source).suffix.lower() not in TABLES:
         raise InputError(f"a user column can be named for {', '.join(TABLES)} files, not for {source}")
-    if isinstance(source, str) and source.partition(":")[0] in SHIPPED:
+    if isinstance(source, str) and source.partition(":")[0] in (*SHIPPED, CONTROL):
         return _shipped(source)
     path = Path(source)
     if path.is_dir():
@@ -133,14 +135,16 @@ def _checked(utterances: Sequence[Utterance], source: str) -> list[Utterance]:
 
 
 def _shipped(source: str) -> list[Utterance]:
+    from dpassay.text.corpora.dialects import dialects
     from dpassay.text.corpora.flights import flights
 
     name, colon, number = source.partition(":")
+    make = dialects if name == CONTROL else partial(flights, names=name == "bookings")
     if not colon:
-        return flights(names=name == "bookings")
+        return make()
     if not re.fullmatch(r"[0-9]{1,9}", number):
         raise InputError(f"{source}: write {name}:N with a whole number N, as in {name}:5000")
-    return _checked(flights(int(number), names=name == "bookings"), source)
+    return _checked(make(int(number)), source)
 
 
 def _object(utterance: Utterance) -> dict[str, Any]:

@@ -5,6 +5,7 @@ encoder is trained against a discriminator that predicts it. ε is learnt with t
 gradient through the noise. The claims dptext-* in the registry say what is claimed and what is true.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from dpassay.text.models.encoders import Remembering
 from dpassay.text.models.folder import About, read_folder, weights_of, with_weights, write_folder
 from dpassay.text.models.training import TOGETHER, Plan, Progress, take_step
 from dpassay.text.models.words import PAD, Vocabulary, tokenise
+from dpassay.text.rewriters.base import TextGuarantee
 from dpassay.text.rewriters.encoded import EncodedText
 
 Reading = Literal["zero", "resampled", "nan", "right"]
@@ -43,6 +45,8 @@ SHARES = (0.8, 0.2)  # of the utterances: for training, and for measuring
 BEYOND = 1e9  # a radius that nothing is clipped to: a sigmoid bounds these vectors
 BATCH, LEARNING_RATE = 32, 5e-3
 START = 1.0  # where a learnt ε starts
+LEARNT = "epsilon was learnt from the training texts, and a number that depends on them is no guarantee"
+NEVER_NEGATIVE = "the noise is never negative, so an output below a text's vector rules that text out"
 COPIES = 8  # noisy vectors per text that the attacker, who has the model, makes to train on
 
 Floats = NDArray[np.float64]
@@ -160,6 +164,22 @@ class Dptext(EncodedText):
         stages = (Encode(self.dim, self.encoder.encode), Clamp(0, 1), noise)
         object.__setattr__(self, "pipeline", Pipeline(stages, self.dim))
 
+    @property
+    def guarantee(self) -> TextGuarantee:
+        """What holds between any two texts: ε with the right noise, if it was not learnt, and no finite one otherwise.
+
+        >>> class Length:
+        ...     name, dim = "length", 1
+        ...     def encode(self, texts):
+        ...         return np.array([[1 / max(1, len(text))] for text in texts])
+        >>> print(Dptext(Length(), epsilon=4, reading="right").guarantee)
+        epsilon 4 for any two texts (local DP)
+        >>> print(Dptext(Length(), epsilon=4, reading="right", learnt=True).guarantee)
+        no finite epsilon (claimed: 4) for any two texts (local DP); epsilon was learnt from the training texts, ...
+        """
+        reasons = [LEARNT] * self.learnt + [NEVER_NEGATIVE] * (self.reading != "right")
+        return TextGuarantee(math.inf if reasons else self.epsilon, claimed=self.epsilon, outside="; ".join(reasons))
+
 
 def train(
     utterances: Sequence[Utterance],
@@ -176,11 +196,14 @@ def train(
 ) -> tuple[Dptext, dict[str, Any]]:
     """Train the system, and measure on held-out utterances what is left of the task and of the private attribute.
 
-    Without an `epsilon` it is learnt, starting at 1. `adversary` is the weight of the discriminator's failure.
+    Without an `epsilon` it is learnt, starting at 1. `adversary` is the weight of the discriminator's failure; with 0
+    nothing is hidden on purpose.
     Nothing here protects the training utterances: the weights are not private, and neither is a learnt ε.
     """
     plan = Plan(steps, BATCH, LEARNING_RATE, seed)
     fixed = None if epsilon is None else middle(check_positive(epsilon, "epsilon"))
+    if not 0 <= adversary < math.inf:
+        raise InputError(f"the weight of the adversary must be 0 (none) or a positive number, got {adversary:g}")
     for name, size in (("dim", dim), ("hidden", hidden), ("embedding", embedding)):
         if not 1 <= size <= 10**4:
             raise InputError(f"{name} must be a whole number from 1 to 10000, got {size}")
@@ -205,7 +228,7 @@ def train(
     )
     reached = _optimise(network, data, plan, fixed, progress)
     system = Dptext(Reader(network, words, labels, attributes), reached, reading, learnt=fixed is None)
-    return system, report(system, known, asked, seed)
+    return system, {**report(system, known, asked, seed), "adversary": adversary}
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +275,10 @@ def _optimise(
         hidden = cross_entropy(network.discriminator(seen(noisy)), attributes)
         take_step(optimisers[1], written + task - data.adversary * hidden, others, plan.rate(step))
         if progress is not None:
-            progress(step + 1, plan.steps, f"task {task.item():.2f}, epsilon {log_epsilon.exp().item():.3g}")
+            now = f"epsilon {log_epsilon.exp().item():.3g}"
+            progress(
+                step + 1, plan.steps, f"task {task.item():.2f}, {now}" + " (learnt: no guarantee)" * (fixed is None)
+            )
     return log_epsilon.exp().item() if fixed is None else fixed
 
 
@@ -271,8 +297,9 @@ def sightings(vectors: Floats) -> Floats:
 def report(system: Dptext, known: Sequence[Utterance], asked: Sequence[Utterance], seed: int = 0) -> dict[str, Any]:
     """How often the task, the words and the private attribute are recovered from noisy vectors of held-out utterances.
 
-    The prefix `clean_` means without noise, `commonest_` by always naming the commonest. The attacker is fitted after
-    the system was trained, to vectors that it makes of utterances it knows.
+    The prefix `clean_` means without noise, `commonest_` by always naming the commonest. `chance` is the largest share
+    of an attribute among the held-out utterances: nobody who sees no vector is right more often. The attacker is fitted
+    after the system was trained, to vectors that it makes of utterances it knows. ε stands beside what holds.
     """
     reader, rng = system.encoder, np.random.default_rng([seed, 3])
     assert isinstance(reader, Reader)
@@ -280,6 +307,7 @@ def report(system: Dptext, known: Sequence[Utterance], asked: Sequence[Utterance
     copies = [u for u in known for _ in range(COPIES)]
     said, truth = ([getattr(u, name) for u in copies] for name in ("text", "attribute"))
     found: dict[str, Any] = {name: getattr(system, name) for name in ("reading", "epsilon", "learnt", "dim")}
+    found |= {"guarantee": system.guarantee.to_dict()}
     found |= {"texts": len(known), "held_out": len(asked)}
     for way in ("", "clean_"):
         made, got = (reader.encode(some) if way else system.release(some, rng) for some in (said, texts))
@@ -290,6 +318,7 @@ def report(system: Dptext, known: Sequence[Utterance], asked: Sequence[Utterance
     label, attribute = Counter(u.label for u in known).most_common(1)[0][0], Counter(truth).most_common(1)[0][0]
     found["commonest_task"] = labels.count(label) / len(asked)
     found["commonest_attacker"] = attributes.count(attribute) / len(asked)
+    found["chance"] = max(Counter(attributes).values()) / len(asked)
     return found
 
 

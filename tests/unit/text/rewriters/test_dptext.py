@@ -135,12 +135,16 @@ def test_the_report_says_what_is_left_of_what(trained):
     for reading, (system, report) in trained.items():
         assert (report["reading"], report["dim"], report["learnt"]) == (reading, 4, reading != "right")
         assert (report["texts"], report["held_out"], system.dim) == (48, 12, 4)
-        shares = set(report) - {"reading", "epsilon", "learnt", "dim", "texts", "held_out"}
+        assert report["adversary"] == 1
+        shares = set(report) - {"reading", "epsilon", "learnt", "dim", "texts", "held_out", "adversary", "guarantee"}
         assert shares == {
             *(f"{way}{what}" for way in ("", "clean_", "commonest_") for what in ("task", "attacker")),
             "tokens",
             "clean_tokens",
+            "chance",
         }
+        assert report["chance"] in (report["commonest_attacker"], pytest.approx(1 - report["commonest_attacker"]))
+        assert report["chance"] >= 0.5  # of two dialects, one has at least half
         assert all(0 <= report[share] <= 1 for share in shares)
         json.dumps(report, allow_nan=False)
 
@@ -195,7 +199,7 @@ def test_training_is_the_same_each_time_and_leaves_the_generator_of_torch_alone(
     assert torch.equal(torch.rand(1), before)
     assert report == trained["nan"][1]
     assert [step[:2] for step in told] == [(i, 6) for i in range(1, 7)]
-    assert f"epsilon {system.epsilon:.3g}" in told[-1][2]
+    assert f"epsilon {system.epsilon:.3g} (learnt: no guarantee)" in told[-1][2]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +215,24 @@ def test_training_is_the_same_each_time_and_leaves_the_generator_of_torch_alone(
 def test_parameters_that_are_refused(options, said):
     with pytest.raises(InputError, match=said):
         train(flights(20), **{**TINY, **options})
+
+
+@pytest.mark.parametrize("weight", [-1, math.inf, math.nan])
+def test_a_weight_of_the_adversary_that_is_refused(weight):
+    with pytest.raises(InputError, match="weight of the adversary must be 0 .* or a positive number"):
+        train(flights(20), adversary=weight, **TINY)
+
+
+def test_epsilon_is_reported_with_what_holds(trained):
+    """What holds by the exact check of the pipeline; an ε that was learnt holds in no reading."""
+    for reading, (system, report) in trained.items():
+        exact = check(system.pipeline, epsilon=system.epsilon, neighbours="any")
+        assert system.guarantee.epsilon == exact.epsilon.upper
+        assert report["guarantee"]["epsilon"] == (1 if reading == "right" else "inf")
+        assert report["guarantee"]["claimed_epsilon"] == report["epsilon"]
+        assert ("epsilon was learnt" in report["guarantee"]["sentence"]) == system.learnt
+    learnt = Dptext(letters(), epsilon=1, reading="right", learnt=True).guarantee
+    assert (learnt.epsilon, learnt.holds) == (math.inf, False)
 
 
 def test_utterances_that_are_refused():
