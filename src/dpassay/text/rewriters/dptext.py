@@ -44,6 +44,7 @@ PUBLISHED = {"zero": ("0.5", 0), "resampled": (0, 0), "nan": (0, "0.5")}  # prob
 SHARES = (0.8, 0.2)  # of the utterances: for training, and for measuring
 BEYOND = 1e9  # a radius that nothing is clipped to: a sigmoid bounds these vectors
 BATCH, LEARNING_RATE = 32, 5e-3
+PRACTICE = 5  # steps of the discriminator for each of the rest: with one, what it misses is not hidden
 START = 1.0  # where a learnt ε starts
 LEARNT = "epsilon was learnt from the training texts, and a number that depends on them is no guarantee"
 NEVER_NEGATIVE = "the noise is never negative, so an output below a text's vector rules that text out"
@@ -267,18 +268,17 @@ def _optimise(
         noise = standard_noise(torch.from_numpy(uniform.astype(np.float32)), data.reading)
         moved = vectors + noise.nan_to_num(0.0) * network.shape.latent / log_epsilon.exp()
         noisy = moved.masked_fill(noise.isnan(), torch.nan)
-        guess = cross_entropy(network.discriminator(seen(noisy.detach())), attributes)
-        take_step(optimisers[0], guess, against, plan.rate(step))
+        for _ in range(PRACTICE):
+            guess = cross_entropy(network.discriminator(seen(noisy.detach())), attributes)
+            take_step(optimisers[0], guess, against, plan.rate(step))
         scores = network.logits(noisy, shifted(numbers))
         written = cross_entropy(scores.transpose(1, 2), numbers, ignore_index=PAD)
         task = cross_entropy(network.task(seen(noisy)), labels)
         hidden = cross_entropy(network.discriminator(seen(noisy)), attributes)
         take_step(optimisers[1], written + task - data.adversary * hidden, others, plan.rate(step))
         if progress is not None:
-            now = f"epsilon {log_epsilon.exp().item():.3g}"
-            progress(
-                step + 1, plan.steps, f"task {task.item():.2f}, {now}" + " (learnt: no guarantee)" * (fixed is None)
-            )
+            now = f"epsilon {log_epsilon.exp().item():.3g}" + " (learnt: no guarantee)" * (fixed is None)
+            progress(step + 1, plan.steps, f"task {task.item():.2f}, {now}")
     return log_epsilon.exp().item() if fixed is None else fixed
 
 

@@ -9,6 +9,7 @@ import pytest
 from dpassay import InputError, Open, Proven, Refuted, audit, check, claims
 from dpassay.pipeline.distributions import Laplace, OneSided
 from dpassay.text.corpora.corpus import Utterance
+from dpassay.text.corpora.dialects import dialects
 from dpassay.text.corpora.flights import flights
 from dpassay.text.models.encoders import Remembering
 from dpassay.text.models.words import Vocabulary
@@ -184,10 +185,25 @@ def test_the_encoder_learns_against_the_discriminator(monkeypatch):
         monkeypatch.setattr(dptext, "take_step", lambda optimiser, loss, *rest, kept=kept: kept.append(loss.item()))
         train(flights(40), "right", epsilon=1, adversary=adversary, **{**TINY, "steps": 1})
         losses[adversary] = kept
-    guess, without = losses[0.0]
-    again, against = losses[1.0]
+    guess, without = losses[0.0][0], losses[0.0][-1]
+    again, against = losses[1.0][0], losses[1.0][-1]
+    assert len(losses[1.0]) == dptext.PRACTICE + 1
     assert again == guess
     assert against == pytest.approx(without - guess)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("adversary", [0.0, 3.0])
+def test_the_attacker_finds_the_dialect_unless_the_adversary_hides_it(adversary):
+    """A positive control, with noise too small to hide anything. Both ways the label is kept.
+
+    An attacker who guesses is right more often than `most` with probability below 1e-6: 4.76 standard deviations.
+    """
+    _, report = train(dialects(1000), "right", epsilon=400, steps=200, adversary=adversary)
+    most = report["chance"] + 4.76 * math.sqrt(0.25 / report["held_out"])
+    assert most < 0.7
+    assert report["task"] > 0.9
+    assert (report["attacker"] > most) == (adversary == 0)
 
 
 def test_training_is_the_same_each_time_and_leaves_the_generator_of_torch_alone(trained):
@@ -219,7 +235,7 @@ def test_parameters_that_are_refused(options, said):
 
 @pytest.mark.parametrize("weight", [-1, math.inf, math.nan])
 def test_a_weight_of_the_adversary_that_is_refused(weight):
-    with pytest.raises(InputError, match="weight of the adversary must be 0 .* or a positive number"):
+    with pytest.raises(InputError, match=r"weight of the adversary must be 0 .* or a positive number"):
         train(flights(20), adversary=weight, **TINY)
 
 
