@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SYSTEMS_OF = {
     **dict.fromkeys(("clip", "batch", "device", "resume"), ("adept", "lm")),
     **dict.fromkeys(("latent", "steps"), ("adept", "dptext")),
-    **dict.fromkeys(("mu", "encoder"), ("dpnr",)),
+    **dict.fromkeys(("mu", "encoder", "fine_tune"), ("dpnr",)),
     "epsilon": ("dptext", "dpnr", "lm"),
     **dict.fromkeys(("reading", "adversary"), ("dptext",)),
     **dict.fromkeys(
@@ -58,6 +58,9 @@ def train(
     ] = None,
     mu: Annotated[float, typer.Option(help="dpnr: the probability that a word is dropped.")] = 0.5,
     encoder: Annotated[str, typer.Option(help="dpnr: a sentence encoder's folder or hub name.")] = "minilm",
+    fine_tune: Annotated[
+        int, typer.Option(help="dpnr: steps of training the encoder too, on noisy vectors. Default: 0, it is frozen.")
+    ] = 0,
     reading: Annotated[str, typer.Option(help="dptext: zero, resampled, nan or right.")] = "zero",
     adversary: Annotated[
         float, typer.Option(help="dptext: weight of the discriminator that the attribute is hidden from; 0: none.")
@@ -214,8 +217,10 @@ def _train_dpnr(utterances: list[Utterance], out: Path, given: dict[str, Any]) -
     with progress_bar(5) as bar:
         encoder = sentence_encoder(given["encoder"])
         epsilon = 0.05 if given["epsilon"] is None else given["epsilon"]
-        system, classifier, report = dpnr.train(utterances, encoder, epsilon, given["mu"], given["seed"], bar)
-    dpnr.save(system, classifier, out)
+        system, classifier, report = dpnr.train(
+            utterances, encoder, epsilon, given["mu"], given["seed"], bar, fine_tune=given["fine_tune"]
+        )
+    dpnr.save(system, classifier, out, fine_tuned=given["fine_tune"] > 0)
     return report
 
 

@@ -227,6 +227,7 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
         (("adept", "--steps", "-1"), "steps must be"),
         (("dptext", "--epsilon", "0"), "epsilon must be"),
         (("adept", "--adversary", "0"), "--adversary is not an option of adept; it is for dptext"),
+        (("adept", "--fine-tune", "3"), "--fine-tune is not an option of adept; it is for dpnr"),
         (("dptext", "--adversary", "-1"), "the weight of the adversary must be 0"),
         (("dptext", "--resume"), "--resume is not an option of dptext; it is for adept"),
         (("adept", "--epsilon", "3"), "--epsilon is not an option of adept; it is for dptext and dpnr"),

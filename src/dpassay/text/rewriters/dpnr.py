@@ -31,8 +31,8 @@ from dpassay.pipeline.stages.functions import Encode
 from dpassay.pipeline.stages.scaling import MinMaxScale
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.classifier import Classifier, fit
-from dpassay.text.models.encoders import MINILM, Encoder, sentence_encoder
-from dpassay.text.models.folder import MODEL, WEIGHTS, About, read_folder, write_folder
+from dpassay.text.models.encoders import MINILM, Encoder, SentenceEncoder, sentence_encoder
+from dpassay.text.models.folder import MODEL, WEIGHTS, About, Arrays, read_folder, write_folder
 from dpassay.text.rewriters.encoded import EncodedText
 
 HELD_OUT = 0.2  # of the utterances, to measure accuracy on
@@ -120,13 +120,17 @@ def train(
     mu: float = 0.5,
     seed: int = 0,
     progress: Progress | None = None,
+    fine_tune: int = 0,
 ) -> tuple[Dpnr, Classifier, dict[str, Any]]:
     """The system, its classifier, fitted to noisy vectors as published, and accuracies on held-out texts.
 
     The report has the accuracy on clean vectors, with the published noise, with noise that is right for the same ε,
     and of always naming the commonest label. Noise is drawn once per text; drawn anew in each of T training steps it
-    would cost T times as much.
+    would cost T times as much. With `fine_tune`, the encoder is first trained for that many steps, with fresh noise.
+    The guarantee for a vector holds for any encoder; the texts of the training are not covered by it.
     """
+    if not 0 <= fine_tune <= 10**6:
+        raise InputError(f"fine-tuning takes a whole number of steps from 0 to 1000000, got {fine_tune}")
     system = Dpnr(encoder, epsilon, mu)
     texts, labels = [u.text for u in utterances], [u.label for u in utterances]
     if len(texts) < 5 or not all(labels):
@@ -135,6 +139,10 @@ def train(
     order = rng.permutation(len(texts))
     cut = len(texts) - max(1, int(HELD_OUT * len(texts)))
     show = progress or (lambda done, total, note: None)
+    if fine_tune:
+        system = replace(
+            system, encoder=_tuned(system, [utterances[i] for i in order[:cut]], fine_tune, seed, progress)
+        )
 
     *before, noise = system.pipeline.stages
     show(0, 5, "encoding")
@@ -153,9 +161,20 @@ def train(
         show(step, 5, f"fitting a classifier: {way}")
         fitted[way] = fit(vectors[order[:cut]], seen, seed)
         report[f"accuracy_{way.replace(' ', '_')}"] = fitted[way].accuracy(vectors[order[cut:]], asked)
+    report["fine_tuning_steps"] = fine_tune
     report["accuracy_commonest_label"] = asked.count(Counter(seen).most_common(1)[0][0]) / len(asked)
     show(5, 5, "done")
     return system, fitted["published noise"], report
+
+
+def _tuned(
+    system: Dpnr, utterances: Sequence[Utterance], steps: int, seed: int, progress: Progress | None
+) -> SentenceEncoder:
+    from dpassay.text.models.fine_tuning import fine_tuned
+
+    noise = {"mu": system.mu, "scale": 1 / system.epsilon}
+    texts, labels = [u.text for u in utterances], [u.label for u in utterances]
+    return fine_tuned(system.encoder, texts, labels, **noise, steps=steps, seed=seed, progress=progress)
 
 
 class _About(About):
@@ -168,10 +187,14 @@ class _About(About):
     scale: float | None = Field(gt=0)
     dim: int = Field(ge=1, le=10**6)
     labels: list[str] = Field(min_length=1, max_length=10**5)
+    fine_tuned: bool = False  # and so the encoder's weights are here too
 
 
-def save(system: Dpnr, classifier: Classifier, folder: str | Path) -> None:
-    """Write the system and its classifier to a new folder: model.json and weights.safetensors."""
+def save(system: Dpnr, classifier: Classifier, folder: str | Path, fine_tuned: bool = False) -> None:
+    """Write the system and its classifier to a new folder: model.json and weights.safetensors.
+
+    The weights of an encoder that was fine-tuned are written with the classifier's.
+    """
     if classifier.width != system.dim:
         raise InputError(f"the classifier takes {classifier.width} elements, the encoder gives {system.dim}")
     name, place = system.encoder.name, Path(system.encoder.name).expanduser()
@@ -182,8 +205,14 @@ def save(system: Dpnr, classifier: Classifier, folder: str | Path) -> None:
         scale=system.scale,
         dim=system.dim,
         labels=list(classifier.labels),
+        fine_tuned=fine_tuned,
     )
-    write_folder(Path(folder), about, classifier.to_arrays())
+    arrays: Arrays = dict(classifier.to_arrays())
+    if fine_tuned:
+        from dpassay.text.models.fine_tuning import to_arrays
+
+        arrays |= to_arrays(system.encoder)
+    write_folder(Path(folder), about, arrays)
 
 
 def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[Dpnr, Classifier]:
@@ -203,10 +232,14 @@ def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[Dpnr, Clas
         raise InputError(
             f"{Path(folder, WEIGHTS)} takes {classifier.width} elements, {MODEL} says {about.dim}; train it again"
         )
-    found = sentence_encoder(about.encoder) if encoder is None else encoder
+    found: Encoder = sentence_encoder(about.encoder) if encoder is None else encoder
     if found.dim != about.dim:
         raise InputError(
             f"{Path(folder, MODEL)} is for an encoder of {about.dim} elements, {found.name} gives {found.dim}; "
             f"give the one it was trained with, {about.encoder}"
         )
+    if about.fine_tuned:
+        from dpassay.text.models.fine_tuning import with_arrays
+
+        found = with_arrays(found, arrays, Path(folder, WEIGHTS))
     return Dpnr(found, about.epsilon, about.mu, about.scale), classifier
