@@ -144,7 +144,8 @@ def train(
 
 def _lines(found: dict[str, Any]) -> list[str]:
     numbers = {name.replace("_", " "): value for name, value in found.items() if isinstance(value, int | float)}
-    return [f"{name}: {value:.4g}" for name, value in numbers.items()]
+    notes = [f"not covered: {found['not_covered']}"] if "not_covered" in found else []
+    return [*(f"{name}: {value:.4g}" for name, value in numbers.items()), *notes]
 
 
 def _dptext_lines(found: dict[str, Any]) -> list[str]:
@@ -221,7 +222,7 @@ def _train_dpnr(utterances: list[Utterance], out: Path, given: dict[str, Any]) -
             utterances, encoder, epsilon, given["mu"], given["seed"], bar, fine_tune=given["fine_tune"]
         )
     dpnr.save(system, classifier, out, fine_tuned=given["fine_tune"] > 0)
-    return report
+    return {**report, "not_covered": dpnr.NOT_COVERED}
 
 
 def _train_lm(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> dict[str, Any]:

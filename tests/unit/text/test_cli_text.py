@@ -256,6 +256,17 @@ def test_dptext_is_reported_with_what_holds_and_what_a_guess_reaches(here, tmp_p
     assert (code, "(learnt, and so no guarantee)" in err) == (2, True)
 
 
+def test_dpnr_says_that_its_training_texts_are_not_covered(here, tmp_path, monkeypatch):
+    from dpassay.text.models import encoders
+
+    letters = encoders.Remembering(
+        "letters", 3, lambda texts: [[text.count(letter) for letter in "abc"] for text in texts]
+    )
+    monkeypatch.setattr(encoders, "sentence_encoder", lambda name: letters)
+    code, out, _ = here("train", "dpnr", "--corpus", "dialects:40", "--out", tmp_path / "m")
+    assert (code, "fine tuning steps: 0" in out, "not covered: the training texts" in out) == (0, True, True)
+
+
 def test_without_a_cuda_device_the_cpu_does_it(here, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     said = "there is no CUDA device that torch can use here: working on the CPU\n"

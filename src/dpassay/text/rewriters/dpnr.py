@@ -35,6 +35,7 @@ from dpassay.text.models.encoders import MINILM, Encoder, SentenceEncoder, sente
 from dpassay.text.models.folder import MODEL, WEIGHTS, About, Arrays, read_folder, write_folder
 from dpassay.text.rewriters.encoded import EncodedText
 
+NOT_COVERED = "the training texts; a guarantee for one text's vector holds for any weights, but these depend on them"
 HELD_OUT = 0.2  # of the utterances, to measure accuracy on
 
 Floats = NDArray[np.float64]
