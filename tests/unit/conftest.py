@@ -1,7 +1,8 @@
-"""A small autoencoder, trained for a few seconds, for the tests of text systems and their commands; and a browser."""
+"""A small autoencoder, trained for a few seconds, for the tests of text systems; a browser; the command line."""
 
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 ]
+
+Call = Callable[..., tuple[int, str, str]]
 
 
 # Of a module, not of the session: while it is open, an event loop runs in this process.
@@ -45,3 +48,23 @@ def folder(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("model") / "adept"
     train(texts, texts[:20], place, Plan(steps=200, batch=32, learning_rate=0.01), **SMALL)
     return place
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Call]:
+    """The command line in this process: a function from the words after `dpassay` to exit code, stdout, stderr."""
+    from dpassay.cli import common
+    from dpassay.cli import main as cli
+
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["dpassay", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capfd.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    yield call
+    common.be_quiet(False)

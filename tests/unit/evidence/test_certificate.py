@@ -123,13 +123,12 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "claim.json"
     path.write_text("old", encoding="utf-8")
 
-    def full(self: Path, content: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(content[:100])
+    def full(self: Path, target: Path) -> Path:
+        assert self.stat().st_size > 100  # written beside its place, and not yet moved there
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", full)
+        patched.setattr(Path, "replace", full)
         with pytest.raises(InputError, match="No space"):
             save(verdict("proven"), path)
     assert path.read_text(encoding="utf-8") == "old"

@@ -127,7 +127,7 @@ def test_repairs_keep_the_claim() -> None:
     [
         ("mahalanobis(1, 0, 2)", "least eigenvalue must be positive"),
         ("mahalanobis(1, 3, 2)", "the least eigenvalue first, then the largest one, got 3 and 2"),
-        ("clip(l2, 1) | repeat(2) | mahalanobis(1, 1, 2)", "mahalanobis draws one noise for the whole vector"),
+        ("clip(l2, 1) | repeat(2) | mahalanobis(1, 1, 2)", "mahalanobis draws its noise for the whole vector at once"),
     ],
 )
 def test_what_is_refused(text: str, message: str) -> None:

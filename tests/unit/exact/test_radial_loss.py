@@ -211,7 +211,7 @@ def test_one_number_gets_laplace_noise(norm: str) -> None:
 def test_what_it_cannot_work_on() -> None:
     with pytest.raises(InputError, match="put onehot"):
         parse("category(4) | radial(l2, 1)")
-    with pytest.raises(InputError, match="one noise for the whole vector"):
+    with pytest.raises(InputError, match="its noise for the whole vector at once"):
         parse("clip(l2, 1) | repeat(3) | radial(l2, 1)", 4)
     with pytest.raises(InputError, match="depends on the dimension"):
         parse("query(l1, 1) | radial(l2, 1)")

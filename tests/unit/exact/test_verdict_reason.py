@@ -24,7 +24,7 @@ CASES = [
     ("query(linf, 2) | exponential(1)", 4, {"epsilon": 1}, ["scores", "differ by 2"]),
     ("clip(l2, 1) | onesided(1)", 4, {"epsilon": 1}, ["never negative", "infinite"]),
     ("dropout(0.5) | encode | minmax | laplace(1)", 8, {"epsilon": 1}, ["dropout"]),
-    ("clip(l1, 1) | laplace(1) | laplace(0.5)", 8, {"epsilon": 1}, ["noises", "at least 2"]),
+    ("clip(l1, 1) | laplace(1) | laplace(0.5)", 8, {"epsilon": 1}, ["Even the largest noise", "at least 2"]),
     ("clip(l2, 5) | clamp(-1, 1) | laplace(1)", 64, {"epsilon": 1}, ["can be 79.9999, and at most 128, apart"]),
     ("rows | binary(2, 2) | flip(0.9)", 4, {"epsilon": 1}, ["5 of the 20 bits can differ between two neighbours"]),
     ("rows | binary(2, 2) | flip(0.9)", 1, {"epsilon": 1}, ["All of the 5 bits can differ between two neighbours"]),

@@ -145,7 +145,7 @@ class _Search:
 
     def next(self) -> float:
         """The parameter to try: by proportion on one side only, between two by interpolation or in the middle."""
-        aim = self.asked * (1 - CLOSE / 2)
+        aim = self.asked * (1 - CLOSE / 2 * (abs(self.again) > 1))
         if self.under is None and self.over is None:
             return self.asked
         if self.under is None or self.over is None:
