@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +61,11 @@ class RewritingMechanism:
 
     rewriter: Any
     made_with: dict[str, str] = field(default_factory=dict)  # ε and δ, where the rewriter does not say them itself
-    independent_rows: ClassVar[bool] = True  # each rewriting has randomness of its own
+
+    @property
+    def independent_rows(self) -> bool:
+        """Whether the rewriter says that the rewritings of one batch are independent of one another."""
+        return bool(getattr(self.rewriter, "independent_rows", False))
 
     def sample(self, x: str, n: int, rng: np.random.Generator) -> list[str]:
         """Draw n rewritings of one text."""

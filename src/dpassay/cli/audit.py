@@ -242,11 +242,12 @@ def _of_model(
         asked = claim(**{**system.parameters, **given})
         epsilon, delta = asked.guarantee.value, asked.guarantee.exact_delta
         options = replace(options, epsilon=epsilon, delta=delta, neighbours=options.neighbours or asked.neighbours)
-        exact: Verdict | None = judge(asked)
+        exact: Verdict | None = judge(asked, neighbours=options.neighbours)
     else:
         named = specification(name, None, release, [f"{key}={value}" for key, value in options.parameters.items()])
         subject, guarantee, exact = claimed_of(named, options.epsilon, options.delta)
         system, kept = Running(subject, {}), options.neighbours or guarantee.neighbours
+        exact = exact if options.neighbours is None else None  # on other neighbours it says nothing
         options = replace(options, epsilon=guarantee.stated, delta=guarantee.delta or None, neighbours=kept)
     options = replace(options, dim=None, parameters={})
     if not (options.pairs is None and options.region is None and options.text is None):

@@ -107,7 +107,8 @@ def check(
     if stages or schema:
         _list(stages)
         return
-    if sum(given is not None for given in (name, pipeline, python)) != (model is None or name is not None):
+    subjects = sum(given is not None for given in (name, pipeline, python))
+    if subjects != 1 and not (subjects == 0 and model is not None):  # a rewriter states its own claim
         raise InputError(
             "give the name of a published claim, a mechanism with --pipeline, or an object with --python; not both"
         )

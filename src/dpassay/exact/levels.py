@@ -20,7 +20,7 @@ from dpassay.pipeline.regions import Array
 
 COUNTED = 32  # up to this many coordinates they are counted, so that no Gaussian stands for the smallest shifts
 STEPS, FEWEST, MOST = 64, 60, 80  # of the norm, where coordinates are not counted
-SMALL = range(3, 7)  # shifts up to so many steps are taken for Gaussian
+SMALL = range(3, 7)  # the largest shift, in steps, that is treated as Gaussian
 SMOOTH = 24  # squared steps, at least: the variance of a Gaussian that is added first, and makes rounding cheaper
 ROUNDED = 4  # squares of small shifts are rounded up to a multiple of this, other costs down at last
 SMALLEST_NORM, LARGEST_NORM = 1e-6, 4.0

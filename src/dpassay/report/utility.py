@@ -106,7 +106,7 @@ def notes_of(rows: Sequence[Row]) -> str:
 
 
 def utility_tables(rows: Sequence[Row], width: int) -> list[Table]:
-    """One line per row, in one table if it fits into so many columns, else in several."""
+    """One line per row, in one table if it fits the terminal's width, else in several."""
     from rich.console import Console
 
     console = Console(width=10_000)

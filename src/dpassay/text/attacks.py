@@ -117,7 +117,7 @@ def strongest(rewriter: Rewriter, candidates: Sequence[str], rng: np.random.Gene
 
 
 def right_guesses(attack: Attack, rewriter: Rewriter, runs: int, rng: np.random.Generator) -> int:
-    """How often the likeliest candidate is the true one, in so many runs; each draws a candidate and rewrites it."""
+    """In how many of the runs the likeliest candidate is the true one; each draws a candidate and rewrites it."""
     who = rng.integers(0, len(attack.candidates), runs)
     right = 0
     for begin in range(0, runs, AT_ONCE):

@@ -73,7 +73,7 @@ class Stated(Kept):
 
 
 class Guesses(Kept):
-    """How often an attacker named the true one of so many candidates, and how often any attacker can at most."""
+    """How often an attacker picked the true candidate, and an upper bound on how often any attacker can."""
 
     right: Count
     runs: Annotated[int, Field(ge=1, le=10**15)]
@@ -85,7 +85,7 @@ class Guesses(Kept):
 class Measurement(Kept):
     """One rewriter, or one reference, with one seed. The first text of an example is the original one.
 
-    `right` has the counts of right guesses of the classifiers among so many test texts, by the name of the metric.
+    `right` counts the test texts that each classifier labels correctly, by the name of the metric.
     """
 
     rewriter: str

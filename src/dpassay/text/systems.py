@@ -68,20 +68,32 @@ def check_model(
     exact = check(asked)
     if not runs:
         return exact
+    claimed = (exact.guarantee.value, exact.guarantee.exact_delta, exact.neighbours)
+    return with_samples(exact, _sampled(system, claimed, texts, runs, seed, progress))
+
+
+def _sampled(
+    system: Running,
+    claimed: tuple[Any, Any, Neighbours],
+    texts: Sequence[str] | None,
+    runs: int,
+    seed: int,
+    progress: Progress | None,
+) -> Verdict:
+    """What runs of a system show of a claimed ε and δ, by the best attack that is known for it."""
     system = attacked(system, texts, seed, progress, draws=max(1000, 2 * runs))
-    guarantee = exact.guarantee
-    sampled = audit(
+    epsilon, delta, neighbours = claimed
+    return audit(
         system.subject,
-        epsilon=guarantee.value,
-        delta=guarantee.exact_delta,
-        neighbours=exact.neighbours,
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
         runs=runs,
         seed=seed,
         guesser=system.guesser,
         progress=progress,
         **system.inputs,
     )
-    return with_samples(exact, sampled)
 
 
 def opened(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
@@ -236,6 +248,8 @@ def claimed_of(named: Specification, epsilon: Any, delta: Any) -> tuple[Any, Tex
     made_with = {"epsilon": _float(epsilon), "delta": _float(delta)}
     rewriter = named.at(made_with["epsilon"], made_with["delta"])
     guarantee = rewriter.guarantee
+    if named.ready:  # it cannot be made with another ε: what is given is what is claimed
+        guarantee = replace(guarantee, claimed=guarantee.claimed if epsilon is None else made_with["epsilon"])
     if math.isinf(guarantee.stated):
         raise InputError(f"there is nothing to test, since no finite epsilon is claimed: {guarantee}")
     exact: Verdict | None = rewriter.exact() if hasattr(rewriter, "exact") else None
@@ -272,18 +286,8 @@ def check_rewriter(
             raise InputError(f"{named.name} has no exact analysis: say how often to run it, --sample or --runs 10000")
         return cast(Verdict, rewriter.exact())
     subject, guarantee, exact = claimed_of(named, epsilon, delta)
-    system = attacked(Running(subject, {}), texts, seed, progress, draws=max(1000, 2 * runs))
-    sampled = audit(
-        system.subject,
-        epsilon=guarantee.stated,
-        delta=guarantee.delta,
-        neighbours=guarantee.neighbours,
-        runs=runs,
-        seed=seed,
-        guesser=system.guesser,
-        progress=progress,
-        **system.inputs,
-    )
+    claimed = (guarantee.stated, guarantee.delta, guarantee.neighbours)
+    sampled = _sampled(Running(subject, {}), claimed, texts, runs, seed, progress)
     return sampled if exact is None else with_samples(exact, sampled)
 
 

@@ -22,7 +22,7 @@ from dpassay.words.mechanisms import WordMechanism
 from dpassay.words.variants import log_rows
 from dpassay.words.vocabulary import Array
 
-Bits = Callable[[int], NDArray[np.uint64]]  # so many independent numbers of 64 random bits
+Bits = Callable[[int], NDArray[np.uint64]]  # n independent numbers of 64 random bits each
 ROOM = 1 << 29  # bytes of tables that are kept in memory
 AT_ONCE = 64  # tables that one thread makes at a time
 FLOOR = -680.0  # less likely than e^-680 times the likeliest word no word is, so that no weight is lost to underflow

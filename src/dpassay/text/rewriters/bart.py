@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,7 @@ class NoisyStates:
     tokens: int = 48
     batch: int = 16
     device: str = "cpu"
+    independent_rows: ClassVar[bool] = True  # each text has draws of its own
 
     @property
     def dim(self) -> int:

@@ -2,11 +2,13 @@
 
 Everything that works on rewriters (`rewrite`, `utility`, `reconstruct`, `audit --model`) needs two members:
 
-    rewrite(texts, rng) -> list of texts    one rewriting of each text, independent of one another
+    rewrite(texts, rng) -> list of texts    one rewriting of each text
     guarantee -> TextGuarantee              what holds for one text
 
 and uses what else a rewriter has:
 
+    independent_rows -> bool                whether the rewritings of one batch are independent, so that an audit may
+                                            count each of them; otherwise it runs one text at a time to be sure
     log_prob(output, text) -> float         the exact log-probability of an output: the strongest attack there is
     release(texts) -> list of texts         rewritings that may be published, with randomness that nobody can guess
     exact() -> Verdict                      the exact verdict on what is claimed

@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from dpassay.audit.rewriting import is_rewriter
 from dpassay.errors import InputError
 from dpassay.text.models.folder import MODEL
 from dpassay.text.rewriters.base import Rewriter
@@ -82,6 +83,11 @@ class Specification:
         """Whether the rewriter has a setting of this name."""
         maker, _ = found(self.name)
         return callable(maker) and setting in inspect.signature(maker).parameters
+
+    @property
+    def ready(self) -> bool:
+        """Whether it names a rewriter that is made already, so that it has an ε of its own."""
+        return is_rewriter(found(self.name)[0])
 
     def at(self, epsilon: float | None, delta: float | None = None) -> Rewriter:
         """The rewriter with the ε of its authors; None for what needs no ε."""

@@ -8,7 +8,7 @@ of a long line are read; the model treats all unknown words as the same word, an
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ _model = lru_cache(maxsize=4)(load)
 @dataclass(frozen=True, eq=False)
 class _Autoencoder:
     model: Model
+    independent_rows: ClassVar[bool] = True  # each vector has noise of its own
 
     def describe(self) -> dict[str, str]:
         return {"kind": "model", "type": "rewriter, none", "mechanism": "none", "sha256": self.model.about.sha256}

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,7 @@ class Masked:
     longest: int
     batch: int = 32
     device: str = "cpu"
+    independent_rows: ClassVar[bool] = True  # each text has draws of its own
 
     @property
     def guarantee(self) -> TextGuarantee:

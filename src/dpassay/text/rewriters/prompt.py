@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -71,6 +71,7 @@ class Prompted:
     longest: int = 128
     batch: int = 16
     device: str = "cpu"
+    independent_rows: ClassVar[bool] = True  # each text has draws of its own
 
     @property
     def guarantee(self) -> TextGuarantee:

