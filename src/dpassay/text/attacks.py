@@ -1,4 +1,4 @@
-"""Attacks on rewritten text: which of M candidates was it, based on the rewritten text alone?
+"""Attacks on rewritten text: which of M candidates was the original, given only the rewritten text?
 
 An attack gives each candidate a log-probability; the likeliest one is its guess. Where the rewriter knows the exact
 probability of what it writes, no attack is better. Elsewhere one is learnt from other rewritings of the candidates.
@@ -26,19 +26,19 @@ from dpassay.text.rewriters.base import Rewriter, TextGuarantee, checked
 Floats = NDArray[np.float64]
 
 DRAWS = 20  # rewritings of each candidate that an attack learns from
-FEWEST = 10  # candidates of one length, rather than more of several
-AT_ONCE = 1024  # texts that are rewritten at a time
+FEWEST = 10  # candidates of one length are enough; with fewer, lengths are mixed
+AT_ONCE = 1024  # texts rewritten at a time
 END = "\n"  # stands for the end of a text; no word has a line break
 PARTS = re.compile(r"\w+|[^\w\s]")
-SMOOTHING = 1.0  # words' worth of the average text in each candidate's
+SMOOTHING = 1.0  # pseudo-count: this many words of the average text are added to each candidate's counts
 
 
 class Attack(Protocol):
-    """Anything that says how likely each candidate is."""
+    """Anything that computes how likely each candidate is."""
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The texts that it could have been."""
+        """The texts that the original could be."""
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
         """The log-probability of each candidate, given each text: one row per text."""
@@ -46,7 +46,7 @@ class Attack(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ExactPosterior:
-    """The attack by the rewriter's own `log_prob`: no attack is right more often.
+    """The attack that uses the rewriter's own `log_prob`: no attack is right more often.
 
     >>> class Coin:
     ...     def log_prob(self, output, text):
@@ -70,7 +70,7 @@ class ExactPosterior:
 
 @dataclass(frozen=True, eq=False)
 class NaiveBayes:
-    """An attack that knows how often each word stands in rewritings of each candidate, and how they end."""
+    """An attack based on how often each word occurs in rewritings of each candidate, and on how they end."""
 
     candidates: tuple[str, ...]
     log_words: Floats  # one row per candidate, one column per word
@@ -101,7 +101,7 @@ class NaiveBayes:
         return NaiveBayes(names, np.log(shares), words)
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
-        """The log-probability of each candidate, as if the words were independent; unknown words say nothing."""
+        """The log-probability of each candidate, as if the words were independent; unknown words are ignored."""
         found = np.zeros((len(texts), len(self.candidates)))
         for row, text in zip(found, texts, strict=True):
             places = [self.words[word] for word in _tokens(text) if word in self.words]
@@ -110,14 +110,14 @@ class NaiveBayes:
 
 
 def strongest(rewriter: Rewriter, candidates: Sequence[str], rng: np.random.Generator) -> Attack:
-    """The exact attack where the rewriter has a likelihood, else one that is learnt."""
+    """The exact attack where the rewriter has a likelihood, otherwise a learnt one."""
     if hasattr(rewriter, "log_prob"):
         return ExactPosterior(rewriter, tuple(candidates))
     return NaiveBayes.learn(rewriter, candidates, DRAWS, rng)
 
 
 def right_guesses(attack: Attack, rewriter: Rewriter, runs: int, rng: np.random.Generator) -> int:
-    """In how many of the runs the likeliest candidate is the true one; each draws a candidate and rewrites it."""
+    """The number of runs in which the likeliest candidate is the true one; each run draws and rewrites a candidate."""
     who = rng.integers(0, len(attack.candidates), runs)
     right = 0
     for begin in range(0, runs, AT_ONCE):
@@ -129,9 +129,9 @@ def right_guesses(attack: Attack, rewriter: Rewriter, runs: int, rng: np.random.
 
 
 def highest_success(guarantee: TextGuarantee, candidates: Sequence[str]) -> float | None:
-    """The largest probability with which any attack can be right; None where the guarantee bounds none.
+    """The largest probability with which any attack can be right; None where the guarantee gives no bound.
 
-    That is (e^ε + (M−1)δ) / (e^ε + M−1) for M candidates any two of which are neighbours, see
+    It is (e^ε + (M−1)δ) / (e^ε + M−1) for M candidates, any two of which are neighbours: see
     docs/proofs/candidates.md.
 
     >>> round(highest_success(TextGuarantee(1), ["a", "b", "c"]), 6)
@@ -146,7 +146,7 @@ def highest_success(guarantee: TextGuarantee, candidates: Sequence[str]) -> floa
 def _all_neighbours(guarantee: TextGuarantee, names: Sequence[str]) -> bool:
     """Whether any two of the candidates are neighbours.
 
-    Texts that differ in words must be so whether or not a rewriter splits off punctuation.
+    Texts that differ in words must be neighbours whether or not a rewriter splits off punctuation.
     """
     neighbours = guarantee.neighbours
     if neighbours.kind == "any":
@@ -164,10 +164,10 @@ def _all_neighbours(guarantee: TextGuarantee, names: Sequence[str]) -> bool:
 
 
 def of_equal_length(texts: Sequence[str], number: int) -> list[str]:
-    """So many different texts, all with the same number of words: their length tells nothing then.
+    """`count` different texts, all with the same number of words, so that their length reveals nothing.
 
-    Guarantees for texts that differ in words speak of such texts alone. Fewer are given where there are 10 or more of
-    one length; where there are not, the lengths are as equal as possible.
+    Guarantees for texts that differ in words cover only such texts. Fewer are returned if at least 10 have the same
+    length; if no 10 do, the lengths are as equal as possible.
 
     >>> of_equal_length(["a b", "to rome", "a", "x y z", "A b"], 2)
     ['a b', 'to rome']
@@ -181,7 +181,7 @@ def of_equal_length(texts: Sequence[str], number: int) -> list[str]:
         return []
 
     def uneven(begin: int) -> tuple[int, int]:
-        """How much the lengths of the texts from here on differ; of several places the most frequent length is best."""
+        """How much the lengths of the texts from here on differ; ties go to the most frequent length."""
         shortest, longest = len(order[begin]), len(order[begin + number - 1])
         return longest - shortest, -common[shortest]
 

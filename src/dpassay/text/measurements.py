@@ -1,7 +1,7 @@
-"""What was measured of a rewriter: a measurement per seed, a row over all seeds, and both on file.
+"""Measurements of a rewriter: one per seed, a summary row over all seeds, and files that hold them.
 
-Rows carry intervals. With one seed, those of accuracies and of the attacker's success are Clopper and Pearson's, over
-the texts or guesses. With several, every metric has Student's interval over the seeds.
+Rows carry intervals. With one seed, those for accuracies and for the attacker's success are Clopper-Pearson intervals
+over the texts or guesses. With several, every metric has a Student interval over the seeds.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ REFERENCES = (ORIGINAL, COMMONEST)  # what rewriters are compared with: the text
 ERROR = 0.05  # probability that an interval misses the truth
 LARGEST_FILE = 100_000_000  # bytes
 
-# The metrics by name. Those of the first two kinds are shares that are counted.
+# The metrics by name. Those of the first two kinds are proportions, estimated from counts.
 ACCURACIES = ("accuracy_original", "accuracy_rewritten", "encoder_original", "encoder_rewritten")
 ATTACK = "attack"
 SCORES = ("bleu", "chrf", "similarity", "perplexity", "unchanged", "words_kept", "length")
 METRICS = (*ACCURACIES, *SCORES, ATTACK)
-RANGES = {  # of what is not a share
+RANGES = {  # of metrics that are not proportions
     **{"bleu": (0.0, 100.0), "chrf": (0.0, 100.0), "similarity": (-1.0, 1.0)},
     **{"perplexity": (1.0, math.inf), "length": (0.0, math.inf)},
 }
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
-Number = Annotated[float, Field(ge=-1e15, le=1e15)]  # what a file may hold: it can be drawn
+Number = Annotated[float, Field(ge=-1e15, le=1e15)]  # the range allowed in a file: everything in it can be plotted
 Epsilon = Annotated[
     float,
     Field(ge=0),
@@ -48,16 +48,16 @@ Epsilon = Annotated[
 
 
 class Kept(BaseModel):
-    """Data that comes back from a file as it was."""
+    """Data that is read from a file exactly as it was written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Stated(Kept):
-    """A rewriter's guarantee for one text: the ε that is claimed for it, and the one that holds.
+    """A rewriter's guarantee for one text: the claimed ε, and the one that holds.
 
-    `parameter` is what the mechanism's authors call ε, where that is not about a whole text: it may be for one word, or
-    for one unit of distance.
+    `parameter` is what the mechanism's authors call ε, if that does not refer to a whole text: it may be per word, or
+    per unit of distance.
     """
 
     epsilon: Epsilon
@@ -114,7 +114,7 @@ class Measurement(Kept):
         return self.identity, self.seed
 
     def shares(self) -> dict[str, tuple[int, int]]:
-        """What is counted: how many of how many, by the name of the metric."""
+        """The counts, as successes and trials, by the name of the metric."""
         found: dict[str, tuple[int, int]] = {name: (n, self.utterances) for name, n in self.right.items()}
         if self.guesses is not None:
             found[ATTACK] = self.guesses.right, self.guesses.runs
@@ -132,7 +132,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Row:
-    """One rewriter at one ε, over all seeds; `label` is its short name, `estimates` has a metric under each name."""
+    """One rewriter at one ε, over all seeds; `label` is its short name, `estimates` has each metric by name."""
 
     label: str
     rewriter: str
@@ -145,7 +145,7 @@ class Row:
 
     @property
     def reference(self) -> bool:
-        """Whether it is no rewriter, but what rewriters are compared with."""
+        """Whether this is a reference that rewriters are compared with, not a rewriter."""
         return self.guarantee is None
 
     def mean(self, metric: str) -> float | None:
@@ -153,7 +153,7 @@ class Row:
         return self.estimates[metric].mean if metric in self.estimates else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The row, ready for a table: empty where something does not apply, with an infinite ε as "inf"."""
+        """The row, ready for a table: fields that do not apply are empty, and an infinite ε is "inf"."""
         stated = self.guarantee.model_dump(mode="json") if self.guarantee else {}
         found: dict[str, Any] = {"rewriter": self.rewriter, "label": self.label}
         found |= {name: stated.get(name) for name in ("epsilon", "parameter", "true_epsilon", "delta", "neighbours")}
@@ -212,7 +212,7 @@ def student(numbers: Sequence[float]) -> tuple[float, float]:
 
 
 def short_names(rewriters: Sequence[str]) -> dict[str, str]:
-    """Names that fit into a table: a mechanism, and of the settings those in which rewriters of one name differ.
+    """Names that fit into a table: the mechanism, and those settings in which rewriters of the same name differ.
 
     >>> list(short_names(["models/a,mechanism=l1", "santext,vocabulary=g.txt", "my.pack:Coin"]).values())
     ['a l1', 'santext', 'Coin']
@@ -248,7 +248,7 @@ def save(path: Path, asked: Mapping[str, Any], measurements: Iterable[Measuremen
 
 
 def load(path: Path, asked: Mapping[str, Any]) -> list[Measurement]:
-    """The measurements in a file about the same question. Other rewriters, ε and seeds may be added to it."""
+    """The measurements in a file about the same question. Other rewriters, values of ε and seeds may be added to it."""
     absent = "without --resume it is started from scratch"
     data = read_json(path, "a measurement's file", ("schema", SCHEMA), absent, LARGEST_FILE)
     known, rows = data.get("asked"), data.get("measurements")

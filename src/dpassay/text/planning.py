@@ -1,6 +1,6 @@
-"""Which rewriters are compared, and at which ε: of their authors, or true for one text.
+"""Which rewriters are compared, and at which ε: the one of their authors, or the true one for one text.
 
-A rewriter is named as on the command line, and made where it is needed: names travel to other processes, models do not.
+A rewriter is named as on the command line and made where it is needed: names are sent to other processes, models not.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dpassay.text.measurements import Stated
 from dpassay.text.rewriters.base import Rewriter, describe
 from dpassay.text.rewriters.catalogue import Specification
 
-TRUE_EPSILONS = (10.0, 100.0, 1000.0)  # where none are asked for
+TRUE_EPSILONS = (10.0, 100.0, 1000.0)  # if none are given
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A rewriter at one ε, as plain data: how it was asked for, what it guarantees, and what identifies it.
+    """A rewriter at one ε, as plain data: how it was specified, what it guarantees, and what identifies it.
 
-    `true` says that `epsilon` is the true one. Without ε it is a rewriter that has none, and the same at each.
+    `true` means that `epsilon` is the true one. A rewriter without an ε is the same at every ε.
     """
 
     rewriter: str
@@ -56,10 +56,10 @@ def plan(
     delta: float | None = None,
     executor: Executor | None = None,
 ) -> tuple[list[Subject], list[str]]:
-    """Each rewriter at each ε, of its authors or true, in ascending order, and notes on what is left out.
+    """Each rewriter at each ε, its authors' or true, in ascending order, and notes on what is left out.
 
-    A rewriter that has no ε, or a fixed one, is there once. One for which no finite ε holds has no true ε to be asked
-    for, so it is measured at those of its authors alone.
+    A rewriter that has no ε, or a fixed one, appears once. One for which no finite ε holds has no true ε to choose, so
+    it is measured only at its authors' values.
     """
     if not epsilons and not true_epsilons:
         true_epsilons = TRUE_EPSILONS
@@ -97,9 +97,9 @@ def _planned(asked: tuple[str, tuple[float, ...], tuple[float, ...], float | Non
         for e in true_epsilons:
             try:
                 found.append(_subject(name, e, True, delta, specification.at_true(e, delta)))
-            except InputError as error:  # it can be made, so what is wrong is this ε
+            except InputError as error:  # it can be made, so this ε is the problem
                 reasons.append(f"no parameter of {name} was found with a true epsilon of {e:g} ({error})")
-    different = {subject.identity: subject for subject in reversed(found)}  # one that is asked for twice is there once
+    different = {subject.identity: subject for subject in reversed(found)}  # no duplicates
     return sorted(different.values(), key=_size), reasons
 
 
@@ -107,7 +107,7 @@ def _fixed(specification: Specification, first: Rewriter, other: float, delta: f
     """Whether another ε gives the same rewriter."""
     try:
         second = specification.at(other, delta)
-    except InputError:  # out of its range
+    except InputError:  # out of range
         return False
     return describe(first) == describe(second) and first.guarantee == second.guarantee
 

@@ -1,10 +1,10 @@
-"""The reconstruction attack: which of M candidates was it, based on the rewritten text alone?
+"""The reconstruction attack: which of M candidates was the original, given only the rewritten text?
 
 An attacker who has the model can rewrite the candidates any number of times and see the noisy vectors too. From these
-rewritings it learns to predict the noisy vector that a text was written from: by ridge regression on the vector that
-the model encodes the text to, separately for short and long texts, since a long text reveals more. The probability of
-each candidate follows from the distance between its own vector and the predicted one, with the noise marginalised by
-these Monte Carlo draws. Nothing here affects the validity of an audit: a poor attack only refutes less.
+rewritings it learns to predict the noisy vector that a text was written from: by ridge regression on the model's
+encoding of the text, separately for short and long texts, since a long text reveals more. The probability of each
+candidate follows from the distance between its own vector and the predicted one, with the noise marginalised by these
+Monte Carlo draws. Nothing here affects the validity of an audit: a poor attack only refutes less.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,28 +25,28 @@ from dpassay.text.rewriters.release import Release
 Floats = NDArray[np.float64]
 
 DRAWS = 400  # rewritings of each candidate to learn from
-LIKELIHOOD_DRAWS = 64  # noise draws per candidate for the decoder's likelihood
+LIKELIHOOD_DRAWS = 64  # draws of the noise per candidate, for the decoder's likelihood
 FITTED = 3  # quarters of the rewritings that weights are fitted to; the others calibrate probabilities
-FEWEST = 0.05  # least share of texts on which it guesses
+FEWEST = 0.05  # smallest share of texts on which it guesses
 LENGTHS = (0.2, 0.4, 0.6, 0.8)  # quantiles of text length that bound the ranges
 RIDGE = 5.0
 AT_ONCE = 4096
-SHARPNESS = np.geomspace(0.01, 1000.0, 31)  # of the likelihood as a function of the distance, to choose from
+SHARPNESS = np.geomspace(0.01, 1000.0, 31)  # candidate values for how sharply the likelihood falls with the distance
 
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
     """A distinguisher for `dpassay.audit(rewriter, candidates=…, guesser=…)`.
 
-    Called with texts it scores each candidate: 1 for the likeliest, and 0 for all others. It abstains (NaN) where the
+    Called with texts, it scores each candidate: 1 for the likeliest, and 0 for all others. It abstains (NaN) if the
     likeliest has a probability below `least`. That threshold was chosen from far more rewritings than an audit has
-    when it begins, so the audit is left no choice.
+    when it begins, so the audit does not choose one itself.
     """
 
     rewriter: LatentRewriter
     candidates: tuple[str, ...]
     vectors: Floats
-    lengths: Floats  # that separate short texts from long ones
+    lengths: Floats  # boundaries between short and long texts
     weights: Floats
     sharpness: float
     offsets: Floats
@@ -72,7 +72,7 @@ class Reconstruction:
         return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
 
     def log_likelihood(self, text: str, seed: int = 0) -> Floats:
-        """For each candidate, the likelihood of this text under the decoder, averaged over noise: slow, one text."""
+        """For each candidate, the likelihood of this one text under the decoder, averaged over noise. Slow."""
         import torch
 
         rewriter, rng = self.rewriter, np.random.default_rng(seed)
@@ -96,9 +96,10 @@ def learn(
     progress: Progress | None = None,
     claimed: float | None = None,
 ) -> Reconstruction:
-    """Learn to reconstruct some candidates from rewritings of them, 400 each by default; no audit uses these.
+    """Learn to tell candidates apart from rewritings of them, 400 each by default; no audit uses these rewritings.
 
-    When to abstain is chosen so that the claimed epsilon, by default the mechanism's, is refuted soonest if it can be.
+    The abstention threshold is chosen so that the claimed epsilon, by default the mechanism's, is refuted as early as
+    possible, if at all.
     """
     draws = DRAWS * len(candidates) if draws is None else draws
     if len(set(candidates)) < 2:
@@ -140,10 +141,10 @@ def attack_on(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Any:
-    """The strongest attack that is known here: something with `log_posterior(texts)`.
+    """The strongest attack available: an object with `log_posterior(texts)`.
 
-    By the rewriter's own probabilities where it has them; for an autoencoder's noisy vectors the one above; and else by
-    the words of rewritings of the candidates.
+    It uses the rewriter's own probabilities if there are any. For an autoencoder's noisy vectors it is the attack
+    above. Otherwise it uses the words of rewritings of the candidates.
     """
     if isinstance(rewriter, LatentRewriter):
         return learn(rewriter, candidates, draws, seed, progress)
@@ -155,7 +156,7 @@ def attack_on(
 
 
 def ranking(attack: Any, candidates: Sequence[str], text: str, most: int, seed: int = 0) -> list[dict[str, Any]]:
-    """The likeliest candidates for a text, with probabilities; of an autoencoder, the decoder's likelihood too."""
+    """The likeliest candidates for a text, with probabilities; for an autoencoder, the decoder's likelihood too."""
     found = attack.log_posterior([text])[0]
     rows: list[dict[str, Any]] = [
         {"candidate": candidate, "log_probability": float(likely)}
@@ -168,10 +169,10 @@ def ranking(attack: Any, candidates: Sequence[str], text: str, most: int, seed: 
 
 
 def _least(posterior: Floats, known: NDArray[np.float32], limit: float) -> float:
-    """The probability above which a guess pays off: guesses right more often than the claim allows, and many of them.
+    """The probability above which a guess pays off: many guesses, correct more often than the claim allows.
 
-    The noisy vectors give a better estimate of how often a guess is right than counting does: `known` has the exact
-    probabilities given those vectors. (Where δ > 0 the limit is for those who always guess.)
+    The noisy vectors give a better estimate of how often a guess is correct than counting does: `known` holds the exact
+    probabilities given those vectors. (For δ > 0 the limit applies to an attacker who always guesses.)
     """
     best = posterior.argmax(axis=1)
     rows = np.arange(len(best))
@@ -200,7 +201,7 @@ def _calibrated(nearness: Floats, who: NDArray[np.int64]) -> tuple[float, Floats
     """How sharply probability falls with distance, and an offset for each candidate.
 
     The sharpness is the one that gives the true candidates the highest likelihood. The offsets make the candidates'
-    average probabilities equal, since they were drawn equally often.
+    average probabilities equal, since each was drawn equally often.
     """
     best, found = -np.inf, (0.0, np.zeros(nearness.shape[1]))
     for sharpness in SHARPNESS / max(float(nearness.std()), 1e-12) * 0.1:
@@ -248,7 +249,7 @@ def _times(rows: NDArray[Any], matrix: NDArray[Any]) -> Floats:
 
 
 def far_apart(rewriter: LatentRewriter, texts: Sequence[str], number: int) -> list[str]:
-    """Texts whose vectors lie far apart: each next one is the farthest from those chosen before."""
+    """Texts whose vectors lie far apart: each one is the farthest from those chosen before it."""
     different = list(dict.fromkeys(texts))
     if len(different) <= number:
         return different

@@ -35,16 +35,16 @@ REWRITERS = {
 }
 READINGS = {"dptext-zero": "zero", "dptext-resampled": "resampled", "dptext-nan": "nan", "dptext-corrected": "right"}
 EMBEDDINGS = ("dpnr", "dpnr-element", "dpnr-dropout", "dpnr-scaled", "dpnr-corrected", "dpnr-dropout-fixed")
-SETTABLE = {"epsilon", "delta", "e", "mu"}  # what may be set in a claim about a model; the model fixes everything else
+SETTABLE = {"epsilon", "delta", "e", "mu"}  # may be set in a claim about a model; the model fixes everything else
 SENTENCES = ("book a flight to rome", "book a flight to boston")
 
 
 @dataclass(frozen=True)
 class Running:
-    """A system that can be run, and what an audit of it takes: inputs, and perhaps a distinguisher for its model."""
+    """A system that can be run, and what an audit of it needs: inputs, and perhaps a distinguisher for its model."""
 
     subject: Any
-    parameters: dict[str, Any]  # of the claim, as they are in the model
+    parameters: dict[str, Any]  # of the claim, with the model's values
     inputs: dict[str, Any] = field(default_factory=dict)
     guesser: Callable[[list[Any]], Any] | None = None
 
@@ -59,7 +59,7 @@ def check_model(
     progress: Progress | None = None,
     **changes: Any,
 ) -> Verdict:
-    """Check a claim for a trained model: exactly with the model's own parameters and, with `runs`, from its outputs.
+    """Check a claim for a trained model: exactly with the model's own parameters, and with `runs` from its outputs too.
 
     Its inputs are chosen from `texts`, by default the shipped corpus.
     """
@@ -80,7 +80,7 @@ def _sampled(
     seed: int,
     progress: Progress | None,
 ) -> Verdict:
-    """What runs of a system show of a claimed ε and δ, by the best attack that is known for it."""
+    """What runs of a system show about a claimed ε and δ, with the best known attack on it."""
     system = attacked(system, texts, seed, progress, draws=max(1000, 2 * runs))
     epsilon, delta, neighbours = claimed
     return audit(
@@ -158,7 +158,7 @@ def attacked(
     progress: Progress | None,
     draws: int | None = None,
 ) -> Running:
-    """The same system with inputs to tell apart and the best distinguisher that is known for it."""
+    """The same system with inputs to tell apart and the best known distinguisher for it."""
     subject = system.subject
     if hasattr(subject, "rewriter"):
         return _attacked_rewriter(system, _texts(texts), seed, progress, draws)
@@ -173,9 +173,9 @@ def attacked(
 def _attacked_rewriter(
     system: Running, texts: list[str], seed: int, progress: Progress | None, draws: int | None
 ) -> Running:
-    """With the attack that knows an autoencoder's vectors; of other rewriters, with texts to tell apart.
+    """With the attack that knows an autoencoder's vectors; for other rewriters, with texts to tell apart.
 
-    What a rewriter says about its outputs' probabilities is used by the audit itself.
+    The audit itself uses a rewriter's own output probabilities.
     """
     from dpassay.text.rewriters.latent import LatentRewriter
 
@@ -191,7 +191,7 @@ def _attacked_rewriter(
 
 
 def _neighbouring(texts: list[str], neighbours: Neighbours) -> list[tuple[str, str]]:
-    """Some pairs of texts of which a guarantee speaks: as different as they may be."""
+    """Some pairs of texts that a guarantee covers, as different as they may be."""
     from dpassay.audit.candidate_pairs import why_not_neighbours
 
     some = list(dict.fromkeys(texts))[:MOST_COMPARED]
@@ -248,7 +248,7 @@ def claimed_of(named: Specification, epsilon: Any, delta: Any) -> tuple[Any, Tex
     made_with = {"epsilon": _float(epsilon), "delta": _float(delta)}
     rewriter = named.at(made_with["epsilon"], made_with["delta"])
     guarantee = rewriter.guarantee
-    if named.ready:  # it cannot be made with another ε: what is given is what is claimed
+    if named.ready:  # it cannot be made with another ε: the given one is the claimed one
         guarantee = replace(guarantee, claimed=guarantee.claimed if epsilon is None else made_with["epsilon"])
     if math.isinf(guarantee.stated):
         raise InputError(f"there is nothing to test, since no finite epsilon is claimed: {guarantee}")
@@ -279,7 +279,7 @@ def check_rewriter(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Check what a rewriter claims for one text: exactly where it can, and with `runs` from its outputs."""
+    """Check what a rewriter claims for one text: exactly where possible, and with `runs` from its outputs too."""
     if not runs:
         rewriter = named.at(_float(epsilon), _float(delta))
         if not hasattr(rewriter, "exact"):
@@ -315,5 +315,5 @@ def of_audit(file: Path, named: Specification) -> tuple[Any, Callable[[list[Any]
         return subject, None
     from dpassay.text.reconstruction import learn
 
-    # A smaller pair, too, is told apart by what was learnt for the first one.
+    # What was learnt for the first pair also tells a smaller pair apart.
     return subject, learn(rewriter, [str(text) for text in journal.main.inputs], seed=journal.asked.seed)

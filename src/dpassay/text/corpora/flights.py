@@ -2,7 +2,7 @@
 
 The dialect is the private attribute. It is drawn by a fair coin, independently of the intent, and shows in the choice
 of words of most utterances but not all: some contain no word that gives it away, and some speakers borrow from the
-other dialect. The user is one of 1,000 speakers, half of them of either dialect; the entities are the towns and the
+other dialect. The user is one of 1,000 speakers, half of them of each dialect; the entities are the towns and the
 airlines. With `names`, a third of the utterances name a passenger too, who is then an entity.
 """
 
@@ -33,9 +33,9 @@ REPEATABLE = {"digit", "few", "hour"}
 
 
 def flights(n: int = 5000, seed: int = 0, names: bool = False) -> list[Utterance]:
-    """Utterances that travellers might say, each with its intent, its speaker and, as attribute, the speaker's dialect.
+    """Utterances of travellers, each with its intent, its speaker and, as attribute, the speaker's dialect.
 
-    More of them for the same seed begin with the same ones, and `names` only adds to the texts.
+    With the same seed, a longer corpus begins with the shorter one, and `names` only adds to the texts.
 
     >>> flights(3) == flights(500)[:3]
     True
@@ -48,7 +48,7 @@ def flights(n: int = 5000, seed: int = 0, names: bool = False) -> list[Utterance
 
 
 def endless(seed: int = 0, names: bool = False) -> Iterator[Utterance]:
-    """The same utterances, made one after another for as long as somebody takes them.
+    """The same utterances, generated one after another without end.
 
     >>> next(endless()) == flights(1)[0]
     True
@@ -62,7 +62,7 @@ def endless(seed: int = 0, names: bool = False) -> Iterator[Utterance]:
 
 
 def known_words() -> list[str]:
-    """All words that the grammar and its names can say: known to everybody who has the package.
+    """All words that the grammar and its names can produce: known to anyone who has the package.
 
     >>> {"rome", "zephyr", "okafor", "cheers"} <= set(known_words())
     True
@@ -96,7 +96,7 @@ def _naming(utterance: Utterance, rng: random.Random) -> Utterance:
 
 
 def _intent(point: float) -> str:
-    """The intent at a point of the line on which their shares lie end to end.
+    """The intent at a point between 0 and 1, where each intent covers an interval as long as its share.
 
     >>> _intent(23.9), _intent(24.0), _intent(99.9)
     ('flight', 'airfare', 'city')
@@ -134,7 +134,7 @@ def _said(rule: str, rng: random.Random, dialect: str, used: dict[str, str]) -> 
 
 
 def _listed(name: str, rng: random.Random, used: dict[str, str]) -> str:
-    """An entry of a list that was not used before, so that nobody flies from Rome to Rome."""
+    """An entry of a list that was not used yet, so that nobody flies from Rome to Rome."""
     entry = _one_of([entry for entry in LISTS[name] if entry not in used], rng)
     if name not in REPEATABLE:
         used[entry] = name

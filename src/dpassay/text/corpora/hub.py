@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face library: from the hub, by their names, and from folders.
+"""Hugging Face data sets: from the hub, by name, and from folders.
 
 Nothing that is read is ever executed.
 """
@@ -14,7 +14,7 @@ from dpassay.text.corpora.utterance import COLUMNS, Place, Utterance, columns, m
 
 HUB = "pip install 'dpassay[hub]'"
 FIRST_WITHOUT_SCRIPTS = 4  # earlier versions of `datasets` may run a script shipped with the data
-SETS = {  # short names; all have columns that `columns` knows
+SETS = {  # short names; `columns` knows the columns of all of them
     "atis": "tuetschek/atis",
     "snips": "benayas/snips",
     "sst2": "stanfordnlp/sst2",
@@ -37,7 +37,7 @@ def _library() -> Any:
 
 
 def from_hub(source: str) -> list[Utterance]:
-    """The utterances of `hf:NAME` or `hf:NAME:SPLIT`, or of a name in `SETS` or NAME:SPLIT of one."""
+    """The utterances of `hf:NAME` or `hf:NAME:SPLIT`, or of a name in `SETS`, with or without :SPLIT."""
     short, _, split = source.partition(":")
     full = f"hf:{SETS[short]}:{split}" if short in SETS else source
     _, name, wanted, *_ = [*full.split(":", 2), ""]
@@ -78,7 +78,7 @@ def from_folder(folder: Path) -> list[Utterance]:
 
 
 def _without_network(error: Exception) -> str:
-    """What to do where the hub cannot be reached."""
+    """What to do if the hub cannot be reached."""
     offline = isinstance(error, ConnectionError | TimeoutError) or "Offline" in type(error).__name__
     return (
         ". The hub cannot be reached: without a network, give a file (.csv, .tsv, .jsonl, .iob or .txt) instead, or "

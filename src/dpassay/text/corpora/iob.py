@@ -54,7 +54,7 @@ def _one_line(line: str, place: Place) -> Utterance:
 
 
 def _of_block(block: list[tuple[Place, str]], label: str) -> Utterance:
-    """The tokens of some lines; a last line of one word alone is the label."""
+    """The tokens of some lines; a last line with a single word is the label."""
     rows = [(place, line.split()) for place, line in block]
     if len(rows) > 1 and len(rows[-1][1]) == 1 and not label:
         label = rows.pop()[1][0]

@@ -68,7 +68,7 @@ def rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterator[Ro
 
 
 def objects(lines: Iterable[str], source: str) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """The objects of JSON lines, with their places; blank lines are passed over."""
+    """The objects of JSON lines, with their places; blank lines are skipped."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -116,17 +116,17 @@ class Lines:
         self.source = source
 
     def texts(self, stream: Iterable[bytes], done: int = 0) -> Iterator[str]:
-        """All texts, in order. The first `done` of them are written already, and do not wait for `written`."""
+        """All texts, in order. The first `done` of them have been written already, and do not wait for `written`."""
         from dpassay.text.rewriters.rewriting import lines_of
 
         return lines_of(stream, self.source)
 
     def written(self, texts: Sequence[str]) -> str:
-        """The next records, with these texts instead of theirs."""
+        """The next records, with their texts replaced by these."""
         return "".join(f"{text}\n" for text in texts)
 
     def finished(self, output: Iterable[bytes]) -> tuple[int, int]:
-        """How many records a file holds that was being written, and how long it is without half a record."""
+        """How many records a partly written file holds, and its length without the incomplete last record."""
         number = whole = 0
         for line in output:
             if line.endswith(b"\n"):
@@ -135,10 +135,10 @@ class Lines:
 
 
 class Table:
-    """A table whose column `column` is rewritten; "" stands for the one that `read_corpus` would read.
+    """A table whose column `column` is rewritten; "" stands for the one `read_corpus` would read.
 
-    `header` has the names of the columns that the output begins with, and is empty where it has no header. `rewritten`
-    is the name of the column that is rewritten, and `named` says whether the input itself names its columns.
+    `header` holds the column names that the output begins with, and is empty if it has no header. `rewritten` is the
+    name of the rewritten column, and `named` tells whether the input itself names its columns.
     """
 
     unit = "records"
@@ -228,7 +228,7 @@ class Table:
                 fields[at] = fields[at].strip()
             for i, name in enumerate(names):
                 if self.to == ".jsonl" and ROLES.get(name.lower()) == "entities" and i != at:
-                    fields[i] = entities_of(fields[i], row.place)  # which are a list there
+                    fields[i] = entities_of(fields[i], row.place)  # a list in the output
             yield _Record(row.place, names, fields, at)
 
     def _text_column(self, row: Row) -> int | None:
@@ -270,7 +270,7 @@ class _Record:
 
 
 def _cell(value: Any) -> str:
-    """A field of an object in a table.
+    """A field of a JSON object as it is written in a table.
 
     >>> _cell("a"), _cell(None), _cell(1.5), _cell(["rome"])
     ('a', '', '1.5', '["rome"]')
@@ -286,7 +286,7 @@ def _has_half_characters(found: dict[str, Any]) -> bool:
 
 
 def _decoded(stream: Iterable[bytes], source: str) -> Iterator[str]:
-    """Lines without their line feeds, split at those alone."""
+    """Lines without their line feeds, split only there."""
     for number, line in enumerate(stream, 1):
         try:
             yield (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).decode("utf-8").removesuffix("\n")

@@ -1,1 +1,1 @@
-"""Networks, encoders and classifiers, and how a trained model is kept in a folder."""
+"""Networks, encoders and classifiers, and how a trained model is stored in a folder."""

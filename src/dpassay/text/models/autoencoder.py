@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from dpassay.text.models.words import END, LONGEST, PAD, START, UNKNOWN
 
-FARTHEST = 3.0  # clipping of coordinates, in units of 1 / sqrt(dimension), the usual size on the sphere
+FARTHEST = 3.0  # coordinates are clipped to this, in units of 1 / sqrt(dimension), the typical size on the sphere
 BATCH = 256  # rows at a time outside training
 
 
@@ -72,7 +72,7 @@ class Autoencoder(nn.Module):
         self.word_bias = nn.Parameter(torch.zeros(shape.words))
 
     def train(self, mode: bool = True) -> Autoencoder:
-        """Switch between training and use; what was computed from the weights is discarded."""
+        """Switch between training and inference; anything computed from the weights is discarded."""
         self.__dict__.pop("_cells", None)
         return super().train(mode)
 
@@ -94,10 +94,10 @@ class Autoencoder(nn.Module):
         return clipped(self.to_latent(torch.cat([last[0], last[1]], dim=1)), self.shape.clip)
 
     def seen(self, latents: Tensor) -> Tensor:
-        """Vectors as the decoder sees them, in units of a usual coordinate.
+        """Vectors as the decoder sees them, in units of a typical coordinate.
 
-        Single coordinates are clamped first. Laplace noise has heavy tails: a coordinate far out carries little more
-        than its sign, and without the clamp a few such coordinates would drown out all others.
+        Each coordinate is clamped first. Laplace noise has heavy tails: an extreme coordinate carries little more
+        than its sign, and without the clamp a few of them would drown out all others.
         """
         unit = self.shape.clip / self.shape.latent**0.5
         return clipped(latents.clamp(-FARTHEST * unit, FARTHEST * unit), self.shape.clip).div(unit)
@@ -138,7 +138,7 @@ class Autoencoder(nn.Module):
 
     @torch.no_grad()
     def vectors_apart(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The same, but no digit of a row depends on the other rows, given a table with a fixed number of rows.
+        """The same, but no digit of a row depends on the other rows: every batch has the same number of rows.
 
         How a matrix product is rounded depends on its size and on a row's position. Here the size is always the same
         and a row keeps its position; a row that has ended is still computed, and the result discarded.
@@ -205,7 +205,7 @@ class _Cell:
     """One step of an LSTM at a time, outside training: the same numbers as from `nn.LSTM`, faster.
 
     What each word adds to the gates is computed once for all words. tanh(x) is 2σ(2x) − 1, since torch's tanh takes
-    three times as long as its sigmoid here, and these two dominate the work besides matrix products.
+    three times as long as its sigmoid here, and apart from matrix products these two dominate the running time.
     """
 
     of_words: Tensor

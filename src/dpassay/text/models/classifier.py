@@ -1,6 +1,6 @@
 """A softmax regression on vectors or on words, fitted with torch and used without it.
 
-Its penalty is small and does not depend on the unit of the features.
+Its penalty is small and does not depend on the scale of the features.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Classifier:
         return sum(guess == label for guess, label in zip(guesses, labels, strict=True)) / len(guesses)
 
     def to_arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Its weights, to be saved; the labels are kept separately."""
+        """Its weights, to be saved; the labels are saved separately."""
         return {"weights": self.weights, "bias": self.bias}
 
     @classmethod
@@ -105,7 +105,7 @@ def fit(features: Features, labels: Sequence[str], seed: int = 0) -> Classifier:
     names = sorted(set(labels))
     place = {name: i for i, name in enumerate(names)}
     centre = rows.mean(axis=0)
-    # One unit for all features: those with a small range keep it, as rare words should.
+    # One scale for all features, so that those with a small range keep it, as rare words should.
     unit = float(np.sqrt(np.mean((rows - centre) ** 2))) or 1.0
     weights, bias = _fitted((rows - centre) / unit, [place[label] for label in labels], len(names), seed)
     weights /= unit

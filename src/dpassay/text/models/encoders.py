@@ -1,4 +1,4 @@
-"""Sentence encoders from a folder or the hub. Weights are read from safetensors, and no code of a model is executed.
+"""Sentence encoders from a folder or the hub. Weights are read from safetensors; no code from a model is executed.
 
 An encoder turns texts into rows of numbers. The same text always gives the same row, up to the last digits of a
 float32, which may depend on what was encoded with it.
@@ -19,9 +19,9 @@ from dpassay.errors import InputError
 
 MINILM = "minilm"
 BATCH = 64
-REMEMBERED = 1 << 24  # numbers that an encoder keeps at most: 64 MiB
+REMEMBERED = 1 << 24  # numbers that an encoder caches at most: 64 MiB
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-PARTS = ("Transformer", "Pooling", "Normalize", "Dense", "Dropout", "LayerNorm")  # that need no code of the model
+PARTS = ("Transformer", "Pooling", "Normalize", "Dense", "Dropout", "LayerNorm")  # which need no code from a model
 WANTED = [
     "*.json",
     "*.txt",

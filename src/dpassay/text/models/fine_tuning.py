@@ -1,7 +1,7 @@
 """Fine-tuning of a sentence encoder with a classifier on noisy vectors, as DPNR was trained.
 
 No step of it is private: the weights depend on the training texts. A guarantee for the noisy vector of one text holds
-for any weights, and so is not changed; it does not cover the texts of the training.
+for any weights, and so is unaffected; it does not cover the training texts.
 """
 
 import copy

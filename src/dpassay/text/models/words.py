@@ -14,7 +14,7 @@ from dpassay.errors import InputError
 
 PAD, END, START, UNKNOWN = range(4)
 SPECIAL = 4
-LONGEST = 48  # words of a text that are read, and that are written
+LONGEST = 48  # words of a text that are read, and at most written
 
 
 def tokenise(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""ADePT's autoencoder, kept in a folder: trained, saved, loaded, and trained further."""
+"""ADePT's autoencoder in a folder: training, saving, loading, and further training."""
 
 import time
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ class Model:
         return self.network.vectors(self.vocabulary.numbers(texts, self.network.shape.longest))
 
     def vectors_apart(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The same vectors, but no digit of one depends on the other texts: for vectors whose noise is released."""
+        """The same vectors, but no digit of one depends on the other texts: for vectors to be released with noise."""
         longest, found = self.network.shape.longest, [np.empty((0, self.network.shape.latent), dtype=np.float32)]
         for start in range(0, len(texts), BATCH):
             group = texts[start : start + BATCH]
@@ -103,9 +103,9 @@ def train(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> Model:
-    """Train an autoencoder to reproduce texts, and keep it in a folder.
+    """Train an autoencoder to reproduce texts, and save it in a folder.
 
-    Ctrl-C ends after the current step; `resume` continues from there, to the same weights as without the interruption.
+    Ctrl-C stops after the current step; `resume` continues from there, with the same result as without interruption.
     """
     place = Path(folder)
     if len(texts) < 2:
@@ -146,7 +146,7 @@ def _run_training(learner: Learner, about: Learnt, place: Path, progress: Progre
 
 
 def _save(learner: Learner, about: Learnt, place: Path) -> None:
-    """Keep the weights and, while steps remain, the state of the optimiser."""
+    """Save the weights and, while steps remain, the state of the optimiser."""
     measured = {"steps": learner.step, "loss": learner.loss, "token_accuracy": learner.accuracy}
     moments = learner.moments() if 0 < learner.step < learner.plan.steps else {}
     write_folder(place, about.model_copy(update=measured), weights_of(learner.network) | moments)

@@ -1,9 +1,9 @@
-"""DP-BART (Igamberdiev and Habernal 2023): an encoder's numbers are clipped, get Gaussian noise, and are decoded.
+"""DP-BART (Igamberdiev and Habernal 2023): an encoder's output is clipped, gets Gaussian noise, and is decoded.
 
-A text is cut or filled up to `longest` tokens, and the encoder gives d numbers for each, clipped to [−C, C]: two texts
-are at most 2C√(longest·d) apart in l2. The noise is calibrated to that by the exact formula; as published it is the
-classic one, which is proved for ε below 1 only. The decoder reads the noisy numbers of all places, filled up or not,
-and nothing else: decoding is post-processing, and the length of a text stays hidden.
+A text is truncated or padded to `longest` tokens, and the encoder gives d numbers per token, clipped to [−C, C]: two
+texts are at most 2C√(longest·d) apart in l2. The noise is calibrated to that by the exact formula; the published
+mechanism uses the classic one, which is proved only for ε below 1. The decoder reads the noisy numbers of all
+positions, padded or not, and nothing else: decoding is post-processing, and the length of a text stays hidden.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def make(
 ) -> NoisyStates:
     """DP-BART with the least Gaussian noise for (ε, δ), between any two texts.
 
-    `model` is the folder of an encoder-decoder, its name on the hub, or in Python a `LanguageModel`. `longest` tokens
-    of a text are read, and at most `tokens` are written.
+    `model` is the folder of an encoder-decoder, its name on the hub, or in Python a `LanguageModel`. The first
+    `longest` tokens of a text are read, and at most `tokens` are written.
     """
     return _made(epsilon, delta, model, False, clip, longest, tokens, batch, device)
 
@@ -64,7 +64,7 @@ def as_published(
     batch: str = "16",
     device: str = "cpu",
 ) -> NoisyStates:
-    """The same with the classic formula for the noise at any ε: the guarantee has the true ε and the claimed one."""
+    """The same with the classic noise formula at any ε: the guarantee states the true ε and the claimed one."""
     return _made(epsilon, delta, model, True, clip, longest, tokens, batch, device)
 
 
@@ -115,7 +115,7 @@ class NoisyStates:
     tokens: int = 48
     batch: int = 16
     device: str = "cpu"
-    independent_rows: ClassVar[bool] = True  # each text has draws of its own
+    independent_rows: ClassVar[bool] = True  # each text has its own draws
 
     @property
     def dim(self) -> int:
@@ -124,7 +124,7 @@ class NoisyStates:
 
     @property
     def guarantee(self) -> TextGuarantee:
-        """(ε, δ) between any two texts; with the classic formula, the true ε beside the claimed one."""
+        """(ε, δ) between any two texts; with the classic formula, the true ε as well as the claimed one."""
         true = true_epsilon(self.clip, self.dim, self.sigma, self.delta) if self.classic else self.claimed
         proofs = tuple(proof.page for proof in PROOFS)
         return TextGuarantee(true, self.delta, claimed=self.claimed, proofs=proofs)
@@ -187,14 +187,14 @@ class NoisyStates:
         return found
 
     def exact(self) -> Verdict:
-        """The verdict of `dpassay check` on clipping and noise as a pipeline."""
+        """The verdict of `dpassay check` on the pipeline of clipping and noise."""
         from dpassay.api import check
 
         pipeline = f"encode | clamp({-self.clip!r}, {self.clip!r}) | gaussian({self.sigma!r}) | decode"
         return check(pipeline, epsilon=self.claimed, delta=self.delta, dim=self.dim)
 
     def statement(self) -> dict[str, Any]:
-        """How a text is drawn, and what that rests on."""
+        """How a text is drawn, and what the guarantee rests on."""
         return {
             "mechanism": self._name,
             "drawn": self.noise.to_dict(),
@@ -222,7 +222,7 @@ def _encoder_outputs() -> Any:
 
 
 def _distance(clip: float, dim: int) -> Number:
-    """The largest l2 distance of two vectors in the cube."""
+    """The largest l2 distance between two vectors in the cube."""
     return 2 * number(clip) * iv.sqrt(iv.mpf(dim))
 
 
@@ -235,7 +235,7 @@ def _sigma(epsilon: float, delta: float, clip: float, dim: int, classic: bool) -
 
 @lru_cache(maxsize=4096)
 def true_epsilon(clip: float, dim: int, sigma: float, delta: float) -> float:
-    """The least ε, rounded up, that Gaussian noise keeps on the cube: searched for, and confirmed by the exact δ.
+    """The smallest ε, rounded up, that Gaussian noise on the cube satisfies: found by search, confirmed by the exact δ.
 
     >>> round(true_epsilon(0.5, 1, 1.0, 1e-5), 6)
     4.377178

@@ -1,11 +1,11 @@
-"""What a rewriter is: it rewrites texts, and says what it guarantees for one text.
+"""What a rewriter is: it rewrites texts, and states its guarantee for one text.
 
-Everything that works on rewriters (`rewrite`, `utility`, `reconstruct`, `audit --model`) needs two members:
+Everything that uses rewriters (`rewrite`, `utility`, `reconstruct`, `audit --model`) needs two members:
 
     rewrite(texts, rng) -> list of texts    one rewriting of each text
     guarantee -> TextGuarantee              what holds for one text
 
-and uses what else a rewriter has:
+and uses these optional members, if a rewriter has them:
 
     independent_rows -> bool                whether the rewritings of one batch are independent, so that an audit may
                                             count each of them; otherwise it runs one text at a time to be sure
@@ -35,10 +35,10 @@ __all__ = ["Rewriter", "TextGuarantee", "as_mechanism", "checked", "describe", "
 
 @dataclass(frozen=True)
 class TextGuarantee:
-    """The guarantee for one text: ε that holds by a theorem, for which neighbours, and what it does not cover.
+    """The guarantee for one text: an ε that holds by a theorem, for which neighbours, and what it does not cover.
 
-    `claimed` is the ε that the mechanism's authors state for these parameters, where it is another one. An ε of
-    infinity means that no finite one holds.
+    `claimed` is the ε that the mechanism's authors state for these parameters, if it differs. An infinite ε means that
+    no finite one holds.
 
     >>> print(TextGuarantee(50, neighbours=Neighbours("words(5)"), outside="the number of words is visible"))
     epsilon 50 for two texts that differ in at most 5 words; the number of words is visible
@@ -61,7 +61,7 @@ class TextGuarantee:
 
     @property
     def stated(self) -> float:
-        """The ε that is claimed: the authors', or the one that holds."""
+        """The claimed ε: the authors', or the one that holds."""
         return self.epsilon if self.claimed is None else self.claimed
 
     @property
@@ -110,7 +110,7 @@ class Rewriter(Protocol):
 
 
 def released(rewriter: Rewriter, texts: Sequence[str]) -> list[str]:
-    """Rewritings to be published: by the rewriter's own `release`, or with a generator seeded by the system."""
+    """Rewritings to be published: from the rewriter's own `release`, or with a generator seeded by the system."""
     own = getattr(rewriter, "release", None)
     if own is not None:
         return checked(own(texts), texts)

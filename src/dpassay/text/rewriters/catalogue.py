@@ -1,8 +1,8 @@
 """Rewriters by name, by the folder of a trained model, or by a path in Python: what --model and --python take.
 
 A rewriter is made by a function `make(epsilon, delta, **settings)`. Its ε is the parameter that the mechanism's authors
-call ε; what follows for one text is in the `guarantee` of what it returns. A package adds rewriters of its own by entry
-points of the group `dpassay.rewriters`.
+call ε; the resulting guarantee for one text is the `guarantee` of the rewriter it returns. A package can add its own
+rewriters through entry points of the group `dpassay.rewriters`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ SHIPPED: dict[str, tuple[str, str]] = {
     "custext-as-published": (f"{HERE}.word_level:custext_as_published", "within groups of K words: no finite epsilon"),
     "tem": (f"{HERE}.word_level:tem", "santext with distances cut off at gamma (Carvalho et al. 2023)"),
 }
-STEPS = 60  # at most, of a search for the parameter that keeps an ε
-CLOSE = 1e-9  # relative: how near it comes to the ε that was asked for, from below
+STEPS = 60  # at most, in the search for the parameter that gives an ε
+CLOSE = 1e-9  # relative: how close the search comes to the requested ε, from below
 
 
 @dataclass(frozen=True)
 class Specification:
-    """A rewriter as it was asked for, as plain data: its name, folder or path, and its settings.
+    """How a rewriter was specified, as plain data: its name, folder or path, and its settings.
 
     >>> Specification.read("santext,vocabulary=glove.txt")
     Specification(name='santext', settings={'vocabulary': 'glove.txt'})
@@ -86,11 +86,11 @@ class Specification:
 
     @property
     def ready(self) -> bool:
-        """Whether it names a rewriter that is made already, so that it has an ε of its own."""
+        """Whether it names a finished rewriter, which has its own ε."""
         return is_rewriter(found(self.name)[0])
 
     def at(self, epsilon: float | None, delta: float | None = None) -> Rewriter:
-        """The rewriter with the ε of its authors; None for what needs no ε."""
+        """The rewriter with its authors' ε, or with None if it needs no ε."""
         maker, settings = found(self.name)
         return _made(maker, {**settings, **self.settings}, epsilon, delta, str(self))
 
@@ -103,7 +103,7 @@ class Specification:
                 rewriter = self.at(parameter, delta)
             except InputError:
                 if best is None and search.over is None and parameter < 1e-6:
-                    raise  # it is not the parameter that is wrong
+                    raise  # the parameter is not the problem
                 search.tried(parameter, math.inf)
                 continue
             kept = rewriter.guarantee.epsilon
@@ -121,7 +121,7 @@ class Specification:
 
 
 class _Search:
-    """The search for a parameter that keeps an ε: guarantees grow with it, and most are nearly proportional to it.
+    """The search for the parameter that gives an ε: guarantees grow with it, and most are nearly proportional to it.
 
     >>> search = _Search(100.0)
     >>> search.next()
@@ -133,12 +133,12 @@ class _Search:
 
     def __init__(self, asked: float) -> None:
         self.asked = asked
-        self.under: tuple[float, float] | None = None  # the best so far, and what it keeps
-        self.over: tuple[float, float] | None = None  # the least that keeps too much
-        self.again = 0  # how often in a row the same side was met: negative for the lower one
+        self.under: tuple[float, float] | None = None  # the best so far, and its ε
+        self.over: tuple[float, float] | None = None  # the smallest whose ε is too large, and that ε
+        self.again = 0  # how often in a row the search landed on the same side: negative for the lower one
 
     def tried(self, parameter: float, kept: float) -> None:
-        """What a parameter keeps."""
+        """Record the ε that a parameter gives."""
         if kept <= self.asked:
             self.under, self.again = (parameter, kept), min(self.again, 0) - 1
         else:
@@ -146,11 +146,11 @@ class _Search:
 
     @property
     def narrow(self) -> bool:
-        """Whether there is nothing left to choose from."""
+        """Whether there is nothing left to try."""
         return self.under is not None and self.over is not None and self.over[0] <= self.under[0] * (1 + CLOSE)
 
     def next(self) -> float:
-        """The parameter to try: by proportion on one side only, between two by interpolation or in the middle."""
+        """The next parameter to try: by proportion with one side known, by interpolation or bisection with both."""
         aim = self.asked * (1 - CLOSE / 2 * (abs(self.again) > 1))
         if self.under is None and self.over is None:
             return self.asked
@@ -164,14 +164,14 @@ class _Search:
         if math.isinf(most) or not least:
             return math.sqrt(low * high)
         below, above = math.log(aim / least), math.log(most / aim)
-        # The Illinois rule: an end that stays counts less each time, so that the other side is met again soon.
+        # The Illinois rule: an end that stays counts less each time, so that it is replaced soon.
         below /= 2.0 ** max(self.again - 1, 0)
         above /= 2.0 ** max(-self.again - 1, 0)
         return float(low * (high / low) ** (below / (below + above)))
 
 
 def names() -> dict[str, str]:
-    """All names, with a line about each: the shipped ones, and those of installed packages.
+    """All names with a one-line description: the shipped rewriters, and those of installed packages.
 
     >>> "adept" in names()
     True
@@ -183,9 +183,9 @@ def names() -> dict[str, str]:
 
 
 def found(name: str) -> tuple[Callable[..., Any] | Rewriter, dict[str, str]]:
-    """What makes the rewriter of a name, and the settings that the name implies: a folder's is its model.
+    """The function that makes the rewriter of a name, and the settings implied by the name: for a folder, its model.
 
-    A folder with a model comes before a name, so that a model in a folder called adept is found.
+    A folder with a model takes precedence over a name, so that a model in a folder called adept is found.
     """
     if (Path(name) / MODEL).is_file():
         return _of_folder(Path(name)), {"model": name}
@@ -248,7 +248,7 @@ def _made(
             raise InputError(f"{asked} needs {missing[0]}: {asked},{missing[0]}=…")
     given = {key: value for key, value in (("epsilon", epsilon), ("delta", delta)) if key in parameters}
     if "epsilon" in given and epsilon is None and parameters["epsilon"].default is inspect.Parameter.empty:
-        raise InputError(f"say which epsilon {asked} is to have: --epsilon 50")
+        raise InputError(f"state the epsilon for {asked}: --epsilon 50")
     if given.get("delta", 0) is None:
         del given["delta"]
     made = maker(**given, **settings)

@@ -1,7 +1,7 @@
 """DPNR as it was published, with a real encoder: drop words, encode, normalise, add Laplace noise to each element.
 
-The published noise has scale 1/ε. One word changes all k elements, so noise that keeps ε has scale k/ε: `Dpnr.scaled`.
-The claims dpnr and dpnr-dropout in the registry say what is claimed and what is true.
+The published noise has scale 1/ε. One word changes all k elements, so ε-DP needs noise of scale k/ε: `Dpnr.scaled`.
+The claims dpnr and dpnr-dropout in the registry state what is claimed and what is true.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dpassay.text.models.folder import MODEL, WEIGHTS, About, Arrays, read_folde
 from dpassay.text.rewriters.encoded import EncodedText
 
 NOT_COVERED = "the training texts; a guarantee for one text's vector holds for any weights, but these depend on them"
-HELD_OUT = 0.2  # of the utterances, to measure accuracy on
+HELD_OUT = 0.2  # of the utterances are used to measure accuracy
 
 Floats = NDArray[np.float64]
 
@@ -123,12 +123,12 @@ def train(
     progress: Progress | None = None,
     fine_tune: int = 0,
 ) -> tuple[Dpnr, Classifier, dict[str, Any]]:
-    """The system, its classifier, fitted to noisy vectors as published, and accuracies on held-out texts.
+    """The system, its classifier, fitted to noisy vectors as published, and its accuracies on held-out texts.
 
-    The report has the accuracy on clean vectors, with the published noise, with noise that is right for the same ε,
-    and of always naming the commonest label. Noise is drawn once per text; drawn anew in each of T training steps it
+    The report has the accuracy on clean vectors, with the published noise, with correct noise for the same ε, and of
+    always predicting the most common label. Noise is drawn once per text; drawn afresh in each of T training steps it
     would cost T times as much. With `fine_tune`, the encoder is first trained for that many steps, with fresh noise.
-    The guarantee for a vector holds for any encoder; the texts of the training are not covered by it.
+    The guarantee for a vector holds for any encoder; it does not cover the training texts.
     """
     if not 0 <= fine_tune <= 10**6:
         raise InputError(f"fine-tuning takes a whole number of steps from 0 to 1000000, got {fine_tune}")
@@ -188,13 +188,13 @@ class _About(About):
     scale: float | None = Field(gt=0)
     dim: int = Field(ge=1, le=10**6)
     labels: list[str] = Field(min_length=1, max_length=10**5)
-    fine_tuned: bool = False  # and so the encoder's weights are here too
+    fine_tuned: bool = False  # if so, the encoder's weights are stored too
 
 
 def save(system: Dpnr, classifier: Classifier, folder: str | Path, fine_tuned: bool = False) -> None:
     """Write the system and its classifier to a new folder: model.json and weights.safetensors.
 
-    The weights of an encoder that was fine-tuned are written with the classifier's.
+    The weights of a fine-tuned encoder are written with the classifier's.
     """
     if classifier.width != system.dim:
         raise InputError(f"the classifier takes {classifier.width} elements, the encoder gives {system.dim}")

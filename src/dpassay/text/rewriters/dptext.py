@@ -2,7 +2,7 @@
 
 The vector of a text lies in [0, 1]^n and gets noise of scale n/ε. An attribute of the speaker is to be hidden: the
 encoder is trained against a discriminator that predicts it. ε is learnt with the weights, from the private data, by the
-gradient through the noise. The claims dptext-* in the registry say what is claimed and what is true.
+gradient through the noise. The claims dptext-* in the registry state what is claimed and what is true.
 """
 
 import math
@@ -39,13 +39,13 @@ from dpassay.text.rewriters.base import TextGuarantee
 from dpassay.text.rewriters.encoded import EncodedText
 
 Reading = Literal["zero", "resampled", "nan", "right"]
-READINGS: tuple[Reading, ...] = get_args(Reading)  # of the published formula, and the right one
+READINGS: tuple[Reading, ...] = get_args(Reading)  # of the published formula, and the correct one
 PUBLISHED = {"zero": ("0.5", 0), "resampled": (0, 0), "nan": (0, "0.5")}  # probabilities of no noise and of NaN
 SHARES = (0.8, 0.2)  # of the utterances: for training, and for measuring
 BEYOND = 1e9  # a radius that nothing is clipped to: a sigmoid bounds these vectors
 BATCH, LEARNING_RATE = 32, 5e-3
-PRACTICE = 5  # steps of the discriminator for each of the rest: with one, what it misses is not hidden
-START = 1.0  # where a learnt ε starts
+PRACTICE = 5  # steps of the discriminator per step of the rest: what a weak discriminator misses is not hidden
+START = 1.0  # starting value of a learnt ε
 LEARNT = "epsilon was learnt from the training texts, and a number that depends on them is no guarantee"
 NEVER_NEGATIVE = "the noise is never negative, so an output below a text's vector rules that text out"
 COPIES = 8  # noisy vectors per text that the attacker, who has the model, makes to train on
@@ -56,7 +56,7 @@ Floats = NDArray[np.float64]
 def standard_noise(uniform: Tensor, reading: str) -> Tensor:
     """The noise of scale 1 for v drawn uniformly from (0, 1), by −sgn(v)·ln(1 − 2|v|): NaN where v is above ½.
 
-    A NaN is kept, set to 0, or drawn again, which amounts to drawing v from (0, ½). Correct is v − ½ in place of v.
+    A NaN is kept, set to 0, or drawn again, which amounts to drawing v from (0, ½). Correct is v − ½ instead of v.
 
     >>> v = torch.tensor([0.25, 0.75])
     >>> for reading in READINGS:
@@ -72,7 +72,7 @@ def standard_noise(uniform: Tensor, reading: str) -> Tensor:
 
 
 def seen(vectors: Tensor) -> Tensor:
-    """What the networks after the noise see: the middle as 0, and 0 again for what is far out or lost (NaN).
+    """What the networks after the noise see: coordinates shifted so that ½ is 0, with 0 for extreme or lost (NaN) ones.
 
     >>> seen(torch.tensor([0.0, 0.5, 1.0, 100.0, torch.nan]))
     tensor([-1.0000,  0.0000,  1.0000,  0.0100,  0.0000])
@@ -134,7 +134,7 @@ class Reader(Remembering):
 
 @dataclass(frozen=True, slots=True)
 class Dptext(EncodedText):
-    """The mechanism: the vector of a text, each coordinate in [0, 1], gets noise of scale n/ε in one reading.
+    """The mechanism: the vector of a text, each coordinate in [0, 1], gets noise of scale n/ε under one reading.
 
     Its distribution is known, and its pipeline is that of the claim in the registry. With the reading `nan`, lost
     coordinates are NaN.
@@ -167,7 +167,7 @@ class Dptext(EncodedText):
 
     @property
     def guarantee(self) -> TextGuarantee:
-        """What holds between any two texts: ε with the right noise, if it was not learnt, and no finite one otherwise.
+        """What holds between any two texts: ε with the correct noise if it was not learnt, and otherwise no finite one.
 
         >>> class Length:
         ...     name, dim = "length", 1
@@ -195,10 +195,10 @@ def train(
     adversary: float = 1.0,
     progress: Progress | None = None,
 ) -> tuple[Dptext, dict[str, Any]]:
-    """Train the system, and measure on held-out utterances what is left of the task and of the private attribute.
+    """Train the system; measure on held-out utterances how much of the task and the private attribute is recovered.
 
-    Without an `epsilon` it is learnt, starting at 1. `adversary` is the weight of the discriminator's failure; with 0
-    nothing is hidden on purpose.
+    Without an `epsilon` it is learnt, starting at 1. `adversary` is the weight of the discriminator's failure; with 0,
+    nothing is deliberately hidden.
     Nothing here protects the training utterances: the weights are not private, and neither is a learnt ε.
     """
     plan = Plan(steps, BATCH, LEARNING_RATE, seed)
@@ -255,7 +255,7 @@ class _TrainingData:
 def _optimise(
     network: Network, data: _TrainingData, plan: Plan, fixed: float | None, progress: Progress | None
 ) -> float:
-    """Min-max: the discriminator learns to predict the attribute, the rest does its task and makes it fail."""
+    """Min-max: the discriminator learns to predict the attribute, the rest learns the task and to make it fail."""
     log_epsilon = torch.tensor(np.log(START if fixed is None else fixed), requires_grad=fixed is None)
     against = list(network.discriminator.parameters())
     others = [p for name, p in network.named_parameters() if not name.startswith("discriminator.")]
@@ -297,9 +297,10 @@ def sightings(vectors: Floats) -> Floats:
 def report(system: Dptext, known: Sequence[Utterance], asked: Sequence[Utterance], seed: int = 0) -> dict[str, Any]:
     """How often the task, the words and the private attribute are recovered from noisy vectors of held-out utterances.
 
-    The prefix `clean_` means without noise, `commonest_` by always naming the commonest. `chance` is the largest share
-    of an attribute among the held-out utterances: nobody who sees no vector is right more often. The attacker is fitted
-    after the system was trained, to vectors that it makes of utterances it knows. ε stands beside what holds.
+    The prefix `clean_` means without noise, `commonest_` by always predicting the most common value. `chance` is the
+    largest share of an attribute value among the held-out utterances: nobody who sees no vector is right more often.
+    The attacker is fitted after the system was trained, to vectors that it makes from utterances it knows. ε is given
+    beside what really holds.
     """
     reader, rng = system.encoder, np.random.default_rng([seed, 3])
     assert isinstance(reader, Reader)

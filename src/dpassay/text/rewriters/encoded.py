@@ -20,7 +20,7 @@ class EncodedText:
     encoder: Encoder
     epsilon: float
     pipeline: Pipeline = field(init=False, repr=False, compare=False)
-    independent_rows: ClassVar[bool] = True  # each has noise of its own
+    independent_rows: ClassVar[bool] = True  # each has its own noise
 
     @property
     def dim(self) -> int:

@@ -1,6 +1,6 @@
-"""Discrete Gaussian noise on the whole numbers of a cube, for released numbers that were clipped one by one.
+"""Discrete Gaussian noise on the integers of a cube, for releasing numbers that were clipped one by one.
 
-Clipped to [−C, C], numbers become whole multiples of a step C/R, from −R to R exactly, so that two vectors are at most
+Clipped to [−C, C], numbers become integer multiples of a step C/R, from −R to R exactly, so two vectors are at most
 2R√n apart in l2, and OpenDP's discrete Gaussian noise hides that by its own privacy map (docs/proofs/grid.md).
 """
 
@@ -24,7 +24,7 @@ LEAST_RADIUS, MOST_RADIUS = 2**8, 2**21
 class CubeNoise:
     """Noise for `dim` numbers in [−clip, clip].
 
-    The scale is the least one for (`epsilon`, δ) by OpenDP's map, or that of σ if there is no `epsilon`.
+    The scale is the smallest one for (`epsilon`, δ) by OpenDP's map, or σ's if there is no `epsilon`.
     """
 
     clip: float
@@ -43,7 +43,7 @@ class CubeNoise:
 
     @property
     def distance(self) -> int:
-        """The largest l2 distance of two vectors in steps, rounded up."""
+        """The largest l2 distance between two vectors, in steps, rounded up."""
         square = 4 * self.radius**2 * self.dim
         root = math.isqrt(square)
         return root + (root * root < square)

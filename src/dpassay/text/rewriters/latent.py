@@ -1,6 +1,6 @@
 """ADePT and its corrected variants: a text becomes a vector, the vector gets noise, and a text is decoded from it.
 
-Whatever a line contains, its rewritten form depends on the noisy vector alone: an empty line, a line of ten thousand
+Whatever a line contains, its rewritten form depends only on the noisy vector: an empty line, a line of ten thousand
 words and a line of unknown words are each one text, covered by the guarantee like any other. Only the first words
 of a long line are read; the model treats all unknown words as the same word, and never writes them.
 """
@@ -19,7 +19,7 @@ from dpassay.text.rewriters.adept import Model, load
 from dpassay.text.rewriters.base import TextGuarantee
 from dpassay.text.rewriters.release import MECHANISMS, Release
 
-DELTA = 1e-6  # of Gaussian noise, where none is given
+DELTA = 1e-6  # of Gaussian noise, if none is given
 OUTSIDE = "the model's weights and words are not covered: it was trained without privacy on the texts of its corpus"
 
 
@@ -31,16 +31,16 @@ def adept(
     mechanism: str = "gaussian",
     device: str = "cpu",
 ) -> "LatentRewriter | Unprotected":
-    """The rewriter of a trained model's folder; δ is 10⁻⁶ for Gaussian noise where none is given.
+    """The rewriter from a trained model's folder; δ is 10⁻⁶ for Gaussian noise if none is given.
 
-    The mechanisms are gaussian, l1, sqrt-n, k-norm, vmf, adept-as-published, and none for the autoencoder alone.
+    The mechanisms are gaussian, l1, sqrt-n, k-norm, vmf, adept-as-published, and none: the autoencoder without noise.
     """
     if mechanism == "none":
         return Unprotected(_model(model, device))
     if mechanism not in MECHANISMS:
-        Release(mechanism, 1.0)  # says what there is
+        Release(mechanism, 1.0)  # its error lists the mechanisms
     if epsilon is None:
-        raise InputError("say which epsilon the output is to have: --epsilon 50")
+        raise InputError("state the epsilon for the output: --epsilon 50")
     if mechanism == "gaussian":
         delta = DELTA if delta is None else delta
     trained = _model(model, device)
@@ -54,7 +54,7 @@ _model = lru_cache(maxsize=4)(load)
 @dataclass(frozen=True, eq=False)
 class _Autoencoder:
     model: Model
-    independent_rows: ClassVar[bool] = True  # each vector has noise of its own
+    independent_rows: ClassVar[bool] = True  # each vector has its own noise
 
     def describe(self) -> dict[str, str]:
         return {"kind": "model", "type": "rewriter, none", "mechanism": "none", "sha256": self.model.about.sha256}
@@ -68,7 +68,7 @@ class _Autoencoder:
 
 @dataclass(frozen=True, eq=False)
 class Unprotected(_Autoencoder):
-    """The autoencoder without noise: what it loses by itself, and no privacy at all."""
+    """The autoencoder without noise, to show what it loses by itself: no privacy at all."""
 
     guarantee = TextGuarantee(float("inf"), outside="nothing is random")
 
@@ -128,7 +128,7 @@ class LatentRewriter(_Autoencoder):
 
     @property
     def stretch(self) -> float:
-        """The factor to the model's scale: vectors clipped in l1 are shorter than those the decoder was trained on."""
+        """The factor that restores the model's scale: vectors clipped in l1 are shorter than those the decoder saw."""
         return self.model.about.clip / self.noise.clip * (self.dim**0.5 if self.noise.recipe.norm == 1 else 1.0)
 
     def exact(self) -> Verdict:

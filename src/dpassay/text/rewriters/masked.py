@@ -1,8 +1,8 @@
-"""DP-MLM (Meisenbacher et al. 2024): a masked language model replaces each word of a text by one drawn privately.
+"""DP-MLM (Meisenbacher et al. 2024): a masked language model replaces each word of a text by a privately drawn one.
 
 For each word the model reads the text and, after it, the text with this word masked. The new word is drawn from the
-softmax of clipped logits (tokens.py) over all whole words of the model's vocabulary. ε is that of one word; each new
-word depends on the whole text, so a text of L words loses up to L times as much. How many words a text has is visible.
+softmax of clipped logits (tokens.py) over all whole words of the model's vocabulary. ε is per word; each new
+word depends on the whole text, so a text of L words loses up to L times as much. The number of words is visible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
 
 PROOFS = (Theorem.EXPONENTIAL, Theorem.COMPOSITION, Theorem.POST_PROCESSING)
-BEGINS = ("Ġ", "▁")  # how a token begins that starts a word, where not all others begin with ##
+BEGINS = ("Ġ", "▁")  # prefixes of tokens that start a word, in vocabularies where continuations are not marked by ##
 CONTINUES = "##"
 
 
@@ -45,7 +45,7 @@ def make(
     batch: str = "32",
     device: str = "cpu",
 ) -> Masked:
-    """DP-MLM with this ε per word; of a text, the first `longest` words are rewritten and the rest is dropped.
+    """DP-MLM with this ε per word; the first `longest` words of a text are rewritten and the rest are dropped.
 
     `model` is the folder of a masked model, its name on the hub, or in Python a `LanguageModel`.
     """
@@ -58,14 +58,14 @@ def make(
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """A masked language model that replaces every word of a text by a private one."""
+    """A masked language model that replaces every word of a text by a privately drawn one."""
 
     source: Source
     law: TokenLaw
     longest: int
     batch: int = 32
     device: str = "cpu"
-    independent_rows: ClassVar[bool] = True  # each text has draws of its own
+    independent_rows: ClassVar[bool] = True  # each text has its own draws
 
     @property
     def guarantee(self) -> TextGuarantee:
@@ -84,7 +84,7 @@ class Masked:
 
     @cached_property
     def words(self) -> dict[int, str]:
-        """The words that can be drawn, by their token numbers."""
+        """The token numbers of the words that can be drawn."""
         return _words_of(self.source)
 
     def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
@@ -119,7 +119,7 @@ class Masked:
         return check(self.law.pipeline(self.longest), epsilon=self.guarantee.stated, dim=self.law.size)
 
     def statement(self) -> dict[str, Any]:
-        """How a text is drawn, and what that rests on."""
+        """How a text is drawn, and what the guarantee rests on."""
         return {
             "mechanism": "dp-mlm",
             "drawn": {**self.law.to_dict(), "longest": self.longest, "by": "the system's random numbers"},
@@ -157,7 +157,7 @@ class Masked:
         return as_text(text, "a rewriter").split()[: self.longest]
 
     def _masked(self, words: list[str], place: int) -> list[int]:
-        """The tokens of a text and of the text with a word masked; of what does not fit, the parts farthest away go."""
+        """The tokens of a text and of the text with a word masked; the farthest ones are cut off if necessary."""
         tokenizer = self.model.tokenizer
         whole, before, after = (
             list(tokenizer(" ".join(part), add_special_tokens=False)["input_ids"]) if part else []
@@ -171,9 +171,9 @@ class Masked:
 
     @property
     def _room(self) -> int:
-        """How many tokens the model reads beside those that mark the parts."""
+        """How many tokens the model can read besides those that mark the parts."""
         positions = self.model.card.positions or 512
-        return max(8, positions - sum(map(len, _marks(self.model.tokenizer))) - 2)  # RoBERTa's places begin at 2
+        return max(8, positions - sum(map(len, _marks(self.model.tokenizer))) - 2)  # RoBERTa's positions begin at 2
 
     def _logits(self, rows: list[list[int]], apart: bool) -> Tensor:
         """The logits of all words at the last mask of each row."""
@@ -203,7 +203,7 @@ def _words_of(source: Source) -> dict[int, str]:
 
 @lru_cache(maxsize=16)
 def words_of(tokenizer: Any, size: int) -> dict[int, str]:
-    """The whole words of a tokenizer's vocabulary, by their numbers, in order."""
+    """The numbers of the whole words in a tokenizer's vocabulary, in order."""
     if tokenizer.mask_token_id is None:
         raise InputError("the tokenizer has no token for masked words: give a masked model, such as roberta-base")
     numbered = sorted((number, token) for token, number in tokenizer.get_vocab().items() if number < size)

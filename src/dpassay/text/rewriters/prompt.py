@@ -1,8 +1,8 @@
 """DP-Prompt (Utpala et al. 2023): a language model is asked to rewrite a text, and its tokens are drawn privately.
 
-Each token is drawn from the softmax of clipped logits (tokens.py), whatever was written before it. A text has at most
-`tokens` of them, and the token that ends it is one of those that can be drawn: by adaptive composition the whole text
-loses at most `tokens` times the loss of one, between any two texts. Nothing is asked of the network.
+Each token is drawn from the softmax of clipped logits (tokens.py), given the tokens before it. At most `tokens` are
+drawn per text, and the end token is one of those that can be drawn. By adaptive composition the whole text loses at
+most `tokens` times the loss of one token, between any two texts. Nothing is assumed about the network.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def make(
     batch: str = "16",
     device: str = "cpu",
 ) -> Prompted:
-    """DP-Prompt whose texts of at most `tokens` tokens have this ε in all, between any two texts.
+    """DP-Prompt with this total ε for a text of at most `tokens` tokens, between any two texts.
 
     `model` is a folder, a name on the hub, `smollm2`, or in Python a `LanguageModel`. `prompt` has {text} where the
-    text goes, or is @FILE. Of a text, the first `longest` tokens are read, or as many as the model has room for.
+    text goes, or is @FILE. Only the first `longest` tokens of a text are read, or as many as the model has room for.
     """
     card, count = card_of(model).require(CAUSAL, ENCODER_DECODER), whole(tokens, "tokens", 1, 10_000)
     law = TokenLaw.keeping(real(epsilon, "epsilon", 1e-3, 1e6), Limits.read(low, high, width), card.size, count)
@@ -62,7 +62,7 @@ def make(
 
 @dataclass(frozen=True, eq=False)
 class Prompted:
-    """A language model that rewrites a text by a prompt, at most `tokens` private tokens long."""
+    """A language model that rewrites a text by a prompt, in at most `tokens` privately drawn tokens."""
 
     source: Source
     law: TokenLaw
@@ -71,7 +71,7 @@ class Prompted:
     longest: int = 128
     batch: int = 16
     device: str = "cpu"
-    independent_rows: ClassVar[bool] = True  # each text has draws of its own
+    independent_rows: ClassVar[bool] = True  # each text has its own draws
 
     @property
     def guarantee(self) -> TextGuarantee:
@@ -95,12 +95,12 @@ class Prompted:
     def release(self, texts: Sequence[str]) -> list[str]:
         """The same with randomness that nobody can guess, and such that no digit of a text's logits depends on others.
 
-        How a network's numbers are rounded depends on the size of its tables. Here they always have the same size.
+        How a network's numbers are rounded depends on the size of its tensors. Here they always have the same size.
         """
         return [text for text, _ in self.sampled(texts, secret, apart=True)]
 
     def sampled(self, texts: Sequence[str], below: Below, apart: bool = False) -> list[tuple[Drawn, float]]:
-        """One rewriting of each text with its exact log-probability, which is not to be released."""
+        """One rewriting of each text with its exact log-probability, which must not be released."""
         prompts = [self._prompt(text) for text in texts]
         found: list[tuple[Drawn, float]] = []
         for start in range(0, len(prompts), self.batch):
@@ -115,7 +115,7 @@ class Prompted:
         from dpassay.text.models.generation import Writing, padded
 
         model, device = self.model, self.model.device
-        # One place more than the longest prompt: networks may treat a table without padding in another way.
+        # One position more than the longest prompt: networks may treat a batch without padding differently.
         length = 1 + self.form.longest if apart else max(map(len, prompts))
         table, mask = padded(prompts, model.pad, length, left=model.card.kind == CAUSAL)
         ends = torch.tensor(sorted(model.ends), dtype=torch.long, device=device)
@@ -138,8 +138,8 @@ class Prompted:
     def log_prob(self, output: str, text: str) -> float:
         """The exact log-probability of the tokens of an output.
 
-        A text that was drawn here carries its tokens. Of any other, those are taken into which the tokenizer splits it:
-        one way of several to write it, so the text itself is at least as likely.
+        A text that was drawn here carries its tokens. Any other text is split by the tokenizer. That is one of several
+        tokenisations of the text, so the text itself is at least as likely.
         """
         import torch
 
@@ -161,7 +161,7 @@ class Prompted:
         return check(self.law.pipeline(self.tokens), epsilon=self.guarantee.stated, dim=self.law.size)
 
     def statement(self) -> dict[str, Any]:
-        """How a text is drawn, and what that rests on."""
+        """How a text is drawn, and what the guarantee rests on."""
         return {
             "mechanism": "dp-prompt",
             "drawn": {**self.law.to_dict(), "tokens": self.tokens, "by": "the system's random numbers"},
@@ -197,7 +197,7 @@ class Prompted:
 
     def _prompt(self, text: str) -> list[int]:
         read = _split(self.model, as_text(text, "a rewriter"))[: self.form.room]
-        return [*self.form.before, *read, *self.form.after] or [self.model.pad]  # a network reads at least a token
+        return [*self.form.before, *read, *self.form.after] or [self.model.pad]  # a network needs at least one token
 
     def _split(self, text: str) -> tuple[int, ...]:
         found = _split(self.model, text)[: self.tokens]
@@ -211,7 +211,7 @@ class Prompted:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The tokens of a prompt before and after a text, and for how many of the text there is room."""
+    """The tokens of a prompt before and after a text, and how many tokens of the text fit."""
 
     before: list[int]
     after: list[int]
@@ -227,7 +227,7 @@ class Form:
         """The form of a prompt, in the chat template of a model that has one."""
         before, after = (_as_chat if getattr(model.tokenizer, "chat_template", None) else _as_text)(model, prompt)
         written = tokens if model.card.kind == CAUSAL else 0
-        # One place is left free: released texts have padding in every row.
+        # One position is left free: released texts have padding in every row.
         fits = (model.card.positions or 10**9) - len(before) - len(after) - written - 1
         if fits < 1:
             raise InputError(
@@ -249,7 +249,7 @@ def _as_chat(model: LanguageModel, prompt: str) -> tuple[list[int], list[int]]:
 def _as_text(model: LanguageModel, prompt: str) -> tuple[list[int], list[int]]:
     before, _, after = prompt.partition("{text}")
     plain, marked = _split(model, "a"), list(model.tokenizer("a")["input_ids"])
-    # What the tokenizer puts before and after every text; a causal model must not read the end of one.
+    # What the tokenizer puts before and after every text; a causal model must not read an end token.
     at = next((i for i in range(len(marked)) if marked[i : i + len(plain)] == plain), 0)
     ended = marked[at + len(plain) :] if model.card.kind == ENCODER_DECODER else []
     return [*marked[:at], *_split(model, before)], [*_split(model, after), *ended]

@@ -2,7 +2,7 @@
 
 Laplace and Gaussian noise in released outputs is drawn by OpenDP on integers, so that no floating-point rounding
 affects the guarantee (docs/proofs/grid.md). OpenDP has neither K-norm nor von Mises-Fisher noise: those are drawn in
-double precision, and their guarantee is that of real numbers. Otherwise numpy's noise is for audits and simulations.
+double precision, and their guarantee is that of real numbers. Numpy's noise is only for audits and simulations.
 """
 
 import importlib
@@ -31,8 +31,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # The grid. OpenDP draws as fast on a fine grid as on a coarse one (benchmarks/release.py), and the guarantee is exact
-# on each. So it is fine enough to cost nothing: the clip is at least 4096 steps, and the noise at least 256, which
-# also keeps an integer scale within 1/256 of the least one. With these limits a sum of squares fits in 63 bits.
+# on each. So the grid is fine enough to cost nothing: the clip is at least 4096 steps, and the noise at least 256.
+# That also keeps an integer scale within 1/256 of the smallest one. With these limits a sum of squares fits in 63 bits.
 LEAST_RADIUS, MOST_RADIUS = 2**12, 2**21
 LEAST_SCALE = 256
 MOST_DIM = 2**20
@@ -50,7 +50,7 @@ class Recipe:
     noise: str
     widened: bool = False
     proofs: tuple[Theorem, ...] = (Theorem.LAPLACE, Theorem.DIAMETERS)
-    pipeline: str = "clip(l2, C) | laplace(2*C/eps)"  # in words of `dpassay check`
+    pipeline: str = "clip(l2, C) | laplace(2*C/eps)"  # in the language of `dpassay check`
 
     @property
     def on_grid(self) -> bool:
@@ -58,7 +58,7 @@ class Recipe:
         return self.noise in ("Laplace", "Gaussian")
 
     def distance(self, radius: int, dim: int) -> int:
-        """The largest distance of two integer vectors of the ball, in the norm that the noise must hide.
+        """The largest distance between two integer vectors of the ball, in the norm that the noise must hide.
 
         >>> RECIPES["adept-as-published"].distance(100, 64), RECIPES["gaussian"].distance(100, 64)
         (1600, 200)
@@ -125,9 +125,9 @@ class Release:
         return RECIPES[self.mechanism]
 
     def scale(self) -> float:
-        """The scale of the continuous noise; for the Gaussian, the least standard deviation by the exact formula.
+        """The scale of the continuous noise; for the Gaussian, the smallest standard deviation by the exact formula.
 
-        Of von Mises-Fisher noise it is 1/κ, in units of the clipping norm.
+        For von Mises-Fisher noise it is 1/κ, in units of the clipping norm.
 
         >>> Release("sqrt-n", epsilon=1).scale(), round(Release("gaussian", 1, 1e-6).scale(), 4)
         (16.0, 8.4494)
@@ -142,10 +142,10 @@ class Release:
         """
         rows = self._rows(latents)
         largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-        # Each row over its largest entry, so that neither huge nor tiny numbers overflow when squared.
+        # Each row is divided by its largest entry, so that squares neither overflow nor underflow.
         shape = rows / np.where(largest > 0, largest, 1.0)
         length = np.abs(shape).sum(axis=1) if self.recipe.norm == 1 else np.sqrt((shape**2).sum(axis=1))
-        if self.mechanism == "vmf":  # the direction alone is kept; of a zero vector, the first axis
+        if self.mechanism == "vmf":  # only the direction is kept; for a zero vector, the first axis
             shape[:, 0] = np.where(largest[:, 0] > 0, shape[:, 0], 1.0)
             return np.asarray(shape * (self.clip / np.maximum(length, 1.0)[:, None]))
         most = self.clip / np.maximum(length, 1.0)[:, None]
@@ -169,7 +169,7 @@ class Release:
         """Noisy vectors that may be released: OpenDP's noise, on integer multiples of the grid's step.
 
         K-norm and von Mises-Fisher noise is drawn in double precision, from the randomness of the operating system.
-        Each utterance is a data set of its own. Releasing the same one again spends its epsilon again.
+        Each utterance is its own data set. Releasing the same one again spends its epsilon again.
         """
         if not self.recipe.on_grid:
             return self.sample(latents, np.random.default_rng(secrets.randbits(256)))
@@ -315,13 +315,13 @@ def _gaussian(scale: int) -> Measured:
 
 
 def discrete_gaussian(scale: int, size: int) -> list[int]:
-    """OpenDP's discrete Gaussian noise: whole numbers, as many as asked for."""
+    """OpenDP's discrete Gaussian noise: as many integers as requested."""
     measurement, _ = _gaussian_of(scale)
     return list(measurement(np.zeros(size, dtype=np.int64)))
 
 
 def discrete_gaussian_epsilon(scale: int, distance: int, delta: float) -> float:
-    """The ε of that noise for whole numbers at most this far apart in l2, by OpenDP's privacy map."""
+    """The ε of that noise for integers at most this far apart in l2, by OpenDP's privacy map."""
     return _gaussian_of(scale)[1](distance, delta)
 
 
@@ -331,7 +331,7 @@ def _gaussian_of(scale: int) -> Measured:
 
 
 def _least(enough: Callable[[int], bool], low: int) -> int:
-    """The least integer above `low` that is enough, for a test that stays true once it is."""
+    """The smallest integer above `low` that passes a monotone test."""
     low, step = max(low, 0), 1
     while not enough(low + step):
         low, step = low + step, 2 * step
@@ -349,7 +349,7 @@ def _continuous_scale(release: Release) -> float:
 
 
 def _opendp() -> Any:
-    """OpenDP, with the one feature that its noise needs: `contrib`, which has not completed OpenDP's vetting."""
+    """OpenDP, with the one feature its noise needs: `contrib`, which has not completed OpenDP's vetting."""
     try:
         dp = importlib.import_module("opendp.prelude")
     except ImportError:

@@ -1,4 +1,4 @@
-"""Rewriting lines, in this process or by workers: an order as plain data, and the lines of a stream in groups."""
+"""Rewriting lines, in this process or in workers: an order as plain data, and the lines of a stream in groups."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ WHY_NOT = (
 class Order:
     """How lines are to be rewritten, as plain data that can be sent to another process.
 
-    `rewriter` is what --model takes, with its settings. With `true`, ε is what must hold for one text; else it is the
-    parameter of the mechanism's authors. `sha256` is that of the model in the statement; `threads` is how many torch
-    may use, None for all.
+    `rewriter` is what --model takes, with its settings. With `true`, ε is what must hold for one text; otherwise it
+    is the parameter of the mechanism's authors. `sha256` is the model's, from the statement; `threads` is how many
+    torch may use, None for all.
     """
 
     rewriter: str
@@ -35,7 +35,7 @@ class Order:
 
 
 def opened(order: Order) -> Rewriter:
-    """The rewriter that is asked for."""
+    """The rewriter that was requested."""
     specification = Specification.read(order.rewriter)
     if order.true and order.epsilon is not None:
         rewriter = specification.at_true(order.epsilon, order.delta)

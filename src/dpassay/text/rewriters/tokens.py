@@ -1,8 +1,8 @@
-"""Tokens drawn from the softmax of clipped logits: the law in whole numbers, and the ε that it keeps.
+"""Tokens drawn from the softmax of clipped logits: the distribution as integer weights, and its ε.
 
-Clipped logits become whole numbers, and a token is drawn in proportion to them. The largest is at most e^w times the
+Clipped logits become integer weights, and a token is drawn in proportion to them. The largest is at most e^w times the
 smallest, w = (high − low)/T, whatever a network computes and however it is rounded. So the loss of a token is at most
-that of docs/proofs/exponential.md, point 3, and nothing of it rests on floating-point numbers.
+that of docs/proofs/exponential.md, point 3, and none of it relies on floating-point numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WIDTH = 20.0
 SUM_BITS = 62  # of the weights of all tokens together
-Below = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # uniform whole numbers, each below its limit
+Below = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # uniform integers, each below its limit
 
 
 class Drawn(str):
@@ -49,9 +49,9 @@ class Drawn(str):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """To what logits are clipped: to [low, high], or to a width below the largest of them.
+    """The range that logits are clipped to: [low, high], or a given width below the largest of them.
 
-    Logits may be shifted as one likes before they are clipped: a softmax does not change by it. Relative to the
+    Logits may be shifted before they are clipped: that does not change the softmax. With limits relative to the
     largest, the likeliest tokens keep their order, whatever the size of a model's logits.
 
     >>> Limits.read(width="12"), Limits.read(low="-5", high="5")
@@ -64,7 +64,7 @@ class Limits:
 
     @staticmethod
     def read(low: Any = None, high: Any = None, width: Any = None) -> Limits:
-        """The limits by their settings: `low` and `high`, or `width`."""
+        """The limits from their settings: `low` and `high`, or `width`."""
         if (low is None) != (high is None) or (low is not None and width is not None):
             raise InputError("logits are clipped to low=…,high=… or to width=… below the largest: give one of the two")
         if low is None or high is None:
@@ -80,7 +80,7 @@ class Limits:
         return number(self.high) - number(self.low)
 
     def clip(self, logits: Tensor) -> Tensor:
-        """Logits within the limits, in double precision; what is not a number counts as the lowest."""
+        """Logits within the limits, in double precision; NaN counts as the lowest."""
         wide = logits.double().nan_to_num(nan=-1e300, posinf=1e300, neginf=-1e300)
         if self.shifted:
             wide = wide - wide.amax(dim=-1, keepdim=True)
@@ -102,7 +102,7 @@ class TokenLaw:
 
     @staticmethod
     def keeping(epsilon: float, limits: Limits, size: int, times: int = 1) -> TokenLaw:
-        """The law with the least temperature at which `times` tokens together lose at most ε."""
+        """The law with the lowest temperature at which `times` tokens together lose at most ε."""
         if size < 2:
             raise InputError(f"a token is drawn from 2 or more, got {size}")
         return _keeping(float(epsilon), limits, size, times)
@@ -134,7 +134,7 @@ class TokenLaw:
         return _least(self)
 
     def weights(self, logits: Tensor) -> Tensor:
-        """Whole numbers in proportion to which tokens are drawn; logits have one row per draw."""
+        """The integer weights in proportion to which tokens are drawn; logits have one row per draw."""
         import torch
 
         clipped = self.limits.clip(logits)
@@ -154,12 +154,12 @@ class TokenLaw:
         return tokens[..., 0], weights[..., 0].double().log() - totals.double().log()
 
     def log_probs(self, logits: Tensor) -> Tensor:
-        """The log-probability of every token, by the same whole numbers."""
+        """The log-probability of every token, from the same integer weights."""
         weights = self.weights(logits)
         return weights.double().log() - weights.sum(dim=-1, keepdim=True).double().log()
 
     def pipeline(self, times: int) -> str:
-        """So many tokens as a pipeline that `dpassay check` reads."""
+        """Drawing `times` tokens, as a pipeline that `dpassay check` reads."""
         clamped = f"clamp({self.limits.low!r}, {self.limits.high!r})"
         return f"encode | {clamped} | softmax({self.temperature!r}) | times({times})"
 
@@ -179,11 +179,11 @@ class TokenLaw:
 def _keeping(asked: float, limits: Limits, size: int, times: int) -> TokenLaw:
     epsilon = number(asked)
     share = iv.exp(epsilon / times)
-    # ε is that of a spread w if e^ε = x(1 + (k−1)x)/(x + k−1) with x = e^w: a quadratic equation for x.
+    # A spread w has this ε if e^ε = x(1 + (k−1)x)/(x + k−1) with x = e^w: a quadratic equation for x.
     others = iv.mpf(size - 1)
     likely = (share - 1 + iv.sqrt((share - 1) ** 2 + 4 * others**2 * share)) / (2 * others)
     law = TokenLaw(limits, size, double_above(limits.width / iv.log(likely)))
-    while up(times * law.loss) > asked:  # the last digit of the temperature is rounded, up
+    while up(times * law.loss) > asked:  # rounding in the last digit of the temperature: go up
         law = TokenLaw(limits, size, math.nextafter(law.temperature, math.inf))
     return law
 
@@ -194,12 +194,12 @@ def _least(law: TokenLaw) -> int:
 
 
 def seeded(rng: np.random.Generator) -> Below:
-    """Whole numbers below limits by a generator: for audits and simulations."""
+    """Random integers below limits, from a generator: for audits and simulations."""
     return lambda limits: rng.integers(0, limits, dtype=np.int64)
 
 
 def secret(limits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole numbers below limits that nobody can guess: for texts that are released.
+    """Unpredictable random integers below limits: for texts that are released.
 
     >>> secret(np.array([1, 1])).tolist()
     [0, 0]

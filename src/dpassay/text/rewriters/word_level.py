@@ -6,7 +6,7 @@ Settings of all of them:
     words        how many words of the vocabulary are used, from its start (5,000)
     longest      how many words of a text are read, from its start (48)
     unknown      words outside the vocabulary are replaced by any word, copied or dropped (replaced)
-    stop_words   and numbers: treated like all others, replaced, copied or dropped (treated)
+    stop_words   and numbers: treated like other words, replaced, copied or dropped (treated)
     case         lower: texts are lower-cased; kept: words are looked up as they are written (lower)
 """
 
@@ -60,7 +60,7 @@ def tem(epsilon: float, **settings: Any) -> WordByWord:
 
 
 def santext_plus(epsilon: float, **settings: Any) -> WordByWord:
-    """SanText that keeps frequent words with probability 1 − p, where every word can still come out for every word.
+    """SanText that keeps frequent words with probability 1 − p, but where every word can still become any other.
 
     Its settings are `p` (0.2), `sensitive`, the share of sensitive words (0.5), and `distance`.
     """
@@ -68,12 +68,12 @@ def santext_plus(epsilon: float, **settings: Any) -> WordByWord:
 
 
 def santext_plus_as_published(epsilon: float, **settings: Any) -> WordByWord:
-    """SanText+ as published: only sensitive words are drawn, so that a frequent word was certainly kept."""
+    """SanText+ as published: only sensitive words are drawn, so a frequent word in the output was certainly kept."""
     return _keeping(epsilon, settings, published=True)
 
 
 def custext(epsilon: float, **settings: Any) -> WordByWord:
-    """CusText over all words: the K nearest by their distance, all others like the farthest of them; ε per word."""
+    """CusText over all words: the K nearest scored by distance, all others like the farthest of them; ε per word."""
     common, own = _read("custext", settings, ("K",))
     made = _made(NearestWords, common["vocabulary"], _epsilon(epsilon), _numbers("custext", own))
     return DrawnWords(epsilon=made.epsilon, mechanism=made, **common)
@@ -115,7 +115,7 @@ def _variant(kind: Any, vocabulary: Vocabulary, epsilon: float, parameters: tupl
 
 
 def _made(kind: Any, vocabulary: Vocabulary, epsilon: float, parameters: dict[str, Any]) -> WordMechanism:
-    """A mechanism; the same one for the same parameters, so that what was computed for it is found again."""
+    """A mechanism; the same object for the same parameters, so that what it computed is reused."""
     return cast(WordMechanism, _variant(kind, vocabulary, epsilon, tuple(parameters.items())))
 
 
@@ -127,7 +127,7 @@ def _epsilon(given: Any) -> float:
 
 
 def _read(name: str, settings: dict[str, Any], allowed: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings that all have, ready for a rewriter, and the mechanism's own, as they were given."""
+    """The common settings, ready for a rewriter, and the mechanism's own settings, as they were given."""
     for key in settings:
         if key not in (*COMMON, *allowed):
             raise InputError(f"{name}: there is no setting {key!r}; there are {', '.join((*COMMON, *allowed))}")

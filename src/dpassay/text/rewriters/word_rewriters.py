@@ -1,9 +1,9 @@
-"""Rewriters that replace each word by a word of a vocabulary: SanText, SanText+, TEM, CusText, Madlib.
+"""Rewriters that replace each word by a word from a vocabulary: SanText, SanText+, TEM, CusText, Madlib.
 
-A text is cut at white space and lower-cased, and its first words are each replaced independently of one another. So the
-losses of its words add up, and no two texts of at most L words lose more than L times what two words can lose:
-docs/proofs/vocabulary.md, point 10. What happens to words outside the vocabulary, stop words and numbers is stated by
-rules; by default all of them are hidden like any other word. The number of words is visible.
+A text is split at white space and lower-cased, and its first words are replaced independently of one another. So the
+losses of its words add up, and two texts of at most L words lose at most L times what two words can lose:
+docs/proofs/vocabulary.md, point 10. Rules determine what happens to words outside the vocabulary, stop words and
+numbers; by default all of them are hidden like any other word. The number of words is visible.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from dpassay.words.sampling import Bits, bits_of, sampler_of, system_bits, unifo
 from dpassay.words.variants import ANY_WORD, log_rows
 from dpassay.words.vocabulary import Array, Vocabulary
 
-COPIED, DROPPED = -2, -3  # places that stand for what happens to a word, beside ANY_WORD
+COPIED, DROPPED = -2, -3  # codes for what happens to a word, besides ANY_WORD
 _CODES = {"replaced": ANY_WORD, "copied": COPIED, "dropped": DROPPED}
 VISIBLE = "the number of words is visible"
-PRODUCTS = 1 << 23  # that a search for nearest words holds at a time
+PRODUCTS = 1 << 23  # held in memory at a time by a search for nearest words
 
 
 @dataclass(frozen=True, eq=False)
 class WordByWord:
-    """Rewrites each word of a text by itself.
+    """Rewrites each word of a text separately.
 
-    `claimed` is the ε per word that the authors state for any two words, where they state one. With `case="kept"` the
+    `claimed` is the ε per word that the authors state for any two words, if they state one. With `case="kept"` the
     words of a text are looked up as they are written.
     """
 
@@ -52,7 +52,7 @@ class WordByWord:
     longest: int = LONGEST
     case: str = "lower"
     claimed: float | None = None
-    independent_rows: ClassVar[bool] = True  # each text has draws of its own
+    independent_rows: ClassVar[bool] = True  # each text has its own draws
 
     def __post_init__(self) -> None:
         if self.rules.unknown is None:
@@ -71,7 +71,7 @@ class WordByWord:
         raise NotImplementedError
 
     def largest_word_loss(self) -> tuple[float, Theorem]:
-        """An upper bound of the loss between any two words, and what it rests on."""
+        """An upper bound on the loss between any two words, and what it rests on."""
         raise NotImplementedError
 
     def draw(self, places: NDArray[np.int64], bits: Bits) -> NDArray[np.int64]:
@@ -80,9 +80,9 @@ class WordByWord:
 
     @cached_property
     def guarantee(self) -> TextGuarantee:
-        """What holds for any two texts with as many words."""
+        """What holds for any two texts with the same number of words."""
         per_word, theorem = math.inf, Theorem.VOCABULARY
-        if self.rules.example(self.vocabulary) is None:  # no rule gives words away
+        if self.rules.example(self.vocabulary) is None:  # no rule reveals words
             per_word, theorem = self.largest_word_loss()
         return TextGuarantee(
             math.nextafter(self.longest * per_word, math.inf),
@@ -97,7 +97,7 @@ class WordByWord:
         return self._written(texts, bits_of(rng))
 
     def release(self, texts: Sequence[str]) -> list[str]:
-        """Rewritings that may be published: with random bits of the operating system."""
+        """Rewritings that may be published: with random bits from the operating system."""
         return self._written(texts, system_bits)
 
     def _written(self, texts: Sequence[str], bits: Bits) -> list[str]:
@@ -105,7 +105,7 @@ class WordByWord:
         words = [word for one in read for word in one]
         places = np.fromiter(map(self.place_of, words), dtype=np.int64, count=len(words))
         treated = places >= ANY_WORD
-        out = np.array([*words, ""], dtype=object)[:-1]  # the last keeps numpy from making a number of a text
+        out = np.array([*words, ""], dtype=object)[:-1]  # the "" keeps numpy from turning a text into a number
         out[treated] = self._names[self.draw(places[treated], bits)]
         kept = (places != DROPPED).tolist()
         written, end = out.tolist(), 0
@@ -151,7 +151,7 @@ class WordByWord:
         }
 
     def statement(self) -> dict[str, Any]:
-        """The mechanism and its own ε, which is not that of a text."""
+        """The mechanism and its own ε, which is not the ε of a text."""
         return {
             "mechanism": self.name,
             "parameter": {"epsilon": self.epsilon, "per": self.unit},
@@ -161,13 +161,13 @@ class WordByWord:
 
     @property
     def unit(self) -> str:
-        """What the mechanism's own ε is about."""
+        """What the mechanism's own ε refers to."""
         return "word" if self.claimed is not None else "word and unit of distance"
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnWords(WordByWord):
-    """Each word is drawn from a law that is known exactly.
+    """Each word is drawn from a distribution that is known exactly.
 
     >>> from dpassay.words.mechanisms import SanText
     >>> words = Vocabulary(("yes", "no"), np.array([[0.0], [2.0]]))
@@ -197,7 +197,7 @@ class DrawnWords(WordByWord):
         return sampler_of(self.mechanism).draw(places, bits)
 
     def log_prob(self, output: str, text: str) -> float:
-        """The exact log-probability of a rewriting: the sum over its words; −∞ where it cannot come out."""
+        """The exact log-probability of a rewriting: the sum over its words; −∞ if it is impossible."""
         read = [word for word in self.words_of(text) if self.place_of(word) != DROPPED]
         written = as_text(output, "log_prob").split()
         if len(read) != len(written):
@@ -222,7 +222,7 @@ def _log_law(mechanism: WordMechanism, place: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class JudgedWords(DrawnWords):
-    """The same where there is an exact verdict on what its authors claim for one word."""
+    """The same for mechanisms with an exact verdict on their authors' claim for one word."""
 
     def exact(self) -> Verdict:
         """The verdict on the authors' claim: metric DP per word, and for CusText ε-DP per word."""
@@ -230,7 +230,7 @@ class JudgedWords(DrawnWords):
         claim = MetricDP(made.epsilon, made.metric) if isinstance(made, ScoredWords) else PureDP(made.epsilon)
         if not isinstance(made, CusText):
             return judge(made, claim, self.rules)
-        # Words that become any word add nothing to what its groups give away, and are left out.
+        # Words that become any word add nothing to what the groups reveal, and are left out.
         stated = {kind: rule for kind, rule in vars(self.rules).items() if rule != "replaced"}
         return judge(made, claim, Rules(**stated))
 
@@ -239,8 +239,8 @@ class JudgedWords(DrawnWords):
 class Madlib(WordByWord):
     """A word's vector gets noise of density e^(−ε‖z‖₂), and the nearest word comes out (Feyisetan et al. 2020).
 
-    Two words lose at most ε times the distance of their vectors. A word that is replaced is first replaced by a word
-    drawn uniformly, and then treated like that word: it loses no more than the others.
+    Two words lose at most ε times the distance of their vectors. A word that becomes any word (ANY_WORD) is first
+    replaced by a word drawn uniformly, and then treated like that word: it loses no more than the others.
 
     >>> words = Vocabulary(("yes", "no"), np.array([[0.0], [2.0]]))
     >>> print(Madlib(words, 1, longest=3).guarantee)
@@ -288,10 +288,10 @@ def nearest_words(noisy: Array, vectors: Array) -> NDArray[np.int64]:
 
 
 def _radial(n: int, dim: int, bits: Bits) -> Array:
-    """Vectors of density e^(−‖z‖₂): of uniform direction, their lengths sums of `dim` exponential numbers."""
+    """Vectors of density e^(−‖z‖₂): uniform direction, and length a sum of `dim` exponential variables."""
     even = dim + dim % 2
     u = uniforms(n * (dim + even), bits).reshape(n, dim + even)
-    np.maximum(u, 2.0**-1000, out=u)  # ln 0 is not a number
+    np.maximum(u, 2.0**-1000, out=u)  # avoids ln 0
     lengths = -np.log(u[:, :dim]).sum(axis=1)
     first, second = np.split(u[:, dim:], 2, axis=1)
     around, away = 2 * np.pi * first, np.sqrt(-2 * np.log(second))
