@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Audit(ModuleType):
-    """The package, callable as `dpassay.audit.runner.audit`. It is imported when first called."""
+    """The package, callable as `dpassay.audit.runner.audit`, which is imported when first called."""
 
     def __call__(self, *args: Any, **options: Any) -> Verdict:
         from dpassay.audit.runner import audit

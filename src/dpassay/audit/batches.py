@@ -1,8 +1,8 @@
 """Whether the rows of one batch are independent runs.
 
-An audit that takes them so, and is wrong, refutes right mechanisms. So a mechanism's rows count for a refutation only
-if they come from calls that ask for one, or if their independence is known. Here a few small batches, drawn to learn
-from anyway, are looked at: batches that repeat each other and rows that agree too well are named as what they are.
+An audit that wrongly assumes so refutes correct mechanisms. So a mechanism's rows count for a refutation only if they
+come from calls that ask for one output, or if their independence is known. Here a few small batches, drawn for training
+anyway, are examined: batches that repeat each other and rows that agree too well are reported.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from dpassay.audit.seeding import Seeded
 from dpassay.audit.targets import Adapted, Loaded
 from dpassay.pipeline.pipeline import Pipeline
 
-BATCHES, ROWS = 8, 8  # that are compared, of each of two inputs
-SHUFFLES = 20_000  # all of which rows must beat: two tests of two inputs have a false alarm in 5,000 audits
-SURELY = 1e-6  # the probability of a repetition by chance that is still believed
+BATCHES, ROWS = 8, 8  # compared, for each of two inputs
+SHUFFLES = 20_000  # rows must beat all of them: two tests of two inputs give a false alarm in one of 5,000 audits
+SURELY = 1e-6  # a repetition less likely than this is not taken for chance
 COLUMNS = 8  # of an output's numbers
 SHARED, REPEATED, UNCONFIRMED = "shared", "repeated", "unconfirmed"
 IN_BATCHES = (
@@ -38,7 +38,7 @@ SAID = {
 
 
 def known_independent(mechanism: Any) -> bool:
-    """Whether the rows of one batch are known to be independent: by construction, or because the mechanism says so.
+    """Whether the rows of one batch are known to be independent: by construction, or because the mechanism declares it.
 
     >>> from dpassay.pipeline.parser import parse
     >>> known_independent(parse("laplace(2)", dim=3)), known_independent(len)
@@ -46,7 +46,7 @@ def known_independent(mechanism: Any) -> bool:
     """
     if isinstance(mechanism, Loaded | Seeded):
         return known_independent(mechanism.mechanism)
-    if isinstance(mechanism, Adapted):  # what a method says, or the object that it belongs to
+    if isinstance(mechanism, Adapted):  # what a method declares, or the object that it belongs to
         owner = getattr(mechanism.function, "__self__", None)
         return known_independent(mechanism.function) or known_independent(owner)
     return isinstance(mechanism, Pipeline) or bool(getattr(mechanism, "independent_rows", False))
@@ -78,7 +78,7 @@ def dependence(batches: Sequence[Outputs], rng: np.random.Generator) -> str:
 
 
 def _repeated(keys: NDArray[Any]) -> bool:
-    """Whether all batches are one and the same, in an order that independent rows would hardly have every time."""
+    """Whether all batches are identical, in an order that independent rows would hardly have every time."""
     if (keys != keys[0]).any():
         return False
     size = keys.shape[1]
@@ -87,7 +87,7 @@ def _repeated(keys: NDArray[Any]) -> bool:
 
 
 def _ranks(rows: NDArray[Any]) -> NDArray[Any]:
-    """Twice the rank of each number in its column, a whole number, so that no sum is rounded."""
+    """Twice the rank of each number in its column: an integer, so that no sum is rounded."""
     chosen = rows[:, :, np.unique(np.linspace(0, rows.shape[2] - 1, COLUMNS).astype(int))].reshape(
         rows[..., 0].size, -1
     )
@@ -96,7 +96,7 @@ def _ranks(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def twice_ranks(numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """Twice the rank of each number among all, counted from 1; equal ones share the mean of theirs.
+    """Twice the rank of each number among all, counted from 1; ties share their mean rank.
 
     >>> twice_ranks(np.array([0.5, 3.0, 0.5, -1.0])).tolist()
     [5, 8, 5, 2]
@@ -106,13 +106,13 @@ def twice_ranks(numbers: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _equal_pairs(rows: NDArray[Any]) -> NDArray[Any]:
-    """Of each arrangement into batches: how many pairs of rows of one batch are equal."""
+    """For each arrangement into batches: how many pairs of rows within one batch are equal."""
     codes = rows[..., 0]
     return np.asarray((codes[..., :, None] == codes[..., None, :]).sum(axis=(-3, -2, -1)))
 
 
 def _apart(rows: NDArray[Any]) -> NDArray[Any]:
-    """Of each arrangement into batches: how far apart the batches' sums of ranks are, and so how near their rows."""
+    """For each arrangement into batches: how far apart the batches' rank sums are, and so how similar their rows."""
     return np.asarray((rows.sum(axis=-2) ** 2).sum(axis=(-2, -1)))
 
 

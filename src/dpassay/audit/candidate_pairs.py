@@ -1,6 +1,6 @@
 """Which inputs an audit may compare: pairs, a list, a region, the words of a text, or many candidates.
 
-Every pair is one of which the guarantee speaks, as far as that can be seen from the inputs.
+Every pair is covered by the guarantee, as far as that can be seen from the inputs.
 """
 
 import math
@@ -35,7 +35,7 @@ def input_sets(
 ) -> list[tuple[Any, ...]]:
     """All pairs, or larger sets, of inputs that may be audited, from the one source that is given.
 
-    In a text a word may be replaced by one of the vocabulary and, unless told otherwise, by odd ones.
+    In a text, a word may be replaced by a word of the vocabulary and, unless told otherwise, by odd words.
     """
     given = [name for name, value in sources.items() if value is not None]
     if len(given) > 1:
@@ -71,7 +71,7 @@ def input_sets(
 
 
 def _text_pairs(found: Sequence[InputPair], pipeline: Pipeline | None) -> list[tuple[Any, ...]]:
-    """Texts that differ in a word. A pipeline need not know every word: those that it cannot run are left out."""
+    """Texts that differ in a word. A pipeline need not know every word: texts that it cannot process are left out."""
     if pipeline is None:
         return list(found)
     _check_runs(pipeline, found[0][0])
@@ -120,13 +120,13 @@ def _why_not_run(pipeline: Pipeline | None, x: Any) -> str:
             if len(vector) != pipeline.dim or not np.isfinite(vector).all():
                 raise InputError(f"it takes {pipeline.dim} finite numbers, got {shown(x)}")
         pipeline.sample(x, 1, np.random.default_rng(0))
-    except Exception as error:  # whatever a stage raises, it is this input that it cannot use
+    except Exception as error:  # whatever a stage raises, it cannot use this input
         return f"{pipeline} cannot be run on {shown(x)}: {error}"
     return ""
 
 
 def same(x: Any, y: Any) -> bool:
-    """Whether two inputs are one and the same.
+    """Whether two inputs are identical.
 
     >>> same([0, 1], np.array([0.0, 1.0])), same("a", "b"), same(1, [1])
     (True, False, False)
@@ -148,7 +148,7 @@ def _alike(x: Any, y: Any) -> bool:
 
 
 def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline | None = None) -> str:
-    """Why a guarantee does not speak of two inputs; empty if it does, or if that cannot be seen from them.
+    """Why a guarantee does not cover two inputs; empty if it does, or if that cannot be seen from them.
 
     >>> why_not_neighbours("fly to Rome", "fly from Paris", Neighbours("word"))
     'they differ in 2 words, and neighbours differ in one'
@@ -157,7 +157,7 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
         if not isinstance(x, str) or not isinstance(y, str):
             return "neighbours are two texts, and these are not"
         if relation.kind.startswith("tokens"):
-            return ""  # what is a token is the mechanism's own affair
+            return ""  # only the mechanism knows what a token is
         first, second = x.split(), y.split()
         most = "one" if relation.count == 1 else f"at most {relation.count}"
         if len(first) != len(second):
@@ -210,7 +210,7 @@ def shown(x: Any, most: int = 60) -> str:
 
 
 def pairs_of(inputs: Sequence[Any]) -> list[InputPair]:
-    """All pairs of a list; of a long list some, near each other and far apart.
+    """All pairs of a list; for a long list only some, both near each other and far apart.
 
     >>> pairs_of(["a", "b", "c"])
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
@@ -223,7 +223,7 @@ def pairs_of(inputs: Sequence[Any]) -> list[InputPair]:
         return list(combinations(distinct, 2))
     found: dict[tuple[int, int], None] = {}
     step = 1
-    while len(found) < MOST_PAIRS:  # steps without a common pattern, so that many distances occur
+    while len(found) < MOST_PAIRS:  # irregular steps, so that many distances occur
         for i in np.linspace(0, number - 1, min(number, MOST_PAIRS // 8)).astype(int).tolist():
             j = (i + step) % number
             if i != j:
@@ -270,12 +270,12 @@ def region_pairs(region: Region) -> list[InputPair]:
 
 
 def _apart(region: SensitivityBall) -> Iterator[InputPair]:
-    """Query answers: where they start (all low, or high where they fall) and in which pattern they move."""
+    """Query answers: where they start (all low, or high if they fall) and in which pattern they move."""
     dim, distance = region.dim, middle(region.distance)
     place = np.arange(dim)
     one, half, every = place == 0, place < (dim + 1) // 2, place >= 0
     last = place == dim - 1
-    ends = last | (place == (dim - 1) // 2)  # of both halves, as where a mechanism answers twice and begins anew
+    ends = last | (place == (dim - 1) // 2)  # of both halves, for a mechanism that answers twice and starts over
     if math.isinf(region.p):
         signs = [every, one, one * 2 - 1, half * 2 - 1, half, (place % 2) * 2 - 1, last * 2 - 1, ends * 2 - 1]
         steps = [distance * np.asarray(s, dtype=float) for s in signs]
@@ -301,7 +301,7 @@ def _distinct(pairs: Iterable[InputPair]) -> list[InputPair]:
 
 
 def region_of(text: str, dim: int | None) -> Region:
-    """The region that comes out of some stages, `clip(l2, 1)` or `query(linf, 1)`.
+    """The output region of some stages, such as `clip(l2, 1)` or `query(linf, 1)`.
 
     >>> region_of("clip(l2, 1)", 4).dim
     4
@@ -319,7 +319,7 @@ def _keeps_zero(pipeline: Pipeline) -> bool:
 
 
 def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
-    """Inputs of a pipeline that are likely to come out far apart: its region's pairs, and large and small vectors.
+    """Inputs of a pipeline whose outputs are likely to be far apart: its region's pairs, and large and small vectors.
 
     >>> x, y = pipeline_pairs(parse("clip(l2, 1) | laplace(2)", dim=4), Neighbours())[0]
     >>> x.tolist(), y.tolist()
@@ -327,7 +327,7 @@ def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
     """
     dim, place = pipeline.dim, np.arange(pipeline.dim)
     found: list[InputPair] = []
-    if relation.relation == "query":  # how far apart answers are is known where they come in, not behind other stages
+    if relation.relation == "query":  # the distance between answers is known at the input, not after other stages
         found = region_pairs(pipeline.output_regions()[1].region)
     else:
         for position in pipeline.noise_positions[:1]:

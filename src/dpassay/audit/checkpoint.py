@@ -45,7 +45,7 @@ Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class _Record(BaseModel):
-    # Inputs may have infinite coordinates: as Python's own JSON they come back.
+    # Inputs may have infinite coordinates: Python's own JSON preserves them.
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
@@ -86,12 +86,12 @@ class RoundRecord(_Record):
 
     @property
     def finished(self) -> int:
-        """The runs of its tasks that did not break off."""
+        """The runs of its tasks that were not aborted."""
         return sum(size * times for size, times in self.sizes)
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        lost = self.runs - self.finished  # runs of tasks that broke off count as wrong guesses where delta > 0
+        lost = self.runs - self.finished  # runs of aborted tasks count as wrong guesses if delta > 0
         if self.right + self.wrong > self.runs or not 0 <= lost <= self.wrong:
             raise ValueError("its counts do not add up")
         of_all = (self.right, self.wrong, self.runs)
@@ -128,7 +128,7 @@ class GameRecord(_Record):
 
 
 class Asked(_Record):
-    """What the audit was asked: two audits with equal fields, the version included, are one."""
+    """The question of the audit: two audits with equal fields, including the version, are the same audit."""
 
     version: str
     subject: dict[str, str]
@@ -197,14 +197,14 @@ def game_record(result: GameResult) -> GameRecord:
 
 
 def form_of(x: Any) -> str:
-    """What an input is where JSON would not tell."""
+    """The type of an input where JSON does not preserve it."""
     if isinstance(x, np.ndarray):
         return f"array {x.dtype.str}"
     return type(x).__name__ if type(x) in (list, tuple) else ""
 
 
 def inputs_of(record: GameRecord) -> tuple[Any, ...]:
-    """The inputs of a game in the form that they had; in files that do not say, a list of numbers is an array."""
+    """The inputs of a game with their original types; in files without types, a list of numbers is an array."""
     if not record.forms:
         return tuple(np.array(x, dtype=float) if _vector(x) else x for x in record.inputs)
     return tuple(map(in_form, record.inputs, record.forms))
@@ -215,7 +215,7 @@ def _vector(x: Any) -> bool:
 
 
 def in_form(x: Any, form: str) -> Any:
-    """An input in the form that it had."""
+    """An input with its original type."""
     kind, _, dtype = form.partition(" ")
     if kind == "array" and re.fullmatch(r"[<>|=]?[biufcUS]\d{1,4}", dtype):
         try:

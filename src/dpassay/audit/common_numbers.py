@@ -1,8 +1,8 @@
-"""Common random numbers: generators that give two inputs the same numbers, although one of them needs more.
+"""Common random numbers: generators that give two inputs the same numbers, even if one of them needs more.
 
-A mechanism may stop early, or draw again for some rows only. From there on a plain generator gives the runs of another
-input other numbers, and outputs differ by chance where they should differ by their inputs alone. Here each array of
-numbers, and each run that is made by a call of its own, begins at a place of its own in the stream.
+A mechanism may stop early, or draw again for some rows only. From then on, an ordinary generator gives the runs of
+another input different numbers, and outputs differ by chance where they should differ only because of their inputs.
+Here each array of numbers, and each run made by a separate call, starts at its own position in the stream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class CommonNumbers(np.random.Generator):
-    """A generator that goes on at the next place of its stream after every array that it has drawn.
+    """A generator that moves on to the next position of its stream after every array it draws.
 
     >>> one, other = (CommonNumbers(np.random.Philox(1)) for _ in range(2))
     >>> len(one.random(3)), len(other.random(5)), bool(one.random() == other.random())
@@ -28,7 +28,7 @@ class CommonNumbers(np.random.Generator):
         self.place, self.drawing = int(state["state"]["counter"][3]), False
 
     def next_place(self) -> None:
-        """Go on at the next place, wherever the generator is."""
+        """Move on to the next position, wherever the generator is."""
         self.place += 1
         state: Any = self.bit_generator.state
         state["state"]["counter"][:] = (0, 0, 0, self.place)  # 2^192 numbers apart
@@ -59,7 +59,7 @@ for _name in dir(np.random.Generator):
 
 
 def common_numbers(rng: np.random.Generator) -> np.random.Generator:
-    """The same stream for inputs whose runs are compared; any generator that is not Philox stays as it is.
+    """The same stream for inputs whose runs are compared; a generator other than Philox is left unchanged.
 
     >>> rng = common_numbers(np.random.default_rng(0))
     >>> type(rng).__name__
@@ -69,7 +69,7 @@ def common_numbers(rng: np.random.Generator) -> np.random.Generator:
 
 
 def in_step(rngs: Sequence[np.random.Generator]) -> bool:
-    """Whether generators that began alike have given equally many numbers.
+    """Whether generators that started the same way have produced the same amount of numbers.
 
     >>> one, other = np.random.default_rng(0), np.random.default_rng(0)
     >>> len(one.random(3)), len(other.random(3)), in_step([one, other]), other.random() < 1, in_step([one, other])
@@ -79,6 +79,6 @@ def in_step(rngs: Sequence[np.random.Generator]) -> bool:
 
 
 def next_run(rng: np.random.Generator) -> None:
-    """Begin another run, if it is one of those that are compared."""
+    """Begin another run, if the generator is one of those that are compared."""
     if isinstance(rng, CommonNumbers):
         rng.next_place()

@@ -1,4 +1,4 @@
-"""A connection to an HTTP endpoint: it stays open, repeats what failed in passing, and keeps to its time."""
+"""A connection to an HTTP endpoint: it stays open, retries after transient failures, and observes time limits."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from httpx import Response
 
 KEPT_ALIVE = 1.0  # seconds: less than servers wait before they close an idle connection
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds before a request is repeated, twice as many each time
-LONGEST_WAIT = 600.0  # seconds that a server may ask to wait
-SHORTEST_SECRET = 8  # characters: a shorter one may be part of anything
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds before a request is repeated, doubled each time
+LONGEST_WAIT = 600.0  # the longest wait, in seconds, that a server may ask for
+SHORTEST_SECRET = 8  # characters: a shorter string may occur anywhere
 
 
 @cache
 def _authorities() -> ssl.SSLContext:
-    """The certificates that https is checked with, read once: that takes 0.05 s, as much as many requests."""
+    """The CA certificates for https, loaded once: that takes 0.05 s, as long as many requests."""
     import httpx
 
     return httpx.create_ssl_context()
 
 
 class Manners:
-    """How requests may be made, for all connections to one endpoint, and what is known of it."""
+    """How requests may be made, for all connections to one endpoint, and what is known about it."""
 
     def __init__(self, retries: int, pacer: Pacer | None, troubles: Troubles) -> None:
         self.retries, self.pacer, self.troubles = retries, pacer, troubles
@@ -49,20 +49,20 @@ class Manners:
 class _Trouble:
     """An attempt that failed.
 
-    `ran` says that the mechanism may have been run: a request that was refused before (too many, no connection) is
-    simply made again, whatever the output would have been.
+    `ran` means that the mechanism may have been run. A request that was refused before that (too many requests, no
+    connection) is simply repeated, whatever the output would have been.
     """
 
     kind: str  # what a failed run is called
     said: str  # what the user is told
-    passing: bool = True  # it may be over in a moment
+    passing: bool = True  # it may be transient
     ran: bool = True
-    final: bool = False  # if it stays, it is what the run gave
-    wait: float = 0.0  # what the server asks for
+    final: bool = False  # if it persists, it is the output of the run
+    wait: float = 0.0  # seconds that the server asks for
 
 
 class Connection:
-    """A connection that stays open between requests, and is cut when a request's time is over.
+    """A connection that stays open between requests, and is cut when a request runs out of time.
 
     httpx limits each step of an exchange (connecting, sending, each piece read), but not their sum.
     """
@@ -82,7 +82,7 @@ class Connection:
         self.url, self.name, self.limit = url, name, limit
         self.secrets = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
         self.manners, self.over = manners, over
-        # Not compressed: a small answer cannot unfold into a huge one.
+        # Not compressed, so that a small answer cannot expand into a huge one.
         usual = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         given = {name.lower() for name in headers}
         try:
@@ -90,7 +90,7 @@ class Connection:
                 verify=_authorities(),
                 headers={name: value for name, value in usual.items() if name.lower() not in given} | dict(headers),
                 timeout=limit,
-                follow_redirects=False,  # a redirected POST would lose its body, or go where nobody meant it to
+                follow_redirects=False,  # a redirected POST would lose its body, or go to an unintended address
                 limits=httpx.Limits(max_connections=1, keepalive_expiry=KEPT_ALIVE),
             )
         except (ImportError, ValueError, httpx.InvalidURL) as error:
@@ -99,7 +99,7 @@ class Connection:
         self.cut = False
 
     def exchange(self, request: bytes, n: int) -> Reply:
-        """Post a request and read the answer; what failed in passing is repeated after a while."""
+        """Post a request and read the answer; after a transient failure, repeat it after a pause."""
         manners, first, attempt = self.manners, None, 0
         while True:
             if manners.pacer is not None:
@@ -165,7 +165,7 @@ class Connection:
         return _Trouble(f"HTTP status {status}", said, busy or status >= 500, not busy, status == 500, wait)
 
     def abort(self) -> None:
-        """Break off what another thread is waiting for."""
+        """Cancel what another thread is waiting for."""
         self._cut()
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class Connection:
         return self._masked(body)
 
     def _masked(self, said: bytes | bytearray) -> bytes:
-        """What was said, without the token: a server may repeat what it was sent."""
+        """A message without the token: a server may echo what it was sent."""
         for secret in self.secrets:
             said = said.replace(secret, b"***")
         return bytes(said)
@@ -220,12 +220,12 @@ class Connection:
             if self.cut or self.over.is_set():
                 self._cut()
         elif event == "http11.receive_response_headers.started" and self.socket and hasattr(socket, "TCP_QUICKACK"):
-            # A server that sends headers and body apart waits for our word of the first, which Linux keeps for 40 ms.
+            # A server that sends headers and body separately waits for our ACK of the first, delayed 40 ms by Linux.
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
 def _asked_to_wait(text: str) -> float:
-    """The seconds of a Retry-After header: a number of them, or a date; 0 where it is neither."""
+    """The seconds of a Retry-After header, which may be a number or a date; 0 if it is neither."""
     if text.strip().isdecimal():
         return float(text.strip()[:9])
     with suppress(ValueError, TypeError, OverflowError):

@@ -1,8 +1,8 @@
-"""How a decision rule is chosen on runs whose input is known, before it is tested on other runs.
+"""How a decision rule is chosen from runs whose input is known, before it is tested on other runs.
 
 Distinguishers are fitted on one part of these runs. On the other part each is tried with all thresholds, and the one
-with the highest expected power is kept. Nothing here needs to be right for a verdict to be right: a bad rule only
-guesses worse.
+with the highest expected power is kept. No verdict relies on the choice being good: a bad rule only guesses
+worse.
 """
 
 import math
@@ -24,38 +24,38 @@ from dpassay.audit.outputs import Array, Outputs
 from dpassay.compute.numpy_kernels import FAR
 from dpassay.pipeline.distributions import Distribution
 
-# Standard errors subtracted from a share of right guesses, since the best of many rules is partly luck: at most
-# CAUTION, see `_caution`. A logistic curve through all scores needs CAUTION_SMOOTH; it counts like SMOOTH guesses.
+# Standard errors subtracted from the proportion of correct guesses, since the best of many rules is partly luck: at
+# most CAUTION, see `_caution`. A logistic curve through all scores needs CAUTION_SMOOTH; it counts as SMOOTH guesses.
 CAUTION, CAUTION_SMOOTH = 4.0, 1.0
 SMOOTH = 1000.0
-FINALISTS = 3  # distinguishers that are tried on all calibration runs
-SPREADS, FAR_SPREADS = 1.5, 4.0  # from the middle of all scores, beyond which the logistic curve is flat
-SURE = 0.95  # share of its observed log-odds that a rule must be expected to keep
-ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it seems better than it is
+FINALISTS = 3  # distinguishers tried on all calibration runs
+SPREADS, FAR_SPREADS = 1.5, 4.0  # distance from the middle of all scores beyond which the logistic curve is flat
+SURE = 0.95  # proportion of its observed log-odds that a rule must be expected to keep
+ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it looks better than it is
 LARGEST_SCORES, SMALLEST_RESOLUTION = 1e300, 1e-300
 AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below this share of its expected power
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What a rule is chosen for: to refute this claim soon or, given `runs`, to bound ε as well as these runs can."""
+    """What a rule is chosen for: to refute this claim soon or, given `runs`, to get the best bound on ε from them."""
 
     epsilon: float
     delta: float = 0.0
     candidates: int = 2
     runs: int = 0
     alpha: float = 0.001
-    spreads: float = SPREADS  # how far out the logistic curve goes on rising
+    spreads: float = SPREADS  # how far out the logistic curve keeps rising
 
 
 @dataclass(frozen=True)
 class DecisionRule:
     """A distinguisher with thresholds: it names the first input up to `low`, the second from `high`, else abstains.
 
-    With more than two inputs it names the one with the highest score where its margin over the next is at least `high`.
-    Scores count in units of `resolution`, far coarser than rounding errors. Otherwise the last bits of a score, which
-    differ between inputs for every sampler in floating point, would reveal what the mechanism's mathematics does not.
-    `right` and `wrong` are its guesses on the runs it was chosen on.
+    With more than two inputs it names the one with the highest score if its margin over the next is at least `high`.
+    Scores are rounded to units of `resolution`, far coarser than rounding errors. Otherwise the last bits of a score,
+    which differ between inputs for every sampler in floating point, would reveal what the mechanism's mathematics does
+    not. `right` and `wrong` are its guesses on the runs it was chosen on.
     """
 
     distinguisher: Distinguisher
@@ -68,7 +68,7 @@ class DecisionRule:
     candidates: int = 2
 
     def count(self, outputs: Outputs, side: int) -> tuple[int, int]:
-        """Right and wrong guesses on outputs that all came from one input."""
+        """Correct and wrong guesses on outputs that all came from one input."""
         if not len(outputs):
             return 0, 0
         return self.count_scores(self.distinguisher.score(outputs), side)
@@ -86,7 +86,7 @@ class DecisionRule:
 
     @property
     def sure(self) -> bool:
-        """Whether more runs could hardly improve it: it names categories and is expected to do as well as it did.
+        """Whether more runs could hardly improve it: it names categories and is expected to perform as it did.
 
         A threshold on a number could always be moved a little.
         """
@@ -94,7 +94,7 @@ class DecisionRule:
         return named and self.expected_power >= SURE * math.log((self.right + 1) / (self.wrong + 1)) > 0
 
     def initial_counts(self, trust: float) -> Counts:
-        """No guesses yet; what was seen is expected again, taken as seriously as `trust` says."""
+        """No guesses yet; the observed accuracy is expected again, weighted by `trust`."""
         sides = 2 if self.candidates > 2 else int(self.low > -math.inf) + int(self.high < math.inf)
         assert sides, "a rule must name an input"
         return Counts(0, 0, 0, 0.5 + trust * self.right, 0.5 + trust * self.wrong, sides)
@@ -120,13 +120,13 @@ def _shown(threshold: float) -> str:
 
 
 def rounded(scores: Scores, resolution: float) -> Scores:
-    """Scores in whole units of the resolution, all finite: a threshold at infinity is one that no score reaches."""
+    """Scores in whole units of the resolution, all finite: no score reaches a threshold at infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(np.clip(np.rint(scores / resolution), -FAR, FAR))
 
 
 def resolution_of(scores: Sequence[Scores]) -> float:
-    """A millionth of the range in which most scores lie; more than 0 and finite, however small or large they are."""
+    """A millionth of the range in which most scores lie; positive and finite, however small or large they are."""
     finite = np.concatenate([s[np.isfinite(s)].ravel() for s in scores])
     if not len(finite):
         return 1.0
@@ -139,7 +139,7 @@ def resolution_of(scores: Sequence[Scores]) -> float:
 
 
 def best_and_margin(scores: Scores) -> tuple[NDArray[np.int64], Array]:
-    """For each row the column with the highest score and its margin over the next; −∞ where that is unknown."""
+    """For each row, the column with the highest score and its margin over the next; −∞ if unknown."""
     known = np.where(np.isnan(scores), -np.inf, scores)
     best = known.argmax(axis=1)
     two = np.partition(known, -2, axis=1)[:, -2:]
@@ -161,7 +161,7 @@ def learn(
 ) -> DecisionRule | None:
     """The rule with the highest expected power; None if nothing could be learnt.
 
-    `everything`: all runs, where these are to calibrate distinguishers that are not fitted to any.
+    `everything`: all runs, for calibrating distinguishers that are not fitted.
     """
     if custom is not None:
         found: Iterable[Distinguisher] = [custom]
@@ -178,14 +178,14 @@ def learn(
 
 
 def _clearly_better(rule: DecisionRule, best: DecisionRule | None) -> bool:
-    """Whether the expected power is enough higher than that of the best so far, which is cheaper."""
+    """Whether the expected power is sufficiently higher than that of the best so far, which is cheaper."""
     return best is None or best.expected_power < rule.expected_power - (1 - AS_GOOD) * abs(rule.expected_power)
 
 
 def best_of_many(
     distinguishers: Iterable[Distinguisher], batches: Iterator[Sequence[Outputs]], hypothesis: Hypothesis
 ) -> DecisionRule | None:
-    """The same where calibration runs come in batches: the first is for all distinguishers, the others for the best."""
+    """The same with calibration runs in batches: the first is for all distinguishers, the others for the best."""
     first = next(batches)
     tried: list[tuple[float, int, Distinguisher, list[list[Scores]]]] = []
     for place, distinguisher in enumerate(distinguishers):
@@ -221,7 +221,7 @@ def _cross_validated(
 
 
 def _validated_power(rule: DecisionRule, scores: Sequence[Scores], hypothesis: Hypothesis) -> float:
-    """The expected power by scores that the rule was not chosen on."""
+    """The expected power, from scores that the rule was not chosen on."""
     counts = [rule.count_scores(side_scores, side) for side, side_scores in enumerate(scores)]
     right, wrong = (np.array(sum(count[i] for count in counts)) for i in (0, 1))
     efficiency = 1.0
@@ -243,7 +243,7 @@ def with_thresholds(
 def _thresholds(
     distinguisher: Distinguisher, exact: Sequence[Scores], candidates: int
 ) -> Callable[[Hypothesis], DecisionRule | None]:
-    """The best thresholds, as a function of the hypothesis; what all hypotheses need is counted once."""
+    """The best thresholds as a function of the hypothesis; counts that all hypotheses need are computed once."""
     resolution = resolution_of(exact)
     scores = [rounded(s, resolution) for s in exact]
     if candidates > 2:
@@ -264,7 +264,7 @@ def _thresholds(
     right = below[0][:, None] + above[1][None, :]
     wrong = below[1][:, None] + above[0][None, :]
     efficiency = efficiency_of(right, wrong, scores, cuts)
-    scored = 2 * len(pooled) > total  # a curve through the scores of a few runs says nothing of the others
+    scored = 2 * len(pooled) > total  # a curve through the scores of a few runs is no evidence about the others
 
     def best(hypothesis: Hypothesis) -> DecisionRule | None:
         smooth = None
@@ -295,7 +295,7 @@ def _with_margin(
     if not (margin > -np.inf).any():
         return None
     levels = np.unique(np.quantile(margin[margin > -np.inf], np.linspace(0, 1, 33), method="nearest"))
-    if hypothesis.delta:  # with a δ the bound is for those who always guess
+    if hypothesis.delta:  # with a δ the bound assumes that no run is abstained on
         levels = np.array([-np.inf])
     right = np.array([np.count_nonzero(hit & (margin >= level)) for level in levels])
     guessed = np.array([np.count_nonzero(margin >= level) for level in levels])
@@ -308,9 +308,9 @@ def _with_margin(
 
 
 def _logistic_curve(cuts: Array, below: Sequence[NDArray[Any]], sizes: tuple[int, int], spreads: float) -> Array:
-    """The share of right guesses for all thresholds if the log-odds of the second input rise evenly with the score.
+    """The proportion of correct guesses for all thresholds if the log-odds of the second input are linear in the score.
 
-    A logistic curve through the counts between cuts, its score cut off a few spreads away from the middle.
+    A logistic curve through the counts between cuts, with scores clamped a few spreads away from the middle.
     """
     inner = [np.diff(np.concatenate([b, [n]])) for b, n in zip(below, sizes, strict=True)]  # up to each cut, and beyond
     count = (inner[0] + inner[1]).astype(float)
@@ -331,7 +331,7 @@ def _logistic_curve(cuts: Array, below: Sequence[NDArray[Any]], sizes: tuple[int
     doubt = CAUTION_SMOOTH / math.sqrt(float(curvature[1, 1]) + 0.1)
     line[1] = math.copysign(max(0.0, abs(line[1]) - doubt), line[1])
     second = count / (1 + np.exp(-np.clip(line @ design, -30, 30)))
-    # The cut itself belongs to the cell below it, so what is above is counted without it: close enough for a power.
+    # The cut itself belongs to the cell below it, so it is not counted above: accurate enough for a power.
     low = np.concatenate([[0.0], np.cumsum((count - second)[:-1])])
     high = np.concatenate([np.cumsum(second[::-1])[::-1][:-1], [0.0]])
     named_first = np.concatenate([[0.0], np.cumsum(count[:-1])])
@@ -370,13 +370,13 @@ def _expected_power(
     with np.errstate(divide="ignore", invalid="ignore"):
         growth = share * (np.log(share) - log_p) + (1 - share) * (np.log1p(-share) - log_not)
     growth = np.where((share > math.exp(log_p)) & (guesses > 0), growth * (right + wrong) / total, 0.0)
-    return np.asarray(growth + 1e-9 * share)  # where nothing is won the most accurate rule is kept
+    return np.asarray(growth + 1e-9 * share)  # if nothing is gained, the most accurate rule is kept
 
 
 def _caution(rules: int, hypothesis: Hypothesis) -> float:
-    """Standard errors by which the best of these rules may be better on few runs than it is; a claim is tested soon.
+    """Standard errors by which the best of these rules may look better on few runs than it is; a claim is tested soon.
 
-    The largest of m independent errors is about √(2 ln m); those of neighbouring thresholds go together.
+    The largest of m independent errors is about √(2 ln m); those of neighbouring thresholds are correlated.
     """
     if hypothesis.runs:
         return CAUTION
@@ -384,7 +384,7 @@ def _caution(rules: int, hypothesis: Hypothesis) -> float:
 
 
 def _wilson_lower(share: Array, guesses: Array, deviations: float) -> Array:
-    """Wilson's lower bound: some standard deviations below the observed share, never below 0 or above 1."""
+    """Wilson's lower bound: some standard deviations below the observed proportion, never below 0 or above 1."""
     z = deviations**2 / guesses
     centre = share + z / 2
     width = np.sqrt(np.maximum(share * (1 - share) * z + z * z / 4, 0))

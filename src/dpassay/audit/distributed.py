@@ -1,8 +1,8 @@
-"""An audit's tasks on other processes and machines. Mechanisms travel by what they are called, rules as data.
+"""An audit's tasks in other processes and on other machines. Mechanisms are sent by name, rules as data.
 
-A batch holds some tasks of one round. Whoever gets it makes the mechanism anew from its text, import path, command or
-address, runs the tasks and sends their counts back. A worker that would run other code refuses, and workers that draw
-the same outputs are found out.
+A batch holds some tasks of one round. The worker that gets it recreates the mechanism from its text, import path,
+command or address, runs the tasks and sends their counts back. A worker that would run different code refuses, and
+workers that draw the same outputs are detected.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 
 MOST_TASKS = 1 << 14  # of a batch
-PROBES = 32  # runs in each process that show whether two of them draw the same
+PROBES = 32  # runs in each process that reveal whether two processes draw the same
 REPEATED = (
     "two workers drew the same outputs: the mechanism uses a fixed seed, so its runs are not independent; let "
     "it use the rng that it is given, or seed it from the operating system"
 )
-# A worker runs one batch at a time: a mechanism need not bear two calls at once.
+# A worker runs one batch at a time: a mechanism need not support concurrent calls.
 _RUNNING = threading.Lock()
-_FIRST: dict[Subject, str] = {}  # of this process: digests of what mechanisms gave first
-_SOURCES: dict[str, str] = {}  # and of modules' files when they were loaded
+_FIRST: dict[Subject, str] = {}  # in this process: digests of the mechanisms' first outputs
+_SOURCES: dict[str, str] = {}  # and of the modules' files when they were loaded
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism by its name, which any process can load: an experiment travels with it in the mechanism's place."""
+    """A mechanism by a name that any process can load: it is sent in place of the mechanism."""
 
     kind: str
     name: str
@@ -81,7 +81,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class WorkBatch:
-    """Tasks of one round, with all that it takes to run them."""
+    """Tasks of one round, with everything needed to run them."""
 
     subject: Subject
     experiment: Experiment  # of the subject
@@ -89,16 +89,16 @@ class WorkBatch:
     singly: bool
     tasks: tuple[Task, ...]
     keeping: bool = False  # whether outputs are sent back, to learn the next rule from
-    until: float | None = None  # when the audit's time is over, in seconds since 1970
+    until: float | None = None  # when the audit's time ends, in seconds since 1970
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The counts of a batch's tasks, how long they took, and what the mechanism said if it failed after them.
+    """The counts of a batch's tasks, how long they took, and the mechanism's error if it failed after them.
 
-    `first` is a digest of what a mechanism of one's own gave first in this process. `drawn` has the outputs of each
-    task by input, if they were asked for and are of types that travel. `troubles` has, for each task, what went wrong
-    on the way and was got over: programs that died, requests that were repeated.
+    `first` is a digest of the first outputs of a user's mechanism in this process. `drawn` has the outputs of each task
+    by input, if they were requested and can be sent. `troubles` lists, for each task, problems that were recovered
+    from: programs that died, requests that were repeated.
     """
 
     counts: tuple[GuessCounts, ...]
@@ -111,7 +111,7 @@ class Answer:
 
 
 def on_executor(executor: Executor) -> TaskRunner:
-    """Hand tasks to an executor. The first ones run here, to be compared with the distribution."""
+    """Submit tasks to an executor. The first ones run here, to be compared with the distribution."""
 
     def run_tasks(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: Kept) -> Outcomes:
         known = experiment.distributions() is not None
@@ -136,7 +136,7 @@ def _handed_out(
             packed = pack(experiment, current, some)
             yield replace(packed, keeping=_some_room(experiment, kept), until=moment_of_the_end())
 
-    drew: dict[str, str] = {}  # what was drawn first, and by whom
+    drew: dict[str, str] = {}  # the first outputs, and who drew them
     answers = executor.map(run_batch, batches(), check_time)
     with closing(answers):  # type: ignore[type-var]
         for answer in answers:
@@ -157,14 +157,14 @@ def _handed_out(
 
 
 def _some_room(experiment: Experiment, kept: Kept) -> bool:
-    """Whether outputs are still kept: it never becomes more, so who has no room now has none when they come."""
+    """Whether outputs are still kept. Room never grows, so if there is none now, there is none when they arrive."""
     if not kept or not all(kept):
         return bool(kept)
     return any(sum(map(len, side)) < room(experiment, kept, side[0]) for side in kept)
 
 
 def pack(experiment: Experiment, current: Round, tasks: tuple[Task, ...]) -> WorkBatch:
-    """Tasks as they travel."""
+    """Tasks in the form in which they are sent."""
     subject = named(experiment.mechanism)
     return WorkBatch(subject, replace(experiment, mechanism=subject), rule_record(current.rule), current.singly, tasks)
 
@@ -188,7 +188,7 @@ def run_batch(batch: WorkBatch) -> Answer:
         rule = rule_of(batch.rule, experiment.distributions(), experiment.at_hand())
         current = Round(rule, Counts(), 0, 0, batch.singly)
         met: Troubles = getattr(mechanism, "troubles", Troubles())
-        met.take()  # what the first runs in this process met is counted by nobody
+        met.take()  # problems in the first runs of this process are not counted
         for task in batch.tasks:
             kept: Kept = [[] for _ in experiment.inputs] if batch.keeping else []
             try:
@@ -203,7 +203,7 @@ def run_batch(batch: WorkBatch) -> Answer:
 
 
 def _as_they_travel(some: list[Outputs]) -> Outputs | None:
-    """Outputs as one, if all are of types that every process knows."""
+    """Outputs joined, if all are of types that every process knows."""
     if not some or not all(_travels(item) for outputs in some for item in outputs.items):
         return None
     outputs = join(some)
@@ -222,21 +222,21 @@ def _travels(item: Any) -> bool:
 
 
 def digest(mechanism: Mechanism, x: Any) -> str:
-    """What some runs gave, as a digest; empty if they vary too little for two processes to differ surely.
+    """A digest of the outputs of some runs; empty if they vary too little for two processes to differ for certain.
 
-    Two workers with the same one have the same generator with the same seed, and their runs are not independent.
+    Two workers with the same digest have the same generator with the same seed, so their runs are not independent.
 
     >>> import random
     >>> digest(Adapted(lambda x: x, 1), 0), len(digest(Adapted(lambda x: random.random(), 1), 0))
     ('', 64)
     """
-    rng = np.random.default_rng()  # another one in each process: who uses it draws something else there
+    rng = np.random.default_rng()  # different in each process: mechanisms that use it draw different outputs there
     outputs = [repr(y) for y in draw(mechanism, x, PROBES, rng)]
     return hashlib.sha256("\n".join(outputs).encode()).hexdigest() if len(set(outputs)) > PROBES // 4 else ""
 
 
 def named(mechanism: Mechanism) -> Subject:
-    """What a mechanism is called, so that another process can make it anew.
+    """The name of a mechanism, from which another process can recreate it.
 
     >>> named(parse("laplace(2)", dim=3))
     Subject(kind='pipeline', name='laplace(2)', extra=3.0, source='', seeded=False)
@@ -270,14 +270,14 @@ def named(mechanism: Mechanism) -> Subject:
 
 
 def _settings(mechanism: Program | Endpoint) -> str:
-    """Only those that are not as usual, so that the name of a plain one stays plain."""
+    """Only non-default settings, so that the name of a plain mechanism stays plain."""
     usual = {one.name: one.default for one in fields(mechanism)}
     given = {name: value for name, value in mechanism.settings().items() if value not in (usual[name], None, {})}
     return json.dumps(given) if given else ""
 
 
 def _found_by_name(function: Any) -> bool:
-    """Whether its name leads to this very function: not if it is of a script, is bound to an object, or is wrapped."""
+    """Whether its name leads to this very function: not if it is from a script, bound to an object, or wrapped."""
     module = getattr(function, "__module__", None)
     found: Any = sys.modules.get(module or "")
     for part in getattr(function, "__qualname__", "<").split("."):
@@ -286,7 +286,7 @@ def _found_by_name(function: Any) -> bool:
 
 
 def _source(path: str) -> str:
-    """SHA-256 of the file of a module as it was when it was first asked for; empty where it has none."""
+    """SHA-256 of a module's file when it was first requested; empty if it has none."""
     name = path.partition(":")[0]
     if name not in _SOURCES:
         file = getattr(sys.modules.get(name), "__file__", None)
@@ -296,7 +296,7 @@ def _source(path: str) -> str:
 
 @lru_cache(maxsize=4)
 def made(subject: Subject) -> Mechanism:
-    """The mechanism of that name."""
+    """The mechanism with this name."""
     if subject.seeded:
         return seed_all(made(replace(subject, seeded=False)))
     if subject.kind == "pipeline":

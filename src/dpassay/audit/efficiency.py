@@ -1,4 +1,4 @@
-"""What runs of two inputs with the same random numbers are worth, where both were made to learn from."""
+"""What runs of two inputs with the same random numbers are worth, when both are used for training."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from dpassay.audit.outputs import Array
 
-MOST_EFFICIENT = 100.0  # independent runs that a run is worth at most
+MOST_EFFICIENT = 100.0  # independent runs that a run counts as, at most
 
 
 def efficiency_of(right: NDArray[Any], wrong: NDArray[Any], scores: Sequence[Array], cuts: Array) -> Array | float:
-    """How many independent runs one run is worth under each pair of thresholds, as far as chance in the log-odds goes.
+    """How many independent runs one run is worth under each pair of thresholds, for the variance of the log-odds.
 
-    Runs of the two inputs with the same random numbers go together, one by one, if there are equally many. Where both
-    give the same guess chance moves right and wrong guesses alike, and their ratio little.
+    Runs of the two inputs with the same random numbers are paired one by one, if there are equally many. When both give
+    the same guess, chance moves correct and wrong guesses together, and hardly changes their ratio.
     """
     first, second = scores
     if len(first) != len(second):

@@ -1,4 +1,4 @@
-"""Mechanisms behind an HTTP address. remote.py has the protocol that they speak, connection.py how they are reached."""
+"""Mechanisms behind an HTTP address. remote.py has their protocol, connection.py the connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpassay.audit.timing import Pacer, interval
 from dpassay.errors import InputError, MechanismError
 
 MOST_RETRIES = 100
-RESERVED = ("content-length", "transfer-encoding", "connection", "host")  # what HTTP itself takes care of
+RESERVED = ("content-length", "transfer-encoding", "connection", "host")  # set by HTTP itself
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -25,11 +25,11 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 class Endpoint(Remote):
     """An HTTP address that answers a POST of JSON with JSON. Redirects are not followed.
 
-    `headers` and the token that the environment holds under the name `token_env` go with each request, to this address
-    only, and into no file. `request` and `answer` are for an endpoint with a format of its own: JSON in which "$input"
-    stands for the input, and the path of the output. `concurrency` requests wait for answers at a time, `rate` ("5/s")
-    limits how often one is sent, and one that fails for a passing reason is repeated up to `retries` times.
-    `independent_rows` says that the n outputs of one answer are independent of one another.
+    `headers` and the token in the environment variable `token_env` are sent with each request, to this address only,
+    and are written to no file. `request` and `answer` are for an endpoint with its own format: JSON in which "$input"
+    stands for the input, and the path of the output. Up to `concurrency` requests are in flight at a time, `rate`
+    ("5/s") limits how often one is sent, and after a transient failure a request is repeated up to `retries` times.
+    `independent_rows` states that the n outputs of one answer are independent of one another.
 
     >>> Endpoint("http://127.0.0.1:8000/rewrite").describe()
     {'kind': 'url', 'url': 'http://127.0.0.1:8000/rewrite'}
@@ -87,7 +87,7 @@ class Endpoint(Remote):
         return {"kind": "url", "url": self.url, **{name: value for name, value in asked.items() if value}}
 
     def settings(self) -> dict[str, Any]:
-        """What else it takes to make it anew, but for the token itself."""
+        """What else is needed to recreate it, except the token itself."""
         names = ("token_env", "request", "answer", "concurrency", "rate", "retries", "independent_rows")
         return {"headers": dict(self.headers), **{name: getattr(self, name) for name in names}}
 
@@ -123,7 +123,7 @@ class Endpoint(Remote):
 
 
 def parse_header(line: str) -> tuple[str, str]:
-    """A header from the way it is written.
+    """A header from its text form.
 
     >>> parse_header("X-Tenant: research")
     ('X-Tenant', 'research')
@@ -135,7 +135,7 @@ def parse_header(line: str) -> tuple[str, str]:
 
 
 def _checked_headers(headers: Any) -> dict[str, str]:
-    """Headers that can be sent. What is wrong with one is told without its value, which may be secret."""
+    """Headers that can be sent. Errors do not show a header's value, which may be secret."""
     checked: dict[str, str] = {}
     for name, value in dict(headers).items():
         if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str):
@@ -151,7 +151,7 @@ def _checked_headers(headers: Any) -> dict[str, str]:
 
 
 def _token_of(name: str) -> str:
-    """The token that the environment holds; it is never told."""
+    """The token from the environment; it is never shown."""
     token = os.environ.get(name, "").strip() if isinstance(name, str) else ""
     if not token:
         raise InputError(

@@ -1,4 +1,4 @@
-"""A few outputs of each input for a person to look at: short, safe to print, and with the part in which they differ."""
+"""A few outputs of each input for people to read: short, safe to print, and with the part in which they differ."""
 
 import re
 from collections import Counter
@@ -15,17 +15,17 @@ from dpassay.evidence.sampled import Example
 from dpassay.pipeline.mechanism import Failure
 
 SHOWN = 3  # outputs of each input
-TYPICAL = 2  # of them for which the rule names this input, where there are some
+TYPICAL = 2  # of these, outputs for which the rule names this input, if there are any
 LOOKED_AT = 64  # outputs of each input from which they are chosen
 LONGEST = 80  # characters of an output
-FEW_NUMBERS = 4  # of a vector that is shown whole
-MOST_CHARACTERS = 20_000  # of an output that are looked at
+FEW_NUMBERS = 4  # of a vector that is shown in full
+MOST_CHARACTERS = 20_000  # of an output, examined
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def examples(outputs: Sequence[Outputs], rule: DecisionRule) -> tuple[tuple[Example, ...], BaseException | None]:
-    """A few of the outputs of each of two inputs, and the exception of one that is a failure."""
+    """A few of the outputs of each of two inputs, and the exception if one is a failure."""
     sides = [part(one, 0, LOOKED_AT) for one in outputs]
     shown = _Shortener.of(sides)
     found, failure = [], None
@@ -38,13 +38,13 @@ def examples(outputs: Sequence[Outputs], rule: DecisionRule) -> tuple[tuple[Exam
 
 
 def _named(rule: DecisionRule, outputs: Outputs) -> list[int | None]:
-    """Which of two inputs the rule names for each output; None where it abstains."""
+    """Which of two inputs the rule names for each output; None if it abstains."""
     scores = rounded(rule.distinguisher.score(outputs), rule.resolution).tolist()
     return [0 if score <= rule.low else 1 if score >= rule.high else None for score in scores]
 
 
 def _chosen(named: Sequence[int | None], words: Sequence[str], side: int) -> list[int]:
-    """Different outputs in the order in which they came: some for which this input is named, and others."""
+    """Distinct outputs in the order in which they came: some for which this input is named, and others."""
     first = {text: i for i, text in reversed(list(enumerate(words)))}
     places = sorted(first.values())
     typical = [i for i in places if named[i] == side]
@@ -57,8 +57,8 @@ def _chosen(named: Sequence[int | None], words: Sequence[str], side: int) -> lis
 class _Shortener:
     """Which coordinates, or which parts of a text, come from one input more often than from the other."""
 
-    coordinates: tuple[int, ...]  # of long vectors, the most telling
-    shares: tuple[Counter[str], Counter[str]]  # how many outputs of each input have a part
+    coordinates: tuple[int, ...]  # for long vectors, the most informative
+    shares: tuple[Counter[str], Counter[str]]  # how many outputs of each input contain a part
 
     @classmethod
     def of(cls, sides: Sequence[Outputs]) -> "_Shortener":
@@ -79,7 +79,7 @@ class _Shortener:
         return text if len(text) <= LONGEST else self._cut(text, side)
 
     def _cut(self, text: str, side: int) -> str:
-        """A long text around the part that speaks most for its input; its beginning and its end if none does."""
+        """A long text around the part most typical of its input; its beginning and its end if there is none."""
         own, other = self.shares[side], self.shares[1 - side]
         found = max(_TOKEN.finditer(text), key=lambda m: own[m.group()] - other[m.group()], default=None)
         length = f" ({len(text):,} characters)"
@@ -103,7 +103,7 @@ def _text(row: Any) -> str:
     else:
         try:
             words = repr(_plain(row))
-        except Exception:  # what is written for it fails
+        except Exception:  # its repr fails
             words = f"a {type(row).__name__}"
     return harmless(words[:MOST_CHARACTERS].replace("\n", " "))
 

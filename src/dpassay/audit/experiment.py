@@ -1,6 +1,6 @@
-"""The guessing game: a coin picks the input, the mechanism runs, a rule fixed before names the input or abstains.
+"""The guessing game: a coin picks the input, the mechanism runs, a rule fixed beforehand names the input or abstains.
 
-Here is what an experiment is and what its counts say; `training` learns its rules, and `sequential` runs it.
+This module defines an experiment and what its counts show; `training` learns its rules, and `sequential` runs it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism
 
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
-FIRST_ROUND = 128  # runs that the first rule is learnt from
-FEWEST_EACH = 4  # of each input, where there are many
-GROWTH = 2.0  # a rule is learnt anew each time the runs to learn from have grown by this factor
+FIRST_ROUND = 128  # runs from which the first rule is learnt
+FEWEST_EACH = 4  # of each input, if there are many inputs
+GROWTH = 2.0  # a new rule is learnt each time the training runs have grown by this factor
 MOST_ROWS = 1 << 16
-KEPT = 1000  # outputs of each input that are kept to compare the sampler with its distribution
+KEPT = 1000  # outputs of each input kept to compare the sampler with its distribution
 SHOWN = 256  # outputs of each input from which examples are chosen
 TRUST, TRUST_IN_DISTRIBUTION = 0.5, 1.0
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
-    """The random numbers of one task: a counter-based generator, keyed by the seed and the task's place.
+    """The random numbers of one task: a counter-based generator, keyed by the seed and the task's position.
 
     >>> int(stream(1, TEST, 0).integers(100)) == int(stream(1, TEST, 0).integers(100))
     True
@@ -51,11 +51,11 @@ class Experiment:
     number: int = 0  # distinguishes experiments with the same seed
     custom: Distinguisher | None = None
     bits: Bits = "no"
-    device: str = "cpu"  # where kernels make their numbers
+    device: str = "cpu"  # where kernels compute
     unknown: Unknown = "refuse"  # how outputs of unknown types are read
 
     def distributions(self) -> list[Distribution] | None:
-        """The exact distributions of all inputs, where the mechanism knows them."""
+        """The exact distributions for all inputs, if the mechanism knows them."""
         if not isinstance(self.mechanism, HasDistribution):
             return None
         try:
@@ -68,7 +68,7 @@ class Experiment:
         return offered(self.mechanism, self.inputs)
 
     def at_hand(self) -> tuple[Distinguisher, ...]:
-        """Distinguishers that no file holds: one's own, and those that the mechanism offers."""
+        """Distinguishers that are not stored in files: the user's own, and those that the mechanism offers."""
         return (*(() if self.custom is None else (self.custom,)), *self.offered())
 
     def stream(self, *place: int) -> np.random.Generator:
@@ -76,7 +76,7 @@ class Experiment:
         return stream(self.seed, self.number, *place)
 
     def paired_streams(self, place: int) -> list[np.random.Generator]:
-        """The same random numbers for each input, to learn from: see `draw_outputs`."""
+        """The same random numbers for each input, for training: see `draw_outputs`."""
         return [self.stream(LEARN, place) for _ in self.inputs]
 
 
@@ -89,18 +89,18 @@ class Round:
     learnt_from: int
     length: int
     singly: bool = False  # runs are made one at a time, in the order of the coins
-    sizes: tuple[tuple[int, int], ...] = ()  # of its tasks in order, and how often each; 0 for one that broke off
-    rows: int = 64  # the most that a task may hold
-    screening: bool = False  # made in batches whose rows may depend on each other: a refutation rests on other rounds
+    sizes: tuple[tuple[int, int], ...] = ()  # of its tasks in order, and how often each occurs; 0 for an aborted one
+    rows: int = 64  # most runs per task
+    screening: bool = False  # made in batches whose rows may be dependent: a refutation rests on other rounds
 
     @property
     def tasks(self) -> int:
-        """How many tasks it has had."""
+        """How many tasks it has had so far."""
         return sum(times for _, times in self.sizes)
 
     @property
     def finished(self) -> int:
-        """The runs of its tasks that did not break off."""
+        """The runs of its tasks that were not aborted."""
         return sum(size * times for size, times in self.sizes)
 
     def after(self, size: int) -> Round:
@@ -112,23 +112,23 @@ class Round:
 
 @dataclass
 class Game:
-    """The state of a game: its rounds, how many runs it took, and some outputs to compare with the distribution."""
+    """The state of a game: its rounds, its number of runs, and some outputs to compare with the distribution."""
 
     rounds: list[Round] = field(default_factory=list)
     runs: int = 0
     lost: int = 0  # trainings in which the mechanism failed: the next one has other random numbers
-    fruitless: int = 0  # trainings from which no rule came: the next one has other runs, and more of them
+    fruitless: int = 0  # trainings that gave no rule: the next one has other runs, and more of them
     nothing_learnt: bool = False
-    looked: bool = False  # whether the rows of its batches were looked at
+    looked: bool = False  # whether the rows of its batches were examined
     kept: list[list[Outputs]] = field(default_factory=list)
-    batches: str = ""  # what is wrong with the rows of one batch: then all runs are made one at a time
+    batches: str = ""  # what is wrong with the rows of one batch, if anything: then all runs are made one at a time
     failing: bool = False  # whether a batch failed, so that runs are made one at a time
     replays: bool = True  # whether the same seed gave the same outputs again
-    learnt: tuple[Outputs, ...] = ()  # some outputs of each input that the first rule was learnt from, to be shown
+    learnt: tuple[Outputs, ...] = ()  # some outputs of each input from which the first rule was learnt, to be shown
 
     @property
     def shown(self) -> list[Outputs]:
-        """Some outputs of each input, the same wherever tasks run; none of a game that was continued from a file."""
+        """Some outputs of each input, the same wherever tasks run; none for a game continued from a file."""
         return list(self.learnt) or [join(list(batches)) for batches in self.kept if batches]
 
     @property
@@ -145,17 +145,17 @@ class Game:
         return self.rounds[-1].rule if self.rounds else None
 
     def best(self, hypothesis: Hypothesis) -> Round:
-        """The round that says most against the claim, of those that count."""
+        """The round with the most evidence against the claim, of those that count."""
         claimed = hypothesis.epsilon, hypothesis.delta, hypothesis.candidates
         return max(self.evidence or self.rounds, key=lambda one: one.counts.log_evidence(*claimed))
 
     def log_evidence(self, hypothesis: Hypothesis) -> float:
-        """What all rounds that count say together against the claim."""
+        """The combined evidence against the claim from all rounds that count."""
         counts = [current.counts for current in self.evidence]
         return log_evidence(counts, hypothesis.epsilon, hypothesis.delta, hypothesis.candidates)
 
     def totals(self) -> tuple[int, int, int]:
-        """Right and wrong guesses, and the runs they were made in."""
+        """Correct and wrong guesses, and the runs they were made in."""
         return (
             sum(counts.right for counts in self.counts),
             sum(counts.wrong for counts in self.counts),
@@ -174,7 +174,7 @@ class GameResult:
 
 
 def bound(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool, batches: bool = False) -> float:
-    """The lower bound on ε that a game has earned; with `batches` also from rows that may depend on each other."""
+    """The lower bound on ε from a game; with `batches` also from rows that may depend on each other."""
     rounds = game.rounds if batches else game.evidence
     if not rounds:
         return 0.0
@@ -185,9 +185,9 @@ def bound(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool, batches
 
 
 def _as_if_finished(rounds: Sequence[Round]) -> tuple[int, int]:
-    """Right and wrong guesses of a fixed number of runs; the runs not yet made count as wrong.
+    """Correct and wrong guesses of a fixed number of runs; runs not yet made count as wrong.
 
-    So a look before the end is never better than the one at the end.
+    So an early look never gives a better result than the final one.
     """
     right, wrong = sum(one.counts.right for one in rounds), sum(one.counts.wrong for one in rounds)
     return right, wrong + max(0, sum(one.length - one.counts.runs for one in rounds))
@@ -204,10 +204,10 @@ def rejected(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool) -> b
 
 
 def against_distribution(kept: Sequence[Outputs], distribution: Distribution, rng: np.random.Generator) -> float:
-    """p-value of the guess that outputs were not drawn from their declared distribution.
+    """p-value against the hypothesis that outputs were drawn from their declared distribution.
 
-    The same game at ε = 0: the one input is the mechanism, the other its distribution. A rule learnt on half of the
-    outputs is tested on the other half.
+    The same game at ε = 0: one input is the mechanism, the other its distribution. A rule learnt on half of the outputs
+    is tested on the other half.
     """
     seen = join(list(kept))
     half = len(seen) // 2

@@ -1,4 +1,4 @@
-"""What distinguishers look at: numbers, categories and n-grams of each output, which depend on that output alone."""
+"""What distinguishers use: numbers, categories and n-grams of each output, which depend on that output alone."""
 
 import zlib
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from dpassay.audit.leaves import Leaves, is_value
 from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row, kind_of, shape_name
 
-MOST_COPIED = 8  # inputs whose copies are looked for
+MOST_COPIED = 8  # inputs whose copies are searched for
 FLOAT_BITS, BIT_VIEWS = "float bits", 4
 NOT_ZERO, NTH = "where the output is not 0", ("first", "second", "third")
 PLACES = len(NTH)
-MANY, FEW = 1 << 14, 64  # values in one call, and edges, from and up to which edges are counted
-HASHED = 1 << 15  # cells that n-grams are counted in
+MANY, FEW = 1 << 14, 64  # from this many values per call, and up to this many edges, edges are counted
+HASHED = 1 << 15  # cells for counting n-grams
 
 
 def ngrams(text: str) -> NDArray[np.int64]:
@@ -29,7 +29,7 @@ def ngrams(text: str) -> NDArray[np.int64]:
 
 
 def grams(text: str) -> set[str]:
-    """A text's words and pairs of words in small letters, and its character trigrams, each behind a zero."""
+    """A text's words and pairs of words in lower case, and its character trigrams, each after a zero."""
     text = text[: 8 * LONGEST]
     words = text.lower().split()
     found = {*words, *(f"{a} {b}" for a, b in pairwise(words))}
@@ -42,7 +42,7 @@ def cell_of(gram: str) -> int:
 
 
 def binned(values: Array, edges: Array) -> NDArray[Any]:
-    """The bin of each value; NaN has a bin of its own, the last.
+    """The bin of each value; NaN has its own bin, the last.
 
     >>> binned(np.array([-1.0, 0.0, 0.5, np.nan]), np.array([0.0, 1.0])).tolist()
     [0, 1, 1, 3]
@@ -59,7 +59,7 @@ def binned(values: Array, edges: Array) -> NDArray[Any]:
     return bins
 
 
-# Features for boosting: from outputs to a function that gives one column at a time.
+# Features for boosting: from outputs to a function that returns one column at a time.
 
 
 def _coordinates(outputs: Outputs, width: int) -> Callable[[int], Array]:
@@ -75,7 +75,7 @@ def _coordinates(outputs: Outputs, width: int) -> Callable[[int], Array]:
 
 
 def _endings(outputs: Outputs, width: int) -> Callable[[int], Array]:
-    """Of outputs that stop early: how many coordinates are numbers, and the last that is one."""
+    """For outputs that stop early: how many coordinates are numbers, and the last one that is."""
     rows = outputs.matrix(width)
     known = ~np.isnan(rows)
     last = width - 1 - known[:, ::-1].argmax(axis=1)
@@ -83,7 +83,7 @@ def _endings(outputs: Outputs, width: int) -> Callable[[int], Array]:
 
 
 def _places(outputs: Outputs, width: int) -> Callable[[int], Array]:
-    """Of outputs that are mostly 0: where the first, second and third other number stands, and how many there are."""
+    """For outputs that are mostly 0: the positions of the first three nonzero numbers, and how many there are."""
     rows = outputs.matrix(width)
     marked = (rows != 0) & ~np.isnan(rows)
     numbers = marked.sum(axis=1)
@@ -98,15 +98,15 @@ def _places(outputs: Outputs, width: int) -> Callable[[int], Array]:
 
 
 def _float_bits(outputs: Outputs, width: int) -> Callable[[int], Array]:
-    """Of each coordinate the zeros it ends in, its exponent, where its last one stands, and its last three bits."""
+    """For each coordinate: its trailing zero bits, its exponent, the place of its last one bit, its last three bits."""
     rows = outputs.matrix(width)
 
     def column(j: int) -> Array:
         bits = np.ascontiguousarray(rows[:, j // BIT_VIEWS]).view(np.uint64)
         exponent = (bits >> np.uint64(52) & np.uint64(0x7FF)).astype(float)
         lowest = np.maximum(bits & (~bits + np.uint64(1)), np.uint64(1))
-        zeros = np.minimum(np.log2(lowest.astype(float)), 52.0)  # behind the last one of the mantissa
-        # What a sum's rounding leaves is where the last one stands, whatever the exponent: exponent and zeros together.
+        zeros = np.minimum(np.log2(lowest.astype(float)), 52.0)  # after the last one bit of the mantissa
+        # A sum's rounding shows in the place of the last one bit, whatever the exponent: exponent and zeros together.
         views = (zeros, exponent, exponent + zeros, (bits & np.uint64(7)).astype(float))
         return np.asarray(views[j % BIT_VIEWS])
 
@@ -133,7 +133,7 @@ def feature_count(kind: str, width: int) -> int:
 
 
 def feature_name(kind: str, column: int, width: int) -> str:
-    """What a column of these features is, in words.
+    """A description of a column of these features.
 
     >>> feature_name("coordinates", 2, 4), feature_name("coordinates", 4, 4), feature_name("lengths", 1, 1)
     ('output[2]', 'output[1] - output[0]', 'the number of words')
@@ -153,7 +153,7 @@ def feature_name(kind: str, column: int, width: int) -> str:
 
 
 def coordinate_name(j: int, width: int) -> str:
-    """The name of a coordinate, of outputs that have `width` of them."""
+    """The name of a coordinate, for outputs that have `width` of them."""
     return "the output" if width == 1 else f"output[{j}]"
 
 
@@ -164,7 +164,7 @@ def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int
     """
     if outputs.numbers is not None:
         flags = _flags(outputs.numbers, inputs)
-        if set(map(type, outputs.items)) <= {float}:  # also where the batch was an array
+        if set(map(type, outputs.items)) <= {float}:  # also if the batch was an array
             kind = shape_name(outputs.numbers.shape[1])
             return flags, {int(flag): kind + _flag_words(int(flag)) for flag in np.unique(flags)}
         names = [kind_of(item) + _flag_words(flag) for item, flag in zip(outputs.items, flags.tolist(), strict=True)]
@@ -185,7 +185,7 @@ def _anomaly(item: Any, apart: Leaves | None, inputs: tuple[Any, ...]) -> str:
     for i, x in enumerate(inputs[:MOST_COPIED]):
         if isinstance(x, str | float | int):
             if isinstance(x, int) or (isinstance(x, float) and x.is_integer()):
-                continue  # it may be there by chance, and counts of values show it if not
+                continue  # it may be there by chance, and otherwise counts of values show it
             there = (path for path, leaf in apart.items() if type(leaf) is type(x) and leaf == x and is_value(path))
         else:
             vector = as_row(x)
@@ -200,7 +200,7 @@ def _same_row(leaf: Any, vector: Array) -> bool:
 
 
 def _flags(rows: Array, inputs: tuple[Any, ...]) -> NDArray[np.int64]:
-    """1 for NaN, 2 for infinity, 4 << i for a coordinate that is input i's and no other input's."""
+    """1 for NaN, 2 for infinity, 4 << i for a coordinate that equals input i's and no other input's."""
     flags = np.zeros(len(rows), dtype=np.int64)
     with np.errstate(invalid="ignore", over="ignore"):
         if not np.isfinite(rows.sum(axis=1)).all():

@@ -1,7 +1,7 @@
 """Floating-point artefacts: a short game on the last bits of outputs, which gives a warning, never a verdict.
 
-Noise that is added in floating point leaves traces there for which no finite epsilon holds (Mironov 2012). Were they
-evidence, hardly any sampler would pass; were they not looked at, nobody would know. docs/audit.md has the ways.
+Noise added in floating point leaves traces there for which no finite epsilon holds (Mironov 2012). If they counted as
+evidence, hardly any sampler would pass; if they were ignored, nobody would know. docs/audit.md describes the options.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ from dpassay.audit.training import FEWEST_RUNS
 from dpassay.errors import MechanismError
 
 NUMBER = 999_999  # of its experiment, below those of attempts to shrink
-MOST, PART = 4_000, 0.04  # its runs at most, and which part of all runs
-SHOWN = 8  # outputs of each input that show whether a mechanism gives fractions
+MOST, PART = 4_000, 0.04  # its runs at most, and as a fraction of all runs
+SHOWN = 8  # outputs of each input used to see whether a mechanism gives fractions
 
 
 def wanted(question: Question, inputs: tuple[Any, ...], alpha: float, left: int) -> tuple[int, int]:
-    """How many runs to leave for the game, and how many it took to find out.
+    """How many runs to reserve for the game, and how many runs it took to decide that.
 
-    None where there are no fractions, or where so few could not refute the claim.
+    None if there are no fractions, or if so few runs could not refute the claim.
     """
     runs, probe = min(MOST, int(PART * question.options.runs), left), SHOWN * len(inputs)
     if not alpha or runs < max(FEWEST_RUNS + probe, runs_to_reach(question.guarantee.epsilon, alpha)):
@@ -39,7 +39,7 @@ def wanted(question: Question, inputs: tuple[Any, ...], alpha: float, left: int)
 
 
 def look(question: Question, inputs: tuple[Any, ...], runs: int, alpha: float) -> Iterator[tuple[int, str]]:
-    """After every step how many runs were made, and last the warning; empty if the bits did not refute the claim."""
+    """After every step the number of runs made, and finally the warning; empty if the bits did not refute the claim."""
     hypothesis, game = replace(question.hypothesis, runs=0), Game(kept=[[], []])
     try:
         for _ in anytime(replace(question.experiment(inputs, NUMBER, hypothesis), bits="only"), game, runs, alpha):

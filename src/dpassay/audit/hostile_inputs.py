@@ -1,7 +1,7 @@
-"""Inputs that code is seldom tried on, offered by type: NaN, infinities, huge numbers, empty texts, unknown words.
+"""Inputs on which code is rarely tested, by type: NaN, infinities, huge numbers, empty texts, unknown words.
 
-Each is made from an input that was given, and says which relations make the two neighbours. Whether it is legal is not
-known here: code may refuse it.
+Each is made from a given input, and records which relations make the two neighbours. Whether it is valid is not known
+here: code may refuse it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _NONE: frozenset[str] = frozenset()  # vectors of another dimension are inputs o
 
 @dataclass(frozen=True, eq=False)
 class HostileInput:
-    """An input, what is odd about it in words, and the relations that make it a neighbour of the one it was made from.
+    """An input, a description of what is odd about it, and the relations that make it a neighbour of its original.
 
-    Inputs of one `kind` are alike: code that refuses some of them and not others shows which it was given. `word` is
-    the odd word of a text.
+    Inputs of one `kind` are alike: code that refuses only some of them reveals which one it was given. `word` is the
+    odd word of a text.
     """
 
     what: str
@@ -42,7 +42,7 @@ class HostileInput:
     value: Any
     relations: frozenset[str] = frozenset({"any"})
     word: str = ""
-    huge: bool = False  # a number that is far too large, and not so large that arithmetic overflows
+    huge: bool = False  # a number that is far too large, but not so large that arithmetic overflows
 
     def neighbours(self, relation: Neighbours) -> bool:
         """Whether the relation makes it a neighbour."""
@@ -50,7 +50,7 @@ class HostileInput:
 
 
 def hostile_inputs(x: Any) -> list[HostileInput]:
-    """Hostile inputs like x; none for a type that is not known.
+    """Hostile inputs similar to x; none for an unknown type.
 
     >>> [one.what for one in hostile_inputs(0.5)][:3]
     ['NaN', 'an infinity', 'an infinity']
@@ -78,7 +78,7 @@ def hostile_inputs(x: Any) -> list[HostileInput]:
 
 
 def hostile_pairs(inputs: Sequence[Any], relation: Neighbours) -> list[tuple[Any, Any]]:
-    """Each input against the hostile inputs like it that the relation makes its neighbours."""
+    """Each input paired with the hostile inputs similar to it that the relation makes its neighbours."""
     return [(x, one.value) for x in inputs for one in hostile_inputs(x) if one.neighbours(relation)]
 
 
@@ -103,7 +103,7 @@ def _numbers(x: Any) -> Iterator[HostileInput]:
 
 
 def _fits(x: Any, value: float) -> bool:
-    """Whether a number can be held by numbers, or an array, of this type: neither too large nor rounded to 0."""
+    """Whether numbers, or an array, of this type can hold a number: neither too large nor rounded to 0."""
     if not isinstance(x, np.ndarray | np.generic):
         return True
     kind = x.dtype
@@ -155,7 +155,7 @@ def _tables(x: Any, array: Any) -> Iterator[HostileInput]:
 
 
 def _like(x: Any, array: Any) -> Any:
-    """The array in the form of x."""
+    """The array with the type of x."""
     if isinstance(x, np.ndarray):
         return array.astype(x.dtype)
     entries = array.tolist()

@@ -1,7 +1,7 @@
-"""What counts of right and wrong guesses say about ε, with the error probability stated.
+"""What counts of correct and wrong guesses imply about ε, with the error probability stated.
 
-Everything here is a function of integer counts. A bound or an e-value that is stated at level α is wrong with
-probability at most α if the guesses were made as docs/proofs/guessing-game.md asks.
+Everything here is a function of integer counts. A bound or an e-value stated at level α is wrong with
+probability at most α if the guesses were made as docs/proofs/guessing-game.md requires.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from scipy.special import betainc, betainccinv, betaincinv, betaln, xlog1py
 from dpassay.audit.options import check_alpha
 from dpassay.errors import InputError
 
-# Binomial tails are computed to about 12 digits, logarithms of beta functions of 10⁸ runs to 1e-7; bounds give way by
-# more than that.
+# Binomial tails are accurate to about 12 digits, logarithms of beta functions of 10⁸ runs to 1e-7; bounds are relaxed
+# by more than that.
 SLACK, LOG_SLACK = 1e-9, 1e-6
 
 
 def proportion_interval(successes: int, runs: int, alpha: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval for a probability: it misses the truth with probability α at most.
+    """The Clopper-Pearson interval for a probability: it misses the truth with probability at most α.
 
     >>> low, high = proportion_interval(0, 10, 0.05)
     >>> low, round(high, 4)
@@ -36,7 +36,7 @@ def proportion_interval(successes: int, runs: int, alpha: float) -> tuple[float,
 
 @dataclass
 class AlphaBudget:
-    """Where the error probability is spent. What all entries take together never exceeds the total.
+    """Where the error probability is spent. The entries together never exceed the total.
 
     >>> budget = AlphaBudget(0.001)
     >>> budget.take("the game", 0.5), budget.left
@@ -55,7 +55,7 @@ class AlphaBudget:
         return max(0.0, self.total - math.fsum(alpha for _, alpha in self.entries))
 
     def give_back(self, what: str) -> None:
-        """Take back what was set aside for a test that is not made."""
+        """Return what was set aside for a test that is not made."""
         self.entries = [entry for entry in self.entries if entry[0] != what]
 
     def take(self, what: str, share: float) -> float:
@@ -90,7 +90,7 @@ def log_limits(epsilon: float, candidates: int = 2, delta: float = 0.0) -> tuple
 
 
 def epsilon_at(accuracy_log_odds: float, candidates: int = 2) -> float:
-    """The least ε at which guesses may be right with these odds, at δ = 0.
+    """The smallest ε at which guesses may be correct with these odds, at δ = 0.
 
     >>> round(epsilon_at(math.log(0.75 / 0.25)), 6)
     1.098612
@@ -99,7 +99,7 @@ def epsilon_at(accuracy_log_odds: float, candidates: int = 2) -> float:
 
 
 def accuracy_bound(right: int, wrong: int, alpha: float, candidates: int = 2, delta: float = 0.0) -> float:
-    """A lower bound on ε from a fixed number of guesses: the exact binomial test, inverted (Clopper and Pearson).
+    """A lower bound on ε from a fixed number of guesses: the exact binomial test, inverted (Clopper-Pearson).
 
     >>> round(accuracy_bound(1_000_000, 0, 0.001), 3)
     11.883
@@ -129,8 +129,8 @@ def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: 
 class Counts:
     """Counts of one round of the game, and what was expected of its distinguisher before it began.
 
-    `sides` is the number of inputs that the distinguisher ever names: only where δ > 0 does it matter. `second` is how
-    many of the right and wrong guesses and of the runs were the second input's, for the reader alone; None if unknown.
+    `sides` is the number of inputs that the distinguisher ever names; it matters only if δ > 0. `second` is how many of
+    the correct and wrong guesses and of the runs were the second input's, for information only; None if unknown.
     """
 
     right: int = 0
@@ -142,7 +142,7 @@ class Counts:
     second: tuple[int, int, int] | None = field(default=(0, 0, 0), compare=False)
 
     def __add__(self, other: tuple[int, ...]) -> Counts:
-        """With more right and wrong guesses and runs and, where that is known, those of the second input behind."""
+        """With more correct and wrong guesses and runs, followed by those of the second input if known."""
         right, wrong, runs, *of_second = other
         second = None
         if self.second is not None and of_second:
@@ -150,7 +150,7 @@ class Counts:
         return replace(self, right=self.right + right, wrong=self.wrong + wrong, runs=self.runs + runs, second=second)
 
     def table(self) -> tuple[tuple[int, int, int], ...]:
-        """For each of two inputs how often the first and the second were named, and its runs; empty if unknown.
+        """For each of two inputs, how often the first and the second were named, and its runs; empty if unknown.
 
         >>> Counts(8, 2, 12, second=(5, 1, 7)).table()
         ((3, 1, 5), (1, 5, 7))
@@ -161,10 +161,10 @@ class Counts:
         return (self.right - right, self.wrong - wrong, self.runs - runs), (wrong, right, runs)
 
     def log_evidence(self, epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False) -> float:
-        """Log of the e-value against (ε, δ)-DP: it passes ln(1/α) with probability at most α, ever, if the claim holds.
+        """Log of the e-value against (ε, δ)-DP: if the claim holds, it ever exceeds ln(1/α) with probability at most α.
 
-        `falling` gives a smaller one that never grows with ε, so that what all rounds reject together is a half-line.
-        See docs/proofs/anytime.md and, for δ > 0, betting.md.
+        `falling` gives a smaller one that never grows with ε, so that the set rejected by all rounds together is a
+        half-line. See docs/proofs/anytime.md and, for δ > 0, betting.md.
         """
         if delta and candidates == 2:
             return self._bet(epsilon, delta)
@@ -172,7 +172,7 @@ class Counts:
         if guesses == 0:
             return 0.0
         log_p, log_not = log_limits(epsilon, candidates, delta)
-        if falling:  # beyond the observed accuracy the e-value climbs back to 1: there it stays where it was
+        if falling:  # beyond the observed accuracy the e-value would rise back to 1: it is kept at its minimum there
             share = max(self.right / guesses, math.exp(log_limits(0.0, candidates, delta)[0]))
             if math.exp(log_p) > share:
                 log_p, log_not = math.log(share), (math.log1p(-share) if share < 1 else -math.inf)
@@ -193,9 +193,9 @@ class Counts:
         return float(np.logaddexp.reduce(logs))
 
     def _stakes(self, epsilon: float, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Fixed stakes on a logarithmic grid; half of the money lies near the one that suited the expectation.
+        """Fixed stakes on a logarithmic grid; half of the capital is near the stake that suits the expected accuracy.
 
-        Stakes too high for this ε lose what lies on them.
+        Stakes too high for this ε lose their capital.
         """
         grid = np.exp(-0.25 * np.arange(1, 161))
         # At odds right : wrong the best stake against the odds themselves is small, near the inverse of the odds.
@@ -207,7 +207,7 @@ class Counts:
 
 
 def _beta_mixture(counts: Counts, log_p: float, log_not: float) -> float:
-    """ln of: prior mass below p, kept; plus the prior above p, each accuracy betting its own likelihood ratio."""
+    """ln of: the prior mass below p, kept; plus the prior above p, where each accuracy bets its likelihood ratio."""
     a, b = counts.expected_right, counts.expected_wrong
     right, wrong = a + counts.right, b + counts.wrong
     miss = math.exp(log_not)
@@ -224,17 +224,17 @@ def _beta_mixture(counts: Counts, log_p: float, log_not: float) -> float:
 def log_evidence(
     rounds: list[Counts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
 ) -> float:
-    """Evidence of several rounds: each starts with what the ones before have won."""
+    """Evidence of several rounds: each starts with what the earlier ones have won."""
     return sum(counts.log_evidence(epsilon, delta, candidates, falling) for counts in rounds)
 
 
 def evidence_needed(alpha: float) -> float:
-    """The log-evidence that rejects a claim at this error probability: ln(1/α), and a little for rounding."""
+    """The log-evidence that rejects a claim at this error probability: ln(1/α), plus a margin for rounding."""
     return -math.log(alpha) + LOG_SLACK
 
 
 def anytime_bound(rounds: list[Counts], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
-    """The least ε that the evidence does not reject: a lower bound that holds at every stopping time.
+    """The smallest ε that the evidence does not reject: a lower bound that holds at every stopping time.
 
     >>> round(anytime_bound([Counts(900, 100, 1000)], 0.001), 3)
     1.741
@@ -244,7 +244,7 @@ def anytime_bound(rounds: list[Counts], alpha: float, delta: float = 0.0, candid
 
 
 def anytime_delta(rounds: list[Counts], alpha: float, epsilon: float) -> float:
-    """The least δ at this ε that the evidence does not reject."""
+    """The smallest δ at this ε that the evidence does not reject."""
     needed = evidence_needed(alpha)
     return min(1.0, _last_rejected(lambda delta: log_evidence(rounds, epsilon, max(delta, 1e-18)) >= needed, 1.0))
 
@@ -261,7 +261,7 @@ def _last_rejected(rejects: Callable[[float], bool], top: float) -> float:
 
 
 def most_certifiable(runs: int, alpha: float, candidates: int = 2) -> float:
-    """The largest ε that this many runs can certify from below, which takes correct guesses only.
+    """The largest lower bound on ε that this many runs can certify, if all guesses are correct.
 
     >>> round(most_certifiable(1_000_000, 0.001), 2)
     11.88
@@ -270,7 +270,7 @@ def most_certifiable(runs: int, alpha: float, candidates: int = 2) -> float:
 
 
 def runs_to_reach(epsilon: float, alpha: float, candidates: int = 2) -> int:
-    """How many perfect guesses it takes to certify an ε from below.
+    """How many guesses, all correct, it takes to certify ε as a lower bound.
 
     >>> most_certifiable(runs_to_reach(5.0, 0.001), 0.001) >= 5.0
     True
@@ -282,10 +282,10 @@ def runs_to_reach(epsilon: float, alpha: float, candidates: int = 2) -> int:
 
 
 def runs_needed(claimed: float, true: float, alpha: float, candidates: int = 2, guessing: float = 1.0) -> int:
-    """About how many runs refute a claim half of the time if guesses are as good as the truth allows.
+    """About how many runs refute a claim half of the time if guesses are as accurate as the true ε allows.
 
-    `guessing` is the share of runs in which it does not abstain. No method needs fewer by much: ln(1/α)
-    divided by what the best bet wins a run.
+    `guessing` is the proportion of runs in which it does not abstain. No method needs much fewer: ln(1/α) divided by
+    what the best bet wins per run.
 
     >>> runs_needed(1.0, 2.0, 0.001)
     103
@@ -295,6 +295,6 @@ def runs_needed(claimed: float, true: float, alpha: float, candidates: int = 2, 
     log_p, log_not = log_limits(claimed, candidates)
     right, wrong = (math.exp(v) for v in log_limits(true, candidates))
     growth = right * (math.log(right) - log_p) + (wrong * (math.log(wrong) - log_not) if wrong else 0.0)
-    if true - claimed < 1e-4:  # the two terms cancel; what is left is the square of the difference
+    if true - claimed < 1e-4:  # the two terms cancel up to the square of the difference
         growth = right * wrong * (true - claimed) ** 2 / 2
     return math.ceil(-math.log(alpha) / (growth * guessing)) if growth > 0 else 10**300

@@ -15,16 +15,17 @@ from dpassay.compute.philox import key
 from dpassay.pipeline.pipeline import Pipeline
 
 Ratios: TypeAlias = tuple[LikelihoodRatioTable, LikelihoodRatioTable]  # of each input
-KERNELS_FROM = 1 << 14  # runs of a game, from which on kernels draw for a pipeline whose distribution is known
+KERNELS_FROM = 1 << 14  # runs of a game from which kernels draw for a pipeline whose distribution is known
 LOG_STEP = 33 * math.log(2)
-HARMLESS = 0.01  # standard errors that the 32 bits of a coordinate's word may come to; docs/scale.md
+HARMLESS = 0.01  # standard errors that the 32-bit resolution of a coordinate's word may amount to; docs/scale.md
 
 
 def for_kernels(experiment: Experiment, rule: DecisionRule, before: int) -> Ratios | None:
-    """What kernels need for a task of a pipeline whose distribution is known; None where the mechanism itself is run.
+    """What kernels need for a task of a pipeline whose distribution is known; None if the mechanism itself is run.
 
-    The first runs are always the mechanism's own: they are compared with its distribution. So are those that come
-    after as many as 32-bit draws would show in: each coordinate's word moves a probability by at most 2^-33.
+    The first runs are always the mechanism's own: they are compared with its distribution. It is also run itself once
+    there are so many runs that 32-bit draws could be noticed: each coordinate's word moves a probability by at most
+    2^-33.
     """
     mechanism, distinguisher = experiment.mechanism, rule.distinguisher
     if before < KERNELS_FROM or not isinstance(mechanism, Pipeline) or not isinstance(distinguisher, LikelihoodRatio):
@@ -39,7 +40,7 @@ def for_kernels(experiment: Experiment, rule: DecisionRule, before: int) -> Rati
 def guesses_by_kernel(
     experiment: Experiment, rule: DecisionRule, ratios: Ratios, runs: int, of_second: int, place: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """Right and wrong guesses by input in `runs` runs; only the guess of each run is computed."""
+    """Correct and wrong guesses by input in `runs` runs; only the guess of each run is computed."""
     guesses = np.zeros((2, 2), dtype=np.int64)
     for side, made in enumerate((runs - of_second, of_second)):
         stream = key(experiment.seed, experiment.number, *place, side)

@@ -1,6 +1,6 @@
 """Which leaves of outputs are worth a distinguisher: those, and pairs of those, that differ most between inputs.
 
-Only runs to learn from are looked at here, and only some of them. Whatever is chosen, the verdict is right.
+Only training runs are used here, and only some of them. Whatever is chosen, the verdict is valid.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from dpassay.audit.leaf_views import INDEX, View, columns
 from dpassay.audit.leaves import ROOT, Leaves, exact, written
 from dpassay.audit.outputs import Array, Outputs, part
 
-SCREENED, SCREENED_VECTORS = 512, 128  # outputs of each input that are looked at; plain vectors must be quick
+SCREENED, SCREENED_VECTORS = 512, 128  # outputs of each input examined; plain vectors must be fast
 MOST_CELLS = 1 << 24  # numbers that are compared
-MOST_COLUMNS = 2048  # numbers that are looked at together
-MOST_PAIRED, MOST_PAIRED_VALUES = 16, 32  # numbers, and categories, that are looked at in pairs
+MOST_COLUMNS = 2048  # numbers examined together
+MOST_PAIRED, MOST_PAIRED_VALUES = 16, 32  # numbers, and categories, examined in pairs
 FEW_VALUES = 32
 BEST, BEST_PAIRS, MOST_ROWS = 3, 2, 4
-MOST_JOINED = 512  # texts that are looked at together
-FEWEST_TIMES = 3  # that a path must be there to be looked at
-CLEARLY = 1.1  # a pair must tell more than this many times what single leaves do
+MOST_JOINED = 512  # texts examined together
+FEWEST_TIMES = 3  # that a path must occur to be examined
+CLEARLY = 1.1  # a pair must be more informative than single leaves by this factor
 
 
 @dataclass
 class Found:
-    """What some outputs of each input have: at which paths numbers, rows of numbers, categories, texts."""
+    """What some outputs of each input contain: the paths of numbers, rows of numbers, categories, texts."""
 
     sides: list[list[Leaves]]
     numbers: list[str] = field(default_factory=list)
-    rows: dict[str, int] = field(default_factory=dict)  # the longest of each path
+    rows: dict[str, int] = field(default_factory=dict)  # the longest at each path
     texts: list[str] = field(default_factory=list)
     offsets: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, list[list[str]]] = field(default_factory=dict)  # of each path, side by side
@@ -48,7 +48,7 @@ class Found:
 
     @cached_property
     def columns(self) -> list[str]:
-        """All paths to a number, entries of rows included, as far as memory goes."""
+        """All paths to a number, including entries of rows, as far as memory allows."""
         room = MOST_CELLS // (len(self.sides) * SCREENED)
         entries = [f"{path}[{j}]" for path, length in self.rows.items() for j in range(min(length, room))]
         return (self.numbers + entries)[:room]
@@ -82,9 +82,9 @@ def found_in(outputs: Sequence[Outputs]) -> Found:
 
 
 def distances(sides: Sequence[Array]) -> Array:
-    """How far the two inputs are apart in each column: the largest gap of their distribution functions.
+    """How far apart the two inputs are in each column: the largest gap between their distribution functions.
 
-    What is no number counts as one that is larger than all.
+    NaN counts as larger than all numbers.
     """
     first, second = (np.where(np.isnan(rows), np.inf, rows) for rows in sides)
     both = np.concatenate([first, second])
@@ -98,7 +98,7 @@ def distances(sides: Sequence[Array]) -> Array:
 
 
 def excess(tokens: Sequence[Sequence[Any]]) -> float:
-    """How much more the inputs differ in their frequencies of some values than chance would make them."""
+    """How much more the inputs differ in their frequencies of some values than expected by chance."""
     counts = [Counter(side) for side in tokens]
     values = set().union(*counts)
     table = np.array([[count[value] for value in values] for count in counts], dtype=float)
@@ -108,7 +108,7 @@ def excess(tokens: Sequence[Sequence[Any]]) -> float:
 
 
 def best_values(found: Found) -> list[View]:
-    """The leaves, and the pairs of leaves, whose values differ most in how often they come."""
+    """The leaves, and the pairs of leaves, whose values differ most in frequency."""
     limit = max(8, sum(map(len, found.sides)) // 4)
     scored: dict[tuple[str, ...], float] = {}
     for path, tokens in found.tokens.items():
@@ -133,7 +133,7 @@ def best_texts(found: Found) -> list[tuple[str, ...]]:
 
 
 def _codes(found: Found) -> dict[str, list[NDArray[Any]]]:
-    """Small whole numbers for the values of leaves that have few of them, and of entries of rows."""
+    """Small integer codes for the values of leaves with few distinct values, and of entries of rows."""
     coded: dict[str, list[NDArray[Any]]] = {}
     for path, tokens in found.tokens.items():
         names = {name: i for i, name in enumerate(sorted(set().union(*map(set, tokens))))}
@@ -156,7 +156,7 @@ def codes_of_columns(sides: Sequence[Array], paths: Sequence[str]) -> dict[str, 
 
 
 def _best_pairs(coded: dict[str, list[NDArray[Any]]], single: float) -> list[tuple[str, ...]]:
-    """The pairs of leaves that tell clearly more together than any leaf alone."""
+    """The pairs of leaves that are clearly more informative together than any single leaf."""
     scored: dict[tuple[str, ...], float] = {}
     for one, other in combinations(list(coded)[:MOST_PAIRED_VALUES], 2):
         both = [a * FEW_VALUES + b for a, b in zip(coded[one], coded[other], strict=True)]
@@ -200,7 +200,7 @@ def _pair_views(sides: Sequence[Array], paths: Sequence[str], single: float) -> 
 
 
 def positions(outputs: Sequence[Outputs], width: int) -> Found:
-    """Where each of a few whole numbers stands in vectors of them."""
+    """The position of each of a few whole numbers in vectors of them."""
     found = found_in(outputs) if outputs[0].items else Found([[], []])
     if not outputs[0].items:
         some = np.unique(np.concatenate([side.matrix(width)[:SCREENED] for side in outputs]))
@@ -210,7 +210,7 @@ def positions(outputs: Sequence[Outputs], width: int) -> Found:
 
 
 def views_of_vectors(outputs: Sequence[Outputs], width: int, looked_at: int) -> list[View]:
-    """Of plain vectors: pairs of coordinates, and of very long ones the coordinates that differ most."""
+    """For plain vectors: pairs of coordinates, and for very long ones the coordinates that differ most."""
     paths = [f"{ROOT}[{j}]" for j in range(width)]
     if width < 2 or len(outputs) != 2:
         return []

@@ -1,6 +1,6 @@
 """Leaves of types from the standard library and from others: times, tensors, data frames, records of all sorts.
 
-Other libraries are known by name and never imported: whoever returns a tensor has loaded torch.
+Other libraries are recognised by name and never imported: code that returns a tensor has loaded torch.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dpassay.errors import MechanismError, harmless
 if TYPE_CHECKING:
     from dpassay.audit.leaves import Reader, Walk
 
-MOST_DIGITS = 5_000  # of a Decimal, before or behind its point
+MOST_DIGITS = 5_000  # of a Decimal, before or after its point
 
 
 def reader_of(kind: type) -> Reader | None:
-    """How outputs of a type are read, where it is one of these; None for others."""
+    """How outputs of a type are read, if it is one of these; None for others."""
     import array as arrays
     import datetime as times
     from pathlib import PurePath
@@ -222,7 +222,7 @@ def _extension(walk: Walk, path: str, item: Any) -> None:
 
 
 def _values(walk: Walk, path: str, column: Any) -> None:
-    """The entries of a column: numbers as a row, others one by one; of categories also which there are."""
+    """The entries of a column: numbers as a row, others one by one; for categories also the set of them."""
     from dpassay.audit.leaves import array, sequence
 
     walk.put(f"{path}.dtype", str(column.dtype))
@@ -265,7 +265,7 @@ def _like_array(walk: Walk, path: str, item: Any) -> None:
 
 
 def unreadable(walk: Walk, path: str, item: Any) -> None:
-    """Refuse what nobody knows how to read, or read it as told."""
+    """Refuse an unknown type, or read it as the user chose."""
     from dpassay.audit.outputs import without_address
 
     kind = type(item)

@@ -1,4 +1,4 @@
-"""Some leaves of outputs as outputs of their own: rows of numbers, categories or texts for distinguishers."""
+"""Some leaves of outputs, presented as outputs themselves: rows of numbers, categories or texts for distinguishers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dpassay.audit.outputs import Array, Outputs, as_row
 Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole"]
 INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
 LOOKS = ("numbers", "values", "text", "difference", "sum", "whole")
-FRACTION = math.pi  # stands for each number that is not whole
+FRACTION = math.pi  # stands for any number that is not an integer
 
 
 @dataclass(frozen=True)
 class View:
-    """What is looked at: the leaves at some paths, and how.
+    """What is shown: the leaves at some paths, and how.
 
     >>> from dpassay.audit.outputs import read
     >>> View("difference", ('output["b"]', 'output["a"]')).of(read([{"a": 1.0, "b": 3.0}])).numbers.tolist()
@@ -63,7 +63,7 @@ class View:
         return columns(outputs.leaves, self.paths, self.offsets)
 
     def names(self) -> tuple[str, ...]:
-        """What its columns are called."""
+        """The names of its columns."""
         if self.look == "whole":
             return (f"the {ROOT} without its fractions",)
         if self.look in ("difference", "sum"):
@@ -73,7 +73,7 @@ class View:
 
 
 def without_fractions(outputs: Outputs) -> Outputs:
-    """What is left of outputs if numbers that are not whole are taken for one and the same: which are where.
+    """What remains of outputs if all non-integers are treated as equal: which values are where.
 
     >>> from dpassay.audit.outputs import read
     >>> len(set(without_fractions(read(np.array([[0.0, 0.3], [0.0, 0.9], [1.0, 0.9]]))).keys().tolist()))
@@ -117,7 +117,7 @@ def _shown(offset: int) -> str:
 
 
 def columns(leaves: Sequence[Leaves], paths: Sequence[str], offsets: Sequence[int] = ()) -> Array:
-    """The numbers at some paths, a column each; NaN where there is none."""
+    """The numbers at some paths, one column per path; NaN if there is none."""
     rows = np.full((len(leaves), len(paths)), np.nan)
     places = [(*base_of(path), j, path, offsets[j] if offsets else 0) for j, path in enumerate(paths)]
     for _, group in groupby(places, key=lambda place: (place[0], "" if place[0] else place[3])):
@@ -138,7 +138,7 @@ def columns(leaves: Sequence[Leaves], paths: Sequence[str], offsets: Sequence[in
 
 
 def columns_of_array(numbers: Array, paths: Sequence[str]) -> Array:
-    """The same of a batch that is one array: what `columns` says of the leaves of its rows."""
+    """The same for a batch that is one array: what `columns` gives for the leaves of its rows."""
     rows, width = np.full((len(numbers), len(paths)), np.nan), numbers.shape[1]
     for j, path in enumerate(paths):
         base, place = base_of(path)
@@ -152,7 +152,7 @@ def columns_of_array(numbers: Array, paths: Sequence[str]) -> Array:
 
 
 def _places(numbers: Array, path: str) -> Array:
-    """Where each row first has a whole number, or how often if more than once; rows with fractions have no places."""
+    """Where each row first has an integer, or how often if more than once; rows with fractions have no positions."""
     sought, width = path[path.index("(") + 1 : -1], numbers.shape[1]
     none = np.full(len(numbers), np.nan)
     if not 1 < width <= MOST_MEMBERS or not sought.lstrip("-").isdigit() or not exact(int(sought)):
@@ -166,7 +166,7 @@ def _places(numbers: Array, path: str) -> Array:
 
 
 def base_of(path: str) -> tuple[str, int]:
-    """The row that a path points into, and where; an empty name if it points into none.
+    """The row that a path points into, and the position; an empty name if it points into none.
 
     >>> base_of("output[3]"), base_of("output.a")
     (('output', 3), ('', 0))
@@ -176,7 +176,7 @@ def base_of(path: str) -> tuple[str, int]:
 
 
 def number(leaf: Any, offset: int = 0) -> float:
-    """A leaf as a number; NaN if it is none. What is too large for a float is compared with the offset first."""
+    """A leaf as a number; NaN if it is not one. From a number too large for a float, the offset is subtracted first."""
     if not isinstance(leaf, float | int | Fraction):
         return math.nan
     if not offset or (isinstance(leaf, float) and not math.isfinite(leaf)):

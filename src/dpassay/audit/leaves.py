@@ -1,8 +1,8 @@
 """An output taken apart: its leaves, each with the path that leads to it.
 
-A leaf is a number, a text, bytes, None, or a row of numbers. Beside what is in an output stand what it is: types,
-dtypes, shapes, lengths, and what is where in a collection. Types that nobody would write down themselves are in
-`leaf_types`. An output that cannot be read is a MechanismError: what is not looked at must not pass.
+A leaf is a number, a text, bytes, None, or a row of numbers. Besides an output's contents, its form is recorded: types,
+dtypes, shapes, lengths, and what is where in a collection. Less common types are in `leaf_types`. An output that cannot
+be read is a MechanismError: nothing may pass unexamined.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dpassay.pipeline.mechanism import Failure
 Leaves: TypeAlias = dict[str, Any]
 
 ROOT = "output"
-EXACT = 2**53  # up to here every whole number is a float
+EXACT = 2**53  # up to here every integer is a float
 DEEPEST = 64
 MOST_LEAVES = 1 << 20
-MOST_MEMBERS = 512  # entries of a list whose place is looked at
+MOST_MEMBERS = 512  # entries of a list whose position is used
 LOW_BITS = 1 << 16
 
 
@@ -39,17 +39,17 @@ class Walk:
     deep: int = 0
 
     def put(self, path: str, leaf: Any) -> None:
-        """Keep one leaf."""
+        """Record one leaf."""
         if len(self.found) >= MOST_LEAVES:
             raise MechanismError(f"an output has more than {MOST_LEAVES:,} leaves; return fewer, or an array of them")
         self.found[path] = leaf
 
     def named(self, path: str, item: Any) -> None:
-        """Keep what type something is."""
+        """Record the type of something."""
         self.put(f"type({path})", type(item).__name__)
 
     def read(self, path: str, item: Any) -> None:
-        """Keep everything that an item is and has."""
+        """Record everything that an item is and contains."""
         kind = type(item)
         if kind is float:
             self.put(path, item)
@@ -80,7 +80,7 @@ def leaves_of(item: Any, unknown: Unknown = "refuse") -> Leaves:
 
 
 def exact(number: Any) -> bool:
-    """Whether a whole number is a float as it is."""
+    """Whether a float can represent an integer exactly."""
     if -EXACT <= number <= EXACT:
         return True
     try:
@@ -90,7 +90,7 @@ def exact(number: Any) -> bool:
 
 
 def is_value(path: str) -> bool:
-    """Whether a path leads to a value of the output's own, not to a length, a type or a place.
+    """Whether a path leads to a value in the output, not to a length, a type or a position.
 
     >>> is_value('output["a"]'), is_value('len(output["a"])'), is_value("output.dtype")
     (True, False, False)
@@ -99,7 +99,7 @@ def is_value(path: str) -> bool:
 
 
 def rounded_by_floats(numbers: Any, as_floats: Any) -> bool:
-    """Whether an array of numbers has some that no double is equal to.
+    """Whether an array has numbers that no double represents exactly.
 
     >>> many = np.array([2**53, 2**53 + 1])
     >>> rounded_by_floats(many, many.astype(float)), rounded_by_floats(many[:1], many[:1].astype(float))
@@ -129,13 +129,13 @@ def shown_key(key: Any) -> str:
 
 
 def canonical(found: Leaves) -> str:
-    """All leaves as one text: equal outputs have equal ones, whatever order their sets and keys were made in."""
+    """All leaves as one text: equal outputs have equal texts, whatever the order of their sets and keys."""
     kept = sorted(f"{path}: {written(leaf)}" for path, leaf in found.items() if not path.startswith("list("))
     return "{" + ", ".join(kept) + "}"
 
 
 def written(leaf: Any) -> str:
-    """A leaf as text; different leaves have different ones."""
+    """A leaf as text; different leaves have different texts."""
     if isinstance(leaf, np.ndarray):
         return "[" + ", ".join(map(repr, leaf.tolist())) + "]"
     if isinstance(leaf, int):
@@ -146,7 +146,7 @@ def written(leaf: Any) -> str:
 
 
 def element(found: Leaves, path: str) -> Any:
-    """A leaf, or an entry of a row of numbers; `...` where there is none."""
+    """A leaf, or an entry of a row of numbers; `...` if there is none."""
     leaf = found.get(path, ...)
     if leaf is ... and path.endswith("]"):
         base, _, place = path[:-1].rpartition("[")
@@ -184,7 +184,7 @@ def _whole(walk: Walk, path: str, item: Any) -> None:
 
 
 def whole(walk: Walk, path: str, number: int) -> None:
-    """A whole number of any size: what a float cannot hold has its size and its last digits beside it."""
+    """An integer of any size: one that a float cannot hold also has its size and its last digits recorded."""
     walk.put(path, number)
     if not exact(number):
         walk.put(f"{path}.bit_length()", number.bit_length())
@@ -197,7 +197,7 @@ def _float(walk: Walk, path: str, item: Any) -> None:
 
 
 def _scalar(walk: Walk, path: str, item: Any) -> None:
-    """A numpy scalar: a double or a truth value is what Python's is, others have their type."""
+    """A numpy scalar: a double or a bool is treated like Python's, others have their type recorded."""
     kind = item.dtype.kind
     if kind in "biuSU":
         walk.read(path, item.item())
@@ -231,7 +231,7 @@ def _failure(walk: Walk, path: str, item: Failure) -> None:
 
 
 def array(walk: Walk, path: str, numbers: Any, suffix: str = ".flat") -> None:
-    """The entries of a numpy array: floats as a row, other types one by one where floats cannot hold them."""
+    """The entries of a numpy array: floats as a row, other types one by one if floats cannot hold them."""
     kind, flat = numbers.dtype.kind, numbers.reshape(-1)
     place = path if numbers.ndim == 1 and suffix else f"{path}{suffix}"
     if kind == "c":
@@ -279,7 +279,7 @@ _ROWS = ({float}, {int}, {bool})
 
 
 def sequence(walk: Walk, path: str, entries: list[Any]) -> None:
-    """The entries of a list in order, and where those stand that may come again."""
+    """The entries of a list in order, and the positions of those that may occur again."""
     walk.put(f"len({path})", len(entries))
     kinds = set(map(type, entries))
     row = None

@@ -1,7 +1,7 @@
-"""The first rule of a game: an output is more like its own input. Nothing has to be learnt for it.
+"""The first rule of a game: an output resembles its own input. Nothing has to be learnt for it.
 
 Most text mechanisms keep some words, and most noise leaves an output near its input. So a few runs are enough to see
-whether such a rule promises a refutation, and the runs that test it also teach the next one.
+whether such a rule is likely to refute the claim, and the runs that test it also train the next one.
 """
 
 import math
@@ -19,12 +19,12 @@ from dpassay.audit.outputs import Outputs
 from dpassay.audit.targets import one_at_a_time
 from dpassay.audit.training import GLANCE, TrainingResult, first_look, rows_at_a_time
 
-LENGTH = 128  # runs that test such a rule, before it is asked whether it goes on
-LONGEST = 4 * LENGTH  # such runs in all
+LENGTH = 128  # runs that test such a rule before it is decided whether to continue
+LONGEST = 4 * LENGTH  # such runs in total
 
 
 def worth_trying(experiment: Experiment, runs: int) -> bool:
-    """Whether there are enough runs; not where a rule is given, or the distributions are known."""
+    """Whether there are enough runs; never if a rule is given or the distributions are known."""
     claimed, given = experiment.hypothesis, experiment.custom is not None or experiment.bits == "only"
     known = given or claimed.delta > 0 or claimed.candidates > 2 or experiment.distributions() is not None
     return runs >= LONGEST and not known
@@ -36,12 +36,12 @@ def is_by_likeness(current: Round) -> bool:
 
 
 def goes_on(current: Round, evidence: float) -> bool:
-    """Whether such a round is to be twice as long: it has a fair share of the evidence that refutes the claim."""
+    """Whether such a round should be twice as long: it already has a good part of the evidence needed."""
     return is_by_likeness(current) and current.length < LONGEST and evidence >= current.length / LONGEST
 
 
 def at_a_glance(experiment: Experiment, place: int) -> TrainingResult:
-    """A few runs, and the rule if it promises anything."""
+    """A few runs, and the rule if it looks promising."""
     look = first_look(experiment, GLANCE * len(experiment.inputs), place)
     singly, rows = look.failed or one_at_a_time(experiment.mechanism), min(map(rows_at_a_time, look.seen))
     rule = None if look.failed else rule_by_likeness(look.seen, experiment.inputs, experiment.hypothesis)
@@ -49,9 +49,9 @@ def at_a_glance(experiment: Experiment, place: int) -> TrainingResult:
 
 
 def rule_by_likeness(runs: Sequence[Outputs], inputs: Sequence[Any], hypothesis: Hypothesis) -> DecisionRule | None:
-    """Names the input that an output is more like, much more like, or as much more like as any output is.
+    """Names the input that an output is more similar to, by any margin, a large one, or the largest possible.
 
-    That with the most evidence per run against the claim, if there is any.
+    The threshold is the one with the most evidence per run against the claim, if there is any.
     """
     best, most = None, 0.0
     log_p, log_not = log_limits(hypothesis.epsilon)

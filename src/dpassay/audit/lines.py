@@ -1,4 +1,4 @@
-"""What programs and endpoints share below their protocol: lines that carry a request there and a reply back."""
+"""What programs and endpoints share below their protocol: lines that carry requests and replies."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MOST_LINES = 256
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. `failed` is what the first attempt came to, if it failed; `said` is None if all attempts did.
+    """What came back. `failed` is the result of the first attempt, if it failed; `said` is None if all attempts did.
 
-    A run is what its first attempt gave. An answer to a later one is given on the condition that it did not fail, and
-    outputs that fail more often would come too rarely: it is good to learn from, but no run of a test.
+    The output of a run is the result of its first attempt. An answer to a later attempt is conditional on not failing,
+    so outputs that fail more often would be too rare: it may be used for training, but not as a run of a test.
 
     >>> Reply(b'{"output": 1}').failed is None
     True
@@ -34,20 +34,20 @@ class Reply:
 
 
 class Line(Protocol):
-    """A way to a mechanism that runs elsewhere, open until it is closed."""
+    """A connection to a mechanism that runs elsewhere, open until it is closed."""
 
     def exchange(self, request: bytes, n: int) -> Reply:
         """Send a request for n outputs and read the answer."""
 
     def abort(self) -> None:
-        """Break off what another thread is waiting for."""
+        """Cancel what another thread is waiting for."""
 
     def close(self) -> None:
-        """Give back everything that is held."""
+        """Release everything that is held."""
 
 
 class Troubles:
-    """What went wrong on the way and was got over, and how often. Threads share one.
+    """Problems that were recovered from, and how often each occurred. Threads share one object.
 
     >>> troubles = Troubles()
     >>> troubles.count("ended with exit code 3"); troubles.count("ended with exit code 3")
@@ -60,12 +60,12 @@ class Troubles:
         self._lock = threading.Lock()
 
     def count(self, what: str, times: int = 1) -> None:
-        """One more."""
+        """Count one more."""
         with self._lock:
             self._counts[what] += times
 
     def take(self) -> dict[str, int]:
-        """All so far, to be counted elsewhere: from here they are gone.
+        """Take all counts so far, to be counted elsewhere: here they are reset.
 
         >>> troubles = Troubles()
         >>> troubles.count("was asked again", 2)
@@ -100,19 +100,19 @@ class Lines:
         return self._pool
 
     def hold(self, line: Line) -> None:
-        """Remember one that was opened; too late if all is over."""
+        """Register one that was opened, unless everything has been closed."""
         self.held.append(line)
         if self.over.is_set():
             line.abort()
 
     def drop(self, line: Line | None) -> None:
-        """Close one that cannot be used any more."""
+        """Close one that can no longer be used."""
         if line in self.held:
             self.held.remove(line)
             line.close()
 
     def close(self) -> None:
-        """Give back everything: threads first, and lines that nobody listens to any more."""
+        """Release everything: threads first, then lines that nobody listens to any more."""
         self.over.set()
         if self._pool is not None:
             for line in list(self.held):
@@ -123,7 +123,7 @@ class Lines:
 
 
 def seconds_of(limit: Any) -> float:
-    """A time limit, if it is one."""
+    """A time limit, if it is valid."""
     try:
         seconds = float(limit)
     except (TypeError, ValueError):
@@ -141,13 +141,13 @@ def number_of_lines(given: Any, what: str) -> int:
 
 
 def late(who: str, limit: float, n: int) -> str:
-    """What is said of one that did not answer in time."""
+    """The message about one that did not answer in time."""
     asked = f"{who} gave no answer within {limit:g} s when it was asked for n = {n}"
     return f"{asked}; raise the time limit if it is slow, or make sure that it flushes its output"
 
 
 def check_length(who: str, said: bytes | bytearray) -> None:
-    """Refuse an answer that is too long to be kept."""
+    """Refuse an answer that is too long."""
     if len(said) > LONGEST_REPLY:
         raise MechanismError(f"{who} answered with more than {LONGEST_REPLY // 2**20} MB: {short(said[:1000])}")
 

@@ -1,6 +1,6 @@
-"""What an endpoint of somebody else's is sent, and where its answer has the output: a template and a path, both data.
+"""Requests and answers of endpoints with their own format: a template and the path of the output, both plain data.
 
-Nothing is evaluated: the template is JSON in which "$input" stands for the input, and the path names keys and places.
+Nothing is evaluated: the template is JSON in which "$input" stands for the input, and the path has keys and positions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STEP = re.compile(r"""\.([A-Za-z_][\w-]*) | \[(-?\d{1,9})\] | \[("(?:[^"\\]|\\.
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A request as JSON with places for the input and the seed.
+    """A request as JSON with placeholders for the input and the seed.
 
     >>> Template.read('{"text": "$input", "raw": true}').fill("hello", 7)
     '{"text": "hello", "raw": true}'
@@ -33,7 +33,7 @@ class Template:
 
     @classmethod
     def read(cls, text: str) -> Template:
-        """A template from its text, if it is one."""
+        """A template from its text, if it is valid."""
         try:
             tree = json.loads(text)
             inside = list(_texts(tree, DEEPEST))
@@ -78,13 +78,13 @@ def _filled(text: str, x: Any, seed: int) -> Any:
         return x if text == INPUT else seed
     if INPUT in text and not isinstance(x, str):
         raise InputError(f"the request has {INPUT} inside a text, {text!r}, where only a text can go; got {x!r:.80}")
-    # At once, so that an input that contains "$seed" stays what it is.
+    # In one pass, so that an input that contains "$seed" stays unchanged.
     return re.sub(r"\$input|\$seed", lambda found: x if found[0] == INPUT else str(seed), text)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPath:
-    """Where an answer has the output: `$` is the answer, `.name` or `["a name"]` a key, `[0]` a place in a list.
+    """Where an answer has the output: `$` is the answer, `.name` or `["a name"]` a key, `[0]` a position in a list.
 
     >>> AnswerPath.read("$.result[0]").find({"result": ["a", "b"]})
     'a'
@@ -99,7 +99,7 @@ class AnswerPath:
 
     @classmethod
     def read(cls, text: str) -> AnswerPath:
-        """A path from its text, if it is one."""
+        """A path from its text, if it is valid."""
         steps: list[str | int] = []
         place = 1 if text.startswith("$") else -1
         while 0 < place < len(text):
@@ -122,7 +122,7 @@ class AnswerPath:
         return cls(text, tuple(steps))
 
     def find(self, tree: Any) -> Any:
-        """What is there; a LookupError where nothing is."""
+        """The value at the path; a LookupError if there is none."""
         for step in self.steps:
             if not isinstance(tree, list if isinstance(step, int) else dict):
                 raise LookupError(f"it has no {_shown(step)}")

@@ -1,6 +1,6 @@
-"""What a mechanism may tell beside its outputs: how likely an output is, and what an input is encoded as in it.
+"""What a mechanism may offer besides its outputs: how likely an output is, and how an input is encoded in it.
 
-Both only help to tell inputs apart. A distinguisher may be anything, so a verdict does not rest on their being right.
+Both only help to tell inputs apart. A distinguisher may be anything, so no verdict relies on their being correct.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpassay.audit.targets import Adapted, Loaded
 from dpassay.errors import DpassayError, MechanismError, harmless
 
 OFFERS = ("log_prob", "encode")
-OUTPUT = "output"  # what the parameter that takes the output is called
+OUTPUT = "output"  # the name of the parameter that takes the output
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Offer:
 
 
 def offered(mechanism: Any, inputs: tuple[Any, ...]) -> tuple[Distinguisher, ...]:
-    """The distinguishers that a mechanism's `log_prob(output, x)` and `encode(x, output)` are, for these inputs.
+    """The distinguishers from a mechanism's `log_prob(output, x)` and `encode(x, output)`, for these inputs.
 
     >>> class Coin:
     ...     def log_prob(self, output, x):
@@ -65,7 +65,7 @@ def offered(mechanism: Any, inputs: tuple[Any, ...]) -> tuple[Distinguisher, ...
 
 
 def misnamed(mechanism: Any) -> str:
-    """A sentence if a method looks like an offer, but does not say which of its parameters is the output.
+    """A note if a method looks like an offer, but it is unclear which of its parameters is the output.
 
     >>> class Coin:
     ...     def log_prob(self, y, x):
@@ -88,7 +88,7 @@ def _first(mechanism: Any, name: str) -> Offer | None:
 
 
 def _offer(owner: Any, name: str) -> Offer | None:
-    """A method with two parameters without a default, one of them called `output`; no others are meant."""
+    """A method with two parameters without a default, one of them called `output`; no other method counts."""
     names = _needed(getattr(owner, name, None))
     if len(names) != 2 or OUTPUT not in names:
         return None
@@ -106,7 +106,7 @@ def _needed(method: Any) -> list[str]:
 
 
 def _owners(mechanism: Any) -> Iterator[Any]:
-    """The objects that a mechanism was made of: an object, a function, or the object that a method belongs to."""
+    """The objects that a mechanism was made from: an object, a function, or the object that a method belongs to."""
     if isinstance(mechanism, Loaded | Seeded):
         yield from _owners(mechanism.mechanism)
     elif isinstance(mechanism, Adapted):

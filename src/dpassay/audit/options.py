@@ -1,6 +1,6 @@
-"""What can be asked of an audit: each option with its default, its limits and its help, in one place.
+"""The options of an audit: each with its default, its limits and its help, in one place.
 
-`dpassay.audit`, `assert_dp` and the command line all build an `AuditOptions`, and show its fields as their own.
+`dpassay.audit`, `assert_dp` and the command line all build an `AuditOptions`, and present its fields as their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpassay.pipeline.regions import Region
 
 MOST_RUNS = 10**12
-SEARCH_SHARE = 0.15  # of the runs, at most, where there are several pairs
+SEARCH_SHARE = 0.15  # of the runs, at most, if there are several pairs
 Unknown = Literal["refuse", "repr", "bytes"]  # what to do with outputs of types that cannot be read
 INPUT_SOURCES = ("pairs", "inputs", "region", "text", "candidates")  # what to distinguish: one of them at a time
 
@@ -29,7 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def whole(value: Any, what: str, least: int = 1, most: int = 2**128 - 1) -> int:
-    """A whole number within its limits."""
+    """An integer within its limits."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{what} must be a whole number, {least} or more, got {value}")
     if int(value) > most:
@@ -38,7 +38,7 @@ def whole(value: Any, what: str, least: int = 1, most: int = 2**128 - 1) -> int:
 
 
 def check_alpha(alpha: float) -> float:
-    """The error probability, if it is one.
+    """The error probability, if it is valid.
 
     >>> check_alpha(0.001)
     0.001
@@ -55,7 +55,7 @@ def _option(default: Any, text: str) -> Any:
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """All that is asked of an audit besides the mechanism.
+    """Everything that specifies an audit besides the mechanism.
 
     >>> AuditOptions(runs=200).search_budget
     30
@@ -122,7 +122,7 @@ class AuditOptions:
             raise InputError("fixed=True makes all runs and until_refuted=True stops early: leave one of them out")
         if self.unknown not in get_args(Unknown):
             raise InputError(f"unknown must be one of {', '.join(get_args(Unknown))}, got {self.unknown!r}")
-        _ = self.seconds  # refused here if it is no time
+        _ = self.seconds  # raises here if it is not a duration
         if self.vocabulary is not None and self.text is None:
             raise InputError("a vocabulary gives replacement words for a text: give one, text='book a flight'")
         if self.resume and self.save is None:
@@ -135,7 +135,7 @@ class AuditOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> AuditOptions:
-        """Options from keyword arguments; those that are no option are parameters of the pipeline.
+        """Options from keyword arguments; all others are parameters of the pipeline.
 
         >>> AuditOptions.of({"runs": 5, "C": 1, "parameters": {"device": 2}}).parameters
         {'device': 2, 'C': 1}
@@ -147,7 +147,7 @@ class AuditOptions:
 
     @property
     def claimed(self) -> dict[str, Any]:
-        """What is said of the claim itself."""
+        """The fields that state the claim itself."""
         given = {"epsilon": self.epsilon, "delta": self.delta, "dim": self.dim}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -166,12 +166,12 @@ class AuditOptions:
 
     @property
     def search_budget(self) -> int:
-        """The runs that may go into finding a pair."""
+        """The runs that may be spent on finding a pair."""
         return int(SEARCH_SHARE * self.runs) if self.search_runs is None else min(self.runs, self.search_runs)
 
 
 def show_options(**defaults: Any) -> Callable[[Function], Function]:
-    """Let a function that takes options by any keyword show each of them in its signature, with these defaults."""
+    """Make a function that takes options as keywords show each of them in its signature, with these defaults."""
 
     def shown(function: Function) -> Function:
         own = signature(function)

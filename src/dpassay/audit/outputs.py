@@ -1,7 +1,7 @@
-"""What a mechanism put out, in the forms that distinguishers look at.
+"""The outputs of a mechanism, in the forms that distinguishers use.
 
-A batch of numbers of one shape stays the array it was, and text the text it was. Everything else is taken apart into
-leaves, see `leaves`. Numbers that no double is equal to are never rounded.
+A batch of numbers of one shape stays an array, and text stays text. Everything else is taken apart into leaves, see
+`leaves`. Numbers that no double represents exactly are never rounded.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
-LONGEST = 512  # coordinates, or characters of a text, that are looked at one by one
-MOST_CELLS = 1 << 28  # numbers of a matrix that outputs are filled into: 2 GiB
+LONGEST = 512  # coordinates, or characters of a text, examined one by one
+MOST_CELLS = 1 << 28  # numbers in the matrix of all outputs: 2 GiB
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """A batch: `numbers` where all outputs are numbers or vectors of one shape; `items`, the outputs as they came.
+    """A batch: `numbers` if all outputs are numbers or vectors of one shape; `items`, the outputs as they came.
 
-    What is said of an output depends on that output alone, never on the batch it came in: all runs of a batch have the
-    same input, so a guess that looks at the batch would be a guess from many runs. So the dtype of a batch that came
-    as one array is not looked at, and types of single outputs are.
+    What is derived from an output depends on that output alone, never on its batch: all runs of a batch have the same
+    input, so a guess that uses the batch would be a guess from many runs. Therefore the dtype of a batch that came as
+    one array is ignored, while the types of single outputs are used.
 
     >>> len(read([True, None, "a"])), read(np.zeros((4, 2))).numbers.shape
     (3, (4, 2))
     """
 
     numbers: Array | None
-    items: Sequence[Any] = ()  # none where the batch was one array of numbers
-    apart: Sequence[Leaves | None] = ()  # the leaves of outputs that are no plain values; empty: all are
+    items: Sequence[Any] = ()  # none if the batch was one array of numbers
+    apart: Sequence[Leaves | None] = ()  # the leaves of outputs that are not plain values; empty if all are plain
 
     def __len__(self) -> int:
         return len(self.items) if self.numbers is None else len(self.numbers)
 
     @property
     def width(self) -> int | None:
-        """How many coordinates each output has; None where outputs differ in that."""
+        """How many coordinates each output has; None if that differs between outputs."""
         return None if self.numbers is None else int(self.numbers.shape[1])
 
     @property
@@ -69,11 +69,11 @@ class Outputs:
 
     @cached_property
     def projections(self) -> dict[Any, Any]:
-        """What views of these outputs have shown, so that no view is made twice."""
+        """A cache of views of these outputs, so that no view is computed twice."""
         return {}
 
     def matrix(self, width: int) -> Array:
-        """One row per output: its numbers, cut or filled up with NaN to this width; all NaN where it has none."""
+        """One row per output: its numbers, truncated or padded with NaN to this width; all NaN if it has none."""
         if self.numbers is not None and self.numbers.shape[1] >= width:
             return self.numbers if self.numbers.shape[1] == width else self.numbers[:, :width]
         if len(self) * width > MOST_CELLS:
@@ -86,7 +86,7 @@ class Outputs:
         return rows
 
     def keys(self) -> Keys:
-        """A 64-bit name for each output, the same in every process: equal outputs have equal names."""
+        """A 64-bit key for each output, the same in every process: equal outputs have equal keys."""
         if self.numbers is not None:
             return _row_keys(self.numbers)
         apart = self.apart or [None] * len(self.items)
@@ -94,13 +94,13 @@ class Outputs:
 
     @property
     def kind(self) -> str:
-        """What sort of thing the first output is: number, vector[3], text, none, fails: ValueError…"""
+        """The kind of the first output: number, vector[3], text, none, fails: ValueError…"""
         if self.numbers is not None and not self.items:
             return shape_name(int(self.numbers.shape[1]))
         return kind_of(self.items[0])
 
     def texts(self) -> list[str]:
-        """Each output as text, as far as it has any: of a list or an object all texts in it."""
+        """Each output as text, if it has any: for a list or an object, all texts in it."""
         if self.numbers is not None:
             return [""] * len(self)
         apart = self.apart or [None] * len(self.items)
@@ -108,24 +108,24 @@ class Outputs:
 
     @property
     def fractional(self) -> bool:
-        """Whether there are numbers that are not whole."""
+        """Whether there are numbers that are not integers."""
         found = [self.numbers] if self.numbers is not None else [_numbers_in(item) for item in self.items]
         return any(np.any(np.isfinite(n) & (n != np.rint(n))) for n in found if n is not None)
 
     def lengths(self) -> Array:
-        """How long each output is: characters of a text, entries of a vector or list; NaN where neither."""
+        """How long each output is: characters of a text, entries of a vector or list; NaN if neither."""
         if self.numbers is not None:
             return np.full(len(self), float(self.numbers.shape[1]))
         return np.array([_length(item) for item in self.items])
 
     def rows(self) -> list[Any]:
-        """The outputs as they came; of a batch that was one array, its numbers."""
+        """The outputs as they came; for a batch that was one array, its numbers."""
         if self.numbers is None or self.items:
             return list(self.items)
         return list(self.numbers) if self.numbers.shape[1] != 1 else self.numbers[:, 0].tolist()
 
     def chosen(self, places: Any) -> Outputs:
-        """Some of the outputs: by a slice, or by an array of truth values."""
+        """Some of the outputs: by a slice, or by a boolean array."""
         some = places if isinstance(places, slice) else np.flatnonzero(places).tolist()
 
         def of(entries: Sequence[Any]) -> Sequence[Any]:
@@ -137,7 +137,7 @@ class Outputs:
 
 
 def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
-    """Look at a batch of outputs, an array or a sequence. `unknown` says what to do with types that cannot be read.
+    """Read a batch of outputs, an array or a sequence. `unknown` determines what to do with types that cannot be read.
 
     >>> read([1, 2.5]).numbers.tolist(), read(["yes", "no"]).kind
     ([[1.0], [2.5]], 'text')
@@ -151,7 +151,7 @@ def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
     if kinds == {np.ndarray} and {(item.dtype, item.shape[1:]) for item in items} == {(np.dtype(np.float64), ())}:
         lengths = {len(item) if item.ndim else 1 for item in items}
         if len(lengths) == 1 and 1 not in lengths:
-            return Outputs(np.stack(items))  # rows of doubles, as a batch that is one array has them
+            return Outputs(np.stack(items))  # rows of doubles, as in a batch that is one array
     apart: list[Leaves | None] = []
     if not kinds <= _PLAIN:
         apart = [None if _is_plain(item) else leaves_of(item, unknown) for item in items]
@@ -167,11 +167,11 @@ def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
 
 
 def _rows_of(batch: NDArray[Any]) -> Array | list[Any]:
-    """The outputs of a batch that came as one array: a row of doubles each; those that this would round, as they are.
+    """The outputs of a batch that came as one array: each a row of doubles, or unchanged if that would round it.
 
-    Which of the two an output is depends on that output alone.
+    Which of the two applies depends on that output alone.
     """
-    # A long double has no Python number that is equal to it.
+    # A long double may equal no Python number.
     long = batch.dtype.char in "gG"
     if batch.dtype.kind in "biuf":
         flat = batch.reshape(len(batch), math.prod(batch.shape[1:]))
@@ -192,7 +192,7 @@ def _plain_row(row: Array) -> Any:
 
 
 def only_output(batch: Any) -> Any:
-    """The output of a batch of one, as it would be read among others: of an array, its numbers without their dtype.
+    """The output of a batch of one, as it would be read among others: for an array, its numbers without their dtype.
 
     >>> only_output(np.array([[1, 2]])), only_output(np.array([3])), only_output(["a"])
     (array([1., 2.]), 3.0, 'a')
@@ -202,7 +202,7 @@ def only_output(batch: Any) -> Any:
 
 
 def _column(items: list[Any]) -> Array | None:
-    """Numbers as an array; None where one of them is no double."""
+    """Numbers as an array; None if one of them is not a double."""
     kinds = set(map(type, items))
     if not kinds <= _DOUBLES and not all(_is_double(item) for item in items):
         return None
@@ -210,7 +210,7 @@ def _column(items: list[Any]) -> Array | None:
 
 
 def _is_double(item: Any) -> bool:
-    """Whether a number is a double as it is."""
+    """Whether a double represents a number exactly."""
     if isinstance(item, bool | float | np.bool_ | np.float32 | np.float16):
         return True
     if isinstance(item, np.floating):
@@ -224,7 +224,7 @@ _ENTRIES: tuple[set[type], ...] = ({float}, {int}, {bool}, set())
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether everything that can be said of an output is in its numbers and its kind, or in its text."""
+    """Whether an output is fully described by its numbers and its kind, or by its text."""
     kind = type(item)
     if kind in _PLAIN:
         return True
@@ -288,7 +288,7 @@ def _numbers_in(item: Any) -> Array | None:
 
 
 def _leaves(item: Any, kinds: Any, depth: int = 4) -> list[Any]:
-    """What a list or an object has of some kinds, however deep, up to a limit."""
+    """The values of some kinds in a list or an object, at any depth, up to a limit."""
     if isinstance(item, dict):
         try:
             inside = [item[key] for key in sorted(item, key=str)]
@@ -317,19 +317,19 @@ def _length(item: Any) -> float:
         return float(len(vector))
     try:
         return float(len(item))
-    except Exception:  # it has no length, or what is written for it fails
+    except Exception:  # it has no length, or its code fails
         return math.nan
 
 
 def shape_name(width: int) -> str:
-    """What a vector of some length is called."""
+    """The name of a vector of some length."""
     return "number" if width == 1 else f"vector[{width}]"
 
 
 def kind_of(item: Any) -> str:
-    """What sort of thing an output is: number, int, vector[3], vector[3], list of int, text, none, fails: ValueError…
+    """The kind of an output: number, int, vector[3], list of int, text, none, fails: ValueError…
 
-    An array of floats is called what a batch of such outputs is.
+    An array of floats has the same name as a batch of such outputs.
     """
     if item is None:
         return "none"
@@ -361,7 +361,7 @@ def _row_keys(matrix: Array) -> Keys:
         keys ^= bits[:, j]
         keys *= _ODD
         keys ^= keys >> np.uint64(29)
-    for start in range(LONGEST, bits.shape[1], LONGEST):  # many together, each with a factor of its own
+    for start in range(LONGEST, bits.shape[1], LONGEST):  # many together, each with its own factor
         some = bits[:, start : start + LONGEST]
         factors = np.arange(2 * start + 1, 2 * (start + some.shape[1]), 2, dtype=np.uint64) * _ODD
         keys ^= ((some ^ (some >> np.uint64(29))) * factors).sum(axis=1, dtype=np.uint64)
@@ -388,8 +388,8 @@ _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 
 def without_address(text: str) -> str:
-    """The repr of an object without the address it has in memory.
+    """The repr of an object without its memory address.
 
-    Addresses say nothing of the mechanism, but they may say which batch was drawn first.
+    Addresses are not part of the mechanism's output, but they may reveal which batch was drawn first.
     """
     return _ADDRESS.sub("", text)

@@ -1,8 +1,8 @@
-"""Which of many pairs to audit: the one whose outputs promise most.
+"""Which of many pairs to audit: the one whose outputs look most promising.
 
-Every input runs once for all pairs that it is in. Of very many pairs the ones whose outputs look alike are put aside
-by comparing frequencies; the others are learnt, and the best third goes on with more runs. These runs
-are never used to test a claim, so whatever is chosen here, the verdict is right.
+Every input runs once for all pairs that contain it. With very many pairs, those whose outputs look alike are discarded
+by comparing frequencies; rules are learnt for the others, and the best third continues with more runs. These runs are
+never used to test a claim, so whatever is chosen here, the verdict is valid.
 """
 
 import json
@@ -25,12 +25,12 @@ from dpassay.audit.training import LEARNT_CELLS, UNKNOWN_WIDTH, check_alive, dra
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 
-SEARCH = 1  # experiments of the search have this number and those after it
-SCREENED = 12  # pairs that are learnt; of more only those whose frequencies differ most
+SEARCH = 1  # experiments of the search are numbered from here
+SCREENED = 12  # pairs for which rules are learnt; if there are more, only those whose frequencies differ most
 MOST_WITH_DISTRIBUTIONS = 256
 NEARLY = 0.1
 FEWEST_EACH = 16  # runs of an input
-BINS, COLUMNS, HASHED = 16, 64, 512  # what frequencies are compared in
+BINS, COLUMNS, HASHED = 16, 64, 512  # cells in which frequencies are compared
 
 Inputs = tuple[Any, ...]
 
@@ -42,8 +42,8 @@ def search(
     budget: int,
     fixed: bool,
 ) -> Iterator[tuple[int, Inputs | None]]:
-    """After every step how many runs it took, and the pair, once it is found."""
-    # With many runs to come, what a pair may come to shows far out, where there are few yet; else by what was counted.
+    """After every step the number of runs it took, and the pair, once it is found."""
+    # With many runs to come, a pair's potential shows in the tails, where there are few runs yet; else use the counts.
     hypothesis = replace(hypothesis, spreads=FAR_SPREADS if fixed else 0.0)
     first = experiment_of(input_sets[0], SEARCH, hypothesis)
     known = first.custom is None and first.distributions() is not None
@@ -76,7 +76,7 @@ def search(
             promises.append(sum(-1e300 if rule is None else rule.expected_power for rule in rules) / len(rules))
             yield 0, None
         best = max(promises)
-        if stage == stages - 1:  # of pairs that promise nearly the same the first is the simplest
+        if stage == stages - 1:  # among nearly equally promising pairs, the first is the simplest
             chosen = next(k for k, p in zip(alive, promises, strict=True) if p >= best - NEARLY * abs(best))
             yield 0, input_sets[chosen]
             return
@@ -102,12 +102,12 @@ class _Pool:
         self.outputs: dict[int, Outputs] = {}
 
     def distinct(self) -> list[int]:
-        """Pairs in order, without those that came before the other way round."""
+        """Pairs in order, without those that already occurred in reverse."""
         first = {frozenset(where): k for k, where in reversed(list(enumerate(self.places)))}
         return sorted(first.values())
 
     def fill(self, alive: Sequence[int], runs: int, most: int, stage: int) -> int:
-        """Run all inputs of these pairs, forget the others; how many runs it took."""
+        """Run all inputs of these pairs, discard the others; return how many runs it took."""
         needed = sorted({i for k in alive for i in self.places[k]})
         self.outputs = {i: outputs for i, outputs in self.outputs.items() if i in needed}
         room = max(1, LEARNT_CELLS // len(needed))
@@ -163,7 +163,7 @@ def _screened(pool: _Pool, alive: Sequence[int]) -> list[int]:
 
 
 def _frequencies(pool: dict[int, Outputs]) -> tuple[Array, NDArray[Any]]:
-    """For each input how often an output falls into each of many cells: bins of numbers, hashed outputs, n-grams."""
+    """For each input, how often an output falls into each of many cells: bins of numbers, hashed outputs, n-grams."""
     everything = list(pool.values())
     widths = {outputs.width for outputs in everything}
     width = min(COLUMNS, next(iter(widths)) or 0) if len(widths) == 1 else 0
@@ -193,7 +193,7 @@ def _frequencies(pool: dict[int, Outputs]) -> tuple[Array, NDArray[Any]]:
 
 
 def _leaf_cells(leaves: Leaves) -> list[int]:
-    """A cell for each leaf with its path: numbers by their sign and size, others by what they are."""
+    """A cell for each leaf with its path: numbers by sign and size, others by value."""
     cells = set()
     for path, leaf in leaves.items():
         entries = leaf[:COLUMNS].tolist() if isinstance(leaf, np.ndarray) else [leaf]

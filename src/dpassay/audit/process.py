@@ -1,4 +1,4 @@
-"""A running program and the line to it: what is sent, what is heard, and how it ends."""
+"""A running program and the line to it: what is sent, what is received, and how it ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 0.5  # seconds for a program to end after it was told to
 
 
 class Died(MechanismError):
-    """The program ended. `unread` says that it had not read the request: this was not the request's doing."""
+    """The program ended. `unread` means that it had not read the request, which therefore was not the cause."""
 
     def __init__(self, message: str, how: str, unread: bool) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class Died(MechanismError):
 
 
 class Process:
-    """A running program and the line to it. One thread does all: its three pipes never block it."""
+    """A running program and the line to it. A single thread handles its three pipes, which never block."""
 
     def __init__(self, words: list[str], name: str, limit: float) -> None:
         import subprocess
@@ -31,7 +31,7 @@ class Process:
         self.name, self.limit = name, limit
         pipe = subprocess.PIPE
         try:
-            # In a session of its own: what it starts ends with it, and Ctrl-C is ours to handle.
+            # In its own session: its children end with it, and Ctrl-C is left to us.
             self.process = subprocess.Popen(
                 words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
             )
@@ -42,12 +42,12 @@ class Process:
         for end in (self.input, self.output, self.errors):
             os.set_blocking(end, False)
         self.last = b""  # the last answer
-        self.heard = bytearray()  # the answer that is being read
+        self.heard = bytearray()  # the answer being read
         self.complaints = bytearray()  # the end of what it wrote on stderr
         self.written = 0  # bytes of the request that went into the pipe
 
     def exchange(self, request: bytes, n: int) -> Reply:
-        """Send a line and read a line. At the end of the audit's time the program is killed."""
+        """Send a line and read a line. When the audit's time is over, the program is killed."""
         import selectors
 
         seconds, last = within(self.limit)
@@ -77,7 +77,7 @@ class Process:
                         try:
                             sent = os.write(end, unsent[:65536])
                             unsent, self.written = unsent[sent:], self.written + sent
-                        except BrokenPipeError:  # it reads no more; its output will tell why
+                        except BrokenPipeError:  # it no longer reads; its output will show why
                             unsent = unsent[:0]
                         if not unsent:
                             ready.unregister(end)
@@ -100,7 +100,7 @@ class Process:
         return chunk
 
     def _complain(self) -> bool:
-        """Whether there may be more to come on stderr."""
+        """Whether more may arrive on stderr."""
         try:
             chunk = os.read(self.errors, 65536)
         except BlockingIOError:
@@ -109,7 +109,7 @@ class Process:
         return bool(chunk)
 
     def _unread(self) -> bool:
-        """Whether it read nothing of the request, as far as the system can say."""
+        """Whether it read nothing of the request, as far as the system can tell."""
         import fcntl
         import termios
 
@@ -129,7 +129,7 @@ class Process:
         return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
 
     def _broken(self, what: str) -> MechanismError:
-        for _ in range(4):  # a pipe holds no more than that
+        for _ in range(4):  # a pipe holds at most that much
             self._complain()
         return MechanismError(f"{self.name} {what}{self._said()}")
 
@@ -140,14 +140,14 @@ class Process:
         return answer + (f", and on stderr {errors[-500:]!r}" if errors else "")
 
     def abort(self) -> None:
-        """Kill it: whoever waits for its answer hears that it ended."""
+        """Kill it: a thread that waits for its answer learns that it ended."""
         import signal
 
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Close the pipes, terminate, kill: each only if the one before did not do."""
+        """Close the pipes, terminate, kill: each only if the previous step was not enough."""
         import signal
         import subprocess
 

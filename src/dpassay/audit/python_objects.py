@@ -1,6 +1,6 @@
-"""How Python objects are run that are no plain function: modules of torch, transformers of scikit-learn, coroutines.
+"""How Python objects other than plain functions are run: torch modules, scikit-learn transformers, coroutines.
 
-None of these packages is imported here: what belongs to one has imported it already.
+None of these packages is imported here: an object from one of them has imported it already.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dpassay.pipeline.mechanism import Failure, Mechanism
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-CALLERS = (__name__, "dpassay.audit.targets", "dpassay.audit.seeding")  # of mechanisms: no part of a traceback
+CALLERS = (__name__, "dpassay.audit.targets", "dpassay.audit.seeding")  # of mechanisms: left out of tracebacks
 
 
 def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What one run gives, or its Failure; a coroutine is waited for.
+    """The output of one run, or its Failure; a coroutine is awaited.
 
     >>> attempt(lambda x: 1 / x, 0)
     Failure(kind='ZeroDivisionError', said='division by zero')
@@ -43,7 +43,7 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def failure(error: BaseException) -> Failure:
-    """The output that an exception is. It keeps where that came from, but nothing that the functions there held."""
+    """An exception as an output. It keeps the place of the exception, but no local variables from its traceback."""
     below = error.__traceback__
     while below is not None and below.tb_frame.f_globals.get("__name__") in CALLERS:
         below = below.tb_next
@@ -51,12 +51,12 @@ def failure(error: BaseException) -> Failure:
     error = error.with_traceback(below)
     try:
         return Failure(type(error).__name__[:80], str(error)[:200], error)
-    except Exception:  # an exception may even fail to say what it is
+    except Exception:  # even an exception's str may fail
         return Failure(type(error).__name__[:80], error=error)
 
 
 def awaited(value: Any) -> Any:
-    """The value itself, or what it comes to if it has to be waited for, no longer than the audit's time.
+    """The value itself, or its result if it is awaitable, waiting no longer than the audit's time.
 
     >>> async def later(x):
     ...     return x + 1
@@ -70,7 +70,7 @@ def awaited(value: Any) -> Any:
     async def wait() -> Any:
         return await value
 
-    # In a thread of its own: the caller may be in a loop already, and what is kept between calls belongs to one loop.
+    # In its own thread: the caller may already be in a loop, and state kept between calls belongs to one loop.
     coming = asyncio.run_coroutine_threadsafe(wait(), _loop())
     seconds, last = within(math.inf)
     try:
@@ -107,10 +107,10 @@ def adapted(thing: Any) -> Mechanism | None:
 
 @dataclass(frozen=True, slots=True)
 class TorchModule:
-    """A torch module as a mechanism: called once for each output, in the mode that it is in, without gradients.
+    """A torch module as a mechanism: called once for each output, in its current mode, without gradients.
 
-    Numbers go in as tensors of the type and on the device of its parameters; integers stay integers where it looks
-    words up in an embedding. Everything else goes in as it is.
+    Numbers are passed as tensors of the type and on the device of its parameters; integers stay integers if it starts
+    with an embedding. Everything else is passed unchanged.
     """
 
     module: Any
@@ -160,7 +160,7 @@ def _as_numpy(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Transformer:
-    """An object with `transform` in the manner of scikit-learn, or with `fit_transform` alone, as a mechanism.
+    """An object with `transform` as in scikit-learn, or only with `fit_transform`, as a mechanism.
 
     A number, a vector, a text or a dict is one row, and its row of the result is the output. A table, or a list of
     texts, is a data set, and the whole result is the output.
@@ -196,7 +196,7 @@ class Transformer:
 
 
 def _rows(x: Any) -> tuple[Any, bool]:
-    """The table that an input is, or that it is the only row of; and which of the two."""
+    """An input as a table, and whether it is the table itself or its only row."""
     if isinstance(x, str | bytes | dict):
         return [x], True
     if hasattr(x, "columns"):  # a data frame

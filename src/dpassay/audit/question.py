@@ -30,14 +30,14 @@ from dpassay.pipeline.regions import Region
 
 @dataclass(frozen=True)
 class Question:
-    """The question of an audit with everything looked up, beside the options it was asked with."""
+    """The question of an audit with everything resolved, and the options it was asked with."""
 
     mechanism: Mechanism
     name: str
     source: str
     guarantee: EpsilonDelta
     neighbours: Neighbours
-    input_sets: list[tuple[Any, ...]]  # the pairs that may be audited; a set of M candidates stands alone
+    input_sets: list[tuple[Any, ...]]  # the pairs that may be audited, or a single set of M candidates
     region: Region | None
     options: AuditOptions
 
@@ -48,7 +48,7 @@ class Question:
 
     @property
     def pipeline(self) -> Pipeline | None:
-        """The mechanism, where it is a pipeline."""
+        """The mechanism, if it is a pipeline."""
         return self.mechanism if isinstance(self.mechanism, Pipeline) else None
 
     @property
@@ -59,7 +59,7 @@ class Question:
         return Hypothesis(*claimed, len(self.input_sets[0]), runs, self.options.alpha)
 
     def experiment(self, inputs: tuple[Any, ...], number: int, hypothesis: Hypothesis | None = None) -> Experiment:
-        """The experiment that tells whether some inputs can be distinguished."""
+        """The experiment that shows whether some inputs can be distinguished."""
         options = self.options
         return Experiment(
             self.mechanism,
@@ -75,7 +75,7 @@ class Question:
 
 
 def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
-    """The question that a subject and some options pose, and a sentence if another device has to be used."""
+    """The question posed by a subject and some options, and a note if another device has to be used."""
     known, asked = adapted(subject), options
     subject, options = _adapted(known, subject, options)
     claim = _claim(subject, options)
@@ -93,7 +93,7 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     sources = {**{source: getattr(options, source) for source in INPUT_SOURCES}, "region": region}
     if claim is not None and all(value is None for value in sources.values()):
         sources["pairs"] = claim.trial.pairs
-    # A cluster's workers find out for themselves which device they have.
+    # A cluster's workers determine for themselves which device they have.
     device, note = usable(options.device) if options.cluster is None else (options.device, "")
     options = replace(options, device=device)
     name, source = (_name(mechanism), "") if claim is None else (claim.name, claim.source)
@@ -110,7 +110,7 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
 def _hostile(
     mechanism: Mechanism, sets: list[tuple[Any, ...]], neighbours: Neighbours, seed: int
 ) -> list[tuple[Any, ...]]:
-    """The first input against hostile ones that are its neighbours, without those that the mechanism refuses."""
+    """The first input paired with hostile ones that are its neighbours, without those that the mechanism refuses."""
     if isinstance(mechanism, Pipeline) or len(sets[0]) > 2:
         raise InputError("hostile inputs are for code that is run on pairs: leave hostile out")
     known = [shown(y, 10**6) for _, y in sets]
@@ -125,7 +125,7 @@ def _hostile(
 
 
 def _adapted(known: Adapted | None, subject: Any, options: AuditOptions) -> tuple[Any, AuditOptions]:
-    """What is run of a library's object, and the options with what the object says by itself; others as they are."""
+    """What to run for a library's object, and the options with what the object states itself; others unchanged."""
     if known is None:
         return subject, options
     known = known.between(options.neighbours)
@@ -158,7 +158,7 @@ def _claim(subject: Any, options: AuditOptions) -> Claim | None:
 
 
 def _neighbours(options: AuditOptions, claim: Claim | None, mechanism: Mechanism) -> Neighbours:
-    """Which inputs the guarantee speaks of: as told, as claimed, or as the mechanism suggests."""
+    """Which inputs are neighbours: as given, as claimed, or as the mechanism suggests."""
     if options.neighbours is not None:
         told = options.neighbours
         return Neighbours(told) if isinstance(told, str) else told

@@ -1,6 +1,6 @@
-"""Mechanisms that run elsewhere and answer JSON with JSON: the protocol, and programs. endpoint.py has those on HTTP.
+"""Mechanisms that run elsewhere and exchange JSON: the protocol, and programs. endpoint.py has those behind HTTP.
 
-One that hangs or answers rubbish is a MechanismError. The protocol is in docs/subjects.md.
+One that hangs or gives invalid answers is a MechanismError. docs/subjects.md describes the protocol.
 """
 
 import json
@@ -22,17 +22,17 @@ from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated, check_number
 
 MOST_AT_ONCE = 1000  # outputs in one request
 
-RequestMaker: TypeAlias = Callable[[int, int], bytes]  # from the number of outputs and the seed
+RequestMaker: TypeAlias = Callable[[int, int], bytes]  # takes the number of outputs and the seed
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 
 
 def plain_value(x: Any) -> Any:
-    """The input in JSON's terms: by hand because json writes no arrays, and numbers as dict keys change to text."""
+    """The input as JSON types. Not by json, which writes no arrays and turns numeric dict keys into text."""
     if x is None or isinstance(x, str | bool | int | float):
         return x
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biufUO":
-        plain = x.astype(float).tolist() if x.dtype.kind == "f" else x.tolist()  # JSON knows doubles only
+        plain = x.astype(float).tolist() if x.dtype.kind == "f" else x.tolist()  # JSON has only doubles
         return plain_value(plain) if x.dtype.kind == "O" else plain
     if isinstance(x, list | tuple):
         return [plain_value(y) for y in x]
@@ -53,7 +53,7 @@ def as_json(x: Any) -> str:
 
 
 def _value(y: Any, depth: int = 3) -> Any:
-    """One output: a list of numbers, or of bools, becomes an array; everything else stays what JSON says it is."""
+    """One output: a list of numbers, or of bools, becomes an array; everything else stays as JSON has it."""
     if type(y) is not list or not y or not depth:
         return y
     kinds = set(map(type, y))
@@ -63,7 +63,7 @@ def _value(y: Any, depth: int = 3) -> Any:
     if not (kinds <= {int, float} or kinds == {bool}):
         return y
     if kinds == {int, float} and not all(map(_is_double, y)):
-        return y  # an array would round its whole numbers
+        return y  # an array would round its integers
     try:
         array = np.array(y)
     except OverflowError:
@@ -81,7 +81,7 @@ def _stackable(values: list[Any]) -> bool:
 
 
 def _batch(values: list[Any]) -> Any:
-    """Floats, or vectors of them, as an array; others as the list that they are, where each has its own type."""
+    """Floats, or vectors of them, as an array; others as a list, in which each has its own type."""
     if set(map(type, values)) == {float} or (_stackable(values) and values[0].dtype == float and values[0].ndim == 1):
         return np.array(values)
     return values
@@ -89,7 +89,7 @@ def _batch(values: list[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a request came to: its outputs, if any, and what the first attempt was if it failed."""
+    """The result of a request: its outputs, if any, and the failure of the first attempt, if it failed."""
 
     outputs: list[Any]
     failed: Failure | None = None
@@ -97,27 +97,27 @@ class _Answer:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Remote:
-    """What speaks the protocol, over whatever lines."""
+    """The protocol, over any kind of line."""
 
-    _most: int = field(default=0, init=False, repr=False)  # how many outputs to ask for at once; 0: not known yet
+    _most: int = field(default=0, init=False, repr=False)  # how many outputs to request at once; 0: not known yet
     _lines: Lines | None = field(default=None, init=False, repr=False)
     _stop: Callable[[], object] | None = field(default=None, init=False, repr=False)
     _troubles: Troubles = field(default_factory=Troubles, init=False, repr=False)
 
     @property
     def replays(self) -> bool:
-        """Whether it makes its randomness from the seed, as it is asked to."""
+        """Whether it derives its randomness from the seed, as requested."""
         return True
 
     @property
     def singly(self) -> bool:
-        """Whether it answers for one output at a time, as far as it has been asked."""
+        """Whether it answers with one output at a time, as far as is known."""
         return self._most == 1
 
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         request = self._request_for(x)
         if not self._most:
-            # This answer is thrown away, so that the outputs of each call depend on its rng alone.
+            # This answer is discarded, so that the outputs of each call depend only on its rng.
             reply = self._exchange(request(1, 0), 1)
             said = {} if reply.said is None else self._read(reply.said)
             self._most = MOST_AT_ONCE if "outputs" in said else 1 if "output" in said else 0
@@ -137,18 +137,18 @@ class Remote:
         return Redrawn(outputs) if redrawn else Repeated(outputs) if repeated else _batch(outputs)
 
     def sample_each(self, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
-        """One output for each input, in order; what failed at first counts as failed, see `Reply`."""
+        """One output for each input, in order; a failed first attempt counts as a failure, see `Reply`."""
         requests: dict[int, RequestMaker] = {id(x): self._request_for(x) for x in {id(x): x for x in inputs}.values()}
         answers = self._ask_all([(requests[id(x)], 1) for x in inputs], rng)
         return [one.outputs[0] if one.failed is None else one.failed for one in answers]
 
     @property
     def troubles(self) -> Troubles:
-        """What went wrong on the way and was got over, to be counted for all processes together."""
+        """Problems that were recovered from, to be counted for all processes together."""
         return self._troubles
 
     def notes(self) -> list[str]:
-        """What a verdict should mention: what went wrong on the way and was got over."""
+        """What a verdict should mention: problems that were recovered from."""
         return self._troubles.sentences(str(self))
 
     def _request_for(self, x: Any) -> RequestMaker:
@@ -157,11 +157,11 @@ class Remote:
         return lambda n, seed: f'{{"input": {text}, "n": {n}, "seed": {seed}}}\n'.encode("ascii")
 
     def _ask_all(self, asked: Sequence[tuple[RequestMaker, int]], rng: np.random.Generator) -> list[_Answer]:
-        """The answers in order, on as many lines as there are; seeds are given in order too."""
+        """The answers in order, over as many lines as there are; seeds are assigned in order too."""
         requests = [(request(n, int(rng.integers(2**53))), n) for request, n in asked]
         if self._width == 1 or len(requests) == 1:
             return [self._answer(*one) for one in requests]
-        # In a context of its own each thread knows of the time that is left.
+        # Each thread has its own context, so that it knows how much time is left.
         pool = self._opened().pool
         waiting = [pool.submit(copy_context().run, self._answer, request, n) for request, n in requests]
         try:
@@ -199,9 +199,9 @@ class Remote:
             raise MechanismError(f"{self} gave an answer that is not JSON: {short(said)}; print answers only") from None
 
     def _exchange(self, request: bytes, n: int) -> Reply:
-        """Send a request over a free line. A program that died is started anew.
+        """Send a request over a free line. A program that died is restarted.
 
-        One that died over a request has failed in this run. If it had not read the request, another one is asked.
+        If it died during a request, this run has failed. If it had not read the request, another one is asked.
         """
         lines = self._opened()
         while True:
@@ -224,7 +224,7 @@ class Remote:
                 if not death.unread:
                     return Reply(None, Failure(death.how, str(death).removeprefix(f"{self} {death.how}; ")[:200]))
             except BaseException:
-                lines.drop(line)  # a line that was broken off cannot be used any more
+                lines.drop(line)  # a cancelled line can no longer be used
                 line = None
                 raise
             finally:
@@ -245,7 +245,7 @@ class Remote:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Give back what is held; the next sample takes it anew."""
+        """Release what is held; the next sample acquires it again."""
         self._lines = None
         if self._stop:
             self._stop()
@@ -262,8 +262,8 @@ class Program(Remote):
     """A program that is kept running and answers a line of JSON with a line of JSON. It starts with the first sample.
 
     With `lines` it reads the input as a plain line and answers with one. `processes` run at once. One that dies is
-    started again; the run it died in has failed, which is evidence if it happens for one input only. `independent_rows`
-    says that the n outputs of one answer are independent of one another.
+    restarted; the run it died in has failed, which is evidence if it happens for one input only. `independent_rows`
+    states that the n outputs of one answer are independent of one another.
 
     >>> import shlex, sys
     >>> code = "import json, sys; [print(json.dumps({'output': 7}), flush=True) for line in sys.stdin]"
@@ -298,7 +298,7 @@ class Program(Remote):
         return {"kind": "command", "command": self.command, **{name: value for name, value in more.items() if value}}
 
     def settings(self) -> dict[str, Any]:
-        """What else it takes to make it anew."""
+        """What else is needed to recreate it."""
         return {"lines": self.lines, "processes": self.processes, "independent_rows": self.independent_rows}
 
     @property
@@ -330,7 +330,7 @@ class Program(Remote):
 
 
 def independent_rows(one: Any, single: str) -> bool:
-    """Whether rows are said to be independent, by an object or its class. `single` tells why each answer has one."""
+    """Whether an object or its class declares its rows independent. `single` is why each answer has only one."""
     said = one.independent_rows or getattr(type(one), "independent_rows", None) is True
     if not isinstance(said, bool):
         raise InputError(f"independent_rows must be True or False, got {said!r}")
@@ -351,7 +351,7 @@ def _plain_line(x: Any) -> bytes:
 
 
 def _from_line(said: bytes) -> Any:
-    """The output that a line is: a number if it is written like one, else the text."""
+    """A line as an output: a number if it is written like one, otherwise the text."""
     text = said.decode("utf-8", "backslashreplace").removesuffix("\r")
     if len(text) < 400 and _NUMBER.fullmatch(text):
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""Replay a saved audit: with the recorded seed, where the counts must be the same, and with a fresh one.
+"""Replay a saved audit: with the recorded seed, which must give the same counts, and with a fresh one.
 
 Nothing that a file names is run: a pipeline is parsed from its text, and any other mechanism must be given.
 """
@@ -101,7 +101,7 @@ def _experiment(journal: Journal, record: GameRecord, subject: Mechanism) -> Exp
 
 
 def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game: Game) -> Iterator[tuple[bool, str]]:
-    """Whether the recorded seed gives the recorded counts, and these the recorded verdict."""
+    """Whether the recorded seed gives the recorded counts, and those give the recorded verdict."""
     right, wrong, runs = game.totals()
     if not (record.replays and getattr(experiment.mechanism, "replays", True)):
         yield True, "the recorded seed cannot be replayed: the mechanism makes its own randomness"
@@ -125,7 +125,7 @@ def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game
 
 
 def _fresh(record: GameRecord, experiment: Experiment, recorded: Game, seed: int) -> tuple[bool, str]:
-    """Whether the best rule refutes the claim once more, on runs that nobody has seen."""
+    """Whether the best rule refutes the claim again, on fresh runs."""
     best = recorded.best(experiment.hypothesis)
     learnt = best.learnt_from or experiment.distributions() is None
     expected = best.rule.initial_counts(TRUST if learnt else TRUST_IN_DISTRIBUTION)

@@ -1,6 +1,6 @@
 """Rewriters as mechanisms: an object with `rewrite(texts, rng)` and a `guarantee`, run one text at a time.
 
-What a rewriter is, and what else it may have, is in text/rewriters/base.py.
+text/rewriters/base.py defines what a rewriter is, and what else it may have.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_rewriter(thing: Any) -> bool:
 
 
 def checked(written: Any, texts: Sequence[str]) -> list[str]:
-    """What a rewriter wrote, if it is a text for each text; a line break within one becomes a space.
+    """What a rewriter wrote, if it is one text for each text; a line break within one becomes a space.
 
     >>> checked(["a\\nb"], ["ab"])
     ['a b']
@@ -42,13 +42,13 @@ def checked(written: Any, texts: Sequence[str]) -> list[str]:
 
 
 def _in_one_line(text: str) -> str:
-    """The text itself where it is one line: it may know the tokens that it was drawn as."""
+    """The text itself if it is one line: it may carry the tokens that it was drawn as."""
     lines = text.splitlines()
     return text if lines in ([], [text]) else " ".join(lines)
 
 
 def describe(rewriter: Any) -> dict[str, str]:
-    """What identifies a rewriter: what it says itself, or its type and its guarantee."""
+    """What identifies a rewriter: its own description, or its type and its guarantee."""
     own = getattr(rewriter, "describe", None)
     if own is not None:
         return dict(own())
@@ -60,11 +60,11 @@ class RewritingMechanism:
     """A rewriter as a mechanism that an audit runs: `sample(x, n, rng)`."""
 
     rewriter: Any
-    made_with: dict[str, str] = field(default_factory=dict)  # ε and δ, where the rewriter does not say them itself
+    made_with: dict[str, str] = field(default_factory=dict)  # ε and δ, if the rewriter does not state them itself
 
     @property
     def independent_rows(self) -> bool:
-        """Whether the rewriter says that the rewritings of one batch are independent of one another."""
+        """Whether the rewriter declares the rewritings of one batch independent of one another."""
         return bool(getattr(self.rewriter, "independent_rows", False))
 
     def sample(self, x: str, n: int, rng: np.random.Generator) -> list[str]:
@@ -87,7 +87,7 @@ class LikelyRewriting(RewritingMechanism):
 
 
 def as_mechanism(rewriter: Any, made_with: dict[str, str] | None = None) -> RewritingMechanism:
-    """A rewriter as a mechanism, with its likelihood where it has one."""
+    """A rewriter as a mechanism, with its likelihood if it has one."""
     return (LikelyRewriting if hasattr(rewriter, "log_prob") else RewritingMechanism)(rewriter, made_with or {})
 
 

@@ -1,7 +1,7 @@
 """Audits: refute a claim from a mechanism's outputs alone, with the error probability stated.
 
-Search for a promising pair, learn what distinguishes its outputs, test that on fresh runs, and shrink what was found.
-An audit gives lower bounds only: where it refutes nothing it has proved nothing.
+Search for a promising pair, learn what distinguishes its outputs, test that on fresh runs, and shrink the
+counterexample. An audit gives only lower bounds: if it refutes nothing, it has proved nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +29,8 @@ from dpassay.errors import ONLY_NONE, InputError, MechanismError, harmless
 from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE = 0.1, 0.01, 0.05  # of the error probability
-AGAIN = 4_000  # runs after a refutation, at least, that say how wrong the claim is…
-AGAIN_ALONE = 1_000  # …and where each call gives one output: such calls may be slow
+AGAIN = 4_000  # runs after a refutation, at least, that show how wrong the claim is…
+AGAIN_ALONE = 1_000  # …and if each call gives one output: such calls may be slow
 BATCHES = "a bound from batches"
 GAME, DISTRIBUTION, ARTIFACTS = "the guessing game", "the sampler against its distribution", "the last bits of floats"
 
@@ -43,15 +43,14 @@ def audit(subject: Any, /, pairs: Sequence[tuple[Any, Any]] | None = None, **mor
     its text, or a `Claim`. What to tell apart: `pairs`, a list of `inputs`, a `region` (also as text), the words of a
     `text`, or M `candidates`. At most `runs` runs are made and the total error probability is at most `alpha`.
 
-    Keywords that are no option are parameters of the claim or the pipeline; `parameters`, a mapping, takes those whose
-    names are options too.
+    Keywords that are not options are parameters of the claim or the pipeline; `parameters`, a mapping, takes those
+    whose names are also options.
 
-    Floating-point artefacts, the last bits of outputs, reveal more than a mechanism's formula says. With `bits` they
-    count; by default a few runs look for them, and what they reveal is a warning; with `bits=False` none do.
+    Floating-point artefacts, in the last bits of outputs, reveal more than a mechanism's formula suggests. With `bits`
+    they count; by default a few runs look for them, and what they reveal is a warning; `bits=False` disables that.
 
-    The mechanism runs in this process, in local processes (`workers` says how many), or on the Dask `cluster` at an
-    address; kernels make their numbers on the `device`, "cpu" or "cuda". The same seed gives the same counts
-    everywhere.
+    The mechanism runs in this process, in local processes (`workers` is their number), or on the Dask `cluster` at an
+    address; kernels run on the `device`, "cpu" or "cuda". The same seed gives the same counts everywhere.
 
     >>> import numpy as np
     >>> def noisy(x, n, rng):
@@ -68,18 +67,18 @@ def audit(subject: Any, /, pairs: Sequence[tuple[Any, Any]] | None = None, **mor
 def run_audit(subject: Any, options: AuditOptions) -> Verdict:
     """The same with the options as one object."""
     question, note = resolve(subject, options)
-    if options.workers is None and options.cluster is None:  # and nothing is imported that only workers need
+    if options.workers is None and options.cluster is None:  # and nothing that only workers need is imported
         return _Audit(question, note, in_this_process).verdict()
     from dpassay.audit.distributed import named, on_executor
     from dpassay.compute.executors import make_executor
 
-    named(question.mechanism)  # what cannot travel is refused before anything is run
+    named(question.mechanism)  # what cannot be sent is refused before anything is run
     with closing(make_executor(options.workers, options.cluster)) as executor:
         return _Audit(question, note, on_executor(executor), executor.describe).verdict()
 
 
 class _Audit:
-    """One audit under way: its phases, in order, on one state."""
+    """One audit in progress: its phases, in order, on one state."""
 
     def __init__(
         self, question: Question, note: str, run_tasks: TaskRunner, workers: Callable[[], str] | None = None
@@ -97,7 +96,7 @@ class _Audit:
             self._resume()
 
     def _shares(self) -> dict[str, float]:
-        """What each test may spend of the error probability; 0 for one that is not made."""
+        """How much of the error probability each test may spend; 0 for one that is not made."""
         question, options = self.question, self.options
         known = question.experiment(question.input_sets[0], 0).distributions() is not None
         if options.bits and known:
@@ -118,17 +117,17 @@ class _Audit:
     def _resume(self) -> None:
         state = self.state
         self.file.resume(state)
-        if state.alpha != dict(self.budget.entries)[GAME]:  # it was begun with other options: what it has, it keeps
+        if state.alpha != dict(self.budget.entries)[GAME]:  # it was begun with other options, and keeps its share
             self.budget.entries, state.batches_alpha, state.shrunk = [(GAME, state.alpha)], 0.0, True
-        self.distribution_alpha = 0.0  # the outputs that were to be compared with the distribution are gone
-        self.artifacts_alpha = 0.0  # and one look at artefacts is all that is paid for
+        self.distribution_alpha = 0.0  # the outputs to compare with the distribution are gone
+        self.artifacts_alpha = 0.0  # and there is α for only one look at artefacts
         self.warnings += [state.artifacts] if state.artifacts else []
         self.warnings.append(
             f"{state.game.runs:,} of these runs come from {self.file.path}; start again if the mechanism has changed."
         )
 
     def verdict(self) -> Verdict:
-        """Do all of it; an interruption, or the end of the time, keeps what there is."""
+        """Run all phases; an interruption, or the end of the time, keeps the results so far."""
         try:
             with time_budget(self.options.seconds):
                 self._phases()
@@ -144,7 +143,7 @@ class _Audit:
             raise MechanismError(f"{error}\n{self._kept()}") from error.__cause__  # the mechanism's own, if it raised
         if only_none(self.state.game.shown) and not is_refuted(self.question, self.state):
             raise MechanismError(ONLY_NONE)
-        # What went wrong on the way and was got over.
+        # Problems that were recovered from.
         notes: list[str] = getattr(self.question.mechanism, "notes", list)()
         warnings = (*self.warnings, *(harmless(note[:1].upper() + note[1:]) for note in notes))
         result = conclude(self.question, self.state, self.budget, self.interrupted, warnings)
@@ -183,14 +182,14 @@ class _Audit:
         return counts + f" They are kept in {self.file.path}; resume=True continues from them."
 
     def _tell(self, spent: int, note: str) -> None:
-        """Say how far the audit is, and keep it where its file is due."""
+        """Report progress, and save the audit if its file is due."""
         self.state.spent = spent
         if self.options.progress is not None:
             self.options.progress(spent, self.options.runs, note)
         self.file.save_if_due(self.state)
 
     def _find_inputs(self) -> tuple[Any, ...]:
-        """The inputs of the main game: the pair that promises most."""
+        """The inputs of the main game: the most promising pair."""
         question, options, state = self.question, self.options, self.state
         if state.inputs is None and len(question.input_sets) == 1:
             state.inputs = question.input_sets[0]
@@ -207,7 +206,7 @@ class _Audit:
         return state.inputs
 
     def _leave_runs_for_artifacts(self, inputs: tuple[Any, ...]) -> int:
-        """Set runs aside to look for floating-point artefacts, or give back what that would have cost."""
+        """Reserve runs to look for floating-point artefacts, or return what that would have cost."""
         left = self.options.runs - self.state.searched
         runs, probed = float_artifacts.wanted(self.question, inputs, self.artifacts_alpha, left)
         self.state.searched += probed
@@ -230,10 +229,10 @@ class _Audit:
         state.spent = state.searched + game.runs
 
     def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
-        """Go on after a refutation, for a higher bound. What refuted the claim stays what it was until there is one.
+        """Continue after a refutation, for a higher bound. Until there is one, the first refutation stands.
 
-        For how many runs depends on runs alone: a slow machine counts the same as a quick one. The bound holds at every
-        time at once, so the highest of all may be stated.
+        How long depends only on the number of runs, so a slow machine gives the same counts as a fast one. The bound
+        holds at all times simultaneously, so the highest may be reported.
         """
         options, state, game = self.options, self.state, self.state.game
         state.refuted_after = state.refuted_after or game.runs
@@ -257,7 +256,7 @@ class _Audit:
                 state.game = longer
 
     def _shrink(self, inputs: tuple[Any, ...]) -> None:
-        """Look for a smaller pair that still refutes. What refuted the claim is never lost by it."""
+        """Look for a smaller pair that still refutes the claim. The original refutation is never lost."""
         state, before = self.state, self.state.spent
         if not self.options.shrink or self.question.many or state.shrunk:
             return
@@ -272,7 +271,7 @@ class _Audit:
         state.spent = before + shrinking.spent
 
     def _look_for_artifacts(self, inputs: tuple[Any, ...], most: int) -> None:
-        """Whether floating-point artefacts would refute the claim: a warning, if so."""
+        """Whether floating-point artefacts would refute the claim, which gives a warning."""
         state, before = self.state, self.state.spent
         for runs, state.artifacts in float_artifacts.look(self.question, inputs, most, self.artifacts_alpha):
             self._tell(before + runs, "looking at the last bits")

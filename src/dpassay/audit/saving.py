@@ -1,4 +1,4 @@
-"""How far an audit has come, kept in its file from time to time and read back to continue it."""
+"""The progress of an audit, saved in its file from time to time and read back to continue it."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from dpassay.audit.targets import describe
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 
-MOST_TIME = 0.05  # of the time goes into writing the file, at most
+MOST_TIME = 0.05  # fraction of the time spent on writing the file, at most
 
 
 @dataclass
@@ -21,13 +21,13 @@ class AuditState:
     """The games of an audit so far, and how many runs were made."""
 
     alpha: float  # the main game's share of the error probability
-    batches_alpha: float = 0.0  # of a bound that rests on batches
+    batches_alpha: float = 0.0  # for a bound that rests on batches
     game: Game = field(default_factory=Game)
     inputs: tuple[Any, ...] | None = None  # of the main game, once they are found
     witness: GameResult | None = None  # of the smallest pair
     refuted_after: int = 0  # the runs of the main game when it refuted the claim
     attempts: int = 0  # at a smaller pair
-    shrunk: bool = False  # whether they are all made
+    shrunk: bool = False  # whether all attempts have been made
     spent: int = 0
     searched: int = 0
     artifacts: str = ""  # the warning about floating-point artefacts
@@ -38,7 +38,7 @@ class AuditFile:
 
     def __init__(self, question: Question) -> None:
         self.question, self.path = question, question.options.save
-        self.saved, self.cost = time.monotonic(), 0.0  # when it was saved last, and how long that took
+        self.saved, self.cost = time.monotonic(), 0.0  # when it was last saved, and how long that took
         if self.path is not None and self.path.exists() and not question.options.resume:
             raise InputError(f"{self.path} already exists: resume=True continues it; or save to another file")
 
@@ -69,7 +69,7 @@ class AuditFile:
             self.save(state, "unfinished")
 
     def resume(self, state: AuditState) -> None:
-        """Go back to where the audit in the file was."""
+        """Restore the state of the audit in the file."""
         assert self.path is not None
         found, asked = checkpoint.load(self.path), _asked(self.question)
         if found.asked != asked:
@@ -86,7 +86,7 @@ class AuditFile:
             experiment, kept = self.question.experiment(state.inputs, 0), state.game.kept
             state.game = checkpoint.game_of(found.main, experiment.distributions(), experiment.at_hand())
             state.game.kept = kept
-            state.alpha = found.main.alpha  # what refuted the claim then does so still
+            state.alpha = found.main.alpha  # what refuted the claim then still does
         if found.witness is not None:
             inputs = checkpoint.inputs_of(found.witness)
             experiment = self.question.experiment(inputs, found.witness.number)
@@ -99,7 +99,7 @@ class AuditFile:
 
 
 def _asked(question: Question) -> checkpoint.Asked:
-    """The question, as far as it must not change when the audit is continued."""
+    """The part of the question that must not change when the audit is continued."""
     from dpassay import __version__
 
     options = question.options

@@ -1,4 +1,4 @@
-"""Generators that a mechanism shares with its whole process, seeded around each call and put back afterwards."""
+"""Generators that a mechanism shares with its whole process, seeded around each call and restored afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def seeded(rng: np.random.Generator) -> Iterator[None]:
-    """Seed numpy's global generator, random and, if it is loaded, torch; they go on afterwards as if nothing had been.
+    """Seed numpy's global generator, random and, if it is loaded, torch; afterwards their state is restored.
 
     >>> with seeded(np.random.default_rng(0)):
     ...     first = random.random(), np.random.random()
@@ -53,13 +53,13 @@ def seeded(rng: np.random.Generator) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Seeded:
-    """A mechanism whose calls find the process's generators seeded from the one that they are given."""
+    """A mechanism for whose calls the process's generators are seeded from the given one."""
 
     mechanism: Mechanism
 
     @property
     def replays(self) -> bool:
-        """Whether the same generator gives the same outputs: as far as the process's own generators go, it does."""
+        """Whether the same generator gives the same outputs: true as far as the process's generators go."""
         return True
 
     @property
@@ -86,7 +86,7 @@ class SeededDistribution(Seeded):
 def seed_all(mechanism: Mechanism) -> Mechanism:
     """A mechanism with the process's generators seeded around each call.
 
-    A pipeline uses none of them, and one that runs elsewhere is out of their reach: these are left as they are.
+    A pipeline uses none of them, and a mechanism that runs elsewhere is not affected by them: both are left unchanged.
 
     >>> from dpassay.audit.targets import as_mechanism
     >>> noisy = seed_all(as_mechanism(lambda x: x + random.gauss(0, 1)))

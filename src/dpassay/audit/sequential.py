@@ -1,6 +1,6 @@
-"""The guessing game, run by run: numbered tasks, each with a random stream of its own, that give integer counts.
+"""The guessing game, run by run: numbered tasks, each with its own random stream, that give integer counts.
 
-What a task is depends on the tasks before it, never on what came of them. So tasks may be run ahead, anywhere, and
+A task depends on the tasks before it, never on their results. So tasks may be run ahead, anywhere, and
 counted in order: the same seed gives the same counts wherever they run, and a game that stopped can be continued.
 """
 
@@ -40,16 +40,16 @@ from dpassay.audit.training import FEWEST_RUNS, TRAININGS, TrainingResult, learn
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Redrawn
 
-GuessCounts: TypeAlias = tuple[int, ...]  # right and wrong guesses, and runs; then the same of the second input
-LOOK_FROM = 1 << 9  # runs of a game from which on its batches are looked at, if the first rounds did without
-WORTHWHILE = 1.5  # runs that must be left for the next rule, as a multiple of those that this one was learnt from
-LOOKS = 16  # a task is at most this part of the runs before it: what comes after the last that counts is in vain
-ALONE = 1 << 16  # guesses, or fewer, of a game before which a round makes its runs one at a time…
-MOST_ALONE = 1 << 17  # …and those of a fixed number of runs
-PROMISING = math.log(20)  # evidence of a round in batches from which on single runs take over
-ENOUGH = 4  # single runs, as a multiple of those that should be needed to refute the claim…
+GuessCounts: TypeAlias = tuple[int, ...]  # correct and wrong guesses, and runs; then the same for the second input
+LOOK_FROM = 1 << 9  # runs of a game from which its batches are examined, if the first rounds used none
+WORTHWHILE = 1.5  # runs that must be left for the next rule, as a multiple of those from which this one was learnt
+LOOKS = 16  # a task is at most this fraction of the runs before it: runs after the decisive one are wasted
+ALONE = 1 << 16  # guesses of a game up to which a round makes its runs one at a time…
+MOST_ALONE = 1 << 17  # …and the same for a fixed number of runs
+PROMISING = math.log(20)  # evidence of a round in batches from which single runs take over
+ENOUGH = 4  # single runs, as a multiple of those expected to be needed to refute the claim…
 FEWEST_ALONE = 1_000  # …and at least this many
-MOST_UNCONFIRMED = 4  # rounds in batches that promised what single runs did not keep, before batches are given up
+MOST_UNCONFIRMED = 4  # promising rounds in batches that single runs did not confirm, before batches are given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task
 
 
 def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> GuessCounts:
-    """The same as `run_by_input`, without what the second input has of it."""
+    """The same as `run_by_input`, without the second input's part."""
     return run_by_input(experiment, current, task, kept)[:3]
 
 
@@ -87,31 +87,31 @@ def run_by_input(experiment: Experiment, current: Round, task: Task, kept: Kept)
 
     Returns correct and wrong guesses and runs, and how many of each are the second input's.
 
-    A batch that failed was drawn again, and what is drawn again after a failure has other odds than what is drawn
-    once. So all its guesses count as wrong, which is never better than the truth. The next round runs one at a time.
+    A batch that failed was drawn again, and outputs redrawn after a failure have a different distribution from outputs
+    drawn once. So all its guesses count as wrong, which is conservative. The next round makes runs one at a time.
     """
     rng = experiment.stream(TEST, task.round_number, task.number)
     ratios = for_kernels(experiment, current.rule, task.before)
     if ratios is not None:
-        second = int(rng.binomial(task.size, 0.5))  # nothing but the number of heads counts
+        second = int(rng.binomial(task.size, 0.5))  # only the number of heads matters
         place = TEST, task.round_number, task.number
         return _in_a_row(
             guesses_by_kernel(experiment, current.rule, ratios, task.size, second, place), task.size, second
         )
     coins = rng.integers(0, len(experiment.inputs), task.size)
-    guesses = np.zeros((len(experiment.inputs), 2), dtype=np.int64)  # right and wrong ones, by input
+    guesses = np.zeros((len(experiment.inputs), 2), dtype=np.int64)  # correct and wrong ones, by input
     for side, batch in _batches(experiment, coins, current.singly, rng):
         outputs, again = read(batch, experiment.unknown), isinstance(batch, Redrawn)
         guesses[side] += (0, len(batch)) if again else current.rule.count(outputs, side)
-        if not again or _learns(experiment):  # what was drawn again is compared with no distribution
+        if not again or _learns(experiment):  # redrawn outputs are not compared with the distribution
             keep(experiment, kept, side, outputs)
     return _in_a_row(guesses, task.size, int(np.count_nonzero(coins == 1)))
 
 
 def keep(experiment: Experiment, kept: Kept, side: int, outputs: Outputs) -> None:
-    """Keep outputs of one input as long as there is room: to learn the next rule from, or to compare the sampler with.
+    """Keep outputs of one input as long as there is room: for learning the next rule, or for checking the sampler.
 
-    Where rules are learnt, the runs that test one may teach the next: it is tested on runs after them.
+    If rules are learnt, the runs that test one may train the next: it is tested on later runs.
     """
     if kept:
         left = room(experiment, kept, outputs) - sum(map(len, kept[side]))
@@ -136,10 +136,11 @@ def _in_a_row(guesses: NDArray[np.int64], runs: int, of_second: int) -> GuessCou
 def _batches(
     experiment: Experiment, coins: NDArray[Any], singly: bool, rng: np.random.Generator
 ) -> Iterator[tuple[int, Any]]:
-    """The outputs of each input. Runs that are made one at a time are made in the order of the coins.
+    """The outputs of each input. Runs made one at a time are made in the order of the coins.
 
-    Else something that changes from run to run but not with the input (a clock, a counter, a warm-up) would tell the
-    first half of a task from the second, and so the inputs. Batches, made by one call each, come in a random order.
+    Otherwise something that changes from run to run but not with the input (a clock, a counter, a warm-up) would
+    distinguish the first half of a task from the second, and so the inputs. Batches, one call each, come in random
+    order.
     """
     if singly:
         outputs: list[list[Any]] = [[] for _ in experiment.inputs]
@@ -157,11 +158,11 @@ def _batches(
 def anytime(
     experiment: Experiment, game: Game, budget: int, alpha: float | None, run_tasks: TaskRunner = in_this_process
 ) -> Iterator[Game]:
-    """Test until the claim is refuted or the runs are spent; a look after every task. Without an α all runs are spent.
+    """Test until the claim is refuted or all runs are used, with a look after every task. Without an α all are used.
 
-    The claim is refuted by runs that are known to be independent. Where the rows of one batch may not be, the first
-    rounds are made of calls that ask for one. Later rounds are made in batches, and only decide whether to look closer:
-    as soon as one is promising, its rule is tested on single runs.
+    Only runs that are known to be independent can refute the claim. If the rows of one batch may not be, the first
+    rounds consist of calls that ask for one output. Later rounds are made in batches, and only decide whether to look
+    closer: as soon as one is promising, its rule is tested on single runs.
     """
     needed = math.inf if alpha is None else evidence_needed(alpha)
     while game.runs < budget:
@@ -173,7 +174,7 @@ def anytime(
             _begin_round(experiment, game, budget, alone=alpha is None)
             if game.nothing_learnt:
                 return
-            if len(game.rounds) == known:  # no rule came of it: learn from more
+            if len(game.rounds) == known:  # it gave no rule: learn from more
                 yield game
                 continue
         before = game.runs
@@ -189,9 +190,9 @@ def anytime(
 
 
 def fixed(experiment: Experiment, game: Game, budget: int, run_tasks: TaskRunner = in_this_process) -> Iterator[Game]:
-    """Learn once, then test on all the runs that are left; look once, at the end.
+    """Learn once, then test on all remaining runs; look once, at the end.
 
-    Where the rows of one batch may not be independent, single runs decide, as many as can be made in seconds.
+    If the rows of one batch may not be independent, single runs decide, as many as can be made in seconds.
     """
     while not game.rounds:
         with _counting_losses(game):
@@ -225,12 +226,12 @@ def _look_closer(experiment: Experiment, game: Game, needed: float) -> None:
 
 
 def _alone(experiment: Experiment, singly: bool) -> bool:
-    """Whether the mechanism gives batches, and nobody knows whether their rows are independent."""
+    """Whether the mechanism gives batches whose rows are not known to be independent."""
     return not (singly or known_independent(experiment.mechanism))
 
 
 def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
-    """The tasks of the current round from here to its end. Growing ones are a small part of all runs before."""
+    """The tasks of the current round from here to its end. They grow, but stay a small fraction of all earlier runs."""
     current, place = game.rounds[-1], len(game.rounds) - 1
     number, before = current.tasks, sum(e.finished for e in game.rounds)
     tested, left = sum(t.runs for t in game.counts), budget - game.runs
@@ -243,7 +244,7 @@ def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) 
 
 
 def tasks_of(game: Game, place: int) -> Iterator[Task]:
-    """The tasks that a round has had, but for those that broke off."""
+    """The tasks that a round has had, except aborted ones."""
     before, number = sum(e.finished for e in game.rounds[:place]), 0
     for size, times in game.rounds[place].sizes:
         for _ in range(times):
@@ -255,10 +256,10 @@ def tasks_of(game: Game, place: int) -> Iterator[Task]:
 def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_tasks: TaskRunner) -> Iterator[Game]:
     """Count tasks in order.
 
-    A task in which the mechanism broke off is not run again with the same coins: outputs that do not break it off
-    would come more often than they do. The next task has other coins; where δ > 0 all guesses of this one are wrong.
-    The same goes for tasks under way when the time is over, or at Ctrl-C, which comes when something hangs; unless the
-    seed gives the same outputs again.
+    A task that the mechanism aborted is not run again with the same coins: outputs that do not abort it would become
+    too frequent. The next task has other coins; if δ > 0, all guesses of this one count as wrong. The same applies to
+    tasks in progress when the time is over, or at Ctrl-C, which is pressed when something hangs; unless the seed gives
+    the same outputs again.
     """
     under_way: deque[Task] = deque()
     outcomes = run_tasks(experiment, game.rounds[-1], _noted(tasks, under_way), game.kept)
@@ -269,7 +270,7 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
                     _lose(experiment, game, [task])
                     raise outcome
                 current = game.rounds[-1]
-                game.runs += task.size  # first: an interruption in between leaves a task to be run again, no more
+                game.runs += task.size  # first, so that an interruption in between only leaves a task to be run again
                 game.rounds[-1] = replace(current.after(task.size), counts=current.counts + outcome)
                 under_way.popleft()
                 yield game
@@ -293,13 +294,13 @@ def _lose(experiment: Experiment, game: Game, tasks: Iterable[Task]) -> None:
 
 
 def _batches_are_due(experiment: Experiment, game: Game) -> bool:
-    """Whether it is time to look at the rows of batches, after first rounds that did without."""
+    """Whether it is time to examine the rows of batches, after first rounds that used none."""
     unknown = _alone(experiment, one_at_a_time(experiment.mechanism))
     return unknown and not game.looked and game.runs >= LOOK_FROM
 
 
 def _begin_by_likeness(experiment: Experiment, game: Game) -> int:
-    """Begin with a rule that needs no learning, if a few runs show that it promises something; else what they cost."""
+    """Begin with a rule that needs no training, if a few runs show that it is promising; else return their cost."""
     with _counting_losses(game):
         training = likeness.at_a_glance(experiment, TRAININGS * game.lost + TRAININGS - 1)
     for side, outputs in enumerate(training.seen):
@@ -336,7 +337,7 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
         drawn = FIRST_ROUND if late else size
         training = learn_rule(experiment, drawn, place, first=first, singly=singly, had=had)
         game.looked = game.looked or first
-        if had and not late and training.rule is None:  # they say no more
+        if had and not late and training.rule is None:  # they contain nothing more
             had, training = [], learn_rule(experiment, size, place, singly=singly)
     training = replace(training, cost=training.cost + glance)
     size, tested = sum(map(len, had)) or size, sum(counts.runs for counts in game.counts)
@@ -351,11 +352,10 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
 
 
 def _at_hand(game: Game, enough: int) -> tuple[list[Outputs], bool]:
-    """All outputs so far, equally many of each input, and whether no more will be kept: no run is wasted.
+    """All outputs so far, equally many of each input, and whether no more will be kept. So no run is wasted.
 
-    The rule that comes of them is tested on runs after them, so the test is as good as with a rule from elsewhere.
-    Outputs that an audit had before it was continued are not at hand. So where less than half of what is `enough` is
-    left, none are used.
+    The resulting rule is tested on later runs, so the test is as valid as with a rule from elsewhere. Outputs from
+    before an audit was continued are not available. So if fewer than half of `enough` are left, none are used.
     """
     if not game.kept or not all(game.kept):
         return [], False
@@ -370,7 +370,7 @@ def _at_hand(game: Game, enough: int) -> tuple[list[Outputs], bool]:
 
 @contextmanager
 def _counting_losses(game: Game) -> Iterator[None]:
-    """A training in which the mechanism breaks off is not begun again with the same random numbers."""
+    """A training that the mechanism aborted is not repeated with the same random numbers."""
     try:
         yield
     except MechanismError:

@@ -1,4 +1,4 @@
-"""Smaller counterexamples: pairs that differ in less, refute the claim too, and do it by the same flaw."""
+"""Smaller counterexamples: pairs that differ in less and still refute the claim by the same flaw."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,8 +24,8 @@ from dpassay.errors import DpassayError
 SHARE = 0.1  # of the error probability
 NUMBER = 1_000_000  # of the first attempt's experiment
 MOST_ATTEMPTS = 24
-MOST_BROKEN = 8  # attempts in which the mechanism broke off
-COMPARED = 200  # outputs of each input, at most, that show what was found
+MOST_BROKEN = 8  # attempts that the mechanism aborted
+COMPARED = 200  # outputs of each input, at most, used to compare the flaws
 DEVIATIONS = 4.0  # how many standard deviations the scores of two inputs must be apart
 
 
@@ -38,7 +38,7 @@ def can_shrink(question: Question) -> bool:
 class Shrinking:
     """Attempts at a smaller pair: each has `each` runs at most, and its own small share of the error probability.
 
-    A pair on which the mechanism fails is not smaller, and neither is one that shows another flaw.
+    A pair on which the mechanism fails does not count as smaller, and neither does one that shows another flaw.
     """
 
     def __init__(self, question: Question, found: GameResult, budget: AlphaBudget, each: int, most: int) -> None:
@@ -48,7 +48,7 @@ class Shrinking:
         self.shown: list[Outputs] | None = None
 
     def steps(self, pair: InputPair, attempt: int) -> Iterator[tuple[int, GameResult | None]]:
-        """After every step how many attempts were begun, and the smallest pair yet if the step has found one."""
+        """After every step the number of attempts begun, and the smallest pair so far if the step found one."""
         found = True
         while found:
             found = False
@@ -82,9 +82,9 @@ class Shrinking:
             self.spent = max(self.spent, before + game.runs)
 
     def _same_flaw(self, game: Game, experiment: Experiment) -> bool:
-        """Whether a smaller pair shows what was found: nothing odd that was not seen before, and the same differences.
+        """Whether a smaller pair shows the same flaw: no new anomalies, and the same differences.
 
-        The distinguisher of one of the two pairs must tell the other pair's inputs apart, too.
+        The distinguisher of one of the two pairs must also tell the other pair's inputs apart.
         """
         first, now = self.found.game.best(self.hypothesis).rule, game.best(self.hypothesis).rule
         if experiment.distributions() is not None or not all(game.kept):
@@ -109,12 +109,12 @@ class Shrinking:
 
 
 def _oddities(sides: Sequence[Outputs]) -> set[str]:
-    """What sorts of outputs there are: numbers, text, NaN, each kind of failure."""
+    """The kinds of outputs that occur: numbers, text, NaN, each kind of failure."""
     return {name for outputs in sides for name in anomalies(outputs, ())[1].values()}
 
 
 def _tells_apart(distinguisher: Distinguisher, sides: Sequence[Outputs]) -> bool:
-    """Whether scores are higher for the second input, far beyond chance (Mann and Whitney). It is no part of a test."""
+    """Whether scores are higher for the second input, far beyond chance (Mann-Whitney). No verdict depends on it."""
     try:
         first, second = (distinguisher.score(outputs) for outputs in sides)
     except DpassayError:  # outputs of another shape
@@ -131,7 +131,7 @@ def _tells_apart(distinguisher: Distinguisher, sides: Sequence[Outputs]) -> bool
 
 
 def _allowed(question: Question, pair: InputPair) -> bool:
-    """Whether the guarantee speaks of a pair, and the region holds it."""
+    """Whether the guarantee covers a pair, and the region contains it."""
     if why_not_neighbours(*pair, question.neighbours, question.pipeline):
         return False
     if question.neighbours.relation == "add-remove-record" and question.pipeline is not None:
@@ -140,7 +140,7 @@ def _allowed(question: Question, pair: InputPair) -> bool:
 
 
 def size(pair: InputPair) -> tuple[int, int]:
-    """How large a pair is: differing coordinates or words first, then all that are not 0 (or all words)."""
+    """The size of a pair: first the number of differing coordinates or words, then of nonzero ones (or all words)."""
     x, y = pair
     if isinstance(x, str) and isinstance(y, str):
         first, second = x.split(), y.split()
@@ -157,7 +157,7 @@ def size(pair: InputPair) -> tuple[int, int]:
 def smaller(pair: InputPair) -> Iterator[InputPair]:
     """Pairs that differ in fewer coordinates or words, or have fewer of them; much smaller ones first.
 
-    What is a list of integers stays one, and so does everything else, however nested.
+    A list of integers stays one, and every other structure is preserved too, however nested.
 
     >>> next(smaller(([1, 0, 7], [2, 1, 7])))
     ([1, 0, 7], [1, 1, 7])
@@ -194,7 +194,7 @@ def _large(leaf: Any) -> bool:
 
 
 def _shape(x: Any) -> Any:
-    """How an input is built, but for the values in it."""
+    """The structure of an input, without the values in it."""
     if isinstance(x, np.ndarray):
         return "array", x.shape
     if isinstance(x, list | tuple):
@@ -216,7 +216,7 @@ def _leaves(x: Any) -> list[Any]:
 
 
 def _rebuilt(x: Any, leaves: Iterator[Any], other: Any) -> Any:
-    """An input built like this one of other values; an array's kind of numbers has room for those of another, too."""
+    """An input with the structure of this one and other values; an array's dtype is widened for them if necessary."""
     if isinstance(x, np.ndarray):
         kind = np.result_type(x, other) if x.dtype != other.dtype else x.dtype
         built = np.empty(x.size, dtype=kind)
@@ -246,7 +246,7 @@ def _halves(items: list[int]) -> Iterator[list[int]]:
 def _smaller_texts(first: list[str], second: list[str]) -> Iterator[InputPair]:
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-    for _, a, b, c, d in changes if len(changes) > 1 else []:  # one of several changes alone
+    for _, a, b, c, d in changes if len(changes) > 1 else []:  # a single one of several changes
         yield " ".join(first), " ".join([*first[:a], *second[c:d], *first[b:]])
     blocks = [block for block in matcher.get_matching_blocks() if block.size]
     shared = [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]

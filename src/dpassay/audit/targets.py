@@ -1,7 +1,7 @@
 """What an audit can run: Python objects and functions, programs, HTTP endpoints.
 
-`draw` gives n outputs of any of them and turns exceptions into outputs: a run that fails is evidence. What cannot be
-used is an InputError.
+`draw` gives n outputs of any of them and turns exceptions into outputs: a run that fails is evidence. An unusable
+object raises an InputError.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ ALLOWED = (
     "an object with sample(x, n, rng), or a function f(x, n, rng), f(x, rng) or f(x); a torch module and an object "
     "with transform can be run too"
 )
-METHODS = ("sample", "transform", "fit_transform")  # of what a class is taken for something to be run
+METHODS = ("sample", "transform", "fit_transform")  # methods by which a class is recognised as something to run
 
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """A function as a mechanism. Where each call gives one output, each exception is one Failure.
+    """A function as a mechanism. If each call gives one output, each exception is one Failure.
 
     >>> Adapted(lambda x, rng: 1 / x, 2).sample(0, 2, np.random.default_rng(0))
     [Failure(kind='ZeroDivisionError', said='division by zero'), Failure(kind='ZeroDivisionError', ...)]
@@ -49,7 +49,7 @@ class Adapted:
 
     @property
     def replays(self) -> bool:
-        """Whether the same generator gives the same outputs: not if the function has randomness of its own."""
+        """Whether the same generator gives the same outputs: not if the function has its own randomness."""
         return self.parameters > 1
 
     @property
@@ -69,7 +69,7 @@ class Adapted:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A mechanism that was found by the path of its name.
+    """A mechanism that was imported by its path.
 
     >>> Loaded("mine:coin", Adapted(lambda x, n, rng: rng.integers(0, 2, n), 3)).describe()
     {'kind': 'python', 'path': 'mine:coin'}
@@ -105,7 +105,7 @@ class LoadedDistribution(Loaded):
 
 @dataclass(frozen=True, slots=True)
 class LoadedElsewhere(Loaded):
-    """The same for a program or an endpoint: it is asked for single runs in its own way, and says what went wrong.
+    """The same for a program or an endpoint: it makes single runs in its own way, and reports problems.
 
     >>> from dpassay.audit.remote import Program
     >>> LoadedElsewhere("mine:program", Program("cat")).notes()
@@ -114,7 +114,7 @@ class LoadedElsewhere(Loaded):
 
     @property
     def troubles(self) -> Any:
-        """What went wrong on the way and was got over."""
+        """Problems that were recovered from."""
         return cast(Any, self.mechanism).troubles
 
     def sample_each(self, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
@@ -125,7 +125,7 @@ class LoadedElsewhere(Loaded):
 
 
 def as_mechanism(thing: Any) -> Mechanism:
-    """Whatever can be run, as a mechanism; a class that needs no arguments is instantiated. Functions may be async.
+    """Anything that can be run, as a mechanism; a class without arguments is instantiated. Functions may be async.
 
     >>> noisy = as_mechanism(lambda x, rng: x + rng.laplace())
     >>> len(noisy.sample(3, 5, np.random.default_rng(0)))
@@ -140,7 +140,7 @@ def as_mechanism(thing: Any) -> Mechanism:
     library = library_object(thing)
     thing = thing if library is None or library.mechanism is None else library.mechanism
     if callable(getattr(thing, "sample", None)):
-        if callable(getattr(thing, "law", None)) and not hasattr(thing, "distribution"):  # it would be audited blindly
+        if callable(getattr(thing, "law", None)) and not hasattr(thing, "distribution"):  # it would be ignored
             raise InputError(f"{type(thing).__name__} has a method law(x): call it distribution(x)")
         _check_signature(thing)
         return Adapted(thing.sample, 3) if inspect.iscoroutinefunction(thing.sample) else cast(Mechanism, thing)
@@ -166,7 +166,7 @@ def as_mechanism(thing: Any) -> Mechanism:
 def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
     """Draw n outputs: a numpy array, or a list or tuple. An exception becomes a Failure.
 
-    A batch of several that raises is drawn again one by one, and comes as `Redrawn`: see there before counting.
+    A batch that raises is redrawn one by one, and returned as `Redrawn`: see there before counting.
 
     >>> draw(as_mechanism(lambda x, n, rng: x + rng.integers(0, 2, n)), 5, 3, np.random.default_rng(0))
     array([6, 6, 6])
@@ -195,7 +195,7 @@ def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
 
 
 def draw_singly(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> list[Any]:
-    """Draw n outputs by n calls that ask for one. Slow, and right where single runs may fail.
+    """Draw n outputs by n calls that ask for one. Slow, but correct if single runs may fail.
 
     >>> draw_singly(as_mechanism(lambda x, n, rng: [1 / x] * n), 4, 2, np.random.default_rng(0))
     [0.25, 0.25]
@@ -206,7 +206,7 @@ def draw_singly(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) 
 
 
 def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
-    """One output for each input, in order: at once where the mechanism can ask for several, else one by one.
+    """One output for each input, in order: at once if the mechanism supports several inputs, otherwise one by one.
 
     >>> draw_each(as_mechanism(lambda x, rng: -x), [1, 2, 1], np.random.default_rng(0))
     [-1, -2, -1]
@@ -220,7 +220,7 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
 def _one(mechanism: Mechanism, x: Any, rng: np.random.Generator) -> Any:
     next_run(rng)
     batch = mechanism.sample(x, 1, rng)
-    ready = type(batch) is np.ndarray and batch.shape[:1] == (1,)  # which is usual, and needs no more questions
+    ready = type(batch) is np.ndarray and batch.shape[:1] == (1,)  # the usual case, which needs no further checks
     return only_output(batch if ready else _counted(awaited(batch), 1))
 
 
@@ -254,7 +254,7 @@ def _loaded(path: str, thing: Any) -> Loaded:
 
 
 def load_subject(path: str) -> Any:
-    """The same, but an object of a known library with all that it says by itself; its mechanism remembers the path.
+    """The same, but an object of a known library with everything it states itself; its mechanism remembers the path.
 
     >>> load_subject("math:sin")
     Loaded(path='math:sin', mechanism=Adapted(function=<built-in function sin>, parameters=1))
@@ -267,7 +267,7 @@ def load_subject(path: str) -> Any:
 
 
 def load_object(path: str) -> Any:
-    """Import `package.module:name`, the current directory first; of a class's method, that of a new object.
+    """Import `package.module:name`, the current directory first; a class's method is bound to a new object.
 
     >>> load_object("math:isqrt")(10)
     3
@@ -290,7 +290,7 @@ def load_object(path: str) -> Any:
 
 
 def describe(thing: Any) -> dict[str, str]:
-    """What a mechanism is, in words for a certificate.
+    """A description of a mechanism for a certificate.
 
     >>> from dpassay.pipeline.parser import parse
     >>> describe(parse("clip(l2, 1) | laplace(2)", dim=32))
@@ -323,7 +323,7 @@ def _instance(kind: type, method: str = "") -> Any:
 
 
 def _needs_self(owner: type, name: str) -> bool:
-    """Whether it is a method, and no function that only lives in the class."""
+    """Whether it is a method, not a function that is merely stored in the class."""
     static = inspect.getattr_static(owner, name, None)
     return inspect.isfunction(static) and static.__code__.co_varnames[:1] == ("self",)
 
@@ -332,12 +332,12 @@ def _has_call(kind: type) -> bool:
     return any("__call__" in vars(base) for base in kind.__mro__[:-1])
 
 
-_FITTING: WeakSet[type] = WeakSet()  # classes whose sample was seen to take what it is given
+_FITTING: WeakSet[type] = WeakSet()  # classes whose sample was found to accept the arguments
 
 
 def _check_signature(mechanism: Mechanism) -> None:
     in_class = inspect.isfunction(inspect.getattr_static(type(mechanism), "sample", None))
-    own = not in_class or "sample" in getattr(mechanism, "__dict__", ())  # an attribute of this object alone
+    own = not in_class or "sample" in getattr(mechanism, "__dict__", ())  # an attribute of this object only
     if type(mechanism) in _FITTING and not own:
         return
     try:

@@ -1,6 +1,6 @@
 """Texts that differ in one word: another word of the text, a word of a vocabulary, or an odd word.
 
-Mechanisms that randomize the words they know often pass other words through in clear: words outside their vocabulary,
+Mechanisms that randomize the words they know often pass other words through unchanged: words outside their vocabulary,
 stop words, numbers, names, capitals, punctuation. So such words are tried too. A word is what white space separates.
 """
 
@@ -14,7 +14,7 @@ from dpassay.errors import InputError, harmless
 
 OWN_PLACES = 128  # places in a text where another of its own words is tried
 ODD_PLACES = 4  # places where each odd word is tried
-MOST_OF_VOCABULARY = 256  # words of a vocabulary that are tried, spread over all of it
+MOST_OF_VOCABULARY = 256  # words of a vocabulary that are tried, spread evenly over it
 UNKNOWN = "zxqvkj"
 # Unknown to every vocabulary, a stop word, a number, a name, an emoji, a word that looks empty, a very long one.
 ODD_WORDS = (UNKNOWN, "the", "48213", "Alice", "🙂", "\u200b", UNKNOWN * 40)
@@ -23,7 +23,7 @@ TextPair = tuple[str, str]
 
 
 def word_pairs(text: str, vocabulary: Sequence[str] = (), odd: bool = True, fewer: bool = False) -> list[TextPair]:
-    """A text against texts that have another word in one place: its own words first, then odd ones, then others.
+    """A text paired with texts that have another word in one place: its own words first, then odd ones, then others.
 
     `fewer`: whether a text without one of its words is a neighbour too.
 
@@ -51,7 +51,7 @@ def word_pairs(text: str, vocabulary: Sequence[str] = (), odd: bool = True, fewe
 
 
 def _own(words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """In many places the two words that come next to this one, of all different words."""
+    """In many places, the next and the previous one of the text's distinct words."""
     others = list(dict.fromkeys(words))
     for place in _spread(len(words), OWN_PLACES):
         at = others.index(words[place])
@@ -60,7 +60,7 @@ def _own(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _odd(words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Each odd word in a few places, and there the word that stands there in other cases and with punctuation."""
+    """Each odd word in a few places, and the original word there in other cases and with punctuation."""
     number = len(words)
     yield from _in_places(ODD_WORDS, number, ODD_PLACES)
     for change in (str.upper, str.capitalize, str.lower, "{}!".format):
@@ -71,14 +71,14 @@ def _odd(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _of_vocabulary(words: Sequence[str], vocabulary: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Words of the vocabulary; each of a few in as many places as an odd word, each of many in one."""
+    """Words of the vocabulary: if they are few, each in as many places as an odd word; if many, each in one."""
     chosen = [vocabulary[i] for i in _spread(len(vocabulary), MOST_OF_VOCABULARY)]
     places = min(ODD_PLACES, MOST_OF_VOCABULARY // max(1, len(chosen)))
     yield from _in_places(chosen, len(words), places)
 
 
 def _in_places(chosen: Sequence[str], number: int, places: int) -> Iterator[tuple[int, str]]:
-    """Each word in several places, one after the other: a search that must leave pairs out still has each word."""
+    """Each word in several places, in rounds, so that a search that must leave pairs out still tries each word."""
     for k, word in enumerate(chosen):
         for i in _spread(number, places):
             yield (i + k) % number, word

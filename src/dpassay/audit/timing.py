@@ -1,7 +1,7 @@
-"""How long an audit may take, and how often it may ask: durations, rates, and the time budget.
+"""How long an audit may take, and how often it may send requests: durations, rates, and the time budget.
 
-The budget ends an audit as Ctrl-C does, but for the verdict: what was counted stays, and it can be continued. Whatever
-waits for an answer from elsewhere asks `within` how long it may wait, so that a call under way is cut.
+The budget ends an audit as Ctrl-C does, except that there is a verdict: counts are kept, and the audit can be
+continued. Anything that waits for an answer asks `within` how long it may wait, so that a call in progress is cut.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 class OutOfTime(BaseException):
-    """The time that an audit was given is over. Like KeyboardInterrupt it is no error, and nothing may swallow it."""
+    """The audit's time is over. Like KeyboardInterrupt it is not an error, and nothing may swallow it."""
 
 
 def duration(given: Any) -> float:
-    """Seconds, from a number of them or from text with a unit.
+    """Seconds, from a number or from text with a unit.
 
     >>> duration("10m"), duration("1.5h"), duration(90)
     (600.0, 5400.0, 90.0)
@@ -41,7 +41,7 @@ def duration(given: Any) -> float:
 
 
 def interval(given: Any) -> float:
-    """The seconds between two requests, from how many there may be in a second, a minute or an hour.
+    """The seconds between two requests, from how many are allowed per second, minute or hour.
 
     >>> interval("5/s"), interval("30/m")
     (0.2, 2.0)
@@ -58,7 +58,7 @@ def _numeric(given: Any) -> bool:
 
 
 class Pacer:
-    """Gives each request its moment, so that they come no faster than they may. Threads share one.
+    """Spaces requests, so that they are sent no faster than allowed. Threads share one object.
 
     >>> pacer = Pacer(0.01)
     >>> [pacer.turn(threading.Event()) for _ in range(2)]
@@ -69,7 +69,7 @@ class Pacer:
         self.every, self.next, self.lock = every, 0.0, threading.Lock()
 
     def turn(self, over: threading.Event) -> None:
-        """Wait for the next moment, or until all is over."""
+        """Wait for the next slot, or until everything is closed."""
         with self.lock:
             now = time.monotonic()
             moment = max(now, self.next)
@@ -78,7 +78,7 @@ class Pacer:
 
 
 def pause(seconds: float, over: threading.Event) -> None:
-    """Wait, but no longer than the audit's time or until all is over."""
+    """Wait, but no longer than the audit's time or until everything is closed."""
     left = within(seconds)[0]
     if left > 0:
         over.wait(left)
@@ -111,7 +111,7 @@ def within(limit: float) -> tuple[float, bool]:
 
 
 def moment_of_the_end() -> float | None:
-    """When the time is over, by the clock that all processes have.
+    """When the time is over, by the clock that all processes share.
 
     >>> moment_of_the_end() is None
     True

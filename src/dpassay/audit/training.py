@@ -1,4 +1,4 @@
-"""How a rule is learnt: outputs of each input, which test nothing, and what the first of them show of the mechanism."""
+"""How a rule is learnt: outputs of each input, not used for testing, and what the first of them show."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dpassay.errors import ONLY_NONE, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated
 from dpassay.pipeline.pipeline import Pipeline
 
-CELLS = 1 << 20  # numbers that are held at a time
+CELLS = 1 << 20  # numbers held at a time
 DISTRIBUTION_DRAWS = 60_000
-LEARNT_CELLS = 1 << 24  # numbers to learn from at the very most: 128 MiB
-UNKNOWN_WIDTH = 256  # how many numbers an output that is none is worth
-GLANCE = 16  # runs of each input that show whether outputs are like their inputs
+LEARNT_CELLS = 1 << 24  # numbers to learn from, at most: 128 MiB
+UNKNOWN_WIDTH = 256  # how many numbers an output that is not numeric counts as
+GLANCE = 16  # runs of each input that show whether outputs resemble their inputs
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
 MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
 SURE_FROM = 10_000  # runs of a training that may be the only one
-SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is not run any longer
+SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is no longer run
 TRAININGS = 1_000  # random streams for trainings, before those of trainings repeated after a failure
 
 
@@ -39,10 +39,10 @@ def draw_outputs(
     cells: int,
     singly: bool = False,
 ) -> tuple[list[Outputs], bool, list[list[Outputs]]]:
-    """The same number of outputs per input, `runs` in all if memory allows, and whether a batch failed.
+    """The same number of outputs per input, `runs` in total if memory allows, and whether a batch failed.
 
-    Each input has a generator. Where these are alike, outputs differ by their inputs and little else, so that far
-    fewer of them show by how much. That is for learning only: rules are tested on independent runs.
+    Each input has a generator. If these are the same, outputs differ by their inputs and little else, so that far fewer
+    are needed to see the difference. That is only for training: rules are tested on independent runs.
 
     The first outputs of each input come in small batches, which are returned too: see `batches.dependence`.
     """
@@ -55,7 +55,7 @@ def draw_outputs(
     parts = [
         [make(mechanism, x, small, rng) for _ in range(start // small)] for x, rng in zip(inputs, rngs, strict=True)
     ]
-    if not in_step(rngs):  # from here on one has other numbers than the other
+    if not in_step(rngs):  # from here on they have different numbers
         rngs = [common_numbers(rng) for rng in rngs]
         for rng in rngs:
             next_run(rng)
@@ -69,7 +69,7 @@ def draw_outputs(
     seen = []
     for some in parts:
         seen.append(join([read(part, unknown) for part in some]))
-        some.clear()  # what has been joined need not be held twice
+        some.clear()  # free what has been joined
     return seen, failed, first
 
 
@@ -89,7 +89,7 @@ def training_outputs(
 
 @dataclass(frozen=True)
 class FirstLook:
-    """The first outputs to learn from, what they cost, and what they show of the mechanism's batches and its seed."""
+    """The first training outputs, their cost, and what they show about the mechanism's batches and its seed."""
 
     seen: list[Outputs]
     cost: int
@@ -99,7 +99,7 @@ class FirstLook:
 
 
 def first_look(experiment: Experiment, runs: int, place: int) -> FirstLook:
-    """Outputs to learn from. If the rows of one batch are not independent they are drawn again, one at a time."""
+    """Outputs to learn from. If the rows of one batch are not independent, they are drawn again, one at a time."""
     mechanism, rngs = experiment.mechanism, experiment.paired_streams(place)
     seen, failed, first = draw_outputs(experiment, experiment.inputs, runs, rngs, LEARNT_CELLS)
     check_alive(seen)
@@ -121,11 +121,11 @@ def first_look(experiment: Experiment, runs: int, place: int) -> FirstLook:
 def _dependence(batches: Sequence[Outputs]) -> str:
     if len(batches) < rows_of_batches.BATCHES:
         return ""
-    return rows_of_batches.dependence(batches, np.random.default_rng(0))  # for shuffles, whatever was drawn
+    return rows_of_batches.dependence(batches, np.random.default_rng(0))  # for the shuffles only
 
 
 def check_alive(seen: Sequence[Outputs]) -> None:
-    """A mechanism that fails in every run, for every input, has said nothing."""
+    """Refuse a mechanism that fails in every run, for every input: that is no evidence."""
     items = [item for outputs in seen for item in outputs.items]
     if all(outputs.numbers is None for outputs in seen) and all(isinstance(item, Failure) for item in items):
         first = items[0]
@@ -147,7 +147,7 @@ def rows_at_a_time(outputs: Outputs) -> int:
 
 
 def room_for(outputs: Outputs, inputs: int) -> int:
-    """How many such outputs of each input are kept to learn from: half as many numbers as may be learnt from."""
+    """How many such outputs of each input are kept to learn from: half the numbers that may be learnt from."""
     return max(64, min(MOST_ROWS, LEARNT_CELLS // 2 // max(1, outputs.width or UNKNOWN_WIDTH)) // inputs)
 
 
@@ -161,9 +161,9 @@ class TrainingResult:
     rows: int = 64
     batches: str = ""  # what is wrong with the rows of one batch
     replays: bool = True
-    exact: bool = False  # from the distribution itself
-    seen: tuple[Outputs, ...] = ()  # the outputs that were drawn for it
-    failed: bool = False  # whether a batch did
+    exact: bool = False  # whether it comes from the distribution itself
+    seen: tuple[Outputs, ...] = ()  # the outputs drawn for it
+    failed: bool = False  # whether a batch failed
 
 
 def learn_rule(
@@ -176,11 +176,11 @@ def learn_rule(
     singly: bool = False,
     had: Sequence[Outputs] = (),
 ) -> TrainingResult:
-    """Learn a rule for this experiment. Where the distribution is known it costs no runs.
+    """Learn a rule for this experiment. If the distribution is known, this costs no runs.
 
-    Nor does it where outputs were `had` before, equally many of each input: a rule may be learnt from any runs but
-    those that test it. The `first` training of a game draws more, to look at the mechanism's batches and its seed;
-    `singly` does without batches.
+    Nor does it if there are outputs that it already `had`, equally many of each input: a rule may be learnt from any
+    runs except those that test it. The `first` training of a game draws more, to examine the mechanism's batches and
+    its seed; `singly` avoids batches.
     """
     distributions = experiment.distributions() if experiment.custom is None else None
     rngs = experiment.paired_streams(place)

@@ -1,4 +1,4 @@
-"""The verdict of an audit: what was guessed, what the claim allows, and what that says about epsilon."""
+"""The verdict of an audit: what was guessed, what the claim allows, and what that implies about epsilon."""
 
 import math
 
@@ -32,7 +32,7 @@ def is_refuted(question: Question, state: AuditState) -> bool:
 def conclude(
     question: Question, state: AuditState, budget: AlphaBudget, interrupted: bool, warnings: tuple[str, ...]
 ) -> Verdict:
-    """Refuted where the game rejects the claim, else Open: samples prove no claim."""
+    """Refuted if the game rejects the claim, otherwise Open: samples prove no claim."""
     guarantee, refuted = question.guarantee, is_refuted(question, state)
     source = f"a guessing game with {state.spent:,} runs, wrong with probability at most {budget.total:g}"
     if not refuted and any(one.screening for one in state.game.rounds):
@@ -63,7 +63,7 @@ def conclude(
 
 
 def _about_batches(question: Question, state: AuditState, refuted: bool) -> list[str]:
-    """What is wrong with the rows of one batch, in words."""
+    """A description of what is wrong with the rows of one batch."""
     found = [SAID[state.game.batches]] if state.game.batches else []
     screening = [one.counts for one in state.game.rounds if one.screening]
     if found or refuted or not screening or not state.batches_alpha:
@@ -73,9 +73,9 @@ def _about_batches(question: Question, state: AuditState, refuted: bool) -> list
 
 
 def _bounds(question: Question, state: AuditState, refuted: bool, source: str) -> tuple[float, Interval | None]:
-    """The lower bounds on ε and, where a δ is claimed, on δ. They agree with the verdict: all are one statement."""
+    """The lower bounds on ε and, if a δ is claimed, on δ. They are consistent with the verdict: one joint statement."""
     guarantee, best, game = question.guarantee, max if refuted else min, state.game
-    # At δ > 0 there are two bounds, on ε and on δ, and each may be wrong: each gets a half.
+    # At δ > 0 there are two bounds, on ε and on δ, and each may be wrong: each gets half of α.
     part = 0.5 if guarantee.delta and not question.many else 1.0
     looks = [(False, part * state.alpha)]  # whether rows of batches count, and the error probability
     if not refuted and state.batches_alpha and len(game.evidence) < len(game.rounds):
@@ -139,7 +139,7 @@ def _why_open(question: Question, state: AuditState, lower: float, interrupted: 
 
 
 def _blind(state: AuditState, interrupted: bool) -> list[str]:
-    """A warning if the audit has seen nothing that it could have judged by."""
+    """A warning if the audit has seen nothing on which to base a judgement."""
     if state.game.rounds or interrupted:
         return []
     return [

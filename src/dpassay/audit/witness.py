@@ -1,4 +1,4 @@
-"""What an audit found, as a person reads it: the inputs, some outputs of each, the rule, and the counts."""
+"""What an audit found, in readable form: the inputs, some outputs of each, the rule, and the counts."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ SHRUNK = "the smallest that was found to refute the claim too; event and counts 
 
 
 def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
-    """The witness of an audit: its smallest pair, and the rule that says most against the claim."""
+    """The witness of an audit: its smallest pair, and the rule with the most evidence against the claim."""
     if state.inputs is None or state.game.rule is None:
         return None
     result = state.witness or GameResult(state.game, state.inputs, 0, state.alpha)
@@ -45,19 +45,19 @@ def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
 def _for_the_reader(
     outputs: Sequence[Outputs], rule: DecisionRule
 ) -> tuple[tuple[Example, ...], BaseException | None, tuple[str, ...]]:
-    """Examples, the exception of one that failed, and features, where there are outputs of two inputs."""
+    """Examples, the exception of one that failed, and features, if there are outputs of two inputs."""
     if len(outputs) != 2:
         return (), None, ()
     try:
         some, failure = examples(outputs, rule)
         features = rule.distinguisher.weightiest([part(one, 0, SHOWN) for one in outputs])
-    except Exception:  # an output may be anything, and words about it must not cost the verdict
+    except Exception:  # an output may be anything, and describing it must not cost the verdict
         return (), None, ()
     return some, failure, tuple(harmless(feature).replace("\n", " ") for feature in features)
 
 
 def witness_rows(witness: SampledWitness, guarantee: Guarantee) -> list[tuple[str, str]]:
-    """The rows that describe a game: the inputs, some outputs of each, the event, the counts and how often it came."""
+    """The rows that describe a game: the inputs, some outputs of each, the event, the counts and the frequencies."""
     rows = [("pair", SHRUNK)] if witness.number else []
     if len(witness.inputs) > 2:
         rows.append(("inputs", f"{len(witness.inputs)} candidates, the first {shown(witness.inputs[0], 100)}"))
@@ -80,7 +80,7 @@ def _with_guess(example: Example) -> str:
 
 
 def _rates(witness: SampledWitness, guarantee: Guarantee) -> str:
-    """The most telling event, how often it came from each input, and the ratio of both."""
+    """The most informative event, how often it occurred for each input, and the ratio of both."""
     rate = witness.rates[0]
     named, other = INPUTS[rate.named], INPUTS[1 - rate.named]
     own, others = f"{100 * rate.own:.3g}%", f"in {100 * rate.other:.3g}%" if rate.other else "in none"

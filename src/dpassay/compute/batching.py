@@ -1,4 +1,4 @@
-"""How much work is handed over at once: about a second's, so that handing it over costs little."""
+"""How much work is handed to a worker at once: about a second's worth, so that the overhead is small."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-SECONDS = 1.0  # that a batch of tasks should take
+SECONDS = 1.0  # target duration of a batch of tasks
 
 
 class BatchSizer:
-    """How many tasks go into a batch: as many as keep a worker busy for about a second, by what the last ones took.
+    """How many tasks go into a batch: enough to keep a worker busy for about a second, judging by the last ones.
 
     >>> sizer = BatchSizer()
     >>> sizer.took(1, 0.01)
@@ -23,13 +23,13 @@ class BatchSizer:
         self.number, self.most = 1, most
 
     def took(self, tasks: int, seconds: float) -> None:
-        """So many tasks took so long; the next batches are larger by no more than four times, or smaller."""
+        """Record how long some tasks took; the next batch grows by at most a factor of four, or shrinks."""
         fitting = int(tasks * SECONDS / max(seconds, 1e-6))
         self.number = max(1, min(fitting, 4 * tasks, self.most))
 
 
 def bundled(items: Iterable[Item], weight: Callable[[Item], int], enough: int) -> Iterator[tuple[Item, ...]]:
-    """Items in order, in bundles that each weigh enough, but for the last.
+    """Items in order, in bundles that are each heavy enough, except perhaps the last.
 
     >>> list(bundled([3, 4, 1, 9, 2], lambda item: item, 5))
     [(3, 4), (1, 9), (2,)]

@@ -1,4 +1,4 @@
-"""Which numbers are made where: by numpy, by numba's kernels, or on a GPU. All give the same counts."""
+"""Where numbers are computed: by numpy, by numba's kernels, or on a GPU. All give the same counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_GPU = "there is no CUDA device that torch and Triton can use here: working on
 
 
 class Numbers(Protocol):
-    """What makes numbers: `numpy_kernels`, `numba_kernels` and `triton_kernels` are such modules."""
+    """What computes the counts: `numpy_kernels`, `numba_kernels` and `triton_kernels` are such modules."""
 
     def count_votes(self, key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
         """See `numpy_kernels.count_votes`."""
@@ -28,7 +28,7 @@ class Numbers(Protocol):
         """See `numpy_kernels.count_guesses`."""
 
     def describe(self) -> str:
-        """What makes the numbers, in words."""
+        """A description of what computes the counts."""
 
 
 @lru_cache
@@ -48,7 +48,7 @@ def has_gpu() -> bool:
 
 
 def usable(device: str) -> tuple[str, str]:
-    """The device that will be used where this one is asked for, and a sentence if it is another one.
+    """The device that will be used when this one is requested, and a note if it is a different one.
 
     >>> usable("cpu")[0], usable("numpy")
     ('cpu', ('numpy', ''))
@@ -63,7 +63,7 @@ def usable(device: str) -> tuple[str, str]:
 
 
 def numbers(device: str = "cpu") -> Numbers:
-    """What makes the numbers on a device: numba's kernels on a CPU that has them, else numpy.
+    """What computes the counts on a device: numba's kernels on a CPU that has them, otherwise numpy.
 
     >>> numbers("numpy").describe()
     'numpy ...'

@@ -1,9 +1,9 @@
-"""What one 32-bit word of a coordinate means: noise, a bit, or what it says to a distinguisher.
+"""What one 32-bit word of a coordinate means: noise, a bit, or a contribution to a distinguisher's score.
 
-Noise is drawn by inversion, u = (word + 1/2) / 2^32, so it rises with the word, and so does all that is made of it. A
-question such as "is the coordinate rounded to 1?" therefore has its answer in whole ranges of words. The ends of such a
-range are found by asking the sampler itself, 32 times; a kernel then compares words and takes no logarithm. Counts are
-the same as if every noise had been computed.
+Noise is drawn by inversion, u = (word + 1/2) / 2^32, so it increases with the word, and so does everything computed
+from it. The answer to a question such as "is the coordinate rounded to 1?" is therefore constant on ranges of words.
+The ends of such a range are found by calling the sampler itself 32 times; a kernel then compares words and takes no
+logarithm. Counts are the same as if all the noise had been computed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ LAPLACE, GAUSSIAN, EXPONENTIAL = "laplace", "gaussian", "exponential"
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise of a coordinate: with probability `kept` as its kind says, NaN with probability `lost`, else none at all.
+    """Noise of a coordinate: of its kind with probability `kept`, NaN with probability `lost`, otherwise none.
 
-    DPText's readings are exponential: kept 1/2 where NaN became 0, kept 1/2 and lost 1/2 where it stayed, else kept 1.
+    DPText's readings are exponential: kept 1/2 if NaN became 0, kept 1/2 and lost 1/2 if it stayed, otherwise kept 1.
 
     >>> Noise("laplace", 2.0).values(np.array([0, 1 << 31, (1 << 32) - 1], dtype=np.uint32)).round(3).tolist()
     [-44.361, 0.0, 44.361]
@@ -40,7 +40,7 @@ class Noise:
 
     @property
     def cuts(self) -> tuple[int, int]:
-        """Words from the first on have no noise, from the second on NaN."""
+        """Words from the first threshold on have no noise, and from the second on NaN."""
         return round(self.kept * ALL), ALL - round(self.lost * ALL)
 
     def values(self, words: Words) -> Array:
@@ -53,7 +53,7 @@ class Noise:
 
 
 def standard(kind: str, words: Words, among: int = ALL) -> Array:
-    """Noise of scale 1, by inversion; words from `among` on mean nothing.
+    """Noise of scale 1, by inversion; words from `among` on have no meaning.
 
     >>> standard("exponential", np.array([1 << 31], dtype=np.uint32)).round(4).tolist()  # the median is ln 2
     [0.6931]
@@ -112,7 +112,7 @@ def rounded_up(noise: Noise, x: float, factor: float = 1.0) -> Span:
 
 
 def first_word(holds: Callable[[int], bool], end: int) -> int:
-    """The first word below `end` for which something holds that holds from there on; `end` where it never does.
+    """The first word below `end` from which on a monotone condition holds; `end` if it never does.
 
     >>> first_word(lambda word: word >= 1000, 1 << 32)
     1000

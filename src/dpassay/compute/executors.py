@@ -1,8 +1,8 @@
 """Where work runs: this process, its threads, local processes, or a Dask cluster. Results come back in order.
 
-An executor is given a function that can be imported and items that are plain data. It works some items ahead and
-returns results in the order of the items, so what is made of them does not depend on who did what when. A worker that
-dies costs its items only: they are done again by another.
+An executor takes an importable function and items that are plain data. It works a few items ahead and returns results
+in the order of the items, so what is made of them does not depend on which worker did what, or when. If a worker dies,
+only its items are lost, and another worker redoes them.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Check: TypeAlias = Callable[[], None] | None
 
-AHEAD = 3  # items under way for each worker
-DEATHS = 3  # that one item may cost
+AHEAD = 3  # items in flight per worker
+DEATHS = 3  # of workers that one item may cause
 MOST_WORKERS = 1024
-GRACE = 1.0  # seconds that a process may go on when it is told to end
+GRACE = 1.0  # seconds that a process may continue after it is told to end
 CONNECT = 5.0  # seconds to wait for a scheduler
-MOMENT = 0.1  # seconds between two looks at whether there is time left
-FAREWELL = 5.0  # seconds to wait until it lets us go
-COUNTED = 1.0  # seconds for which the number of a cluster's workers is remembered
-DESERTED = 60.0  # seconds to wait for a worker where all have left
+MOMENT = 0.1  # seconds between two checks of whether there is time left
+FAREWELL = 5.0  # seconds to wait for it when disconnecting
+COUNTED = 1.0  # seconds for which the number of a cluster's workers is cached
+DESERTED = 60.0  # seconds to wait for a worker after all have left
 DIED = (
     "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than is "
     "available; or a script that uses workers lacks the line: if __name__ == '__main__':"
@@ -51,13 +51,13 @@ class Executor(Protocol):
     """Who does the work."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None) -> Iterator[Result]:
-        """The results of all items, in their order; items are asked for only some time ahead.
+        """The results of all items, in order; items are taken only a little ahead of time.
 
-        `check` is called now and then while a result is waited for; what it raises ends the waiting.
+        `check` is called regularly while waiting for a result; an exception from it ends the waiting.
         """
 
     def describe(self) -> str:
-        """Who they are, in a few words."""
+        """A short description of the workers."""
 
     def close(self) -> None:
         """Release the workers."""
@@ -81,17 +81,17 @@ class InProcess:
 
 
 class _Ahead:
-    """What executors that work ahead have in common: handing out, waiting in order, redoing what was lost."""
+    """What executors that work ahead share: submitting items, waiting for them in order, redoing what was lost."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
-    chances = DEATHS  # how often in a row a loss is made good
+    chances = DEATHS  # how often in a row a lost item is redone
 
     def size(self) -> int:
         """How many workers there are now."""
         raise NotImplementedError
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
-        """Hand out one item: a future."""
+        """Submit one item and return its future."""
         raise NotImplementedError
 
     def wait(self, future: Any, check: Check = None) -> Any:
@@ -101,19 +101,19 @@ class _Ahead:
         return future.result()
 
     def survived(self, future: Any) -> bool:
-        """Whether a future still has, or will have, its result after somebody else's was lost."""
+        """Whether a future still has, or will have, its result after another one's was lost."""
         return future.done() and not future.cancelled() and future.exception() is None
 
     def renew(self) -> None:
-        """Make the executor whole again after a loss."""
+        """Restore the executor after a loss."""
 
     def drop(self, futures: list[Any]) -> None:
-        """Nobody waits for these any more."""
+        """These are no longer needed."""
         for future in futures:
             future.cancel()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None) -> Iterator[Result]:
-        """Results in order. What goes wrong, in the function or in the items, does so at its place in that order."""
+        """Results in order. An error, in the function or in the items, is raised at its place in that order."""
         waiting: deque[_Piece] = deque()
         source: Iterator[Item] | None = iter(items)
         wrong, deaths = None, 0
@@ -124,12 +124,12 @@ class _Ahead:
                         waiting.append(_Piece(next(source)))
                     except StopIteration:
                         source = None
-                    except Exception as error:  # told when all that came before it is done
+                    except Exception as error:  # raised once everything before it is done
                         source, wrong = None, error
                 if not waiting:
                     break
                 try:
-                    alone = 0 < deaths == self.chances - 1  # the last time, so that no other item is to blame
+                    alone = 0 < deaths == self.chances - 1  # the last attempt, when no other item can be to blame
                     for piece in list(waiting)[: 1 if alone else None]:
                         if piece.future is None:
                             piece.future = self.submit(function, piece.item)
@@ -153,7 +153,7 @@ class _Ahead:
 
 
 class _Piece:
-    """An item and, once it is handed out, its future."""
+    """An item and, once it is submitted, its future."""
 
     def __init__(self, item: Any) -> None:
         self.item = item
@@ -161,7 +161,7 @@ class _Piece:
 
 
 class Threads(_Ahead):
-    """Threads of this process: for kernels, which let others run beside them.
+    """Threads of this process: for kernels that let other threads run at the same time.
 
     >>> with_two = Threads(2)
     >>> list(with_two.map(abs, range(-3, 0)))
@@ -187,7 +187,7 @@ class Threads(_Ahead):
 
 
 class Processes(_Ahead):
-    """Processes of this machine, started anew: nothing of this one's memory goes with them."""
+    """Processes on this machine, spawned afresh: they share none of this one's memory."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -202,17 +202,17 @@ class Processes(_Ahead):
         return self.number
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
-        """Hand out one item; a process starts when there is work for it."""
+        """Submit one item; a process starts when there is work for it."""
         try:
             with _unheard():
                 return self.pool.submit(partial(_told, function, __version__), item)
         except OSError as error:
-            if error.errno is None:  # a process was being started while the pool found out that another one had died
+            if error.errno is None:  # a process was being started when the pool noticed that another one had died
                 raise BrokenExecutor from error
             raise
 
     def renew(self) -> None:
-        """A pool that lost a process takes no more work: start another."""
+        """A pool that lost a process accepts no more work, so start another."""
         self.close()
         self.pool = self._started()
 
@@ -220,7 +220,7 @@ class Processes(_Ahead):
         return f"{self.number} processes"
 
     def close(self) -> None:
-        """End the processes: those that are still at work a second later too."""
+        """End the processes, and kill those that are still running a second later."""
         running = list((getattr(self.pool, "_processes", None) or {}).values())
         late = threading.Timer(GRACE, lambda: [process.terminate() for process in running])
         late.daemon = True
@@ -230,7 +230,7 @@ class Processes(_Ahead):
 
 
 def _bound() -> None:
-    """What a process does first: leave Ctrl-C to the one that hands out the work, and end when that one ends."""
+    """What a process does first: leave Ctrl-C to the process that hands out the work, and end when that one ends."""
     from multiprocessing import parent_process
 
     def follow(parent: Any) -> None:
@@ -243,7 +243,7 @@ def _bound() -> None:
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """Ctrl-C waits; a process that starts meanwhile never hears it, not even before it has read its first line."""
+    """Ctrl-C is blocked; a process that starts meanwhile never receives it, not even before its first line runs."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -255,7 +255,7 @@ def _unheard() -> Iterator[None]:
 
 
 def _told(function: Callable[[Item], Result], version: str, item: Item) -> Result:
-    """The function's result, in another process. An error that cannot travel is told in words."""
+    """The function's result, in another process. An error that cannot be pickled is replaced by its description."""
     try:
         if version != __version__:
             raise InputError(f"a worker has dpassay {__version__}, not {version}: install the same on all of them")
@@ -270,9 +270,9 @@ def _told(function: Callable[[Item], Result], version: str, item: Item) -> Resul
 
 
 class Cluster(_Ahead):
-    """The workers of a Dask cluster. Dask does again what a worker that died had under way."""
+    """The workers of a Dask cluster. Dask redoes what a worker was doing when it died."""
 
-    chances = 1  # Dask has given an item to several workers before it tells of a loss
+    chances = 1  # Dask has tried an item on several workers before it reports a loss
 
     def __init__(self, address: str) -> None:
         try:
@@ -281,7 +281,7 @@ class Cluster(_Ahead):
             raise InputError("a cluster needs Dask, which is not installed: pip install 'dpassay[cluster]'") from None
         self.address, self.lost, self.counted = address, (KilledWorker,), (0, 0.0)
         self.levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
-        _set_levels(dict.fromkeys(self.levels, logging.CRITICAL))  # what matters is said here, in our words
+        _set_levels(dict.fromkeys(self.levels, logging.CRITICAL))  # what matters is reported here instead
         self.client = Client.__new__(Client)
         try:
             if not address.strip():
@@ -292,7 +292,7 @@ class Cluster(_Ahead):
             if not self.there():
                 raise InputError(f"the cluster at {address} has no workers; start some with 'dask worker {address}'")
         except Exception as error:
-            self.close()  # half a client would close itself when its memory is needed, and may wait for itself then
+            self.close()  # a half-made client would be closed by the garbage collector, and may deadlock there
             if isinstance(error, InputError | MechanismError):
                 raise
             raise InputError(
@@ -301,14 +301,14 @@ class Cluster(_Ahead):
             ) from None
 
     def there(self) -> int:
-        """All threads of all workers, counted anew after a second."""
+        """All threads of all workers, counted again after a second."""
         if not self.counted[1] or time.monotonic() - self.counted[1] > COUNTED:
             with self._in_touch():
                 self.counted = sum(self.client.nthreads().values()), time.monotonic()
         return self.counted[0]
 
     def size(self) -> int:
-        """Where all have left, work is kept ready for one that may come."""
+        """If all workers have left, work is kept ready for one that may come."""
         return max(1, self.there())
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
@@ -316,7 +316,7 @@ class Cluster(_Ahead):
             return self.client.submit(partial(_told, function, __version__), item, pure=False)
 
     def wait(self, future: Any, check: Check = None) -> Any:
-        """The result, as long as there are workers; one that leaves with a result makes it to be done again."""
+        """The result, as long as there are workers; if a worker leaves with a result, it is redone."""
         seen, told = time.monotonic(), False
         while True:
             try:
@@ -351,7 +351,7 @@ class Cluster(_Ahead):
         return f"{self.size()} Dask workers"
 
     def close(self) -> None:
-        with suppress(Exception):  # the work is done, and a scheduler that is gone needs no farewell
+        with suppress(Exception):  # the work is done, and it does not matter if the scheduler is gone
             self.client.close(timeout=FAREWELL)
         _set_levels(self.levels)
 
@@ -362,7 +362,7 @@ def _set_levels(levels: dict[str, int]) -> None:
 
 
 def make_executor(workers: int | None = None, cluster: str | None = None, threads: int = 1) -> Executor:
-    """The executor that was asked for: local processes, a cluster, or else this process, with threads for kernels.
+    """The requested executor: local processes, a cluster, or otherwise this process, with threads for kernels.
 
     >>> make_executor().describe()
     'this process'

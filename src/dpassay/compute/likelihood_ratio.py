@@ -1,7 +1,7 @@
-"""What the word of a coordinate says to a distinguisher: the log-likelihood ratio of two inputs, second against first.
+"""What a coordinate's word contributes to a distinguisher: the log-likelihood ratio of the second input to the first.
 
-In each coordinate it is a constant on at most four ranges of words, but for the second range, where it may be a
-straight line in the noise. Laplace noise has such a line between the two inputs, Gaussian noise everywhere, bits and
+In each coordinate it is constant on at most four ranges of words, except the second range, where it may be linear
+in the noise. Laplace noise has such a linear part between the two inputs, Gaussian noise everywhere, bits and
 one-sided noise nowhere.
 """
 
@@ -20,7 +20,7 @@ from dpassay.compute.draws import ALL, EXPONENTIAL, GAUSSIAN, LAPLACE, Array, No
 from dpassay.compute.philox import Words
 
 LARGEST_STEP = 8.0  # of one coordinate's ratio: beyond it 32 bits are too few for the tails
-LEAST_CHANCE = 2.0**-16  # of a bit, where it is not 0: likewise
+LEAST_CHANCE = 2.0**-16  # of a bit, unless it is 0: for the same reason
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class LikelihoodRatioTable:
     """The ratio of each coordinate as a function of its word, for outputs of one of the two inputs.
 
     `cuts` has the three words of each coordinate at which the next range begins, `values` the constant of each of the
-    four ranges, `slope` what the noise counts in the second.
+    four ranges, and `slope` the coefficient of the noise in the second.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class LikelihoodRatioTable:
 
     @cached_property
     def by_byte(self) -> Array:
-        """For each coordinate and first byte of a word the ratio; NaN where the rest of the word must be known."""
+        """The ratio for each coordinate and first byte of a word; NaN where the rest of the word is needed."""
         low = np.arange(256, dtype=np.int64) << 24
         first, last = ((self.cuts[:, :, None] <= edge).sum(axis=1) for edge in (low, low + (1 << 24) - 1))
         curved = (first == 1) & (self.slope != 0)[:, None]
@@ -63,7 +63,7 @@ def of_noise(
 ) -> LikelihoodRatioTable | None:
     """The ratios for noise added to two inputs, of which the given one is the true one.
 
-    Coordinates in which the inputs agree say nothing and are left out. None where 32 bits are too few.
+    Coordinates in which the inputs agree carry no information and are left out. None if 32 bits are too few.
     """
     steps = (np.asarray(second, dtype=float) - np.asarray(first, dtype=float)) / noise.scale
     steps = steps[steps != 0]
@@ -94,7 +94,7 @@ def _columns(*columns: Any) -> Array:
 
 
 def _laplace(noise: Noise, step: Array, side: int) -> Rows:
-    """|z| − |z − step| for the first input, |z + step| − |z| for the second: straight between 0 and the other one."""
+    """|z| − |z − step| for the first input, |z + step| − |z| for the second: linear between 0 and the other one."""
     other = step if side == 0 else -step
     low, high = np.minimum(0.0, other), np.maximum(0.0, other)
 
@@ -108,14 +108,14 @@ def _laplace(noise: Noise, step: Array, side: int) -> Rows:
 
 
 def _gaussian(noise: Noise, step: Array, side: int) -> Rows:
-    """A line in the noise everywhere."""
+    """Linear in the noise everywhere."""
     shift = step * step / 2
     cuts = np.tile(np.array([0, ALL, ALL]), (len(step), 1))
     return cuts, _columns(0.0, -shift if side == 0 else shift, 0.0, 0.0), step
 
 
 def _exponential(noise: Noise, step: Array, side: int) -> Rows:
-    """Outputs between the two inputs are impossible for one of them; behind these come none at all, and the lost."""
+    """Outputs between the two inputs are impossible for one of them; then come words without noise, and lost ones."""
     kept, present = noise.cuts
     forbidden = (step > 0) == (side == 0)  # outputs that the other input never gives
     impossible = -math.inf if side == 0 else math.inf

@@ -9,7 +9,7 @@ from dpassay.compute.devices import has_numba, numbers
 from dpassay.compute.draws import EXPONENTIAL, LAPLACE, Noise, Span, coin, rounded_up
 from dpassay.compute.philox import RUNS, key
 
-DRAWS = {"numpy": 1 << 24, "cpu": 1 << 29, "cuda": 1 << 40}  # that take about a second, or less
+DRAWS = {"numpy": 1 << 24, "cpu": 1 << 29, "cuda": 1 << 40}  # about a second's work, or less
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def draws_of(device: str) -> int:
 
 
 def drawn(mechanism: str, dim: int) -> int:
-    """How many words each run needs: one coin serves the whole vector, and of a copy nothing is random."""
+    """How many words each run needs: one coin serves the whole vector, and a copy needs no randomness."""
     return 1 if mechanism in ("copy", "coin flip") else dim
 
 
@@ -59,7 +59,7 @@ def all_ones(some: tuple[Ballot, ...]) -> list[int]:
 
 
 def ones(ballot: Ballot) -> int:
-    """In how many of its runs the vote is for ones; a tie is for zeros.
+    """The number of its runs in which the vote is for ones; a tie counts as zeros.
 
     >>> ones(Ballot("copy", 1.0, 8, 1, 0, 0, 0, 1000))
     1000

@@ -1,4 +1,4 @@
-"""The normal quantile, in the same steps for numpy, numba and Triton, so that all three give the same numbers.
+"""The normal quantile, computed in the same steps by numpy, numba and Triton, so that all three agree exactly.
 
 Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37 (1988): three
 ratios of polynomials, to about 16 digits. `scipy.special.ndtri` is as good, but neither numba nor a GPU can call it.

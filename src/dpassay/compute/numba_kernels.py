@@ -1,4 +1,4 @@
-"""Counts by numba: words are drawn, used and forgotten in the first-level cache. The same counts as `numpy_kernels`.
+"""Counts by numba: words are drawn, used and discarded in the first-level cache. The same counts as `numpy_kernels`.
 
 The generator's rounds are written as vector instructions by hand. LLVM's loop vectoriser refuses them in plain numba
 (its cost model takes the 32-bit products for 64-bit ones), and scalar code takes twice as long.
@@ -23,10 +23,10 @@ from dpassay.compute.normal_quantile import FAR as FURTHER
 from dpassay.compute.numpy_kernels import FAR
 from dpassay.compute.philox import FIRST, MULTIPLIERS, REST, ROUNDS, RUNS, STEPS, Key, check_start
 
-LANES = 8  # blocks that are made side by side; two NEON or one AVX2 register for each word
-BLOCKS = 64  # that are held at a time: 1,024 runs
+LANES = 8  # blocks computed side by side; two NEON or one AVX2 register for each word
+BLOCKS = 64  # held at a time: 1,024 runs
 WIDEST = 1 << 13  # coordinates for which tables by first bytes are kept: 16 MB
-LAZY = 24  # first bytes that may be unclear, of 256, for the rest of a word to be made only when asked for
+LAZY = 24  # if at most this many of the 256 first bytes are undecided, the rest of a word is made only when needed
 
 _INT = ir.IntType(32)
 _WORDS, _LONG = ir.VectorType(_INT, LANES), ir.VectorType(ir.IntType(64), LANES)
@@ -38,12 +38,12 @@ _32, _EACH, _TOPS = _U64(32), _U64(0x0101010101010101), _U64(0x8080808080808080)
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function that lets other threads run, and keep what was compiled where that can be written."""
+    """Compile a function that lets other threads run, and cache the result if the cache can be written."""
 
     def compiled(function: Callable[..., Any]) -> Any:
         try:
             return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
-        except RuntimeError:  # there is no place for numba's cache: compile anew each time
+        except RuntimeError:  # numba's cache cannot be written: compile again each time
             return njit(nogil=True, error_model="numpy", **options)(function)
 
     return compiled
@@ -77,7 +77,7 @@ def _rounds(builder: ir.IRBuilder, state: list[Any], keys: list[Any]) -> list[An
 
 
 def _store(context: Any, builder: ir.IRBuilder, kind: Any, out: Any, place: Any, state: list[Any]) -> None:
-    """Write four vectors to an array, one behind the other."""
+    """Write four vectors to an array, one after the other."""
     data = context.make_array(kind)(context, builder, out).data
     for i, word in enumerate(state):
         where = builder.gep(data, [builder.add(place, ir.Constant(place.type, i * LANES))])
@@ -134,19 +134,19 @@ def _first_bytes(out: Any, k0: Any, k1: Any, start: Any, j: Any) -> None:
 
 @njit(inline="always")
 def _zeros(eight: Any) -> Any:
-    """Not 0 if one of eight bytes is 0."""
+    """Nonzero if one of eight bytes is 0."""
     return (eight - _EACH) & ~eight & _TOPS
 
 
 @kernel()
 def _votes(k0: Any, k1: Any, start: Any, runs: Any, dim: Any, low: Any, end: Any, sure: Any, inside: Any) -> Any:
-    """`inside` first bytes from `sure` on decide alone that the word is a one. The bytes of both ends do not."""
+    """The `inside` first bytes from `sure` on already decide that the word is a one. The bytes at both ends do not."""
     words = np.empty(4 * BLOCKS, np.uint32)
     bytes_, eights = words.view(np.uint8), words.view(np.uint64)
     votes, total = np.empty(RUNS * BLOCKS, np.uint8), np.empty(RUNS * BLOCKS, np.int64)
     sure, inside = np.uint8(sure), np.uint8(inside)
     one, other = np.uint8(low >> 24), np.uint8(end >> 24)
-    # An end between two bytes leaves none unclear; then the other end is looked at twice, or neither.
+    # An end that falls between two bytes leaves none undecided; then the other end is checked twice, or neither.
     if low & 0xFFFFFF == 0:
         one = other
     if end & 0xFFFFFF == 0:
@@ -207,7 +207,7 @@ def _laplace(word: Any) -> Any:
 
 @njit(inline="always")
 def _normal(words: Any, tails: Any, out: Any) -> None:
-    """Normal noise. The central ratio is taken of all words, which vectorises; those in the tails are then mended."""
+    """Normal noise. The central ratio is computed for all words, which vectorises; the tails are then corrected."""
     many = 0
     for i in range(len(words)):
         q = (words[i] + 0.5) / ALL - 0.5
@@ -225,7 +225,7 @@ def _normal(words: Any, tails: Any, out: Any) -> None:
 
 @njit(inline="always")
 def _score(cuts: Any, values: Any, slope: Any, j: Any, word: Any) -> Any:
-    """What one word says, but for normal noise."""
+    """The contribution of one word, except for normal noise."""
     place = (word >= cuts[j, 0]) + (word >= cuts[j, 1]) + (word >= cuts[j, 2])
     if place == 1 and slope[j] != 0.0:
         return values[j, 1] + slope[j] * _laplace(word)
@@ -234,7 +234,7 @@ def _score(cuts: Any, values: Any, slope: Any, j: Any, word: Any) -> Any:
 
 @njit(inline="always")
 def _whole(k0: Any, k1: Any, first: Any, j: Any, bytes_: Any, rests: Any, order: Any, out: Any) -> None:
-    """All four bytes of the words of coordinate j, where the first ones are there."""
+    """All four bytes of the words of coordinate j, given the first ones."""
     for lane in range(0, 4 * BLOCKS, LANES):
         place = _U64(first // 4 + lane)
         _lanes(rests, 4 * lane, _U32(j), _U32(place), _U32(place >> _32), _U32(REST), k0, k1)
@@ -305,5 +305,5 @@ def count_guesses(
 
 
 def describe() -> str:
-    """What makes the numbers, in words."""
+    """A description of what computes the counts."""
     return f"numba {numba.__version__}"

@@ -1,17 +1,18 @@
 """Pairs beyond 2C by numba. The same counts as `pairs`, though most pairs are decided by the first bytes alone.
 
-The first byte of a word leaves a cell for its coordinate, of known centre and radius. Let X be the vector of centres, h
-that of radii, and x any vector of these cells. Then |x - X|₂ ≤ |h|₂ and |x - X|₁ ≤ |h|₁, and the clipped vectors differ
-in l1 by at most
+The first byte of a word determines a cell for its coordinate, of known centre and radius. Let X be the vector of
+centres, h that of radii, and x any vector of these cells. Then |x - X|₂ ≤ |h|₂ and |x - X|₁ ≤ |h|₁, and the clipped
+vectors differ in l1 by at most
 
-    √n |h|₂ / max(1, |X|₂ - |h|₂)   for l2 clipping, or |h|₁ where |X|₂ + |h|₂ ≤ 1, so that nothing is clipped;
-    2 |h|₁ / max(1, |X|₁ - |h|₁)    for l1 clipping, or |h|₁ where |X|₁ + |h|₁ ≤ 1.
+    √n |h|₂ / max(1, |X|₂ - |h|₂)   for l2 clipping, or |h|₁ if |X|₂ + |h|₂ ≤ 1, so that nothing is clipped;
+    2 |h|₁ / max(1, |X|₁ - |h|₁)    for l1 clipping, or |h|₁ if |X|₁ + |h|₁ ≤ 1.
 
-For clipping in l2 is the projection to the unit ball, which makes no distance larger; and of vectors longer than r ≥ 1
-it is the projection to the ball of radius r, divided by r. In any norm x/|x| - X/|X| = (x - X)/|x| + X (1/|x| - 1/|X|),
-where neither term is longer than |x - X|/|x|; likewise where only one of them is clipped. Radii are bounded by a
-constant and the fourth power of the centre, which are quickly added up. Pairs that all this leaves open, rounding to
-single precision included, are computed again from whole words in double precision.
+Indeed, clipping in l2 is the projection onto the unit ball, which increases no distance; and for vectors longer than
+r ≥ 1 it is the projection onto the ball of radius r, divided by r. In any norm
+x/|x| - X/|X| = (x - X)/|x| + X (1/|x| - 1/|X|), where neither term is longer than |x - X|/|x|; likewise if only one of
+them is clipped. Radii are bounded by a constant plus a multiple of the fourth power of the centre, which are quickly
+summed. Pairs that these bounds leave open, allowing for rounding to single precision, are computed again from whole
+words in double precision.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ from dpassay.compute.philox import FIRST, REST, RUNS, Key, check_start
 
 SIDE = RUNS * LANES  # pairs side by side
 FOURS = SIDE // 4  # words of their first bytes, for one coordinate
-MOST = 1 << 12  # coordinates: beyond, rounding in single precision would leave too much open
-WIDEST = 1e6  # for C or 1/C: beyond, fourth powers of normal coordinates leave single precision
-SMALLEST = 1.2  # how much larger than the smallest radius the constant of its bound is
+MOST = 1 << 12  # coordinates: with more, rounding in single precision would leave too much open
+WIDEST = 1e6  # for C or 1/C: beyond it, fourth powers of normal coordinates overflow or underflow single precision
+SMALLEST = 1.2  # ratio of the constant in the bound to the smallest radius
 _F32, _UNIT = np.float32, 2.0**-24  # single precision, and the largest relative error of one rounding
-_BOUNDS = {"contract", "nnan", "ninf", "nsz"}  # what bounds allow the compiler; `_exactly` allows nothing
+_BOUNDS = {"contract", "nnan", "ninf", "nsz"}  # what the compiler may do to bounds; `_exactly` allows nothing
 
 
 @intrinsic
@@ -80,7 +81,7 @@ def _look_up(eights: Any, k: Any, centre: Any, rows: Any, j: Any) -> None:
 
 @kernel(fastmath=_BOUNDS)
 def _spread(words: Any, k: Any, rows: Any, j: Any) -> None:
-    """Uniform ones without a table, a byte as the first bits of a number from 2 to 4: first bytes, second ones, …"""
+    """Uniform centres without a table, a byte as the first bits of a number from 2 to 4: first bytes, second ones, …"""
     for i in range(FOURS):
         word = words[k, i]
         rows[j, i], rows[j, i + FOURS] = _fraction(word << _U32(15)), _fraction(word << _U32(7))
@@ -112,7 +113,7 @@ def _add_fourths(rows: Any, j: Any, sums: Any) -> None:
 
 @kernel(fastmath=_BOUNDS)
 def _clip(dim: Any, sums: Any, radii: Any, factors: Any, errors: Any) -> None:
-    """What clipping multiplies a vector of centres by, and how far from the clipped vector that may be."""
+    """The factor by which clipping scales a vector of centres, and how far from the clipped vector that may be."""
     one, two, root = _F32(1), _F32(2), _F32(math.sqrt(dim))
     slack = _F32((4 * dim + 64) * _UNIT)
     less, more = one - slack, one + slack

@@ -1,7 +1,7 @@
 """Distances and gaps of blocks of rows by numba: the same numbers as `word_gaps`.
 
 A gap is a largest and a smallest difference. The inner loop, 2 × 4 rows at a time, is written as vector instructions by
-hand: LLVM does not vectorise Python's `max`, whose NaN it has to respect. There are no NaN here.
+hand: LLVM does not vectorise Python's `max`, because it must respect NaN. There are no NaNs here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpassay.compute.word_gaps import Array, angles, units
 LANES = 16  # of single precision; half as many doubles
 ROWS, COLUMNS = 2, 4  # rows of each block whose differences are held in registers
 DEPTH = 1024  # columns at a time, so that the rows of two blocks stay in the second-level cache
-NEAR = 64  # vectors that stay in the cache while all of a block pass by
+NEAR = 64  # vectors that stay in the cache while a whole block is processed
 _INDEX = ir.IntType(64)
 
 
@@ -40,7 +40,7 @@ def _larger(builder: ir.IRBuilder, sign: str, x: Any, y: Any) -> Any:
 
 @intrinsic
 def _widen(context: Any, a: Any, b: Any, i: Any, j: Any, start: Any, stop: Any, high: Any, low: Any) -> Any:
-    """Let high[i:i+2, j:j+4] and low there take in all a[i, k] − b[j, k], start ≤ k < stop."""
+    """Update high[i:i+2, j:j+4] and low there with all a[i, k] − b[j, k], start ≤ k < stop."""
     signature = types.void(a, b, types.int64, types.int64, types.int64, types.int64, high, low)
     lanes = LANES // 2 if a.dtype == types.float64 else LANES
     scalar: Any = ir.DoubleType() if a.dtype == types.float64 else ir.FloatType()
@@ -107,7 +107,7 @@ def _gaps(a, b, high, low):  # type: ignore[no-untyped-def]
 
 
 def padded(rows: NDArray[Any], height: int = 0) -> NDArray[Any]:
-    """Rows as `gaps` wants them: the last column and row repeated, up to multiples of what is held at once."""
+    """Rows as `gaps` expects them: the last column and row repeated, up to multiples of what is held at once."""
     more = -rows.shape[1] % LANES
     tall = max(height, rows.shape[0] + -rows.shape[0] % COLUMNS) - rows.shape[0]
     return np.pad(rows, ((0, tall), (0, more)), mode="edge") if more or tall else np.ascontiguousarray(rows)
@@ -145,7 +145,7 @@ def _sizes(a, b, out):  # type: ignore[no-untyped-def]
 
 
 def distances(a: Array, b: Array, metric: str) -> Array:
-    """As `word_gaps.distances`; sums may be made in another order, which the stated error allows."""
+    """As `word_gaps.distances`; sums may be computed in another order, which the stated error allows."""
     if metric == "angle":
         u, v = units(a), units(b)
         return angles(distances(u, v, "l2"), distances(u, -v, "l2"))

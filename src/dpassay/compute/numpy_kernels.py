@@ -8,12 +8,12 @@ from dpassay.compute.draws import Span
 from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
 from dpassay.compute.philox import RUNS, Key, words
 
-CELLS = 1 << 18  # words that are held at a time
-FAR = 1e300  # the farthest that a score counts, in steps
+CELLS = 1 << 18  # words held at a time
+FAR = 1e300  # scores are capped at this, in steps
 
 
 def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
-    """In how many runs more than half of the coordinates are 1: those whose words are among `ones`.
+    """The number of runs in which more than half of the coordinates are 1: those whose words are among `ones`.
 
     >>> 400 < count_votes((1, 2), 0, 1000, 1, Span(0, 1 << 31)) < 600
     True
@@ -23,7 +23,7 @@ def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
     for first in range(start, start + runs, rows):
         size = min(rows, start + runs - first)
         votes = np.zeros(size, dtype=np.int64)
-        for j in range(0, dim, CELLS):  # in one go but for very many coordinates
+        for j in range(0, dim, CELLS):  # in one pass unless there are very many coordinates
             votes += ones.holds(words(key, first, size, range(j, min(dim, j + CELLS)))).sum(axis=1)
         found += int(np.count_nonzero(2 * votes > dim))
     return found
@@ -32,7 +32,7 @@ def count_votes(key: Key, start: int, runs: int, dim: int, ones: Span) -> int:
 def count_guesses(
     key: Key, start: int, runs: int, table: LikelihoodRatioTable, low: float, high: float, resolution: float
 ) -> tuple[int, int]:
-    """In how many runs the ratios' sum, in whole steps, is at most `low`, and in how many at least `high`."""
+    """The numbers of runs in which the sum of the ratios, in whole steps, is at most `low`, and at least `high`."""
     below = above = 0
     rows = max(RUNS, CELLS // table.dim // RUNS * RUNS)
     for first in range(start, start + runs, rows):
@@ -50,5 +50,5 @@ def count_guesses(
 
 
 def describe() -> str:
-    """What makes the numbers, in words."""
+    """A description of what computes the counts."""
     return f"numpy {np.__version__}"

@@ -1,8 +1,8 @@
-"""Philox4x32-10: random numbers by their place, so that any division of the work gives the same ones.
+"""Philox4x32-10: random numbers by position, so that any division of the work gives the same ones.
 
-A stream is named by a key. In it every run has a 32-bit word for each of its coordinates: its first byte comes from
-one block of the generator, which serves 16 runs, and its other three from another, which serves four. Kernels that can
-decide by the first byte alone never make the second block.
+A stream is identified by a key. In it every run has a 32-bit word for each of its coordinates: its first byte comes
+from one block of the generator, which serves 16 runs, and its other three from another, which serves four. Kernels that
+can decide by the first byte never compute the second block.
 
 Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -20,13 +20,13 @@ Key: TypeAlias = tuple[int, int]
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 STEPS = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
-FIRST, REST = 0, 1  # the last word of a counter: blocks of first bytes, and of what follows them
+FIRST, REST = 0, 1  # the last word of a counter: blocks of first bytes, and of the remaining bytes
 RUNS = 16  # that share a block of first bytes
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def key(seed: int, *place: int) -> Key:
-    """The key of a stream: what belongs to another seed or place has other random numbers.
+    """The key of a stream: a different seed or position gives different random numbers.
 
     >>> key(1, 2) == key(1, 2), key(1, 2) == key(1, 3)
     (True, False)
@@ -36,7 +36,7 @@ def key(seed: int, *place: int) -> Key:
 
 
 def block(counter: tuple[Any, Any, Any, Any], key: Key) -> tuple[Words, Words, Words, Words]:
-    """The four words of each counter; a counter's words may be arrays of like shape.
+    """The four words of each counter; a counter's words may be arrays of the same shape.
 
     >>> [hex(int(word)) for word in block((0, 0, 0, 0), (0, 0))]  # the authors' known answer
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
@@ -50,13 +50,13 @@ def block(counter: tuple[Any, Any, Any, Any], key: Key) -> tuple[Words, Words, W
 
 
 def check_start(start: int) -> None:
-    """Streams are entered at every 16th run."""
+    """Streams can be entered only at every 16th run."""
     if start % RUNS:
         raise ValueError(f"streams are entered at every 16th run, not at {start}")
 
 
 def words(key: Key, start: int, runs: int, coordinates: range) -> Words:
-    """The words of some runs, a row each, for some coordinates. The first run must be a multiple of 16.
+    """The words of some runs, one row per run, for some coordinates. The first run must be a multiple of 16.
 
     >>> whole = words((1, 2), 0, 100, range(3))
     >>> whole.shape, bool((words((1, 2), 32, 68, range(3)) == whole[32:]).all())

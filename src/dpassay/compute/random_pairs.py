@@ -17,12 +17,12 @@ from dpassay.compute.philox import RUNS, Key, Words, words
 
 Array: TypeAlias = NDArray[np.float64]
 UNIFORM, NORMAL = "uniform", "normal"
-# Vectors on the l1 sphere are 2C apart up to rounding where none of their signs agree.
+# Vectors on the l1 sphere are 2C apart up to rounding if none of their signs agree.
 ROUNDING = 1e-12
 
 
 def count_beyond(key: Key, start: int, pairs: int, dim: int, shape: str, clip: float) -> tuple[int, int]:
-    """In how many pairs the l1 distance exceeds 2C after l2 clipping at C, and in how many after l1 clipping.
+    """The number of pairs whose l1 distance exceeds 2C after l2 clipping at C, and the number after l1 clipping.
 
     Coordinates are uniform on (-C, C), or normal with variance 0.1 C. The first pair must be a multiple of 16.
 
@@ -55,7 +55,7 @@ def coordinates(words: Words, shape: str, clip: float) -> Array:
 
 
 def deviation(clip: float) -> float:
-    """Of a normal coordinate, in units of C."""
+    """The standard deviation of a normal coordinate, in units of C."""
     return math.sqrt(0.1 / clip)
 
 

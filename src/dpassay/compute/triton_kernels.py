@@ -1,7 +1,7 @@
 """Counts by Triton on a GPU: the same counts as `numpy_kernels`. Only numpy, torch and Triton are needed.
 
-Each thread has 16 runs, the runs of one block of first bytes, and goes through their coordinates; nothing is written
-but the counts. The rest of each word is always made: threads that wait for one another gain nothing by being lazy.
+Each thread handles 16 runs, those of one block of first bytes, and goes through their coordinates; only the counts are
+written. The rest of each word is always computed: threads that wait for one another gain nothing from laziness.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _scores_of_four(key, j, block, a, row, normal: tl.constexpr, ratios, split, 
 @triton.jit
 def _guess(score, run, end, found, low, high, resolution, far):  # type: ignore[no-untyped-def]
     steps = score / resolution
-    # Adding and taking away 1.5 · 2^52 leaves a whole number, rounded half to even as numpy's rint does.
+    # Adding and subtracting 1.5 · 2^52 rounds to an integer, half to even, as numpy's rint does.
     whole = (steps + 6755399441055744.0) - 6755399441055744.0
     coarse = tl.where(tl.abs(steps) < 2251799813685248.0, whole, steps)
     coarse = tl.where(coarse > far, far, tl.where(coarse < -far, -far, coarse))
@@ -199,7 +199,7 @@ def _guesses(asked, limits, rows, ratios, found, normal: tl.constexpr, threads: 
 def count_guesses(
     key: Key, start: int, runs: int, table: LikelihoodRatioTable, low: float, high: float, resolution: float
 ) -> tuple[int, int]:
-    """As `numpy_kernels.count_guesses`; products and sums are not fused, so that they round alike."""
+    """As `numpy_kernels.count_guesses`; products and sums are not fused, so that they round the same way."""
     check_start(start)
     if not runs:
         return 0, 0
@@ -228,5 +228,5 @@ def _sent(values: Any) -> torch.Tensor:
 
 
 def describe() -> str:
-    """What makes the numbers, in words."""
+    """A description of what computes the counts."""
     return f"{torch.cuda.get_device_name()}, Triton {triton.__version__}"

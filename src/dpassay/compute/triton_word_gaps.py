@@ -1,7 +1,7 @@
 """Distances between words and bounds on their losses on a GPU, by Triton. Only torch and Triton are needed.
 
-Distances are sums of squared differences in doubles, as on a CPU. Bounds are made in single precision, each block of
-128 × 128 pairs by one program that goes through all outputs and writes three numbers.
+Distances are sums of squared differences in doubles, as on a CPU. Bounds are computed in single precision, each block
+of 128 × 128 pairs by one program that goes through all outputs and writes three numbers.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _distance_tile(left, right, out, rows, columns, dim, kind: tl.constexpr, til
 def _three_bounds(largest, sums, laws, apart, limits, i, j, words, width):  # type: ignore[no-untyped-def]
     """The largest upper bounds of the losses, ratios and excesses of some pairs, from their gaps.
 
-    Words with the same number in `laws` do not count. `limits` are the margin of a loss, what a distance may be smaller
-    by, relatively, and the claimed ε.
+    Pairs of words with the same number in `laws` are skipped. `limits` are the margin of a loss, the relative error by
+    which a distance may be too large, and the claimed ε.
     """
     margin, less, epsilon = tl.load(limits), tl.load(limits + 1), tl.load(limits + 2)
     never = float("-inf")
@@ -61,8 +61,8 @@ def _three_bounds(largest, sums, laws, apart, limits, i, j, words, width):  # ty
 def _bound_tile(scores, sums, laws, apart, limits, out, words, width, outputs, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
     """The bounds of a block of pairs. `scores` has a row for each output, `apart` one for each word.
 
-    The columns are four groups with gaps of their own: a thread then has four pairs for each score that it loads for a
-    row, where otherwise it would have one. Rows are `width` long, so that all blocks are whole.
+    The columns form four groups, each with its own gaps: a thread then has four pairs for each score that it loads for
+    a row, where otherwise it would have one. Rows are `width` long, so that all blocks are complete.
     """
     group: tl.constexpr = block // 4
     i = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
@@ -114,7 +114,7 @@ def block_bounds(
     """The largest loss, ratio and excess of each pair of blocks, with the margins in `limits`; all single precision.
 
     `scores` has a row for each output, as many as a multiple of UNROLLED, and a column for each word; columns are
-    repeated up to whole blocks, as are `sums`, `laws` and both sides of `apart`.
+    repeated to fill whole blocks, as are `sums`, `laws` and both sides of `apart`.
     """
     count = scores.shape[1] // block
     found = torch.empty((count, count, 3), dtype=torch.float32, device=scores.device)

@@ -1,8 +1,9 @@
 """Distances and gaps between the rows of two blocks, by numpy.
 
 The gap of two rows of scores is the largest difference a − b over all columns, and the smallest. For all pairs of rows
-this is a product of matrices in which sums are maxima and products differences: the inner loop of the search for the
-worst pair of words. `numba_word_gaps` has the same functions, and `triton_word_gaps` does the whole search on a GPU.
+this is a matrix product with maxima in place of sums and differences in place of products: the inner loop of the search
+for the worst pair of words. `numba_word_gaps` has the same functions, and `triton_word_gaps` does the whole search on a
+GPU.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 METRICS = ("l2", "l1", "linf", "angle")
-AT_ONCE = 1 << 22  # numbers that are held at a time
+AT_ONCE = 1 << 22  # numbers held at a time
 
 
 def gaps(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -36,7 +37,7 @@ def gaps(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 def distances(a: Array, b: Array, metric: str) -> Array:
     """The distance of each row of a from each row of b: l2, l1, linf, or the angle between them.
 
-    It is computed from differences, never from scalar products, so that near words keep their digits.
+    It is computed from differences, never from scalar products, so that small distances stay accurate.
 
     >>> distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), "l2").tolist()
     [[5.0]]

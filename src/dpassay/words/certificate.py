@@ -27,7 +27,7 @@ _SLACKS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 
 
 def certify_words(verdict: Verdict) -> Data:
-    """Write a verdict about words down, with evidence that the verifier accepts.
+    """The certificate of a verdict about words, with evidence that the verifier accepts.
 
     >>> from dpassay.words.judge import check_words
     >>> from dpassay.words.vocabulary import Vocabulary
@@ -83,7 +83,7 @@ def _claim(verdict: Verdict, treated: Treatment) -> Data:
 
 
 def _evidence(verdict: Verdict, treated: Treatment) -> Iterator[Data]:
-    """What may convince the verifier, the strongest first."""
+    """Evidence that may convince the verifier, the strongest first."""
     if verdict.proven:
         yield {"kind": "triangle inequality"}
         for slack in (0.0, *_SLACKS):

@@ -13,7 +13,7 @@ from dpassay.words.mechanisms import ScoredWords
 from dpassay.words.vocabulary import Array
 from dpassay.words.worst_pair import AIMS, BLOCK, SINGLE, Errors, Rows, laws_of
 
-STRIP = 1024  # words whose scores are made at a time
+STRIP = 1024  # words whose scores are computed at a time
 
 
 def log_sum(scores: torch.Tensor) -> torch.Tensor:
@@ -23,14 +23,14 @@ def log_sum(scores: torch.Tensor) -> torch.Tensor:
 
 
 class Blocks:
-    """As `worst_pair._Blocks`; what is of the size of all pairs stays on the GPU."""
+    """Like `worst_pair._Blocks`; anything as large as all pairs stays on the GPU."""
 
     def __init__(self, mechanism: ScoredWords, metric: str, epsilon: float, short: bool) -> None:
         self.mechanism, self.metric, self.epsilon, self.short = mechanism, metric, epsilon, short
         self.vectors = torch.from_numpy(mechanism.vocabulary.vectors.copy()).to(kernels.DEVICE)
         self.words = len(self.vectors)
         self.laws = laws_of(mechanism)
-        # A row for each output and a column for each word, repeated up to what the kernel takes at once.
+        # A row for each output and a column for each word, repeated to fill the kernel's blocks.
         self.width = self.words + -self.words % BLOCK
         outputs = 0 if short else self.words + -self.words % kernels.UNROLLED.value
         self.single, self.apart = (self._empty(rows) for rows in (outputs, 0 if short else self.width))
@@ -87,7 +87,7 @@ class Blocks:
         return rounded + 64 * SINGLE * abs(np.where(np.isfinite(rounded), rounded, 0.0))
 
     def _short_bounds(self, start: int) -> NDArray[Any]:
-        """Of one block with each other one, in doubles: no loop over outputs."""
+        """Bounds for one block with every other, in doubles: no loop over outputs."""
         losses, apart = self._losses(slice(start, start + BLOCK), slice(0, self.words))
         laws = torch.from_numpy(self.laws).to(kernels.DEVICE)
         same = laws[None, :] == laws[start : start + BLOCK, None]

@@ -1,4 +1,4 @@
-"""The worst pair of words where words are replaced within groups."""
+"""The worst pair of words when words are replaced within groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpassay.words.worst_pair import AIMS, UNIT, Errors, Extreme, extreme_of
 
 
 def worst_in_groups(mechanism: CusText, metric: str, epsilon: float) -> dict[str, Extreme]:
-    """As `worst_pairs`; between words of two groups every loss is infinite, and `within` is the largest in a group.
+    """Like `worst_pairs`; between words of two groups every loss is infinite, and `within` is the largest in a group.
 
     >>> from dpassay.words.vocabulary import Vocabulary
     >>> found = worst_in_groups(CusText(Vocabulary(tuple("abcd"), np.arange(4.0)[:, None]), 1, K=2), "l2", 1)

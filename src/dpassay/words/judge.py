@@ -1,4 +1,4 @@
-"""From a claim about words to a verdict: the worst pair of words, or a rule that gives words away."""
+"""From a claim about words to a verdict: the worst pair of words, or a rule that reveals words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OUTSIDE = "(a word outside the vocabulary)"
 
 @dataclass(frozen=True, eq=False)
 class Treatment:
-    """What is judged: a mechanism, and what happens to the words that it does not treat."""
+    """What is judged: a mechanism, and what happens to the words it does not handle."""
 
     mechanism: WordMechanism
     rules: Rules
@@ -49,7 +49,7 @@ class Treatment:
         return np.array([x if rule == "copied" else ""] * n)
 
     def certify(self, verdict: Verdict) -> dict[str, Any]:
-        """A certificate of a verdict about this."""
+        """A certificate of a verdict about this subject."""
         from dpassay.words.certificate import certify_words
 
         return certify_words(verdict)
@@ -73,9 +73,9 @@ def check_words(
     """Judge a claim about a mechanism that replaces words.
 
     The mechanism is `santext`, `custext` or `tem`, made for the claimed ε over a vocabulary (or the first `words` of
-    its file), or an object that has its own ε. What is claimed by ε alone is what the authors claim: metric DP, and
-    for CusText ε-DP; a δ of 0 asks for ε-DP. `unknown`, `stop_words` and `numbers` say whether such words are copied,
-    dropped or replaced by any word; other words than those of the vocabulary are left out where nothing is said.
+    its file), or an object that has its own ε. An ε without a δ is taken as the authors' claim: metric DP, and for
+    CusText ε-DP; a δ of 0 means ε-DP. `unknown`, `stop_words` and `numbers` determine whether such words are copied,
+    dropped or replaced by any word; by default, words outside the vocabulary are not considered.
 
     >>> words = Vocabulary(("good", "great", "bad"), np.array([[0.0], [1.0], [5.0]]))
     >>> print(check_words("santext", epsilon=4, vocabulary=words))
@@ -123,7 +123,7 @@ def _vocabulary(name: str, given: str | Path | Vocabulary | None, words: int | N
 
 
 def make_mechanism(name: str, epsilon: float, vocabulary: Vocabulary, parameters: dict[str, Any]) -> WordMechanism:
-    """The mechanism of a name, with its parameters as numbers or texts.
+    """The mechanism with this name, its parameters given as numbers or texts.
 
     >>> words = Vocabulary(("a", "b", "c"), np.eye(3))
     >>> print(make_mechanism("tem", 2, words, {"gamma": "1.5"}))
@@ -189,7 +189,7 @@ def _decided(
 
 
 def _by_theorem(mechanism: WordMechanism, claimed: PureDP | MetricDP) -> float:
-    """What the triangle inequality says without a look at the words: docs/proofs/vocabulary.md, points 2 and 3."""
+    """What follows from the triangle inequality, whatever the words: docs/proofs/vocabulary.md, points 2 and 3."""
     if not isinstance(claimed, MetricDP) or not isinstance(mechanism, ScoredWords):
         return math.inf
     known = mechanism.is_metric and claimed.metric == mechanism.metric
@@ -214,7 +214,7 @@ def _witness(mechanism: WordMechanism, worst: Extreme) -> WordWitness:
 
 
 def _given_away(subject: Treatment, claimed: PureDP | MetricDP, kind: str, rule: str, x: str, y: str) -> Verdict:
-    """The verdict where a rule gives words away: docs/proofs/vocabulary.md, point 7."""
+    """The verdict if a rule reveals words: docs/proofs/vocabulary.md, point 7."""
     output, sure, never = (x if rule == "copied" else ""), Interval(0.0, 0.0), Interval(-math.inf, -math.inf)
     seen = f"{x!r} is always left out, and {y!r} never is, which the length of the text reveals"
     if rule == "copied":

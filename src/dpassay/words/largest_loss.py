@@ -1,8 +1,8 @@
-"""The largest loss between any two words, from above, fast enough to be asked for many ε.
+"""An upper bound on the loss between any two words, fast enough to be computed for many values of ε.
 
-`worst_pairs` finds the pair and both ends, for one ε. A rewriter needs the upper end only, at every ε that a search
-tries: where scores are a metric, one formula for all pairs (docs/proofs/vocabulary.md, points 2, 8 and 9) over
-distances that are kept between calls. The error bounds are the same, point 5.
+`worst_pairs` finds the pair and both ends, for one ε. A rewriter needs only the upper end, at every ε that a search
+tries. If scores are a metric, one formula gives it for all pairs (docs/proofs/vocabulary.md, points 2, 8 and 9), from
+distances that are cached between calls. The error bounds are those of point 5.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from dpassay.words.vocabulary import Array, Vocabulary
 from dpassay.words.worst_pair import UNIT, Errors, Rows, worst_pairs
 
 BLOCK = 128
-HELD = 1 << 26  # distances that are kept, half a gigabyte; of larger vocabularies they are computed each time
+HELD = 1 << 26  # distances that are cached, half a gigabyte; for larger vocabularies they are computed each time
 
 
 @dataclass(frozen=True)
 class LargestLoss:
-    """An upper bound of all losses between two words, and of the error of one computed loss."""
+    """An upper bound on all losses between two words, and on the error of one computed loss."""
 
     upper: float
     error: float = 0.0
 
     def drawn(self, words: int) -> float:
-        """The same for a law that is drawn from computed probabilities: vocabulary.md, point 11."""
+        """The same for words drawn from computed probabilities: vocabulary.md, point 11."""
         return self.upper + self.error + 16 * (words + 4) * UNIT
 
 
 @lru_cache(maxsize=256)
 def largest_loss(mechanism: WordMechanism, uniform: tuple[int, ...] = (), outside: bool = True) -> LargestLoss:
-    """The largest loss between two words; those of `uniform`, and words `outside`, become any word, all as likely.
+    """The largest loss between two words; those of `uniform`, and words `outside`, become any word, drawn uniformly.
 
     >>> from dpassay.words.mechanisms import SanText
     >>> three = Vocabulary(("a", "b", "c"), np.array([[0.0], [1.0], [2.0]]))
@@ -60,7 +60,7 @@ def largest_loss(mechanism: WordMechanism, uniform: tuple[int, ...] = (), outsid
         found = worst_pairs(replace(plain, uniform=uniform), outside=outside)["loss"]
         return LargestLoss(found.upper, found.error)
     if isinstance(mechanism, CusText) and len(mechanism.vocabulary) <= mechanism.K:
-        return LargestLoss(mechanism.epsilon, 1e-9 * mechanism.epsilon)  # one group: point 4, generously rounded
+        return LargestLoss(mechanism.epsilon, 1e-9 * mechanism.epsilon)  # one group: point 4, rounded generously
     if isinstance(mechanism, CusText | SanTextPlus):
         return LargestLoss(math.inf)
     raise InputError(f"the largest loss of {type(mechanism).__name__} is not known")
@@ -101,7 +101,7 @@ def _metric(
 def _largest_pair(
     mechanism: ScoredWords, apart: Callable[[int], Array], into: Array, out: Array, farthest: Array, best: float
 ) -> float:
-    """The largest −s(x,x′) + into(x) + out(x′) of two different words, block by block from the highest bound down."""
+    """The largest −s(x,x′) + into(x) + out(x′) over two different words, block by block from the highest bound down."""
     above = farthest + into + out.max()
     starts = np.arange(0, len(into), BLOCK)
     bounds = np.array([above[start : start + BLOCK].max() for start in starts])
@@ -116,7 +116,7 @@ def _largest_pair(
 
 
 def _nearest(mechanism: NearestWords, uniform: tuple[int, ...], outside: bool) -> LargestLoss:
-    """ε/2 + the largest ln Z − the least, point 9; the same with a word that becomes any word."""
+    """ε/2 + the largest ln Z − the smallest, point 9; the same with a word that becomes any word."""
     words, rate = len(mechanism.vocabulary), mechanism.rate
     near, others = _nearest_scaled(mechanism.vocabulary, mechanism.K)
     sums = np.log(np.exp(-rate * near).sum(axis=1) + others * math.exp(-rate))
@@ -144,7 +144,7 @@ def _nearest_scaled(vocabulary: Vocabulary, near: int) -> tuple[Array, int]:
 
 @lru_cache(maxsize=1)
 def _distances_of(vocabulary: Vocabulary, metric: str) -> Callable[[int], Array]:
-    """A function that gives the distances of a block of words from all words."""
+    """A function that returns the distances of a block of words from all words."""
     words = len(vocabulary)
 
     def computed(start: int) -> Array:
@@ -164,10 +164,10 @@ def _distances_of(vocabulary: Vocabulary, metric: str) -> Callable[[int], Array]
 
 @lru_cache(maxsize=8)
 def diameter(vocabulary: Vocabulary) -> float:
-    """An upper bound of the largest l2 distance of two vectors, by less than 1e-12 of it.
+    """An upper bound on the largest l2 distance between two vectors, too large by less than a relative 1e-12.
 
-    Two words are at most as far apart as their distances from the mean of all add up to; so the words far from the mean
-    are looked at first, and most pairs never.
+    Two words are at most as far apart as the sum of their distances from the mean of all words. So words far from the
+    mean are examined first, and most pairs never.
 
     >>> diameter(Vocabulary(("a", "b", "c"), np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]]))) - 5 < 1e-12
     True
@@ -186,6 +186,6 @@ def diameter(vocabulary: Vocabulary) -> float:
 
 
 def _blocks(work: Callable[[int], Any], words: int) -> list[Any]:
-    """What is computed for each block of words, by all cores."""
+    """The results of a function for each block of words, on all cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(work, range(0, words, BLOCK)))

@@ -1,13 +1,13 @@
-"""Mechanisms that replace a word by a word of a vocabulary, with their exact laws.
+"""Mechanisms that replace a word by a word from a vocabulary, with their exact distributions.
 
     SanText   P(y|x) ∝ e^(−ε·d(x,y)/2) over the whole vocabulary (Yue et al. 2021)
-    TEM       the same for words within γ; the others together weigh e^(−ε·γ/2) times their number, and one of them
-              is drawn uniformly (Carvalho, Vasiloudis and Feyisetan 2021)
+    TEM       the same for words within γ; the others together have weight e^(−ε·γ/2) times their number, and one of
+              them is drawn uniformly (Carvalho, Vasiloudis and Feyisetan 2021)
     CusText   the exponential mechanism inside the word's own group of K words, distances scaled to [0, 1]
               (Chen et al. 2023, their code's mapping "conservative")
 
-A score is the logarithm of an unnormalised probability. Only numpy is needed here: a GPU's tensors go through the same
-formulas.
+A score is the logarithm of an unnormalised probability. Only numpy is needed here; the same formulas
+work on GPU tensors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BETA = 0.001  # with the default γ, all words beyond it together have at most a
 
 @dataclass(frozen=True, eq=False)
 class WordMechanism:
-    """A word in, a word of the vocabulary out. `rate` is ε/2: what a score loses per unit of distance."""
+    """A word in, a word of the vocabulary out. `rate` is ε/2: how much a score falls per unit of distance."""
 
     name: ClassVar[str] = ""
     about: ClassVar[str] = ""
@@ -50,11 +50,11 @@ class WordMechanism:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What besides ε and the vocabulary the mechanism depends on."""
+        """What the mechanism depends on besides ε and the vocabulary."""
         return {}
 
     def log_probabilities(self, x: int) -> Array:
-        """ln P(y|x) for every word y; −∞ where it cannot come out."""
+        """ln P(y|x) for every word y; −∞ if y is impossible."""
         raise NotImplementedError
 
     def probabilities(self, word: str) -> Array:
@@ -79,10 +79,10 @@ class WordMechanism:
 
 @dataclass(frozen=True, eq=False)
 class ScoredWords(WordMechanism):
-    """A mechanism all of whose words can come out for every word: scores are a function of distances."""
+    """A mechanism that can output every word for every word: scores are a function of distances."""
 
     distance: str = "l2"
-    uniform: tuple[int, ...] = ()  # the places of words that are replaced by any word, all as likely
+    uniform: tuple[int, ...] = ()  # the positions of words that are replaced by any word, drawn uniformly
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,7 +106,7 @@ class ScoredWords(WordMechanism):
         return self.distance != SQUARED and not self.uniform
 
     def scores(self, apart: Any) -> Any:
-        """Scores of rows of distances; numpy's arrays or a GPU's tensors."""
+        """Scores of rows of distances; numpy arrays or GPU tensors."""
         return -self.rate * (apart * apart if self.distance == SQUARED else apart)
 
     def row_scores(self, apart: Any, start: int) -> Any:
@@ -142,11 +142,11 @@ class SanText(ScoredWords):
 
 @dataclass(frozen=True, eq=False)
 class TEM(ScoredWords):
-    """Words within γ by their distance; all the others together as one, drawn uniformly.
+    """Words within γ are scored by their distance; all the others together count as one, drawn uniformly.
 
-    As published the others weigh e^(−ε·γ/2) times their number, which makes each of them e^(−ε·γ/2): the score is
-    −ε/2·min(d, γ). With `far="ratio"` they weigh |V| over the number of near words instead, as the package mldp-text
-    0.1.2 has it.
+    As published, the others have weight e^(−ε·γ/2) times their number, so each has weight e^(−ε·γ/2): the score is
+    −ε/2·min(d, γ). With `far="ratio"` their weight is |V| over the number of near words instead, as in the package
+    mldp-text 0.1.2.
 
     >>> words = Vocabulary(("a", "b", "c"), np.array([[0.0], [1.0], [9.0]]))
     >>> TEM(words, 2, gamma=3).log_probabilities(0).round(3).tolist() == np.log(
@@ -195,11 +195,11 @@ class TEM(ScoredWords):
 
 @dataclass(frozen=True, eq=False)
 class CusText(WordMechanism):
-    """Groups of K words; a word is replaced by one of its group, likelier the nearer it is.
+    """Groups of K words; a word is replaced by one of its group, and nearer words are more likely.
 
-    The first word that has no group yet forms one with the K − 1 nearest words that have none either; so the order of
-    the vocabulary matters, which is by frequency in GloVe's files and in the published code. The last group may be
-    smaller. P(y|x) ∝ e^(−ε·d(x,y)/2D), D the largest distance of a word of the group from x.
+    The first word without a group forms one with the K − 1 nearest words that have none either. So the order of the
+    vocabulary matters; it is by frequency in GloVe's files and in the published code. The last group may be smaller.
+    P(y|x) ∝ e^(−ε·d(x,y)/2D), where D is the largest distance of a word of the group from x.
 
     >>> words = Vocabulary(("a", "b", "c", "d"), np.array([[0.0], [9.0], [1.0], [8.0]]))
     >>> [group.tolist() for group in CusText(words, 1, K=2).groups]
@@ -256,7 +256,7 @@ MECHANISMS: dict[str, type[WordMechanism]] = {kind.name: kind for kind in (SanTe
 
 
 def need_directions(vocabulary: Vocabulary) -> None:
-    """Refuse an angle where a vector has no direction."""
+    """Refuse angles if a vector has no direction."""
     lost = np.flatnonzero(~vocabulary.vectors.any(axis=1))
     if lost.size:
         raise InputError(f"the vector of {vocabulary.words[lost[0]]!r} is zero and has no angle: use another distance")

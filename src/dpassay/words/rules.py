@@ -1,4 +1,4 @@
-"""What happens to words that a mechanism does not treat: words outside the vocabulary, stop words, numbers."""
+"""What happens to words that a mechanism does not handle: words outside the vocabulary, stop words, numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpassay.words.vocabulary import Vocabulary
 Rule = Literal["copied", "dropped", "replaced"]
 RULES: tuple[str, ...] = get_args(Rule)
 NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*")
-# The words that English texts have most of; what a list of stop words holds in any case.
+# The most frequent words of English texts, which every list of stop words contains.
 _LIST = (
     "a about after all also an and any are as at be been but by can could did do does for from had has have he her "
     "him his how i if in into is it its just me more my no not now of on only or other our out over she should so "
@@ -25,10 +25,9 @@ _UNHEARD = "zzyzx"
 
 @dataclass(frozen=True)
 class Rules:
-    """A rule for each kind of word; None: it is treated like every other word, or no such word is meant.
+    """A rule for each kind of word; None: it is treated like every other word, or there is no such word.
 
-    copied: it comes out as it went in. dropped: nothing comes out. replaced: by a word of the vocabulary drawn
-    uniformly.
+    copied: it is output unchanged. dropped: nothing is output. replaced: by a word of the vocabulary drawn uniformly.
 
     >>> Rules(unknown="kept")
     Traceback (most recent call last):
@@ -48,7 +47,7 @@ class Rules:
                 raise InputError(f"{kind} are copied, dropped or replaced, got {given!r}")
 
     def __str__(self) -> str:
-        """The rules that are stated, in words.
+        """A description of the rules that are set.
 
         >>> print(Rules(unknown="copied", numbers="dropped"))
         unknown words copied, numbers dropped
@@ -59,7 +58,7 @@ class Rules:
     def example(self, vocabulary: Vocabulary) -> tuple[str, str, str, str] | None:
         """Two words that a rule tells apart with certainty: the kind of word, its rule, and the two words.
 
-        Two copied words come out as themselves. A dropped word gives nothing, where another word gives a word.
+        Two copied words are output unchanged. A dropped word gives nothing, while another word gives a word.
 
         >>> import numpy as np
         >>> Rules(stop_words="copied").example(Vocabulary(("cat", "dog"), np.eye(2)))
@@ -77,7 +76,7 @@ class Rules:
             if rule == "dropped":
                 second = next((word for word in vocabulary.words if not self._stated(word)), second)
                 if self.rule_of(second, vocabulary) == "dropped":
-                    continue  # every word is: nothing ever comes out
+                    continue  # every word is dropped: nothing is ever output
             return KINDS[field.name], rule, first, second
         return None
 
@@ -85,7 +84,7 @@ class Rules:
         return kind_of(word) is not None and getattr(self, str(kind_of(word))) is not None
 
     def rule_of(self, word: str, vocabulary: Vocabulary) -> Rule | None:
-        """The rule that a word falls under: that of its kind before that of unknown words.
+        """The rule that applies to a word: the rule for its kind takes precedence over the one for unknown words.
 
         >>> import numpy as np
         >>> rules, words = Rules("dropped", numbers="copied"), Vocabulary(("cat", "7"), np.eye(2))

@@ -1,9 +1,9 @@
-"""Drawing words from their exact laws, for many words at once.
+"""Drawing words from their exact distributions, for many words at once.
 
-Each word that occurs has a table of cumulated probabilities, and a uniform number finds its output in it. Two things
-keep even the least probability right, relatively: the table starts with the least likely words, and the uniform number
-has 53 significant bits however small it is, so that it lies below a double c with probability exactly c. What is left
-is the rounding of the probabilities themselves: docs/proofs/vocabulary.md, point 11.
+Each word that occurs has a table of cumulative probabilities, in which a uniform number finds its output. Two things
+keep even the smallest probability accurate in relative terms: the table starts with the least likely words, and the
+uniform number has 53 significant bits however small it is, so that it lies below a double c with probability exactly
+c. Only the rounding of the probabilities themselves remains: docs/proofs/vocabulary.md, point 11.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dpassay.words.mechanisms import WordMechanism
 from dpassay.words.variants import log_rows
 from dpassay.words.vocabulary import Array
 
-Bits = Callable[[int], NDArray[np.uint64]]  # n independent numbers of 64 random bits each
+Bits = Callable[[int], NDArray[np.uint64]]  # n independent random 64-bit numbers
 ROOM = 1 << 29  # bytes of tables that are kept in memory
 AT_ONCE = 64  # tables that one thread makes at a time
-FLOOR = -680.0  # less likely than e^-680 times the likeliest word no word is, so that no weight is lost to underflow
+FLOOR = -680.0  # every word is at least e^-680 times as likely as the likeliest, so that no weight is lost to underflow
 _LN2 = math.log(2)
 _LONGEST = 1088  # bits after which a uniform number is small enough for any table
 
@@ -36,12 +36,12 @@ def bits_of(rng: np.random.Generator) -> Bits:
 
 
 def system_bits(n: int) -> NDArray[np.uint64]:
-    """Random bits of the operating system, which nobody can guess."""
+    """Unpredictable random bits from the operating system."""
     return np.frombuffer(secrets.token_bytes(8 * n), dtype=np.uint64)
 
 
 def uniforms(n: int, bits: Bits) -> Array:
-    """Uniform numbers from [0, 1), rounded down to 53 significant bits, not to multiples of 2^-53.
+    """Uniform numbers in [0, 1), rounded down to 53 significant bits, not to multiples of 2^-53.
 
     >>> bool((uniforms(1000, bits_of(np.random.default_rng(0))) < 1).all())
     True
@@ -59,7 +59,7 @@ def uniforms(n: int, bits: Bits) -> Array:
 
 
 def _longer(value: int, bits: Bits) -> float:
-    """A uniform number whose first 64 bits begin with zeros: more bits, until 53 follow the first one."""
+    """A uniform number whose first 64 bits begin with zeros: draw more bits until 53 follow the first one."""
     size = 64
     while value.bit_length() < 53 and size < _LONGEST:
         value, size = value << 64 | int(bits(1)[0]), size + 64
@@ -95,7 +95,7 @@ class WordSampler:
         return found
 
     def _tables_of(self, places: list[int]) -> Iterator[tuple[Array, NDArray[np.integer]]]:
-        """The tables of some words, in their order; those that there is room for are kept."""
+        """The tables of some words, in order; they are cached as far as there is room."""
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
             for start in range(0, len(places), threads * AT_ONCE):
@@ -119,13 +119,13 @@ class WordSampler:
         return [(place, self._table(row)) for place, row in zip(places, rows, strict=True)]
 
     def _table(self, logs: Array) -> tuple[Array, NDArray[np.integer]]:
-        """Cumulated probabilities, and the outputs in that order: by powers of two, the least likely first."""
+        """Cumulative probabilities, and the outputs in the same order: by powers of two, the least likely first."""
         shifted = logs - logs.max()
         if impossible := logs.min() == -np.inf:
             possible = np.flatnonzero(logs > -np.inf)
             shifted = shifted[possible]
         np.maximum(shifted, FLOOR, out=shifted)
-        order = np.argsort((shifted / _LN2).astype(np.int16), kind="stable")  # of small numbers, in linear time
+        order = np.argsort((shifted / _LN2).astype(np.int16), kind="stable")  # small integers sort in linear time
         sums = np.cumsum(np.exp(shifted[order]))
         sums /= sums[-1]
         return sums, (possible[order] if impossible else order).astype(self._kind)
@@ -133,5 +133,5 @@ class WordSampler:
 
 @lru_cache(maxsize=1)
 def sampler_of(mechanism: WordMechanism) -> WordSampler:
-    """The sampler of a mechanism, with the tables that were made last; only one is kept, as tables are large."""
+    """The sampler of a mechanism, with its cached tables; only the latest one is kept, as tables are large."""
     return WordSampler(mechanism)

@@ -1,12 +1,12 @@
-"""Two more mechanisms that replace a word by a word of a vocabulary, and rows of log-weights for all of them.
+"""Two more mechanisms that replace a word by a word from a vocabulary, and rows of log-weights for all of them.
 
     SanTextPlus    words that are not sensitive stay as they are with probability 1 − p; all else is SanText
-    NearestWords   CusText, mended: the K nearest words by their distance, scaled to [0, 1], and every other word like
-                   the farthest of them
+    NearestWords   CusText, corrected: the K nearest words by their distance, scaled to [0, 1], and every other word
+                   like the farthest of them
 
-As published, SanText+ writes sensitive words alone, so that a word which was kept shows that it was; and CusText never
-leaves the word's own group. Both therefore have no finite ε between any two words. Here every word can come out for
-every word. docs/proofs/vocabulary.md, points 8 and 9.
+As published, SanText+ draws only sensitive words, so a kept word reveals that it was kept; and CusText never leaves the
+word's own group. Neither therefore has a finite ε between any two words. Here every word can be the output for every
+word. docs/proofs/vocabulary.md, points 8 and 9.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpassay.errors import InputError
 from dpassay.words.mechanisms import SanText, ScoredWords, WordMechanism, log_sum
 from dpassay.words.vocabulary import Array, Vocabulary
 
-ANY_WORD = -1  # the place of a word that is replaced by any word, all as likely
+ANY_WORD = -1  # stands for a word that is replaced by any word, drawn uniformly
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class SanTextPlus(WordMechanism):
     """SanText for a share of the words, the last ones of the vocabulary; the others often stay as they are.
 
     A vocabulary is in the order of frequency, and the rare words are the sensitive ones, as in the published code. A
-    word that is not sensitive is kept with probability 1 − p. As `published` only sensitive words are drawn.
+    word that is not sensitive is kept with probability 1 − p. If `published`, only sensitive words are drawn.
 
     >>> words = Vocabulary(("a", "b"), np.array([[0.0], [2.0]]))
     >>> kept = SanTextPlus(words, 1, p=0.25)
@@ -68,7 +68,7 @@ class SanTextPlus(WordMechanism):
 
     @property
     def kept(self) -> int:
-        """How many words, from the first on, are not sensitive."""
+        """How many words, counted from the first, are not sensitive."""
         return min(max(1, round((1 - self.sensitive) * len(self.vocabulary))), len(self.vocabulary) - 1)
 
     def log_rows(self, places: Sequence[int]) -> Array:

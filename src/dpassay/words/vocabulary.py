@@ -1,6 +1,6 @@
 """Words with vectors, read from a file: text as GloVe and word2vec write it, npz or safetensors. Nothing is executed.
 
-The vectors are the doubles that the file's numbers are read as; a mechanism is judged for exactly these.
+The vectors are the file's numbers as doubles; verdicts hold for exactly these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpassay.errors import InputError
 
 Array = NDArray[np.float64]
 FORMS = "text (a word and its numbers per line), .npz (arrays 'words' and 'vectors') or .safetensors"
-# Of safetensors: how a number is stored. BF16 is the upper half of a float32.
+# How safetensors stores numbers. BF16 is the upper half of a float32.
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _OTHER = {
     b"\x1f\x8b": "is compressed: unpack it first",
@@ -34,7 +34,7 @@ _OTHER = {
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Words in their order, and a vector for each.
+    """Words in order, and a vector for each.
 
     >>> words = Vocabulary(("yes", "no"), np.array([[0.0, 1.0], [1.0, 0.0]]))
     >>> len(words), words.dim, words.index("no")
@@ -81,7 +81,7 @@ class Vocabulary:
 
     @cached_property
     def digest(self) -> str:
-        """What names these words and vectors in a certificate, whatever the form of the file they came from."""
+        """What identifies these words and vectors in a certificate, whatever file format they came from."""
         found = hashlib.sha256(json.dumps(self.words, ensure_ascii=False).encode())
         found.update(np.array(self.vectors.shape, dtype="<i8").tobytes())
         found.update(self.vectors.astype("<f8").tobytes())
@@ -174,7 +174,7 @@ def _numbered(lines: Iterable[str], start: int) -> Iterable[tuple[int, str]]:
 
 
 def _read_line(line: str, dim: int, where: str) -> tuple[str, list[float]]:
-    """A word, which may have spaces, and its numbers."""
+    """A word, which may contain spaces, and its numbers."""
     parts = line.rstrip().split(" ") if "\t" not in line else line.rstrip().split()
     word, numbers = " ".join(parts[:-dim]), parts[-dim:]
     try:
@@ -184,7 +184,7 @@ def _read_line(line: str, dim: int, where: str) -> tuple[str, list[float]]:
     except ValueError:
         shown = next(part for part in numbers if not _is_number(part))
         raise InputError(f"{where}: {shown[:40]!r} is not a number; expected a word and {dim} numbers") from None
-    # More numbers than the first line has belong to another vector; other words before the numbers belong to the word.
+    # More numbers than on the first line mean another vector; other tokens before the numbers belong to the word.
     if len(parts) <= dim or (len(parts) > dim + 1 and all(_is_number(part) for part in parts[1:-dim])):
         raise InputError(f"{where}: {len(parts) - 1} numbers, where the vectors of this file have {dim}")
     return word, row

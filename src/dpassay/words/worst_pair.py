@@ -1,6 +1,6 @@
-"""The worst pair of words: the largest loss over all pairs and all outputs, plain and per unit of distance.
+"""The worst pair of words: the largest loss over all pairs and all outputs, absolute and per unit of distance.
 
-The words are cut into blocks. For each pair of blocks an upper bound of its losses is computed quickly, in single
+The words are cut into blocks. For each pair of blocks an upper bound on its losses is computed quickly, in single
 precision where the inner loop is long; then the blocks that may hold the maximum are computed again in doubles. The
 result is an interval: docs/proofs/vocabulary.md, points 5 and 6, has the error bounds. Only numpy is needed, and
 torch and Triton for a GPU.
@@ -27,14 +27,14 @@ from dpassay.words.vocabulary import Array
 
 UNIT, SINGLE = 2.0**-53, 2.0**-24
 BLOCK = 128  # words whose losses are bounded at a time
-HELD = 1 << 27  # distances that are kept in memory; more are computed again where they are needed
+HELD = 1 << 27  # distances kept in memory; others are computed again when needed
 AIMS = ("loss", "ratio", "excess")
 OUTSIDE = -1  # the place of any word outside the vocabulary
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """The largest value of what was asked, between two ends, and where the lower end is attained.
+    """An interval that contains the requested maximum, and where its lower end is attained.
 
     `x`, `y` and `output` are the places of words, −1 for any word outside the vocabulary: the loss is
     ln P(output|x) − ln P(output|y), known up to `error`.
@@ -52,7 +52,7 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Rows:
-    """What is known of each word's row of scores: its ln Σ e^score, its lowest and highest score."""
+    """A summary of each word's row of scores: ln Σ e^score, and the lowest and highest score."""
 
     log_sums: Array
     lowest: Array
@@ -60,7 +60,7 @@ class Rows:
 
     @property
     def spread(self) -> float:
-        """The largest size of a score."""
+        """The largest absolute score."""
         return float(max(abs(self.lowest).max(), abs(self.highest).max()))
 
 
@@ -85,7 +85,7 @@ class Search(Protocol):
 
 @dataclass(frozen=True)
 class Errors:
-    """By how much computed numbers may be wrong: a loss, and a distance relatively and absolutely."""
+    """Error bounds on computed numbers: of a loss, and of a distance, relative and absolute."""
 
     loss: float
     relative: float
@@ -106,7 +106,7 @@ class Errors:
         return cls(loss, *distance_error(dim, metric))
 
     def above(self, aim: str, loss: Any, apart: Any, epsilon: float, more: float = 0.0) -> Any:
-        """Upper bounds of an aim, for arrays or a GPU's tensors; without meaning where two words are at one place."""
+        """Upper bounds of an aim, for arrays or GPU tensors; meaningless if two words have the same vector."""
         high = loss + (self.loss + more)
         nearest = (apart * (1 - self.relative) - self.absolute).clip(0, None)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -115,7 +115,7 @@ class Errors:
         return high if aim == "loss" else high - (epsilon * nearest) * (1 - 8 * UNIT)
 
     def below(self, aim: str, loss: Array, apart: Array, epsilon: float) -> Array:
-        """Lower bounds of an aim; 0 where a loss may be 0, as no largest loss is negative."""
+        """Lower bounds of an aim; 0 where a loss may be 0, since the largest loss is never negative."""
         low = np.maximum(loss - self.loss, 0)
         farthest = apart * (1 + self.relative) + self.absolute
         if aim == "ratio":
@@ -133,11 +133,11 @@ def worst_pairs(
 ) -> dict[str, Extreme]:
     """The largest loss, the largest loss per unit of a distance, and the largest excess of a loss over ε·d.
 
-    With `outside` there is an input more, a word that is replaced by any word, all as likely. It has no vector and
-    counts for the plain loss only.
+    With `outside` there is one more input, a word that is replaced by any word, drawn uniformly. It has no vector and
+    counts only for the absolute loss.
 
-    Where scores are a metric, the loss of a pair is largest at one of the two words, and all other outputs are left
-    out; `every` goes through them all the same.
+    If scores are a metric, the loss of a pair is largest at one of the two words, and all other outputs are skipped;
+    with `every` they are examined anyway.
 
     >>> from dpassay.words.mechanisms import SanText
     >>> from dpassay.words.vocabulary import Vocabulary
@@ -164,7 +164,7 @@ def worst_pairs(
 
 
 def _with_outside(search: Search, errors: Errors, known: Extreme) -> Extreme:
-    """The largest loss where a word may also be replaced by any word, all as likely: vocabulary.md, point 7."""
+    """The largest loss if a word may also be replaced by any word, drawn uniformly: vocabulary.md, point 7."""
     rows = search.rows
     sums, all_words = rows.log_sums, math.log(len(rows.log_sums))
     into, away = rows.highest - sums + all_words, sums - rows.lowest - all_words
@@ -179,7 +179,7 @@ def _with_outside(search: Search, errors: Errors, known: Extreme) -> Extreme:
 
 
 def _largest(search: Search, errors: Errors, aim: str, bounds: NDArray[Any], epsilon: float) -> Extreme:
-    """Go through the pairs of blocks from the highest bound downwards, until none that is left can be higher."""
+    """Go through the pairs of blocks from the highest bound down, until no remaining one can be higher."""
     best, upper, found = -math.inf, -math.inf, (0, 1, 0.0, 0.0)
     order = np.argsort(-bounds, axis=None, kind="stable")
     for place in order:
@@ -194,7 +194,7 @@ def _largest(search: Search, errors: Errors, aim: str, bounds: NDArray[Any], eps
         upper = max(upper, high)
         if low > best:
             best, found = low, (i * BLOCK + a, j * BLOCK + b, float(losses[a, b]), float(apart[a, b]))
-    if best == -math.inf:  # all words are at one place
+    if best == -math.inf:  # all words have the same vector
         return Extreme(0.0, 0.0, 0, 1, 0, 0.0, 0.0, errors.loss)
     x, y, loss, distance = found
     return Extreme(best, upper, x, y, search.output(x, y), loss, distance, errors.loss)
@@ -205,7 +205,7 @@ def extreme_of(
 ) -> tuple[float, float, int, int] | None:
     """The largest lower and upper bound of an aim in a block, and where the lower one is; None if no pair counts.
 
-    Pairs with the `same` law lose nothing. Other words at one place lose infinitely much per unit of distance.
+    Pairs with the `same` law lose nothing. Other pairs with the same vector lose infinitely much per unit of distance.
     """
     if same.all():
         return None
@@ -216,7 +216,7 @@ def extreme_of(
 
 
 def laws_of(mechanism: ScoredWords) -> NDArray[np.int32]:
-    """A number for each word: words with the same number have the same law, as they are at one place.
+    """A number for each word: words with the same number have the same law, because they have the same vector.
 
     >>> from dpassay.words.mechanisms import SanText
     >>> from dpassay.words.vocabulary import Vocabulary
@@ -224,7 +224,7 @@ def laws_of(mechanism: ScoredWords) -> NDArray[np.int32]:
     [0, 1, 0]
     """
     seen: dict[tuple[bytes, bool], int] = {}
-    vectors, uniform = mechanism.vocabulary.vectors + 0.0, set(mechanism.uniform)  # which makes 0 of −0
+    vectors, uniform = mechanism.vocabulary.vectors + 0.0, set(mechanism.uniform)  # turns −0 into 0
     names = ((row.tobytes(), n in uniform) for n, row in enumerate(vectors))
     return np.array([seen.setdefault(name, len(seen)) for name in names], dtype=np.int32)
 
@@ -277,7 +277,7 @@ class _Blocks:
         return found
 
     def _gaps(self, i: slice, j: slice, exact: bool) -> tuple[Array, Array]:
-        """The largest and the smallest difference of the scores of x and y, over all outputs."""
+        """The largest and the smallest difference between the scores of x and y, over all outputs."""
         if self.short:  # at the outputs x and y: docs/proofs/vocabulary.md, point 2
             gap = -self.mechanism.scores(self._apart(i, j, self.mechanism.metric))
             return gap, -gap
@@ -322,6 +322,6 @@ class _Blocks:
 
 
 def _threaded(work: Callable[[Any], Any], parts: Any) -> Iterator[Any]:
-    """Results in order; kernels and numpy let several threads work at the same time."""
+    """Results in order; kernels and numpy allow several threads to run at the same time."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from pool.map(work, parts)

@@ -1,7 +1,7 @@
 """Distinguishers: each scores an output by which input it seems to come from, and is one file of this package.
 
-Nothing here needs to be right for a verdict to be right: a bad distinguisher only guesses worse. docs/audit.md lists
-them. Whatever file is put into this package is imported here, and its distinguisher takes part.
+No verdict relies on a distinguisher being good: a bad one only guesses worse. docs/audit.md lists them. Any file in
+this package is imported here, and its distinguisher takes part.
 """
 
 import pkgutil
@@ -26,7 +26,8 @@ def fit_all(
 ) -> Iterator[Distinguisher]:
     """All distinguishers that suit these outputs (one batch for each input), cheap ones first.
 
-    `bits`: whether the bit patterns of floats are looked at, beside all else or alone. `offered`: by the mechanism.
+    `bits`: whether the bit patterns of floats are used, as well as everything else or alone. `offered`: those that the
+    mechanism offers.
     """
     training = TrainingSet(tuple(outputs), inputs, bits, tuple(offered))
     if bits == "only":

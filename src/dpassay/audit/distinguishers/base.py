@@ -19,9 +19,9 @@ from dpassay.core.json import plain
 from dpassay.errors import InputError, harmless
 
 Scores = NDArray[np.float64]
-Bits: TypeAlias = Literal["no", "also", "only"]  # whether the bit patterns of floats are looked at
+Bits: TypeAlias = Literal["no", "also", "only"]  # whether the bit patterns of floats are used
 WEIGHTIEST, LONGEST_NAME = 3, 60  # features that are named, and characters of a name
-MOST_NESTED = 64  # entries of a list among all sorts of outputs that are looked at as coordinates
+MOST_NESTED = 64  # entries of a list among outputs of mixed types that are treated as coordinates
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class TrainingSet:
 
     @cached_property
     def structured(self) -> bool:
-        """Whether outputs have leaves that only their paths lead to."""
+        """Whether outputs have leaves that can only be reached by a path."""
         return any(outputs.structured for outputs in self.outputs)
 
     @cached_property
@@ -46,12 +46,12 @@ class TrainingSet:
 
     @cached_property
     def width(self) -> int:
-        """How many coordinates are looked at: those of vectors, or of the longest vector among all sorts of outputs."""
+        """How many coordinates are used: those of vectors, or of the longest vector among outputs of mixed types."""
         return max(_widest(outputs) if outputs.width is None else outputs.width for outputs in self.outputs)
 
     @cached_property
     def inputs_as_vectors(self) -> tuple[Array, ...]:
-        """The inputs, where they and the outputs are vectors of one length; else nothing."""
+        """The inputs, if they and the outputs are vectors of one length; otherwise nothing."""
         rows = [as_row(x) for x in self.inputs]
         vectors = tuple(row for row in rows if row is not None and len(row) == self.width)
         return vectors if self.vectors and len(vectors) == len(rows) else ()
@@ -67,46 +67,46 @@ def _widest(outputs: Outputs) -> int:
 class Distinguisher(ABC):
     """Scores outputs. The score of an output depends on that output alone.
 
-    A subclass is a frozen dataclass in a file of its own. Its data form is its fields, unless it says otherwise.
+    A subclass is a frozen dataclass in its own file. Its data form is its fields, unless it defines another.
     """
 
-    kind: ClassVar[str]  # what files call it
-    order: ClassVar[int] = 0  # when it is tried: cheap ones first, and later ones have to be clearly better
-    description: ClassVar[str]  # what it looks at, where that is always the same
-    per_input: ClassVar[str] = ""  # the field with an entry for each input, where there may be more than two
-    learns: ClassVar[bool] = True  # whether it is fitted to outputs, so that it must be calibrated on others
-    not_in_file: ClassVar[str] = ""  # what it needs that no file holds
+    kind: ClassVar[str]  # its name in files
+    order: ClassVar[int] = 0  # when it is tried: cheap ones first; later ones must be clearly better
+    description: ClassVar[str]  # what it looks at, if that is always the same
+    per_input: ClassVar[str] = ""  # the field with an entry for each input, if there may be more than two
+    learns: ClassVar[bool] = True  # whether it is fitted to outputs, and so must be calibrated on others
+    not_in_file: ClassVar[str] = ""  # what it needs that is not stored in files
 
     def __init_subclass__(cls) -> None:
         KINDS[cls.kind] = cls
 
     @abstractmethod
     def score(self, outputs: Outputs) -> Scores:
-        """Higher means the second input, or this column's; NaN where it cannot tell."""
+        """Higher means the second input, or the column's input; NaN if it cannot tell."""
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """Those of this kind that suit the outputs; none where it is not fitted by itself."""
+        """Those of this kind that suit the outputs; none if this kind is not fitted on its own."""
         yield from ()
 
     @property
     def candidates(self) -> int | None:
-        """How many inputs it tells apart; None where only its function knows."""
+        """How many inputs it tells apart; None if only its function knows."""
         return len(getattr(self, self.per_input)) if self.per_input else 2
 
     @property
     def likeness(self) -> bool:
-        """Whether its score says which of two inputs the output is more like: 0 is between them."""
+        """Whether its score measures which of two inputs the output is more similar to, with 0 in between."""
         return False
 
     @property
     def asks(self) -> bool:
-        """Whether it asks the mechanism about its inputs, so that it says nothing of others."""
+        """Whether it asks the mechanism about its inputs, and so applies to no others."""
         return False
 
     @property
     def turned(self) -> bool:
-        """Whether its score is the negative of what it says it looks at."""
+        """Whether its score is the negative of what it describes."""
         return False
 
     def describe(self) -> str:
@@ -114,11 +114,11 @@ class Distinguisher(ABC):
         return self.description
 
     def describe_of(self, names: Sequence[str]) -> str:
-        """The same where the output's coordinates, or the output, are leaves that are called so."""
+        """The same if the output's coordinates, or the output, are leaves with these names."""
         return f"{self.describe()}, where the output is {shown_names(names)}"
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
-        """What weighs most in its scores of these outputs (a batch for each input), in words; nothing if one number."""
+        """A description of what weighs most in its scores of these outputs (a batch per input); empty if one number."""
         return []
 
     def to_data(self) -> dict[str, Any]:
@@ -128,9 +128,9 @@ class Distinguisher(ABC):
 
     @staticmethod
     def from_data(data: dict[str, Any], at_hand: Sequence[Distinguisher] = ()) -> Distinguisher:
-        """A distinguisher from its data form. What does not fit together is an InputError.
+        """A distinguisher from its data form. Inconsistent data raises an InputError.
 
-        `at_hand` are those of which files hold the kind alone.
+        `at_hand` are those for which files store only the kind.
         """
         try:
             require(data["kind"] in KINDS, f"a newer version, which knows {data['kind']}")
@@ -146,12 +146,12 @@ class Distinguisher(ABC):
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Distinguisher:
-        """The same for one kind; any of the errors above is fine."""
+        """The same for one kind; it may raise any of the errors above."""
         raise NotImplementedError
 
 
 def speaks_for(what: str, weight: float) -> str:
-    """A feature with the input for which it speaks; a long one is cut in its middle.
+    """A feature with the input that it indicates; a long name is shortened in the middle.
 
     >>> speaks_for("output[2]", -0.5)
     'output[2] (for the first)'
@@ -160,11 +160,11 @@ def speaks_for(what: str, weight: float) -> str:
     return f"{what} (for the {'second' if weight > 0 else 'first'})"
 
 
-KINDS: dict[str, type[Distinguisher]] = {}  # every distinguisher, by what files call it
+KINDS: dict[str, type[Distinguisher]] = {}  # every distinguisher, by its name in files
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """A few names for a sentence.
+    """A few names, joined for a sentence.
 
     >>> shown_names(["output.a", "output.b", "output.c", "output.d", "output.e"])
     'output.a, output.b, output.c and 2 more'
@@ -174,7 +174,7 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def require(holds: bool, what: str) -> None:
-    """Refuse data that does not hold what is needed."""
+    """Refuse data that lacks what is needed."""
     if not holds:
         raise ValueError(f"it needs {what}")
 

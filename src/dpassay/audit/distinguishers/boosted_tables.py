@@ -1,6 +1,6 @@
 """A boosted additive model: a table of scores over the bins of each feature, and of some pairs of features.
 
-Written here since it must be quick on a hundred runs, fine in the tails, and plain data in a file.
+Implemented here because it must be fast on a hundred runs, have fine bins in the tails, and be plain data in a file.
 """
 
 import math
@@ -26,22 +26,22 @@ from dpassay.audit.outputs import Array, Outputs, join, part
 
 Columns: TypeAlias = tuple[int, ...]  # the features of a table: one or two
 
-MOST_BITS = 8  # coordinates whose bits are looked at
-MOST_COORDINATES = 128  # that are looked at one by one
-MOST_FITTED = 1 << 19  # runs that tables are boosted on
+MOST_BITS = 8  # coordinates whose bits are used
+MOST_COORDINATES = 128  # used one by one
+MOST_FITTED = 1 << 19  # runs used for boosting
 PASSES = 4
-QUANTILED = 1 << 14  # values that bins are taken from
+QUANTILED = 1 << 14  # values that determine the bins
 # Where the bins of a feature end: fine in the tails, where the largest losses hide.
 _TAIL = np.geomspace(2e-4, 0.03, 6)
 QUANTILES = np.concatenate([_TAIL, np.linspace(0.05, 0.95, 25), 1 - _TAIL[::-1]])
 BINS = len(QUANTILES) + 2  # one more, and one for NaN
-# Two features together have few runs in each cell: their bins are merged by threes, but for the one of NaN.
+# Two features together have few runs per cell: their bins are merged in threes, except the one for NaN.
 COARSE_BINS = np.append(np.arange(BINS - 1) // 3 * 3, BINS - 1).astype(np.int32)
 
 
 @dataclass(frozen=True)
 class BoostedTables(Distinguisher):
-    """The sum of one entry of each table: that of the bins in which the table's features fall."""
+    """The sum of one entry of each table: the entry of the bins in which the table's features fall."""
 
     features: str  # one of FEATURES
     width: int
@@ -54,7 +54,7 @@ class BoostedTables(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """One for each sort of features that the outputs have."""
+        """One for each kind of features that the outputs have."""
         if len(training.outputs) != 2:
             return
         width = training.width
@@ -72,7 +72,7 @@ class BoostedTables(Distinguisher):
 
     @classmethod
     def fit_float_bits(cls, training: TrainingSet) -> Iterator[Self]:
-        """On the bit patterns of floats alone."""
+        """Only on the bit patterns of floats."""
         return cls._fit_features(FLOAT_BITS, training.outputs, min(training.width, MOST_BITS))
 
     @classmethod
@@ -138,7 +138,7 @@ class BoostedTables(Distinguisher):
 
 @dataclass
 class _Boosting:
-    """Boosting under way: the tables so far, and the score, residual and curvature that each run has from them."""
+    """Boosting in progress: the tables so far, and the resulting score, residual and curvature of each run."""
 
     bins: Sequence[NDArray[np.uint8]]  # one array per feature
     labels: Array
@@ -151,7 +151,7 @@ class _Boosting:
         self.pairs = len(self.labels) // 2 if 2 * self.labels.sum() == len(self.labels) else 0
 
     def fit(self) -> dict[Columns, Array]:
-        """Tables for the features that tell more than chance would, then for pairs of them that tell more together."""
+        """Tables for features more informative than chance, then for pairs that are more informative together."""
         single = self.informative([(j,) for j in range(len(self.bins))])
         self.boost(single)
         first = [0, 1] if len(self.bins) == 2 else [columns[0] for columns in single[:4]]
@@ -166,7 +166,7 @@ class _Boosting:
         return first * BINS + second
 
     def step(self, columns: Columns, cells: NDArray[Any]) -> tuple[Array, float, float]:
-        """A Newton step in all cells of a table, how much it tells beyond chance, and how far chance may go."""
+        """A Newton step in all cells of a table, how much it gains beyond chance, and how much chance may gain."""
         size = BINS ** len(columns)
         slope = np.bincount(cells, self.residuals, minlength=size)
         curvature = np.bincount(cells, self.curvatures, minlength=size)
@@ -175,11 +175,11 @@ class _Boosting:
             noise = self.noises[columns] = _noise_share(cells, self.pairs, size)
         beyond = float((slope[busy] ** 2 / curvature[busy] - noise[busy]).sum())  # chance alone gives 0 on average
         doubt = 1.5 * math.sqrt(2 * float((noise[busy] ** 2).sum()))
-        variance = max(beyond / curvature.sum(), 1e-6)  # of what the cells should say: little of it, small steps
+        variance = max(beyond / curvature.sum(), 1e-6)  # of the cells' true values: if it is small, so are the steps
         return 0.7 * slope / (curvature + noise / variance), beyond, doubt
 
     def informative(self, proposed: Sequence[Columns]) -> list[Columns]:
-        """The tables that would tell more than chance does, best first."""
+        """The tables that gain more than chance does, best first."""
         steps = {columns: self.step(columns, self.cells(columns)) for columns in proposed}
         gains = {columns: beyond - doubt for columns, (_, beyond, doubt) in steps.items()}
         return [columns for columns in sorted(gains, key=lambda c: -gains[c]) if gains[columns] > 0]
@@ -190,7 +190,7 @@ class _Boosting:
             cells = self.cells(columns)
             move, beyond, _ = self.step(columns, cells)
             if beyond <= 0:
-                continue  # the tables so far say all that this one could
+                continue  # this table adds nothing to those so far
             table = self.tables.setdefault(columns, np.zeros((BINS,) * len(columns)))
             self.scores = self.scores + move[cells]
             chance = 1 / (1 + np.exp(-self.scores))
@@ -200,16 +200,16 @@ class _Boosting:
 
 
 def _partly_zero(rows: Array) -> bool:
-    """Whether zeros and other numbers stand side by side."""
+    """Whether there are both zeros and other numbers."""
     known = rows[~np.isnan(rows)]
     return len(known) > 0 and 0.02 < float((known == 0).mean()) < 0.98
 
 
 def _noise_share(cells: NDArray[Any], pairs: int, size: int) -> Array:
-    """What chance does to each cell's slope, as a share of what it does if all runs are independent.
+    """The variance of each cell's slope, as a fraction of its variance if all runs are independent.
 
-    Of two runs with the same random numbers, one of each input, those in the same cell cancel: what is left are the
-    runs whose counterpart is elsewhere. `pairs` of 0: no runs go together.
+    Two runs with the same random numbers, one of each input, cancel if they are in the same cell. What remains are the
+    runs whose counterpart is elsewhere. With `pairs` of 0, no runs are paired.
     """
     if not pairs:
         return np.ones(size)

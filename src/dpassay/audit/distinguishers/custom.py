@@ -1,4 +1,4 @@
-"""A distinguisher that the user brings."""
+"""A distinguisher supplied by the user."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dpassay.errors import InputError
 
 @dataclass(frozen=True)
 class CustomDistinguisher(Distinguisher):
-    """A function from a list of outputs to scores, each for its output alone."""
+    """A function from a list of outputs to scores, each depending on its own output only."""
 
     function: Callable[[list[Any]], Any]
 
@@ -26,7 +26,7 @@ class CustomDistinguisher(Distinguisher):
         """Only the function knows."""
 
     def score(self, outputs: Outputs) -> Scores:
-        """What the function returns, if it returns the same for the last output when that is alone.
+        """What the function returns, provided it returns the same for the last output on its own.
 
         All outputs of a batch have one input: scores that depend on the others would be guesses from many runs.
         """
@@ -52,5 +52,5 @@ class CustomDistinguisher(Distinguisher):
         return scores
 
     def describe(self) -> str:
-        """By the argument's name, and the function's if it has one."""
+        """The argument's name, and the function's if it has one."""
         return f"the guesser {getattr(self.function, '__name__', 'given')}"

@@ -1,7 +1,7 @@
-"""What an output says under the mechanism's own encoder, by a method `encode(x, output)`.
+"""What an output reveals under the mechanism's own encoder, through a method `encode(x, output)`.
 
-A mechanism of local hashing draws a public hash, encodes its input by it, randomizes the code and puts out both. Such
-an output says nothing by itself: all that it tells is whether its code is that of the one input or of the other.
+A local hashing mechanism draws a public hash, encodes its input with it, randomizes the code and outputs both. Such an
+output reveals nothing by itself: the only information is whether its code is that of one input or the other.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from dpassay.audit.leaves import ROOT, Leaves, element, is_value, leaves_of
 from dpassay.audit.outputs import Array, Outputs, part
 from dpassay.pipeline.mechanism import Failure
 
-LOOKED_AT = 512  # outputs of each input that say which leaves are compared
-MOST_COMPARED, BEST = 64, 8  # leaves that are compared with a code, and those that go on
-MOST_ENTRIES = 8  # of a row of numbers that are compared one by one
+LOOKED_AT = 512  # outputs of each input used to choose which leaves are compared
+MOST_COMPARED, BEST = 64, 8  # leaves compared with a code, and how many of them are kept
+MOST_ENTRIES = 8  # of a row of numbers, compared one by one
 MEASURES = ("the agreement", "the product", "the nearness")  # of a leaf and a code
 
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """What inputs are encoded as where the mechanism gave some output."""
+    """How inputs are encoded, given an output of the mechanism."""
 
     encode: Callable[[Any, Any], Any]  # of an output and an input
     inputs: tuple[Any, ...]
 
     def codes(self, outputs: Outputs) -> list[list[Leaves]]:
-        """The leaves of each input's code, for each output; none where the run failed."""
+        """The leaves of each input's code, for each output; none if the run failed."""
         if self not in outputs.projections:
             outputs.projections[self] = [self._codes(output) for output in outputs.rows()]
         found: list[list[Leaves]] = outputs.projections[self]
@@ -51,7 +51,7 @@ class Encoder:
 class Encoded(Distinguisher):
     """How well leaves of the output agree with the code of the second input, compared with that of the first.
 
-    By itself it counts how many entries are equal. A `base` sees two more measures: products, and how near numbers are.
+    By itself it counts equal entries. A `base` sees two more measures: products, and how close numbers are.
     """
 
     encoder: Encoder
@@ -71,7 +71,7 @@ class Encoded(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """With the encoder that the mechanism offers: single leaves that agree best, then several together."""
+        """With the mechanism's encoder: the single leaves that agree best, then several together."""
         for offered in training.offered:
             if not isinstance(offered, cls):
                 continue
@@ -88,7 +88,7 @@ class Encoded(Distinguisher):
 
     @classmethod
     def _agreeing(cls, encoder: Encoder, sides: Sequence[Outputs]) -> list[tuple[str, str]]:
-        """The leaves of outputs and codes that tell most, best first."""
+        """The most informative leaves of outputs and codes, best first."""
         found: dict[tuple[str, str], float] = {}
         for outputs in sides:
             for leaves, codes in zip(outputs.leaves, encoder.codes(outputs), strict=True):
@@ -104,7 +104,7 @@ class Encoded(Distinguisher):
         return sorted(found, key=lambda pair: -found[pair])[:BEST]
 
     def measured(self, outputs: Outputs) -> Array:
-        """Of each output, input and pair of leaves the three measures, in this order of axes."""
+        """The three measures for each output, input and pair of leaves, with axes in this order."""
         shape = (len(outputs), len(self.encoder.inputs), len(self.compared), len(MEASURES))
         rows = [
             [[_measures(element(leaves, path), code.get(of)) for path, of in self.compared] for code in codes]
@@ -113,7 +113,7 @@ class Encoded(Distinguisher):
         return np.array(rows, dtype=float).reshape(shape)
 
     def matrix(self, outputs: Outputs) -> Array:
-        """Of two inputs: by how much each measure is larger for the second, a row for each output."""
+        """For two inputs: by how much each measure is larger for the second, one row per output."""
         measured = self.measured(outputs)
         with np.errstate(invalid="ignore", over="ignore"):
             return np.ascontiguousarray((measured[:, 1] - measured[:, 0]).reshape(len(outputs), -1))
@@ -155,7 +155,7 @@ class Encoded(Distinguisher):
 
 
 def _comparable(leaves: Leaves, code: Leaves) -> list[tuple[str, str]]:
-    """Leaves of an output and of a code that may be the same: all with a code that is one leaf, else at equal paths."""
+    """Leaves of an output and of a code that may correspond: all of them for a one-leaf code, else equal paths."""
     parts = [path for path in code if is_value(path)]
     if parts != [ROOT]:
         return [(path, path) for path in parts if path in leaves]
@@ -168,7 +168,7 @@ def _comparable(leaves: Leaves, code: Leaves) -> list[tuple[str, str]]:
 
 
 def _measures(leaf: Any, code: Any) -> tuple[float, float, float]:
-    """How many entries are equal; the product; how near they are, as a negative distance. NaN where not numbers."""
+    """The number of equal entries, the product, and the negative distance. NaN if they are not numbers."""
     if isinstance(leaf, np.ndarray):
         if not isinstance(code, np.ndarray):  # one of many
             return float((leaf == number(code)).any()), np.nan, np.nan

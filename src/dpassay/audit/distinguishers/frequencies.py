@@ -20,9 +20,9 @@ from dpassay.audit.distinguishers.base import (
 from dpassay.audit.features import anomalies
 from dpassay.audit.outputs import Array, Outputs, join
 
-VALUES, ANOMALIES = "value", "oddities"  # as files call them
-MOST_VALUES = 4096  # that are told apart
-LITTLE = 0.1  # log-odds that are not worth a word
+VALUES, ANOMALIES = "value", "oddities"  # their names in files
+MOST_VALUES = 4096  # distinguished
+LITTLE = 0.1  # log-odds too small to mention
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Frequencies(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """Of structured outputs single leaves come first: `fit_all` asks for whole ones last."""
+        """For structured outputs, single leaves come first: `fit_all` asks for whole outputs last."""
         if not training.structured:
             yield from cls.of_values(training)
 
     @classmethod
     def of_values(cls, training: TrainingSet) -> Iterator[Self]:
-        """How often each output came, where outputs repeat."""
+        """How often each output occurred, if outputs repeat."""
         keys = [outputs.keys() for outputs in training.outputs]
         names, counts = np.unique(np.concatenate(keys), return_counts=True)
         if len(names) > max(8, sum(map(len, keys)) // 4):
@@ -56,8 +56,8 @@ class Frequencies(Distinguisher):
         table = np.array([_histogram(some, names) for some in keys], dtype=float)
         logs = _log_frequencies(table, training)
         if len(keys) == 2:
-            # Runs of equal place were made with the same random numbers, as far as the mechanism takes them: what is
-            # the same in both cancels, and what chance does to a difference is counted in the others.
+            # Runs at equal positions used the same random numbers, as far as the mechanism takes them from the
+            # generator: equal outputs cancel, and the variance of a difference comes from the others.
             paired = len(keys[0]) == len(keys[1])
             shared = _histogram(keys[0][keys[0] == keys[1]], names) if paired else np.zeros(len(names))
             logs = _shrunk(table, logs[1] - logs[0], shared)
@@ -65,7 +65,7 @@ class Frequencies(Distinguisher):
 
     @classmethod
     def of_anomalies(cls, training: TrainingSet) -> Self:
-        """What is anomalous about the outputs; where nothing is, one category for each type."""
+        """What is anomalous about the outputs; if nothing is, one category per type."""
         found = [anomalies(outputs, training.inputs) for outputs in training.outputs]
         names = tuple(dict.fromkeys(name for _, meaning in found for name in meaning.values()))
         table = np.zeros((len(found), len(names)))
@@ -93,7 +93,7 @@ class Frequencies(Distinguisher):
         return "what sort of output it is: " + "; ".join(_in_words(str(name)) for name in self.names[:4])
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
-        """The categories that weigh most, the frequent ones first; values only where these outputs have them."""
+        """The categories that weigh most, frequent ones first; values only if these outputs have them."""
         if len(self.logs) != 2:
             return []
         log_odds = self.logs[1] - self.logs[0]
@@ -132,7 +132,7 @@ def _in_words(name: str) -> str:
 
 
 def _positions(keys: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each key stands among the sorted names; -1 where it does not."""
+    """The index of each key among the sorted names; -1 if it is absent."""
     where = np.minimum(np.searchsorted(names, keys), len(names) - 1)
     return np.where(names[where] == keys, where, -1)
 
@@ -148,7 +148,7 @@ def _log_frequencies(table: Array, training: TrainingSet) -> Array:
 
 
 def _shrunk(table: Array, scores: Array, shared: NDArray[Any]) -> Array:
-    """Scores of rare categories are mostly chance: shrink each by how much of its spread is (empirical Bayes)."""
+    """Scores of rare categories are mostly chance: shrink each by the chance part of its spread (empirical Bayes)."""
     chance = (1 / (table + 0.5)).sum(axis=0) - 2 * shared / (table + 0.5).prod(axis=0)
     weight = table.sum(axis=0)
     real = max(1e-4, float((weight * (scores**2 - chance)).sum() / weight.sum()))

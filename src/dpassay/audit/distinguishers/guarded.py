@@ -10,12 +10,12 @@ from dpassay.audit.distinguishers.base import WEIGHTIEST, Distinguisher, Scores,
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.outputs import Outputs
 
-ONE_SIDED = 2.5  # log-odds from which on an anomaly counts as one input's own
+ONE_SIDED = 2.5  # log-odds from which an anomaly counts as belonging to one input only
 
 
 @dataclass(frozen=True)
 class Guarded(Distinguisher):
-    """Another distinguisher's score, but for outputs with an anomaly that only one input ever gave."""
+    """Another distinguisher's score, except for outputs with an anomaly that only one input ever gave."""
 
     base: Distinguisher
     anomalies: Frequencies
@@ -24,11 +24,11 @@ class Guarded(Distinguisher):
 
     @staticmethod
     def needed(anomalies: Frequencies) -> bool:
-        """Whether some anomaly is one input's own."""
+        """Whether some anomaly belongs to one input only."""
         return len(anomalies.logs) == 2 and bool((np.abs(anomalies.logs[1] - anomalies.logs[0]) > ONE_SIDED).any())
 
     def score(self, outputs: Outputs) -> Scores:
-        """Infinite where the anomaly was seen from one input only."""
+        """Infinite if the anomaly was seen from one input only."""
         scores, log_odds = self.base.score(outputs), self.anomalies.score(outputs)
         return np.where(np.abs(log_odds) > ONE_SIDED, np.copysign(np.inf, log_odds), scores)
 

@@ -13,7 +13,7 @@ from dpassay.pipeline.distributions import Distribution, told_by_words
 
 @dataclass(frozen=True)
 class LikelihoodRatio(Distinguisher):
-    """The log-likelihood ratio of two distributions; of more, all log-likelihoods."""
+    """The log-likelihood ratio of two distributions; for more, all log-likelihoods."""
 
     distributions: tuple[Distribution, ...]
 
@@ -29,7 +29,7 @@ class LikelihoodRatio(Distinguisher):
 
     @cached_property
     def tables(self) -> tuple[LikelihoodRatioTable, LikelihoodRatioTable] | None:
-        """The same for kernels, one table for each input, where kernels can draw from the distributions."""
+        """The same for kernels, one table per input, if kernels can draw from the distributions."""
         return told_by_words(self.distributions)
 
     def score(self, outputs: Outputs) -> Scores:

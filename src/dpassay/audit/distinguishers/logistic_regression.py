@@ -1,6 +1,6 @@
 """Logistic regression on the coordinates of the output.
 
-Written here since it is short, and a library for it would cost a second of start-up.
+Implemented here because it is short, and importing a library for it would take a second.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,12 +25,12 @@ from dpassay.audit.outputs import Array, Outputs, join
 
 WIDEST = 2048
 NEWTON, NEWTON_AGAIN = 5, 2  # steps on the first runs, and on all of them
-FIRST_FITTED = 1 << 16  # runs of each input; also how many are looked at together
+FIRST_FITTED = 1 << 16  # runs of each input; also how many are processed at a time
 
 
 @dataclass(frozen=True)
 class LogisticRegression(Distinguisher):
-    """Log-odds that are linear in the coordinates; with `missing`, NaN counts as 0 and has a weight of its own."""
+    """Log-odds that are linear in the coordinates; with `missing`, NaN counts as 0 and has its own weight."""
 
     weights: Array
     bias: float
@@ -44,7 +44,7 @@ class LogisticRegression(Distinguisher):
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
         """Ridge-regularised, by Newton's method, on standardised coordinates.
 
-        A coordinate that may be NaN has a second column that says so.
+        A coordinate that may be NaN has a second column as its indicator.
         """
         width = training.width
         if not training.vectors or len(training.outputs) != 2 or not 2 <= width <= WIDEST:
@@ -82,7 +82,7 @@ class LogisticRegression(Distinguisher):
         return f"a weighted sum of {shown_names([names[int(j)] for j in heaviest])}"
 
     def score(self, outputs: Outputs) -> Scores:
-        """The log-odds. (A matrix product would round a row as the number of rows suggests.)"""
+        """The log-odds. (The rounding of a matrix product would depend on the number of rows.)"""
         rows, sums = outputs.matrix(len(self.weights)), self.bias
         with np.errstate(invalid="ignore", over="ignore"):
             if len(self.missing):
@@ -108,7 +108,7 @@ class LogisticRegression(Distinguisher):
 
 
 def _design(rows: Array, holes: NDArray[Any]) -> Array:
-    """The coordinates; where some may be NaN, 0 for those and whether they are. Rows with infinities are left out."""
+    """The coordinates; if some may be NaN, 0 for those and an indicator. Rows with infinities are left out."""
     if len(holes):
         unknown = np.isnan(rows)
         rows = np.column_stack([np.where(unknown, 0.0, rows), unknown[:, holes]])

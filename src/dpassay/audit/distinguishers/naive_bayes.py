@@ -25,7 +25,7 @@ MOST_INPUTS = 1 << 12
 
 @dataclass(frozen=True)
 class NaiveBayes(Distinguisher):
-    """How often a text of each input has each word, pair of words and run of three characters."""
+    """How often a text of each input contains each word, pair of words and character trigram."""
 
     logs: Array  # log-frequencies: one row per input, one column per cell of n-grams
 
@@ -51,7 +51,7 @@ class NaiveBayes(Distinguisher):
         return f"the words and characters of {shown_names(names)}"
 
     def score(self, outputs: Outputs) -> Scores:
-        """The sum over all n-grams in the text; NaN where there is no text."""
+        """The sum over all n-grams in the text; NaN if there is no text."""
         texts = outputs.texts()
         totals = np.array([self.logs[:, ngrams(text)].sum(axis=1) for text in texts])
         totals = totals.reshape(len(texts), len(self.logs))
@@ -59,7 +59,7 @@ class NaiveBayes(Distinguisher):
         return totals[:, 1] - totals[:, 0] if len(self.logs) == 2 else totals
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
-        """The n-grams whose frequencies in these texts differ most, times what they weigh; whole words first."""
+        """The n-grams whose frequencies in these texts differ most, times their weight; whole words first."""
         if len(self.logs) != 2:
             return []
         shares = [Counter(gram for text in some.texts() for gram in grams(text)) for some in outputs]
@@ -74,7 +74,7 @@ class NaiveBayes(Distinguisher):
         return [speaks_for(repr(gram.lstrip("\0")), words[gram]) for gram in chosen]
 
     def to_data(self) -> dict[str, Any]:
-        """The cells that were seen, and one number for all others."""
+        """The cells that occurred, and one number for all others."""
         rest = self.logs.min(axis=1)
         used = np.flatnonzero((self.logs != rest[:, None]).any(axis=0))
         return {"kind": self.kind, "cells": used.tolist(), "logs": self.logs[:, used].tolist(), "rest": rest.tolist()}

@@ -12,7 +12,7 @@ from dpassay.audit.outputs import Array, Outputs
 
 @dataclass(frozen=True)
 class NearestInput(Distinguisher):
-    """For three inputs or more; `Statistic` has the same for two."""
+    """For three or more inputs; `Statistic` does the same for two."""
 
     inputs: tuple[Array, ...]
 

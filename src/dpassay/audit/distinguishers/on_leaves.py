@@ -1,4 +1,4 @@
-"""A distinguisher of some leaves of the output: its numbers, its categories, its texts, by the paths to them."""
+"""A distinguisher that uses some leaves of the output, its numbers, categories or texts, by their paths."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from dpassay.audit.leaves import ROOT
 from dpassay.audit.outputs import Outputs, part
 
 _COORDINATE = re.compile(r"output\[(\d+)\]|the output")
-POSITIONED = 64  # entries of a vector of whole numbers whose places are looked at
+POSITIONED = 64  # entries of a vector of whole numbers whose positions are used
 
 
 @dataclass(frozen=True)
 class OnLeaves(Distinguisher):
-    """Another distinguisher, which sees of each output what a view shows of it."""
+    """Another distinguisher, applied to what a view shows of each output."""
 
     view: View
     base: Distinguisher
@@ -48,7 +48,7 @@ class OnLeaves(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """Single leaves that differ most first, then pairs of them, then many together."""
+        """First the single leaves that differ most, then pairs of them, then many together."""
         if not training.structured:
             yield from cls._fit_vectors(training)
             return
@@ -70,7 +70,7 @@ class OnLeaves(Distinguisher):
 
     @classmethod
     def fit_float_bits(cls, training: TrainingSet) -> Iterator[Self]:
-        """On the bit patterns of floats alone."""
+        """Only on the bit patterns of floats."""
         numbers = best_numbers(found_in(training.outputs), training.outputs)[0][:MOST_BITS]
         if numbers:
             view = View("numbers", tuple(numbers))
@@ -86,7 +86,7 @@ class OnLeaves(Distinguisher):
 
     @classmethod
     def _fit_whole(cls, training: TrainingSet) -> Iterator[Self]:
-        """Where fractions stand between other things: which these are, and where."""
+        """If fractions are mixed with other values: which values these are, and where."""
         some = [part(outputs, 0, SCREENED) for outputs in training.outputs]
         if training.width > 1 and any(map(partly_whole, some)):
             yield from cls._fit(View("whole", (ROOT,)), replace(training, inputs=()), Frequencies)
@@ -133,7 +133,7 @@ class OnLeaves(Distinguisher):
         return self.base.describe_of(self.view.names())
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
-        """What weighs most among the leaves, by their paths; of single values, which the event names, nothing."""
+        """What weighs most among the leaves, by their paths; empty for single values, which the event names."""
         if self.view.look not in ("numbers", "text"):
             return []
         found = self.base.weightiest([self.view.of(some) for some in outputs])
@@ -159,6 +159,6 @@ class OnLeaves(Distinguisher):
 
 
 def _few_whole_numbers(training: TrainingSet) -> bool:
-    """Whether all coordinates are whole numbers of which there are few, so that each may have its place."""
+    """Whether all coordinates are whole numbers with few distinct values, so that each may have its own position."""
     some = np.concatenate([outputs.matrix(training.width)[:200] for outputs in training.outputs])
     return bool(np.isfinite(some).all() and (some == np.rint(some)).all()) and 2 < len(np.unique(some)) <= POSITIONED

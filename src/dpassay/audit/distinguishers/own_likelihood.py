@@ -1,4 +1,4 @@
-"""The likelihood of an output as the mechanism itself gives it, by a method `log_prob(output, x)`."""
+"""The likelihood of an output according to the mechanism itself, from a method `log_prob(output, x)`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from dpassay.pipeline.mechanism import Failure
 
 @dataclass(frozen=True)
 class OwnLikelihood(Distinguisher):
-    """The log-likelihood ratio of two inputs; of more, all log-likelihoods.
+    """The log-likelihood ratio of two inputs; for more, all log-likelihoods.
 
-    Nobody has checked them: if they are wrong this is a worse distinguisher, and its thresholds are chosen on runs, as
-    those of all others are.
+    They are not checked. If they are wrong, this is merely a worse distinguisher; its thresholds are chosen from runs,
+    like those of all others.
     """
 
     log_prob: Callable[[Any, Any], Any]
@@ -39,7 +39,7 @@ class OwnLikelihood(Distinguisher):
         return (one for one in training.offered if isinstance(one, cls))
 
     def score(self, outputs: Outputs) -> Scores:
-        """NaN where the run failed, or where no input can give the output."""
+        """NaN if the run failed, or if no input can give the output."""
         rows = outputs.rows()
         logs = np.array([[self._log(output, x) for x in self.inputs] for output in rows])
         logs = logs.reshape(len(rows), len(self.inputs))

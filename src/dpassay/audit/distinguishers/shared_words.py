@@ -1,4 +1,4 @@
-"""Which input's words an output has kept."""
+"""Which input's words an output contains."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dpassay.audit.outputs import LONGEST, Outputs
 
 @dataclass(frozen=True)
 class SharedWords(Distinguisher):
-    """How many words an output shares with each input, of those that not all inputs have. Nothing has to be learnt."""
+    """How many words an output shares with each input, ignoring words in all inputs. Nothing has to be learnt."""
 
     words: tuple[tuple[str, ...], ...]  # of each input
 
@@ -34,7 +34,7 @@ class SharedWords(Distinguisher):
             yield cls(words)
 
     def score(self, outputs: Outputs) -> Scores:
-        """Shared words of each input; of two inputs the difference. NaN where there is no text."""
+        """Shared words of each input; for two inputs the difference. NaN if there is no text."""
         whose: dict[str, list[int]] = {}
         for i, some in enumerate(self.words):
             for word in some:
@@ -67,5 +67,5 @@ class SharedWords(Distinguisher):
 
 
 def _words(text: str) -> frozenset[str]:
-    """A text's words in small letters, as far as texts are looked at."""
+    """A text's words in lower case, up to the length that is examined."""
     return frozenset(text[: 8 * LONGEST].lower().split())

@@ -17,12 +17,12 @@ SUMMARIES: dict[str, Callable[[Array], Array]] = {
     "l1 norm": lambda rows: np.abs(rows).sum(axis=1),
 }
 COORDINATE = "coordinate "
-ORIENTED = 1 << 14  # outputs of each input that say which way a statistic points
+ORIENTED = 1 << 14  # outputs of each input used to orient a statistic
 
 
 @dataclass(frozen=True)
 class Statistic(Distinguisher):
-    """A statistic of the output, by its name; `sign` turns it so that it is higher for the second input."""
+    """A statistic of the output, by its name; `sign` makes it higher for the second input."""
 
     name: str
     width: int
@@ -35,7 +35,7 @@ class Statistic(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """For vectors of one length: nearness where the inputs are such vectors, summaries, and a few coordinates."""
+        """For vectors of one length: nearness if the inputs are such vectors, summaries, and a few coordinates."""
         if not training.vectors or len(training.outputs) != 2:
             return
         width, inputs = training.width, training.inputs_as_vectors
@@ -46,14 +46,14 @@ class Statistic(Distinguisher):
             yield cls(name, width)._oriented(training)
 
     def _oriented(self, training: TrainingSet) -> Self:
-        """Higher for the second input: by medians, or means where those agree."""
+        """Higher for the second input: by medians, or by means if those agree."""
         first, second = (self.score(part(outputs, 0, ORIENTED)) for outputs in training.outputs)
         with np.errstate(all="ignore"):
             gap = _centre(second) - _centre(first)
         return replace(self, sign=-1.0 if gap < 0 else 1.0)
 
     def score(self, outputs: Outputs) -> Scores:
-        """The number; NaN where the output has too few coordinates."""
+        """The number; NaN if the output has too few coordinates."""
         rows = outputs.matrix(self.width)
         with np.errstate(invalid="ignore", over="ignore"):
             return self.sign * self._values(rows)
