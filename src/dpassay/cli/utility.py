@@ -175,15 +175,18 @@ def _measure(
     executor: Executor,
 ) -> None:
     from dpassay.text.planning import plan
-    from dpassay.text.utility import measure
+    from dpassay.text.utility import cells, in_order, measure
 
     with working("looking at the rewriters"):
         subjects, notes = plan(rewriters, *asked, delta, executor)
     for sentence in notes:
         note(sentence)
-    with progress_bar(1) as bar:
-        for one in measure(kept.bench, subjects, seeds, executor, bar, kept.before):
-            kept.add(one)
+    try:
+        with progress_bar(1) as bar:
+            for one in measure(kept.bench, subjects, seeds, executor, bar, kept.before):
+                kept.add(one)
+    finally:
+        kept.now = in_order(kept.now, cells(subjects, seeds))
 
 
 def _executor(workers: int | None) -> Executor:

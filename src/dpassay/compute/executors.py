@@ -50,8 +50,14 @@ LEFT = "all workers of the cluster at {0} have left: start some with 'dask worke
 class Executor(Protocol):
     """Who does the work."""
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None) -> Iterator[Result]:
-        """The results of all items, in order; items are taken only a little ahead of time.
+    def map(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        check: Check = None,
+        ordered: bool = True,
+    ) -> Iterator[Result]:
+        """The results of all items, in order or as they are finished; items are taken only a little ahead of time.
 
         `check` is called regularly while waiting for a result; an exception from it ends the waiting.
         """
@@ -70,7 +76,13 @@ class InProcess:
     [1, 2]
     """
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None) -> Iterator[Result]:
+    def map(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        check: Check = None,
+        ordered: bool = True,
+    ) -> Iterator[Result]:
         return (function(item) for item in items)
 
     def describe(self) -> str:
@@ -112,8 +124,24 @@ class _Ahead:
         for future in futures:
             future.cancel()
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None) -> Iterator[Result]:
-        """Results in order. An error, in the function or in the items, is raised at its place in that order."""
+    def first(self, pieces: Iterable[_Piece], check: Check = None) -> _Piece:
+        """The first piece that is finished."""
+        while True:
+            for piece in pieces:
+                if piece.future is not None and piece.future.done():
+                    return piece
+            if check is not None:
+                check()
+            time.sleep(MOMENT)
+
+    def map(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        check: Check = None,
+        ordered: bool = True,
+    ) -> Iterator[Result]:
+        """Results in order, an error in the function or in the items at its place; or as they are finished."""
         waiting: deque[_Piece] = deque()
         source: Iterator[Item] | None = iter(items)
         wrong, deaths = None, 0
@@ -133,7 +161,8 @@ class _Ahead:
                     for piece in list(waiting)[: 1 if alone else None]:
                         if piece.future is None:
                             piece.future = self.submit(function, piece.item)
-                    result = self.wait(waiting[0].future, check)
+                    piece = waiting[0] if ordered else self.first(waiting, check)
+                    result = self.wait(piece.future, check)
                 except self.lost as error:
                     deaths += 1
                     if deaths >= self.chances:
@@ -144,7 +173,7 @@ class _Ahead:
                             piece.future = None
                     continue
                 deaths = 0
-                waiting.popleft()
+                waiting.remove(piece)
                 yield result
             if wrong is not None:
                 raise wrong

@@ -48,7 +48,7 @@ def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[Row], str
         if one is None:
             return ""
         if one.low is None or one.high is None:
-            return f"{unit * one.mean:.{digits}f}"
+            return f"{unit * one.mean:.{digits}f}" if abs(one.mean) < 1e5 else f"{one.mean:.1e}"
         half = unit * max(one.mean - one.low, one.high - one.mean)
         return f"{unit * one.mean:.{digits}f}±{half:.{digits}f}"
 

@@ -63,9 +63,15 @@ class ExactPosterior:
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
         """The log-probability of each candidate with a uniform prior."""
-        log_prob: Callable[[str, str], float] = self.rewriter.log_prob
-        known = {text: [float(log_prob(text, c)) for c in self.candidates] for text in dict.fromkeys(texts)}
+        known = {text: self._log_probs(text) for text in dict.fromkeys(texts)}
         return _normalised(np.array([known[text] for text in texts]).reshape(len(texts), len(self.candidates)))
+
+    def _log_probs(self, text: str) -> list[float]:
+        """The log-probability of a text for each candidate, in one go if the rewriter can."""
+        at_once: Callable[[str, Sequence[str]], Sequence[float]] | None = getattr(self.rewriter, "log_probs", None)
+        if at_once is not None:
+            return [float(number) for number in at_once(text, self.candidates)]
+        return [float(self.rewriter.log_prob(text, candidate)) for candidate in self.candidates]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,15 +170,19 @@ def _all_neighbours(guarantee: TextGuarantee, names: Sequence[str]) -> bool:
 
 
 def of_equal_length(texts: Sequence[str], number: int) -> list[str]:
-    """`count` different texts, all with the same number of words, so that their length reveals nothing.
+    """`number` different texts, all with the same number of words, so that their length reveals nothing.
 
     Guarantees for texts that differ in words cover only such texts. Fewer are returned if at least 10 have the same
-    length; if no 10 do, the lengths are as equal as possible.
+    length; if no 10 do, the lengths are as equal as possible. Texts with punctuation are used only if there are not
+    10 of one length without, since a rewriter may or may not split it off.
 
     >>> of_equal_length(["a b", "to rome", "a", "x y z", "A b"], 2)
     ['a b', 'to rome']
     """
     different = {tuple(tokenise(text)): text for text in reversed(texts) if text.split()}
+    plain = {words: text for words, text in different.items() if len(words) == len(PARTS.findall(text))}
+    if max(Counter(map(len, plain)).values(), default=0) >= FEWEST:
+        different = plain
     order = sorted(different, key=lambda words: (len(words), hashlib.sha256(" ".join(words).encode()).digest()))
     common = Counter(map(len, order))
     alike = max(common.values(), default=0)

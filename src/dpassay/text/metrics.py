@@ -119,6 +119,7 @@ def perplexity(texts: Sequence[str], model: str = LANGUAGE_MODEL) -> float | Non
             for i, row in enumerate(group):
                 numbers[i, 1 : 1 + len(row)] = torch.tensor(row)
                 real[i, : 1 + len(row)] = 1
+            numbers, real = numbers.to(network.device), real.to(network.device)
             logits = network(input_ids=numbers, attention_mask=real).logits[:, :-1]
             losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), numbers[:, 1:], reduction="none")
             total += float((losses.double() * real[:, 1:]).sum())
@@ -138,11 +139,13 @@ def _document_start(tokenizer: Any) -> int:
 
 
 def language_model(name: str) -> tuple[Any, Any]:
-    """A causal language model with its tokenizer, on the CPU; no code from a model is executed."""
+    """A causal language model with its tokenizer, on a GPU if there is one; no code from a model is executed."""
+    import torch
+
     from dpassay.text.models.language_models import CAUSAL, card_of, load
 
     card_of(name).require(CAUSAL)
-    found = load(name)
+    found = load(name, "cuda" if torch.cuda.is_available() else "cpu")
     return found.tokenizer, found.network
 
 

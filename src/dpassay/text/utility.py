@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib.util import find_spec
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from dpassay.text.rewriters.base import Rewriter, checked
 CANDIDATES = 50  # among which the attacker looks for a text
 GUESSES = 500  # that the attacker makes
 EXAMPLES = 3  # texts shown
+Cell: TypeAlias = tuple[Subject, int]  # a rewriter at one ε, and a seed
+
 LARGEST_TABLE = 1 << 27  # numbers that a word classifier learns from: 1 GiB
 
 
@@ -107,39 +110,46 @@ def measure(
     progress: Progress | None = None,
     done: Iterable[Measurement] = (),
 ) -> Iterator[Measurement]:
-    """The references, then each rewriter at each ε with each seed, in order. Those in `done` are reused."""
+    """All cells: first those in `done`, which are reused, then the others as they are finished."""
     if not seeds or min(seeds) < 0:
         raise InputError(f"seeds are whole numbers of 0 or more, one at least, got {list(seeds)}")
     known = {one.key: one for one in done}
-    cells = [(_reference(name), 0) for name in REFERENCES]
-    cells += [(subject, seed) for subject in subjects for seed in dict.fromkeys(seeds)]
-    left = [cell for cell in cells if (cell[0].identity, cell[1]) not in known]
-    return _results(cells, known, (executor or InProcess()).map(partial(measured, bench), left), progress)
+    wanted = cells(subjects, seeds)
+    left = [cell for cell in wanted if _key(cell) not in known]
+    ready = [cell for cell in wanted if _key(cell) in known]
+    results = (executor or InProcess()).map(partial(measured, bench), left, ordered=False)
+    return _results([*ready, *left], chain((known[_key(cell)] for cell in ready), results), progress)
 
 
-def _results(
-    cells: Sequence[tuple[Subject, int]],
-    known: dict[tuple[str, int], Measurement],
-    results: Iterator[Measurement],
-    progress: Progress | None,
-) -> Iterator[Measurement]:
-    for number, (subject, seed) in enumerate(cells):
+def cells(subjects: Sequence[Subject], seeds: Sequence[int]) -> list[Cell]:
+    """What is measured, in the order of a table: the references, then each rewriter at each ε with each seed."""
+    references = [(Subject(name, None, False, None, name), 0) for name in REFERENCES]
+    return references + [(subject, seed) for subject in subjects for seed in dict.fromkeys(seeds)]
+
+
+def in_order(found: Iterable[Measurement], wanted: Sequence[Cell]) -> list[Measurement]:
+    """Measurements in the order of a table."""
+    places = {_key(cell): place for place, cell in enumerate(wanted)}
+    return sorted(found, key=lambda one: places[one.key])
+
+
+def _key(cell: Cell) -> tuple[str, int]:
+    return cell[0].identity, cell[1]
+
+
+def _results(cells: Sequence[Cell], results: Iterator[Measurement], progress: Progress | None) -> Iterator[Measurement]:
+    for number, (subject, _) in enumerate(cells):
         if progress is not None:
             progress(number, len(cells), str(subject))
-        one = known.get((subject.identity, seed))
-        yield next(results) if one is None else one
+        yield next(results)
     if progress is not None:
         progress(len(cells), len(cells), "done")
-
-
-def _reference(name: str) -> Subject:
-    return Subject(name, None, False, None, name)
 
 
 # --- one cell ---
 
 
-def measured(bench: Bench, cell: tuple[Subject, int]) -> Measurement:
+def measured(bench: Bench, cell: Cell) -> Measurement:
     """All measurements of one rewriter with one seed; torch uses one thread, so that they are the same everywhere."""
     subject, seed = cell
     with one_thread():

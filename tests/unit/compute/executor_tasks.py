@@ -18,6 +18,18 @@ def slow_square(number: int) -> int:
     return number**2
 
 
+def wait_for_nine(task: tuple[int, str]) -> int:
+    """The number; 0 is finished only when 9 has left its mark."""
+    number, mark = task
+    if number == 9:
+        Path(mark).touch()
+    began = time.monotonic()
+    while number == 0 and not Path(mark).exists():
+        assert time.monotonic() - began < 300, "9 was never asked for"
+        time.sleep(0.02)
+    return number
+
+
 def reciprocal(number: float) -> float:
     return 1 / number
 

@@ -47,6 +47,19 @@ def workers(request: pytest.FixtureRequest) -> Iterator[executors.Executor]:
     made.close()
 
 
+def test_results_come_as_they_are_finished_where_their_order_does_not_matter(workers, tmp_path):
+    mark = str(tmp_path / "mark")
+    tasks = [
+        (number, mark) for number in range(10)
+    ]  # the first waits for the last, which is not begun ahead of it in order
+    if isinstance(workers, executors.InProcess):
+        assert list(workers.map(executor_tasks.wait_for_nine, tasks[::-1], ordered=False)) == [*range(9, -1, -1)]
+        return
+    got = list(workers.map(executor_tasks.wait_for_nine, tasks, ordered=False))
+    assert sorted(got) == [*range(10)]
+    assert got[0] != 0
+
+
 def test_results_come_in_order_and_items_are_asked_for_only_some_time_ahead(workers):
     asked = []
     results = workers.map(executor_tasks.slow_square, (asked.append(number) or number for number in range(14)))

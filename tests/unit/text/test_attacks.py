@@ -111,6 +111,9 @@ def test_candidates_are_different_and_of_one_length() -> None:
     assert sorted(found) == sorted(texts[:12])
     assert len(of_equal_length(texts, 5)) == 5
     assert set(of_equal_length(texts[:12][::-1], 5)) == set(of_equal_length(texts[:12], 5))
+    split = ["what's new", "so? ok"]  # two words for some rewriters, three or four for others
+    assert sorted(of_equal_length(split + texts[:12], 50)) == sorted(texts[:12])
+    assert set(split) <= set(of_equal_length(split + texts[:9], 11))  # there are not ten without
     few = ["i j k l m n", "f g h", "d e", "b c"]
     assert of_equal_length(few, 3) == ["f g h", "d e", "b c"]
     assert of_equal_length(["a", "A "], 50) == []

@@ -42,6 +42,7 @@ def test_the_similarity_is_the_mean_cosine() -> None:
 class Letters:
     """A language model of three tokens, b o e: after each token the next one has stated probabilities."""
 
+    device = torch.device("cpu")
     bos_token_id, eos_token_id = 2, None  # begins a message of a chat, not a document
 
     def get_vocab(self) -> dict[str, int]:

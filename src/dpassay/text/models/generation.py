@@ -69,13 +69,15 @@ def positions(mask: Tensor) -> Tensor:
     return (mask.cumsum(dim=1) - 1).clamp(min=0)
 
 
-def forced(network: Any, prompt: Sequence[int], tokens: Sequence[int], start: int | None = None) -> Tensor:
-    """The logits at each of the given tokens after a prompt, computed in a single pass: one row per token."""
-    prompts = torch.tensor([list(prompt)], device=network.device)
+def forced(network: Any, prompts: Tensor, mask: Tensor, tokens: Sequence[int], start: int | None = None) -> Tensor:
+    """The logits of each of the given tokens after each prompt, computed in one pass."""
+    written = torch.tensor([list(tokens[:-1])] * len(prompts), dtype=torch.long, device=prompts.device)
+    given: dict[str, Any] = {"input_ids": prompts, "attention_mask": mask}
     if start is None:
-        whole = torch.tensor([[*prompt, *tokens[:-1]]], device=network.device)
-        answer = network(input_ids=whole, attention_mask=torch.ones_like(whole))
+        mask = torch.cat([mask, torch.ones_like(written)], dim=1)
+        given = {"input_ids": torch.cat([prompts, written], dim=1), "attention_mask": mask}
+        if "position_ids" in inspect.signature(network.forward).parameters:
+            given["position_ids"] = positions(mask)
     else:
-        written = torch.tensor([[start, *tokens[:-1]]], device=network.device)
-        answer = network(input_ids=prompts, attention_mask=torch.ones_like(prompts), decoder_input_ids=written)
-    return answer.logits[0, -len(tokens) :]  # type: ignore[no-any-return]
+        given["decoder_input_ids"] = torch.cat([torch.full_like(prompts[:, :1], start), written], dim=1)
+    return network(**given).logits[:, -len(tokens) :]  # type: ignore[no-any-return]

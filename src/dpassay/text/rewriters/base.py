@@ -10,6 +10,7 @@ and uses these optional members, if a rewriter has them:
     independent_rows -> bool                whether the rewritings of one batch are independent, so that an audit may
                                             count each of them; otherwise it runs one text at a time to be sure
     log_prob(output, text) -> float         the exact log-probability of an output: the strongest attack there is
+    log_probs(output, texts) -> numbers     the same for several texts, if that is faster than one after another
     release(texts) -> list of texts         rewritings that may be published, with randomness that nobody can guess
     exact() -> Verdict                      the exact verdict on what is claimed
     statement() -> dict                     more about the guarantee, for the file that goes with a release

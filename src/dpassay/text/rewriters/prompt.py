@@ -141,18 +141,31 @@ class Prompted:
         A text that was drawn here carries its tokens. Any other text is split by the tokenizer. That is one of several
         tokenisations of the text, so the text itself is at least as likely.
         """
-        import torch
+        return self.log_probs(output, [text])[0]
 
-        from dpassay.text.models.generation import forced
-
+    def log_probs(self, output: str, texts: Sequence[str]) -> list[float]:
+        """The same for several texts, `batch` of which are read at a time."""
         tokens = output.tokens if isinstance(output, Drawn) else self._split(as_text(output, "a rewriter"))
         ended = [token in self.model.ends for token in tokens]
         if not tokens or any(ended[:-1]) or len(tokens) > self.tokens or not (ended[-1] or len(tokens) == self.tokens):
-            return float("-inf")
+            return [float("-inf")] * len(texts)
+        prompts = [self._prompt(text) for text in texts]
+        groups = (prompts[begin : begin + self.batch] for begin in range(0, len(prompts), self.batch))
+        return [chance for group in groups for chance in self._likelihoods(group, tokens)]
+
+    def _likelihoods(self, prompts: list[list[int]], tokens: Sequence[int]) -> list[float]:
+        """The log-probability of these tokens after each prompt."""
+        import torch
+
+        from dpassay.text.models.generation import forced, padded
+
+        model = self.model
+        table, mask = padded(prompts, model.pad, max(map(len, prompts)), left=model.card.kind == CAUSAL)
+        places = torch.tensor(tokens, device=model.device)
         with torch.inference_mode():
-            logits = forced(self.model.network, self._prompt(text), tokens, self._start)[:, : self.law.size]
-            chances = self.law.log_probs(logits)
-        return float(sum(float(row[token]) for row, token in zip(chances, tokens, strict=True)))
+            logits = forced(model.network, table.to(model.device), mask.to(model.device), tokens, self._start)
+            rows = (self.law.log_probs(row[:, : self.law.size]) for row in logits)
+            return [float(row.gather(1, places[:, None]).sum()) for row in rows]
 
     def exact(self) -> Verdict:
         """The verdict of `dpassay check` on the same draws as a pipeline."""

@@ -52,6 +52,16 @@ def test_the_guarantee_is_the_formula_and_that_of_the_exact_check(kind: str) -> 
     assert verdict.epsilon.lower == pytest.approx(60, rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_likelihood_for_several_texts_is_that_for_each(kind: str) -> None:
+    rewriter = prompt.make(60, MODELS[kind](), tokens="5", prompt=SHORT, batch="2")
+    texts = ["show me flights", "rome", "show me flights to rome please"]  # of different lengths: padded to the longest
+    output = rewriter.rewrite(texts[:1], np.random.default_rng(1))[0]
+    alone = [rewriter.log_prob(output, text) for text in texts]
+    assert rewriter.log_probs(output, texts) == pytest.approx(alone, abs=1e-4)
+    assert len({round(number, 3) for number in alone}) == 3
+
+
 def test_the_first_token_has_the_law_of_the_clipped_softmax() -> None:
     model = tiny_models.causal()
     rewriter = prompt.make(4, model, tokens="1", low="-1", high="1", prompt="{text}")
