@@ -1,4 +1,7 @@
-"""What the stages after Laplace or Gaussian noise leave of its loss: docs/proofs/post-processing.md, points 3 to 8."""
+"""How much of its loss remains after the stages behind Laplace or Gaussian noise.
+
+docs/proofs/post-processing.md, points 3 to 8.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,10 +31,10 @@ INF = float("inf")
 class Kept:
     """What is left of a noisy vector at the end of a pipeline.
 
-    `thresholds` can be told from the output. `passed` are those that clamps right behind the noise let pass, all that
-    any later stage can know, if the values lie in the region before the noise, as sums of records need not. `anywhere`
-    says that two neighbours' values may be shifted together to any place, `placed` that the pairs of the region before
-    the noise lie where neighbours' values do.
+    `thresholds` are visible in the output. `passed` are those that clamps right behind the noise let pass, all that any
+    later stage can know, provided the values lie in the region before the noise, as sums of records need not.
+    `anywhere` means that two neighbours' values may be shifted together to any place, `placed` that the pairs of the
+    region before the noise lie where neighbours' values do.
     """
 
     thresholds: Thresholds | None
@@ -44,7 +47,7 @@ def kept_after(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kep
     """What the stages after a noise leave of its output."""
     stages = pipeline.stages[position + 1 :]
     clamps = next((i for i, stage in enumerate(stages) if not isinstance(stage, Clamp | Squash)), len(stages))
-    anywhere = position == 1 and type(pipeline.stages[0]) is Query  # counts may be shifted by whole numbers only
+    anywhere = position == 1 and type(pipeline.stages[0]) is Query  # counts may be shifted only by integers
     region = pipeline.output_regions()[position].region
     placed = not adds_a_record(pipeline, position, neighbours) or can_lie_around_zero(region)
     summed = sums_records(pipeline, neighbours) and position <= pipeline.noise_positions[0]
@@ -53,7 +56,7 @@ def kept_after(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kep
 
 
 def thresholds_told(stages: Sequence[Stage]) -> Thresholds | None:
-    """The thresholds of a value before some stages that can be told from what comes out of them."""
+    """The thresholds of a value before some stages that are visible in their output."""
     left: Thresholds | None = Thresholds()
     for stage in reversed(stages):
         left = None if left is None else stage.thresholds_before(left)
@@ -63,7 +66,7 @@ def thresholds_told(stages: Sequence[Stage]) -> Thresholds | None:
 def with_what_is_kept(
     profile: PrivacyProfile, noise: Laplace | Gaussian, bounds: Sequence[tuple[Pair, PairBound]], kept: Kept
 ) -> PrivacyProfile:
-    """Add the losses of real pairs that an output still shows, where something came after the noise."""
+    """Add the losses of real pairs that an output still shows, if there are stages after the noise."""
     told = kept.thresholds
     profile = replace(profile, theorems=(*profile.theorems, Theorem.POST_PROCESSING))
     if told is None or not bounds or not (kept.placed or told.unlimited):
@@ -102,7 +105,7 @@ def outermost_loss(noise: Laplace | Gaussian, x: Number, y: Number, told: Thresh
 
 
 def _log_tail(noise: Laplace | Gaussian, distance: Number) -> Number:
-    """ln P(noise > distance), which falls."""
+    """ln P(noise > distance), which decreases."""
     return between(*(_log_tail_at(noise, iv.mpf(end)) for end in (distance.b, distance.a)))
 
 
@@ -114,7 +117,7 @@ def _log_tail_at(noise: Laplace | Gaussian, distance: Number) -> Number:
 
 
 def _candidate(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Kept) -> Candidate:
-    """The pair with as much of its loss as is known to be left at δ > 0."""
+    """The pair with as much of its loss as is known to remain at δ > 0."""
     told = kept.thresholds
     assert told is not None
     if told.whole and isinstance(noise, Laplace):
@@ -130,7 +133,7 @@ def _candidate(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Ke
 
 
 def _tells_curve(noise: Laplace | Gaussian, block: Block, told: Thresholds) -> bool:
-    """Whether the best threshold for each ε ≥ 0 can be told, in one of the two directions."""
+    """Whether the best threshold for each ε ≥ 0 is visible, in one of the two directions."""
     middle = (block.x + block.y) / 2
     top, bottom = maximum(block.x, block.y), minimum(block.x, block.y)
     if isinstance(noise, Gaussian):
@@ -141,13 +144,13 @@ def _tells_curve(noise: Laplace | Gaussian, block: Block, told: Thresholds) -> b
 
 
 def _between_limits(pair: Pair, told: Thresholds, anywhere: bool) -> Pair | None:
-    """The pair where the limits are beyond both values of each coordinate that differs, shifted if it may be."""
+    """The pair if the limits are beyond both values of each coordinate that differs, shifted if that is allowed."""
     gap = pair.distance(INF)
     if anywhere and abs(told.low).b < INFINITY:
         pair = _shifted(pair, told.low + gap / 2)
     elif anywhere and abs(told.high).b < INFINITY:
         pair = _shifted(pair, told.high - gap / 2)
-    if anywhere:  # the region's pairs lie evenly around 0, so that all lies between the one limit and gap more
+    if anywhere:  # the region's pairs are symmetric about 0, so everything lies between one limit and gap more
         return pair if (told.high - told.low - gap).a >= 0 else None
     ends = [end for block in pair.blocks if not block.same for end in (block.x, block.y)]
     return pair if all((end - told.low).a >= 0 and (told.high - end).a >= 0 for end in ends) else None
@@ -175,7 +178,7 @@ def _threshold_bound(noise: Laplace | Gaussian, pair: Pair, told: Thresholds) ->
 
 
 def _chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]:
-    """P(centre + noise > 0) and its complement, neither taken from 1."""
+    """P(centre + noise > 0) and its complement, neither computed as 1 minus the other."""
     if isinstance(noise, Gaussian):
         return normal_tail(-centre / noise.sigma), normal_tail(centre / noise.sigma)
     tail = iv.exp(-abs(centre) / noise.scale) / 2
@@ -183,7 +186,7 @@ def _chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]
 
 
 def clamped_uppers(noise: Laplace | Gaussian, region: Region, passed: Thresholds) -> Iterable[ProfileBound]:
-    """ε at δ = 0 where clamps right behind the noise leave nothing beyond their limits."""
+    """ε at δ = 0 if clamps right behind the noise leave nothing beyond their limits."""
     sides = _sides(region)
     if passed.everything or sides is None:
         return
@@ -195,7 +198,7 @@ def clamped_uppers(noise: Laplace | Gaussian, region: Region, passed: Thresholds
 
 
 def _sides(region: Region) -> Sequence[tuple[Number, Number, int]] | None:
-    """Between which limits coordinates differ, and how many of them; nothing where no limits are known."""
+    """The limits between which coordinates differ, and how many differ; None if no limits are known."""
     if isinstance(region, Box):
         return region.sides
     if isinstance(region, Rows) and region.limits is not None:

@@ -88,7 +88,7 @@ def _one_step(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     check_neighbours(pipeline, neighbours)
     first = pipeline.stages[0]
     if isinstance(first, Query) and neighbours.count > 1:
-        # Monotone answers of several records may rise and fall, but no farther apart in all than if all rise.
+        # Monotone answers of several records may rise and fall, but are no farther apart than if all rise.
         chosen = all(isinstance(pipeline.stages[i], Choice) for i in pipeline.noise_positions)
         moves = first.moves if chosen else "any"
         moved = replace(first, distance=first.distance * neighbours.count, moves=moves)
@@ -112,7 +112,7 @@ def _several(pipeline: Pipeline, profiles: list[PrivacyProfile], neighbours: Nei
     adjacent = positions == list(range(positions[0], positions[-1] + 1))
     if adjacent and len(noises) == len(stages):
         return _sum_of_noises(pipeline, noises, neighbours)
-    # What unbounded inputs make of a first noise is as if there had been none.
+    # With unbounded inputs, a first noise is as good as none.
     last = profiles[-1]
     swamped = pipeline.output_regions()[positions[-1]].exact
     uppers = tuple(bound for profile in profiles for bound in profile.uppers)
@@ -132,7 +132,7 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
         joined = alone(Gaussian(iv.sqrt(sum((sigma**2 for sigma in sigmas), ZERO))))
         return replace(joined, theorems=(*joined.theorems, Theorem.TWO_NOISES))
     each = [alone(noise) for noise in noises]
-    # What clamps cut off is that of the sum, of which no single noise tells.
+    # Clamps cut off the sum, about which no single noise gives information.
     uppers = tuple(bound for p in each for bound in p.uppers if bound.theorem != Theorem.POST_PROCESSING)
     profile = PrivacyProfile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
     kept = kept_after(pipeline, first, neighbours)
@@ -162,7 +162,7 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Privacy
 
 
 def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
-    """How often all words that differ are dropped; between any two texts word dropout is no help."""
+    """The probability that all words that differ are dropped; between any two texts word dropout does not help."""
     kept = ONE
     for stage in pipeline.stages:
         if isinstance(stage, Dropout) and neighbours.relation == "word":
@@ -171,7 +171,7 @@ def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
 
 
 def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
-    """A deterministic mechanism gives its input away, unless all inputs give the same output."""
+    """A deterministic mechanism reveals its input, unless all inputs give the same output."""
     outputs = region_at(pipeline, len(pipeline.stages), neighbours)
     pairs = [outputs.region.farthest(1)] if outputs.exact else _pushed(pipeline, len(pipeline.stages), neighbours)
     different = [pair for pair in pairs if pair.distance(1).a > 0]
@@ -205,13 +205,13 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     assert isinstance(stage, NoiseStage)
     profile = discrete_profile(stage, outputs, pushed, anywhere, scores)
     told = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
-    # Outputs are whole numbers, which rounding leaves alone; what was squashed before it does not.
+    # Outputs are integers, which rounding leaves unchanged, unless they were squashed before it.
     whole = told and kept.thresholds is not None and kept.thresholds.unlimited
     return profile if whole else replace(profile, candidates=(), pure_from_tails=None, pair=None)
 
 
 def _tells_differences_alone(pipeline: Pipeline, region: Region) -> bool:
-    """Whether neighbours are known by their distances, so that not any two vectors of the region are neighbours."""
+    """Whether neighbours are defined by their distance, so that not every two vectors of the region are neighbours."""
     inner = region.region if isinstance(region, Repeated) else region
     rows = isinstance(pipeline.stages[0], PersonRows) and isinstance(inner, MinMax)
     return rows or isinstance(inner, SensitivityBall)
@@ -238,18 +238,18 @@ def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
 
 
 def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[Pair]:
-    """Pairs that surely can come in: the last exact region's farthest ones, run through the stages after it."""
+    """Pairs that can certainly occur: the last exact region's farthest ones, run through the stages after it."""
     regions = pipeline.output_regions()
     if isinstance(here := regions[position].region, RowBits) and _clamped_rows(pipeline.stages[:position]):
         return [here.farthest(1)]
     start, found = sources(pipeline, position)
     between = pipeline.stages[start:position]
     if any(isinstance(stage, NoiseStage) or stage.takes_one_value for stage in between):
-        return []  # noise is there, or a function of which it is not known where, or whether, it takes these values
+        return []  # there is noise, or a function that is not known to take these values
     if any(isinstance(stage, Binary) for stage in between) and any(
         isinstance(r.region, Repeated) for r in regions[start:position]
     ):
-        return []  # copies stand together in a pair, and places in a bit string have a parity
+        return []  # copies move together in a pair, and positions in a bit string have a parity
     pairs, rng, added = [], np.random.default_rng(0), adds_a_record(pipeline, position, neighbours)
     for source in found:
         x, y = run(between, np.stack([source.first, source.second]), rng)
@@ -261,12 +261,12 @@ def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[P
 
 
 def _clamped_rows(stages: tuple[Stage, ...]) -> bool:
-    """Whether the bits are those of clamped rows, and of nothing else: then the limits themselves are reached."""
+    """Whether the bits come from clamped rows and nothing else: then the limits themselves are reached."""
     return all(isinstance(stage, PersonRows | Clamp | Binary) for stage in stages)
 
 
 def _inwards(region: Region, pair: Pair) -> Pair:
-    """A pair moved a little to the middle of its region, whose limits may be never reached."""
+    """A pair moved a little towards the middle of its region, whose limits may never be reached."""
     inner = region.region if isinstance(region, Repeated) else region
     if not isinstance(inner, Box) and not (isinstance(inner, Rows) and inner.limits is not None):
         return pair
@@ -283,7 +283,7 @@ def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], kept: Kep
     """Noise on the coordinates of a vector."""
     region, told = outputs.region, kept.thresholds
     if region.diameter(INF) == INFINITY:
-        # A coordinate that is lost takes the whole vector with it where that is scaled.
+        # If the vector is scaled later, one lost coordinate makes all of it lost.
         shown = told is not None and (told.unlimited or not loses(noise))
         profile = _unbounded(noise, region, outputs.exact and shown)
         if not loses(noise) or outputs.exact or told is None or not told.everything:
@@ -305,11 +305,11 @@ def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], kept: Kep
 
 
 def _unbounded(noise: Noise, region: Region, known: bool) -> PrivacyProfile:
-    """Noise on values that nothing bounds hides nothing, but for the coordinates that are lost."""
+    """Noise on unbounded values hides nothing, except in coordinates that are lost."""
     lost = noise.lost if isinstance(noise, Mixture) and loses(noise) else ZERO
     pair, theorem, count = region.farthest(1), Theorem.UNBOUNDED, 1
     if isinstance(noise, Mixture) and loses(noise):
-        # So far apart that what the noises have in common is nothing within 50 digits.
+        # So far apart that the overlap of the noises is zero to 50 digits.
         size = maximum(ONE, *(200 * each.scale for _, each in noise.parts if isinstance(each, OneSided)))
         theorem, count = Theorem.MIXTURE, most_differing(region)
         rest = (Block(ZERO, ZERO, region.dim - count),) if count < region.dim else ()
@@ -331,13 +331,13 @@ def _pair_bound(noise: Noise, pair: Pair) -> PairBound:
     theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
     there = PrivacyLoss.of_shifts(noise, shifts)
     source = theorem.get(type(noise), Theorem.MIXTURE)
-    if isinstance(noise, Laplace | Gaussian):  # symmetric: both ways are alike
+    if isinstance(noise, Laplace | Gaussian):  # symmetric: both directions are equal
         return PairBound((there,), source)
     return PairBound((there, PrivacyLoss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
 
 
 def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterable[ProfileBound]:
-    """Bounds that hold for every pair of the region; some pairs dominate all others, where it is known which."""
+    """Bounds that hold for every pair of the region; if it is known which pairs dominate all others, their loss."""
     if dominating:
         theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
         yield PairBound(tuple(loss for bound in dominating for loss in bound.losses), theorem)
@@ -351,7 +351,7 @@ def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterab
         yield PureBound(diameter / noise.scale, Theorem.LAPLACE)
         yield from _renyi(noise, region)
         if not dominating:
-            sane = [b for b in _renyi(noise, region) if 1e-9 < b.norm.mid < 1e9]  # what doubles integrate well
+            sane = [b for b in _renyi(noise, region) if 1e-9 < b.norm.mid < 1e9]  # where doubles integrate well
             yield from (SaddlepointBound(b.norm, b.p, b.dim) for b in sane)
             levels = (LevelBound(b.norm, b.p, b.dim) for b in sane)
             yield from (bound for bound in levels if bound.is_useful)

@@ -1,4 +1,4 @@
-"""The exact loss of n copies of a loss with two atoms (bits flipped alike), in whole-number arithmetic.
+"""The exact loss of n copies of a loss with two atoms (bits flipped with equal probability), in integer arithmetic.
 
 Of n copies, k take the larger loss with weight w_k = C(n,k) p^k r^(n−k). The weights are computed
 relative to the largest one in fixed point, rounded down and up, so that both ends are certified.
@@ -29,7 +29,7 @@ def _number(low: int, high: int) -> Number:
 
 
 def _from_mode(ratio: Number, shares: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Weights in one direction from the largest: each is the last one times the ratio and a share."""
+    """Weights in one direction from the largest: each is the previous one times the ratio and a fraction."""
     (ratio_low, ratio_high), low, high = _fixed(ratio), _UNIT, _UNIT
     weights = []
     for times, by in shares:
@@ -60,7 +60,7 @@ class TwoAtomPower:
 
     @property
     def gap(self) -> Number:
-        """How far apart neighbouring losses are."""
+        """The distance between neighbouring losses."""
         (high, _), (low, _) = self._ordered
         return high - low
 
@@ -102,7 +102,7 @@ class TwoAtomPower:
         return first, totals[::-1], damped[::-1]
 
     def _at(self, i: int, epsilon: Number) -> Number:
-        """δ(ε) where the ith kept loss is the first above ε."""
+        """δ(ε) if the ith kept loss is the first above ε."""
         first, totals, damped = self._sums
         if i >= len(totals):
             return ZERO if first + len(totals) > self.count else between(ZERO, totals[-1])
@@ -132,7 +132,7 @@ class TwoAtomPower:
         return maximum(ZERO, self.loss(first + i) + iv.log(ratio))
 
     def tail(self, epsilon: Number) -> Number:
-        """P(loss > ε), the finite part; where a loss may equal ε, with and without it."""
+        """P(loss > ε), the finite part; if a loss may equal ε, both with and without it."""
         first, totals, _ = self._sums
 
         def beyond(surely: bool) -> Number:
@@ -147,7 +147,7 @@ class TwoAtomPower:
 
 
 def two_atom_power(component: AtomLoss, count: int) -> TwoAtomPower | None:
-    """The exact power, where the component has two different atoms."""
+    """The exact power, if the component has two different atoms."""
     if len(component.atoms) != 2 or number(0) in (component.atoms[0][0] - component.atoms[1][0]):
         return None
     return TwoAtomPower(component, count)

@@ -1,6 +1,7 @@
 """The loss of the bounded Laplace mechanism: docs/proofs/bounded-laplace.md.
 
-Values beyond a limit are drawn as the limit is, so that they are moved to it first. Distances below are in scales.
+Values beyond a limit have the same output distribution as the limit, so they are moved to it first. Distances below are
+in units of the scale.
 """
 
 import math
@@ -39,8 +40,8 @@ from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 INF = float("inf")
 _THEOREM = Theorem.BOUNDED_LAPLACE
 _CELLS = 1 << 12
-_PLACES = 1 << 14  # cells of where a query's answers are
-_SLACK = 1e-12  # more than doubles lose in the few operations of a formula
+_PLACES = 1 << 14  # cells for the position of a query's answers
+_SLACK = 1e-12  # more than the rounding error of the few operations of a formula
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class BoundedLaplaceLoss:
         return ((1 - iv.exp(-self.edge)) * far + near**2) / self._own
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """Below P's value and above Q's the loss is constant; between them the loss of a cell is its middle."""
+        """Below P's value and above Q's the loss is constant; between them the loss of a cell is that of its middle."""
         side = up if upper else down
         cuts = np.linspace(0.0, middle(self.shift), _CELLS + 1)
         pure, own, edge = side(self.pure), middle(self._own), middle(self.edge)
@@ -114,8 +115,9 @@ def _twice(edge: Number, width: Number) -> Number:
 class SlidingBound:
     """A query's answers, one number, any two `shift` scales apart: the pair may lie anywhere between the limits.
 
-    Neither end of the limits nor their middle is the worst place at every ε. From above, places are cut into cells; in
-    each, what grows is taken at one end and what falls at the other. docs/proofs/bounded-laplace.md, point 5.
+    Neither a limit nor the middle is the worst position at every ε. For the upper bound, positions are divided into
+    cells; in each, increasing terms are taken at one end and decreasing ones at the other: point 5 of
+    docs/proofs/bounded-laplace.md.
     """
 
     shift: Number
@@ -129,7 +131,7 @@ class SlidingBound:
 
     @cached_property
     def _table(self) -> tuple[Array, Array, Array]:
-        """For each cell the largest pure loss, 1 − e^−edge, and 1 over the probability of landing inside."""
+        """For each cell, the largest pure loss, 1 − e^−edge, and 1 over the probability of landing inside."""
         shift, width = middle(self.shift), middle(self.width)
         room = max(0.0, width - shift)
         edges = np.append(0.0, np.geomspace(room * 1e-9, room * (1 + _SLACK), _PLACES)) if room > 0 else np.zeros(2)
@@ -151,7 +153,7 @@ class SlidingBound:
         return between(ZERO, iv.mpf(self._above(down(epsilon))))
 
     def epsilon(self, delta: Number) -> Number:
-        """From 0 to an ε at which δ is surely not exceeded."""
+        """From 0 to an ε at which δ is certainly not exceeded."""
         low, high, limit = 0.0, up(self.pure), down(delta)
         if self._above(0.0) <= limit:
             return ZERO
@@ -164,7 +166,7 @@ class SlidingBound:
 
 
 def pair_bound(stage: BoundedLaplace, pair: Pair) -> PairBound:
-    """The loss between two vectors, both ways."""
+    """The loss between two vectors, in both directions."""
     ways = []
     for first, second in (("x", "y"), ("y", "x")):
         components = []
@@ -180,7 +182,7 @@ def pair_bound(stage: BoundedLaplace, pair: Pair) -> PairBound:
 
 
 def stage_width(stage: BoundedLaplace) -> Number:
-    """How many scales the limits are apart."""
+    """The distance between the limits, in scales."""
     return (stage.high - stage.low) / stage.scale
 
 
@@ -190,7 +192,7 @@ def _inside(stage: BoundedLaplace, value: Number) -> Number:
 
 
 def bounded_profile(stage: BoundedLaplace, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
-    """Bounds for all pairs of a region; `shown` says that all of the output is."""
+    """Bounds for all pairs of a region; `shown`: the whole output is visible."""
     region = outputs.region
     inner = region.region if isinstance(region, Repeated) else region
     times = region.times if isinstance(region, Repeated) else 1
@@ -205,7 +207,7 @@ def bounded_profile(stage: BoundedLaplace, outputs: OutputRegion, pushed: list[P
 
 
 def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number, int]]:
-    """Between which limits coordinates lie, and how many of them can differ between neighbours."""
+    """The limits between which coordinates lie, and how many of them can differ between neighbours."""
     if isinstance(region, Everything):
         return [(stage.low, stage.high, region.dim)]
     if isinstance(region, Box):
@@ -219,7 +221,7 @@ def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number,
 
 
 def _of_limits(stage: BoundedLaplace, region: Region, times: int) -> Sequence[ProfileBound]:
-    """Coordinates between limits: a pair of limits is the worst in each order. Point 4."""
+    """Coordinates between limits: the pair of limits is the worst in each order. Point 4."""
     sides = [(low, high, count * times) for low, high, count in _limits(stage, region) if count]
     differing = [side for side in sides if (_inside(stage, side[1]) - _inside(stage, side[0])).b > 0]
     if not differing:
@@ -235,17 +237,17 @@ def _of_limits(stage: BoundedLaplace, region: Region, times: int) -> Sequence[Pr
 
 
 def _even_loss(stage: BoundedLaplace, low: Number, high: Number) -> BoundedLaplaceLoss | None:
-    """The loss of a pair of limits that lies evenly between the mechanism's own, so that both ways are alike."""
+    """The loss of a pair of limits centred between the mechanism's own, so that both directions are equal."""
     first, second = (minimum(stage.high, maximum(stage.low, end)) for end in (low, high))
     below, above = (first - stage.low) / stage.scale, (stage.high - second) / stage.scale
     if abs(below - above).b > iv.mpf("1e-40"):
         return None
-    edge = iv.mpf([min(below.a, above.a), max(below.b, above.b)])  # it holds for either way
+    edge = iv.mpf([min(below.a, above.a), max(below.b, above.b)])  # valid for either direction
     return BoundedLaplaceLoss(maximum(ZERO, edge), (second - first) / stage.scale, stage_width(stage))
 
 
 def _of_answers(stage: BoundedLaplace, region: Region, times: int) -> Sequence[ProfileBound]:
-    """A query's answers, which may lie anywhere: at a limit pure loss is the largest. Points 3 and 5."""
+    """A query's answers, which may lie anywhere: pure loss is largest at a limit. Points 3 and 5."""
     width, count = stage_width(stage), region.dim * times
     shift = minimum(width, iv.mpf(region.diameter(INF).b) / stage.scale)
     one = SlidingBound(shift, width)
@@ -275,7 +277,7 @@ def _real_pairs(stage: BoundedLaplace, region: Region) -> list[Pair]:
 
 
 def _at(start: Number, pair: Pair) -> Pair:
-    """A pair of answers whose smaller values are all at one place."""
+    """A pair of answers whose smaller values are all equal."""
     return Pair(tuple(Block(start, start if b.same else start + abs(b.gap), b.count) for b in pair.blocks))
 
 

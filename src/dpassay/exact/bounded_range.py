@@ -1,7 +1,7 @@
 """What follows from losses that lie in an interval of known length: docs/proofs/bounded-range.md.
 
-The exponential mechanism is the example: between two score vectors its losses are at most the rate times the largest
-minus the smallest difference of scores apart.
+The exponential mechanism is the example: between two score vectors its losses span at most the rate times (the largest
+minus the smallest difference of scores).
 """
 
 import math
@@ -14,12 +14,12 @@ from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile_bounds import PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
 
-_TINY = iv.mpf("1e-20")  # below this a range leaves too few of 50 digits in 1 − e^−range
+_TINY = iv.mpf("1e-20")  # below this range, 1 − e^−range loses too many of its 50 digits
 
 
 @dataclass(frozen=True)
 class RangeBound:
-    """Losses between t − range and t, where t is any number up to `pure`; `pure` bounds the losses both ways.
+    """Losses between t − range and t, where t is any number up to `pure`; `pure` bounds the losses in both directions.
 
     >>> bound = RangeBound(iv.mpf(2), iv.mpf(2))
     >>> float(bound.delta(ZERO).mid)  # tanh(1/2)
@@ -35,7 +35,7 @@ class RangeBound:
         return 1 - iv.exp(-self.range)
 
     def delta(self, epsilon: Number) -> Number:
-        """(1 − e^(t − r))(1 − e^(ε − t))/(1 − e^−r) at t = (r + ε)/2, or at the largest t there is."""
+        """(1 − e^(t − r))(1 − e^(ε − t))/(1 − e^−r) at t = (r + ε)/2, or at the largest possible t."""
         if self.range.a < _TINY:
             return PureBound(self.pure, self.theorem).delta(epsilon)
         if epsilon.a >= self.pure.b:
@@ -45,7 +45,7 @@ class RangeBound:
         return minimum(ONE, gaps[0] * gaps[1] / self._whole)
 
     def epsilon(self, delta: Number) -> Number:
-        """r + 2 ln(1 − √(δ(1 − e^−r))); where t would be too large for that, from the largest t there is."""
+        """r + 2 ln(1 − √(δ(1 − e^−r))); if t would be too large for that, from the largest possible t."""
         if self.range.a < _TINY:
             return PureBound(self.pure, self.theorem).epsilon(delta)
         capped = self._at_largest(delta)
@@ -86,7 +86,7 @@ class RangeBound:
 
 @dataclass(frozen=True)
 class RangeSteps:
-    """`count` uses, one after the other, each with such losses whatever was put out before: their divergences add up.
+    """`count` uses in sequence, each with such losses whatever the earlier outputs: their divergences add up.
 
     >>> steps = RangeSteps(RangeBound(iv.mpf(2), iv.mpf(2)), 100)
     >>> float(steps.pure.mid), 93.8 < float(steps.epsilon(iv.mpf("1e-6")).mid) < 93.9
@@ -106,7 +106,7 @@ class RangeSteps:
         return self.each.divergence(order) * self.count
 
     def best_order(self, epsilon: Number) -> Number:
-        """The order that gives nearly the least δ(ε)."""
+        """The order that gives nearly the smallest δ(ε)."""
         return renyi_order(self._near, middle(epsilon))
 
     def _near(self, less: float) -> float:
@@ -120,7 +120,7 @@ class RangeSteps:
         return self.count * (min(pure, top + math.log(rest / whole) / less) if rest > 0 else pure)
 
     def delta(self, epsilon: Number) -> Number:
-        """By the best order; nothing beyond all losses."""
+        """By the best order; 0 beyond all losses."""
         if epsilon.a >= self.pure.b:
             return ZERO
         return minimum(ONE, renyi_delta(self.divergence, epsilon, self.best_order(epsilon)))
@@ -148,7 +148,7 @@ def with_range(spread: Number, pure: Number) -> RangeBound:
 
 
 def loss_divergence(loss: PrivacyLoss, order: Number) -> Number:
-    """The Rényi divergence of a loss where it is finite, or infinity where no closed form is at hand.
+    """The Rényi divergence of a loss if it is finite, or infinity if there is no closed form.
 
     >>> float(loss_divergence(PrivacyLoss(((GaussianLoss(ONE), 4),)), iv.mpf(3)).mid)  # 4·3/2
     6.0

@@ -1,6 +1,6 @@
-"""From a guarantee to the least noise that meets it, rounded to the safe side.
+"""From a guarantee to the smallest noise that meets it, rounded to the safe side.
 
-Exact for every ε ≥ 0, also beyond the ε < 1 of the classic Gaussian formula. In Python it is `dpassay.calibrate`.
+Exact for every ε ≥ 0, not only for ε < 1 like the classic Gaussian formula. In Python it is `dpassay.calibrate`.
 
 >>> import dpassay
 >>> dpassay.calibrate.laplace(0.5, sensitivity=2)
@@ -19,7 +19,7 @@ from dpassay.pipeline.regions import check_dimension, check_positive
 
 
 def laplace(epsilon: Any, delta: Any = 0, sensitivity: Any = 1) -> float:
-    """The least Laplace scale for a query of this l1 sensitivity.
+    """The smallest Laplace scale for a query of this l1 sensitivity.
 
     At δ > 0 the worst shift is along one coordinate (docs/proofs/worst-shift.md), where
     δ = 1 − e^((ε − Δ/b)/2).
@@ -39,7 +39,7 @@ def laplace_scale(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
 
 
 def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
-    """The least Gaussian standard deviation for a query of this l2 sensitivity.
+    """The smallest Gaussian standard deviation for a query of this l2 sensitivity.
 
     >>> round(gaussian(10, 1e-5), 5)
     0.49989
@@ -66,7 +66,7 @@ def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
     printed = Fraction(repr(keep))
     if categories * printed >= 1:
         return keep
-    # Rounded to below 1/k: now the other names are likelier, by a little.
+    # Rounded to below 1/k: now the other names are slightly more likely.
     if categories == 2:
         return 0.5
     likelier = (1 - printed) / (printed * (categories - 1))

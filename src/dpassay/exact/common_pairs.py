@@ -1,7 +1,7 @@
-"""Lower ends of a composition: one pair of inputs that all answers are about. docs/proofs/composition.md, points 7, 8.
+"""Lower bounds on a composition: one pair of inputs for all answers. docs/proofs/composition.md, points 7 and 8.
 
-A guarantee, and a pipeline that begins with `query`, say no more than how far answers may move, so that each may be at
-its own worst. All other pipelines get the same two vectors.
+A guarantee, and a pipeline that begins with `query`, state only how far answers may move, so each may be at its own
+worst pair. All other pipelines get the same two vectors.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +27,14 @@ from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.sampling import Sampling
 
 Choices = list[tuple[PrivacyLoss, ...]]  # for each pair of inputs and each order of it, the losses of all parts
-_SAFE = 1e-9  # more than doubles lose on the way through the stages
+_SAFE = 1e-9  # more than the rounding error of the stages in doubles
 _LARGE = 1e3
 _MANY_COORDINATES = 1 << 17  # beyond this many, only a few pairs are tried
 
 
 @dataclass(frozen=True)
 class Part:
-    """A mechanism, what is known of it, and how often it answers.
+    """A mechanism, what is known about it, and how often it answers.
 
     >>> from dpassay.exact.analysis import analyse
     >>> from dpassay.pipeline.parser import parse
@@ -54,13 +54,13 @@ class Part:
         return isinstance(self.pipeline.stages[0], Query)
 
     def choices(self) -> Choices:
-        """The losses of its own pairs, both ways."""
+        """The losses of its own pairs, in both directions."""
         own = [c.bound.losses for c in self.profile.candidates if isinstance(c.bound, PairBound)]
         return [(loss.times(self.count),) for losses in own for loss in losses]
 
 
 def largest_epsilon(parts: Sequence[Part], known: Sequence[PrivacyLoss], delta: Number) -> Number:
-    """The largest ε(δ) that a pair of inputs is seen to have; `known` are losses that every pair may have besides."""
+    """The largest ε(δ) found for a pair of inputs; `known` are losses that every pair may have in addition."""
     parts = _joined(parts)
     fixed = [part for part in parts if not part.free]
     shared = fixed[0].choices() if len(fixed) == 1 else _common(fixed) if fixed else []
@@ -72,7 +72,7 @@ def largest_epsilon(parts: Sequence[Part], known: Sequence[PrivacyLoss], delta: 
                 others = [loss for j, choice in enumerate(chosen) if j != i for loss in choice]
                 chosen[i] = max(group, key=lambda c: composed([*known, *others, *c]).epsilon_below(delta).a)
     total = composed([*known, *(loss for choice in chosen for loss in choice)])
-    # An answer that is not looked at takes nothing away, so what one part shows alone counts as well.
+    # Ignoring an answer is post-processing, so what one part shows alone counts as well.
     bounds = [c.bound for part in parts if part.free or _decides(part, fixed) for c in part.profile.candidates]
     alone = [bound.pure if delta == 0 else bound.epsilon(delta) for bound in bounds]
     shown = total.epsilon_below(delta, RESOLUTIONS[1])
@@ -85,7 +85,7 @@ def share_a_pair(parts: Sequence[Part]) -> bool:
 
 
 def _decides(part: Part, fixed: Sequence[Part]) -> bool:
-    """Whether its neighbours are those of the whole: all have the same, or the others take any two inputs."""
+    """Whether its neighbours are those of the whole: all have the same, or the others allow any two inputs."""
     return all(other.kind in (part.kind, "any") for other in fixed)
 
 
@@ -95,7 +95,7 @@ def composed(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
 
 
 def _joined(parts: Iterable[Part]) -> list[Part]:
-    """Equal mechanisms as one that answers as often as all of them."""
+    """Equal mechanisms merged into one that answers as often as all of them together."""
     joined: list[Part] = []
     for part in parts:
         same = [i for i, other in enumerate(joined) if (other.pipeline, other.kind) == (part.pipeline, part.kind)]
@@ -108,7 +108,7 @@ def _joined(parts: Iterable[Part]) -> list[Part]:
 
 
 def _common(parts: Sequence[Part]) -> Choices:
-    """For pairs of inputs that are neighbours for every part: the losses of those parts of which it is known."""
+    """For pairs of inputs that are neighbours for every part: the losses of those parts for which they are known."""
     found: dict[tuple[PrivacyLoss, ...], None] = {}
     for x, y in _inputs(parts):
         each = [(part, losses) for part in parts if (losses := pair_losses(part.pipeline, x, y))]
@@ -118,7 +118,7 @@ def _common(parts: Sequence[Part]) -> Choices:
 
 
 def _inputs(parts: Sequence[Part]) -> Iterator[tuple[Array, Array]]:
-    """Pairs to try: each part's own, as they are and far out, and opposite vectors spread over more and more places."""
+    """Pairs to try: each part's own, as they are and far out, and opposite vectors spread ever wider."""
     if {part.kind for part in parts} - {"any", "replace-record"}:
         return
     firsts = [part.pipeline.stages[0] for part in parts]
@@ -128,10 +128,10 @@ def _inputs(parts: Sequence[Part]) -> Iterator[tuple[Array, Array]]:
     if len(dims) > 1 or any(
         stage.on_words or stage.takes_one_value for part in parts for stage in part.pipeline.stages
     ):
-        return  # it cannot be said which input of one is which of the other
+        return  # it is unclear which input of one corresponds to which of the other
     dim, rows = dims.pop(), any(isinstance(first, PersonRows) for first in firsts)
     if rows and any(p.kind != "any" and not isinstance(p.pipeline.stages[0], PersonRows) for p in parts):
-        return  # one person's coordinate is no record whose vector is summed
+        return  # one person's coordinate is not a record whose vector is summed
     few = dim > _MANY_COORDINATES
     pairs = [c.pair for part in parts for c in part.profile.candidates[: 1 if few else 4]]
     own = [(pair.first, pair.second) for pair in pairs]
@@ -157,7 +157,7 @@ def pair_losses(pipeline: Pipeline, x: Array, y: Array) -> tuple[PrivacyLoss, ..
     """
     positions = pipeline.noise_positions
     if isinstance(pipeline.stages[0], Sampling):
-        return ()  # of two records, and not of two vectors that all take part
+        return ()  # about two records, not two vectors that all take part
     if len(positions) != 1 or any(stage.keeps != "all" for stage in pipeline.stages[positions[0] + 1 :]):
         return ()
     before, stage = pipeline.stages[: positions[0]], pipeline.stages[positions[0]]
@@ -171,7 +171,7 @@ def pair_losses(pipeline: Pipeline, x: Array, y: Array) -> tuple[PrivacyLoss, ..
 
 
 def _noise_losses(stage: NoiseStage, u: Array, v: Array) -> tuple[PrivacyLoss, ...]:
-    """The losses of a noise between two values that doubles have carried through the stages before it."""
+    """The losses of a noise between two values that were computed in doubles by the stages before it."""
     slack = number(_SAFE * max(float(np.abs(u).max()), float(np.abs(v).max())))
     if isinstance(stage, Additive) and isinstance(stage.noise, Laplace | Gaussian | OneSided):
         # The loss grows with every coordinate's difference, so a smaller one is on the safe side.
@@ -196,6 +196,6 @@ def _noise_losses(stage: NoiseStage, u: Array, v: Array) -> tuple[PrivacyLoss, .
 
 
 def _nearer(gap: Number, slack: Number) -> Number:
-    """A difference made smaller by what rounding may have added to it."""
+    """A difference reduced by what rounding may have added to it."""
     size = maximum(ZERO, abs(gap) - slack)
     return size if gap.mid > 0 else -size

@@ -51,7 +51,7 @@ def basic(guarantees: Sequence[EpsilonDelta]) -> EpsilonDelta:
 
 
 def group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
-    """What a guarantee for one person says of a group: (kε, k e^((k−1)ε) δ), docs/proofs/group.md.
+    """What a guarantee for one person implies for a group: (kε, k e^((k−1)ε) δ), docs/proofs/group.md.
 
     >>> print(group(make_guarantee(0.5, 1e-6), 3))
     (1.5, 8.1548454853...e-06)-DP
@@ -66,7 +66,7 @@ def group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
 
 
 def dominating(guarantee: EpsilonDelta) -> PrivacyLoss:
-    """The loss that dominates all that a guarantee allows: randomized response, and a leak with probability δ.
+    """The loss that dominates everything a guarantee allows: randomized response, and a leak with probability δ.
 
     >>> print(dominating(PureDP(1)).times(2).epsilon(1e-6))
     [1.99999..., 1.99999...]
@@ -83,8 +83,8 @@ def dominating(guarantee: EpsilonDelta) -> PrivacyLoss:
 class Answer:
     """A loss that no pair of neighbours exceeds, how often it occurs, and whether a pair attains it.
 
-    Of a mechanism, `part` is what is known of it besides. Where all that is known is a `stated` bound on Rényi
-    divergences, the loss is that of Gaussian noise which keeps it: some mechanisms lose as much, others may lose more.
+    For a mechanism, `part` is what else is known about it. If only a `stated` bound on Rényi divergences is known, the
+    loss is that of Gaussian noise that satisfies it: some mechanisms lose as much, others may lose more.
 
     >>> print(Answer(dominating(PureDP(1))).count)
     1
@@ -95,7 +95,7 @@ class Answer:
     exact: bool = True
     part: Part | None = None
     stated: ZCDP | RenyiDP | None = None
-    back: PrivacyLoss | None = None  # of the other order of two data sets, where it differs
+    back: PrivacyLoss | None = None  # for the other order of two data sets, if it differs
 
     @property
     def losses(self) -> tuple[PrivacyLoss, PrivacyLoss]:
@@ -104,11 +104,11 @@ class Answer:
 
     @property
     def bounds(self) -> tuple[ProfileBound, ...]:
-        """Bounds besides the loss."""
+        """Bounds in addition to the loss."""
         return self.part.profile.uppers if self.part is not None else ()
 
     def epsilon(self, delta: Number) -> Number:
-        """ε(δ) of one answer: the least of all bounds."""
+        """ε(δ) of one answer: the smallest of all bounds."""
         if self.stated is not None:
             return INFINITY if delta == 0 else renyi_epsilon(self.divergence, delta)
         if delta == 0:
@@ -117,7 +117,7 @@ class Answer:
         return minimum(own, *(bound.epsilon_above(delta) for bound in self.bounds))
 
     def divergence(self, order: Number) -> Number:
-        """A bound on the Rényi divergence of one answer; divergences grow with their order."""
+        """A bound on the Rényi divergence of one answer; divergences increase with the order."""
         if isinstance(self.stated, ZCDP):
             return self.stated.exact_rho * order
         if self.stated is not None:
@@ -128,7 +128,7 @@ class Answer:
 
 
 def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours | None = None) -> Answer:
-    """What a mechanism contributes to a composition; exact where the dominating pair is known.
+    """What a mechanism contributes to a composition; exact if the dominating pair is known.
 
     >>> print(mechanism_answer(parse("query(l2, 1) | gaussian(2)")).loss.times(4).epsilon(1e-6))
     [4.886554117, 4.886554118]
@@ -162,7 +162,7 @@ def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
     parts = [answer.part for answer in answers if answer.part is not None]
     alike = share_a_pair(parts)
     if alike and all(answer.exact for answer in answers):
-        # What the coarse grid of a mixed sum does not show, sampled steps show on their own.
+        # Sampled steps on their own may show what the coarse grid of a mixed sum does not.
         sampled = [loss.times(a.count) for a in answers if a.back is not None for loss in a.losses]
         lower = maximum(whole, *(loss.epsilon_number(delta) for loss in sampled if len(answers) > 1))
     elif alike and delta == 0:
@@ -174,7 +174,7 @@ def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
 
 
 def _renyi(answers: Sequence[Answer], total: PrivacyLoss, delta: Number) -> Number:
-    """ε(δ) by Rényi divergences, which add up, where they may say more: docs/proofs/composition.md, point 9."""
+    """ε(δ) by Rényi divergences, which add up, where they may be tighter: docs/proofs/composition.md, point 9."""
     left = (delta - total.infinite) / (1 - total.infinite) if total.infinite.b < 1 else ZERO
     stated = any(answer.stated is not None for answer in answers)
     if left.a <= 0 or not (
@@ -191,7 +191,7 @@ def basic_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
 
 
 def read_answer(text: str, dim: int | None = None) -> Answer:
-    """Read an answer and how often it is given: a guarantee or a pipeline, perhaps with ' x N' behind it.
+    """Read an answer and how often it is given: a guarantee or a pipeline, perhaps followed by ' x N'.
 
     A guarantee is 'EPS', 'EPS,DELTA', 'rho=RHO', 'mu=MU' or 'order=ORDER,epsilon=EPS'.
 
@@ -228,7 +228,7 @@ def _read_guarantee(text: str) -> Guarantee:
 
 
 def _of_guarantee(guarantee: Guarantee) -> Answer:
-    """What a mechanism of which a guarantee is all that is known contributes."""
+    """The contribution of a mechanism about which only a guarantee is known."""
     if isinstance(guarantee, PureDP | ApproxDP):
         return Answer(dominating(guarantee))
     if isinstance(guarantee, GDP):
@@ -242,9 +242,9 @@ def _of_guarantee(guarantee: Guarantee) -> Answer:
 
 @dataclass(frozen=True)
 class Composition:
-    """What some answers lose together at a total δ: ε by basic composition, and exactly.
+    """The total loss of some answers at a total δ: ε by basic composition, and exactly.
 
-    It holds for two inputs that are neighbours in every sense in `neighbours`: those that the mechanisms speak of.
+    It holds for two inputs that are neighbours in every sense in `neighbours`: those of the mechanisms.
     """
 
     count: int
@@ -259,10 +259,10 @@ def compose(
     delta: Any = "1e-6",
     dim: int | None = None,
 ) -> Composition:
-    """Add up the privacy loss of several answers about the same data, at a total δ.
+    """The total privacy loss of several answers about the same data, at a total δ.
 
     An answer is a guarantee, a pipeline, or a pair of one of them and how often it is given. As a text it is 'EPS',
-    'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline (in dimension `dim`), perhaps with ' x N' behind it.
+    'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline (in dimension `dim`), perhaps followed by ' x N'.
 
     >>> total = compose("0.1 x 100", delta=1e-6)
     >>> print(total.basic, total.exact)

@@ -1,4 +1,4 @@
-"""The loss of one coordinate, for each noise that is added to it."""
+"""The loss of one coordinate, for each kind of noise that may be added to it."""
 
 from dpassay.core.numbers import ONE, ZERO, Number, iv
 from dpassay.errors import InputError

@@ -1,6 +1,6 @@
 """Losses of noise with finitely many outputs: flipped bits and categories. Proofs: docs/proofs/randomized-response.md.
 
-The exponential mechanism has a file of its own.
+The exponential mechanism has its own file.
 """
 
 from dataclasses import replace
@@ -54,7 +54,7 @@ def discrete_profile(
     pairs = pairs[:1] if _symmetric(stage) else pairs
     bounds = [(pair, bit_bound(stage, pair)) for pair in pairs]
     shown = bounds if outputs.exact else [(pair, bit_bound(stage, pair)) for pair in pushed]
-    if isinstance(region, Sparse) and not _symmetric(stage):  # all bits bound few ones from above only
+    if isinstance(region, Sparse) and not _symmetric(stage):  # with few ones, all bits give only an upper bound
         shown = [(region.farthest(1), bit_bound(stage, region.farthest(1)))] if outputs.exact else shown
     if isinstance(region, RowBits) and not region.free and not _symmetric(stage) and outputs.exact:
         farthest = _of_one_person(region, [(region.first, region.second)])
@@ -67,15 +67,15 @@ def discrete_profile(
 
 
 def _symmetric(stage: BitNoise) -> bool:
-    """Whether ones and zeros are treated alike everywhere, so that both ways of a pair are alike."""
+    """Whether ones and zeros are treated the same everywhere, so that both directions of a pair are equal."""
     gaps = [stage.even - stage.odd, stage.even + stage.zero - 1]
     return all(abs(gap).b < iv.mpf("1e-40") for gap in gaps)
 
 
 def _kept_and_flipped(stage: BitNoise) -> tuple[Number, Number]:
-    """The probabilities of a bit's own value and of the other one where these are alike everywhere.
+    """The probabilities of a bit's own value and of the other one if these are the same everywhere.
 
-    They are enclosed with what their differences are: of probabilities near 0 these may be most of them.
+    The intervals include their differences, which may dominate for probabilities near 0.
     """
     kept, flipped = (stage.even, stage.odd, 1 - stage.zero), (stage.zero, 1 - stage.even, 1 - stage.odd)
     first, second = (iv.mpf([min(p.a for p in group), max(p.b for p in group)]) for group in (kept, flipped))
@@ -83,7 +83,7 @@ def _kept_and_flipped(stage: BitNoise) -> tuple[Number, Number]:
 
 
 def bit_bound(stage: BitNoise, pair: Pair) -> PairBound:
-    """The loss between two bit strings, both ways."""
+    """The loss between two bit strings, in both directions."""
     losses = []
     blocks = pair.by_parity().blocks
     for first, second in (("x", "y"), ("y", "x")):
@@ -100,7 +100,7 @@ def bit_bound(stage: BitNoise, pair: Pair) -> PairBound:
 
 
 def _bit_pairs(stage: BitNoise, region: Region) -> list[Pair]:
-    """All bits differ; which string has the ones at even and which at odd positions is tried both ways."""
+    """All bits differ; both choices of which string has the ones at even positions and which at odd ones are tried."""
     if isinstance(region, Sparse) and _symmetric(stage):
         return [region.farthest(1)]  # the more bits differ, the larger the loss
     if isinstance(region, RowBits):
@@ -130,12 +130,12 @@ def _one_hot_pairs(region: OneHot) -> list[Pair]:
 
 
 def _starts(region: RowBits) -> tuple[int, ...]:
-    """Where a person's bits begin: at an even position, and where the persons' bits are odd in number at an odd one."""
+    """Where a person's bits begin: at an even position, and at an odd one too if persons have odd numbers of bits."""
     return (0, region.length) if region.length % 2 and region.dim > region.length else (0,)
 
 
 def _of_one_person(region: RowBits, strings: list[tuple[str, str]]) -> list[Pair]:
-    """One person's strings with all others' bits alike, for each parity at which a person's bits begin."""
+    """One person's strings with all others' bits equal, for each parity at which a person's bits begin."""
     pairs = []
     for start in _starts(region):
         for first, second in strings:
@@ -152,7 +152,7 @@ def _of_one_person(region: RowBits, strings: list[tuple[str, str]]) -> list[Pair
 
 
 def _dominating(stage: BitNoise, region: Region) -> PairBound:
-    """Each bit replaced by a pair that is at least as far apart as either way of it, at every ε."""
+    """Each bit replaced by a pair that is at least as far apart as it is in either direction, at every ε."""
     even, odd = region.dim - region.dim // 2, region.dim // 2
     counts = [(even, odd)]
     if isinstance(region, RowBits):
@@ -166,13 +166,13 @@ def _dominating(stage: BitNoise, region: Region) -> PairBound:
 
 
 def _envelope(p: Number, q: Number) -> AtomLoss:
-    """The largest of the lines P(E) − z·Q(E) over all events and both ways, as a loss in its own right.
+    """The largest of the lines P(E) − z·Q(E) over all events and both directions, as a loss in its own right.
 
     Where the slope of the envelope changes by s at z, Q has mass s and P has z·s.
     """
-    lines: list[tuple[Number, Number]] = []  # height at z = 0, and fall
+    lines: list[tuple[Number, Number]] = []  # value at z = 0, and negative slope
     for height, fall in [(ONE, ONE), (p, q), (1 - p, 1 - q), (q, p), (1 - q, 1 - p), (ZERO, ZERO)]:
-        # Lines that fall alike up to rounding are one.
+        # Lines with equal slopes up to rounding are merged.
         twins = [i for i, line in enumerate(lines) if abs(line[1] - fall).b < iv.mpf("1e-40")]
         if twins:
             lines[twins[0]] = maximum(lines[twins[0]][0], height), maximum(lines[twins[0]][1], fall)
@@ -193,7 +193,7 @@ def _envelope(p: Number, q: Number) -> AtomLoss:
 
 
 def _categories(stage: Flip, region: Categories, exact: bool) -> PrivacyProfile:
-    """k-ary randomized response: all pairs are alike."""
+    """k-ary randomized response: all pairs are equivalent."""
     k = region.size
     if k == 1 or stage.keep == (1 - stage.keep) / (k - 1):
         return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))

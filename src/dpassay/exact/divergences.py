@@ -1,7 +1,7 @@
 """Rényi divergences of a mechanism, and with them ρ of zCDP: docs/proofs/guarantees.md, points 1 to 4.
 
 With t = α − 1 and K(t) = t·D_α, the logarithm of E[e^(tL)], ρ is the largest K(t)/(t(1 + t)). K is convex and 0 at 0,
-so that a chord bounds it between two orders, and few orders bound ρ from above.
+so a chord bounds it between two orders, and a few orders bound ρ from above.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpassay.exact.profile_bounds import PairBound, ProfileBound, RenyiBound, Zc
 
 _MOST_SPLITS = 300
 _CLOSE = 1 + iv.mpf("1e-7")
-_LEAST = 2.0**-24  # the smallest order above 1, less 1, that is looked at
+_LEAST = 2.0**-24  # the smallest order considered, minus 1
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Shown:
 
 
 def pair_losses(profile: PrivacyProfile) -> list[tuple[Candidate, PrivacyLoss]]:
-    """The losses of real pairs, both ways, of which all is known."""
+    """The losses of real pairs, in both directions, that are fully known."""
     known = ((c, c.bound) for c in profile.candidates if isinstance(c.bound, PairBound))
     return [(candidate, loss) for candidate, bound in known for loss in bound.losses]
 
 
 def divergence(loss: PrivacyLoss, order: Number) -> Number:
-    """The Rényi divergence of an order; from 0 to infinity where no closed form is at hand.
+    """The Rényi divergence of an order; from 0 to infinity if there is no closed form.
 
     >>> float(divergence(PrivacyLoss(((GaussianLoss(ONE), 4),)), iv.mpf(3)).mid)  # 4·3/2
     6.0
@@ -52,14 +52,14 @@ def divergence(loss: PrivacyLoss, order: Number) -> Number:
 
 
 def renyi(profile: PrivacyProfile, order: Number) -> tuple[Shown, Number]:
-    """The largest divergence of an order that a pair shows, and what bounds that of all pairs."""
+    """The largest divergence of an order found for a pair, and the bound on that of all pairs."""
     shown = [Shown(divergence(loss, order), c, order) for c, loss in pair_losses(profile)]
     best = max(shown, key=lambda each: each.value.a, default=Shown(ZERO))
     return best, minimum(INFINITY, *(bound_divergence(bound, order) for bound in profile.uppers))
 
 
 def bound_divergence(bound: ProfileBound, order: Number) -> Number:
-    """What a bound on all pairs says of their Rényi divergence; ε-DP alone where it says no more.
+    """What a bound on all pairs implies for their Rényi divergence; only what ε-DP implies if nothing better is known.
 
     >>> from dpassay.core.theorems import Theorem
     >>> from dpassay.exact.profile_bounds import PureBound
@@ -68,7 +68,7 @@ def bound_divergence(bound: ProfileBound, order: Number) -> Number:
     """
     if isinstance(bound, RangeBound | RenyiBound | ZcdpBound):
         return bound.divergence(order)
-    # Of several losses each may dominate at another ε; then none of them bounds an integral over all ε.
+    # Several losses may each dominate at a different ε; then none of them bounds an integral over all ε.
     if isinstance(bound, PairBound) and len(bound.losses) == 1:
         return divergence(bound.losses[0], order)
     pure = bound.pure
@@ -79,7 +79,7 @@ def bound_divergence(bound: ProfileBound, order: Number) -> Number:
 
 
 def zcdp(profile: PrivacyProfile) -> tuple[Shown, Number]:
-    """The largest ρ that a pair shows, and what bounds that of all pairs."""
+    """The largest ρ found for a pair, and the bound on that of all pairs."""
     best = Shown(ZERO)
     for candidate, loss in pair_losses(profile):
         rho, order = largest_rate_shown(loss)
@@ -138,14 +138,14 @@ def largest_rate(bound: ProfileBound) -> Number:
 
 
 def rate_orders(bound: ProfileBound) -> list[Number]:
-    """Orders, rising, at which the divergences of a bound tell about as much of ρ as `largest_rate` does."""
+    """Increasing orders at which the divergences of a bound determine ρ about as well as `largest_rate` does."""
     return [ONE + t for t in _largest_rate(lambda order: bound_divergence(bound, order), bound.pure)[1]]
 
 
 def _largest_rate(divergence_at: Callable[[Number], Number], pure: Number) -> tuple[Number, list[float]]:
-    """Branch and bound over orders, from the smallest to where the largest loss alone is bound enough.
+    """Branch and bound over orders, from the smallest to the point where the largest loss alone suffices.
 
-    Besides the bound come the orders looked at, less 1.
+    Returns the bound and the orders considered, minus 1.
     """
     if pure.b == INFINITY:
         return INFINITY, []

@@ -1,4 +1,4 @@
-"""Which pairs of a region to look at for a noise, and whether a theorem says that one of them dominates all."""
+"""Which pairs of a region to examine for a noise, and whether a theorem states that one of them dominates all."""
 
 from dpassay.core.numbers import middle
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
@@ -25,15 +25,15 @@ from dpassay.pipeline.regions import (
 
 INF = float("inf")
 # Beyond this many coordinates the grid would be too large: fewer coordinates give the lower
-# bound (leaving some out is post-processing) and Rényi divergences the upper one.
+# bound (omitting some is post-processing) and Rényi divergences the upper one.
 MOST_COORDINATES = 1 << 18
 COUNTED_DIMENSIONS = 32  # up to this many, one coordinate more or less can matter
 
 
 def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
-    """Pairs to look at, and whether one of them dominates all others at every ε."""
+    """Pairs to examine, and whether one of them dominates all others at every ε."""
     if isinstance(region, Repeated):
-        # The shift of a repeated pair is linear in the pair's, so what dominates goes on to: composition.md, point 6.
+        # The shift of a repeated pair is linear in the pair's, so what dominates still does: composition.md, point 6.
         inner, known = dominating_pairs(noise, region.region)
         pairs = [region.repeat(pair) for pair in inner]
         if isinstance(noise, Laplace) and any(_differing(pair) > MOST_COORDINATES for pair in pairs):
@@ -72,14 +72,14 @@ def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
 
 
 def _knows_farthest(region: Region, q: float) -> bool:
-    """Whether the region's farthest pair in lq is surely the farthest."""
+    """Whether the region's farthest pair in lq is certainly the farthest."""
     if isinstance(region, Squashed | Rounded):
         return region.knows_farthest(q)
     return not isinstance(region, Intersection)
 
 
 def most_spread(region: Region) -> Pair:
-    """A pair whose coordinates all differ by as much as they can at once, where the region treats them alike."""
+    """A pair whose coordinates all differ by as much as they can at once, if the region treats them equally."""
     if isinstance(region, Repeated):
         return region.repeat(most_spread(region.region))
     if isinstance(region, Intersection):
@@ -93,7 +93,7 @@ def _differing(pair: Pair) -> int:
 
 
 def dominating_pair_is_known(noise: Noise, region: Region) -> bool:
-    """Whether a theorem says which pair dominates all others."""
+    """Whether a theorem states which pair dominates all others."""
     return dominating_pairs(noise, region)[1]
 
 

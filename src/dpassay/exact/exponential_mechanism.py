@@ -35,14 +35,14 @@ from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.exponential import Choose
 
 INF = float("inf")
-_STEPS, _RATIO = 12, 1.6  # base points to look at, each _RATIO times nearer to the largest loss than the one before
-_FAR = 60  # a score this far behind, times the rate, is as good as infinitely far: e^−60 is left
+_STEPS, _RATIO = 12, 1.6  # base points to examine, each _RATIO times nearer to the largest loss than the previous one
+_FAR = 60  # a score this far behind, times the rate, is practically infinitely far: e^−60 remains
 
 
 def choose_profile(
     stage: Choose, outputs: OutputRegion, pushed: list[Pair], anywhere: bool, kept: int | None = None
 ) -> PrivacyProfile:
-    """Scores in a region, of which perhaps only the largest are `kept`.
+    """Scores in a region; perhaps only the largest are `kept`.
 
     `anywhere`: the answers to a query can be any vectors, so base points are free.
     """
@@ -55,7 +55,7 @@ def choose_profile(
         return PrivacyProfile(shown, (PureBound(INFINITY, Theorem.EXPONENTIAL),), (Theorem.UNBOUNDED,))
     free = outputs.exact and anywhere and isinstance(region, SensitivityBall)
     if kept is not None and region.diameter(INF).b > 0:
-        # Of others' bits nothing is known, and of scores behind a query only how far they move.
+        # Nothing is known about others' bits, and about scores behind a query only how far they move.
         known = free or (outputs.exact and not isinstance(region, SensitivityBall | RowBits))
         return top_k_profile(stage, kept, region, cube_of(region), score_spread(region), score_width(region), known)
     spread = stage.rate * score_spread(region)
@@ -65,14 +65,14 @@ def choose_profile(
         pairs = _free_pairs(region, stage.rate, spread)
     elif outputs.exact and not isinstance(region, SensitivityBall):
         pairs = _region_pairs(region)
-    if isinstance(region, RowBits):  # what the other persons' bits are is not known
+    if isinstance(region, RowBits):  # the other persons' bits are unknown
         pairs = pushed = []
     if isinstance(outputs.region, Repeated) and pairs is not pushed:
         pairs = [outputs.region.repeat(pair) for pair in pairs]
     candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
     pure = minimum(spread, _largest(region, stage.rate))
     uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), with_range(spread, pure)]
-    if outputs.exact and isinstance(region, OneHot):  # all pairs are alike
+    if outputs.exact and isinstance(region, OneHot):  # all pairs are equivalent
         uppers.append(candidates[0].bound)
     first = pairs[0] if pairs else None
     tails = spread if free else None
@@ -80,7 +80,7 @@ def choose_profile(
 
 
 def choose_bound(stage: Choose, pair: Pair) -> PairBound:
-    """The loss of the exponential mechanism between two score vectors, both ways."""
+    """The loss of the exponential mechanism between two score vectors, in both directions."""
     losses = []
     for first, second in (("x", "y"), ("y", "x")):
         scores = [[getattr(block, side) * stage.rate for block in pair.blocks] for side in (first, second)]
@@ -102,13 +102,13 @@ def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
 
 
 def score_spread(region: Region) -> Number:
-    """The most that the largest minus the smallest coordinate of x − y can be: exponential.md, point 1.
+    """The maximum of (largest − smallest coordinate of x − y): exponential.md, point 1.
 
     >>> middle(score_spread(SensitivityBall(INF, 1, dim=3))), middle(score_spread(MonotoneBall(INF, 1, dim=3)))
     (2.0, 1.0)
     """
     answers = region.region if isinstance(region, Squashed | Rounded) else region
-    if isinstance(answers, MonotoneBall):  # and so are monotone functions of them
+    if isinstance(answers, MonotoneBall):  # this holds for monotone functions of them too
         return region.diameter(INF)
     # Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q).
     powers = {1.0: ONE, 2.0: iv.sqrt(iv.mpf(2)), INF: iv.mpf(2)}
@@ -120,7 +120,7 @@ def score_spread(region: Region) -> Number:
 
 
 def score_width(region: Region) -> Number:
-    """The most that the largest minus the smallest coordinate of one vector can be.
+    """The maximum of (largest − smallest coordinate) of one vector.
 
     >>> middle(score_width(Box.cube(0, 3, dim=2)))
     3.0
@@ -134,7 +134,7 @@ def score_width(region: Region) -> Number:
         return (
             region.diameter(INF) if isinstance(region.region, Ball) else ONE * (2 if region.function == "tanh" else 1)
         )
-    if isinstance(region, Ball | Sphere | Intersection):  # with x it has −x
+    if isinstance(region, Ball | Sphere | Intersection):  # contains −x with every x
         return score_spread(region) / 2
     return INFINITY
 
@@ -148,7 +148,7 @@ def _largest(region: Region, rate: Number) -> Number:
 
 
 def cube_of(region: Region) -> tuple[Number, Number] | None:
-    """The two ends of a cube all of whose corners, but for the two constant ones, are in the region."""
+    """The two ends of a cube all of whose corners, except the two constant ones, are in the region."""
     if isinstance(region, Ball) and region.p == INF:
         return -region.radius, region.radius
     if isinstance(region, Box) and len(region.sides) == 1:
@@ -175,16 +175,16 @@ def _region_pairs(region: Region) -> list[Pair]:
 
 
 def _free_pairs(region: SensitivityBall, rate: Number, spread: Number) -> list[Pair]:
-    """One output's score rises against the others' by all that it may, from several base points.
+    """One output's score rises relative to the others' as far as it may, from several base points.
 
     The farther it was behind them, the larger the loss, and the rarer the output.
     """
     n, length = region.dim - 1, middle(spread)
     one_moves = isinstance(region, MonotoneBall) or region.p == 1
     if not one_moves and region.p < INF:
-        n = 1  # all outputs but two stay where they are, and are never chosen
+        n = 1  # all outputs but two stay unchanged, and are never chosen
     behind = [length + _FAR]
-    for gap in (length / (2 * _RATIO**i) for i in range(_STEPS)):  # how much the loss falls short of the largest
+    for gap in (length / (2 * _RATIO**i) for i in range(_STEPS)):  # the gap to the largest loss
         behind.append(length - gap + math.log(-math.expm1(gap - length)) - math.log(-math.expm1(-gap)))
     pairs = []
     for lead in (number(math.log(n) - log_odds) / rate for log_odds in behind):

@@ -1,7 +1,8 @@
 """μ of Gaussian DP, from curves of δ(ε): docs/proofs/guarantees.md, points 5 to 7.
 
 As a function of x = e^ε, δ is convex, and so is that of Gaussian noise, whose slope is −Φ(−ε/μ − μ/2). So δ stays below
-its chords, the Gaussian one above its tangents, and few ε decide whether one stays below the other everywhere.
+its chords, the Gaussian one above its tangents, and a few values of ε decide whether one stays below the other
+everywhere.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SLACKS = ("1e-9", "1e-5", "1e-4", "1e-3", "1e-2", "0.03", "0.1", "0.3", "1")
 
 
 def gdp(profile: PrivacyProfile) -> tuple[Shown, Number]:
-    """The largest μ that a pair shows, and what bounds that of all pairs."""
+    """The largest μ found for a pair, and the bound on that of all pairs."""
     best = Shown(ZERO)
     for candidate, loss in pair_losses(profile):
         mu, epsilon = largest_mu_shown(loss)
@@ -37,7 +38,7 @@ def gdp(profile: PrivacyProfile) -> tuple[Shown, Number]:
 
 
 def gaussian_mu(loss: PrivacyLoss) -> Number | None:
-    """μ of a sum of Gaussian losses; None of others.
+    """μ of a sum of Gaussian losses; None for others.
 
     >>> middle(gaussian_mu(PrivacyLoss(((GaussianLoss(iv.mpf(2)), 4),))))
     4.0
@@ -78,7 +79,7 @@ def _mu_at(loss: PrivacyLoss, epsilon: float) -> Number:
 
 
 def largest_mu(bounds: Sequence[ProfileBound], at_least: Number) -> Number:
-    """An upper bound on μ of all pairs; `at_least` is what is known from below, where the search begins.
+    """An upper bound on μ of all pairs; `at_least` is a known lower bound, where the search begins.
 
     >>> from dpassay.core.theorems import Theorem
     >>> from dpassay.exact.profile_bounds import PureBound
@@ -115,15 +116,15 @@ def _of_pure(pure: Number) -> Number:
     def gap(z: float) -> float:
         return up(iv.log(normal_tail(iv.mpf(z))) - log_chance)
 
-    # ln P(N > z) < −z²/2, so the upper end is surely beyond the root.
+    # ln P(N > z) < −z²/2, so the upper end is certainly beyond the root.
     _, half = falling_root(gap, 0.0, math.sqrt(2 * up(-log_chance)) + 1, 1e-14)
     return 2 * iv.mpf(half)
 
 
 def points_below(delta: Callable[[float], Number], pure: float, mu: Number) -> list[float]:
-    """The ε at which it shows that a convex curve of δ, 0 from `pure` on, stays below that of Gaussian noise with μ.
+    """Values of ε that prove that a convex curve of δ, 0 from `pure` on, stays below that of Gaussian noise with μ.
 
-    None where it does not show.
+    Empty if no such proof is found.
     """
     at = [pure * i / _POINTS for i in range(_POINTS + 1)]
     cells, seen = list(pairwise(at)), 0

@@ -2,7 +2,7 @@
 
 One loss is given by `CellMasses`: outputs cut into cells, each with its probability under both laws, and with limits of
 its loss that are neighbours on a lattice. From above each cell is spread to its two limits. From below each output is
-replaced by the number of its cell, and of many outputs only the sum of their numbers is looked at, which is
+replaced by the number of its cell, and for many outputs only the sum of their numbers is used, which is
 post-processing. Sums are folded into a window of the lattice; Chernoff's inequality bounds what was folded.
 """
 
@@ -14,13 +14,13 @@ import numpy as np
 from dpassay.pipeline.regions import Array
 
 _U = 2.0**-53
-_LEFT_OUT = -70.0  # ln of those powers of a spectrum that are left out, and counted as an error
+_LEFT_OUT = -70.0  # ln of a size: smaller powers of a spectrum are dropped, and counted as an error
 _LARGEST = 600.0  # exponents are cut off here; so far from the window's target any bound is trivial
 
 
 @dataclass(frozen=True)
 class CellMasses:
-    """Cells in the order of their losses, with bounds on their probabilities under the first and the second law.
+    """Cells in order of their losses, with bounds on their probabilities under the first and the second law.
 
     The cell i from 1 to n has losses from `lowest` + (i − 1)·step to one step more, give or take `blur`; the first cell
     has all losses below these, the last one, n + 1, all above.
@@ -34,7 +34,7 @@ class CellMasses:
 
     @property
     def spread(self) -> Array:
-        """Masses at the lattice points, the last cell's left out, that no law with these cells exceeds."""
+        """Masses at the lattice points, without the last cell's, that dominate every law with these cells."""
         p, q = self.first[1][1:-1], self.second[0][1:-1]
         losses = self.lowest + self.step * np.arange(len(p)) - self.blur
         with np.errstate(over="ignore", invalid="ignore"):
@@ -48,7 +48,7 @@ class CellMasses:
 
 @dataclass(frozen=True)
 class Window:
-    """Sums of losses that are looked at: `points` places, from `below` under their mean on.
+    """The sums of losses considered: `points` places, starting `below` under their mean.
 
     Probabilities are tilted by e^(tilt·loss), and the mean is that of the tilted ones.
     """
@@ -57,7 +57,7 @@ class Window:
     step: float
     points: int
     tilt: float
-    beyond: tuple[float, float]  # by how much tilts differ that bound what lies below and above
+    beyond: tuple[float, float]  # differences of the tilts that bound the mass below and above
 
     def start(self, mass: Array, count: int) -> int:
         """The first place, for sums of `count` copies of a loss with these masses at the places 0, 1, …"""
@@ -71,7 +71,7 @@ class Window:
 class Folded:
     """The sum of some copies of a loss: w(s) = m(s)·e^(rate·s − log_norm) for the sums s of places, from `start` on.
 
-    Each w is off by at most `error`. Of the w at most the share `folded` lies outside of the window.
+    Each w is off by at most `error`. At most the fraction `folded` of the w lies outside the window.
     """
 
     start: int
@@ -81,7 +81,7 @@ class Folded:
     error: float
     relative: float
     folded: float
-    above: float  # the share above the window
+    above: float  # the fraction above the window
 
     def tail_sums(self, at: int, damped: float, above: bool) -> Array:
         """Σ m(t)·e^(−damped·(t − at)) over t ≥ s for each s of the window, times e^(rate·at − log_norm).
@@ -95,12 +95,12 @@ class Folded:
         return np.asarray(np.cumsum((mass * worth)[::-1])[::-1])
 
     def outside(self, at: int) -> float:
-        """What lies above the window, in the same units, and what is too small for doubles."""
+        """The mass above the window, in the same units, and what is too small for doubles."""
         end = self.start + len(self.mass) - at
         return self.above * math.exp(max(-_LARGEST, -self.rate * end)) + 1e-290
 
     def inside_folded(self, at: int) -> Array:
-        """What may have been folded to places from s on, for each s."""
+        """The mass that may have been folded to places from s on, for each s."""
         places = self.start + np.arange(len(self.mass)) - at
         return np.asarray(self.folded * np.exp(np.minimum(-self.rate * places, _LARGEST)))
 
@@ -159,7 +159,7 @@ def _two_norm(values: Array) -> float:
 class Curve:
     """A bound on a privacy curve of the form δ(ε) = rest + the largest of e^a·plain(s) − e^(ε+b)·other(s).
 
-    Where doubles are too small or too large for its numbers it says nothing: δ ≤ 1 from above, and δ ≥ 0 from below.
+    Where its numbers overflow or underflow doubles it is trivial: δ ≤ 1 from above, and δ ≥ 0 from below.
     """
 
     plain: Array
@@ -176,11 +176,11 @@ class Curve:
         if max(map(abs, powers)) > _LARGEST or epsilon < self.least:
             return float(self.upper)
         scales = [math.exp(power) for power in powers]
-        with np.errstate(over="ignore"):  # e^ε times a probability may be too large for a double: it shows nothing
+        with np.errstate(over="ignore"):  # e^ε times a probability may overflow a double, which gives a trivial bound
             return float((scales[0] * self.plain - scales[1] * self.other).max(initial=0.0)) + self.rest
 
     def epsilon(self, delta: float) -> float:
-        """ε(δ), −∞ where it is not known to be more."""
+        """ε(δ), −∞ if no better bound is known."""
         if abs(self.logs[0]) > _LARGEST:
             return math.inf if self.upper else -math.inf
         plain = math.exp(self.logs[0]) * self.plain + (self.rest - delta)
@@ -191,7 +191,7 @@ class Curve:
             return max(self.least, float((np.log(plain[some]) - np.log(self.other[some])).max()) - self.logs[1])
 
     def best(self, epsilon: float) -> tuple[int, float, float] | None:
-        """The place that shows the most at an ε, and both terms there without e^ε; None where doubles are too small."""
+        """The place with the largest δ at an ε, and both terms there without e^ε; None if doubles underflow."""
         powers = *self.logs, epsilon + self.logs[1]
         if not len(self.plain) or max(map(abs, powers)) > _LARGEST:
             return None
@@ -225,7 +225,7 @@ def _within(points: int, rate: float) -> tuple[int, int]:
 
 
 def lower_curve(cells: CellMasses, count: int, window: Window) -> Curve:
-    """δ(ε) of `count` copies from below: the events that the numbers of the outputs' cells have at least some sum."""
+    """δ(ε) of `count` copies from below: the events that the outputs' cell numbers sum to at least some value."""
     start = window.start(cells.first[0], count)
     at = start + window.points // 2
     p = fold(cells.first[0], count, start, window, window.tilt)

@@ -1,7 +1,7 @@
 """Losses of one independent coordinate: the components of a loss distribution.
 
-A component is the distribution of L = ln(P(t)/Q(t)) with t drawn from P. It answers exactly where a closed
-form exists, and can be cut into `Cells` for composition: see docs/proofs/discretisation.md.
+A component is the distribution of L = ln(P(t)/Q(t)) with t drawn from P. It is exact where a closed
+form exists, and can be divided into `Cells` for composition: see docs/proofs/discretisation.md.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LossComponent(Protocol):
         """E[max(0, 1 − e^(ε−L))], for ε ≥ 0."""
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """Cut the finite part at multiples of stride·step, erring towards the side asked for."""
+        """Divide the finite part at multiples of stride·step, erring towards the requested side."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class LaplaceLoss:
         """Two atoms and cells between; the loss of a cell as a whole is exactly its middle."""
         a = up(self.shift) if upper else down(self.shift)
         width = step * stride
-        # A shift that is almost a multiple of the width is meant to be one; round to the safe side.
+        # A shift that is almost a multiple of the width is taken for one; round to the safe side.
         count = round(2 * a / width)
         if count and math.isclose(count * width, 2 * a, rel_tol=1e-12):
             edges = (np.arange(count + 1) - count / 2) * width
@@ -140,7 +140,7 @@ class GaussianLoss:
         return gaussian_delta(epsilon, self.mu)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """Cells of the normal distribution of the loss, mean μ²/2 and deviation μ."""
+        """Cells of the normal distribution of the loss, mean μ²/2 and standard deviation μ."""
         from scipy.special import ndtr
 
         mu = up(self.mu) if upper else down(self.mu)
@@ -163,7 +163,7 @@ class GaussianLoss:
             centre = np.where(known, np.log(p / q), high if upper else low)
         centre = np.clip(centre + off if upper else centre - off, low, high)
         if upper:
-            # What lies beyond the cells is counted at infinity, what lies below at the lowest cell.
+            # Mass above the cells is counted at infinity, mass below them at the lowest cell.
             p = np.append(p + p_slack, 1e-30)
             p[0] += 1e-30
             low, high, centre = np.append(low, high[-1]), np.append(high, np.inf), np.append(centre, np.inf)
@@ -235,12 +235,12 @@ class AtomLoss:
         return sum(terms, self.infinite)
 
     def tail(self, epsilon: Number) -> Number:
-        """P(L > ε); where a loss may equal ε, with and without it."""
+        """P(L > ε); if a loss may equal ε, both with and without it."""
         surely = sum((p for loss, p in self.atoms if loss.a > epsilon.b), self.infinite)
         return between(surely, sum((p for loss, p in self.atoms if loss.b > epsilon.a), self.infinite))
 
     def near_epsilon(self, delta: Number) -> Number:
-        """Nearly ε(δ): P(E) − e^ε Q(E) = δ solved for the events "the loss is at least so large", the largest solution.
+        """Nearly ε(δ): P(E) − e^ε Q(E) = δ solved for the events "the loss is at least a", the largest solution over a.
 
         >>> round(float(AtomLoss(((ONE, ONE),)).near_epsilon(ONE / 2).mid), 9)  # 1 + ln(1/2)
         0.306852819
@@ -253,7 +253,7 @@ class AtomLoss:
         return best
 
     def power(self, count: int) -> AtomLoss | None:
-        """The loss of `count` copies, where it is a single atom again."""
+        """The loss of `count` copies, if it is a single atom again."""
         if len(self.atoms) > 1:
             return self if count == 1 else None
         atoms = tuple((loss * count, p**count) for loss, p in self.atoms)
@@ -279,7 +279,7 @@ def minimum_one(value: Number) -> Number:
 
 
 def high_share(centre: Array, low: Array, high: Array) -> Array:
-    """The part of a cell's mass that goes to its high end when it is spread, rounded up."""
+    """The fraction of a cell's mass that goes to its high end when it is spread, rounded up."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.expm1(low - centre) / np.expm1(low - high)
     return np.clip(np.nan_to_num(share, nan=1.0) + 1e-9, 0.0, 1.0)

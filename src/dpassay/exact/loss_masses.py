@@ -1,7 +1,7 @@
-"""The privacy loss as probabilities of single losses, in doubles, for pictures: no verdict rests on them.
+"""The privacy loss as probabilities of single losses, in doubles, for plots: no verdict rests on them.
 
-A sum of many losses is computed on a grid. Each loss is split between the two points of the grid around it, so that its
-mean stays as it is: rounding would shift the sum by as many steps of the grid as there are losses.
+A sum of many losses is computed on a grid. Each loss is split between the two grid points around it, which preserves
+its mean; rounding could shift the sum by as many grid steps as there are losses.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from dpassay.exact.whole_loss import OnLattice
 from dpassay.pipeline.regions import Array
 
 OUTPUTS, WIDE, MOST = 6_001, 12.0, 1 << 19  # of one loss; standard deviations on either side; points of a grid
-FAR = 60.0  # scales beyond which Laplace noise is as good as never
-FEW = 40  # as many losses are kept one by one
+FAR = 60.0  # scales beyond which Laplace noise is practically impossible
+FEW = 40  # up to this many losses are kept one by one
 FOR_CURVES = 4_000  # points from which δ is computed
 
 
 @dataclass(frozen=True)
 class LossMasses:
-    """Finite losses, rising, with their probabilities, and the probability of an infinite one.
+    """Finite losses in increasing order, with their probabilities, and the probability of an infinite one.
 
-    Where the losses lie on a grid, a pattern may repeat itself every `period` points of it (0 if there is none).
+    If the losses lie on a grid, a pattern may repeat every `period` points of it (0 if there is none).
 
     >>> bit = LossMasses(np.array([-1.0, 1.0]), np.array([0.25, 0.75]))
     >>> bit.delta(np.array([0.0])).round(4), bit.tail(np.array([0.0, 1.0]))  # 3/4·(1 − 1/e)
@@ -49,7 +49,7 @@ class LossMasses:
         return (1 - middle(mu)) * np.minimum(1.0, np.array(finite) + self.infinite)
 
     def tail(self, epsilons: Array) -> Array:
-        """P(L > ε) at each ε. A loss that is ε but for rounding does not count."""
+        """P(L > ε) at each ε. A loss that equals ε up to rounding does not count."""
         beyond = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
         found = beyond[np.searchsorted(self.losses, epsilons * (1 + 1e-9) + 1e-12, side="right")]
         return np.minimum(1.0, found + self.infinite)
@@ -65,7 +65,7 @@ class LossMasses:
         return np.add.reduceat(losses * masses, starts) / joined, joined
 
     def histogram(self, about: int) -> tuple[Array, Array]:
-        """The losses that matter, in about `about` bins of equal width. A pattern is kept, or joined whole.
+        """The losses that matter, in about `about` bins of equal width. A pattern is kept, or merged as a whole.
 
         >>> losses, masses = LossMasses(np.arange(64.0), np.full(64, 1 / 64)).histogram(4)
         >>> losses.tolist(), masses.tolist()
@@ -87,7 +87,7 @@ class LossMasses:
 
 
 def loss_masses(loss: PrivacyLoss) -> LossMasses | None:
-    """The probabilities of a loss; None where they are not known, or would need too fine a grid.
+    """The probabilities of a loss; None if they are not known, or would need too fine a grid.
 
     >>> from dpassay.pipeline.distributions import Laplace
     >>> found = loss_masses(PrivacyLoss.of_shifts(Laplace(1), [(number("0.01"), 768)]))
@@ -111,7 +111,7 @@ def loss_masses(loss: PrivacyLoss) -> LossMasses | None:
         return LossMasses(losses[order], weights[order], infinite)
     if isinstance(component, AtomLoss) and len(losses) == 2:
         return _binomial(losses, weights, count, infinite)
-    # The two outer losses of Laplace noise make a pattern; so does what is a multiple of one number.
+    # The two outer losses of Laplace noise form a pattern; so do multiples of one number.
     pattern = float(np.ptp(losses)) if isinstance(component, LaplaceLoss) else 0.0
     return _summed(steps, infinite, component.unit if isinstance(component, OnLattice) else pattern)
 
@@ -171,7 +171,7 @@ def _binomial(losses: Array, weights: Array, count: int, infinite: float) -> Los
 
 
 def _summed(steps: list[tuple[Array, Array, int]], infinite: float, pattern: float) -> LossMasses | None:
-    """The sum of independent losses, by Fourier transforms; `pattern` is a distance that is to fit the grid."""
+    """The sum of independent losses, by Fourier transforms; `pattern` is a distance that must fit the grid."""
     shares = [weights / weights.sum() for _, weights, _ in steps]
     means = [float(each @ share) for (each, _, _), share in zip(steps, shares, strict=True)]
     squares = [float((s[0] - mean) ** 2 @ share) for s, mean, share in zip(steps, means, shares, strict=True)]
@@ -198,6 +198,6 @@ def _summed(steps: list[tuple[Array, Array, int]], infinite: float, pattern: flo
         origin += n * likeliest
     centre = round((mean - origin) / step)
     summed = np.roll(np.fft.irfft(transform, size), size // 2 - centre)
-    summed[summed <= -4 * summed.min()] = 0.0  # what rounding makes of 0 is as often negative
+    summed[summed <= -4 * summed.min()] = 0.0  # rounding errors of 0 are equally often negative
     losses = np.asarray(origin + step * (np.arange(size) + (centre - size // 2)), dtype=float)
     return LossMasses(losses, np.maximum(0.0, summed), infinite, period)

@@ -1,4 +1,4 @@
-"""The true value of what metric DP, Rényi DP, zCDP and Gaussian DP state, with a witness and mechanisms that keep them.
+"""The true parameter of metric DP, Rényi DP, zCDP and Gaussian DP, with a witness and mechanisms that satisfy them.
 
 docs/proofs/guarantees.md and docs/proofs/metric.md.
 """
@@ -31,7 +31,7 @@ Other: TypeAlias = MetricDP | RenyiDP | ZCDP | GDP  # guarantees that are not st
 
 @dataclass(frozen=True)
 class Measured:
-    """What contains the true parameter, two inputs that exceed the claim where known, and what both ends rest on."""
+    """An interval that contains the true parameter, two inputs that exceed the claim if known, and what it rests on."""
 
     value: Number
     witness: Witness | None
@@ -45,7 +45,7 @@ class Measured:
 
 
 def measure(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile, guarantee: Other) -> Measured:
-    """What is known of the parameter by which a guarantee is stated.
+    """What is known about the parameter of a guarantee.
 
     >>> from dpassay.pipeline.parser import parse
     >>> gaussian = parse("query(l2, 1) | gaussian(2)")
@@ -72,7 +72,7 @@ def _shown(profile: PrivacyProfile, guarantee: RenyiDP | ZCDP | GDP) -> tuple[Sh
 
 
 def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Other) -> tuple[Repair, ...]:
-    """The same pipeline with noise that keeps the guarantee, each proved by the same check."""
+    """The same pipeline with noise that satisfies the guarantee, each proved by the same check."""
     if len(pipeline.noise_positions) != 1:
         return ()
     position = pipeline.noise_positions[0]
@@ -95,7 +95,7 @@ def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Other) -> tup
 
 
 def _noises(dim: int, diameter: Number, guarantee: Other) -> list[tuple[Stage, float]]:
-    """Noises that keep a guarantee, with the standard deviation of each coordinate."""
+    """Noises that satisfy a guarantee, with the standard deviation of each coordinate."""
     if isinstance(guarantee, MetricDP) and guarantee.metric == "mahalanobis":
         return []
     if isinstance(guarantee, MetricDP):

@@ -1,7 +1,7 @@
 """The largest loss per unit of distance between two inputs, which metric DP bounds: docs/proofs/metric.md.
 
 The stages before the noise stretch distances by at most a known factor, the noise loses at most a known amount per unit
-of its own norm, and where the stages change nothing around some point, or only scale, both are attained.
+of its own norm, and if the stages change nothing around some point, or only scale, both are attained.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ _ON_SPHERE = (Theorem.SPHERE, Theorem.METRIC)
 
 @dataclass(frozen=True)
 class LossPerUnit:
-    """Bounds on the largest loss per unit of distance; two inputs that come near it where known, and their distance."""
+    """Bounds on the largest loss per unit of distance; two inputs that come close to it, if known; their distance."""
 
     value: Number
     pair: Pair | None = None
@@ -85,7 +85,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     if isinstance(noise, Radial):  # docs/proofs/radial.md, point 3
         visible = visible and all(stage.keeps == "all" or stage.name == "round" for stage in after)
     if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace | Gaussian):
-        visible = visible and told is not None and told.everything  # what tells two inputs apart is not far out
+        visible = visible and told is not None and told.everything  # the distinguishing event is not far out
     pair = _pair(guarantee, before, noise, q, dim, ONE) if visible and rate.a > 0 else None
     if pair is None:
         return LossPerUnit(between(ZERO, upper))
@@ -98,7 +98,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
 
 
 def _in_own_norm(noise: Stage, stretch: Number | None) -> tuple[Number, Number]:
-    """The rate of Mahalanobis noise by distances in its own norm, and how far stages before it stretch those."""
+    """The rate of Mahalanobis noise per distance in its own norm, and how far stages before it stretch distances."""
     if not isinstance(noise, Mahalanobis):
         raise InputError("the metric mahalanobis is that of the noise mahalanobis(scale, least, largest); use l2")
     return 1 / noise.scale, ONE if stretch is None else stretch * iv.sqrt(noise.largest / noise.least)
@@ -126,7 +126,7 @@ def _of_noisy_max(
 def _of_directions(
     before: tuple[Stage, ...], noise: Direction, after: tuple[Stage, ...], guarantee: MetricDP, dim: int
 ) -> LossPerUnit:
-    """Random directions around unit vectors; normalise makes opposite ones of vectors next to 0, however near."""
+    """Random directions around unit vectors; normalise turns vectors near 0 into opposite ones, however close."""
     metric, told = guarantee.metric, thresholds_told(after)
     visible = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
     if not before:
@@ -142,7 +142,7 @@ def _of_directions(
 
 
 def near_pairs(pipeline: Pipeline, guarantee: MetricDP) -> Iterator[Pair]:
-    """Two inputs whose loss per unit of distance is the largest, or that come ever nearer to it as they shrink."""
+    """Two inputs whose loss per unit of distance is the largest, or approaches it as they shrink."""
     inner = Steps.of(pipeline).inner
     stages, q = _from_vectors(inner, guarantee)
     if not inner.noise_positions:
@@ -179,7 +179,7 @@ def _from_vectors(pipeline: Pipeline, guarantee: MetricDP) -> tuple[tuple[Stage,
     """The stages whose inputs have the distance, and the norm in which it is measured; encode gives such vectors."""
     stages, metric = pipeline.stages, guarantee.metric
     while stages and stages[0].name == "encode":
-        stages = stages[1:]  # the distance is between the vectors, as word mechanisms state it
+        stages = stages[1:]  # the distance is between the vectors, as word mechanisms define it
     first = stages[0] if stages else None
     if first is None or first.on_words or first.takes_one_value or first.neighbours:
         what = "nothing" if first is None else first.name
@@ -194,7 +194,7 @@ def _from_vectors(pipeline: Pipeline, guarantee: MetricDP) -> tuple[tuple[Stage,
 
 
 def _stretch(stage: Stage, q: float, dim: int) -> Number:
-    """How many times as far apart in lq as its inputs two outputs of a stage can be; infinity where it is not known."""
+    """How many times as far apart in lq as its inputs two outputs of a stage can be; infinity if unknown."""
     if isinstance(stage, Clamp):
         return ONE
     if isinstance(stage, Squash):
@@ -206,12 +206,12 @@ def _stretch(stage: Stage, q: float, dim: int) -> Number:
 
 
 def _rate(noise: Stage, q: float, dim: int, before: tuple[Stage, ...]) -> Number:
-    """The largest loss of a noise per unit of lq distance between two values; anything where it is not known."""
+    """The largest loss of a noise per unit of lq distance between two values; 0 to infinity if unknown."""
     if isinstance(noise, Additive):
         if isinstance(noise.noise, Laplace):
             return conversion(1, q, dim) / noise.noise.scale
         return INFINITY if isinstance(noise.noise, Gaussian | OneSided) else between(ZERO, INFINITY)
-    if isinstance(noise, Mahalanobis) and dim > 1:  # along the first axis the least eigenvalue counts
+    if isinstance(noise, Mahalanobis) and dim > 1:  # along the first axis the smallest eigenvalue counts
         most = conversion(2, q, dim) / noise.one_dimensional
         return most if q <= 2 else between(conversion(2, q, dim) / (noise.scale * iv.sqrt(noise.largest)), most)
     if isinstance(noise, Radial):
@@ -239,9 +239,9 @@ def _score_rate(q: float, least: Number) -> Number:
 
 
 def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: Number) -> Pair | None:
-    """Two inputs that the stages leave as they are, or scale by their slope, and whose loss per unit is the largest.
+    """Two inputs that the stages leave unchanged, or scale by their slope, and whose loss per unit is the largest.
 
-    Where that is a limit, they are near it: scores of an exponential mechanism, or values next to 0 that are squashed.
+    If that is a limit, they are near it: scores of an exponential mechanism, or values near 0 that are squashed.
     """
     if any(not isinstance(stage, Clip | Clamp | Squash) for stage in before):
         return None
@@ -274,7 +274,7 @@ def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shri
     own = noise.q if isinstance(noise, Radial) else 1.0
     if own >= 2:  # in the direction of one coordinate
         blocks, used = [Block(ZERO, sin, 1), Block(ONE, cos, 1)], 2
-    else:  # in a direction in which all coordinates move alike; of an odd number of them all but one
+    else:  # in a direction in which all coordinates move equally; all but one if their number is odd
         half = dim // 2
         one = 1 / iv.sqrt(iv.mpf(2 * half))
         blocks, used = [Block(one, one * (cos + sin), half), Block(-one, one * (sin - cos), half)], 2 * half
@@ -282,13 +282,13 @@ def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shri
 
 
 def _scores(before: tuple[Stage, ...], noise: Choose, half: Number, q: float, dim: int) -> Pair | None:
-    """The lowest score rises a little, and but for l1 the others fall; they are as far apart as they may be."""
+    """The lowest score rises a little, and except in l1 the others fall; they are as far apart as they may be."""
     if dim == 1 or not (before == () or (len(before) == 1 and isinstance(before[0], Clamp))):
         return None
     limits = before[0] if before else None
     low, high = (limits.low, limits.high) if isinstance(limits, Clamp) else (ZERO, 200 / noise.rate)
     step = half * iv.mpf("1e-6")
-    if q == 2 and limits is None and dim > 2:  # one other is all but certain, and falls
+    if q == 2 and limits is None and dim > 2:  # one other is almost certain, and falls
         return Pair((Block(low, low + step, 1), Block(high, high - step, 1), Block(low, low, dim - 2)))
     others = Block(high, high, dim - 1) if q == 1 else Block(high, high - step, dim - 1)
     return Pair((Block(low, low + step, 1), others))
@@ -305,7 +305,7 @@ def conversion(p: float, q: float, dim: int) -> Number:
 
 
 def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) -> Witness | None:
-    """Two inputs that lose more than the claimed ε times their distance, where such are known, with an event."""
+    """Two inputs that lose more than the claimed ε times their distance, if such are known, with an event."""
     noise, pair = _noises(pipeline)[0], found.pair
     if pair is None:
         return None

@@ -1,6 +1,6 @@
 """The loss of a mixture of noises, atoms included, against itself shifted.
 
-No closed form: the output line is cut into cells on which both densities are monotone. Merging a
+No closed form: the output line is divided into cells on which both densities are monotone. Merging a
 cell gives a bound from below, spreading it over its range of losses one from above; see
 docs/proofs/mixture.md.
 """
@@ -15,9 +15,9 @@ from dpassay.exact.loss_components import Cells, high_share, minimum_one
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.regions import Array
 
-# Masses and log densities below are a few correctly rounded operations, far better than this.
+# Masses and log densities below take a few correctly rounded operations, far more accurate than this.
 _SLACK = 1e-9
-# What lies beyond the outermost cells has less mass than this.
+# The mass beyond the outermost cells is less than this.
 _BEYOND = 1e-24
 
 
@@ -35,14 +35,14 @@ class MixtureLoss:
 
     @cached_property
     def _table(self) -> tuple[Array, Array, Array, Array, float]:
-        """Masses under P and Q, least and largest loss of each cell; P-mass of cells where doubles hold no Q-mass."""
+        """Masses under P and Q, smallest and largest loss of each cell; P-mass of cells whose Q-mass underflows."""
         d = middle(self.shift)
         widths = [middle(n.sigma if isinstance(n, Gaussian) else n.scale) for _, n in self._components]
         far = max(widths) * np.geomspace(1e-3, 60, 1200)
         near = np.linspace(0, max(abs(d), min(widths)), 1500)
         offsets = np.concatenate([far, near])
         edges = np.unique(np.concatenate([-offsets, offsets, d - offsets, d + offsets]))
-        # Slivers have masses that doubles cannot tell from 0; both centres stay edges.
+        # Slivers have masses that doubles cannot distinguish from 0; both centres stay edges.
         tight = np.diff(edges, prepend=-np.inf) < 1e-6 * min(widths)
         close = (np.abs(edges) < 1e-6 * min(widths)) | (np.abs(edges - d) < 1e-6 * min(widths))
         edges = np.unique(np.append(edges[~tight & ~close], [0.0, d]))
@@ -136,7 +136,7 @@ class MixtureLoss:
         return float(np.sum(cells.mass * (share * at_high + (1 - share) * at_low)))
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """The table's cells; from above, what lies beyond them is counted at infinity."""
+        """The table's cells; from above, the mass beyond them is counted at infinity."""
         p, q, low, high, lost = self._table
         centre = np.clip(np.log(p / q), low, high)
         if not upper:

@@ -15,7 +15,7 @@ from dpassay.pipeline.stages.noisy_max import NoisyMax
 
 INF = float("inf")
 _MOST_TERMS = 1000  # of a sum; with more outputs only bounds are stated
-_LEADS = ("1", "0.75", "0.5", "0.25", "0", "-1")  # of the first score before the pair's move, in parts of that move
+_LEADS = ("1", "0.75", "0.5", "0.25", "0", "-1")  # of the first score before the pair's move, as fractions of that move
 
 
 def noisy_max_profile(stage: NoisyMax, outputs: OutputRegion, anywhere: bool) -> PrivacyProfile:
@@ -60,7 +60,7 @@ def _pairs(region: Region) -> Iterator[Pair]:
 
 
 def _free_pairs(region: Region, move: Number) -> Iterator[Pair]:
-    """The first score moves against the others by all that it may, from several places."""
+    """The first score moves relative to the others as far as it may, from several positions."""
     n, p = region.dim, getattr(region, "p", INF)
     one_moves = isinstance(region, MonotoneBall) or p == 1
     if not one_moves and p < INF and n > 2:
@@ -76,7 +76,7 @@ def _free_pairs(region: Region, move: Number) -> Iterator[Pair]:
 
 
 def noisy_max_bound(stage: NoisyMax, pair: Pair) -> PairBound:
-    """The loss both ways between two vectors, each with equal scores but for the first; a lower bound counts."""
+    """The loss in both directions between two vectors with equal scores except the first; used as a lower bound."""
     first, others = pair.blocks
     n = others.count + 1
     p, q = (first_chance(stage.noise, stage.rate * (getattr(first, side) - getattr(others, side)), n) for side in "xy")

@@ -44,7 +44,7 @@ class LossGrid:
 def place(cells: Cells, step: float, side: Side, infinite: float = 0.0) -> LossGrid:
     """Put cells on the grid, erring towards one side."""
     largest = float(np.abs(cells.centre[np.isfinite(cells.centre)]).max(initial=0.0))
-    blur = 4 * _U * (1 + largest / step)  # how far a double that should be a grid point may be from one, in steps
+    blur = 4 * _U * (1 + largest / step)  # how far a double that should be a grid point may be from it, in steps
     rounding = 1.25 * _U * largest  # of a grid point computed in doubles
     if side in ("delta-up", "loss-up"):
         low, high = np.floor(cells.low / step + blur), np.ceil(cells.high / step - blur)
@@ -106,7 +106,7 @@ class ComposedLoss:
         return self._untilted(np.maximum(0.0, self.mass - self.error))
 
     def _untilted(self, mass: Array) -> tuple[Array, Array]:
-        # Far below the tilt's target the weights explode; cut off, they still make any bound trivial (above 1 or 0).
+        # Far below the tilt's target the weights explode; capped, they still make any bound trivial (above 1 or 0).
         terms = mass * np.exp(np.minimum(self.log_norm - self.tilt * self.losses, 600.0))
         return terms, np.cumsum(terms[::-1])[::-1]
 
@@ -120,7 +120,7 @@ class ComposedLoss:
         first = len(terms) - max(0, count)
         if first == len(terms):
             return self.infinite * (1 + 1e-12 if upper else 1 - 1e-12)
-        # Terms that cannot matter are left out below, and counted in full above.
+        # Negligible terms are left out from below, and counted in full from above.
         last = first + int(np.searchsorted(-beyond[first:], -1e-9 * beyond[first]))
         rest = 2 * float(beyond[last]) if last < len(beyond) else 0.0
         terms = terms[first:last]
@@ -148,9 +148,9 @@ def cumulant(grids: Sequence[tuple[LossGrid, int]], step: float, tilt: float) ->
 
 
 def tilt_for_delta(grids: Sequence[tuple[LossGrid, int]], step: float, delta: float) -> float:
-    """The tilt whose Chernoff bound (K(θ) − ln δ)/θ is least: it points at ε(δ).
+    """The tilt whose Chernoff bound (K(θ) − ln δ)/θ is smallest: it points at ε(δ).
 
-    A bounded loss reaches its top with some probability; towards it tilting has no more to give.
+    A bounded loss attains its maximum with some probability; near it, tilting gains nothing more.
     """
     top = -sum(count * math.log(float(grid.mass[-1])) for grid, count in grids)
     target = min(-math.log(delta), 0.9 * top)
@@ -218,7 +218,7 @@ def compose(grids: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
         tilt=tilt,
         log_norm=log_norm,
         error=lost + powers + inverse,
-        relative=math.expm1(min(rounding + 32 * _U * exponent, 600.0)),  # so large, the bound is trivial
+        relative=math.expm1(min(rounding + 32 * _U * exponent, 600.0)),  # if so large, the bound is trivial
         infinite=-math.expm1(log_finite),
     )
 
@@ -258,7 +258,7 @@ _lock = Lock()
 def composed_loss(
     components: tuple[tuple[LossComponent, int], ...], step: float, side: Side, tilt: float
 ) -> ComposedLoss:
-    """The composition of some components, erring towards one side. The latest ones are kept: none is made twice."""
+    """The composition of some components, erring towards one side. The latest ones are cached."""
     key = (components, step, side, tilt)
     with _lock:
         found = _kept.pop(key, None)

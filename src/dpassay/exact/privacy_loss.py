@@ -37,13 +37,13 @@ from dpassay.pipeline.distributions import (
 
 MOST_ATOMS = 1024
 COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # grid points, to begin with
-ANSWERS = 128  # that are remembered, of each kind
+ANSWERS = 128  # cached, of each kind
 CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths at which refining stops
 
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """A sum of independent losses, each component with how often it occurs.
+    """A sum of independent losses: each component with its multiplicity.
 
     >>> from dpassay.pipeline.distributions import Laplace
     >>> loss = PrivacyLoss.between(Shifted(Laplace(1), np.zeros(1)), Shifted(Laplace(1), np.ones(1)))
@@ -135,7 +135,7 @@ class PrivacyLoss:
         return ZERO if (self.pure - epsilon).b <= 0 else _delta_on_grid(self, epsilon)
 
     def epsilon_number(self, delta: Number) -> Number:
-        """ε(δ) as a certified number: the least ε ≥ 0 with δ(ε) ≤ δ."""
+        """ε(δ) as a certified number: the smallest ε ≥ 0 with δ(ε) ≤ δ."""
         if delta == 0:
             return self.pure
         if (self.infinite - delta).a > 0:
@@ -149,7 +149,7 @@ class PrivacyLoss:
         return _epsilon_on_grid(self, delta) if self._closed is None else _closed_epsilon(self, delta)
 
     def epsilon_above(self, delta: Number) -> Number:
-        """An upper bound on ε(δ) that is quick: a coarser grid, from above only."""
+        """A quick upper bound on ε(δ): a coarser grid, from above only."""
         if self._closed is not None or not self.components or (self.infinite - delta).a > 0:
             return self.epsilon_number(delta)
         composed = self.composed("delta-up", self.step(RESOLUTIONS[1]), delta=down(delta))
@@ -157,22 +157,22 @@ class PrivacyLoss:
         return iv.mpf(min(bound.b, self.pure.b))
 
     def epsilon_below(self, delta: Number, points: int = RESOLUTIONS[0]) -> Number:
-        """A lower bound on ε(δ) that is quick: a coarser grid, from below only."""
+        """A quick lower bound on ε(δ): a coarser grid, from below only."""
         if self._closed is not None or delta == 0 or not self.components or (self.infinite - delta).b > 0:
             return self.epsilon_number(delta)
         composed = self.composed("delta-down", self.step(points), delta=up(delta))
         return exactly(_invert_composed(composed, up(delta), upper=False))
 
     def delta(self, epsilon: Any) -> Interval:
-        """δ(ε): the least δ for which the first distribution is (ε, δ)-close to the second."""
+        """δ(ε): the smallest δ for which the first distribution is (ε, δ)-close to the second."""
         return Interval.around(self.delta_number(_at_least_zero(epsilon)), self.source)
 
     def epsilon(self, delta: Any) -> Interval:
-        """ε(δ): the least ε for which the first distribution is (ε, δ)-close to the second."""
+        """ε(δ): the smallest ε for which the first distribution is (ε, δ)-close to the second."""
         return Interval.around(self.epsilon_number(_probability(delta)), self.source)
 
     def tail(self, epsilon: Any) -> Interval:
-        """P(L > ε). It is never below δ(ε); the two are often taken for each other."""
+        """P(L > ε). It is never below δ(ε); the two are often confused."""
         value = _at_least_zero(epsilon)
         if not self.components:
             return Interval(0.0, 0.0, self.source, self.source)
@@ -181,7 +181,7 @@ class PrivacyLoss:
         if isinstance(self._closed, AtomLoss | SampledPower):
             return Interval.around(minimum_one(self._closed.tail(value)), self.source)
         if isinstance(self._closed, GaussianLoss):
-            mu = self._closed.mu  # L is normal with mean μ²/2 and deviation μ
+            mu = self._closed.mu  # L is normal with mean μ²/2 and standard deviation μ
             return Interval.around(normal_tail(value / mu - mu / 2), Theorem.GAUSSIAN)
         step = self.step(RESOLUTIONS[-1])
         low = self.composed("loss-down", step, epsilon=up(value)).tail(value, upper=False)
@@ -193,7 +193,7 @@ class PrivacyLoss:
 
     @cached_property
     def _closed(self) -> LossComponent | TwoAtomPower | SampledPower | None:
-        """A form that needs no grid, where there is one."""
+        """A form that needs no grid, if there is one."""
         if len(self.components) != 1:
             return None
         component, count = self.components[0]
@@ -216,9 +216,9 @@ class PrivacyLoss:
         counts = [n for _, n in self.components]
         if len(self.components) == 1 and isinstance(self.components[0][0], LaplaceLoss):
             n, a = counts[0], spans[0]
-            # The error is of second order where many coordinates share the work, of first where few do.
+            # The error is of second order with many coordinates, of first order with few.
             wanted = max(60 * math.sqrt(math.sqrt(n) * a * min(1.0, a)), (1 << 17) / n, 8)
-            finest = 4 * points if points == RESOLUTIONS[-1] else points  # one loss on its own can have a larger share
+            finest = 4 * points if points == RESOLUTIONS[-1] else points  # a single loss can use more points
             return a / math.ceil(min(wanted, 1 << 14, max(4, finest / (2 * n))))
         whole = 2 * sum(s * n for s, n in zip(spans, counts, strict=True))
         units = [component.unit if isinstance(component, OnLattice) else 0.0 for component, _ in self.components]
@@ -240,7 +240,7 @@ class PrivacyLoss:
 
 @lru_cache(maxsize=ANSWERS)
 def _tilt(loss: PrivacyLoss, side: Side, epsilon: float | None, delta: float | None) -> float:
-    """Any tilt is right; a coarse grid finds a good one."""
+    """Any tilt is valid; a coarse grid finds a good one."""
     step = loss.step(COARSEST)
     placed = on_grid(loss.components, step, side)
     if epsilon is not None:
@@ -270,7 +270,7 @@ def _epsilon_on_grid(loss: PrivacyLoss, delta: Number) -> Number:
 
 
 def _refined(loss: PrivacyLoss, bounds: Callable[[float], Number], close: Number) -> Number:
-    """Refine a grid until the bounds it gives are close, or it is as fine as it may be."""
+    """Refine a grid until its bounds are close, or it is as fine as allowed."""
     for step in dict.fromkeys(loss.step(points) for points in RESOLUTIONS):
         value = bounds(step)
         if value.delta <= close * value.b:
@@ -323,7 +323,7 @@ def _probability(delta: Any) -> Number:
 
 @lru_cache(maxsize=ANSWERS)
 def _closed_epsilon(loss: PrivacyLoss, delta: Number) -> Number:
-    """Enclose the point where a closed form of δ(ε), which falls, passes δ: guessed, and confirmed on either side."""
+    """Enclose the point where a decreasing closed form of δ(ε) passes δ: guessed, and confirmed on either side."""
     delta_of, largest = loss.delta_number, loss.largest_epsilon(delta)
     if delta_of(ZERO).b <= delta.a:
         return ZERO
@@ -342,7 +342,7 @@ def _closed_epsilon(loss: PrivacyLoss, delta: Number) -> Number:
         ends = guess * (1 - number(slack)), guess * (1 + number(slack))
         if delta_of(ends[0]).a > delta.b and delta_of(ends[1]).b <= delta.a:
             return between(*ends)
-    # Where δ(0) is just δ itself, ε is 0 or next to it.
+    # If δ(0) is just δ itself, ε is 0 or close to it.
     tiny = number("1e-9")
     return between(ZERO, tiny) if delta_of(tiny).b <= delta.a else between(ZERO, INFINITY)
 

@@ -1,4 +1,4 @@
-"""What is known of a mechanism's privacy loss: the losses of real pairs from below, bounds for all pairs from above."""
+"""What is known about a mechanism's loss: the losses of real pairs from below, bounds for all pairs from above."""
 
 from dataclasses import dataclass
 
@@ -24,8 +24,8 @@ class Candidate:
 class PrivacyProfile:
     """Bounds on the loss of one mechanism between its neighbours.
 
-    `pure_from_tails` is a lower bound on ε at δ = 0 alone, for outputs of which only far-out events
-    survive what comes after the noise.
+    `pure_from_tails` is a lower bound on ε at δ = 0 only, for outputs of which only far-out events
+    survive the stages after the noise.
     """
 
     candidates: tuple[Candidate, ...]
@@ -64,7 +64,7 @@ class PrivacyProfile:
 
     @property
     def least_delta(self) -> float:
-        """δ that no finite ε goes below: the probability of an output that the other input cannot give."""
+        """The δ that every finite ε needs at least: the probability of an output that the other input cannot give."""
         losses = [loss for c in self.candidates if isinstance(c.bound, PairBound) for loss in c.bound.losses]
         return max((down(loss.infinite) for loss in losses), default=0.0)
 
@@ -88,11 +88,11 @@ class PrivacyProfile:
         return max(inner.losses, key=lambda loss: (loss.pure if pure else loss.delta_number(before)).a)
 
     def upper_at(self, epsilon: Number) -> ProfileBound:
-        """The least of the upper bounds on δ at an ε."""
+        """The smallest upper bound on δ at an ε."""
         return min(self.uppers, key=lambda bound: bound.delta(epsilon).b)
 
     def upper_pure(self) -> ProfileBound:
-        """The least of the upper bounds at δ = 0."""
+        """The smallest upper bound at δ = 0."""
         return min(self.uppers, key=lambda bound: bound.pure.b)
 
 

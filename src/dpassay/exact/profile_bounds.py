@@ -1,4 +1,4 @@
-"""Bounds on a privacy profile: δ as a function of ε, and back.
+"""Bounds on a privacy profile: δ as a function of ε, and vice versa.
 
 A `PairBound` is the exact profile of one pair of neighbours. The others bound all pairs at once, by a theorem.
 """
@@ -37,9 +37,9 @@ class ProfileBound(Protocol):
 
 @dataclass(frozen=True)
 class PairBound:
-    """The exact profile of one pair of neighbours: the loss one way, and the other way if it differs.
+    """The exact profile of one pair of neighbours: the loss in one direction, and in the other if it differs.
 
-    Of several pairs it has all losses, and the largest counts: exact if one of the pairs dominates at each ε.
+    For several pairs it has all losses, and the largest counts: exact if one of the pairs dominates at each ε.
     """
 
     losses: tuple[PrivacyLoss, ...]
@@ -61,9 +61,9 @@ class PairBound:
 
 @dataclass(frozen=True)
 class CurveBound:
-    """The profile of a pair at every ε ≥ 0, of whose loss not all is seen: each ε has an event of its own.
+    """The profile at every ε ≥ 0 of a pair whose loss is only partly visible: each ε has its own event.
 
-    So this is no loss that could be composed. docs/proofs/post-processing.md, points 7 and 8.
+    So this is not a loss that can be composed. docs/proofs/post-processing.md, points 7 and 8.
     """
 
     bound: PairBound
@@ -138,7 +138,7 @@ class RenyiBound:
     def divergence(self, order: Number) -> Number:
         """n times the Rényi divergence of one coordinate."""
         a, o = self._shift, order
-        # ln(o/(2o−1) e^((o−1)a) + (o−1)/(2o−1) e^(−oa)), with the first exponential taken out
+        # ln(o/(2o−1) e^((o−1)a) + (o−1)/(2o−1) e^(−oa)), with the first exponential factored out
         inner = o / (2 * o - 1) + (o - 1) / (2 * o - 1) * iv.exp(-(2 * o - 1) * a)
         return self.dim * ((o - 1) * a + iv.log(inner)) / (o - 1)
 
@@ -154,7 +154,7 @@ class RenyiBound:
         return renyi_order(self._near, middle(epsilon))
 
     def best_order_for(self, delta: Number) -> Number:
-        """The order that gives nearly the least ε(δ)."""
+        """The order that gives nearly the smallest ε(δ)."""
         log_delta = middle(iv.log(delta))
         return _least(lambda less: self._near(less) + (_near_conversion(less) - log_delta) / less)
 
@@ -219,9 +219,9 @@ def _near_conversion(less: float) -> float:
 
 
 def _least(value: Callable[[float], float]) -> Number:
-    """Search orders 1 + e^t for the least value; any order gives a valid bound, so doubles will do.
+    """Search orders 1 + e^t for the smallest value; any order gives a valid bound, so doubles are enough.
 
-    scipy.optimize would do too, if importing it did not take longer than a whole check.
+    scipy.optimize would work too, but importing it takes longer than a whole check.
     """
 
     def at(t: float) -> float:
@@ -238,9 +238,9 @@ def _least(value: Callable[[float], float]) -> Number:
 def renyi_epsilon(
     divergence: Callable[[Number], Number], delta: Number, near: Callable[[float], float] | None = None
 ) -> Number:
-    """ε(δ) by the best order, of a Rényi divergence that is known as a function of the order: docs/proofs/renyi.md.
+    """ε(δ) by the best order, for a Rényi divergence that is known as a function of the order: docs/proofs/renyi.md.
 
-    `near` is that of order 1 + its argument in doubles, to search with.
+    `near` is the divergence of order 1 + its argument in doubles, to search with.
 
     >>> gauss = renyi_epsilon(lambda order: order / 2, number("1e-5"))  # μ = 1; exactly 4.3772
     >>> 4.37 < middle(gauss) < 4.8
@@ -252,18 +252,18 @@ def renyi_epsilon(
 
 
 def renyi_order(near: Callable[[float], float], epsilon: float) -> Number:
-    """The order that gives nearly the least δ(ε), of a divergence of order 1 + less in doubles."""
+    """The order that gives nearly the smallest δ(ε), for a divergence of order 1 + less in doubles."""
     return _least(lambda less: less * (near(less) - epsilon) + _near_conversion(less))
 
 
 def renyi_delta(divergence: Callable[[Number], Number], epsilon: Number, order: Number) -> Number:
-    """A bound on δ(ε) by a Rényi divergence of one order: docs/proofs/renyi.md."""
+    """A bound on δ(ε) from a Rényi divergence of one order: docs/proofs/renyi.md."""
     return iv.exp((order - 1) * (divergence(order) - epsilon) + _conversion(order))
 
 
 @dataclass(frozen=True)
 class DropoutBound:
-    """A bound behind word dropout with probability mu, one word apart. docs/proofs/dropout.md.
+    """A bound after word dropout with probability mu, one word apart. docs/proofs/dropout.md.
 
     >>> amplified = DropoutBound(PureBound(number("38.4"), Theorem.LAPLACE), number("0.5"))
     >>> round(float(amplified.pure.mid), 4)
@@ -275,7 +275,7 @@ class DropoutBound:
 
     @property
     def theorem(self) -> Theorem:
-        """What the bound behind the dropout rests on."""
+        """What the bound without the dropout rests on."""
         return self.bound.theorem
 
     @property
@@ -303,7 +303,7 @@ class DropoutBound:
 
 
 def before_dropout(epsilon: Number, mu: Number) -> Number:
-    """The loss before word dropout that becomes ε behind it: e^ε₀ = (e^ε − μ)/(1 − μ).
+    """The loss without word dropout that becomes ε with it: e^ε₀ = (e^ε − μ)/(1 − μ).
 
     >>> round(float(before_dropout(number("37.70685281944"), number("0.5")).mid), 6)
     38.4
@@ -312,6 +312,6 @@ def before_dropout(epsilon: Number, mu: Number) -> Number:
 
 
 def between_ends(value: Number, rising: Callable[[Number], Number]) -> Number:
-    """Apply a rising function to both ends, which is tighter than interval arithmetic."""
+    """Apply an increasing function to both ends, which is tighter than interval arithmetic."""
     high = INFINITY if value.b == INFINITY else rising(iv.mpf(value.b))
     return between(rising(iv.mpf(value.a)), high)

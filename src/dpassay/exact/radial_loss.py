@@ -22,11 +22,11 @@ def radial_profile(
 ) -> PrivacyProfile:
     """Pure ε is the largest distance in the norm over the scale; at δ > 0 only what that implies is known.
 
-    `pushed` are pairs that surely can come in where the region is only an outer bound, `kept` what the
+    `pushed` are pairs that can certainly occur if the region is only an outer bound, `kept` what the
     later stages, `after`, leave of the output.
     """
     region = outputs.region
-    # An output is told to within a bounded cell, however far out: as it is, or rounded. Point 3 of the page.
+    # An output is visible up to a bounded cell, however far out: unchanged, or rounded. Point 3 of the page.
     told = kept.thresholds
     far_out = told is not None and told.unlimited  # not so behind tanh and then rounding
     in_cells = far_out and all(each.keeps == "all" or each.name == "round" for each in after)

@@ -1,7 +1,7 @@
 """Data sets that differ in one record: their records' vectors are summed, and the first noise is added to the sum.
 
-So `replace-record` and `add-remove-record` are read for a pipeline whose first stage does not itself say how
-neighbours differ, as `query` and `rows` do. docs/concepts.md has the table of what each relation means.
+This is how `replace-record` and `add-remove-record` are interpreted for a pipeline whose first stage does not itself
+define how neighbours differ, as `query` and `rows` do. docs/concepts.md has a table of what each relation means.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ INF = float("inf")
 
 
 def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
-    """Refuse a relation of which the pipeline does not say what it means."""
+    """Refuse a relation that has no defined meaning for the pipeline."""
     first = pipeline.stages[0]
     if first.neighbours and neighbours.relation not in first.neighbours:
         raise InputError(
@@ -59,7 +59,7 @@ def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
 
 
 def _check_group_of_counts(first: Counts, count: int) -> None:
-    """Refuse a distance that n records, each moving whole numbers, do not reach n times: docs/concepts.md."""
+    """Refuse a distance of which n records, each moving integers, need not reach n times: docs/concepts.md."""
     whole = first.distance.a == first.distance.b == round(middle(first.distance))
     if first.norm == "l2" or not whole:
         raise InputError(
@@ -75,7 +75,7 @@ def sums_records(pipeline: Pipeline, neighbours: Neighbours) -> bool:
 
 
 def adds_a_record(pipeline: Pipeline, position: int, neighbours: Neighbours) -> bool:
-    """Whether neighbours bring two sums to a stage, one with a vector more; behind a noise they no longer do."""
+    """Whether neighbours give a stage two sums, one with an extra vector; after a noise they no longer do."""
     before_noise = all(position <= i for i in pipeline.noise_positions)
     return before_noise and neighbours.relation == "add-remove-record" and sums_records(pipeline, neighbours)
 
@@ -100,7 +100,7 @@ def _check_sum(pipeline: Pipeline, relation: str) -> None:
 
 
 def with_record_added(outputs: OutputRegion, count: int = 1) -> OutputRegion:
-    """How far a sum moves when up to `count` vectors of the region are added or taken away: docs/proofs/record-sums.md.
+    """How far a sum moves when up to `count` vectors of the region are added or removed: docs/proofs/record-sums.md.
 
     >>> with_record_added(OutputRegion(OneHot(4))).region.kind
     'rows'
@@ -115,7 +115,7 @@ def with_record_added(outputs: OutputRegion, count: int = 1) -> OutputRegion:
 
 
 def _times(region: Region, count: int) -> Region:
-    """How far several vectors move a sum, each of which moves it as the region has it."""
+    """How far several vectors move a sum, each of which moves it as the region describes."""
     if isinstance(region, Everything):
         return region
     if isinstance(region, Bits):
@@ -147,11 +147,11 @@ def _moved(region: Region) -> Region:
         return Intersection(first, second)
     if isinstance(region, Repeated):
         return Repeated(_moved(region.region), region.times)
-    if isinstance(region, Squashed):  # what the box around it tells is not all, but enough for a bound
+    if isinstance(region, Squashed):  # the box around it loses something, but is enough for a bound
         most = region.region.diameter(INF) / 2
         low, high = squashed(region.function, -most), squashed(region.function, most)
         return _moved(Box.cube(low, high, region.dim))
-    # Of a constant it is known that it is one, but not always which.
+    # A constant is known to be one, but not always which.
     if isinstance(region, Box) and region.diameter(INF) != 0:
         sides = []
         for low, high, count in region.sides:
@@ -166,9 +166,9 @@ def _moved(region: Region) -> Region:
 
 
 def can_lie_around_zero(region: Region) -> bool:
-    """Whether other records can shift two sums so that a pair lies as the region after `with_record_added` has it.
+    """Whether other records can shift two sums so that a pair lies as in the region after `with_record_added`.
 
-    All can but sums of numbers ±r, which are multiples of r.
+    True for all except sums of numbers ±r, which are multiples of r.
     """
     inner = region.region if isinstance(region, Repeated) else region
     return not (isinstance(inner, Sphere) and inner.dim == 1)

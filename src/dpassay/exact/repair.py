@@ -1,6 +1,6 @@
 """What would make a refuted claim true: the same noise made large enough, and noise that suits the region better.
 
-Each repair is proved by the analysis that judges claims, with the numbers that its text shows. One is called the least
+Each repair is proved by the analysis that judges claims, with the numbers shown in its text. One is called the least
 only if the claim is refuted with 0.1% less noise.
 """
 
@@ -50,7 +50,7 @@ class Repair:
 
 @dataclass(frozen=True)
 class _Proposal:
-    """A repair to be proved, and what to say of it if less noise of its kind would not do."""
+    """A repair to be proved, and how to describe it if less noise of its kind would not be enough."""
 
     repair: Repair
     least: str = ""
@@ -58,7 +58,7 @@ class _Proposal:
 
 
 def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonDelta) -> tuple[Repair, ...]:
-    """Repairs in order: the same noise made large enough, then what suits the region better.
+    """Repairs in order: the same noise made large enough, then noise that suits the region better.
 
     >>> from dpassay.pipeline.parser import parse
     >>> first, *_ = find_repairs(parse("clip(l2, 1) | laplace(2)", dim=4), Neighbours(), PureDP(1))
@@ -92,7 +92,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
 
 
 def _as_written(pipeline: Pipeline) -> Pipeline:
-    """The pipeline with each number as its text has it, so that a repair's text says all of it."""
+    """The pipeline with each number as in its text, so that a repair's text is complete."""
     stages = []
     for stage in pipeline.stages:
         values = {} if isinstance(stage, NoiseStage) else stage.syntax.parameters
@@ -104,7 +104,7 @@ def _as_written(pipeline: Pipeline) -> Pipeline:
 
 @dataclass(frozen=True)
 class _Task:
-    """A refuted claim: the pipeline, where its noise is, and what is to hold."""
+    """A refuted claim: the pipeline, where its noise is, and what must hold."""
 
     pipeline: Pipeline
     position: int
@@ -117,16 +117,16 @@ class _Task:
 
     @property
     def outputs(self) -> OutputRegion:
-        """What two neighbours bring to the noise."""
+        """The values that two neighbours give to the noise."""
         return region_at(self.pipeline, self.position, self.neighbours)
 
     def inner(self, guarantee: EpsilonDelta | None = None) -> EpsilonDelta:
-        """The guarantee that must hold before word dropout so that the claimed one holds behind it."""
+        """The guarantee that must hold without word dropout so that the claimed one holds with it."""
         outer = guarantee or self.guarantee
         mu = dropped_share(self.pipeline, self.neighbours)
         if mu == 0:
             return outer
-        delta = outer.exact_delta / (1 - mu)  # as large as 1 if nearly all words are dropped; less is safe
+        delta = outer.exact_delta / (1 - mu)  # may reach 1 if nearly all words are dropped; less is safe
         return make_guarantee(before_dropout(outer.exact_epsilon, mu), delta if delta.b < 1 else outer.exact_delta)
 
     def with_noise(self, noise: Stage, before: Stage | None = None) -> Pipeline:
@@ -216,7 +216,7 @@ def _laplace(task: _Task) -> _Proposal:
         task.guarantee,
         math.sqrt(2) * middle(scale),
     )
-    # At δ > 0 no pair is known to dominate in every region; where none is, no pair shows that less is too little.
+    # At δ > 0 not every region has a known dominating pair; without one, no pair shows that less noise is too little.
     sharp = inner.exact_delta == 0 or (task.outputs.exact and dominating_pair_is_known(Laplace(scale), region))
     weaker = task.with_noise(Additive(Laplace(scale * LESS))) if sharp else None
     return _Proposal(repair, "The least Laplace noise that keeps the claim.", weaker)
@@ -237,7 +237,7 @@ def _sharper_clip(task: _Task, most: float) -> Iterable[_Proposal]:
 
 
 def _radial(task: _Task) -> Iterable[_Proposal]:
-    """Radial noise: in the norm that was used, or in the one that needs the smallest deviation."""
+    """Radial noise: in the norm that was used, or in the one that needs the smallest standard deviation."""
     region, inner = task.outputs.region, task.inner()
     if inner.exact_delta != 0 or isinstance(region, Repeated):
         return
@@ -267,7 +267,7 @@ def _gaussian(task: _Task) -> _Proposal:
 
 
 def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
-    """The least Laplace scale that the theorems at hand prove for a region."""
+    """The smallest Laplace scale that the available theorems prove for a region."""
     distance = iv.mpf(region.diameter(1).b)
     if guarantee.exact_delta == 0:
         return number(double_above(distance / guarantee.exact_epsilon))
@@ -278,7 +278,7 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
         delta = min(up(bound.delta(guarantee.exact_epsilon)) for bound in quick)
         return math.log(max(delta, 1e-300)) - middle(iv.log(guarantee.exact_delta))
 
-    # One coordinate alone needs this much; all of them together never more than at δ = 0.
+    # A single coordinate needs this much; all of them together never need more than at δ = 0.
     one = middle(calibrate.laplace_scale(guarantee, iv.mpf(region.diameter(float("inf")).a)))
     low, high = math.log(one) - 1e-6, math.log(middle(calibrate.laplace_scale(guarantee, distance))) + 1e-6
     if excess(low) <= 0:
@@ -291,7 +291,7 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
 
 
 def _discrete(task: _Task) -> Iterable[_Proposal]:
-    """Randomized response with the right probability, or a slower exponential mechanism."""
+    """Randomized response with the right probability, or an exponential mechanism with a smaller rate."""
     region, stage = task.outputs.region, task.stage
     if isinstance(stage, Choice):
         return _choose(task)
@@ -349,7 +349,7 @@ def _directions(task: _Task, stage: Direction) -> Iterable[_Proposal]:
 
 
 def _without_top_k(task: _Task) -> tuple[Repair, ...]:
-    """Every output must be possible for every input: all scores take part, at a smaller rate where that is needed."""
+    """Every output must be possible for every input: all scores take part, at a smaller rate if necessary."""
     stages = (*task.pipeline.stages[: task.position - 1], *task.pipeline.stages[task.position :])
     without, advice = Pipeline(stages, task.pipeline.dim), "Leave topk out, so that every input can give every output."
     repair = Repair(advice, without, task.guarantee)
@@ -364,7 +364,7 @@ def _below(value: Number) -> Number:
 
 
 def _largest(proved: Callable[[Number], bool], start: Number, step: Number) -> Number:
-    """The largest value that is proved, within one part in 10⁴, from a start that is."""
+    """The largest value that can be proved, to one part in 10⁴, starting from one that is proved."""
     low, high = start, start + step
     for _ in range(60):
         if not proved(high):

@@ -22,7 +22,7 @@ CELLS = 500  # of frequencies
 CUT = 1e4  # beyond this many times max(s, the width of the peak) frequencies are bounded as one cell
 LEFT, RIGHT = 40, 140  # squared shifts below and above the mean one
 SMALLEST = 1e-5  # of the squared shifts, in mean ones
-SMALLEST_DELTA = 1e-250  # below it doubles are too coarse for the search
+SMALLEST_DELTA = 1e-250  # below it doubles are too imprecise for the search
 ROUNDS, STEPS = 2, 16  # in the search for a multiplier; any multiplier is valid
 _U = 2.0**-53
 _ROUNDING, MORE = 64 * _U, 1 + 1e-9  # docs/proofs/saddlepoint.md, point 7
@@ -68,24 +68,24 @@ class SaddlepointBound:
         return _log_mass(self.mean_square, self.largest_square, self.dim, tilt)
 
     def best_tilt(self, epsilon: Number) -> float:
-        """The tilt that gives nearly the least δ(ε)."""
+        """The tilt that gives nearly the smallest δ(ε)."""
         claimed = middle(epsilon)
         return _least(lambda s: self.near(s) - s * claimed)
 
     def best_tilt_for(self, delta: Number) -> float:
-        """The tilt that gives nearly the least ε(δ)."""
+        """The tilt that gives nearly the smallest ε(δ)."""
         log_delta = middle(iv.log(delta))
         return _least(lambda s: (self.near(s) - log_delta) / s)
 
     def near(self, tilt: float) -> float:
-        """About `log_mass`, quickly, from vectors with some equal coordinates and the others 0."""
+        """A quick approximation of `log_mass`, from vectors with some equal coordinates and the others 0."""
         return _near(self.mean_square, self.largest_square, self.dim, tilt)
 
     def delta(self, epsilon: Number) -> Number:
         first = self._delta(epsilon, self.best_tilt(epsilon))
         if first.b <= SMALLEST_DELTA or first == ONE:
             return first
-        # Searched from the other side the tilt comes out a little different, and often better.
+        # A search from the other side gives a slightly different tilt, and often a better one.
         return minimum(first, self._delta(epsilon, self.best_tilt_for(first)))
 
     def _delta(self, epsilon: Number, tilt: float) -> Number:
@@ -96,7 +96,7 @@ class SaddlepointBound:
             return self._renyi.epsilon(delta)
         tilt = self.best_tilt_for(delta)
         found = (exactly(self.log_mass(tilt)) - iv.log(iv.mpf(delta.a))) / exactly(tilt)
-        for _ in range(4):  # what is stated here must also follow from δ at that ε, which has a tilt of its own
+        for _ in range(4):  # the result must also follow from δ at that ε, which has its own tilt
             there = self.delta(iv.mpf(found.b))
             if there.b <= delta.a:
                 break
@@ -107,7 +107,7 @@ class SaddlepointBound:
 
 
 def _least(value: Callable[[float], float]) -> float:
-    """Search tilts e^x for the least value; any tilt gives a valid bound."""
+    """Search tilts e^x for the smallest value; any tilt gives a valid bound."""
 
     def at(x: float) -> float:
         return value(math.exp(x))
@@ -120,7 +120,7 @@ def _least(value: Callable[[float], float]) -> float:
     return math.exp((low + high) / 2)
 
 
-@lru_cache(maxsize=4096)  # each search begins at the same tilts, and one check asks for the same ε many times
+@lru_cache(maxsize=4096)  # each search begins at the same tilts, and one check needs the same ε many times
 def _near(mean: float, largest: float, dim: int, tilt: float) -> float:
     total = mean * dim
     fewer = [4.0**k for k in range(6) if total / largest <= 4**k < dim]
@@ -227,7 +227,7 @@ def _most(lines: list[Lines], squares: Array, mean: float) -> Array:
 
 
 def _lowest(lines: list[Lines], squares: Array, slope: Array) -> Lines:
-    """In each cell the line whose ends, less slope·u, are least."""
+    """In each cell the line whose ends, minus slope·u, are smallest."""
     chosen: Lines | None = None
     for low, high in lines:
         top = np.maximum(low - slope * squares[:-1], high - slope * squares[1:])

@@ -15,13 +15,13 @@ from dpassay.core.numbers import Number, down, middle, up
 from dpassay.exact.lattice_sum import CellMasses, Window
 from dpassay.pipeline.regions import Array
 
-# The record is in the first data set, in the second, in both; or, in batches of a fixed size, what dominates all pairs.
+# The record is in the first data set, in the second, in both; or, for batches of fixed size, the dominating pair.
 Way: TypeAlias = Literal["remove", "add", "replace", "fixed"]
 MOST_POINTS, FEWEST_POINTS = 1 << 20, 1 << 11
 MOST_CELLS = 1 << 20
-TOLERANCE = 1e-4  # of ε, relatively: what the lattice may add
+TOLERANCE = 1e-4  # relative to ε: what the lattice may add
 _U = 2.0**-53
-_SHARE = 36.0  # −ln of the share that may lie outside of a window, about
+_SHARE = 36.0  # −ln of the fraction that may lie outside a window, approximately
 
 
 class Sampled(Protocol):
@@ -46,7 +46,7 @@ def losses_at(rate: float, mu: float, x: Array, way: Way) -> Array:
 
 
 def outputs_at(rate: float, mu: float, losses: Array, way: Way) -> Array:
-    """The outputs that have some losses, −∞ and ∞ where none has; of "add" those whose losses are −losses."""
+    """The outputs that have some losses, −∞ and ∞ if none has; for "add" those whose losses are −losses."""
     odds = math.log1p(-rate) - math.log(rate) + mu * mu / 2
     with np.errstate(divide="ignore", over="ignore"):
         if way == "replace":
@@ -59,7 +59,7 @@ def outputs_at(rate: float, mu: float, losses: Array, way: Way) -> Array:
 
 
 def cell_masses(loss: Sampled, step: float, upper: bool, beyond: float, depth: float = math.inf) -> CellMasses:
-    """Cells on a lattice of losses, but for about this probability; of "add" to this depth below the largest."""
+    """Cells on a lattice of losses, up to about this probability; for "add" to this depth below the largest."""
     rate, mu = (up(loss.rate), up(loss.mu)) if upper else (down(loss.rate), down(loss.mu))
     far = mu + math.sqrt(-2 * math.log(beyond))
     reach = float(losses_at(rate, mu, np.array([far]), "replace" if loss.way == "replace" else "remove")[0])
@@ -68,7 +68,7 @@ def cell_masses(loss: Sampled, step: float, upper: bool, beyond: float, depth: f
     first = -last if loss.way == "replace" else 0
     edges: Array = base + np.float64(step) * np.arange(first, last + 1)
     if loss.way == "replace" and not upper:
-        edges = edges + step / 2  # losses next to 0, which are many, get one number
+        edges = edges + step / 2  # the many losses near 0 get one number
     x = outputs_at(rate, mu, edges, "replace" if loss.way == "replace" else "remove")
     x = np.concatenate([[-np.inf], x, [np.inf]])
     if loss.way in ("remove", "add"):
@@ -122,14 +122,14 @@ def _masses(x: Array, shift: float) -> tuple[Array, Array]:
 
 
 def window_at(loss: Sampled, count: int, epsilon: float, delta: float) -> tuple[Window, tuple[float, float]]:
-    """Where to look, how finely, and what to leave out of one loss. Any choice is right; this one is good."""
+    """Where to look, how finely, and what to leave out of one loss. Any choice is valid; this one is good."""
     near = Near(loss, count)
     steep = near.tilt(lambda t: near.mean(t) < epsilon)
     found: list[tuple[int, Window, tuple[float, float]]] = []
     for share in (1.0, 0.9, 0.75, 0.6, 0.45, 0.3):
         tilt = steep * share
         lost = near.log_moment(tilt) - tilt * epsilon - math.log(delta)
-        # A smaller tilt costs precision, of which many copies leave less; it helps where jumps are rare and large.
+        # A smaller tilt costs precision, of which many copies leave less; it helps if jumps are rare and large.
         if not found or lost < math.log(1e8 / (count * (1 + tilt))):
             found.append(_tilted_window(near, epsilon, delta, tilt))
     _, window, beyond = min(found, key=lambda one: one[0])
@@ -217,7 +217,7 @@ class Near:
         return low
 
     def tilt(self, too_small: Callable[[float], bool]) -> float:
-        """The least tilt that is not too small."""
+        """The smallest admissible tilt."""
         low, high = 1e-3, 1e7
         for _ in range(50):
             middle = math.sqrt(low * high)

@@ -34,7 +34,7 @@ from dpassay.exact.loss_components import Cells
 from dpassay.exact.sampled_cells import Near, Way, cell_masses, epsilon_near, losses_at, window_at
 
 ROUNDS, CLOSE = 3, 7e-4  # how often a window is tried, and the relative width that is enough
-FARTHEST = 50.0  # standard deviations; losses of farther moves are too large for a lattice to tell more than one step
+FARTHEST = 50.0  # standard deviations; losses of larger moves are too large for a lattice to add anything to one step
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class SampledLoss:
 
     @property
     def pure(self) -> Number:
-        """Without a limit, unless the record is in the second data set: then at most −ln(1 − q)."""
+        """Unbounded, unless the record is in the second data set: then at most −ln(1 − q)."""
         if self.mu == 0:
             return ZERO
         return -iv.log(1 - self.rate) if self.way == "add" and self.rate.b < 1 else INFINITY
@@ -85,10 +85,10 @@ class SampledLoss:
             if left.a <= 0:
                 return between(ZERO, iv.mpf(left.b))
             return left * gaussian_delta(epsilon + iv.log(q / left), self.mu)
-        # The loss rises with the output; where it is ε, ln u = ε/2 + asinh((1−q)/q·e^(μ²/2)·sinh(ε/2)), u = e^(μx).
+        # The loss increases with the output; where it is ε, ln u = ε/2 + asinh((1−q)/q·e^(μ²/2)·sinh(ε/2)), u = e^(μx).
         inner = (1 - q) / q * iv.exp(self.mu**2 / 2) * (iv.exp(epsilon / 2) - iv.exp(-epsilon / 2)) / 2
         x = (epsilon / 2 + iv.log(inner + iv.sqrt(inner**2 + 1))) / self.mu
-        x = iv.mpf(x.mid)  # any threshold shows no more than δ(ε), and this one all but what rounding takes
+        x = iv.mpf(x.mid)  # any threshold shows at most δ(ε), and this one all of it up to rounding
         p, r = ((1 - q) * normal_tail(x) + q * normal_tail(x - shift) for shift in (self.mu, -self.mu))
         return maximum(ZERO, p - gamma * r) + iv.mpf([0, iv.mpf("1e-40")])
 
@@ -193,7 +193,7 @@ class SampledPower:
         return between(self.delta(epsilon), minimum(ONE, most))
 
     def event(self, epsilon: Number) -> tuple[str, Number, Number]:
-        """An event that shows nearly δ(ε), in words, and its probabilities; no words where it is not known well."""
+        """An event that shows nearly δ(ε), as text, and its probabilities; no text if it is not known precisely."""
         found = self.delta(epsilon)
         if self._too_far:
             return "", ONE, ONE

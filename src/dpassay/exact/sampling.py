@@ -1,8 +1,8 @@
 """Pipelines whose records are sampled, or that are repeated: from the profile of one step to that of all.
 
-`poisson`, `subsample` or `shuffle` at the beginning and `times` at the end stand around a pipeline that is analysed on
-its own. Gaussian noise behind `poisson` has an exact answer (docs/proofs/poisson.md); of other noise pure ε, and what
-follows from it, is known.
+`poisson`, `subsample` or `shuffle` at the beginning and `times` at the end enclose a pipeline that is analysed on its
+own. Gaussian noise behind `poisson` has an exact answer (docs/proofs/poisson.md); for other noise, pure ε is known, and
+what follows from it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Steps:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is easily taken for something else."""
+        """A note on what is easily confused."""
         if not isinstance(self.sampling, Shuffle) or self.sampling.batches == 1:
             return ()
         return (
@@ -78,12 +78,12 @@ class Steps:
 
     @property
     def plain(self) -> bool:
-        """Whether it is done once, by all records."""
+        """Whether it is done once, with all records."""
         return self.sampling is None and self.count == 1
 
     @property
     def described(self) -> str:
-        """A sentence about what is done, without its full stop."""
+        """A sentence about what is done, without the full stop."""
         each = f"in each of {self.count:,} steps" if self.count > 1 else ""
         if isinstance(self.sampling, Poisson):
             takes = f"A record takes part {each} with probability {middle(self.sampling.rate):g}".replace("  ", " ")
@@ -97,7 +97,7 @@ class Steps:
         return f"The losses of {self.count:,} steps add up"
 
     def relation(self, neighbours: Neighbours) -> Neighbours:
-        """Between which inputs one step is to be analysed: what a record that takes part changes."""
+        """The neighbours for which one step is analysed: what a record that takes part changes."""
         return Neighbours("add-remove-record") if isinstance(self.sampling, Poisson) else neighbours
 
     def profile(self, one: PrivacyProfile, neighbours: Neighbours) -> PrivacyProfile:
@@ -123,7 +123,7 @@ class Steps:
 
 
 def _symmetric(pipeline: Pipeline) -> bool:
-    """Whether with a record's vector the opposite one is that of some record too."""
+    """Whether the opposite of a record's vector is also some record's vector."""
     outputs = pipeline.output_regions()[(pipeline.noise_positions or [0])[0]]
     region: Region = outputs.region
     if not outputs.exact:
@@ -186,7 +186,7 @@ def _fixed_size_gaussian(one: PrivacyProfile, rate: Number, count: int) -> Priva
 
 
 def _shuffled(one: PrivacyProfile, batches: int, epochs: int) -> PrivacyProfile:
-    """Shuffled batches: from above as if it were known in which one the record is, docs/proofs/shuffle.md."""
+    """Shuffled batches: the upper bound is as if it were known which one has the record, docs/proofs/shuffle.md."""
     known = repeated(one, epochs) if epochs > 1 else one
     shown = [(c, mu) for c in one.candidates if (mu := _gaussian(c.bound)) is not None]
     return replace(
@@ -216,7 +216,7 @@ class ShuffledBound:
         return INFINITY if self.mu.a > 0 else ZERO
 
     def threshold(self, epsilon: float) -> float:
-        """A threshold for the largest output that shows much; any is right."""
+        """A threshold for the largest output that shows much; any is valid."""
         mu, b = middle(self.mu), self.batches
 
         def gain(t: float) -> float:
@@ -266,7 +266,7 @@ def _sampled(one: PrivacyProfile, rate: Number, replaced: bool, shown: bool) -> 
         return rise - between_ends(-epsilon, lambda e: iv.log((1 - rate) + rate * iv.exp(e))) if replaced else rise
 
     theorems = (*one.theorems, Theorem.POISSON)
-    # Between a data set and one with a record more only one order of the noise shows; it must not matter which.
+    # Between a data set and one with an extra record only one order of the noise appears; it must not matter which.
     even = [c for c in one.candidates if isinstance(c.bound, PairBound) and len(c.bound.losses) == 1]
     tails = one.pure_from_tails if isinstance(one.noise, Laplace) else None
     least = maximum(ZERO, *(c.bound.pure for c in even), *(() if tails is None else (tails,)))
@@ -299,7 +299,7 @@ def repeated(one: PrivacyProfile, count: int) -> PrivacyProfile:
     candidates = [
         replace(c, bound=PairBound(tuple(loss.times(count) for loss in c.bound.losses), c.bound.theorem))
         if isinstance(c.bound, PairBound)
-        else c  # an output that is not looked at takes nothing away
+        else c  # ignoring an output is post-processing
         for c in one.candidates
     ]
     lower = one.lower_pure * count

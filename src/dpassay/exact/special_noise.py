@@ -1,4 +1,4 @@
-"""Noises whose bounds have a module of their own."""
+"""Noises whose bounds have their own module."""
 
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.staircase import staircase_profile
@@ -13,7 +13,7 @@ from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 
 def special_profile(noise: Noise, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile | None:
-    """The bounds of such a noise on a bounded region, None of any other; `shown` says that all of its output is."""
+    """The bounds of such a noise on a bounded region, None for any other; `shown`: the whole output is visible."""
     if isinstance(noise, DiscreteNoise):
         return whole_profile(noise, outputs, pushed, shown)
     if isinstance(noise, TruncatedLaplace):

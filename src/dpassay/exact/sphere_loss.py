@@ -16,14 +16,14 @@ from dpassay.pipeline.regions import Array, Block, Pair, Sphere
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.directions import Direction, VonMisesFisher
 
-_LARGEST_ERROR = 1e-4  # of a logarithm in doubles; where it may be larger, only what ε-DP implies is stated
+_LARGEST_ERROR = 1e-4  # of a logarithm in doubles; if it may be larger, only what ε-DP implies is stated
 SMALL_ANGLE = iv.mpf("1e-3")
 _NOTHING = iv.mpf("1e-3000")
 
 
 @dataclass(frozen=True)
 class OppositeBound:
-    """The profile of two opposite unit vectors, which dominate all pairs; both ways are alike.
+    """The profile of two opposite unit vectors, which dominate all pairs; both directions are equal.
 
     >>> from dpassay.pipeline.stages.directions import VonMisesFisher
     >>> bound = OppositeBound(VonMisesFisher(1), 3)
@@ -65,7 +65,7 @@ class OppositeBound:
         return log_integral(phi, 0.0, half.reach(epsilon), 2 * half.error)
 
     def epsilon(self, delta: Number) -> Number:
-        """Where δ(ε), which falls, passes δ: guessed, and seen above it on one side and not above it on the other."""
+        """Where the decreasing δ(ε) passes δ: guessed, and verified to be above δ on one side and not on the other."""
         if self.delta(ZERO).b <= delta.a:
             return ZERO
         target = iv.log(delta)
@@ -123,7 +123,7 @@ def loss_per_distance(stage: Direction, metric: str, dim: int) -> Number:
 
 
 def steepest_pair(stage: Direction, metric: str, dim: int) -> Pair:
-    """Two unit vectors that lose as much per unit of distance as any, or nearly; opposite ones where those do."""
+    """Two unit vectors that lose as much per unit of distance as any, or nearly; opposite ones if those do."""
     if metric == "linf":
         return Sphere(ONE, dim).farthest(1)
     if metric == "l2" or not isinstance(stage, VonMisesFisher):

@@ -1,4 +1,4 @@
-"""Bounds for staircase noise: docs/proofs/staircase.md. Distances are in sensitivities."""
+"""Bounds for staircase noise: docs/proofs/staircase.md. Distances are in units of the sensitivity."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ _THEOREM = Theorem.STAIRCASE
 
 
 def staircase_profile(noise: Staircase, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
-    """Bounds for staircase noise on a bounded region; `shown` says that all of its output is."""
+    """Bounds for staircase noise on a bounded region; `shown`: the whole output is visible."""
     region = outputs.region
     real: list[Pair] = []
     if shown:
@@ -39,7 +39,7 @@ def staircase_profile(noise: Staircase, outputs: OutputRegion, pushed: list[Pair
 
 
 def _uppers(noise: Staircase, region: Region) -> Iterable[ProfileBound]:
-    """Any coordinate's move increases the loss; so does each coordinate moved as far as one can be."""
+    """Moving any coordinate farther increases the loss, so each is moved as far as one can be."""
     farthest, whole = (iv.mpf((region.diameter(q) / noise.sensitivity).b) for q in (INF, 1.0))
     count = most_differing(region)
     if farthest.b <= 0 or not count:
@@ -52,7 +52,7 @@ def _uppers(noise: Staircase, region: Region) -> Iterable[ProfileBound]:
 
 
 def _pair_bound(noise: Staircase, pair: Pair) -> PairBound:
-    """The noise is even, so both ways are alike. Of very large losses one coordinate's is looked at, the farthest."""
+    """The noise is even, so both directions are equal. For very large losses only the farthest coordinate is used."""
     sizes = [(iv.mpf(size.a), count) for size, count in _sizes(noise, pair)]
     if any(steps_apart(size) > MOST_STEPS for size, _ in sizes):
         sizes = [(max((size for size, _ in sizes), key=lambda size: size.a), 1)]
@@ -66,7 +66,7 @@ def _sizes(noise: Staircase, pair: Pair) -> list[tuple[Number, int]]:
 
 
 def _slivers(noise: Staircase, region: Region) -> list[Pair]:
-    """A pair of a ball that differs in all coordinates, in all but one by little: each of these adds a step."""
+    """A pair of a ball that differs in all coordinates, in all but one only slightly: each of these adds a step."""
     if isinstance(region, Repeated):
         return [region.repeat(pair) for pair in _slivers(noise, region.region)]
     ball = region.ball if isinstance(region, SensitivityBall) else region

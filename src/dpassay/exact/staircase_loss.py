@@ -1,4 +1,4 @@
-"""The loss of one coordinate with staircase noise: docs/proofs/staircase.md. Distances are in sensitivities."""
+"""The loss of one coordinate with staircase noise: docs/proofs/staircase.md. Distances are in sensitivity units."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from dpassay.core.numbers import ONE, ZERO, Number, iv, maximum, middle, minimum
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.pipeline.staircase import Staircase
 
-MOST_STEPS = 1024  # a loss that is larger is not listed in full
-_MEANT = iv.mpf("1e-30")  # what is this close to a whole number, relatively, is meant to be it
+MOST_STEPS = 1024  # a larger loss is not listed in full
+_MEANT = iv.mpf("1e-30")  # a number relatively this close to an integer is taken for it
 
 
 @dataclass(frozen=True)
 class StaircaseLoss(AtomLoss):
-    """Losses that are whole multiples of `unit`, the noise's ε; so sums of many lie on one grid."""
+    """Losses that are integer multiples of `unit`, the noise's ε; so sums of many lie on one grid."""
 
     unit: float = 0.0
 
@@ -51,7 +51,7 @@ def staircase_loss(noise: Staircase, size: Number) -> AtomLoss:
 
 
 def _two_largest(noise: Staircase, size: Number, steps: int) -> AtomLoss:
-    """Of the outputs only those with the two largest losses are told apart, which shows no more than all."""
+    """Only the outputs with the two largest losses are distinguished, which is post-processing."""
     most, more = (_at_least(noise, size, steps, level) for level in (steps, steps - 1))
     p, ratio = (most, maximum(ZERO, more - most)), iv.exp(-noise.epsilon)
     q = p[0] * ratio**steps, p[1] * ratio ** (steps - 1)

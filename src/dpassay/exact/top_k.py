@@ -1,4 +1,4 @@
-"""The loss of a choice among the k largest scores alone. Proof: docs/proofs/top-k.md."""
+"""The loss of a choice among only the k largest scores. Proof: docs/proofs/top-k.md."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ INF = float("inf")
 
 
 def scores_kept(pipeline: Pipeline, position: int) -> int | None:
-    """How many scores a stage right before a choice keeps; none where it keeps all."""
+    """How many scores a stage right before a choice keeps; None if it keeps all."""
     before = pipeline.stages[position - 1] if position else None
     dim = pipeline.output_regions()[position].region.dim
     return before.k if isinstance(before, TopK) and before.k < dim else None
@@ -27,9 +27,9 @@ def scores_kept(pipeline: Pipeline, position: int) -> int | None:
 def top_k_profile(
     stage: Choose, k: int, region: Region, cube: tuple[Number, Number] | None, spread: Number, width: Number, free: bool
 ) -> PrivacyProfile:
-    """Scores of a region, k of which are kept: `spread` and `width` as exponential.md has them.
+    """Scores of a region, k of which are kept: `spread` and `width` are as in exponential.md.
 
-    `free`: any two values of the region, or any answers to a query, are those of two neighbours.
+    `free`: any two values of the region, or any answers to a query, can be those of two neighbours.
     """
     pairs = _pairs(region, k, cube) if free else []
     bounds = [(pair, top_k_bound(stage, k, pair)) for pair in pairs]
@@ -54,7 +54,7 @@ def most_outside(reach: Number, k: int, dim: int) -> Number:
 
 
 def _pairs(region: Region, k: int, cube: tuple[Number, Number] | None) -> list[Pair]:
-    """One vector chooses outputs that the other one drops; those stand last, so that others win ties."""
+    """One vector chooses outputs that the other one drops; those come last, so that others win ties."""
     dim, others = region.dim, region.dim - k
     root = ONE if getattr(region, "p", INF) == INF else iv.mpf(others) ** (1 / number(getattr(region, "p", 2.0)))
     if cube is not None:
@@ -76,7 +76,7 @@ def _pairs(region: Region, k: int, cube: tuple[Number, Number] | None) -> list[P
 
 
 def top_k_bound(stage: Choose, k: int, pair: Pair) -> PairBound | None:
-    """The loss between two score vectors of which the k largest are kept, both ways; none where ties are in doubt."""
+    """The loss, in both directions, between two score vectors with the k largest kept; none if ties are in doubt."""
     blocks = pair.blocks
     counts = [block.count for block in blocks]
     of_x, of_y = _kept([b.x for b in blocks], counts, k), _kept([b.y for b in blocks], counts, k)
@@ -97,7 +97,7 @@ def top_k_bound(stage: Choose, k: int, pair: Pair) -> PairBound | None:
 
 
 def _kept(values: Sequence[Number], counts: Sequence[int], k: int) -> list[int] | None:
-    """How many coordinates of each block are among the k largest, of equal ones the first; none if it is in doubt."""
+    """How many coordinates of each block are among the k largest, ties going to the first; None if in doubt."""
     order = sorted(range(len(values)), key=lambda i: (-values[i].mid, i))
     for one, next_one in pairwise(order):
         a, b = values[one], values[next_one]

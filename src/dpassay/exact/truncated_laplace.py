@@ -1,4 +1,4 @@
-"""The loss of truncated Laplace noise: docs/proofs/truncated-laplace.md. Distances are in scales."""
+"""The loss of truncated Laplace noise: docs/proofs/truncated-laplace.md. Distances are in units of the scale."""
 
 from dataclasses import dataclass
 
@@ -75,7 +75,7 @@ class TruncatedBound:
         return self._leak + (1 - self._leak) * maximum(ZERO, 1 - iv.exp(epsilon - most))
 
     def epsilon(self, delta: Number) -> Number:
-        """By bisection; infinite where the leak alone is more."""
+        """By bisection; infinite if the leak alone exceeds δ."""
         if not self.shifts or self.delta(ZERO).b <= delta.a:
             return ZERO
         high = iv.mpf(sum((self._largest(shift) * count for shift, count in self.shifts), ZERO).b)
@@ -93,7 +93,7 @@ class TruncatedBound:
 def truncated_profile(
     noise: TruncatedLaplace, outputs: OutputRegion, pushed: list[Pair], shown: bool
 ) -> PrivacyProfile:
-    """The noise is log-concave and even, so that the worst shifts of Laplace noise are the worst here."""
+    """The noise is log-concave and even, so the worst shifts of Laplace noise are also the worst here."""
     region, bound = outputs.region, noise.bound / noise.scale
     pairs, known = dominating_pairs(Laplace(noise.scale), region)
     worst = pairs if known else [Pair((Block(iv.mpf(region.diameter(float("inf")).b), ZERO, most_differing(region)),))]

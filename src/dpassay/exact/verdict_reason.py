@@ -39,7 +39,7 @@ def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: G
 
 
 def _bound(guarantee: Guarantee, value: Number) -> str:
-    # A tie beyond 30 digits goes to the claim.
+    # A tie to 30 digits is decided in favour of the claim.
     if not isinstance(guarantee, ApproxDP):
         return f"the {guarantee.truth} is at most {_at_most(up(value), guarantee.value)}"
     most = _at_most(up(value), guarantee.exact_delta)
@@ -52,7 +52,7 @@ def _at_most(value: float, claimed: Number) -> str:
 
 
 def _at_least(value: float, claimed: float, significant: int = 5) -> str:
-    """A bound in few digits; in more where few would not show that it exceeds the claim."""
+    """A bound in a few digits; in more if that would not show that it exceeds the claim."""
     rounded = outward(value, -1, significant)
     return f"at least {rounded if float(rounded) > claimed else outward(value, -1, 17)}"
 
@@ -140,13 +140,13 @@ def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
 
 
 def _shown(profile: PrivacyProfile, q: float) -> Number:
-    """How far apart in lq the pairs are that neighbours are known to have."""
+    """How far apart in lq known pairs of neighbours are."""
     pairs = [candidate.pair for candidate in profile.candidates] + ([profile.pair] if profile.pair else [])
     return maximum(ZERO, *(pair.distance(q) for pair in pairs))
 
 
 def _far(region: Region, profile: PrivacyProfile, q: float, words: str) -> str:
-    """That two values can be as far apart as the region is wide; or how far they can be for sure, and at most."""
+    """That two values can be as far apart as the region is wide; or how far they certainly can be, and at most."""
     shown, most = _shown(profile, q), region.diameter(q)
     if shown.a >= most.b * (1 - iv.mpf("1e-6")):
         return "can " + words.format(f"{middle(most):.6g}")

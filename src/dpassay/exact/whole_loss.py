@@ -1,4 +1,4 @@
-"""The loss of discrete noise between whole numbers.
+"""The loss of discrete noise between integers.
 
 docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md.
 """
@@ -20,7 +20,7 @@ _MOST_CELLS = 1 << 12
 
 
 def whole_number(value: Number) -> int | None:
-    """A number as the whole number that it is; None where it is none, or may be none.
+    """A number as an integer; None if it is not one, or may not be one.
 
     >>> whole_number(iv.mpf(3)), whole_number(iv.mpf("0.5"))
     (3, None)
@@ -32,7 +32,7 @@ def whole_number(value: Number) -> int | None:
 
 
 def surely_broken(value: Number) -> bool:
-    """Whether a number is surely no whole number."""
+    """Whether a number is certainly not an integer."""
     low, high = Fraction(down(value)), Fraction(up(value))
     return math.floor(low) == math.floor(high) and low != math.floor(low)
 
@@ -43,7 +43,7 @@ def whole_loss(noise: DiscreteNoise, shift: Number) -> LossComponent:
         return AtomLoss((), ONE)  # no output in common
     size = whole_number(abs(shift))
     if size is None:
-        return AtomLoss((), between(ZERO, ONE))  # where 50 digits cannot tell
+        return AtomLoss((), between(ZERO, ONE))  # 50 digits cannot decide
     if isinstance(noise, DiscreteGaussian):
         return DiscreteGaussianLoss(size, noise.sigma)
     assert isinstance(noise, DiscreteLaplace)
@@ -55,7 +55,7 @@ def whole_loss(noise: DiscreteNoise, shift: Number) -> LossComponent:
 
 @runtime_checkable
 class OnLattice(Protocol):
-    """A loss all of whose finite values are whole multiples of one number."""
+    """A loss all of whose finite values are integer multiples of one number."""
 
     @property
     def unit(self) -> float:
@@ -64,7 +64,7 @@ class OnLattice(Protocol):
 
 @dataclass(frozen=True)
 class DiscreteLaplaceLoss:
-    """Discrete Laplace noise against itself shifted by a whole number.
+    """Discrete Laplace noise against itself shifted by an integer.
 
     >>> from dpassay.core.numbers import middle, number
     >>> round(middle(DiscreteLaplaceLoss(2, number(2)).delta(ZERO)), 6)  # as of Laplace noise, 1 − e^(−1/2)
@@ -81,7 +81,7 @@ class DiscreteLaplaceLoss:
 
     @cached_property
     def _ratio(self) -> Number:
-        """Of the probabilities of two neighbouring numbers."""
+        """The ratio of the probabilities of two neighbouring numbers."""
         return iv.exp(-1 / self.scale)
 
     @property
@@ -96,11 +96,11 @@ class DiscreteLaplaceLoss:
 
     @property
     def unit(self) -> float:
-        """Losses are whole multiples of 1/scale."""
+        """Losses are integer multiples of 1/scale."""
         return middle(1 / self.scale)
 
     def delta(self, epsilon: Number) -> Number:
-        """1 − (a^(m+1) + e^ε a^(k−m))/(1 + a), m the largest output with a loss above ε; it falls with ε."""
+        """1 − (a^(m+1) + e^ε a^(k−m))/(1 + a), m the largest output with a loss above ε; it decreases with ε."""
         return between(*(self._delta(iv.mpf(end)) for end in (epsilon.b, epsilon.a)))
 
     def _delta(self, epsilon: Number) -> Number:
@@ -109,13 +109,13 @@ class DiscreteLaplaceLoss:
             return ZERO
         if (self.pure + epsilon).b <= 0:
             return 1 - iv.exp(epsilon)
-        last = (k - epsilon * self.scale) / 2  # the event is the best of all "at most m", so more of them do no harm
+        last = (k - epsilon * self.scale) / 2  # the best of all events "at most m", so trying more of them does no harm
         tried = range(max(0, math.floor(down(last)) - 1), min(k, math.ceil(up(last))) + 1)
         rise = iv.exp(epsilon)
         return maximum(ZERO, *(1 - (a ** (m + 1) + rise * a ** (k - m)) / (1 + a) for m in tried))
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """The outputs 0 to k, those beyond moved to these; where they are many, several in one cell."""
+        """The outputs 0 to k, with those beyond moved to these; if there are many, several in one cell."""
         k, a, side = self.shift, self._ratio, up if upper else down
         edges = np.unique(np.linspace(1, k, min(k, _MOST_CELLS), dtype=np.int64)).tolist()
         mass, ends = [1 / (1 + a)], [(0, 0)]
@@ -131,7 +131,7 @@ class DiscreteLaplaceLoss:
 
 @dataclass(frozen=True)
 class DiscreteGaussianLoss:
-    """Discrete Gaussian noise against itself shifted by a whole number.
+    """Discrete Gaussian noise against itself shifted by an integer.
 
     >>> from dpassay.core.numbers import middle, number
     >>> round(middle(DiscreteGaussianLoss(1, number(1)).delta(ZERO)), 6)  # P(0), by the symmetry of the pair
@@ -158,7 +158,7 @@ class DiscreteGaussianLoss:
 
     @property
     def unit(self) -> float:
-        """Losses are whole multiples of k/(2σ²)."""
+        """Losses are integer multiples of k/(2σ²)."""
         return middle(self.shift / (2 * self.sigma**2))
 
     @cached_property
@@ -171,7 +171,7 @@ class DiscreteGaussianLoss:
         return self.sigma * iv.sqrt(2 * iv.pi) * (1 + 2 * iv.mpf([0, (q / (1 - q)).b]))
 
     def delta(self, epsilon: Number) -> Number:
-        """The sum of P(t)(1 − e^(ε−L(t))) over the outputs with a loss above ε, which falls with ε."""
+        """The sum of P(t)(1 − e^(ε−L(t))) over the outputs with a loss above ε, which decreases with ε."""
         return between(*(self._delta(iv.mpf(end), upper) for end, upper in ((epsilon.b, False), (epsilon.a, True))))
 
     def _delta(self, epsilon: Number, upper: bool) -> Number:
@@ -188,7 +188,7 @@ class DiscreteGaussianLoss:
         t = np.arange(min(last, reach), -reach - 1, -1, dtype=float)
         falling = -(t - likeliest) * (t + likeliest) / (2 * s2)
         total = float((np.exp(falling) * -np.expm1(-k * np.maximum(0.0, last - t + rest) / s2)).sum())
-        # Each term is off by its exponent's rounding; what is left out is below e^−100 times the number of terms.
+        # Each term is off by its exponent's rounding; omitted terms are below e^−100 times the number of terms.
         slack = 1e-15 * (64 + 300) + len(t) * 1e-16
         total = total * (1 + slack) + math.exp(-99) * (2 + s2) if upper else total * (1 - slack)
         scale = iv.exp(-(iv.mpf(likeliest) ** 2) / (2 * self.sigma**2)) / self._total
@@ -196,7 +196,7 @@ class DiscreteGaussianLoss:
         return minimum(ONE, found)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """One cell for each output; from above, what lies beyond them is counted at infinity."""
+        """One cell for each output; from above, the mass beyond them is counted at infinity."""
         s, k, side = middle(self.sigma), self.shift, 1 if upper else -1
         reach = math.ceil(14 * s) + min(k, math.ceil(100 * s))
         t = np.arange(-reach, reach + 1, dtype=float)

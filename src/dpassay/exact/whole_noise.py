@@ -1,6 +1,6 @@
 """Bounds for discrete noise: docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md.
 
-On numbers that are not known to be whole nothing is known to be hidden.
+For numbers that are not known to be integers, nothing is known to be hidden.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ THEOREMS: dict[type[DiscreteNoise], Theorem] = {
 
 
 def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]:
-    """Pairs of whole-numbered vectors to look at, and whether one of them dominates all others at every ε."""
+    """Pairs of integer vectors to examine, and whether one of them dominates all others at every ε."""
     if isinstance(region, Repeated):
         pairs, known = whole_pairs(noise, region.region)
         return [region.repeat(pair) for pair in pairs], known
@@ -58,10 +58,10 @@ def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]
 
 
 def broken_pair(region: Region) -> Pair | None:
-    """Two vectors of a region some coordinates of which differ by no whole number, where such are easily found."""
+    """Two vectors of a region with some coordinates that do not differ by an integer, if easily found."""
     inner = region.region if isinstance(region, Repeated) else region
     pairs = [inner.farthest(q) for q in (1.0, 2.0)]
-    if isinstance(inner, Ball | Box | Intersection | Rows | SensitivityBall):  # what lies between two points is there
+    if isinstance(inner, Ball | Box | Intersection | Rows | SensitivityBall):  # convex
         pairs.append(_half_apart(pairs[0]))
     if isinstance(inner, MinMax) and inner.dim > 2:
         ends = Block(ZERO, ZERO, 1), Block(ONE, ONE, 1)
@@ -71,7 +71,7 @@ def broken_pair(region: Region) -> Pair | None:
 
 
 def _half_apart(pair: Pair) -> Pair:
-    """The first vector, and one on the way to the second, so that a coordinate that differs differs by 1/2."""
+    """The first vector, and one on the way to the second, such that a differing coordinate differs by 1/2."""
     sizes = [abs(block.gap) for block in pair.blocks if not block.same]
     if not sizes or sizes[0].a < ONE / 2:
         return pair
@@ -80,12 +80,12 @@ def _half_apart(pair: Pair) -> Pair:
 
 
 def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
-    """Bounds for discrete noise on a bounded region; `shown` says that all of its output is."""
+    """Bounds for discrete noise on a bounded region; `shown`: the whole output is visible."""
     region, theorem = outputs.region, THEOREMS[type(noise)]
     profile = PrivacyProfile((), (), theorems=(Theorem.DIAMETERS, theorem), noise=noise, region=region)
     if not outputs.whole:
         nothing_hidden = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), theorem)
-        # Values that are reached only in the limit may differ by other numbers before it.
+        # Values that are reached only in the limit may differ by non-integers before it.
         pair = broken_pair(region) if outputs.exact and shown and not outputs.far else None
         candidates = [] if pair is None else [Candidate(pair, nothing_hidden)]
         return replace(profile, candidates=tuple(candidates), uppers=(nothing_hidden,))
@@ -113,12 +113,12 @@ def _differing(pair: Pair) -> int:
 
 
 def _is_whole(pair: Pair) -> bool:
-    """Whether the two vectors surely differ by whole numbers."""
+    """Whether the two vectors certainly differ by integers."""
     return all(block.same or whole_number(block.gap) is not None for block in pair.blocks)
 
 
 def _pair_bound(noise: DiscreteNoise, pair: Pair) -> PairBound:
-    """The noise is even, so both ways are alike. With Gaussian noise one coordinate is looked at, the farthest."""
+    """The noise is even, so both directions are equal. With Gaussian noise only the farthest coordinate is used."""
     if isinstance(noise, DiscreteGaussian):
         farthest = max((block.gap for block in pair.blocks), key=lambda gap: abs(gap).mid)
         return PairBound((PrivacyLoss.of_shifts(noise, [(farthest, 1)]),), Theorem.DISCRETE_GAUSSIAN)

@@ -33,7 +33,7 @@ class Witness:
     """Two values that neighbours can have just before the noise, and what tells them apart.
 
     `log_p` and `log_q` are the logarithms of the event's probability for the first and the second value.
-    Where no single event is named the event is empty and only the pair's loss speaks.
+    If no single event is named, the event is empty and only the pair's loss is evidence.
     """
 
     pair: Pair
@@ -48,12 +48,12 @@ class Witness:
         return INFINITY if self.log_q == -INFINITY else self.log_p - self.log_q
 
     def excess(self, epsilon: Number) -> Number:
-        """P − e^ε Q, which (ε, δ)-DP keeps at δ or below."""
+        """P − e^ε Q, which is at most δ under (ε, δ)-DP."""
         p = iv.exp(self.log_p)
         return p if self.log_q == -INFINITY else p - iv.exp(self.log_q + epsilon)
 
     def behind_dropout(self, mu: Number) -> Witness:
-        """The same where the word is dropped with probability mu, and then the second value comes."""
+        """The same if the word is dropped with probability mu, which gives the second value."""
         if mu == 0 or not self.event:
             return self
         log_p = iv.log(1 - mu) + self.log_p
@@ -63,7 +63,7 @@ class Witness:
 
 
 def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: EpsilonDelta) -> Witness | None:
-    """The strongest counterexample for a guarantee, with an event that breaks it where one is known."""
+    """The strongest counterexample for a guarantee, with an event that violates it if one is known."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     candidate = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)
     if candidate is None:
@@ -75,7 +75,7 @@ def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Epsilon
     outputs = pipeline.output_regions()
     stages = [in_dimension(pipeline.stages[i], outputs[i].region.dim) for i in pipeline.noise_positions]
     if len(stages) > 1 and not isinstance(profile.noise, Gaussian):
-        return Witness(candidate.pair)  # of a sum of other noises no event is known
+        return Witness(candidate.pair)  # for a sum of other noises no event is known
     stage = Additive(profile.noise) if len(stages) > 1 and profile.noise else stages[0] if stages else None
     found = _named(pipeline, stage, inner, epsilon, delta, profile.mu).behind_dropout(profile.mu)
     breaks = found.ratio.a > epsilon.b if delta == 0 else found.excess(epsilon).a > delta.b
@@ -99,14 +99,14 @@ def _of_all_steps(candidate: Candidate, epsilon: Number, delta: Number) -> Witne
 def _named(
     pipeline: Pipeline, stage: Stage | None, candidate: Candidate, epsilon: Number, delta: Number, mu: Number
 ) -> Witness:
-    """The pair with an event that shows the most; the event is empty where none is known."""
+    """The pair with the strongest event; the event is empty if none is known."""
     if stage is None:
         return Witness(candidate.pair, "the output that the first value gives", ZERO, -INFINITY)
     if isinstance(stage, Additive):
         if isinstance(candidate.bound, CurveBound) or isinstance(stage.noise, TruncatedLaplace):
             return Witness(candidate.pair)
         found = _additive(stage, candidate, epsilon, delta, mu)
-        # Such an event speaks of values that were not rounded, or of their signs.
+        # Such an event is about values that were not rounded, or about their signs.
         after = pipeline.stages[pipeline.noise_positions[-1] + 1 :]
         told = thresholds_told(after)
         far = isinstance(candidate.bound, PairBound) and candidate.bound.theorem == Theorem.UNBOUNDED
@@ -191,11 +191,11 @@ def _loss_above(loss: PrivacyLoss, pair: Pair, epsilon: Number) -> Witness:
 
 
 def _far_apart(stage: Additive, pair: Pair, epsilon: Number, delta: Number) -> Witness:
-    """Two values so far apart that the sign of the first coordinate gives them away."""
+    """Two values so far apart that the sign of the first coordinate reveals which one it was."""
     noise = stage.noise
     scale = noise.scale if hasattr(noise, "scale") else getattr(noise, "sigma", ONE)
     # P > 1 − (1 − δ)/4 and e^ε Q < (1 − δ)/4: their difference is above δ.
-    size = scale * (epsilon + 2 + iv.log(4 / (1 - delta))) + 1  # and 1 more, should they be rounded
+    size = scale * (epsilon + 2 + iv.log(4 / (1 - delta))) + 1  # and 1 more, in case they are rounded
     first = pair.blocks[0]
     far = Pair((Block(size, -size, first.count), *pair.blocks[1:]))
     event = "the first coordinate is above 0"
