@@ -1,1 +1,1 @@
-"""What everything else stands on: certified numbers, intervals, guarantees, neighbours, the list of theorems."""
+"""What everything else builds on: certified numbers, intervals, guarantees, neighbours, the list of theorems."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import os
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from dpassay.errors import InputError
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file beside its place and then move it there: an interruption leaves what was there before.
+    """Write a temporary file next to the target and then rename it: an interruption leaves the old file intact.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -20,7 +20,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_pieces(path: Path, pieces: Iterable[str | bytes]) -> None:
-    """The same for a file that is made piece by piece, and need not fit into memory."""
+    """The same for a file that is written piece by piece, and need not fit into memory."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with partial.open("wb") as file:

@@ -31,7 +31,7 @@ def _read(value: Any, allowed: str) -> Number:
 
 
 class _Stated:
-    """What all guarantees have in common; those without a δ have δ = 0."""
+    """What all guarantees share; those without a δ have δ = 0."""
 
     __slots__ = ()
     parameter: ClassVar[str] = "epsilon"
@@ -44,7 +44,7 @@ class _Stated:
 
     @property
     def truth(self) -> str:
-        """What the true value of the parameter is called."""
+        """The name of the parameter's true value."""
         return f"true {self.parameter}{self.unit}"
 
     @property
@@ -54,7 +54,7 @@ class _Stated:
 
     @property
     def exact_delta(self) -> Number:
-        """δ, which most guarantees have not: 0."""
+        """δ, which is 0 for most guarantees."""
         return ZERO
 
     @property
@@ -87,7 +87,7 @@ class PureDP(_Stated):
 
 @dataclass(frozen=True, slots=True, init=False)
 class ApproxDP(_Stated):
-    """The guarantee P(E) ≤ e^ε Q(E) + δ for every event E and all neighbours, both ways.
+    """The guarantee P(E) ≤ e^ε Q(E) + δ for every event E and all neighbours, in both directions.
 
     >>> print(ApproxDP(1, 1e-6))
     (1, 1e-06)-DP
@@ -136,7 +136,7 @@ class MetricDP(_Stated):
 
     @property
     def unit(self) -> str:  # type: ignore[override]
-        """Of what ε is stated."""
+        """What ε refers to."""
         return " per radian" if self.metric == "angle" else f" per unit of {self.metric} distance"
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class MetricDP(_Stated):
 
 @dataclass(frozen=True, slots=True, init=False)
 class RenyiDP(_Stated):
-    """The guarantee that the Rényi divergence of one order between neighbours' outputs is at most ε, both ways.
+    """The guarantee that the Rényi divergence of one order between neighbours' outputs is at most ε in each direction.
 
     >>> print(RenyiDP(2, 0.5))
     (2, 0.5)-Rényi DP
@@ -174,7 +174,7 @@ class RenyiDP(_Stated):
 
     @property
     def unit(self) -> str:  # type: ignore[override]
-        """Of which order."""
+        """The order."""
         return f" at order {as_written(self.exact_order)}"
 
     def __str__(self) -> str:
@@ -183,7 +183,7 @@ class RenyiDP(_Stated):
 
 @dataclass(frozen=True, slots=True, init=False)
 class ZCDP(_Stated):
-    """Zero-concentrated DP: the Rényi divergence of every order α > 1 is at most ρα, both ways.
+    """Zero-concentrated DP: the Rényi divergence of every order α > 1 is at most ρα, in both directions.
 
     >>> print(ZCDP(0.5))
     0.5-zCDP
@@ -241,7 +241,7 @@ def make_guarantee(epsilon: Any, delta: Any = 0) -> EpsilonDelta:
 
 
 def epsilon_delta(guarantee: Guarantee) -> EpsilonDelta:
-    """The guarantee itself, where it is stated by ε and δ, as samples can test it.
+    """The guarantee itself, if it is stated by ε and δ, which samples can test.
 
     >>> epsilon_delta(ZCDP(1))
     Traceback (most recent call last):

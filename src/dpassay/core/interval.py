@@ -18,7 +18,7 @@ from dpassay.errors import AmbiguousError, InputError
 class Interval:
     """[lower, upper], with the source of each end.
 
-    It compares with numbers and other intervals where the answer is certain, and raises where it is not.
+    It can be compared with numbers and other intervals if the answer is certain, and raises an error if it is not.
 
     >>> print(Interval(5.6568542494, 5.6568542495))
     [5.656854249, 5.656854250]
@@ -44,7 +44,7 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """How far apart the ends are; 0 if both are infinite."""
+        """The distance between the ends; 0 if both are infinite."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     def __contains__(self, value: float) -> bool:
@@ -63,7 +63,7 @@ class Interval:
         return self._compare(other, operator.ge, ">=", "lower", "upper")
 
     def _compare(self, other: Any, holds: Callable[[Any, Any], bool], sign: str, hard: str, easy: str) -> bool:
-        """Compare the ends for which it is hardest, and those for which it is easiest: if both agree it is certain."""
+        """Compare the least and the most favourable ends: if both agree, the answer is certain."""
         if not isinstance(other, Interval | Real):
             return NotImplemented  # type: ignore[no-any-return]
         ends = other if isinstance(other, Interval) else Interval(other, other)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """Integrals of e^φ over an interval, from both sides, for φ that is concave or convex: docs/proofs/sphere.md, point 5.
 
 A concave function lies above its chords and, in each cell, below the neighbouring chords extended into it; a convex
-one the other way round. So both sums bound the integral, whatever the number of cells. scipy.integrate estimates its
-error and takes longer to import than a whole check takes.
+one the other way round. So both sums bound the integral, whatever the number of cells. scipy.integrate only estimates
+its error, and importing it takes longer than a whole check.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 CELLS = 4096
-_DEEP = 60.0  # what lies this much below the largest φ is counted, not integrated
-_ROUNDING = 1e-11  # relative: of a sum of that many doubles, and of the steps that lead to each of them
+_DEEP = 60.0  # where φ is this far below its maximum, it is bounded, not integrated
+_ROUNDING = 1e-11  # relative: of a sum of that many doubles, and of the operations that lead to each of them
 
 
 def log_integral(
     phi: Callable[[Array], Array], low: float, high: float, error: float = 0.0, convex: bool = False
 ) -> tuple[float, float]:
-    """Bounds on ln ∫ e^φ from low to high. `error` is what rounding adds to a value of φ at most.
+    """Bounds on ln ∫ e^φ from low to high. `error` is the largest rounding error of a value of φ.
 
     >>> bounds = log_integral(lambda x: -x * x / 2, -9.0, 9.0)
     >>> [round(bound, 4) for bound in bounds]  # ln √(2π)
@@ -50,7 +50,7 @@ def log_integral(
 
 
 def _where_it_counts(phi: Callable[[Array], Array], low: float, high: float) -> tuple[float, float]:
-    """A part of the interval outside of which e^φ is next to nothing, and φ falls away from it."""
+    """A part of the interval outside of which e^φ is negligible, and φ decreases away from it."""
     for _ in range(40):
         x = np.linspace(low, high, 129)
         with np.errstate(all="ignore"):
@@ -66,16 +66,16 @@ def _where_it_counts(phi: Callable[[Array], Array], low: float, high: float) -> 
 
 
 def _mean_exponential(first: Array, second: Array) -> Array:
-    """The mean of e^y where y goes evenly from the first value to the second."""
+    """The mean of e^y with y uniform between the first value and the second."""
     gap = np.abs(second - first)
-    some = np.maximum(gap, 1e-12)  # below it both ends are the mean, but for what rounding counts
+    some = np.maximum(gap, 1e-12)  # below it both ends equal the mean, up to the rounding that is counted
     return np.asarray(np.exp(np.maximum(first, second)) * -np.expm1(-some) / some)
 
 
 def _extended(y: Array, width: Array, convex: bool) -> Array:
-    """Integrals over cells of e to the neighbouring chords: each over its half, or one of them where that is better.
+    """Integrals over cells of e to the neighbouring chords: each over its half, or only one of them if that is better.
 
-    The latter is so at either end, and next to a cell that is very steep.
+    The latter applies at either end, and next to a very steep cell.
     """
     slope = np.diff(y) / width
     left, right = np.append(np.nan, slope[:-1]) * width, -np.append(slope[1:], np.nan) * width

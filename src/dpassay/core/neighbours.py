@@ -1,4 +1,4 @@
-"""Which two inputs a guarantee speaks of."""
+"""Which two inputs count as neighbours."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _WORDS: dict[str, str] = {
     "query": "two data sets whose answers are at most a stated distance apart",
 }
 KINDS = tuple(_WORDS)
-# What each is in a pipeline: a user, or an entity, is a record as long as the stages see all that is theirs at once.
+# What each is in a pipeline: a user, or an entity, is a record as long as the stages see all of their data at once.
 _RELATIONS: dict[str, Relation] = {
     "words(n)": "word",
     "tokens(n)": "word",
@@ -61,7 +61,7 @@ class Neighbours:
 
     @property
     def relation(self) -> Relation:
-        """How the two inputs differ, in one of the basic relations; `count` times over."""
+        """How the two inputs differ, in one of the basic relations, applied `count` times."""
         return _RELATIONS.get(self._form, cast(Relation, self.kind))
 
     @property

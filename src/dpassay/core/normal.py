@@ -1,4 +1,4 @@
-"""The normal tail, the exact δ of Gaussian noise, and the least deviation that meets a guarantee; all certified."""
+"""The normal tail, the exact δ of Gaussian noise, and the smallest σ that meets a guarantee; all certified."""
 
 import math
 from typing import Any
@@ -39,7 +39,7 @@ def gaussian_delta(epsilon: Number, mu: Number) -> Number:
     if mu == 0:
         return ZERO
     ends = [_delta_at(e, m) for e, m in ((epsilon.b, mu.a), (epsilon.a, mu.b))]
-    return maximum(ZERO, between(*ends))  # δ falls with ε and grows with μ
+    return maximum(ZERO, between(*ends))  # δ decreases with ε and increases with μ
 
 
 def _delta_at(epsilon: Number, mu: Number) -> Number:
@@ -47,9 +47,9 @@ def _delta_at(epsilon: Number, mu: Number) -> Number:
 
 
 def gaussian_epsilon_guess(delta: Number, mu: Number) -> Number | None:
-    """ε(δ) by Newton's method on ln δ(ε), not certified; nothing where 80 digits do not suffice.
+    """ε(δ) by Newton's method on ln δ(ε), not certified; None if 80 digits do not suffice.
 
-    ln δ is concave in ε, so that all but the first step come down to the root from above.
+    ln δ is concave in ε, so all steps but the first approach the root from above.
     """
     shift, target = _middle(mu), _mp.log(_middle(delta))
     epsilon = shift**2 / 2
@@ -64,7 +64,7 @@ def gaussian_epsilon_guess(delta: Number, mu: Number) -> Number | None:
 
 
 def gaussian_sigma(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
-    """The least standard deviation, to a double: Newton's method guesses it, the exact δ confirms it."""
+    """The smallest standard deviation, as a double: Newton's method guesses it, the exact δ confirms it."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     if delta == 0:
         raise InputError("Gaussian noise never gives pure DP: give a delta above 0, or use laplace")
@@ -89,7 +89,7 @@ def gaussian_sigma(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
 
 
 def _delta_and_slopes(epsilon: Any, mu: Any) -> tuple[Any, Any, Any]:
-    """δ of Gaussian noise, how fast it falls with ε, and how fast it grows with μ; to search with."""
+    """δ of Gaussian noise, its rate of decrease in ε, and its rate of increase in μ; to search with."""
     root = _mp.sqrt(2)
     near, far = (epsilon / mu - mu / 2) / root, (epsilon / mu + mu / 2) / root
     fall = _mp.exp(epsilon) * _mp.erfc(far) / 2

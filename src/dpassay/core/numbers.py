@@ -21,10 +21,10 @@ _read = lru_cache(maxsize=10_000)(mpi_from_str)
 
 
 class _Intervals(MPIntervalContext):  # type: ignore[misc]
-    """mpmath's intervals, with a short way for what is converted most often: whole numbers and repeated decimals."""
+    """mpmath's intervals, with a shortcut for the most frequent conversions: integers and repeated decimals."""
 
     def convert(self, x: Any) -> Any:
-        """Enclose a value; a whole number of no more bits than are carried is exact."""
+        """Enclose a value; an integer within the working precision is exact."""
         kind = type(x)
         if kind is self.mpf:
             return x
@@ -43,7 +43,7 @@ ZERO: Number = iv.mpf(0)
 ONE: Number = iv.mpf(1)
 INFINITY: Number = iv.mpf("inf")
 _DECIMAL = re.compile(r"[+-]?(\d{1,1000}(\.\d{0,1000})?|\.\d{1,1000})([eE][+-]?\d{1,5})?|[+-]?inf")
-# Two numbers closer than this, relatively, cannot be told apart by 50 digits: a tie goes to the claim.
+# Two numbers relatively closer than this cannot be distinguished with 50 digits: a tie is decided for the claim.
 TIE: Number = iv.mpf("1e-30")
 
 
@@ -70,7 +70,7 @@ def number(value: Any) -> Number:
 
 
 def exactly(value: float) -> Number:
-    """A double as the binary number that it is; `number` reads it as the decimal that it prints as.
+    """A double as its exact binary value; `number` reads it as the decimal that it prints as.
 
     >>> exactly(0.1) == number(0.1), exactly(0.5) == number(0.5)
     (False, True)

@@ -1,16 +1,16 @@
-"""The parameters of a pipeline or a claim: a namespace of their own, apart from options."""
+"""The parameters of a pipeline or a claim: their own namespace, separate from options."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from dpassay.errors import InputError
 
-# What is claimed, or the dimension: an argument by itself, under the name on the right.
+# What is claimed, or the dimension: a separate argument, under the name on the right.
 CLAIMED = {"eps": "epsilon", "epsilon": "epsilon", "delta": "delta", "dim": "dim"}
 
 
 def merge_parameters(parameters: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a pipeline from a mapping and from keyword arguments; none may be given both ways.
+    """The parameters of a pipeline from a mapping and from keyword arguments; none may be given twice.
 
     >>> merge_parameters({"device": 2}, {"C": 1})
     {'device': 2, 'C': 1}

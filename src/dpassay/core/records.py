@@ -1,4 +1,4 @@
-"""Records in JSON files, read closely: nothing unknown, nothing missing, nothing twice. Reading one runs nothing."""
+"""Records in JSON files, read strictly: nothing unknown, missing or duplicated. Reading one runs nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_json(path: Path, what: str, largest: int = LARGEST_FILE) -> Any:
 
 
 def read_record(path: Path, model: type[Model], schema: str, what: str) -> Model:
-    """The record in a file, if it has this schema and keeps its rules."""
+    """The record in a file, if it has this schema and obeys its rules."""
     from pydantic import ValidationError
 
     data = read_json(path, what)

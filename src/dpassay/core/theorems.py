@@ -61,5 +61,5 @@ class Theorem(StrEnum):
 
     @property
     def page(self) -> str:
-        """Where the proof stands."""
+        """The page with the proof."""
         return f"docs/proofs/{self.value}.md"

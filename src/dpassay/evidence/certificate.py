@@ -1,8 +1,8 @@
 """Certificates: a verdict with all its evidence in one JSON file, for `dpassay verify`.
 
 Each bound names its theorem and carries what the theorem needs: the pair, the order of a Rényi divergence, the grid.
-What is written was checked by the verifier before; a bound that its arithmetic cannot show to the last digit is
-written a little weaker. docs/certificate.md describes the format.
+Everything is checked by the verifier before it is written; a bound that its arithmetic cannot confirm to the last digit
+is written slightly weaker. docs/certificate.md describes the format.
 """
 
 import hashlib
@@ -31,21 +31,21 @@ from dpassay.pipeline.parser import evaluate, parse
 from dpassay.pipeline.pipeline import Pipeline
 
 SCHEMA = "dpassay/certificate/2"
-# By how much a bound is weakened until the verifier can show it.
+# By how much a bound is weakened until the verifier can confirm it.
 _WEAKER = ("0", "1e-12", "1e-9", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", "1e-2", "5e-2")
 _FEW = ("0", "1e-9", "1e-4", "1e-2", "5e-2")
 Data = dict[str, Any]
 
 
 def certify(verdict: Verdict) -> Data:
-    """Write a verdict down with its evidence, step by step.
+    """The certificate of a verdict: its evidence, step by step.
 
     >>> from dpassay import check
     >>> written = certify(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1))
     >>> written["verdict"], [step["step"] for step in written["steps"]][:3]
     ('refuted', ['claim', 'witness', 'lower'])
     """
-    if hasattr(verdict.mechanism, "certify"):  # words have certificates of their own
+    if hasattr(verdict.mechanism, "certify"):  # words have their own certificates
         return dict(verdict.mechanism.certify(verdict))
     if not isinstance(verdict.mechanism, Pipeline):
         raise InputError(
@@ -60,8 +60,8 @@ def certify(verdict: Verdict) -> Data:
     steps = [claim, *writer.witness(), *writer.bounds(), *writer.repairs()]
     steps.append({"step": "decision", "verdict": verdict.word})
     whole = _linked(verdict, steps)
-    # Each step was checked on its own; all together may be more work than the verifier does. Then repairs are left out,
-    # and next the bounds behind the first, which decides the claim: they only say more.
+    # Each step was checked on its own; all together may exceed the verifier's work limit. Then repairs are left out,
+    # and next all bounds after the first, which decides the claim: the others only add information.
     spare = [step for step in steps if step["step"] in ("upper", "lower")][1:]
     spare += [step for step in steps if step["step"] == "repair"]
     dear = any(step["step"] == "repair" or step.get("theorem") == "levels" for step in steps)
@@ -72,7 +72,7 @@ def certify(verdict: Verdict) -> Data:
 
 
 def _holds(certificate: Data) -> bool:
-    """Whether the verifier accepts a certificate as a whole, with nothing kept from before."""
+    """Whether the verifier accepts a certificate as a whole, with nothing cached from before."""
     forget()
     return examine(certificate).ok
 
@@ -82,7 +82,7 @@ def _linked(verdict: Verdict, steps: list[Data]) -> Data:
     linked, last = [], hashlib.sha256(SCHEMA.encode()).hexdigest()
     for i, step in enumerate(steps):
         if step in steps[:i]:
-            continue  # what decides the claim may also be one of the bounds
+            continue  # the bound that decides the claim may also be one of the others
         last = chained(last, step)
         linked.append({**step, "digest": last})
     return {"schema": SCHEMA, "written_by": _version(), "verdict": verdict.word, "steps": linked}
@@ -128,7 +128,7 @@ def _claim(verdict: Verdict) -> Data:
 
 
 def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
-    """A text that says all of the mechanism, and the parameters that it names."""
+    """A text that fully describes the mechanism, and the parameters that it names."""
     pipeline, guarantee = verdict.mechanism, verdict.guarantee
     claimed = {"eps": guarantee.value, "delta": guarantee.exact_delta}
     if guarantee.parameter != "epsilon":
@@ -149,7 +149,7 @@ def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
 
 
 def _searched(text: str, parameters: dict[str, Any], values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A text with names for the deviations that least_sigma(...) finds: the verifier does not search."""
+    """A text with names for the standard deviations that least_sigma(...) finds: the verifier does not search."""
     found, numbers = "", dict(parameters)
     while match := re.search(r"\bleast_sigma\s*\(", text):
         end, depth = match.end(), 1
@@ -209,7 +209,7 @@ class _Writer:
     def upper(
         self, epsilon: Number, delta: Number, weaker: tuple[str, ...] = _WEAKER, weaken: str = "epsilon"
     ) -> Iterator[Data]:
-        """(ε, δ)-DP, or what is a little weaker, by the first theorem that the verifier accepts; nothing if none."""
+        """(ε, δ)-DP, or slightly weaker, by the first theorem that the verifier accepts; nothing if none."""
         if epsilon == INFINITY or delta.b >= 1:
             return
         yield from self._first(self.pipeline, self.profile, {"step": "upper"}, epsilon, delta, weaker, weaken)
@@ -237,9 +237,9 @@ class _Writer:
                     return
 
     def lower(self, quantity: str, epsilon: Number, delta: Number, refutes: bool = False) -> Iterator[Data]:
-        """ε at δ, or δ at ε, is at least this, or a little less, by a pair that the verifier accepts.
+        """ε at δ, or δ at ε, is at least this, or slightly less, by a pair that the verifier accepts.
 
-        What refutes the claim stays above it.
+        A bound that refutes the claim stays above the claim.
         """
         claimed = self.guarantee.value if quantity == "epsilon" else self.guarantee.exact_delta
         if (epsilon if quantity == "epsilon" else delta) == 0:
@@ -255,7 +255,7 @@ class _Writer:
                     return
 
     def witness(self) -> Iterator[Data]:
-        """The counterexample's event, where the verifier knows it."""
+        """The counterexample's event, if the verifier knows it."""
         witness = self.verdict.witness
         if not isinstance(witness, Witness) or not witness.event:
             return
@@ -268,7 +268,7 @@ class _Writer:
                     return
 
     def repairs(self) -> Iterator[Data]:
-        """Mechanisms that keep a guarantee."""
+        """Mechanisms that satisfy a guarantee."""
         for repair in self.verdict.repairs:
             if repair.mechanism is None or not isinstance(repair.guarantee, PureDP | ApproxDP):
                 continue
@@ -279,7 +279,7 @@ class _Writer:
 
 
 class _OtherWriter(_Writer):
-    """The same for a guarantee that is stated by another number than ε and δ."""
+    """The same for a guarantee that is stated by other numbers than ε and δ."""
 
     def bounds(self) -> Iterator[Data]:
         """The bounds on the claimed parameter, what decides the claim, and which (ε, δ)-DP holds."""
@@ -293,7 +293,7 @@ class _OtherWriter(_Writer):
         yield from self.holding([at for at, _ in verdict.holds])
 
     def most(self, value: Number, weaker: tuple[str, ...]) -> Iterator[Data]:
-        """The parameter is at most this, or a little more."""
+        """The parameter is at most this, or slightly more."""
         yield from self._at_most(self.pipeline, self.profile, {"step": "upper"}, value, weaker)
 
     def _at_most(
@@ -304,7 +304,7 @@ class _OtherWriter(_Writer):
         evidence: list[Data] = []
         for slack in weaker:
             at = value * (1 + iv.mpf(slack))
-            if not evidence or isinstance(guarantee, GDP):  # of which the points to look at depend on the value
+            if not evidence or isinstance(guarantee, GDP):  # whose points depend on the value
                 evidence = list(other_upper_evidence(pipeline, profile, guarantee, at))
             for found in evidence:
                 step = {**name, "guarantee": guarantee_data(guarantee, at), **found}
@@ -313,7 +313,7 @@ class _OtherWriter(_Writer):
                     return
 
     def least(self, value: Number, refutes: bool) -> Iterator[Data]:
-        """The parameter is at least this, or a little less, by a pair; what refutes the claim stays above it."""
+        """The parameter is at least this, or slightly less, by a pair; a refuting bound stays above the claim."""
         guarantee = self.verdict.guarantee
         assert not isinstance(guarantee, PureDP | ApproxDP)
         if value == 0:
@@ -329,7 +329,7 @@ class _OtherWriter(_Writer):
                     return
 
     def repairs(self) -> Iterator[Data]:
-        """Mechanisms that keep the guarantee."""
+        """Mechanisms that satisfy the guarantee."""
         for repair in self.verdict.repairs:
             if repair.mechanism is not None and repair.guarantee == self.verdict.guarantee:
                 profile = analyse(repair.mechanism, self.verdict.neighbours)
@@ -338,7 +338,7 @@ class _OtherWriter(_Writer):
 
 
 def _less(value: Number, claimed: Number | None) -> list[Number]:
-    """A lower bound and weaker ones; what refutes a claim stays above it."""
+    """A lower bound and weaker ones; one that refutes a claim stays above it."""
     weaker = [value * (1 - iv.mpf(slack)) if value.b < INFINITY else value for slack in ("1e-33", *_WEAKER[1:])]
     if claimed is None:
         return weaker
@@ -347,7 +347,7 @@ def _less(value: Number, claimed: Number | None) -> list[Number]:
 
 
 def _accepted(model: Model, step: Data) -> bool:
-    """Whether the verifier can show a step."""
+    """Whether the verifier can confirm a step."""
     try:
         model.check(read_step(step))
     except (CertificateError, ArithmeticError, ValueError):
@@ -356,5 +356,5 @@ def _accepted(model: Model, step: Data) -> bool:
 
 
 def _widened(value: Number) -> Number:
-    """A number with room for what moving a pair inwards changes."""
+    """A number with a margin for moving a pair inwards."""
     return value if abs(value).b == INFINITY else value * iv.mpf([1 - iv.mpf("1e-28").b, 1 + iv.mpf("1e-28").b])

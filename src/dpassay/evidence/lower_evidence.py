@@ -1,4 +1,4 @@
-"""What the verifier needs to check a lower bound: a pair, where it comes in, and what of its loss is looked at."""
+"""What the verifier needs to check a lower bound: a pair, where it enters, and which part of its loss is used."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -35,8 +35,8 @@ from dpassay.pipeline.stages.round import Round
 from dpassay.pipeline.stages.scaling import MinMaxScale
 from dpassay.pipeline.stages.squash import Squash
 
-_INWARD = 1 - iv.mpf("1e-35")  # a pair this much nearer to the middle lies in its region beyond doubt
-_LARGE = 1_000  # an epsilon at which only what gives a value away still counts
+_INWARD = 1 - iv.mpf("1e-35")  # a pair this much nearer to the middle certainly lies in its region
+_LARGE = 1_000  # an epsilon at which only outputs that reveal a value still count
 _FAR: Data = {"thresholds": [["inf", "inf"]]}
 __all__ = ["enclosed", "lower_evidence", "pair_data", "places", "point"]
 
@@ -71,7 +71,7 @@ def _kept(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kept | N
 
 
 def _any_threshold(kept: Kept | None) -> Data:
-    """Thresholds as far out as there are, or any."""
+    """Thresholds as far out as possible, or any."""
     if kept is None or kept.thresholds is None:
         return {}
     return _FAR if kept.thresholds.unlimited else {"thresholds": [enclosed(kept.thresholds.nearest(ZERO))]}
@@ -95,14 +95,14 @@ def _of_candidate(
 
 
 def _best_offset(noise: Stage, gap: Number, epsilon: Number) -> Number:
-    """How far beyond the middle of two values the threshold lies that tells them apart best at an ε."""
+    """How far beyond the middle of two values the threshold lies that distinguishes them best at an ε."""
     if isinstance(noise, Additive) and isinstance(noise.noise, Gaussian):
         return epsilon * noise.noise.sigma**2 / gap
     return epsilon * noise.noise.scale / 2 if isinstance(noise, Additive) and isinstance(noise.noise, Laplace) else ZERO
 
 
 def _at_best_threshold(pair: Pair, kept: Kept, noise: Stage, epsilon: Number) -> Pair:
-    """A query's answers shifted so that the best threshold for an ε can be told."""
+    """A query's answers shifted so that the best threshold for an ε is visible."""
     if not kept.anywhere or kept.thresholds is None:
         return pair
     block = next(block for block in pair.blocks if not block.same)
@@ -112,7 +112,7 @@ def _at_best_threshold(pair: Pair, kept: Kept, noise: Stage, epsilon: Number) ->
 
 
 def _thresholds(pair: Pair, kept: Kept, noise: Stage, epsilon: Number, bound: object) -> list[list[str]]:
-    """For each block of a pair a threshold that tells its two values apart well."""
+    """For each block of a pair a threshold that distinguishes its two values well."""
     assert kept.thresholds is not None
     found = []
     for block in pair.blocks:
@@ -122,7 +122,7 @@ def _thresholds(pair: Pair, kept: Kept, noise: Stage, epsilon: Number, bound: ob
             below = wanted - _best_offset(noise, abs(block.gap), epsilon)
             wanted = next((c for c in (beyond, below) if _reached(kept, c)), wanted)
         nearest = kept.thresholds.nearest(wanted)
-        # Between the limits any threshold will do; a limit itself is what it is. Next to 0 an enclosure has no digits.
+        # Between the limits any threshold will do; a limit itself is fixed. Near 0 an enclosure has no digits.
         found.append(point(nearest) if _reached(kept, nearest) else enclosed(nearest))
     return found
 
@@ -143,7 +143,7 @@ def _far_out(pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None) -
             for upwards in (True, False):
                 ends = [told.high if (b.x.mid > b.y.mid) == upwards else told.low for b in pair.blocks]
                 centre = (told.low + told.high) / 2
-                for less in (ONE, _INWARD) if told.whole else (ONE,):  # a limit may be known to some digits only
+                for less in (ONE, _INWARD) if told.whole else (ONE,):  # a limit may be known only to some digits
                     within = [point(centre + (end - centre) * less) for end in ends]
                     looked_at.append(("post-processing", {"thresholds": within}))
     for at, placed in places(pipeline, pair, position):
@@ -152,7 +152,7 @@ def _far_out(pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None) -
 
 
 def places(pipeline: Pipeline, pair: Pair, position: int) -> Iterator[tuple[int, Pair]]:
-    """Where a pair can come in: just before the noise, or what the stages make such a pair of, before them."""
+    """Where a pair can enter: just before the noise, or before earlier stages as a pair that they map to this one."""
     regions, stages = pipeline.output_regions(), pipeline.stages
     yield from _images(pair, regions[: position + 1], stages)
     for start in range(position, -1, -1):
@@ -163,11 +163,11 @@ def places(pipeline: Pipeline, pair: Pair, position: int) -> Iterator[tuple[int,
         for source in found:
             before = _close_enough(_uncopied(source, regions[start].region.dim), regions[start].region)
             yield start, _inwards(before, regions[start].region)
-            yield start, before  # rounding takes notice of the least move
+            yield start, before  # rounding reacts to the smallest move
 
 
 def _uncopied(pair: Pair, dim: int) -> Pair:
-    """One of the copies that a pair consists of, where it has too many coordinates."""
+    """One of the copies that a pair consists of, if it has too many coordinates."""
     times = sum(block.count for block in pair.blocks) // max(1, dim)
     if times < 2 or any(block.count % times for block in pair.blocks):
         return pair
@@ -175,7 +175,7 @@ def _uncopied(pair: Pair, dim: int) -> Pair:
 
 
 def _close_enough(pair: Pair, region: Region) -> Pair:
-    """A pair scaled down to what a query's neighbours can differ by: some stages take no notice of a scale."""
+    """A pair scaled down to what a query's neighbours can differ by: some stages ignore the scale."""
     if not isinstance(region, SensitivityBall):
         return pair
     factor = minimum(ONE, region.distance / pair.distance(region.p))
@@ -183,7 +183,7 @@ def _close_enough(pair: Pair, region: Region) -> Pair:
 
 
 def _images(pair: Pair, regions: Sequence[OutputRegion], stages: Sequence[Stage]) -> Iterator[tuple[int, Pair]]:
-    """Pairs of which squashing, rounding, min-max scaling or writing in bits makes such a pair."""
+    """Pairs that squashing, rounding, min-max scaling or writing in bits maps to such a pair."""
     for at, (stage, before) in enumerate(zip(stages, regions[:-1], strict=False)):
         region, after = before.region, regions[at + 1].region
         if isinstance(stage, Squash) and isinstance(after, Squashed):
@@ -205,7 +205,7 @@ def _images(pair: Pair, regions: Sequence[OutputRegion], stages: Sequence[Stage]
 
 
 def _before_rounding(pair: Pair) -> Pair:
-    """Answers that are rounded to a pair of whole numbers, as near to each other as can be.
+    """Answers that are rounded to a pair of integers, as near to each other as possible.
 
     From a tie to a tie, both rounded away from each other, for even differences; just beyond them for odd ones.
     """
@@ -229,7 +229,7 @@ def _strings_of_a_row(pair: Pair, length: int) -> tuple[str, str]:
 
 
 def _rows_with_bits(strings: tuple[str, str], stage: Binary, rows: Region) -> Iterator[Pair]:
-    """Rows of which one person's number is written as the one or the other string, before they are written in bits."""
+    """Rows in which one person's number is written as one or the other string, before they are written in bits."""
     limits = rows.limits if isinstance(rows, Rows) else None
     rest = (limits[0] + limits[1]) / 2 if limits else ZERO
     for exactly_written in (True, False):
@@ -242,7 +242,7 @@ def _rows_with_bits(strings: tuple[str, str], stage: Binary, rows: Region) -> It
 def _number_with_bits(
     string: str, stage: Binary, limits: tuple[Number, Number] | None, exactly_written: bool
 ) -> Number:
-    """The number that a string of bits writes, or one between the limits that is cut off to it."""
+    """The number that a string of bits represents, or one between the limits that is truncated to it."""
     sign, whole, unit = (-1) ** int(string[0]), int("0" + string[1:], 2), iv.mpf(2) ** stage.fraction
     if exactly_written:
         return sign * whole / unit
@@ -252,7 +252,7 @@ def _number_with_bits(
 
 
 def _inwards(pair: Pair, region: Region) -> Pair:
-    """A pair moved a little to the middle of its region, so that rounding leaves no doubt that it lies inside."""
+    """A pair moved a little towards the middle of its region, so that it certainly lies inside despite rounding."""
     inner = region.region if isinstance(region, Repeated) else region
     centre = ZERO
     if isinstance(inner, Box):

@@ -21,8 +21,8 @@ from dpassay.exact.profile_bounds import PairBound, ProfileBound
 from dpassay.pipeline.pipeline import Pipeline
 
 _MOST_POINTS = 400  # as the verifier allows
-_NEAR_ONE = ONE + iv.mpf("1e-18")  # in place of the limit at order 1
-# What a pair loses at most is told by these theorems, each of which is about some noises.
+_NEAR_ONE = ONE + iv.mpf("1e-18")  # instead of the limit at order 1
+# These theorems state what a pair loses at most; each is about some noises.
 _LARGEST_LOSS: tuple[Data, ...] = (
     *({"theorem": name} for name in ("laplace", "gaussian", "radial", "one-sided", "mixture", "exponential", "sphere")),
     {"theorem": "post-processing", "thresholds": [["inf", "inf"]]},
@@ -58,7 +58,7 @@ def other_upper_evidence(
 
 
 def _points(bound: ProfileBound, guarantee: Other, value: Number) -> list[Any]:
-    """Orders for zCDP, ε for Gaussian DP."""
+    """Orders for zCDP, values of ε for Gaussian DP."""
     if bound.pure.b == INFINITY or not bound.pure.a > 0:
         return []
     if isinstance(guarantee, ZCDP):
@@ -87,7 +87,7 @@ def other_lower_evidence(
 
 
 def _shown_at(profile: PrivacyProfile, guarantee: Other, value: Number) -> Iterator[tuple[Data, Number, Number]]:
-    """The order, or the ε, at which pairs show most, with an ε and a δ for which grids are to be precise."""
+    """The order, or the ε, at which pairs show most, with an ε and a δ at which grids should be precise."""
     if isinstance(guarantee, RenyiDP):
         yield {}, ZERO, ZERO
     elif isinstance(guarantee, ZCDP):

@@ -24,7 +24,7 @@ class Rate:
 
     @property
     def ratio(self) -> float:
-        """How many times as often; infinite where it was never named for the other.
+        """How many times as often; infinite if it was never named for the other.
 
         >>> Rate(0, 0.5, 0.25).ratio, Rate(0, 0.5, 0.0).ratio
         (2.0, inf)
@@ -36,9 +36,9 @@ class Rate:
 class SampledWitness:
     """The inputs, the event, the counts and the error probability of a game, enough to replay it.
 
-    `number` and `seed` name the random streams. Of several inputs `right` counts how often the true one was named.
-    The rest is for whoever reads it: of two inputs `table` has for each how often the first and the second were named
-    and its runs, `features` what weighs most in the rule, and `examples` a few outputs.
+    `number` and `seed` identify the random streams. With several inputs, `right` counts how often the true one was
+    named. The rest is for readers: for each of two inputs, `table` has how often the first and the second were named
+    and its runs; `features` is what weighs most in the rule, and `examples` are a few outputs.
     """
 
     inputs: tuple[Any, ...]
@@ -56,7 +56,7 @@ class SampledWitness:
 
     @property
     def rates(self) -> tuple[Rate, ...]:
-        """For each of two inputs that was ever named, how often; the most telling first.
+        """For each of two inputs that was ever named, how often; the most informative first.
 
         >>> SampledWitness(("a", "b"), "", 8, 2, 20, 0.1, 0, 0, ((3, 1, 10), (1, 5, 10))).rates
         (Rate(named=1, own=0.5, other=0.1), Rate(named=0, own=0.3, other=0.1))
@@ -66,7 +66,7 @@ class SampledWitness:
         found = []
         for i, (own, other) in enumerate((self.table, self.table[::-1]) if self.table else ()):
             if own[i] + other[i]:
-                # A few runs may have an infinite ratio by chance: half a run more on each side says what comes first.
+                # A few runs may have an infinite ratio by chance: adding half a run on each side decides the order.
                 telling = (own[i] + 0.5) / (own[2] + 1) * (other[2] + 1) / (other[i] + 0.5)
                 found.append((-telling, Rate(i, own[i] / own[2], other[i] / other[2])))
         return tuple(rate for _, rate in sorted(found, key=lambda one: one[0]))

@@ -45,7 +45,7 @@ class _Record(BaseModel):
 
 
 class ClaimRecord(_Record):
-    """Who claimed what of which mechanism."""
+    """Who claimed what about which mechanism."""
 
     name: str
     source: str
@@ -57,7 +57,7 @@ class ClaimRecord(_Record):
 
 
 class GuaranteeRecord(_Record):
-    """Which guarantee is claimed; `text` says it in full."""
+    """Which guarantee is claimed; `text` states it in full."""
 
     text: str
     kind: Literal["pure", "approximate", "metric", "renyi", "zcdp", "gdp"]
@@ -101,7 +101,7 @@ class WitnessRecord(_Record):
 
 
 class WordWitnessRecord(_Record):
-    """Two words and an output word, empty where a word is dropped; the distance is null where a word has no vector."""
+    """Two words and an output word, empty if a word is dropped; the distance is null if a word has no vector."""
 
     words: list[str]
     output: str
@@ -137,7 +137,7 @@ class RateRecord(_Record):
 
 
 class PlayedRecord(_Record):
-    """Inputs that were told apart by their outputs, and how often that went right: the guessing game."""
+    """Inputs that were told apart by their outputs, and how often that succeeded: the guessing game."""
 
     inputs: list[Any]
     event: str

@@ -1,6 +1,6 @@
 """What the verifier needs to check an upper bound: the theorem, the noise, an order, a tilt, a grid of losses.
 
-Any order, tilt and step give a valid bound; those chosen here only make it a good one.
+Any order, tilt and step give a valid bound; the choices made here only make it a good one.
 """
 
 import math
@@ -25,8 +25,8 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Subsample
 
 Data = dict[str, Any]
-LEVELS = (1 << 12, 1 << 14, 1 << 16)  # how many points of a sum of losses are to be kept, about
-_WIDTH = 11.0  # standard deviations that are kept on either side
+LEVELS = (1 << 12, 1 << 14, 1 << 16)  # approximate numbers of points of a sum of losses to keep
+_WIDTH = 11.0  # standard deviations kept on either side
 _MOST_CELLS = 1 << 15  # of one coordinate, as the verifier allows
 
 
@@ -43,7 +43,7 @@ def point(value: Number) -> list[str]:
 def upper_evidence(
     pipeline: Pipeline, profile: PrivacyProfile, epsilon: Number, delta: Number, levels: tuple[int, ...]
 ) -> Iterator[Data]:
-    """Evidence for (ε, δ)-DP from each upper bound, for each noise that it may be about."""
+    """Evidence for (ε, δ)-DP from each upper bound, for each noise that it may refer to."""
     for position in pipeline.noise_positions or [len(pipeline.stages)]:
         for bound in profile.uppers:
             for found in _of_bound(bound, epsilon, delta, profile.mu, levels):
@@ -103,7 +103,7 @@ def _sampled_grid(steps: SampledPower, epsilon: Number, delta: Number, finer: fl
 def grid_for(loss: PrivacyLoss, epsilon: Number, points: int, below: bool) -> Data:
     """A grid on which a sum of losses is precise at an ε; one loss is a multiple of its step.
 
-    From below the step is smaller by less than matters, for pairs that were moved a little inwards.
+    From below the step is smaller by a negligible amount, for pairs that were moved slightly inwards.
     """
     coarse = loss.composed("delta-up", loss.step(1 << 12), epsilon=middle(epsilon))
     weights = coarse.mass / coarse.mass.sum()

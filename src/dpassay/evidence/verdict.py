@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """What was judged: who claims which guarantee of which mechanism, between which neighbours."""
+    """What was judged: who claims which guarantee for which mechanism, between which neighbours."""
 
     name: str
     source: str
@@ -47,9 +47,9 @@ class JudgedClaim:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of the truth: the claimed parameter, δ at the claimed ε, and the δ that no finite ε goes below.
+    """What is known about the truth: the claimed parameter, δ at the claimed ε, and the δ that every finite ε needs.
 
-    The parameter is ε at the claimed δ, or whatever the guarantee is stated by: ρ of zCDP, μ of Gaussian DP.
+    The parameter is ε at the claimed δ, or whatever parameter the guarantee has: ρ of zCDP, μ of Gaussian DP.
     """
 
     value: Interval
@@ -59,9 +59,9 @@ class Bounds:
 
 @dataclass(frozen=True)
 class ExactEvidence:
-    """The privacy profile that was decided on, a counterexample, and the theorems used; empty after an audit alone.
+    """The privacy profile that decided the claim, a counterexample, and the theorems used; empty after an audit alone.
 
-    `loss` is the exact loss between two inputs of a mechanism that is no pipeline but knows its distributions.
+    `loss` is the exact loss between two inputs of a mechanism that is not a pipeline but knows its distributions.
     """
 
     profile: PrivacyProfile | None = field(default=None, compare=False, repr=False)
@@ -86,7 +86,7 @@ class SampledEvidence:
 
 @dataclass(frozen=True)
 class Advice:
-    """The guarantees that do hold (δ and the interval of ε), mechanisms that keep the claim, and warnings."""
+    """The guarantees that do hold (δ and the interval of ε), mechanisms that satisfy the claim, and warnings."""
 
     holds: tuple[tuple[float, Interval], ...] = ()
     repairs: tuple[Repair, ...] = ()
@@ -103,7 +103,7 @@ class _Of(Generic[T]):
         self.name = self.name or name
 
     def __get__(self, verdict: Verdict | None, owner: type) -> T:
-        if verdict is None:  # asked of the class, as help() does
+        if verdict is None:  # accessed on the class, as help() does
             raise AttributeError(f"{self.name} is known of a verdict, not of {owner.__name__}")
         return getattr(getattr(verdict, self.part), self.name)  # type: ignore[no-any-return]
 
@@ -112,7 +112,7 @@ class _Of(Generic[T]):
 class Verdict:
     """A judgement on a claim. `epsilon` contains the true ε at the claimed δ, `delta` the true δ at the claimed ε.
 
-    Of a claim that is stated by ρ or μ, `rho` or `mu` contains the true one; `value` is whichever was claimed.
+    For a claim that is stated by ρ or μ, `rho` or `mu` contains the true one; `value` is whichever was claimed.
 
     >>> from dpassay import check
     >>> verdict = check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)
@@ -176,17 +176,17 @@ class Verdict:
 
     @property
     def epsilon(self) -> Interval:
-        """What contains the true ε."""
+        """An interval that contains the true ε."""
         return self._claimed("epsilon")
 
     @property
     def rho(self) -> Interval:
-        """What contains the true ρ of a zCDP claim."""
+        """An interval that contains the true ρ of a zCDP claim."""
         return self._claimed("rho")
 
     @property
     def mu(self) -> Interval:
-        """What contains the true μ of a GDP claim."""
+        """An interval that contains the true μ of a GDP claim."""
         return self._claimed("mu")
 
     def _claimed(self, parameter: str) -> Interval:
@@ -196,22 +196,22 @@ class Verdict:
 
     @property
     def witness(self) -> Witness | WordWitness | SampledWitness | None:
-        """The counterexample: the exact one where there is one."""
+        """The counterexample: the exact one if there is one."""
         return self.exact.witness or self.sampled.witness
 
     @property
     def theorems(self) -> tuple[Theorem, ...]:
-        """All that the verdict rests on."""
+        """Everything that the verdict rests on."""
         return tuple(dict.fromkeys([*self.exact.theorems, *self.sampled.theorems]))
 
     @property
     def subject(self) -> str:
-        """The mechanism in words: a pipeline's stages, or the name of a program, an object or an address."""
+        """A description of the mechanism: a pipeline's stages, or the name of a program, an object or an address."""
         return str(self.mechanism) if isinstance(self.mechanism, Pipeline) else self.name
 
     @cached_property
     def profile(self) -> PrivacyProfile | None:
-        """Bounds on the loss at every ε and δ, for a pipeline. After an audit it is analysed when first asked for."""
+        """Bounds on the loss at every ε and δ, for a pipeline. After an audit it is computed when first accessed."""
         if self.exact.profile is None and isinstance(self.mechanism, Pipeline):
             return analyse(self.mechanism, self.neighbours)
         return self.exact.profile
@@ -220,7 +220,7 @@ class Verdict:
     def loss(self) -> PrivacyLoss | None:
         """The exact loss of the pair with the largest one, the witness's if there is a witness; None if unknown.
 
-        Behind word dropout no such loss is known.
+        With word dropout no such loss is known.
 
         >>> from dpassay import check
         >>> print(check("query(l1, 1) | laplace(1)", epsilon=1).loss.mean())  # 1/e
@@ -237,7 +237,7 @@ class Verdict:
         return record(self).model_dump(mode="json")
 
     def to_html(self, made_by: str = "verdict.to_html()") -> str:
-        """The verdict as a self-contained page; `made_by` is the line that it shows as its origin.
+        """The verdict as a self-contained page; `made_by` is the line that the page shows as its origin.
 
         >>> from dpassay import check
         >>> check("query(l1, 1) | laplace(1)", epsilon=1).to_html().startswith("<!doctype html>")

@@ -10,7 +10,7 @@ from dpassay.core.interval import Interval
 
 @dataclass(frozen=True)
 class WordWitness:
-    """Two words and an output, with ln P(output|x) and ln P(output|y); the distance is None where a word has none.
+    """Two words and an output, with ln P(output|x) and ln P(output|y); the distance is None if a word has no vector.
 
     >>> seen = WordWitness("yes", "no", "yes", Interval(-0.2, -0.1), Interval(-3.0, -2.9), 1.5)
     >>> print(seen.event)
@@ -26,13 +26,13 @@ class WordWitness:
 
     @property
     def pair(self) -> str:
-        """The two words, in words."""
+        """The two words, as text."""
         apart = "" if self.distance is None else f", {self.distance:.6g} apart"
         return f"{self.x!r} against {self.y!r}{apart}"
 
     @property
     def event(self) -> str:
-        """The output and its two probabilities, in words."""
+        """The output and its two probabilities, as text."""
         shown = f"output {self.output!r}" if self.output else "no output at all"
         return f"{shown}: probability {_chance(self.log_p)} for {self.x!r}, {_chance(self.log_q)} for {self.y!r}"
 

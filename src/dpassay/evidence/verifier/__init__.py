@@ -1,17 +1,17 @@
-"""Re-checks certificates with arithmetic of its own: it imports none of the modules that make them.
+"""Re-checks certificates with its own arithmetic: it imports none of the modules that make them.
 
-See docs/certificate.md for the format, what is checked, and what a check cannot tell. To read it:
+See docs/certificate.md for the format, what is checked, and what a check cannot show. The modules:
 
 - reading.py, text.py: the fields of a step, and the text of a pipeline
 - regions.py, rules.py, pairs.py: sets of vectors, what each stage makes of a set, and of a pair of vectors
 - noises.py, with additive.py, bounded.py, truncated.py, staircase.py, whole.py, discrete.py: all noises, their theorems
 - guarantees.py, metric.py: Rényi DP, zCDP and Gaussian DP of a loss, and losses per unit of distance
-- lowers.py, witness.py: what of a pair's loss survives the stages behind the noise, and events
+- lowers.py, witness.py: how much of a pair's loss survives the stages behind the noise, and events
 - replay.py: the steps, one by one
 - words.py, word_vectors.py: certificates about mechanisms that replace words
 - numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
 
-A new stage has an entry in text.py and one in rules.py, and in pairs.py if pairs go through it; a new noise one in
+A new stage needs an entry in text.py and one in rules.py, and in pairs.py if pairs go through it; a new noise one in
 text.py and one in noises.py.
 """
 
@@ -41,7 +41,7 @@ class Verification:
 
 
 class NotHolding(CertificateError):
-    """A certificate that can be read but does not hold; `failures` has all reasons, the message the first."""
+    """A certificate that can be read but is not valid; `failures` has all reasons, the message the first."""
 
     def __init__(self, failures: tuple[str, ...]) -> None:
         super().__init__(failures[0])
@@ -49,7 +49,7 @@ class NotHolding(CertificateError):
 
 
 def examine(source: str | Path | dict[str, Any], vocabulary: str | Path | None = None) -> Verification:
-    """Re-check a certificate and report, whether it holds or not. What cannot be read is an InputError."""
+    """Re-check a certificate and report, whether it holds or not. An unreadable one raises an InputError."""
     if (about_words := load_words(source)) is not None:
         return _examine_words(about_words, vocabulary)
     certificate = load(source)

@@ -1,4 +1,4 @@
-"""Noise that is added to a vector: what one pair shows of itself, and theorems about all pairs of a region."""
+"""Noise that is added to a vector: the loss of one pair, and theorems about all pairs of a region."""
 
 import math
 from collections.abc import Sequence
@@ -38,17 +38,17 @@ _MOST_OUTCOMES = 2000
 
 
 def laplace_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """The sum of what the coordinates show."""
+    """The sum of the coordinates' losses."""
     return laplace_loss(differing(pair), stage.numbers["scale"], grid)
 
 
 def gaussian_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """By the l2 distance alone."""
+    """From the l2 distance alone."""
     return gaussian_loss(distance(pair, 2.0) / stage.numbers["sigma"])
 
 
 def one_sided_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """An output below the second value gives the first away."""
+    """An output below the second value reveals the first."""
     ways = [sum((sign * gap * n for gap, n in differing(pair) if (sign * gap).a > 0), ZERO) for sign in (1, -1)]
     return leak_loss(1 - iv.exp(-largest(ways) / stage.numbers["scale"]))
 
@@ -67,17 +67,17 @@ def laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def worst_shift(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """docs/proofs/worst-shift.md: at each ε one of few shifts is the worst."""
+    """docs/proofs/worst-shift.md: at each ε one of a few shifts is the worst."""
     shifts = worst_shifts(shape)
     return Worst([laplace_loss(shift, stage.numbers["scale"], step.grid) for shift in shifts])
 
 
 def worst_shifts(shape: Shape) -> list[list[tuple[Number, int]]]:
-    """Shifts one of which is worst for Laplace noise at each ε: by how much coordinates move, and how many move so.
+    """Shifts one of which is worst for Laplace noise at each ε: how far coordinates move, and how many move that far.
 
     A larger gap in any coordinate is worse, and at equal l1 distance one coordinate is the worst.
     """
-    if shape.kind == "repeated":  # repeating is linear, and keeps every symmetry that these statements rest on
+    if shape.kind == "repeated":  # repeating is linear, and preserves every symmetry that these statements rest on
         return [[(gap, count * shape.count) for gap, count in shift] for shift in worst_shifts(shape.one)]
     if len(shape.balls) == 1 and (shape.balls[0].p in (1.0, INFINITE) or shape.dim == 1):
         return [[(shape.balls[0].width, shape.dim if shape.balls[0].p == INFINITE else 1)]]
@@ -119,14 +119,14 @@ def _tilted(stage: Stage, shape: Shape, step: Step) -> tuple[Number, Number, flo
 
 
 def _norms(stage: Stage, shape: Shape) -> list[tuple[Number, float]]:
-    """The largest lp norm of a shift in scales, and p ≥ 2; of two balls each bounds all shifts."""
+    """The largest lp norm of a shift in scales, and p ≥ 2; with two balls each bounds all shifts."""
     base = shape.one.parts[0] if shape.one.parts else shape.one  # before squashing or rounding
     found = [max(2.0, one.p) for one in base.balls] or [2.0 if base.differing == 1 else INFINITE]
     return [(_largest(shape, p) / stage.numbers["scale"], p) for p in found]
 
 
 def clamped(stage: Stage, shape: Shape, behind: Sequence[Stage]) -> Loss:
-    """Nothing beyond the limits of clamps right behind the noise is told: the largest loss is that of the limits."""
+    """Nothing beyond the limits of clamps right behind the noise is visible: the largest loss is that of the limits."""
     low, high, squashes = -INF, INF, []
     for after in behind:
         if after.name == "squash":
@@ -142,7 +142,7 @@ def clamped(stage: Stage, shape: Shape, behind: Sequence[Stage]) -> Loss:
 
 
 def _before_squashes(kinds: Sequence[str], value: Number) -> Number:
-    """What was squashed to a value; infinite beyond the limits of what squashing gives."""
+    """The value before squashing; infinite beyond the limits of squashed values."""
     for kind in reversed(kinds):
         low = -ONE if kind == "tanh" else ZERO
         if value.b <= low.a or value.a >= 1:
@@ -154,14 +154,14 @@ def _before_squashes(kinds: Sequence[str], value: Number) -> Number:
 
 
 def _beyond(stage: Stage, near: Number, far: Number) -> Number:
-    """ln P(Z > near) − ln P(Z > far), near below far; where both are infinite nothing bounds it here."""
+    """ln P(Z > near) − ln P(Z > far), near below far; if both are infinite, there is no bound here."""
     if far.b == INF:
         return INF
     return log(chance_above(stage, ZERO, near)) - log(chance_above(stage, ZERO, far))
 
 
 def _sides(shape: Shape) -> tuple[Number, Number, int]:
-    """Between which limits coordinates differ, and how many of them."""
+    """The limits between which coordinates differ, and how many differ."""
     limit = iv.mpf(largest_norm(shape, INFINITE).b)
     if is_infinite(limit):
         raise CertificateError("nothing bounds the values before the noise")
@@ -184,7 +184,7 @@ def mahalanobis_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def one_sided_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """An output below the second value gives the first away; of few ones one place at least has a 1 before."""
+    """An output below the second value reveals the first; with few ones, at least one position has a 1 before."""
     rise = iv.mpf(min(shape.ones, shape.dim - 1)) if shape.values == "sparse" else _largest(shape, 1.0)
     return leak_loss(1 - iv.exp(-rise / stage.numbers["scale"]))
 
@@ -193,9 +193,9 @@ def one_sided_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def mixture_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """The loss of one pair, the larger of both ways.
+    """The loss of one pair, the larger of both directions.
 
-    Where all coordinates move one way, what gives the value away is all there is: other losses are not positive.
+    If all coordinates move the same way, only outputs that reveal the value matter: other losses are not positive.
     """
     gaps = differing(pair)
     ways = [[(sign * gap, n) for gap, n in gaps] for sign in (1, -1)]
@@ -206,17 +206,17 @@ def mixture_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
 
 
 def _weight(stage: Stage) -> Number:
-    """How likely noise is added at all."""
+    """The probability that noise is added at all."""
     return stage.numbers.get("weight", ZERO)
 
 
 def _shared(stage: Stage, gap: Number) -> Number:
-    """How likely noise that is added leaves a value where one that is so much larger can be, too."""
+    """The probability that added noise leaves a value where one that is `gap` larger can be too."""
     return ZERO if is_infinite(gap) or "scale" not in stage.numbers else iv.exp(-gap / stage.numbers["scale"])
 
 
 def leak(stage: Stage, gaps: Gaps) -> Number:
-    """How likely an output shows the first value: it hits the atom, or lies where the second cannot be."""
+    """The probability that an output reveals the first value: it hits the atom, or lies where the second cannot be."""
     hidden = ONE
     for gap, count in gaps:
         shown = stage.numbers["atom"]
@@ -227,9 +227,9 @@ def leak(stage: Stage, gaps: Gaps) -> Number:
 
 
 def _outcomes(stage: Stage, gaps: Gaps) -> tuple[tuple[Number, Number], ...]:
-    """What can be seen: of each group of coordinates how many are lost, and the others' noise lies where both can be.
+    """What is visible: how many coordinates of each group are lost, with the others' noise where both can be.
 
-    There the two densities are in one proportion. All else the second value cannot give.
+    There the two densities have a constant ratio. The second value cannot give any other output.
     """
     lost, weight, seen = stage.numbers["lost"], _weight(stage), [(ONE, ONE)]
     for gap, count in gaps:
@@ -241,9 +241,9 @@ def _outcomes(stage: Stage, gaps: Gaps) -> tuple[tuple[Number, Number], ...]:
 
 
 def overlap(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """No event tells two laws apart by more than what they do not have in common; each coordinate has this much.
+    """No event distinguishes two laws by more than the mass they do not share; each coordinate shares this much.
 
-    Of balls and the like the even pair has the least in common.
+    For balls and similar regions the even pair shares the least.
     """
     even = shape.one.balls or shape.one.kind == "squashed"
     gap, common = even_gap(shape.one) if even else diameter(shape, INFINITE), stage.numbers["lost"]

@@ -1,4 +1,4 @@
-"""Independent bits: certified binomial sums, and sums over groups of bits that are noised alike."""
+"""Independent bits: certified binomial sums, and sums over groups of bits with equal noise."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -23,13 +23,13 @@ from dpassay.evidence.verifier.numbers import (
 
 Group: TypeAlias = tuple[Number, Number, int]  # P(1) under the first law and under the second, and how many bits
 _ENOUGH, _ALIKE = iv.mpf("1e-45"), iv.mpf("1e-40")
-_ROUNDING = iv.mpf([1, 1 + iv.mpf("1e-50").b])  # what choosing an event by rounded losses may cost
+_ROUNDING = iv.mpf([1, 1 + iv.mpf("1e-50").b])  # the possible cost of choosing an event by rounded losses
 _NEAR_ONE = 1 + iv.mpf(["-1e-50", "1e-50"])
 _MOST_SUMS, _MOST_BITS = 20_000, 20_000
 
 
 def log_factorial(n: int) -> Number:
-    """ln n!; of the digits that mpmath gives of it the last ten are not relied on."""
+    """ln n!; the last ten digits that mpmath gives are not relied on."""
     return iv.loggamma(iv.mpf(n + 1)) * _NEAR_ONE
 
 
@@ -59,7 +59,7 @@ def at_least(n: int, k: int, p: Number) -> Number:
         total += term
         ratio = odds * (n - j) / (j + 1)
         term *= ratio
-        # Ratios fall from here on, so the rest is at most a geometric series.
+        # Ratios decrease from here on, so the rest is at most a geometric series.
         if ratio.b < 1 and term.b <= (total * _ENOUGH * (1 - ratio)).a:
             return hull(total, total + term / (1 - ratio))
     return total
@@ -67,9 +67,9 @@ def at_least(n: int, k: int, p: Number) -> Number:
 
 @dataclass(frozen=True)
 class Bits:
-    """Groups of bits that are noised alike in each; a 1 speaks for the first law.
+    """Groups of bits with equal noise within each; a 1 is evidence for the first law.
 
-    The event is that the loss exceeds ε. From several groups it is bounded from below only.
+    The event is that the loss exceeds ε. With several groups it is bounded only from below.
     """
 
     groups: tuple[Group, ...]
@@ -78,7 +78,7 @@ class Bits:
     def pure(self) -> Number:
         parts = []
         for p, q, count in self.groups:
-            if q.a <= 0:  # a 1 gives the first law away, if it can come
+            if q.a <= 0:  # a 1 reveals the first law, if it can occur
                 parts.append(INF if q.b <= 0 < p.a else hull(ZERO, INF))
             else:
                 parts.append(positive_part(count * log(p / q)))
@@ -97,10 +97,10 @@ class Bits:
 
 
 def _of_one_group(p: Number, q: Number, count: int, epsilon: Number) -> Number:
-    """P(K ≥ k) − e^ε Q(K ≥ k), where from k on the loss exceeds ε."""
-    if q.b <= 0:  # a single 1 gives the first law away
+    """P(K ≥ k) − e^ε Q(K ≥ k), where the loss exceeds ε from k on."""
+    if q.b <= 0:  # a single 1 reveals the first law
         return Bits(((p, q, count),)).infinite
-    if (1 - p).b <= 0:  # only ones can come
+    if (1 - p).b <= 0:  # only ones can occur
         return positive_part(1 - iv.exp(epsilon) * q**count)
     if q.a <= 0 or (1 - p).a <= 0 or (p.a <= q.b and p.b >= q.a):
         return hull(ZERO, 1 - (1 - largest([p - q, q - p])) ** count)
@@ -114,7 +114,7 @@ def _of_one_group(p: Number, q: Number, count: int, epsilon: Number) -> Number:
 
 
 def _of_groups(groups: Sequence[Group], epsilon: Number) -> Number:
-    """P − e^ε Q of the event. Groups too large to look at are left out, which is post-processing."""
+    """P − e^ε Q of the event. Groups that are too large are left out, which is post-processing."""
     known = [(group, _outcomes(*group)) for group in groups if group[2] <= _MOST_BITS]
     known.sort(key=lambda one: len(one[1]))
     while math.prod(len(table) for _, table in known[:-1]) > _MOST_SUMS:
@@ -138,7 +138,7 @@ def _of_groups(groups: Sequence[Group], epsilon: Number) -> Number:
 
 @cached(8)
 def _outcomes(p: Number, q: Number, n: int) -> list[tuple[float, Number, Number]]:
-    """All finite losses of a group in rising order, with their probabilities under both laws."""
+    """All finite losses of a group in increasing order, with their probabilities under both laws."""
     if q.b <= 0 < p.b:  # no bit is 1
         return [(middle(log((1 - p) ** n)), (1 - p) ** n, ONE)]
     up = middle(log(p / q))
@@ -146,7 +146,7 @@ def _outcomes(p: Number, q: Number, n: int) -> list[tuple[float, Number, Number]
         return [(n * up, p**n, q**n)]
     down, odds, found = middle(log((1 - p) / (1 - q))), (p / (1 - p), q / (1 - q)), []
     a, b = (1 - p) ** n, (1 - q) ** n
-    for k in range(n + 1):  # each from the one before
+    for k in range(n + 1):  # each from the previous one
         found.append((k * up + (n - k) * down, a, b))
         step = iv.mpf(n - k) / (k + 1)
         a, b = a * odds[0] * step, b * odds[1] * step
@@ -154,12 +154,12 @@ def _outcomes(p: Number, q: Number, n: int) -> list[tuple[float, Number, Number]
 
 
 def ones_first(p: Number, q: Number) -> tuple[Number, Number]:
-    """The probabilities of the value that speaks for the first law, which counts as 1."""
+    """The probabilities of the value that is evidence for the first law, which counts as 1."""
     return (p, q) if p.mid.a >= q.mid.a else (1 - p, 1 - q)
 
 
 def joined(groups: Sequence[Group]) -> tuple[Group, ...]:
-    """Groups of bits with the same two probabilities joined, the largest first; those without a difference left out."""
+    """Groups of bits with the same two probabilities merged, the largest first; those that do not differ left out."""
     kinds: list[Group] = []
     for p, q, count in groups:
         if not count or p is q or p.a == p.b == q.a == q.b:  # equal enclosures need not be equal numbers

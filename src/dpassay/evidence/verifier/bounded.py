@@ -1,4 +1,4 @@
-"""The bounded Laplace mechanism: docs/proofs/bounded-laplace.md. Distances are in scales."""
+"""The bounded Laplace mechanism: docs/proofs/bounded-laplace.md. Distances are in units of the scale."""
 
 import numpy as np
 
@@ -20,9 +20,9 @@ def _width(stage: Stage) -> Number:
 
 
 def _ends(stage: Stage, x: Number, y: Number) -> tuple[Number, Number, Number]:
-    """How far the smaller of two values is from the lower limit, the other from the upper, and both from each other.
+    """The distance of the smaller value from the lower limit, of the other from the upper, and between them.
 
-    What lies beyond a limit is moved to it: the noise is drawn as there.
+    A value beyond a limit is moved to it: its output has the same distribution.
     """
     low, high, scale = (stage.numbers[key] for key in ("low", "high", "scale"))
     first, second = (smallest([high, largest([low, value])]) for value in (x, y))
@@ -52,14 +52,14 @@ def _one_way(edge: Number, shift: Number, width: Number) -> Curve:
 
 
 def _shown(twice: Number, edge: Number) -> Number:
-    """(1 − e^−edge)(1 − e^−2s) + (1 − e^−s)², 2s being given, or 0; it grows with both."""
+    """(1 − e^−edge)(1 − e^−2s) + (1 − e^−s)², 2s being given, or 0; it increases with both."""
     half = largest([ZERO, twice / 2])
     near = 1 - iv.exp(-half)
     return (1 - iv.exp(-edge)) * (1 - iv.exp(-2 * half)) + near * near
 
 
 def _coordinates(ends: tuple[Number, Number, Number], count: int, stage: Stage, grid: Grid | None) -> Loss | None:
-    """So many coordinates alike; nothing where at δ > 0 no more is known than what pure losses tell."""
+    """The loss of `count` equal coordinates; None if at δ > 0 only what pure losses imply is known."""
     first, second, shift = ends
     width = _width(stage)
     if count == 1:
@@ -71,7 +71,7 @@ def _coordinates(ends: tuple[Number, Number, Number], count: int, stage: Stage, 
 
 
 def bounded_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """Two vectors; of several coordinates that are not alike only ε at δ = 0."""
+    """Two vectors; for several coordinates that are not equal only ε at δ = 0."""
     blocks = [(_ends(stage, b.x, b.y), b.count, b) for b in pair if not same(b)]
     moved = [(ends, count, b) for ends, count, b in blocks if ends[2].a > 0]
     if not moved:
@@ -83,7 +83,7 @@ def bounded_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     for ends, count, b in moved:
         if not (b.x.b <= b.y.a or b.y.b <= b.x.a):
             raise CertificateError("it is not known which of two values is the larger one")
-        smaller = 0 if b.x.b <= b.y.a else 1  # the way in which the value that is smaller comes first
+        smaller = 0 if b.x.b <= b.y.a else 1  # the direction in which the smaller value comes first
         ways[smaller] += _pure(ends[0], ends[2], width) * count
         ways[1 - smaller] += _pure(ends[1], ends[2], width) * count
     return loss_at_zero(largest(ways))
@@ -111,10 +111,10 @@ def bounded_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def _anywhere(shift: Number, width: Number, epsilon: Number) -> Number:
-    """A bound on δ of all pairs this far apart, wherever they lie: the largest of many small cells of places.
+    """A bound on δ of all pairs this far apart, wherever they lie: the largest over many small cells of positions.
 
-    The farther in, the smaller the pure loss; 1 − e^−edge grows, and what lands inside is least at an end of a cell.
-    In doubles: each number is the result of a few operations, which are off by some ulps of numbers that are added up;
+    The farther in, the smaller the pure loss; 1 − e^−edge increases, and the probability of landing inside is smallest
+    at an end of a cell. In doubles: each number is the result of a few operations, off by a few ulps of the summands;
     the slack is a thousand times that.
     """
     spend(_CELLS << 8)

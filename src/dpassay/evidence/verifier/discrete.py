@@ -38,7 +38,7 @@ _ALIKE = iv.mpf("1e-40")
 
 
 def noised_bits(stage: Stage, pair: Pair) -> list[tuple[Number, Number, int]]:
-    """P(1) of each bit under both strings, and how many there are of each."""
+    """P(1) of each bit under both strings, and how many bits there are of each kind."""
     groups = []
     for block in by_parity(pair):
         one = stage.numbers[block.positions]
@@ -48,9 +48,9 @@ def noised_bits(stage: Stage, pair: Pair) -> list[tuple[Number, Number, int]]:
 
 
 def _kept_and_flipped(stage: Stage) -> tuple[Number, Number] | None:
-    """The probabilities of a bit's own value and of the other one, if ones and zeros are treated alike at all places.
+    """The probabilities of a bit's own value and of the other one, if ones and zeros are treated equally everywhere.
 
-    They are enclosed with what their differences are: of probabilities near 0 these may be most of them.
+    The intervals include their differences, which may dominate for probabilities near 0.
     """
     even, odd, zero = (stage.numbers[key] for key in ("even", "odd", "zero"))
     if any(abs(gap).b >= _ALIKE.a for gap in (even - odd, even + zero - 1)):
@@ -60,7 +60,7 @@ def _kept_and_flipped(stage: Stage) -> tuple[Number, Number] | None:
 
 
 def _one_hot_pairs(dim: int) -> list[Pair]:
-    """The 1 moves from an even to an odd place, between two even ones, or between two odd ones."""
+    """The 1 moves from an even to an odd position, between two even ones, or between two odd ones."""
     places = {"even": dim - dim // 2, "odd": dim // 2}
     moves = [("even", "odd"), *((parity, parity) for parity, room in places.items() if room > 1)]
     return [(Block(ONE, ZERO, 1, first), Block(ZERO, ONE, 1, second)) for first, second in moves]
@@ -74,19 +74,19 @@ def bits_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None) -> Loss:
 def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """A loss that no pair of strings exceeds.
 
-    Noising bits alike, a string that differs in more places is worse. Otherwise each bit is replaced by a pair of
-    laws that is at least as far apart as the bit is in either direction.
+    With equal noise on all bits, a string that differs in more positions is worse. Otherwise each bit is replaced by a
+    pair of laws that is at least as far apart as the bit is in either direction.
     """
     if diameter(shape, 1.0).b <= 0:
         return pure_loss(ZERO)
     alike = _kept_and_flipped(stage)
-    if alike is not None:  # all that differ are randomized response with one ε, so that their divergences add up
+    if alike is not None:  # all that differ are randomized response with one ε, so their divergences add up
         every = bits_loss([(*alike, shape.most_differing)])
         divergence = partial(pure_divergence, abs(log(alike[0]) - log(alike[1])), count=shape.most_differing)
         return replace(every, divergence=divergence) if isinstance(every, Worst) else every
     if shape.one_hot:
         return Worst([bits_loss(noised_bits(stage, pair)) for pair in _one_hot_pairs(shape.dim)])
-    if shape.count:  # all bits of one row, which may begin at an odd place
+    if shape.count:  # all bits of one row, which may begin at an odd position
         more, less = shape.count - shape.count // 2, shape.count // 2
         begins = [(more, less), (less, more)] if shape.count % 2 and shape.dim > shape.count else [(more, less)]
     else:
@@ -95,7 +95,7 @@ def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def _all_bits(stage: Stage, even: int, odd: int, grid: lattice.Grid | None) -> Loss:
-    """So many bits at even and at odd places, any of which may differ in any direction."""
+    """Given numbers of bits at even and at odd positions, any of which may differ in any direction."""
     places = (("even", even), ("odd", odd))
     chances = [(stage.numbers[key], stage.numbers["zero"], count) for key, count in places if count]
     if grid is not None:
@@ -110,7 +110,7 @@ def _all_bits(stage: Stage, even: int, odd: int, grid: lattice.Grid | None) -> L
 
 
 def _envelope(p: Number, q: Number) -> lattice.Atoms:
-    """The loss whose δ is the larger one of both ways at every ε.
+    """The loss whose δ is the larger one of both directions at every ε.
 
     δ as a function of z = e^ε is the largest of the lines P(E) − z·Q(E). Where its slope changes by s, the second
     law has probability s and the first z·s.
@@ -140,7 +140,7 @@ def category_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def _category_loss(stage: Stage) -> Loss:
-    """Keep one of k categories, else name any other: all pairs are alike."""
+    """Keep one of k categories, otherwise name any other: all pairs are equivalent."""
     count, keep = stage.wholes["k"], stage.numbers["keep"]
     if count == 1:
         return pure_loss(ZERO)
@@ -151,7 +151,7 @@ def _category_loss(stage: Stage) -> Loss:
 
 
 def choice_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
-    """The exponential mechanism between two vectors of scores, the larger of both ways."""
+    """The exponential mechanism between two vectors of scores, the larger of both directions."""
     chances = choice_chances(stage, pair)
     return both_ways([(p * block.count, q * block.count) for (p, q), block in zip(chances, pair, strict=True)])
 
@@ -170,14 +170,14 @@ def choice_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
 
 
 def top_k_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
-    """A choice among the k largest scores, between two vectors of scores, the larger of both ways."""
+    """A choice among the k largest scores, between two vectors of scores, the larger of both directions."""
     return both_ways(top_k_chances(stage, pair))
 
 
 def top_k_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
     """Under both vectors, the probability of each block's outputs that both of them keep, or only one of them.
 
-    Of equal scores the first are kept: a block's coordinates are the next ones in order.
+    Ties go to the first scores: a block's coordinates are the next ones in order.
     """
     rate, sides = stage.numbers["rate"], []
     if any(block.positions in ("even", "odd") for block in pair):
@@ -228,9 +228,10 @@ def top_k_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def score_spread(shape: Shape) -> Number:
-    """The most that the largest minus the smallest coordinate of x − y can be.
+    """The maximum of (largest − smallest coordinate of x − y).
 
-    Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q); if all move one way, by the largest alone.
+    Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q); if all move the same way, by the largest
+    alone.
     """
     if shape.monotone:
         return diameter(shape, INFINITE)
@@ -239,23 +240,23 @@ def score_spread(shape: Shape) -> Number:
 
 
 def score_width(shape: Shape) -> Number:
-    """The most that the largest minus the smallest coordinate of one vector can be."""
+    """The maximum of (largest − smallest coordinate) of one vector."""
     if shape.kind == "box":
         return shape.high - shape.low
-    return score_spread(shape) / 2 if shape.kind in ("ball", "sphere") else INF  # with x they have −x
+    return score_spread(shape) / 2 if shape.kind in ("ball", "sphere") else INF  # they contain −x with every x
 
 
 def choice_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """At most the rate times the spread of the scores, and what their width allows."""
     inner = shape.one
-    if inner.one_hot and inner.dim > 1:  # all pairs are alike
+    if inner.one_hot and inner.dim > 1:  # all pairs are equivalent
         rest = (Block(ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
         return choice_pair(stage, (Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest))
     return pure_loss(_largest_losses(stage, inner)[1])
 
 
 def choice_range(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """Losses that differ by at most the rate times the spread, too."""
+    """The losses also differ by at most the rate times the spread."""
     spread, pure = _largest_losses(stage, shape.one)
     return range_loss(smallest([spread, 2 * pure]), pure)
 

@@ -1,7 +1,7 @@
 """Laplace noise on all shift vectors of a bounded lp norm at once, p ≥ 2: docs/proofs/saddlepoint.md.
 
 ln δ(ε) ≤ C − sε, where e^C = (1/π)∫ e^(n·W(t))/|(s+it)(s+1+it)| dt and W(t) is, for any λ, the largest of
-ln|M(√u, s+it)| + λ(m − u) over squared shifts u. Doubles, on cells of t and u; whatever they lose is added.
+ln|M(√u, s+it)| + λ(m − u) over squared shifts u. Doubles, on cells of t and u; their rounding errors are added.
 """
 
 import math
@@ -38,7 +38,7 @@ class Fourier:
         return at_most_one(iv.exp(iv.mpf(power) - iv.mpf(self.tilt) * epsilon))
 
 
-@lru_cache(maxsize=256)  # several steps of a certificate have the same one, and it is checked as it is written
+@lru_cache(maxsize=256)  # several steps of a certificate share it, and it is checked when it is written
 def log_mass(mean: float, largest: float, dim: int, s: float) -> float:
     """C, from above.
 
@@ -109,7 +109,7 @@ def _squared(t: Array, a: Array, s: float) -> Array:
 
 
 def _least(lines: list[tuple[Array, Array]], u: Array, mean: float) -> Array:
-    """For each row the least over λ, nearly, of the largest over cells of the lowest line + λ(mean − u)."""
+    """For each row, nearly the minimum over λ of the maximum over cells of the lowest line + λ(mean − u)."""
     rows = max(len(low) for low, _ in lines)
     slope, best = np.zeros((rows, 1)), np.full(rows, np.inf)
     for _ in range(3):
@@ -123,7 +123,7 @@ def _least(lines: list[tuple[Array, Array]], u: Array, mean: float) -> Array:
 
 
 def _lowest(lines: list[tuple[Array, Array]], u: Array, slope: Array) -> tuple[Array, Array]:
-    """In each cell the line whose larger end, less slope·u, is least."""
+    """In each cell the line whose larger end, minus slope·u, is smallest."""
     tops = [np.maximum(low - slope * u[:-1], high - slope * u[1:]) for low, high in lines]
     chosen = np.argmin(np.stack(np.broadcast_arrays(*tops)), axis=0)[None]
     ends = (np.stack(np.broadcast_arrays(*(line[i] for line in lines), tops[0])[: len(lines)]) for i in (0, 1))
@@ -132,7 +132,7 @@ def _lowest(lines: list[tuple[Array, Array]], u: Array, slope: Array) -> tuple[A
 
 
 def _slope(points: Array, u: Array, mean: float) -> Array:
-    """For each row the λ with the least max(point + λ(mean − u)), nearly: a convex function of λ, cut in thirds."""
+    """For each row nearly the λ with the smallest max(point + λ(mean − u)): convex in λ, by ternary search."""
     reach = (np.ptp(points, axis=1) + 1e-12) / mean
     left, right = -reach[:, None], reach[:, None]
     for _ in range(45):

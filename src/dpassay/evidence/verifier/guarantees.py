@@ -1,7 +1,7 @@
-"""Rényi DP, zCDP and Gaussian DP of a loss: docs/proofs/guarantees.md. Orders and ε to look at come with the evidence.
+"""Rényi DP, zCDP and Gaussian DP of a loss: docs/proofs/guarantees.md. Orders and ε to use come with the evidence.
 
 With t = α − 1 and K(t) = t·D_α, ρ is the largest K(t)/(t(1 + t)), and K is convex. As functions of e^ε, δ and the curve
-of Gaussian noise are convex. So chords and tangents at few points bound what lies between them.
+of Gaussian noise are convex. So chords and tangents at a few points bound the values between them.
 """
 
 from itertools import pairwise
@@ -43,9 +43,9 @@ _WORK = 1 << 18  # of one divergence or one δ, in the units of `lattice.spend`
 
 
 def divergence(loss: Loss, order: Number, upper: bool) -> Number:
-    """The Rényi divergence of an order: of a loss that dominates from above, of a pair's from below.
+    """The Rényi divergence of an order: from above for a dominating loss, from below for a pair's.
 
-    From above ε-DP alone says something; of several losses, each of which may dominate at another ε, no more.
+    From above, ε-DP alone implies a bound; for several losses, each of which may dominate at a different ε, only that.
     """
     lattice.spend(_WORK)
     if not upper:
@@ -62,7 +62,7 @@ def divergence(loss: Loss, order: Number, upper: bool) -> Number:
 
 
 def _of_pair(loss: Loss, order: Number) -> Number:
-    """What a pair shows; nothing where no closed form is known."""
+    """What a pair shows; 0 if no closed form is known."""
     if isinstance(loss, Worst):
         return largest(_of_pair(one, order) for one in loss.losses)
     if _given_away(loss):
@@ -80,7 +80,7 @@ def _given_away(loss: Loss) -> bool:
 
 
 def _formula(loss: Loss, order: Number) -> Number:
-    """The divergence of finitely many outputs, or of a sum of independent losses; anything where it is not known."""
+    """The divergence of finitely many outputs, or of a sum of independent losses; 0 to infinity if unknown."""
     if isinstance(loss, Outcomes):
         return _finite(loss.chances, order)
     if isinstance(loss, Bits):
@@ -122,7 +122,7 @@ def _part(part: lattice.Part, order: Number) -> Number:
 
 
 def most(loss: Loss, step: Step) -> Number:
-    """The parameter that a loss which dominates all pairs does not exceed, by the points of a step."""
+    """An upper bound on the parameter of a loss that dominates all pairs, by the points of a step."""
     stated = _stated(step)
     if stated.kind == "renyi":
         return divergence(loss, _order(stated), True)
@@ -175,16 +175,16 @@ def _chord(start: tuple[Number, Number], end: tuple[Number, Number]) -> Number:
         return (p + q * u) / (u * (1 + u))
 
     ends = largest([value(low), value(high)])
-    if p.a >= 0:  # then it falls
+    if p.a >= 0:  # then it decreases
         return ends
-    if p.b >= 0 or q.a <= 0:  # signs that rounding hides
+    if p.b >= 0 or q.a <= 0:  # signs hidden by rounding
         return largest([ends, (abs(p) + abs(q) * high) / (low * (1 + low))])
     top = (-p + iv.sqrt(p * p - p * q)) / q
     return ends if top.b <= low.a or top.a >= high.b else largest([ends, value(top)])
 
 
 def _stays_below(loss: Loss, points: tuple[Number, ...], mu: Number) -> bool:
-    """Whether δ, 0 from the largest loss on, surely stays below that of Gaussian noise with this μ."""
+    """Whether δ, 0 from the largest loss on, certainly stays below that of Gaussian noise with this μ."""
     _rising(points, ZERO)
     if not (points[0].b <= 0 and mu.a > 0 and loss.pure.b <= points[-1].a):
         raise CertificateError("the points must go from 0 to the largest loss")
@@ -222,7 +222,7 @@ def _cell_below(start: tuple[Number, Number], end: tuple[Number, Number], mu: Nu
 
 
 def least(loss: Loss, step: Step) -> Number:
-    """A parameter that a pair's loss shows to be needed, at the order or the ε of a step."""
+    """A lower bound on the parameter from a pair's loss, at the order or the ε of a step."""
     stated = _stated(step)
     if stated.kind == "renyi":
         return divergence(loss, _order(stated), False)

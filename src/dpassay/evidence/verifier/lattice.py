@@ -4,9 +4,9 @@ One coordinate with Laplace noise and shift a has an atom ½ at the loss a, an a
 them the density e^((ℓ−a)/2)/4. Cut into cells, from below a cell is merged: its loss as a whole is its
 middle. From above it is spread to its two ends so that its probability under both laws stays the same.
 
-Probabilities are multiplied by e^(θ·loss) first, so that those that matter are not small, and composed by
+Probabilities are multiplied by e^(θ·loss) first, so that the relevant ones are not small, and composed by
 repeated squaring. All numbers are non-negative, so a sum of k products has a relative error of at most
-(k + 1)·2⁻⁵³. What is cut off at either end is counted: it can add at most its weight times e^(−θε) to δ(ε).
+(k + 1)·2⁻⁵³. What is truncated at either end is counted: it can add at most its weight times e^(−θε) to δ(ε).
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from dpassay.evidence.verifier.numbers import (
 
 Array: TypeAlias = NDArray[np.float64]
 _U = 2.0**-53
-_TINY = 1e-290  # what doubles too small to be normal can hide
+_TINY = 1e-290  # what subnormal doubles can hide
 _CUT = 1e-22
 MOST_CELLS = 1 << 15  # of one coordinate
 ALL_WORK = 1 << 32  # products of doubles in one certificate: some seconds
-_OF_A_CELL = 1 << 13  # what a number of 60 digits costs, in such products
+_OF_A_CELL = 1 << 13  # the cost of a 60-digit number, in such products
 _LEFT: ContextVar[list[int] | None] = ContextVar("_LEFT", default=None)
 
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Refuse more work than is allowed, in all, until the end of the block."""
+    """Refuse more work than is allowed in total, until the end of the block."""
     token = _LEFT.set([ALL_WORK])
     try:
         yield
@@ -57,7 +57,7 @@ def limited() -> Iterator[None]:
 
 
 def spend(work: int) -> None:
-    """Count work, and refuse it where it is too much; outside of `limited` each piece of it alone is looked at."""
+    """Count work, and refuse it if it is too much; outside of `limited` each piece is judged on its own."""
     left = _LEFT.get() or [ALL_WORK]
     left[0] -= work
     if left[0] < 0:
@@ -76,7 +76,7 @@ class Grid:
 class Laplace:
     """The loss of one coordinate with Laplace noise; the shift is in scales.
 
-    With bounded noise, evenly between its limits, a part `cut` of either tail is missing, and the rest is more likely.
+    With bounded noise, centred between its limits, a part `cut` of either tail is missing, and the rest is scaled up.
     """
 
     shift: Number
@@ -121,7 +121,7 @@ class Atoms:
     infinite: Number = ZERO
 
     def place(self, step: Number, upper: bool, tilt: float) -> Weights:
-        """Each atom spread to the two places around it; the largest one lies on the lattice."""
+        """Each atom spread to the two lattice points around it; the largest one lies on the lattice."""
         if not upper:
             raise CertificateError("for a loss with finitely many values, the grid gives only an upper bound")
         found: dict[int, Number] = {}
@@ -142,7 +142,7 @@ class Atoms:
 
 @dataclass(frozen=True)
 class Rungs:
-    """A loss whose finite values are whole multiples of a unit, from `start` on, with their probabilities.
+    """A loss whose finite values are integer multiples of a unit, from `start` on, with their probabilities.
 
     It is summed on a lattice whose step is the unit, so that nothing is spread or merged.
     """
@@ -172,7 +172,7 @@ Part: TypeAlias = Laplace | Atoms | Rungs
 
 
 def _floor(value: Number, slack: str) -> int:
-    """The whole part, where a number that is a whole one up to the slack is meant to be it."""
+    """The integer part; a number that is an integer up to the slack is taken for it."""
     return whole_part(value * (1 + iv.mpf(slack)) if value.a > 0 else value * (1 - iv.mpf(slack)))
 
 
@@ -180,7 +180,7 @@ def _floor(value: Number, slack: str) -> int:
 class Weights:
     """Non-negative weights at origin + (start + i)·step, times e^log_scale, each with a relative error up to `error`.
 
-    `lost` bounds the weight that was cut off.
+    `lost` bounds the weight that was truncated.
     """
 
     start: int
@@ -201,7 +201,7 @@ class Weights:
 
     @property
     def total(self) -> float:
-        """At least the sum of all weights, those cut off included."""
+        """At least the sum of all weights, including truncated ones."""
         return float(self.mass.sum()) * (1 + self.error + len(self.mass) * _U) + self.lost
 
     def times(self, other: Weights, cut: float) -> Weights:
@@ -215,7 +215,7 @@ class Weights:
         return Weights(self.start + other.start, mass, log_scale, error, lost, origin)._trimmed(cut)
 
     def _trimmed(self, cut: float) -> Weights:
-        """Without the ends that weigh less than the cut."""
+        """Without the ends whose weight is below the cut."""
         from_left, from_right = np.cumsum(self.mass), np.cumsum(self.mass[::-1])
         first, last = int(np.searchsorted(from_left, cut)), int(np.searchsorted(from_right, cut))
         if first + last == 0 or first + last >= len(self.mass):
@@ -234,7 +234,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Composed:
-    """The sum of all losses: δ(ε) from the side that it errs to."""
+    """The sum of all losses: δ(ε) from the side towards which it errs."""
 
     weights: Weights
     step: Number
@@ -266,7 +266,7 @@ class Composed:
 
 @cached(8)
 def compose(parts: Sequence[tuple[Part, int]], grid: Grid, upper: bool) -> Composed:
-    """The sum of independent losses, each with its count; δ from the side that is asked for."""
+    """The sum of independent losses, each with its count; δ from the requested side."""
     step, tilt = grid.step, middle(grid.tilt)
     cut = _CUT / sum(count for _, count in parts)
     placed = [part.place(step, upper, tilt).power(count, cut) for part, count in parts]

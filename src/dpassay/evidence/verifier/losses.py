@@ -26,7 +26,7 @@ from dpassay.evidence.verifier.numbers import (
 )
 from dpassay.evidence.verifier.regions import Stage
 
-_SHORTEST = iv.mpf("1e-20")  # below this a range leaves too few digits in 1 − e^−range
+_SHORTEST = iv.mpf("1e-20")  # below this range, 1 − e^−range loses too many digits
 
 FEW_BITS = 4  # of which all outcomes are listed
 
@@ -39,15 +39,15 @@ class Loss(Protocol):
         """ε at δ = 0."""
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
-        """δ(ε); of the number's two ends the upper or the lower one is asked for."""
+        """δ(ε); the caller needs either the upper or the lower end."""
 
 
 @dataclass(frozen=True)
 class Curve:
     """A loss by its formula; `infinite` is the probability of outputs that the second law cannot give.
 
-    Of Gaussian noise `mu` is the shift in standard deviations, of losses in an interval `width` is its length. `times`
-    gives the loss of several such answers, `divergence` a Rényi divergence by its order where it is known.
+    For Gaussian noise `mu` is the shift in standard deviations, for losses in an interval `width` is its length.
+    `times` gives the loss of several such answers, `divergence` a Rényi divergence by its order if it is known.
     """
 
     pure: Number
@@ -73,7 +73,7 @@ def pure_divergence(pure: Number, o: Number, count: int = 1) -> Number:
     """The Rényi divergence of an order that ε-DP allows, `count` times: ln((e^(oε) + e^((1−o)ε))/(1 + e^ε))/(o − 1)."""
     if is_infinite(pure):
         return INF
-    # e^(oε) and e^ε are taken out
+    # e^(oε) and e^ε are factored out
     inside = iv.log((1 + iv.exp((1 - 2 * o) * pure)) / (1 + iv.exp(-pure)))
     return positive_part(pure + inside / (o - 1)) * count
 
@@ -130,7 +130,7 @@ def gaussian_loss(mu: Number) -> Loss:
 
 
 def leak_loss(chance: Number, otherwise: Number = ZERO) -> Loss:
-    """A probability with which the first value is given away, whatever ε is; else the loss is at most `otherwise`.
+    """A probability with which the first value is revealed, whatever ε is; otherwise the loss is at most `otherwise`.
 
     >>> from dpassay.evidence.verifier.numbers import middle
     >>> round(middle(leak_loss(iv.mpf("0.5"), ONE).delta(ZERO, True)), 9)  # 1 − e^−1/2
@@ -182,7 +182,7 @@ def laplace_moment(a: Number, o: Number) -> Number:
 
 
 def loss_at_zero(pure: Number, other: Loss | None = None) -> Loss:
-    """A bound on ε at δ = 0: the events that show it are rare; at δ > 0 only what another loss shows is known."""
+    """A bound on ε at δ = 0: the events that show it are rare; at δ > 0 only another loss's bound is known."""
     return Curve(pure, lambda epsilon: ZERO if other is None else other.delta(epsilon, False))
 
 
@@ -245,7 +245,7 @@ class Summed:
 
 @dataclass(frozen=True)
 class Worst:
-    """The largest of some losses at each ε; `divergence` is a bound on all Rényi divergences where one is known."""
+    """The largest of some losses at each ε; `divergence` is a bound on all Rényi divergences if one is known."""
 
     losses: Sequence[Loss]
     divergence: Callable[[Number], Number] | None = None
@@ -268,7 +268,7 @@ def both_ways(chances: Sequence[tuple[Number, Number]]) -> Loss:
 
 
 def bits_loss(groups: Sequence[Group]) -> Loss:
-    """The loss of independent bits, the larger one of both ways."""
+    """The loss of independent bits, the larger one of both directions."""
     kinds = joined(groups)
     if not kinds:
         return pure_loss(ZERO)
@@ -282,7 +282,7 @@ def bits_loss(groups: Sequence[Group]) -> Loss:
 
 
 def laplace_loss(shifts: Sequence[tuple[Number, int]], scale: Number, grid: lattice.Grid | None) -> Loss:
-    """Independent coordinates with Laplace noise: how far each moves, and how many move so."""
+    """Independent coordinates with Laplace noise: how far they move, and how many move that far."""
     sizes: dict[Any, tuple[lattice.Part, int]] = {}
     for gap, count in shifts:
         size = abs(gap) / scale

@@ -1,4 +1,4 @@
-"""Lower bounds: the loss of two values that neighbours can have, as far as it survives what comes after the noise."""
+"""Lower bounds: the loss of two values that neighbours can have, as far as it survives the stages after the noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,23 +34,23 @@ from dpassay.evidence.verifier.regions import (
     squash,
 )
 
-_LOSSLESS = ("encode", "decode", "repeat", "times")  # functions of which the worst lose nothing
+_LOSSLESS = ("encode", "decode", "repeat", "times")  # functions that in the worst case lose nothing
 NO_NOISE = Stage("", {}, {}, {})
 
 
 @dataclass(frozen=True)
 class Place:
-    """A noise in its pipeline: all stages, what neighbours can bring to each, and where the noise stands."""
+    """A noise in its pipeline: all stages, which values neighbours can have at each, and the noise's position."""
 
     stages: Sequence[Stage]
-    reaches: Sequence[Reach]  # of one record, where records are summed
+    reaches: Sequence[Reach]  # of one record, if records are summed
     position: int
-    moved: Reach | None = None  # what records that are added or removed bring to the noise
+    moved: Reach | None = None  # the sum of added or removed records at the noise
     count: int = 1  # how many such records
 
     @property
     def noise(self) -> Stage:
-        """The noise; a stage without a name where there is none."""
+        """The noise; a stage without a name if there is none."""
         return self.stages[self.position] if self.position < len(self.stages) else NO_NOISE
 
     @property
@@ -74,21 +74,21 @@ class Place:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether nothing is lost behind the noise; of names and bits, which are whole, rounding loses nothing."""
+        """Whether nothing is lost behind the noise; names and bits are integers, so rounding does not change them."""
         if self.noise.name not in (*ADDITIVE, *DIRECTIONS, "bounded_laplace"):
             return _told_far(self.behind)
         return all(stage.name in (*_LOSSLESS, "squash") for stage in self.behind)
 
     def region(self, start: int) -> Reach:
-        """What neighbours can bring to a place."""
+        """Which values neighbours can have at a position."""
         if not 0 <= start <= self.position:
             raise CertificateError(f"the pair cannot come in at stage {start}, which is not before the noise")
         return self.reach if start == self.position else self.reaches[start]
 
     def pair(self, step: Step) -> Pair:
-        """A pair of the region at an earlier place, carried here; any two values there can come from neighbours.
+        """A pair of the region at an earlier position, carried here; any two values there can come from neighbours.
 
-        Of records that are added or removed it is the first one's vector, as often as there are records, against none.
+        For records that are added or removed it is the first one's vector, once per record, against none.
         """
         reach = self.region(step.at)
         if not reach.exact:
@@ -113,12 +113,12 @@ class Place:
         return shape.kind != "answers" or shape.free or not is_infinite(shape.balls[0].radius)
 
     def tells(self, step: Step) -> bool:
-        """Whether the output tells on which side of each threshold a noisy coordinate lay."""
+        """Whether the output shows on which side of each threshold a noisy coordinate lay."""
         near = all(not is_infinite(abs(one)) for one in step.thresholds)
         return bool(step.thresholds) and near and all(_told(self.behind, one, one) for one in step.thresholds)
 
     def tells_far(self, step: Step) -> bool:
-        """Whether the output tells thresholds arbitrarily far out, seen from the pair."""
+        """Whether thresholds arbitrarily far out, seen from the pair, are visible in the output."""
         if any(is_infinite(abs(threshold)) for threshold in step.thresholds):
             return _told_far(self.behind)
         anywhere = step.at == self.position and self.moved is None and self.reach.shape.one.free
@@ -126,10 +126,10 @@ class Place:
 
 
 def _told(stages: Sequence[Stage], low: Number, high: Number) -> bool:
-    """Whether "above" or "not below" a threshold can be told behind some stages, for each from low to high.
+    """Whether "above" or "not below" a threshold is visible behind some stages, for each from low to high.
 
-    They are followed through stage by stage. At its lower limit a clamp tells only the first, at its upper one the
-    second; of one threshold something must be left, of all between two the ends do not matter.
+    They are followed stage by stage. At its lower limit a clamp shows only the first, at its upper one the second;
+    for a single threshold one must remain visible, for all between two the ends do not matter.
     """
     told, one = {"above", "not below"}, low is high
     for stage in stages:
@@ -155,7 +155,7 @@ def _told(stages: Sequence[Stage], low: Number, high: Number) -> bool:
 
 
 def _told_far(stages: Sequence[Stage]) -> bool:
-    """Whether values that lie far out, or are whole numbers, are told apart; what was squashed is not, once rounded."""
+    """Whether values far out, or integers, remain distinct; squashed values do not, once rounded."""
     names = [stage.name for stage in stages]
     if "squash" in names and "round" in names[names.index("squash") :]:
         return False
@@ -163,13 +163,13 @@ def _told_far(stages: Sequence[Stage]) -> bool:
 
 
 def _all_between(stages: Sequence[Stage], pair: Pair) -> bool:
-    """Whether all that lies between the two values of each coordinate can be told apart behind some stages."""
+    """Whether all values between the two values of each coordinate remain distinct behind some stages."""
     ends = [(smallest([block.x, block.y]), largest([block.x, block.y])) for block in pair if not same(block)]
     return all(_told(stages, low, high) for low, high in ends)
 
 
 def lower(place: Place, step: Step) -> Loss:
-    """The loss that some neighbours show, by the theorem that a step names."""
+    """The loss that some neighbours show, by the theorem named in a step."""
     theorem = step.theorem
     if not step.pair:
         if step.at != place.position or theorem not in ("unbounded", "exponential", "noisy-max"):
@@ -195,7 +195,7 @@ def lower(place: Place, step: Step) -> Loss:
 
 
 def _whole_loss(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
-    """Nothing is lost; or of Laplace noise nothing that lies between the two values, which is all that counts."""
+    """Nothing is lost; or, for Laplace noise, nothing between the two values, which is all that matters."""
     between = noise.name == "laplace" and place.placed(step) and _all_between(place.behind, pair)
     if not place.keeps_all and not between:
         raise CertificateError(f"not all of what {noise.name} leaves of the pair is known to survive")
@@ -218,19 +218,19 @@ def _thresholds(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
 
 
 def _radial(noise: Stage, place: Place, pair: Pair) -> Loss:
-    """Far out along the pair the distance over the scale is shown, where cells of bounded size can be told there."""
+    """Far out along the pair the loss is the distance over the scale, if cells of bounded size are visible there."""
     if not _told_far(place.behind):
         raise CertificateError("outputs far out cannot be told apart")
     if noise.name == "radial":
         return loss_at_zero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
-    # Along the first axis the eigenvalue is the least; in any direction it is at most the largest.
+    # Along the first axis the eigenvalue is the smallest; in any direction it is at most the largest.
     along = pair[0].count == 1 and pair[0].positions == "all" and all(same(block) for block in pair[1:])
     root = iv.sqrt(noise.numbers["least" if along else "largest"])
     return loss_at_zero(distance(pair, 2.0) / (root * noise.numbers["scale"]))
 
 
 def _unbounded(place: Place, step: Step) -> Loss:
-    """Values that nothing bounds are given away, unless every coordinate that differs is lost."""
+    """Unbounded values are revealed, unless every coordinate that differs is lost."""
     noise, reach = place.noise, place.reach
     if not reach.exact or not is_infinite(diameter(reach.shape, INFINITE)):
         raise CertificateError("it is not known that values can be any distance apart")
@@ -240,7 +240,7 @@ def _unbounded(place: Place, step: Step) -> Loss:
     if noise.name not in ADDITIVE or not (far or place.tells(step)):
         raise CertificateError(f"nothing is known here about {noise.name} on unbounded values")
     if any(loses(stage) for stage in place.added):
-        # Where a vector is scaled, one lost coordinate takes the others with it.
+        # If a vector is scaled, one lost coordinate makes the others lost too.
         if len(place.added) > 1 or not far:
             raise CertificateError("values may be lost")
         return leak_loss(1 - noise.numbers["lost"] ** reach.shape.most_differing)

@@ -1,6 +1,6 @@
 """Metric DP: the largest loss per unit of distance between the vectors that come in, docs/proofs/metric.md.
 
-From above, stages stretch distances by at most a factor, and a noise loses at most so much per unit of its own norm.
+From above, stages stretch distances by at most a factor, and the loss of a noise per unit of its own norm is bounded.
 From below, the largest loss of a pair is divided by the pair's distance.
 """
 
@@ -16,7 +16,7 @@ _NO_VECTORS = ("dropout", "query", "rows", "poisson", "subsample", "shuffle", *S
 
 
 def start_of(stages: Sequence[Stage], stated: Guarantee, neighbours: str, dim: int) -> int:
-    """Where vectors come in whose distance is meant: before the first stage, or behind what makes vectors of texts."""
+    """Where the vectors whose distance counts enter: before the first stage, or after the stage that encodes texts."""
     if neighbours != "any":
         raise CertificateError("metric DP is about any two inputs")
     start = next((i for i, stage in enumerate(stages) if stage.name != "encode"), len(stages))
@@ -28,7 +28,7 @@ def start_of(stages: Sequence[Stage], stated: Guarantee, neighbours: str, dim: i
 
 
 def most_per_unit(stages: Sequence[Stage], start: int, position: int, dim: int, stated: Guarantee) -> Number:
-    """What no pair loses per unit of distance; the noise stands at a position, with vectors of a dimension."""
+    """An upper bound on the loss per unit of distance; the noise is at a position, with vectors of a dimension."""
     if position >= len(stages):
         raise CertificateError("there is no noise")
     normed = stated.metric == "angle" and stages[start].name == "normalise"
@@ -48,7 +48,7 @@ def most_per_unit(stages: Sequence[Stage], start: int, position: int, dim: int, 
 
 
 def _direction_rate(noise: Stage, metric: str, dim: int, before: Sequence[Stage]) -> Number:
-    """Of unit vectors: a chord is at most its angle, and that at most π/2 chords; docs/proofs/sphere.md, point 4."""
+    """For unit vectors: a chord is at most its angle, and that at most π/2 chords; docs/proofs/sphere.md, point 4."""
     if before:
         raise CertificateError("distances are those of the unit vectors that come in")
     kappa = noise.numbers["kappa"]
@@ -72,7 +72,7 @@ def _stretch(stage: Stage, q: float, dim: int) -> Number:
         return ONE
     if stage.name == "squash":
         return ONE / 4 if stage.words["kind"] == "sigmoid" else ONE
-    if stage.name == "clip":  # in l2 it moves no two vectors apart, in other norms at most to twice the distance
+    if stage.name == "clip":  # in l2 it increases no distance, in other norms it at most doubles it
         p = NORMS[stage.words["norm"]]
         return (1 if p == 2.0 else 2) * spread(dim, q, p) * spread(dim, p, q)
     raise CertificateError(f"by how much {stage.name} stretches distances is not known")
@@ -86,7 +86,7 @@ def _rate(noise: Stage, q: float, dim: int, before: Sequence[Stage]) -> Number:
         return spread(dim, q, NORMS[noise.words["norm"]]) / noise.numbers["scale"]
     if noise.name == "mahalanobis":
         return spread(dim, q, 2.0) / (noise.numbers["scale"] * iv.sqrt(noise.numbers["least"]))
-    if noise.name == "noisymax":  # docs/proofs/noisy-max.md: the rate times by how much scores spread
+    if noise.name == "noisymax":  # docs/proofs/noisy-max.md: the rate times the spread of the scores
         return {1.0: ONE, 2.0: iv.sqrt(iv.mpf(2))}.get(q, iv.mpf(2)) / noise.numbers["scale"]
     if noise.name == "exponential":
         rise = iv.sqrt(iv.mpf(2)) if q == 2.0 else 1 - _least_chance(noise, dim, before)
@@ -95,7 +95,7 @@ def _rate(noise: Stage, q: float, dim: int, before: Sequence[Stage]) -> Number:
 
 
 def _least_chance(noise: Stage, dim: int, before: Sequence[Stage]) -> Number:
-    """The smallest probability of an output, with scores between limits; from 0 where no limits are known."""
+    """The smallest probability of an output, with scores between limits; from 0 if no limits are known."""
     if len(before) != 1 or before[0].name != "clamp":
         return hull(ZERO, ONE / dim)
     width = before[0].numbers["high"] - before[0].numbers["low"]
@@ -103,7 +103,7 @@ def _least_chance(noise: Stage, dim: int, before: Sequence[Stage]) -> Number:
 
 
 def length(pair: Pair, metric: str) -> Number:
-    """The distance of two vectors, which come in; an angle is enclosed from above only.
+    """The distance between two input vectors; an angle is bounded only from above.
 
     An angle θ of unit vectors at the distance c is 2·asin(c/2), and asin(u) ≤ u/√(1 − u²); none is above π.
     """

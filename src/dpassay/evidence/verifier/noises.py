@@ -1,4 +1,4 @@
-"""All noises, and what is known of each: a noise that is not here has no theorem."""
+"""All noises, and what is known about each: a noise that is not here has no theorem."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from dpassay.evidence.verifier.staircase import staircase_pair, staircase_upper
 
 @dataclass(frozen=True)
 class Noise:
-    """The loss of a pair, stated under the name of a theorem; and by their names theorems about all pairs."""
+    """The loss of a pair, with the name of its theorem; and theorems about all pairs, by name."""
 
     theorem: str = ""
     pair_loss: Callable[[Stage, Pair, Grid | None], Loss] | None = None
@@ -26,7 +26,7 @@ class Noise:
 
 
 def _constant(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """What cannot differ cannot be told apart."""
+    """Values that cannot differ cannot be told apart."""
     if diameter(shape, INFINITE).b > 0:
         raise CertificateError("values before the noise can differ")
     return pure_loss(ZERO)
@@ -73,7 +73,7 @@ KNOWN = {
 
 
 def upper(step: Step, stage: Stage, shape: Shape, behind: Sequence[Stage] = ()) -> Loss:
-    """The loss that no two values of a region exceed behind a noise, by the theorem that a step names."""
+    """An upper bound on the loss of any two values of a region after a noise, by the theorem named in a step."""
     if step.theorem == "post-processing" and stage.name in ("laplace", "gaussian"):
         return additive.clamped(stage, shape, behind)
     known = KNOWN[stage.name].uppers.get(step.theorem)

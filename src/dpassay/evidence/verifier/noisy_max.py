@@ -1,4 +1,4 @@
-"""Noisy max with Laplace or exponential noise: docs/proofs/noisy-max.md, with sums of its own."""
+"""Noisy max with Laplace or exponential noise: docs/proofs/noisy-max.md, with its own sums."""
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.discrete import score_spread, score_width
@@ -13,7 +13,7 @@ _LEAST = iv.mpf("1e-70")
 
 
 def noisy_max_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """At most the spread over the scale, and what the width allows: P is largest and least at its ends."""
+    """At most the spread over the scale, and what the width allows: P is largest and smallest at its ends."""
     inner, scale = shape.one, stage.numbers["scale"]
     if inner.dim == 1:
         return pure_loss(ZERO)
@@ -27,7 +27,7 @@ def noisy_max_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def noisy_max_pair(stage: Stage, pair: Pair, grid: object = None) -> Loss:
-    """Between two vectors whose scores are equal, but for the first; the others' outputs are alike."""
+    """Between two vectors whose scores are equal, except the first; the other outputs are equivalent."""
     p, q = first_chances(stage, pair)
     rest = [largest([1 - chance, _LEAST]) for chance in (p, q)]
     return both_ways([(p, q), (rest[0], rest[1])])
@@ -45,9 +45,9 @@ def first_chances(stage: Stage, pair: Pair) -> tuple[Number, Number]:
 
 
 def _chance(noise: str, gap: Number, n: int) -> Number:
-    """P of the output whose score is `gap` scales ahead of n − 1 equal ones (behind them where it is negative).
+    """P of the output whose score is `gap` scales ahead of n − 1 equal ones (behind them if negative).
 
-    It rises with the gap, so each end of the gap gives an end.
+    It increases with the gap, so each end of the gap gives an end.
     """
     low, high = (_chance_at(noise, iv.mpf(end), n) for end in (gap.a, gap.b))
     return hull(low, high)

@@ -1,7 +1,7 @@
 """The normal tail, certified from both sides: a series of positive terms for small z, a continued fraction for large.
 
 P(Z > z) = ½ − φ(z)·Σ z^(2k+1)/(1·3·…·(2k+1)); and P(Z > z) = φ(z)·1/(z + 1/(z + 2/(z + 3/(z + …)))), whose
-convergents lie in turn above and below the value.
+convergents lie alternately above and below the value.
 """
 
 import math
@@ -60,7 +60,7 @@ def mills(z: Number) -> Number:
 
 
 def _fixed(z: Number) -> tuple[int, int]:
-    """A number z ≥ 0 in multiples of 2^−_BITS, from below and from above: hundreds of terms are whole numbers then,
+    """A number z ≥ 0 in multiples of 2^−_BITS, from below and from above: hundreds of terms are then integers,
     each rounded down in one sum and up in the other."""
     low, high = z._mpi_
     return to_fixed(low, _BITS), to_fixed(high, _BITS) + 1
@@ -72,7 +72,7 @@ def _interval(low: int, high: int) -> Number:
 
 
 def gaussian_delta(epsilon: Number, mu: Number) -> Number:
-    """δ(ε) of a standard normal against itself shifted by μ: it falls with ε and grows with μ."""
+    """δ(ε) of a standard normal against itself shifted by μ: it decreases with ε and increases with μ."""
     if mu.b <= 0:
         return ZERO
     ends = [_delta_at(iv.mpf(e), iv.mpf(m)) for e, m in ((epsilon.b, mu.a), (epsilon.a, mu.b))]

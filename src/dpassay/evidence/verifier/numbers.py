@@ -28,7 +28,7 @@ _NARROW = iv.mpf("1e-40")
 
 
 def number(value: int | float | str) -> Number:
-    """Enclose a whole number, a double (exactly) or a decimal (or "inf")."""
+    """Enclose an integer, a double (exactly) or a decimal (or "inf")."""
     return iv.mpf(value)
 
 
@@ -40,7 +40,7 @@ def is_decimal(text: Any) -> bool:
 
 
 def is_narrow(value: Number, nothing: Number) -> bool:
-    """Whether a number is known to 40 digits, or is 0 but for next to nothing."""
+    """Whether a number is known to 40 digits, or is almost exactly 0."""
     return bool((value.b - value.a) <= (_NARROW * abs(value)).b + nothing.a)
 
 
@@ -55,7 +55,7 @@ def is_infinite(value: Number) -> bool:
 
 
 def is_point(value: Number, point: int) -> bool:
-    """Whether a number is this whole one and no other."""
+    """Whether a number is certainly this integer."""
     return bool(value.a == point and value.b == point)
 
 
@@ -72,7 +72,7 @@ def smallest(values: Iterable[Number]) -> Number:
 
 
 def around(values: Iterable[Number]) -> Number:
-    """The least interval that contains all of some intervals."""
+    """The smallest interval that contains all of some intervals."""
     found = list(values)
     return iv.mpf([min(v.a for v in found), max(v.b for v in found)])
 
@@ -124,7 +124,7 @@ def above(value: Number) -> float:
 
 
 def whole_part(value: Number) -> int:
-    """The largest whole number that the upper end reaches."""
+    """The largest integer that the upper end reaches."""
     return int(to_int(value._mpi_[1], round_floor))
 
 
@@ -137,13 +137,13 @@ _KEPT: list[dict[Any, Any]] = []
 
 
 def forget() -> None:
-    """Forget all results that are kept, so that what comes next costs what it costs somebody else."""
+    """Clear all cached results, so that what follows costs as much as in a fresh process."""
     for kept in _KEPT:
         kept.clear()
 
 
 def cached(size: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Keep the latest results of a function of numbers; these are known by their ends."""
+    """Cache the latest results of a function of numbers, which are identified by their ends."""
 
     def decorated(function: Callable[..., T]) -> Callable[..., T]:
         kept: dict[Any, T] = {}

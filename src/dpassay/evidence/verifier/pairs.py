@@ -1,4 +1,4 @@
-"""Pairs of vectors in blocks of equal coordinates: those a region has, and what stages make of them."""
+"""Pairs of vectors in blocks of equal coordinates: those in a region, and what stages do to them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def distance(pair: Pair, q: float) -> Number:
 
 
 def differing(pair: Pair) -> list[tuple[Number, int]]:
-    """The gaps y − x of the coordinates that differ beyond doubt, and how many there are of each."""
+    """The gaps y − x of the coordinates that certainly differ, and how many there are of each."""
     gaps = [(block.y - block.x, block.count) for block in pair]
     return [(gap, count) for gap, count in gaps if gap.a > 0 or gap.b < 0]
 
@@ -41,7 +41,7 @@ def same(block: Block) -> bool:
 
 
 def lies_in(pair: Pair, shape: Shape) -> str:
-    """Why a pair is not one of the region's, or nothing if it is."""
+    """Why a pair does not belong to the region; empty if it does."""
     if sum(block.count for block in pair) != shape.dim:
         return f"it has {sum(block.count for block in pair)} coordinates, not {shape.dim}"
     positions = {block.positions for block in pair}
@@ -49,7 +49,7 @@ def lies_in(pair: Pair, shape: Shape) -> str:
         even = sum(block.count for block in pair if block.positions == "even")
         if "all" in positions or even != shape.dim - shape.dim // 2:
             return "its even and odd coordinates are not half of all"
-    if shape.kind == "repeated":  # each copy has the same coordinates; these stand together
+    if shape.kind == "repeated":  # each copy has the same coordinates, grouped together
         if any(block.count % shape.count for block in pair):
             return "its copies differ from one another"
         return lies_in(tuple(replace(block, count=block.count // shape.count) for block in pair), shape.one)
@@ -77,7 +77,7 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     if shape.kind == "categories":
         name = round(middle(values[0][0]))
         return 0 <= name < shape.count and is_point(values[0][0], name)
-    if shape.kind == "sphere":  # other points than these are named by vectors before they are normalised
+    if shape.kind == "sphere":  # other points are given by vectors before they are normalised
         return is_point(power_sum(values, 2.0), 1)
     if shape.kind != "box":
         return False
@@ -92,7 +92,7 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
 
 
 def carried(stages: Sequence[Stage], pair: Pair) -> Pair:
-    """What some stages, none of them random, make of a pair."""
+    """The image of a pair under some stages, none of them random."""
     copies = False
     for stage in stages:
         copies |= stage.name == "repeat"
@@ -100,7 +100,7 @@ def carried(stages: Sequence[Stage], pair: Pair) -> Pair:
             if copies:
                 raise CertificateError("copies stand together in a pair, so the places of their bits are not known")
             pair = _written_in_bits(stage, pair)
-        elif stage.name == "repeat":  # equal coordinates stand together
+        elif stage.name == "repeat":  # equal coordinates are grouped together
             pair = tuple(replace(block, count=block.count * stage.wholes["times"]) for block in pair)
         elif stage.name not in ("dropout", "encode", "decode", "topk"):  # a function may also do nothing
             first, second = (_carried(stage, [(getattr(b, side), b.count) for b in pair]) for side in ("x", "y"))
@@ -132,12 +132,12 @@ def _carried(stage: Stage, values: list[tuple[Number, int]]) -> list[Number]:
 
 
 def _unit(value: Number) -> Number:
-    """0 and 1 are meant exactly where they are met within 50 digits."""
+    """A value that agrees with 0 or 1 to 50 digits is taken for it."""
     return next((whole for whole in (ZERO, ONE) if abs(value - whole).b < iv.mpf("1e-50")), value)
 
 
 def _nearest(value: Number) -> Number:
-    """The nearest whole number; of two, the even one."""
+    """The nearest integer; ties go to the even one."""
     low, high = (whole_part(iv.mpf(end) + _HALF) for end in (value.a, value.b))
     if low != high:
         raise CertificateError("what round makes of the pair is not known")
@@ -160,11 +160,11 @@ def _bits_of(value: Number, integer: int, fraction: int) -> list[int]:
 
 
 def _gathered(columns: list[tuple[list[int], list[int], int]]) -> Pair:
-    """Bits of the first and the second string, with their counts, as blocks of the even and of the odd places."""
+    """Bits of the first and the second string, with their counts, as blocks of the even and of the odd positions."""
     counts: Counter[tuple[int, int, str]] = Counter()
     start = 0
     for first, second, times in columns:
-        # Of words of odd length every other one begins at an odd place.
+        # Every other word of odd length begins at an odd position.
         even = (times + (start % 2 == 0)) // 2 if len(first) % 2 else times * (start % 2 == 0)
         for place, (x, y) in enumerate(zip(first, second, strict=True)):
             counts[x, y, ("even", "odd")[place % 2]] += even
@@ -174,7 +174,7 @@ def _gathered(columns: list[tuple[list[int], list[int], int]]) -> Pair:
 
 
 def by_parity(pair: Pair) -> Pair:
-    """A pair of bit strings with its even and odd places apart."""
+    """A pair of bit strings with its even and odd positions separated."""
     if all(block.positions != "all" for block in pair):
         return pair
     return _gathered([([round(middle(b.x))], [round(middle(b.y))], b.count) for b in pair])

@@ -1,6 +1,6 @@
 """From a file to the steps of a certificate. Data only: JSON of a known form and size, nothing is executed.
 
-Every field is known, typed and bounded. Whatever does not fit is refused with a sentence that names the field.
+Every field is known, typed and bounded. Anything else is refused with a message that names the field.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _NOTHING = iv.mpf("1e-60")
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What is stated where it is not ε and δ: metric DP in a metric, Rényi DP of an order, zCDP or Gaussian DP."""
+    """A guarantee other than by ε and δ: metric DP in a metric, Rényi DP of an order, zCDP or Gaussian DP."""
 
     kind: str
     value: Number
@@ -42,7 +42,7 @@ class Guarantee:
         return {"zcdp": "rho", "gdp": "mu"}.get(self.kind, "epsilon")
 
     def same_kind(self, other: "Guarantee") -> bool:
-        """Whether both speak of the same parameter, of the same order or metric."""
+        """Whether both are about the same parameter, of the same order or metric."""
         orders = [None if one.order is None else one.order._mpi_ for one in (self, other)]
         return (self.kind, self.metric, orders[0]) == (other.kind, other.metric, orders[1])
 
@@ -55,7 +55,7 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; which of the fields it has depends on its name. docs/certificate.md says what each means."""
+    """One step; which of the fields it has depends on its name. docs/certificate.md describes each."""
 
     step: str
     digest: str = ""
@@ -86,7 +86,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The steps as read, and for each whether its digest is the right one."""
+    """The steps as read, and for each whether its digest is correct."""
 
     verdict: str
     steps: tuple[Step, ...]
@@ -94,7 +94,7 @@ class Certificate:
 
 
 def refused(where: str, why: str) -> CertificateError:
-    """What is said of a field that cannot stand as it is."""
+    """The message about an invalid field."""
     return CertificateError(f"the certificate does not hold: field {where} {why}")
 
 
@@ -106,7 +106,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# ── Readers: from a value, and where it stands, to what it means ────────────────────────────────
+# ── Readers: from a value, and its place in the file, to its meaning ────────────────────────────
 
 Reader = Callable[[Any, str], Any]
 
@@ -213,7 +213,7 @@ _KINDS: dict[str, dict[str, Reader]] = {
 
 
 def _guarantee(amount: Reader) -> Reader:
-    """A guarantee of a known kind, with what this kind has, and how much of it."""
+    """A guarantee of a known kind, with the fields of this kind, and its value."""
 
     def read(value: Any, where: str) -> Guarantee:
         kind = value.get("kind") if isinstance(value, dict) else None
@@ -242,7 +242,7 @@ _UPPER = {"epsilon": _EPSILON, "delta": _DELTA, "theorem": _ANY, "noise": _INDEX
 _EVIDENCE = {"order": _number(1, 1e12, above=1), "tilt": _number(0, 1e6), "grid": _GRID}
 _LOWER = {"quantity": _text("epsilon", "delta"), "epsilon": _number(0, infinite=True), "delta": _DELTA}
 _PAIR = {"noise": _INDEX, "at": _INDEX, "pair": _BLOCKS}
-_STEPS: dict[str, tuple[dict[str, Reader], dict[str, Reader]]] = {  # fields that it must have, and may have
+_STEPS: dict[str, tuple[dict[str, Reader], dict[str, Reader]]] = {  # required fields, and optional ones
     "claim": ({**_CLAIM, "neighbours": _neighbours, "epsilon": _EPSILON, "delta": _DELTA}, {}),
     "witness": ({**_PAIR, "event": _ANY, "log_p": _enclosed, "log_q": _enclosed}, {}),
     "upper": (_UPPER, _EVIDENCE),
@@ -253,7 +253,7 @@ _STEPS: dict[str, tuple[dict[str, Reader], dict[str, Reader]]] = {  # fields tha
 _STATED = {"guarantee": _guarantee(_EPSILON), "theorem": _ANY, "noise": _INDEX}
 _AT = {"points": _list(_number(0, 1e12), MOST_POINTS), **_EVIDENCE}
 _SHOWN_AT = {"order": _number(1, 1e12, above=1), "epsilon": _EPSILON, "grid": _GRID, "thresholds": _THRESHOLDS}
-_OTHERS: dict[str, tuple[dict[str, Reader], dict[str, Reader]]] = {  # the same where another guarantee is stated
+_OTHERS: dict[str, tuple[dict[str, Reader], dict[str, Reader]]] = {  # the same for other guarantees
     "claim": ({**_CLAIM, "neighbours": _neighbours, "guarantee": _guarantee(_EPSILON)}, {}),
     "upper": (_STATED, _AT),
     "lower": ({"guarantee": _guarantee(_number(0, infinite=True)), "theorem": _ANY, **_PAIR}, _SHOWN_AT),
@@ -263,7 +263,7 @@ _WHOLE = {"schema": _ANY, "written_by": _ANY, "verdict": _VERDICT, "steps": _lis
 
 
 def read_step(data: Any, where: str = "step", sealed: bool = False) -> Step:
-    """One step, with its digest where it is sealed."""
+    """One step, with its digest if it is sealed."""
     name = data.get("step") if isinstance(data, dict) else None
     table = _OTHERS if isinstance(data, dict) and "guarantee" in data else _STEPS
     required, optional = table.get(name, ({}, {})) if isinstance(name, str) else ({}, {})
@@ -305,7 +305,7 @@ def load(source: str | Path | dict[str, Any]) -> Certificate:
 
 
 def chained(previous: str, step: dict[str, Any]) -> str:
-    """The digest of a step that follows another: SHA-256 of its canonical JSON behind the digest before.
+    """The digest of a step that follows another: SHA-256 of the previous digest followed by the step's canonical JSON.
 
     >>> chained("", {"step": "decision"})[:8]
     '00bd3e0d'
@@ -360,7 +360,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Unfit:
-    """A number that no field can have; the field that has it is named when it is read."""
+    """A number that no field can have; when the field is read, the error names it."""
 
     text: str
 

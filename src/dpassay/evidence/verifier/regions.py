@@ -10,12 +10,12 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, larges
 
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
-WHOLE = ("discrete_laplace", "discrete_gaussian")  # noise that is a whole number
+WHOLE = ("discrete_laplace", "discrete_gaussian")  # integer noise
 _AROUND_ZERO = ("laplace", "gaussian", "radial", "mahalanobis", "truncated_laplace", "staircase")
 ADDITIVE = (*_AROUND_ZERO, "onesided", "mixture", *WHOLE)
 DIRECTIONS = ("vmf", "purkayastha")
 NOISES = (*ADDITIVE, *DIRECTIONS, "bounded_laplace", "flip", "bits", "exponential", "top-k", "noisymax")
-SINGLE = ("category", "hash", "bloom", "onehot")  # what takes one value, not a vector
+SINGLE = ("category", "hash", "bloom", "onehot")  # stages that take one value, not a vector
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
 
 
@@ -30,12 +30,12 @@ class Ball:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A set of vectors. Its kind says which of the fields count.
+    """A set of vectors. Its kind determines which of the fields are used.
 
-    box: each coordinate lies between two limits, and neighbours differ in `differing` of them at most. The values may
+    box: each coordinate lies between two limits, and neighbours differ in at most `differing` of them. The values may
     be `reals`, `bits`, `sparse` (bits, some of which are 1) or `minmax` (some are 0 and some 1, or all are 0).
-    ball, sphere: vectors in one or two balls. answers: of a query, which have a largest distance.
-    squashed, rounded: what tanh or the sigmoid, or rounding, makes of another set. repeated: copies of a vector.
+    ball, sphere: vectors in one or two balls. answers: a query's, at most a given distance apart.
+    squashed, rounded: the image of another set under tanh or the sigmoid, or rounding. repeated: copies of a vector.
     categories: one of `count` names.
     """
 
@@ -45,16 +45,16 @@ class Shape:
     high: Number = INF
     differing: int = 0
     values: str = "reals"
-    ones: int = 0  # how many coordinates can be other than 0
-    kept: int = 0  # how many of the largest scores may be chosen, where not all may
-    open: bool = False  # whether the limits are approached only
+    ones: int = 0  # how many coordinates can be nonzero
+    kept: int = 0  # how many of the largest scores may be chosen, if not all
+    open: bool = False  # whether the limits are only approached
     balls: tuple[Ball, ...] = ()
-    free: bool = False  # of answers: any vector can be one, not only any difference come
-    monotone: bool = False  # of answers: either none falls or none rises
+    free: bool = False  # for answers: any vector can be one, not only any difference can occur
+    monotone: bool = False  # for answers: either none falls or none rises
     parts: tuple[Shape, ...] = ()
-    function: str = ""  # tanh or sigmoid, of what is squashed
+    function: str = ""  # tanh or sigmoid, if squashed
     count: int = 0  # how many categories, copies, or bits of a row
-    whole: bool = False  # whether all values are whole numbers
+    whole: bool = False  # whether all values are integers
 
     @property
     def one(self) -> Shape:
@@ -80,7 +80,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage: its name, its words and whole numbers, and its real numbers."""
+    """A stage: its name, its words and integers, and its real numbers."""
 
     name: str
     words: Mapping[str, str]
@@ -90,9 +90,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What can come out of a stage; if exact, any two of these values can come from two neighbours.
+    """The possible outputs of a stage; if exact, any two of these values can come from two neighbours.
 
-    Where `far`, they are reached only in the limit of inputs that are ever farther away.
+    If `far`, they are reached only in the limit of inputs that are ever farther away.
     """
 
     shape: Shape
@@ -111,7 +111,7 @@ def everything(dim: int) -> Shape:
 
 
 def bits(dim: int, differing: int, row: int = 0) -> Shape:
-    """Strings of bits, of which `differing` can differ; where rows are written in bits, those of one row."""
+    """Strings of bits, of which `differing` can differ; if rows are written in bits, those of one row."""
     return Shape("box", dim, ZERO, ONE, differing, "bits", dim, count=row)
 
 
@@ -150,7 +150,7 @@ def power_sum(values: list[tuple[Number, int]], q: float) -> Number:
 
 
 def diameter(shape: Shape, q: float) -> Number:
-    """A number whose upper end no lq distance between two vectors exceeds; of most sets the largest distance."""
+    """A number whose upper end no lq distance between two vectors exceeds; for most sets the largest distance."""
     if shape.kind == "repeated":
         return diameter(shape.one, q) * root(shape.count, q)
     if shape.kind == "answers" and shape.whole and shape.balls[0].p == 2:
@@ -182,7 +182,7 @@ def largest_norm(shape: Shape, q: float) -> Number:
 
 
 def squash(kind: str, value: Number) -> Number:
-    """tanh or the sigmoid, both rising."""
+    """tanh or the sigmoid, both increasing."""
     scaled = 2 * value if kind == "tanh" else value
     low, high = (1 / (1 + iv.exp(-iv.mpf(end))) for end in (scaled.a, scaled.b))
     sigmoid = iv.mpf([low.a, high.b])
@@ -190,7 +190,7 @@ def squash(kind: str, value: Number) -> Number:
 
 
 def even_gap(shape: Shape) -> Number:
-    """By how much each coordinate differs in the farthest pair whose coordinates all differ alike."""
+    """How much each coordinate differs in the farthest pair whose coordinates all differ equally."""
     if shape.kind == "squashed":
         half = even_gap(shape.parts[0]) / 2
         return squash(shape.function, half) - squash(shape.function, -half)
@@ -212,15 +212,15 @@ def _squashed_diameter(shape: Shape, q: float) -> Number:
 
 
 def rounded_steps(shape: Shape) -> tuple[list[list[tuple[int, int]]], bool]:
-    """Differences of a query's rounded answers, as sizes and how many coordinates have them: docs/proofs/rounding.md.
+    """Differences of a query's rounded answers, as sizes with numbers of coordinates: docs/proofs/rounding.md.
 
-    They are all extreme ones if the flag says so: every other one lies below a mean of these, in any order. A
+    If the flag is set, they are all the extreme ones: every other one lies below a mean of these, in any order. A
     coordinate moves by m only if it moved by more than m − 1, or by m − 1 with m even, from tie to tie.
     """
     answers, n = shape.parts[0].balls[0], shape.dim
     p = INFINITE if n == 1 else answers.p
     budget = answers.width**2 if p == 2 else answers.width
-    below = -whole_part(iv.mpf(-budget.b)) - 1  # whole numbers below it, or equal to it
+    below = -whole_part(iv.mpf(-budget.b)) - 1  # integers below it, or equal to it
     most, tie = whole_part(iv.mpf(budget.b)), bool(budget.a == budget.b == whole_part(budget))
     if p == INFINITE:
         return [[(most + 1 if tie and most % 2 else below + 1, n)]], True
@@ -234,7 +234,7 @@ def rounded_steps(shape: Shape) -> tuple[list[list[tuple[int, int]]], bool]:
 
 
 def _rounded_diameter(shape: Shape, q: float) -> Number:
-    """The largest of the extreme differences; where they are not known, one more than before in each coordinate."""
+    """The largest of the extreme differences; if they are not known, one more than before in each coordinate."""
     steps, known = rounded_steps(shape)
     if known:
         return largest(power_sum([(iv.mpf(size), n) for size, n in step], q) for step in steps)
@@ -242,7 +242,7 @@ def _rounded_diameter(shape: Shape, q: float) -> Number:
     if q == INFINITE:
         return iv.mpf(whole_part(iv.mpf(answers.width.b)) + 1)
     found = diameter(shape.parts[0], q) + root(shape.dim, q)
-    if q == 1 and answers.p == 2:  # whole numbers with the largest sum and this sum of squares
+    if q == 1 and answers.p == 2:  # integers with the largest sum and this sum of squares
         square = whole_part(iv.mpf((answers.width**2).b))
         level = math.isqrt(square // shape.dim)
         more = (square - level * level * shape.dim) // (2 * level + 1)
@@ -251,7 +251,7 @@ def _rounded_diameter(shape: Shape, q: float) -> Number:
 
 
 def _counted_diameter(shape: Shape, q: float) -> Number:
-    """Whole numbers whose squares have at most a given sum."""
+    """Integers whose squares sum to at most a given number."""
     square = whole_part(iv.mpf((shape.balls[0].width ** 2).b))
     if q == 2:
         return iv.sqrt(iv.mpf(square))
@@ -262,10 +262,10 @@ def _counted_diameter(shape: Shape, q: float) -> Number:
 
 
 def is_whole(shape: Shape) -> bool:
-    """Whether all values are known to be whole numbers."""
+    """Whether all values are known to be integers."""
     return shape.whole or shape.one.values in ("bits", "sparse") or shape.one.kind == "rounded" or shape.one.whole
 
 
 def loses(stage: Stage) -> bool:
-    """Whether a coordinate may be lost, value and all."""
+    """Whether a coordinate may be lost, together with its value."""
     return stage.name == "mixture" and bool(stage.numbers["lost"].b > 0)

@@ -1,4 +1,4 @@
-"""Checks a certificate step by step: each bound's premises, and its value by the theorem that it names."""
+"""Checks a certificate step by step: each bound's premises, and its value by the theorem it names."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ from dpassay.evidence.verifier.steps import Steps
 from dpassay.evidence.verifier.text import Call, check_place, read_text, stage_of
 from dpassay.evidence.verifier.witness import check_event
 
-TIE = iv.mpf("1e-30")  # a claim that is met up to this is met
+TIE = iv.mpf("1e-30")  # a claim that holds up to this holds
 _SAFE = 1 - iv.mpf("1e-38")  # regions that touch up to 40 digits are taken to touch
 
 
@@ -45,7 +45,7 @@ def replay(certificate: Certificate) -> tuple[list[str], list[str]]:
     changed = (name for (_, name), intact in zip(steps, certificate.intact, strict=True) if not intact)
     established, failures = [], [f"{name}: it was changed after it was written" for name in changed]
     model: Model | None = None
-    with lattice.limited(), np.errstate(all="ignore"):  # absurd numbers overflow; that is not taken for a bound
+    with lattice.limited(), np.errstate(all="ignore"):  # absurd numbers overflow, which never counts as a bound
         for step, name in steps:
             try:
                 if model is None:
@@ -61,12 +61,12 @@ def replay(certificate: Certificate) -> tuple[list[str], list[str]]:
                 what = f"{type(error).__name__} {error}".strip()
                 failures.append(f"{name}: cannot be checked with these numbers ({what})"[:300])
             if model is None:
-                break  # what follows would speak of another mechanism
+                break  # what follows would be about another mechanism
     return established, failures
 
 
 class Model:
-    """The mechanism of a claim: its stages, what neighbours can bring to each, and word dropout."""
+    """The mechanism of a claim: its stages, which values neighbours can have at each, and word dropout."""
 
     def __init__(self, claim: Step, text: str | None = None) -> None:
         self.claim = claim
@@ -104,7 +104,7 @@ class Model:
         return f"{what} for {claim.pipeline} in dimension {claim.dim}, neighbours {claim.neighbours}"
 
     def _for_group(self, stage: Stage, calls: Sequence[Call]) -> Stage:
-        """A query whose answers several records move: docs/proofs/group.md. Of added noise they may rise and fall."""
+        """A query whose answers several records move: docs/proofs/group.md. For added noise they may rise and fall."""
         if stage.name != "query" or self.count == 1:
             return stage
         noises = [call.name for call in calls if call.name in (*NOISES, "leak", "softmax")]
@@ -118,12 +118,12 @@ class Model:
         return replace(stage, numbers={"distance": far}, words={**stage.words, "moves": moves})
 
     def check(self, step: Step) -> str:
-        """What a step establishes; raises CertificateError where it does not."""
+        """What a step establishes; raises CertificateError if it does not."""
         checks = {"upper": self._upper, "lower": self._lower, "witness": self._witness, "repair": self._repair}
         return checks[step.step](step)
 
     def place(self, position: int, moved: bool = False) -> Place:
-        """A noise's place; behind all stages where there is none."""
+        """A noise's position; behind all stages if there is none."""
         noises = [i for i, stage in enumerate(self.stages) if stage.name in NOISES] or [len(self.stages)]
         if position not in noises:
             raise CertificateError(f"noise {position}: there is no noise at this stage")
@@ -141,7 +141,7 @@ class Model:
         return self.relation.endswith("record") and self.stages[0].name not in ("query", "rows")
 
     def _first_added(self, position: int) -> int:
-        """The first of the noises that are added to one another here: it does not matter which one comes first."""
+        """The first of the noises that are added to one another here: their order does not matter."""
         added = [i < len(self.stages) and self.stages[i].name in ADDITIVE for i in range(position + 1)]
         while position > 0 and added[position - 1] and added[position]:
             position -= 1
@@ -154,7 +154,7 @@ class Model:
         moved = self.steps.kind == "poisson"
         place = self.place(step.noise, moved)
         first, joined = self.place(self._first_added(step.noise), moved), joined_noise(place.added)
-        # Behind another noise, or where sums of records leave the region, limits that follow tell nothing.
+        # Behind another noise, or if sums of records leave the region, later limits imply nothing.
         alone = joined is not None and first.position == place.position and not self._sums
         behind = place.behind if alone else ()
         noise = joined or place.noise
@@ -174,7 +174,7 @@ class Model:
         return f"by {step.theorem}, epsilon {show(step.epsilon)} holds at delta {show(step.delta)}"
 
     def _lower(self, step: Step) -> str:
-        """The pair shows as much as is said."""
+        """The pair shows as much as is stated."""
         if step.epsilon.b == INF and step.quantity == "delta":
             raise CertificateError("delta is bounded at a finite epsilon")
         place = self.place(step.noise)
@@ -216,7 +216,7 @@ class Model:
             raise CertificateError("for word dropout, only epsilon and delta have lower bounds")
         else:
             shown = least(loss, step)
-        # What is stated and no more is shown to be enough by δ at one ε, which was compared as it is.
+        # The stated value itself comes back if δ at one ε, compared directly, shows that it is needed.
         if not (shown.a == INF or shown is stated.value or (shown * _SAFE).a >= stated.value.b):
             raise CertificateError(
                 f"{stated.parameter} at least {show(stated.value)} does not follow: the pair shows {show(shown)}"
@@ -224,14 +224,14 @@ class Model:
         return f"by {step.theorem}, {stated.parameter} of {stated} is no smaller"
 
     def _behind_dropout(self, loss: Loss) -> Loss:
-        """A loss behind word dropout, of which ε at δ = 0 is known."""
+        """A loss after word dropout, with known ε at δ = 0."""
         if self.mu.b <= 0:
             return loss
         pure = loss.pure
         return pure_loss(INF if is_infinite(pure) else pure + iv.log(1 - self.mu + self.mu * iv.exp(-pure)))
 
     def _before_dropout(self, epsilon: Number, delta: Number) -> tuple[Number, Number]:
-        """The guarantee before word dropout that becomes this one behind it."""
+        """The guarantee without word dropout that becomes this one with it."""
         if self.mu.b <= 0:
             return epsilon, delta
         before = INF if epsilon.a == INF else epsilon + log((1 - self.mu * iv.exp(-epsilon)) / (1 - self.mu))
@@ -259,7 +259,7 @@ class Model:
 def relation(neighbours: str) -> tuple[str, int]:
     """How two inputs differ, and how many words, tokens or records may: docs/concepts.md.
 
-    A user, or an entity, is a record as long as the stages see all that is theirs at once.
+    A user, or an entity, is a record as long as the stages see all of their data at once.
     """
     name, _, count = neighbours.rstrip(")").partition("(")
     basic = {"words": "word", "tokens": "word"}
@@ -268,7 +268,7 @@ def relation(neighbours: str) -> tuple[str, int]:
 
 
 def _stated_names(claim: Step) -> dict[str, Number]:
-    """What the text may call the numbers that are claimed."""
+    """The names that the text may use for the claimed numbers."""
     if claim.guarantee is None:
         return {"eps": claim.epsilon, "delta": claim.delta}
     if claim.guarantee.parameter != "epsilon":
@@ -283,7 +283,7 @@ def _at_most(step: Step, stated: Guarantee, found: Number) -> str:
 
 
 def _dropped(stages: list[Stage], neighbours: str, count: int) -> Number:
-    """The probability that all differing words are dropped; of no help where neighbours are any two texts."""
+    """The probability that all differing words are dropped; it does not help if neighbours are any two texts."""
     kept = ONE
     for stage in stages:
         if stage.name == "dropout" and neighbours == "word":
@@ -292,7 +292,7 @@ def _dropped(stages: list[Stage], neighbours: str, count: int) -> Number:
 
 
 def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str, count: int) -> None:
-    """Refuse a relation of which the stages do not say what it means.
+    """Refuse a relation that has no defined meaning for the stages.
 
     Records are summed before the first noise; noise that is not added to the sum would be another mechanism.
     """
@@ -318,12 +318,12 @@ def _first_noise(stages: list[Stage]) -> int:
 
 
 def _whole_as(shape: Shape, moved: Shape) -> Shape:
-    """Sums of whole numbers are whole."""
+    """Sums of integers are integers."""
     return replace(moved, whole=is_whole(shape))
 
 
 def _moved(shape: Shape) -> Shape:
-    """How far one more vector of a region moves a sum, written as a region of which neighbours have any two values."""
+    """How far one more vector of a region moves a sum, as a region in which neighbours can have any two values."""
     if shape.everything or shape.values == "bits":
         return shape
     if shape.balls:
@@ -346,12 +346,12 @@ def _moved(shape: Shape) -> Shape:
 
 
 def _times(shape: Shape, count: int, one_hot: bool) -> Shape:
-    """How far several vectors move a sum, each of which moves it as a region has it: docs/proofs/record-sums.md."""
+    """How far several vectors move a sum, each of which moves it as a region describes: docs/proofs/record-sums.md."""
     if count == 1 or shape.everything:
         return shape
     if shape.kind == "repeated":
         return replace(shape, parts=(_times(shape.one, count, one_hot),))
-    if one_hot:  # one coordinate each, perhaps another one: whole numbers, as far apart in l1 as there are records
+    if one_hot:  # one coordinate each, perhaps a different one: integers, as far apart in l1 as there are records
         return Shape("answers", shape.dim, balls=(Ball(1.0, iv.mpf(count), INF),), values="wholes")
     if shape.balls:
         return replace(shape, balls=tuple(replace(one, width=one.width * count) for one in shape.balls))
@@ -368,7 +368,7 @@ def _decided(claim: Step, certificate: Certificate, verdict: str) -> str:
         if claim.guarantee is not None or step.guarantee is not None:
             found = _decided_by(claim, step) or found
             continue
-        # What was taken for met at its own step, up to a tie, is not stretched again.
+        # The tolerance for ties, applied at a bound's own step, is not applied again.
         if step.step == "upper" and step.epsilon.b <= epsilon.b and step.delta.b <= delta.b:
             found = "proven"
         if step.step == "lower":
@@ -382,7 +382,7 @@ def _decided(claim: Step, certificate: Certificate, verdict: str) -> str:
 
 
 def _decided_by(claim: Step, step: Step) -> str:
-    """What a bound on the parameter of another guarantee decides, if it is the one that is claimed."""
+    """What a bound on the parameter of another guarantee decides, if it is the claimed one."""
     stated, claimed = step.guarantee, claim.guarantee
     if stated is None or claimed is None or not stated.same_kind(claimed):
         return ""

@@ -1,4 +1,4 @@
-"""What each stage makes of a set of vectors, written from the definitions of the stages."""
+"""The image of a set of vectors under each stage, written from the definitions of the stages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ _HALF = ONE / 2
 
 
 def incoming(names: Sequence[str], dim: int) -> Reach:
-    """Any vector; one value if the first stage takes only that, and a later function makes vectors of it."""
+    """Any vector; a single value if the first stage takes only that, and a later function maps it to vectors."""
     if names[0] in DIRECTIONS:  # it takes unit vectors
         return Reach(replace(ball(2.0, ONE, dim), kind="sphere"), True)
     single = names[0] in SINGLE and any(name in ("encode", "decode") for name in names[1:])
@@ -42,9 +42,9 @@ def incoming(names: Sequence[str], dim: int) -> Reach:
 
 
 def after(stage: Stage, before: Reach, dim: int) -> Reach:
-    """What can come out of a stage, given what comes in.
+    """The possible outputs of a stage, given its inputs.
 
-    Behind noise only what swamps it is surely reached: every direction, far out, by one more stage.
+    Behind noise, only values that swamp it are certainly reached: every direction, far out, by one more stage.
     """
     encode = stage.name == "encode"  # it alone changes the dimension
     found = _any_function(stage, before, dim) if encode else _RULES[stage.name](stage, before)
@@ -56,30 +56,30 @@ def after(stage: Stage, before: Reach, dim: int) -> Reach:
 
 
 def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
-    """With what is known of whole numbers: rounding makes them, counts are such, and copies stay what they were."""
+    """With what is known about integers: rounding gives them, counts are integers, and copies stay so."""
     kept = found.shape is before or stage.name == "repeat"
     whole = stage.name == "round" or "values" in stage.words or (kept and before.whole)
     return found if found.shape.whole == whole else replace(found, shape=replace(found.shape, whole=whole))
 
 
 def _any_function(stage: Stage, before: Reach, dim: int = 0) -> Reach:
-    """The worst function; but of a constant every function makes a constant."""
+    """The worst function; but every function maps a constant to a constant."""
     size, constant = dim or before.shape.dim, diameter(before.shape, INFINITE).b <= 0
     return Reach(box(ZERO, ZERO, size) if constant else everything(size), before.exact)
 
 
 def _at_least(first: Number, second: Number) -> bool:
-    """Whether the first is as large as the second, taking what 40 digits cannot tell apart as equal."""
+    """Whether the first is as large as the second, treating numbers that agree to 40 digits as equal."""
     return bool((first * (1 + iv.mpf("1e-40"))).b >= second.a)
 
 
 def _surely(first: Number, second: Number) -> bool:
-    """Whether the first is as large as the second beyond doubt."""
+    """Whether the first is certainly as large as the second."""
     return bool(first.a >= second.b)
 
 
 def _clipped(stage: Stage, before: Reach) -> Reach:
-    """Scaling down keeps every vector's direction, so a set that contains 0 and is star-shaped is cut, no more."""
+    """Scaling down keeps every vector's direction, so a star-shaped set that contains 0 is merely cut."""
     shape, p, radius = before.shape, NORMS[stage.words["norm"]], stage.numbers["radius"]
     new = ball(p, radius, shape.dim)
     if shape.kind == "answers":
@@ -96,17 +96,17 @@ def _clipped(stage: Stage, before: Reach) -> Reach:
 
 
 def _full(shape: Shape) -> bool:
-    """Whether each coordinate is any number between the limits, whatever the others are."""
+    """Whether each coordinate can be any number between the limits, whatever the others are."""
     return shape.kind == "box" and shape.values == "reals" and shape.differing == shape.dim
 
 
 def _clipped_answers(shape: Shape, new: Shape, exact: bool) -> Reach:
-    """Clipping in l2 never moves two vectors apart in l2; in any norm it at most doubles their distance.
+    """Clipping in l2 never increases an l2 distance; in any norm it at most doubles distances.
 
     Two values are then this near, and in the ball.
     """
     near, limit = shape.balls[0], new.balls[0]
-    exact &= not shape.monotone  # what is scaled may move both ways, but not to any two vectors of the ball
+    exact &= not shape.monotone  # scaled answers may move both ways, but not to any two vectors of the ball
     radius = smallest([near.radius, limit.radius])
     if limit.p == near.p == 2:
         kept = replace(shape, free=False, monotone=False, balls=(replace(near, radius=radius),))
@@ -130,7 +130,7 @@ def _normalised(stage: Stage, before: Reach) -> Reach:
 
 
 def _minmaxed(stage: Stage, before: Reach) -> Reach:
-    """Shift and scale do not matter, so any set with an interior gives all of them."""
+    """Shift and scale do not matter, so any set with an interior gives all min-max vectors."""
     shape = before.shape
     inside = _full(shape) and bool(shape.low.b < shape.high.a)
     whole = _every_direction(shape) or shape.values == "minmax" or inside
@@ -138,7 +138,7 @@ def _minmaxed(stage: Stage, before: Reach) -> Reach:
 
 
 def _between(before: Reach, low: Number, high: Number, exact: bool, open_ends: bool = False) -> Reach:
-    """A box of which each coordinate goes to another one, so that no more of them differ."""
+    """A box whose coordinates are mapped one by one, so that no more of them differ."""
     shape = before.shape
     return Reach(box(low, high, shape.dim, shape.differing, open_ends), before.exact and exact)
 
@@ -150,7 +150,7 @@ def _squashed(stage: Stage, before: Reach) -> Reach:
         return _between(before, *ends, shape.values == "reals", shape.open or bool(shape.high.b == INF))
     cube = shape.kind == "ball" and shape.balls[0].p == INFINITE
     if len(shape.balls) == 1 and not cube:
-        # Which pairs come out is known only of those that come in.
+        # Output pairs are known only for known input pairs.
         inner = replace(shape, kind="ball") if shape.kind == "sphere" else shape
         return Reach(Shape("squashed", shape.dim, parts=(inner,), function=kind), False)
     limit = largest_norm(shape, INFINITE)
@@ -166,7 +166,7 @@ def _in_bits(stage: Stage, before: Reach) -> Reach:
 
 
 def _places_of_a_row(stage: Stage, shape: Shape) -> int:
-    """In how many places two numbers between the limits of rows can differ, at most."""
+    """In how many bits two numbers between the limits of rows can differ, at most."""
     integer, fraction = stage.wholes["integer"], stage.wholes["fraction"]
     if is_infinite(shape.high):
         return 1 + integer + fraction
@@ -174,10 +174,10 @@ def _places_of_a_row(stage: Stage, shape: Shape) -> int:
     places: list[int] = [0]
     largest_wholes: list[int] = []
     for least, most, minus in ((shape.low, shape.high, 0), (-shape.high, -shape.low, 1)):
-        if most.b > 0 or (most.b == 0 and not minus):  # 0 itself has no minus
+        if most.b > 0 or (most.b == 0 and not minus):  # 0 has no negative sign
             first, last = whole_part(iv.mpf(least.a) * unit), whole_part(iv.mpf(most.b) * unit)
             first, last = min(top, max(0, first)), min(top, last)
-            places.append((first ^ last).bit_length())  # of numbers of one sign
+            places.append((first ^ last).bit_length())  # for numbers of one sign
             largest_wholes.append(last)
     if len(largest_wholes) == 2:
         lesser, larger = sorted(largest_wholes)
@@ -204,7 +204,7 @@ def _rounded(stage: Stage, before: Reach) -> Reach:
 
 
 def _clamped(stage: Stage, before: Reach) -> Reach:
-    """Each coordinate to the nearest value between the limits: no two values move apart."""
+    """Each coordinate moves to the nearest value between the limits: no distance increases."""
     shape, low, high = before.shape, stage.numbers["low"], stage.numbers["high"]
     if shape.kind == "answers":
         near = tuple(replace(one, radius=INF) for one in shape.balls)
@@ -233,7 +233,7 @@ def _repeated(stage: Stage, before: Reach) -> Reach:
 
 
 def _named(stage: Stage, before: Reach) -> Reach:
-    """A list of names, or their vectors. Of other values than these nobody knows which ones are among them."""
+    """A list of names, or their vectors. For other inputs it is not known which of them can occur."""
     size, shape = stage.wholes["k"], before.shape
     named = shape.everything or (shape.kind == "categories" and shape.count == size)
     if stage.name == "category":
@@ -242,7 +242,7 @@ def _named(stage: Stage, before: Reach) -> Reach:
 
 
 def _hashed(stage: Stage, before: Reach) -> Reach:
-    """Public functions, the worst ones: of all values every category, every string with few ones can come."""
+    """Public functions, in the worst case: over all values, every category and every string with few ones can occur."""
     size = stage.wholes["k"]
     found = Shape("categories", 1, count=size) if stage.name == "hash" else sparse(size, stage.wholes["hashes"])
     return Reach(found, before.exact and before.shape.everything)
@@ -250,7 +250,7 @@ def _hashed(stage: Stage, before: Reach) -> Reach:
 
 def _query(stage: Stage, before: Reach) -> Reach:
     norm, distance = NORMS[stage.words["norm"]], stage.numbers["distance"]
-    if "values" in stage.words:  # counts: distances in l1 and linf are whole numbers, too
+    if "values" in stage.words:  # counts: distances in l1 and linf are integers too
         width = distance if norm == 2 and before.shape.dim > 1 else iv.mpf(whole_part(distance))
         return Reach(Shape("answers", before.shape.dim, balls=(Ball(norm, width, INF),)), True)
     near = Ball(norm, distance, INF)
@@ -259,12 +259,12 @@ def _query(stage: Stage, before: Reach) -> Reach:
 
 
 def _noised(stage: Stage, before: Reach) -> Reach:
-    """Values without a bound can swamp the noise, so nothing changes for them."""
+    """Unbounded values can swamp the noise, so nothing changes for them."""
     return Reach(everything(before.shape.dim), before.exact and before.shape.everything and not loses(stage))
 
 
 def _cut(stage: Stage, before: Reach) -> Reach:
-    """Which scores are the largest is looked at by the choice that comes next."""
+    """The choice that comes next determines which scores are the largest."""
     kept = stage.wholes["k"] if stage.wholes["k"] < before.shape.dim else 0
     return replace(before, shape=replace(before.shape, kept=kept))
 

@@ -2,8 +2,8 @@
 
 In standard deviations a record that takes part moves the sum by μ. With it the output is (1 − q)·N(0, 1) + q·N(μ, 1),
 without it N(0, 1), and with the opposite one (1 − q)·N(0, 1) + q·N(−μ, 1): docs/proofs/poisson.md. Sums of many such
-losses are put on a lattice and folded into a window, docs/proofs/lattice-sums.md; doubles, and whatever they lose is
-counted.
+losses are put on a lattice and folded into a window, docs/proofs/lattice-sums.md; in doubles, and their rounding errors
+are counted.
 """
 
 import math
@@ -32,15 +32,15 @@ from dpassay.evidence.verifier.numbers import (
 
 _U = 2.0**-53
 _MOST = 1 << 21  # cells, or places of a window
-_CUT = 500.0  # larger exponents are cut off here
-_FAR = 50.0  # standard deviations; a lattice tells nothing of the losses of farther moves
+_CUT = 500.0  # larger exponents are capped here
+_FAR = 50.0  # standard deviations; a lattice adds nothing for the losses of larger moves
 
 
 @dataclass(frozen=True)
 class Sampled:
     """Some steps, in one order of the data sets: the record is in the first one ("in"), the second ("out"), or both.
 
-    Of batches of a fixed size ("fixed") it is what dominates all pairs: docs/proofs/fixed-size.md, point 3.
+    For batches of a fixed size ("fixed") it is the dominating loss of all pairs: docs/proofs/fixed-size.md, point 3.
     """
 
     rate: Number
@@ -51,7 +51,7 @@ class Sampled:
 
     @property
     def pure(self) -> Number:
-        """−ln(1 − q) a step where only the second data set has the record, and otherwise without a limit."""
+        """−ln(1 − q) per step if only the second data set has the record, otherwise unbounded."""
         return -iv.log(1 - self.rate) * self.count if self.order == "out" and self.rate.b < 1 else INF
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
@@ -73,7 +73,7 @@ class Sampled:
         return (smallest if upper else largest)([found, self._from_one(epsilon)])
 
     def _from_one(self, epsilon: Number) -> Number:
-        """From what one step shows to what its δ at 0, or at an equal share of ε, allows all steps."""
+        """From what one step shows to what its δ at 0, or at an equal share of ε, allows for all steps."""
         apart, share = 1 - (1 - self._one(ZERO)) ** self.count, self._one(epsilon / self.count) * self.count
         return hull(self._one(epsilon), at_most_one(smallest([apart, share])))
 
@@ -104,7 +104,7 @@ class Curve:
     least: float
 
     def within(self, points: int, rate: float) -> "Curve":
-        """The same at those places about the middle of the window whose weights doubles can hold."""
+        """The same at those places around the middle of the window whose weights doubles can represent."""
         most = math.floor(0.95 * _CUT / rate)
         first, last = max(0, points // 2 - most), min(points, points // 2 + most)
         return replace(self, first=self.first[first:last], second=self.second[first:last])
@@ -115,7 +115,7 @@ def _largest(curve: Curve, epsilon: float, upper: bool) -> float:
     if max(map(abs, powers)) > _CUT or (upper and epsilon < curve.least):
         return float(upper)  # nothing is known
     scales = [math.exp(power) for power in powers]
-    with np.errstate(over="ignore"):  # e^ε times a probability may be too large for a double: it shows nothing
+    with np.errstate(over="ignore"):  # e^ε times a probability may overflow a double, which gives a trivial bound
         found = float((scales[0] * curve.first - scales[1] * curve.second).max(initial=0.0))
     return min(1.0, (found + curve.rest) * (1 + 1e-12)) if upper else found * (1 - 1e-12)
 
@@ -135,9 +135,9 @@ def _normal_cells(edges: Array, mean: float) -> tuple[Array, Array]:
 
 
 def _cells(rate: float, mu: float, order: str, step: float, shifted: bool) -> tuple[float, float, list[Array]]:
-    """The least loss on the lattice, how far losses may be off, and bounds on all cells' masses under both laws.
+    """The smallest loss on the lattice, how far losses may be off, and bounds on all cells' masses under both laws.
 
-    Cells come in the order of their losses. The first one has all losses below the lattice, the last one all above.
+    Cells are in order of their losses. The first one has all losses below the lattice, the last one all above.
     """
     odds, far = math.log1p(-rate) - math.log(rate) + mu * mu / 2, mu + 14.0
     rise = np.logaddexp(math.log1p(-rate), math.log(rate) + mu * far - mu * mu / 2)
@@ -194,7 +194,7 @@ def _mirrored(p_low: Array, p_high: Array, q_low: Array, q_high: Array) -> list[
 
 @dataclass(frozen=True)
 class _Fold:
-    """Tilted probabilities of sums from `start` on; ln of what they were divided by, and all that may be wrong."""
+    """Tilted probabilities of sums from `start` on; ln of their normalisation, and all error bounds."""
 
     start: int
     mass: Array
@@ -206,19 +206,19 @@ class _Fold:
     above: float
 
     def sums(self, centre: int, more: float, sign: int) -> Array:
-        """From each place on, what the masses with their error are worth, damped by `more` a place."""
+        """From each place on, the sum of the masses with their error, damped by `more` per place."""
         places = self.start - centre + np.arange(len(self.mass))
         worth = np.exp(np.minimum(-(self.rate + more) * places, _CUT))
         masses = np.maximum(0.0, self.mass + sign * self.error)
         return np.asarray(np.flip(np.cumsum(np.flip(masses * worth))))
 
     def beyond(self, place: int) -> float:
-        """What lies above the window, which ends at this place, and what is too small for doubles."""
+        """The mass above the window, which ends at this place, and what is too small for doubles."""
         return self.above * math.exp(max(-_CUT, -self.rate * place)) + 1e-290
 
 
 def _log_sum(mass: Array, rate: float) -> tuple[float, float, float]:
-    """ln Σ mass·e^(rate·i), and mean and deviation of the tilted places."""
+    """ln Σ mass·e^(rate·i), and mean and standard deviation of the tilted places."""
     places = np.arange(len(mass))
     with np.errstate(divide="ignore"):
         logs = np.log(mass) + rate * places
@@ -298,7 +298,7 @@ def _upper(rate: float, mu: float, order: str, count: int, step: float, tilt: fl
 
 @lru_cache(maxsize=16)
 def _lower(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
-    """Of each output only the number of its cell is told, and of all outputs only the sum of these numbers."""
+    """Only the cell number of each output is used, and only the sum of these numbers over all outputs."""
     _, _, (first, _, _, second) = _cells(rate, mu, order, step, True)
     window = _window(first, count, tilt * step)
     p, q = _folded(first, count, tilt * step, window), _folded(second, count, (tilt + 1) * step, window)

@@ -1,7 +1,7 @@
-"""Random directions on the unit sphere, between opposite vectors: docs/proofs/sphere.md, with integrals of its own.
+"""Random directions on the unit sphere, between opposite vectors: docs/proofs/sphere.md, with its own integrals.
 
 A concave exponent lies below its tangents, here at the middle of each cell, and above its chords; a convex one the
-other way round. All is computed in doubles; what rounding may add to an exponent is stated and counted.
+other way round. Everything is computed in doubles; the rounding error of an exponent is bounded and counted.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Exponent:
 
     @staticmethod
     def _last(low: float, high: float, holds: Callable[[float], bool]) -> float:
-        """Nearly the largest x between two at which something holds that holds at the first and then no longer."""
+        """Nearly the largest x between two at which a condition holds, which is true at the first and then false."""
         for _ in range(100):
             centre = (low + high) / 2
             low, high = (centre, high) if holds(centre) else (low, centre)
@@ -75,7 +75,7 @@ class _Exponent:
 
 @dataclass(frozen=True)
 class _Law:
-    """The exponent of the density on the half around a pole, the loss there, and where the loss is met.
+    """The exponent of the density on the half around a pole, the loss there, and where a loss is attained.
 
     The coordinate begins at the pole: 1 − cosine for von Mises-Fisher noise in 3 dimensions and more, else the angle.
     """

@@ -1,4 +1,4 @@
-"""Staircase noise: docs/proofs/staircase.md. Distances are in sensitivities."""
+"""Staircase noise: docs/proofs/staircase.md. Distances are in units of the sensitivity."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from dpassay.evidence.verifier.pairs import Pair, differing
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter
 
-Sizes = Sequence[tuple[Number, int]]  # how far coordinates move, and how many move so
-_MEANT = iv.mpf("1e-30")  # what is this close to a whole number, relatively, is meant to be it
-_LISTED = 1024  # steps of which all losses are listed
-_OF_A_STEP = 1 << 16  # what one costs, in products of doubles
+Sizes = Sequence[tuple[Number, int]]  # how far coordinates move, and how many move that far
+_MEANT = iv.mpf("1e-30")  # a number relatively this close to an integer is taken for it
+_LISTED = 1024  # steps for which all losses are listed
+_OF_A_STEP = 1 << 16  # the cost of one, in products of doubles
 
 
 def _steps(size: Number) -> int:
@@ -83,7 +83,7 @@ def _two_largest(stage: Stage, sizes: Sizes) -> Loss:
 
 
 def staircase_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """Each coordinate by what it moves at least."""
+    """Each coordinate by its smallest possible move."""
     gaps = [(abs(gap) / stage.numbers["sensitivity"], count) for gap, count in differing(pair)]
     sizes = [(iv.mpf(size.a), count) for size, count in gaps if count and size.a > 0]
     if not sizes:
@@ -94,7 +94,7 @@ def staircase_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
 
 
 def staircase_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """All coordinates moved as far as one can be; or by the largest loss, where no grid is given."""
+    """All coordinates moved as far as one can be; or the largest loss, if no grid is given."""
     sizes = [diameter(shape, q) / stage.numbers["sensitivity"] for q in (INFINITE, 1.0)]
     if any(is_infinite(size) for size in sizes):
         raise CertificateError("nothing bounds the values before the noise")

@@ -1,4 +1,4 @@
-"""Steps that are repeated, with records that are drawn for each: from the loss of one step to that of all."""
+"""Repeated steps, with records drawn for each: from the loss of one step to that of all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Basic:
 
 @dataclass(frozen=True)
 class Amplified:
-    """A record that is in one of the data sets only, and takes part with probability q: δ(ε) = q·δ₁(ln(1 + (e^ε−1)/q)).
+    """A record in only one of the data sets, which takes part with probability q: δ(ε) = q·δ₁(ln(1 + (e^ε−1)/q)).
 
     At δ = 0 all steps count; at δ > 0 one.
     """
@@ -61,7 +61,7 @@ class Amplified:
 
 
 def repeated(loss: Loss, count: int, upper: bool) -> Loss:
-    """The loss of `count` steps, each with this one: from above of a loss that dominates, from below of a pair."""
+    """The loss of `count` steps, each with this one: from above for a dominating loss, from below for a pair's."""
     if count == 1:
         return loss
     if isinstance(loss, Curve) and loss.times is not None:
@@ -71,7 +71,7 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
     if isinstance(loss, Bits):
         return bits_loss([(p, q, times * count) for p, q, times in loss.groups])
     if isinstance(loss, Outcomes) and not upper:
-        # Of each step it is told whether its output is likelier under the first law, and no more.
+        # For each step only one bit is used: whether its output is likelier under the first law.
         likelier = [(p, q) for p, q in loss.chances if p.a > q.b]
         first, second = (sum((chance[i] for chance in likelier), ZERO) for i in (0, 1))
         told = bits_loss([(at_most_one(first), at_most_one(second), count)])
@@ -84,7 +84,7 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
 
 
 def randomized_response(pure: Number, count: int) -> Loss:
-    """The worst that is ε₀-DP, `count` times."""
+    """The worst ε₀-DP mechanism, `count` times."""
     if is_infinite(pure):
         raise CertificateError("the steps are not known to be ε-DP for any ε")
     keep = 1 / (1 + iv.exp(-pure))
@@ -111,7 +111,7 @@ class Largest:
 
 @dataclass(frozen=True)
 class Steps:
-    """How often a pipeline is done, and how records are drawn: the probability that one takes part, or the batches."""
+    """How often a pipeline runs, and how records are drawn: the probability that one takes part, or the batches."""
 
     count: int
     kind: str
@@ -136,7 +136,7 @@ class Steps:
         return cls(count, kind, rate, batches, neighbours == "replace-record")
 
     def theorem(self, name: str, noise: Stage) -> str:
-        """The theorem about one step, in which the record takes part, that another one about all steps needs."""
+        """The theorem about one step, in which the record takes part, that a theorem about all steps needs."""
         if name not in ("poisson", "optimal-composition", "fixed-size", "shuffle"):
             return name
         others = {"vmf": "sphere", "purkayastha": "sphere", "mahalanobis": "radial", "noisymax": "noisy-max"}
@@ -190,12 +190,12 @@ class Steps:
         return loss_at_zero(self._amplified(loss.pure / half) * self.count)
 
     def refuse_event(self) -> None:
-        """Events are known of one step only."""
+        """Events are known only for a single step."""
         if self.count > 1 or self.kind:
             raise CertificateError("no event is known for sampled or repeated steps")
 
     def _amplified(self, pure: Number) -> Number:
-        """ε at δ = 0 of one step, given that of a record that takes part for sure."""
+        """ε at δ = 0 of one step, given that of a record that certainly takes part."""
         if is_infinite(pure):
             raise CertificateError("for this noise after sampling, only ε-DP is known")
         most = iv.log(1 - self.rate + self.rate * iv.exp(pure))

@@ -1,8 +1,8 @@
-"""A reader of a pipeline's text of its own.
+"""The verifier's own reader of a pipeline's text.
 
 Stages are separated by |; their arguments are l1, l2, linf, tanh, sigmoid, or formulas with + − * / ^, brackets, exp,
-ln, sqrt, pi and the names that the claim gives values to. This is a part of Python's grammar, so Python's parser makes
-the tree, and what is read here are the few kinds of nodes that mean something. Nothing is evaluated as code.
+ln, sqrt, pi and the names that the claim gives values to. This is a subset of Python's grammar, so Python's parser
+makes the tree, and only the few kinds of nodes that have a meaning are read here. Nothing is evaluated as code.
 """
 
 import ast
@@ -15,7 +15,7 @@ from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_decimal, is_
 from dpassay.evidence.verifier.regions import DIRECTIONS, LARGEST, SINGLE, Shape, Stage
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_.,()=+*/^|\s-]*", re.ASCII)
-_NAME = re.compile(r"(?<![A-Za-z0-9_.])(?=[A-Za-z_])")  # where a name begins; the e of 1e5 is none
+_NAME = re.compile(r"(?<![A-Za-z0-9_.])(?=[A-Za-z_])")  # where a name begins; the e of 1e5 is not one
 _LARGEST_LOG = 10**7
 _NOTHING = iv.mpf("1e-50")  # how far from 0 a formula whose value is 0 may be
 _FUNCTIONS = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt}
@@ -74,7 +74,7 @@ TAKEN = frozenset({*_WORDS, *_FUNCTIONS, "least_sigma", "pi", "eps", "delta"})  
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A stage as the text has it."""
+    """A stage as written in the text."""
 
     name: str
     arguments: Mapping[str, Number | str]
@@ -85,10 +85,10 @@ def _refused(why: str) -> CertificateError:
 
 
 def read_text(text: str, values: Mapping[str, Number]) -> list[Call]:
-    """The stages that a text names, with the numbers of their arguments."""
+    """The stages in a text, with the values of their arguments."""
     if not _CHARACTERS.fullmatch(text):
         raise _refused("has characters that are not allowed in it")
-    # With _ before them no names are words of Python's.
+    # With a leading _ no name is a Python keyword.
     source = _NAME.sub("_", " ".join(text.split()).replace("^", "**"))
     try:
         tree, stages = ast.parse(source, mode="eval").body, []
@@ -130,7 +130,7 @@ class _Reader:
         return node.id[1:] if isinstance(node, ast.Name) and word else self.number(node)
 
     def number(self, node: ast.expr) -> Number:
-        """What a formula is worth."""
+        """The value of a formula."""
         written = self.source[node.col_offset : node.end_col_offset]
         if isinstance(node, ast.BinOp):
             return _joined(node.op, self.number(node.left), self.number(node.right))
@@ -143,7 +143,7 @@ class _Reader:
         if isinstance(node, ast.Name) and node.id[1:] in self.values:
             return self.values[node.id[1:]]
         if isinstance(node, ast.Constant):
-            decimal = "0" + re.sub(r"\.(?![0-9])", "", written)  # also of .5 and 2.
+            decimal = "0" + re.sub(r"\.(?![0-9])", "", written)  # also for .5 and 2.
             if is_decimal(decimal):
                 return iv.mpf(decimal)
         plain = re.sub(r"(?<![A-Za-z0-9])_", "", written)
@@ -178,7 +178,7 @@ def _raised(base: Number, exponent: Number) -> Number:
 
 
 def stage_of(call: Call, before: Shape) -> Stage:
-    """A stage as the text has it, for values of a region; arguments that it cannot have are refused."""
+    """A stage as written in the text, for values of a region; invalid arguments are refused."""
     name, given = call.name, {**_DEFAULTS.get(call.name, {}), **call.arguments}
     words: dict[str, str] = {}
     wholes: dict[str, int] = {}
@@ -202,14 +202,14 @@ def stage_of(call: Call, before: Shape) -> Stage:
             raise _refused(f"{own} is {show(value)}: it must be positive")
         elif kind == "probability" and (value.b < 0 or value.a > 1):
             raise _refused(f"{own} is {show(value)}: it must be from 0 to 1")
-        else:  # an enclosure of 0 or 1 may stick out by what rounding makes; a probability does not
+        else:  # an enclosure of 0 or 1 may exceed them by rounding; a probability does not
             inside = iv.mpf([max(value.a, ZERO), min(value.b, ONE)]) if kind == "probability" else value
             numbers[key] = inside
     return _for_region(Stage(name, words, wholes, numbers), before)
 
 
 def _for_region(stage: Stage, before: Shape) -> Stage:
-    """The same stage in the words of the others: leak and lost noise are mixtures, flipped bits are bits."""
+    """The same stage in terms of the others: leak and lost noise are mixtures, flipped bits are bits."""
     name, numbers = stage.name, stage.numbers
     if name in ("exponential", "softmax"):
         rate = numbers["rate"] if name == "exponential" else 1 / numbers["temperature"]
@@ -250,7 +250,7 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
 
 
 def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
-    """Refuse a stage where it makes no sense: behind these stages, on values of this region."""
+    """Refuse a stage that makes no sense behind these stages, on values of this region."""
     name, kind = stage.name, before.kind
     if name in ("query", "rows", "poisson", "subsample", "shuffle") and stages:
         raise CertificateError(f"{name} must be the first stage")

@@ -1,4 +1,4 @@
-"""Truncated Laplace noise: docs/proofs/truncated-laplace.md. Distances are in scales."""
+"""Truncated Laplace noise: docs/proofs/truncated-laplace.md. Distances are in units of the scale."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def _bound(stage: Stage) -> Number:
 
 
 def _outside(bound: Number, shift: Number) -> Number:
-    """How likely a value lies where one that is `shift` away cannot be: P(T < shift − bound), which grows."""
+    """The probability of an output where a value `shift` away cannot be: P(T < shift − bound), which increases."""
     return iv.mpf([_tail(bound, iv.mpf(shift.a)).a, _tail(bound, iv.mpf(shift.b)).b])
 
 
@@ -61,7 +61,7 @@ def _leak(bound: Number, shifts: Shifts) -> Number:
 
 
 def truncated_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """What one coordinate shows, or that some coordinate gives its value away."""
+    """What one coordinate shows, or that some coordinate reveals its value."""
     bound, shifts = _bound(stage), [(abs(gap) / stage.numbers["scale"], n) for gap, n in differing(pair)]
     if not shifts:
         return pure_loss(ZERO)

@@ -1,4 +1,4 @@
-"""Discrete noise on whole numbers: docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md."""
+"""Discrete noise on integers: docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md."""
 
 import math
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ from dpassay.evidence.verifier.pairs import Pair, differing
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, is_whole, rounded_steps
 
-Shifts = Mapping[int, int]  # by how much coordinates move, and how many move so
+Shifts = Mapping[int, int]  # how far coordinates move, and how many move that far
 
 
 def whole_gaps(pair: Pair) -> Shifts | None:
-    """The whole numbers by which coordinates differ; nothing if one surely differs by another number."""
+    """The integers by which coordinates differ; None if one certainly differs by a non-integer."""
     found: dict[int, int] = {}
     for gap, count in differing(pair):
         size = whole_part(abs(gap))
@@ -45,9 +45,9 @@ def whole_gaps(pair: Pair) -> Shifts | None:
 
 
 def whole_shifts(shape: Shape, one_coordinate: bool) -> Shifts | None:
-    """The differences that are worst at each ε, where they are known; a larger one in any coordinate is worse.
+    """The worst differences at each ε, if they are known; a larger one in any coordinate is worse.
 
-    `one_coordinate` says that at equal l1 distance one coordinate is the worst.
+    `one_coordinate`: at equal l1 distance a single coordinate is the worst.
     """
     if not is_whole(shape):
         raise CertificateError("the values before the noise are not known to be whole numbers")
@@ -72,13 +72,13 @@ def whole_shifts(shape: Shape, one_coordinate: bool) -> Shifts | None:
 
 
 def discrete_laplace_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """Values that do not differ by whole numbers have no output in common."""
+    """Values that do not differ by integers have no output in common."""
     shifts = whole_gaps(pair)
     return leak_loss(ONE) if shifts is None else _discrete_laplace(shifts, stage.numbers["scale"], grid)
 
 
 def discrete_laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """At most the l1 diameter over the scale; of some regions the worst differences are known."""
+    """At most the l1 diameter over the scale; for some regions the worst differences are known."""
     shifts = whole_shifts(shape, one_coordinate=True)
     if shifts is None:
         return pure_loss(iv.mpf(diameter(shape, 1.0).b) / stage.numbers["scale"])
@@ -117,7 +117,7 @@ def _steps_of_one(count: int, scale: Number) -> Loss:
 
 
 def _delta(size: int, scale: Number, epsilon: Number) -> Number:
-    """The best of the events "at most m": 1 − (a^(m+1) + e^ε a^(k−m))/(1 + a), a = e^(−1/scale), which falls with ε."""
+    """The best of the events "at most m": 1 − (a^(m+1) + e^ε a^(k−m))/(1 + a), a = e^(−1/scale); it falls with ε."""
     ends = []
     for end in (iv.mpf(epsilon.b), iv.mpf(epsilon.a)):
         best, ratio, rise = (size - end * scale) / 2, iv.exp(-1 / scale), iv.exp(end)
@@ -128,7 +128,7 @@ def _delta(size: int, scale: Number, epsilon: Number) -> Number:
 
 
 def _rungs(size: int, scale: Number) -> Rungs:
-    """Outputs from 0 to the size, those beyond moved to these; the losses are whole multiples of 1/scale."""
+    """Outputs from 0 to the size, those beyond moved to these; the losses are integer multiples of 1/scale."""
     ratio = iv.exp(-1 / scale)
     chances = [1 / (1 + ratio)]
     inner = (1 - ratio) / (1 + ratio)
@@ -147,7 +147,7 @@ def discrete_gaussian_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
 
 
 def discrete_gaussian_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """Rényi divergences of at most the order times ρ; or the loss of one coordinate, where no more move."""
+    """Rényi divergences of at most the order times ρ; or the loss of one coordinate, if no more move."""
     sigma, shifts = stage.numbers["sigma"], whole_shifts(shape, one_coordinate=False)
     if step.order is not None:
         return _zcdp(iv.mpf(diameter(shape, 2.0).b) ** 2 / (2 * sigma**2), step.order)
@@ -184,7 +184,7 @@ def _one_gaussian(size: int, sigma: Number, grid: Grid | None) -> Loss:
         return at_most_one(hull(*ends))
 
     def times(count: int) -> Loss:
-        reach = math.ceil(14 * middle(sigma)) + size  # beyond it there is less than e^−90 of all
+        reach = math.ceil(14 * middle(sigma)) + size  # beyond it lies less than e^−90 of the mass
         spend(reach << 10)
         chances = [iv.exp(-(t * t) / square) / total for t in range(reach + 1)]
         inside = [one for t in range(reach, -reach - 1, -1) for one in (chances[abs(t)], ZERO)]  # the largest loss last
@@ -198,7 +198,7 @@ def _one_gaussian(size: int, sigma: Number, grid: Grid | None) -> Loss:
 
 @dataclass(frozen=True)
 class Sided:
-    """A loss with the rare outputs that are left out counted as given away, from above, or not at all, from below."""
+    """A loss whose omitted rare outputs count as revealing from above, and not at all from below."""
 
     most: Loss
     least: Loss
@@ -215,7 +215,7 @@ def _tail_sum(size: int, square: Number, epsilon: Number) -> Number:
     """Σ e^(−t²/2σ²)(1 − e^(ε − L(t))) in doubles over t = last, last − 1, …, each term relative to the largest one.
 
     At t the exponent is −k(t* − t)/σ², t* where the loss is ε. Exponents are below 700 and off by 1e-15 of themselves;
-    what is left out is below e^−100 of the largest term, at each place.
+    omitted terms are below e^−100 of the largest term, at each place.
     """
     crossing = size / iv.mpf(2) - square * epsilon / (2 * size)
     last = whole_part(crossing)

@@ -1,4 +1,4 @@
-"""Re-checks a counterexample: the event is as likely as recorded, and it breaks the claim."""
+"""Re-checks a counterexample: the event is as likely as recorded, and it violates the claim."""
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.additive import leak
@@ -21,7 +21,7 @@ _BEYOND = "every differing coordinate lies at or beyond the first value, on the 
 
 
 def check_event(witness: Step, claim: Step, place: Place, pair: Pair, mu: Number) -> str:
-    """Whether the event's probabilities lie where they are said to, and what they show."""
+    """Whether the event's probabilities are as stated, and what they show."""
     noise = joined_noise(place.added)
     if noise is None or not place.keeps_all:
         raise CertificateError("no event is known for what is left of this noise")
@@ -93,7 +93,7 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Step, mu: Number) -> Log
 
 
 def _most_telling(noise: Stage, pair: Pair) -> Logs:
-    """Of each bit the value with the larger ratio."""
+    """For each bit the value with the larger ratio."""
     total = [ZERO, ZERO]
     for p, q, count in noised_bits(noise, tuple(b for b in by_parity(pair) if not b.x.a == b.y.a)):
         options = [(log(a), log(b)) for a, b in ((p, q), (1 - p, 1 - q)) if a.b > 0]

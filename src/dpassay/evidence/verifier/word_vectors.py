@@ -42,7 +42,7 @@ class Vectors:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The place of each word."""
+        """The index of each word."""
         return {word: n for n, word in enumerate(self.words)}
 
     @cached_property
@@ -53,7 +53,7 @@ class Vectors:
         return hashlib.sha256(words + shape + self.rows.astype("<f8").tobytes()).hexdigest()
 
     def distances(self, x: int, metric: str) -> tuple[Rows, float]:
-        """The distances of all words from one, and how far they may be off: far more than rounding makes of it."""
+        """The distances of all words from one, and how far they may be off: far more than rounding errors."""
         rows, own = self.rows, self.rows[x]
         if metric == "angle":
             if not rows.any(axis=1).all():
@@ -91,7 +91,7 @@ def read_vectors(path: str | Path, count: int) -> Vectors:
             raise ValueError("it has numbers beyond 1e100")
     except InputError:
         raise
-    except Exception as error:  # of whatever kind a damaged file provokes
+    except Exception as error:  # any kind that a damaged file causes
         raise InputError(f"{path} cannot be read as a vocabulary: {error}"[:300]) from None
     found = Vectors(tuple(words[:count]), rows)
     if len(found.places) < found.count:

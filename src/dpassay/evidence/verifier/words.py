@@ -1,7 +1,7 @@
-"""Re-checks certificates about mechanisms that replace words, with a reader and arithmetic of its own.
+"""Re-checks certificates about mechanisms that replace words, with its own reader and arithmetic.
 
-Such a certificate names its vocabulary by a digest; the file itself has to be given, since a probability depends on all
-of its vectors. docs/certificate.md describes the format.
+Such a certificate identifies its vocabulary by a digest; the file itself must be given, since a probability depends on
+all of its vectors. docs/certificate.md describes the format.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Row = NDArray[np.float64]
 
 
 def is_word_certificate(data: Any) -> bool:
-    """Whether data says of itself that it is such a certificate."""
+    """Whether data declares itself to be such a certificate."""
     return isinstance(data, dict) and data.get("schema") == SCHEMA
 
 
 def check_words(data: dict[str, Any], vocabulary: str | Path | None) -> list[str]:
-    """What a certificate shows, sentence by sentence. Raises CertificateError where it does not hold."""
+    """What a certificate shows, sentence by sentence. Raises CertificateError if it is not valid."""
     try:
         certificate = _Certificate(data)
         if vocabulary is None:
@@ -60,7 +60,7 @@ def check_words(data: dict[str, Any], vocabulary: str | Path | None) -> list[str
         return [f"the vocabulary has the digest {vectors.digest[:16]}…", certificate.evidence(vectors)]
     except InputError:
         raise
-    except (ArithmeticError, TypeError, ValueError) as error:  # a number or a field of a kind that nothing here makes
+    except (ArithmeticError, TypeError, ValueError) as error:  # a number or a field of an unexpected kind
         raise CertificateError(f"the certificate does not hold: {error}"[:200]) from None
 
 
@@ -170,7 +170,7 @@ class _Certificate:
         return f"{self.found['x']!r} against {self.found['y']!r} at {self.found['output']!r} loses more than claimed"
 
     def _place(self, word: Any, vectors: Vectors) -> int:
-        """A word's place; −1 for null, any word outside the vocabulary, which has to be replaced."""
+        """A word's index; −1 for null, any word outside the vocabulary, which has to be replaced."""
         if word is None:
             _require(self.rules["unknown"] == "replaced", "no rule says what unknown words become")
             return -1
@@ -243,14 +243,14 @@ class _Certificate:
             if self.metric is not None:
                 apart, error = vectors.distances(x, self.metric)
                 limit = least * np.maximum(apart - error, 0)
-                losses[(vectors.rows == vectors.rows[x]).all(axis=1)] = 0  # words at one place have the same law
+                losses[(vectors.rows == vectors.rows[x]).all(axis=1)] = 0  # the same vector gives the same law
             losses[x] = 0
             _require(bool((losses <= limit).all()), f"a pair with {x} loses more than stated")
         return f"no pair of the {vectors.count:,} words loses more than {float(most):.6g}"
 
 
 def _normalised(scores: Row, error: float, count: int) -> tuple[Row, float]:
-    """Scores as ln P, and how far these may be off; sums and logarithms are far better than what is added for them."""
+    """Scores as ln P, and how far these may be off; sums and logarithms are far more accurate than that."""
     finite = scores[np.isfinite(scores)]
     top, size = float(finite.max()), float(abs(finite).max())
     total = math.fsum(math.exp(score - top) for score in finite.tolist())
@@ -264,7 +264,7 @@ def load_words(source: str | Path | dict[str, Any]) -> dict[str, Any] | None:
     try:
         text = Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return None  # whoever reads it next says why it cannot be read
+        return None  # the next reader reports why it cannot be read
     if f'"{SCHEMA}"' not in text[:200]:
         return None
     try:
