@@ -56,7 +56,7 @@ _HOMES = {
     "testing.assertion": ("assert_dp",),
     "testing.trace_assertion": ("assert_trace",),
 }
-# Modules that are public as they are; three of them can be called, or asked for a claim.
+# Modules that are public themselves; three of them can be called, or asked for a claim.
 _MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims", "trace": "trace"}
 
 __all__ = [

@@ -1,6 +1,6 @@
 """From a claim to a verdict: bounds from the exact analysis, compared with what is claimed.
 
-Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Else Open.
+Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Otherwise Open.
 """
 
 import math
@@ -46,9 +46,9 @@ from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.query import Query
 from dpassay.words.mechanisms import MECHANISMS, WordMechanism
 
-# Where the guarantee that does hold is stated besides δ = 0.
+# Values of δ, besides 0, at which the guarantee that does hold is stated.
 DELTAS = ("1e-9", "1e-6", "1e-3")
-MUCH = 0.01  # the expected number of people that leak, from which a delta is too large
+MUCH = 0.01  # expected number of leaked people from which a delta is too large
 
 
 def check(
@@ -67,16 +67,15 @@ def check(
     parameters: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Verdict:
-    """Judge the claim that a mechanism keeps a guarantee.
+    """Judge the claim that a mechanism satisfies a guarantee.
 
     The mechanism is a pipeline or its text, a `Claim`, the name of a published claim, or the path of a .toml file with
     one: these are analysed exactly, and with `runs` also run. What is claimed is `epsilon`, perhaps with `delta`, or
-    another `guarantee`: MetricDP, RenyiDP, ZCDP, GDP. Objects of some libraries, such as OpenDP's measurements, bring
-    their claim with them (docs/adapters.md). Numbers for the names in the text are `parameters`, or
-    keyword arguments where no option has that name. `people` is how many rows the data have: delta must be far below
-    one over it. `santext`, `custext` and `tem` replace words and take a `vocabulary`: `words.judge.check_words`.
-    Anything else that can be run is judged by its outputs and, where it knows their distribution, by the exact loss of
-    the `pairs`.
+    another `guarantee`: MetricDP, RenyiDP, ZCDP, GDP. Objects of some libraries, such as OpenDP's measurements, state
+    their own claim (docs/adapters.md). Values for the names in the text are `parameters`, or keyword arguments if no
+    option has that name. `people` is the number of rows in the data: delta must be far below one over it. `santext`,
+    `custext` and `tem` replace words and take a `vocabulary`: `words.judge.check_words`. Anything else that can be run
+    is judged by its outputs and, if it knows their distribution, by the exact loss of the `pairs`.
 
     >>> check("clip(l2, C) | laplace(2*C*sqrt(dim)/eps)", epsilon=1, dim=32, C=1).proven
     True
@@ -183,7 +182,7 @@ def _judge(
 
 
 def _judge_other(claim: Claim, judged: JudgedClaim, profile: PrivacyProfile, guarantee: Other) -> Verdict:
-    """The verdict on a guarantee that is not stated by ε and δ; which ε hold at some δ is said besides."""
+    """The verdict on a guarantee that is not stated by ε and δ; it also reports which ε hold at some δ."""
     pipeline, neighbours = judged.mechanism, judged.neighbours
     found = measure(pipeline, neighbours, profile, guarantee)
     kind = _kind(found.value, guarantee.value)
@@ -202,7 +201,7 @@ def _judge_other(claim: Claim, judged: JudgedClaim, profile: PrivacyProfile, gua
 
 
 def _kind(value: Number, limit: Number) -> type[Verdict]:
-    """The kind of verdict on a claimed limit, where the truth is enclosed by `value`; a tie goes to the claim."""
+    """The kind of verdict on a claimed limit, where `value` encloses the truth; a tie is decided for the claim."""
     if value.b <= (limit * (1 + TIE)).b:
         return Proven
     return Refuted if value.a > (limit * (1 + TIE)).b else Open
@@ -217,7 +216,7 @@ def _decide(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[type[Verd
 
 
 def glance(claim: Claim) -> tuple[str, Interval, float]:
-    """The word of the verdict, the true value of what is claimed, and the δ that no finite ε goes below, quickly.
+    """A quick check: the verdict as a word, the true value of what is claimed, and the δ that every finite ε needs.
 
     >>> word, epsilon, floor = glance(Claim("mine", "clip(l2, 1) | laplace(2/eps)", epsilon=1, dim=4))
     >>> word, str(epsilon), floor
@@ -234,7 +233,7 @@ def glance(claim: Claim) -> tuple[str, Interval, float]:
 
 
 def _agreeing(epsilon: Number, guarantee: EpsilonDelta, kind: type[Verdict]) -> Number:
-    """Cut ε to what the decision says (it may rest on δ, or be a tie): both are one statement."""
+    """Restrict ε to what the decision implies (it may rest on δ, or be a tie), so that both are consistent."""
     claimed = guarantee.exact_epsilon
     if kind is Proven and epsilon.b > claimed.b:
         return iv.mpf([min(epsilon.a, claimed.a), claimed.b])
@@ -301,7 +300,7 @@ def _warnings(pipeline: Pipeline, guarantee: EpsilonDelta, profile: PrivacyProfi
 
 
 def _caveats(claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
-    """What the claim itself must be read with: its delta, its neighbours, and what its authors did besides."""
+    """Caveats about the claim itself: its delta, its neighbours, and what else its authors did."""
     found = []
     if claim.people and guarantee.delta * claim.people > MUCH:
         somebody = -math.expm1(claim.people * math.log1p(-guarantee.delta))
@@ -323,10 +322,10 @@ def _caveats(claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours:
 
 
 def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
-    """The exact verdict with the sampled evidence beside it.
+    """The exact verdict combined with the sampled evidence.
 
-    The lower bound is the better of both. If the samples refute what the formula proves, the code that was run does not
-    do what the formula says, and the claim is refuted for the code.
+    The lower bound is the better of the two. If the samples refute what the formula proves, the code does not implement
+    the formula, and the claim is refuted for the code.
     """
     warnings = (*exact.warnings, *sampled.warnings)
     if sampled.epsilon.lower > exact.epsilon.upper:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 
 def harmless(text: str) -> str:
-    r"""Text that can be shown on any terminal: what is not printable is written as an escape.
+    r"""Text that can be shown on any terminal: unprintable characters are escaped.
 
     >>> print(harmless("a" + chr(27) + "[2Jb"))
     a\x1b[2Jb
@@ -24,7 +24,7 @@ def harmless(text: str) -> str:
 
 
 def in_one_line(kind: str, said: str) -> str:
-    """An exception in one line: its kind, and what it said, if anything.
+    """An exception in one line: its kind, and its message, if any.
 
     >>> in_one_line("ValueError", "no\\nway"), in_one_line("SystemExit", "")
     ('ValueError: no way', 'SystemExit')
@@ -51,7 +51,7 @@ class InputError(DpassayError, ValueError):
 
 
 class ExpressionError(InputError):
-    """A pipeline's text that cannot be read, with the place.
+    """A pipeline's text that cannot be read, with the position.
 
     >>> print(ExpressionError("unknown stage 'clop'", "encode | clop(l2)", 9))
     unknown stage 'clop'
@@ -61,14 +61,14 @@ class ExpressionError(InputError):
 
     def __init__(self, message: str, text: str, position: int) -> None:
         self.message, self.text, self.position = message, text, position
-        # A long text is shown around the fault only.
+        # A long text is shown only around the error.
         start = max(0, position - 60)
         shown = "".join(c if c.isprintable() else " " for c in text[start : position + 40])
         super().__init__(f"{message}\n  {shown}\n  {' ' * (position - start)}^")
 
 
 class ClaimFileError(InputError):
-    """Mistakes in claim files: for each the sentence that tells it, the file, and the line or 0.
+    """Mistakes in claim files: for each a message, the file, and the line or 0.
 
     >>> print(ClaimFileError([("a.toml, line 2: dim must be a whole number above 0, got 'x'", "a.toml", 2)]))
     a.toml, line 2: dim must be a whole number above 0, got 'x'
@@ -98,7 +98,7 @@ class CertificateError(DpassayError):
     """
 
 
-# What is said of a mechanism whose every answer is None: likely a mistake, and no evidence either way.
+# The message about a mechanism whose every answer is None: probably a mistake, and no evidence either way.
 ONLY_NONE = "the mechanism returned None on every run: did you forget `return`? (If None is an answer, return a text.)"
 
 

@@ -1,7 +1,7 @@
-"""Objects of other libraries as claims: what they promise, how they are run, and on which inputs.
+"""Objects of other libraries as claims: what they guarantee, how they are run, and on which inputs.
 
-One file per library, which is imported when such an object comes; it is known by the name of its module, and the
-library itself is not imported here.
+One file per library, imported when such an object is given; the object is recognised by the name of its module, and
+the library itself is not imported here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIBRARIES = {
 
 
 def adapted(thing: Any) -> Adapted | None:
-    """What an object of a known library promises; None for anything else.
+    """The guarantee of an object of a known library; None for anything else.
 
     >>> adapted("clip(l2, 1) | laplace(2)"), adapted(len)
     (None, None)
@@ -50,7 +50,7 @@ def adapted(thing: Any) -> Adapted | None:
 
 
 def _packages(thing: Any) -> list[str]:
-    """The packages that define the object: a class and what it is derived from, a function, or one with arguments."""
+    """The packages that define the object: its class and base classes, a function, or a partial function."""
     inner = getattr(thing, "func", None)  # of functools.partial
     named = [thing, inner, *type(thing).__mro__]
     modules = [getattr(one, "__module__", None) for one in named]

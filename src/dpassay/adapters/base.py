@@ -14,17 +14,17 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import iv, up
 from dpassay.errors import InputError
 
-DELTA = "1e-6"  # at which runs test a guarantee that has no δ of its own
+DELTA = "1e-6"  # at which runs test a guarantee without a δ
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """A library's object: the guarantee it states, its formula where that is known, and how to run it on what.
+    """A library's object: the guarantee it states, its formula if known, and how and on what to run it.
 
     `pipeline` is the formula in our text form; an object without one can only be run. `epsilon_at` is the ε that the
-    library states for a δ, where it states one for every δ. `mechanism` is what an audit runs: a function or an
-    object; `pairs` are neighbours to run it on. `by` says what of the object makes the claim, if not all of it;
-    `under` is the claim between other neighbours, where the library has one.
+    library states for a δ, if it states one for every δ. `mechanism` is what an audit runs: a function or an
+    object; `pairs` are neighbours to run it on. `by` names the part of the object that makes the claim, if not all of
+    it; `under` is the claim between other neighbours, if the library has one.
 
     >>> known = Adapted("mine", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
     >>> print(known.claim(delta=1e-6).guarantee)
@@ -43,13 +43,13 @@ class Adapted:
     under: Callable[[Neighbours], Adapted] | None = None
 
     def between(self, neighbours: Neighbours | str | None) -> Adapted:
-        """The same claim between these neighbours, where the library states one for them."""
+        """The same claim between these neighbours, if the library states one for them."""
         if neighbours is None or self.under is None:
             return self
         return self.under(Neighbours(neighbours) if isinstance(neighbours, str) else neighbours)
 
     def stated(self, epsilon: Any = None, delta: Any = None, guarantee: Guarantee | None = None) -> dict[str, Any]:
-        """The guarantee to judge, as the options of a claim: what the user says, or else what the library does."""
+        """The guarantee to judge, as the options of a claim: the user's, or otherwise the library's."""
         if guarantee is not None:
             return statement(guarantee)
         if epsilon is not None:
@@ -89,7 +89,7 @@ class Adapted:
     def claim(
         self, epsilon: Any = None, delta: Any = None, guarantee: Guarantee | None = None, dim: int | None = None
     ) -> Claim:
-        """The claim that the formula keeps the guarantee."""
+        """The claim that the formula satisfies the guarantee."""
         if self.pipeline is None:
             raise InputError(f"the formula of {self.name} cannot be read; run it with audit(...)")
         if self.dim is not None and dim not in (None, self.dim):
@@ -115,7 +115,7 @@ def _implied(guarantee: ZCDP, delta: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A number as text, also one of numpy's or of torch's.
+    """A number as text, also from numpy or torch.
 
     >>> import numpy as np
     >>> shown(np.float64(0.1)), shown(3)
@@ -135,7 +135,7 @@ def exact(value: float) -> str:
 
 
 def is_own(thing: Any, package: str) -> bool:
-    """Whether the class of an object is the library's, and not one derived from it, which may do something else.
+    """Whether the class of an object is the library's own, not a subclass, which may do something else.
 
     >>> is_own(3, "builtins"), is_own(InputError("no"), "builtins")
     (True, False)
@@ -144,7 +144,7 @@ def is_own(thing: Any, package: str) -> bool:
 
 
 def attributes(thing: Any, *names: str) -> list[Any]:
-    """Attributes of an object, or a sentence that says which it lacks.
+    """Attributes of an object, or an error that names the missing one.
 
     >>> attributes(1 + 2j, "real", "imag")
     [1.0, 2.0]

@@ -1,7 +1,7 @@
 """diffprivlib's mechanisms and models: the claim is their ε and δ, a mechanism's formula that of its class.
 
-A model is run: it is fitted anew to each data set, and what comes out are its fitted attributes. Where a class searches
-for its scale, the scale it found is taken, to twelve digits and rounded up: the last bits of a search are no claim.
+A model is run: it is fitted again to each data set, and its output is its fitted attributes. If a class searches for
+its scale, the scale it found is used, to twelve digits and rounded up: the last bits of a search are not a claim.
 Classes without a formula here are run.
 """
 
@@ -53,7 +53,7 @@ def _model(thing: Any) -> Adapted:
 
 
 def _formula(thing: Any, kind: str, epsilon: str, delta: str) -> str | None:
-    """The pipeline of a class; none where there is no stage for it."""
+    """The pipeline of a class; None if there is no stage for it."""
     if kind == "Binary":
         return f"category(2) | flip((exp({epsilon}) + {delta})/(exp({epsilon}) + 1))"
     if not hasattr(thing, "sensitivity"):
@@ -106,7 +106,7 @@ def _found(thing: Any) -> str:
 
 
 def _pairs(thing: Any, kind: str) -> tuple[tuple[Any, Any], ...]:
-    """Two values at the distance of the sensitivity, within the bounds where there are some."""
+    """Two values at the distance of the sensitivity, within the bounds if there are any."""
     if kind == "Binary":
         return ((thing.value0, thing.value1),)
     if hasattr(thing, "utility") or not hasattr(thing, "sensitivity") or kind == "Bingham":  # that one takes a matrix

@@ -1,8 +1,8 @@
-"""dp-accounting's events: what happened as a pipeline, and beside it the ε of the library's own accountant.
+"""dp-accounting's events: each as a pipeline, compared with the ε of the library's own accountant.
 
-An event states no ε, so that a δ is needed: the claim is then what `PLDAccountant` gives there, or `RdpAccountant` for
-events that the first does not know. Neighbours are data sets with one record added or removed, as the accountants have
-it by default, unless the event or the user says otherwise.
+An event states no ε, so a δ is needed: the claim is then what `PLDAccountant` gives there, or `RdpAccountant` for
+events that the first does not know. Neighbours are data sets with one record added or removed, as in the accountants by
+default, unless the event or the user states otherwise.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _alike(parts: list[tuple[Any, int]]) -> bool:
 
 
 def _stages(event: Any, replaced: bool) -> str:
-    """One event as a pipeline. Of a record that is replaced, the one goes and the other comes: the distance is 2."""
+    """One event as a pipeline. Replacing a record removes one and adds another: the distance is 2."""
     kind = type(event).__name__
     far = 2 if replaced else 1
     if (sigma := _sigma(event)) is not None:

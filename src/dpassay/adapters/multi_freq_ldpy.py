@@ -1,6 +1,6 @@
-"""multi-freq-ldpy's clients: functions with their arguments, `functools.partial(GRR_Client, k=4, epsilon=1.0)`.
+"""multi-freq-ldpy's clients: functions with their arguments, as in `functools.partial(GRR_Client, k=4, epsilon=1.0)`.
 
-GRR, UE and HE have a formula; the others, also those for several attributes, are run.
+GRR, UE and HE have a formula; the others, including those for several attributes, are run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Opacus: the steps that an engine, an accountant or an optimizer recorded, and the ε that Opacus accounts for them.
 
-Opacus states ε for a δ that one asks for; the claim is its answer at that δ. The formula is Poisson sampling, which
-Opacus' accountants take for granted: nothing in these objects shows that a run had `poisson_sampling=False`, and for
+Opacus states ε for a δ of the user's choice; the claim is its answer at that δ. The formula is Poisson sampling, which
+Opacus' accountants assume: nothing in these objects shows that a run had `poisson_sampling=False`, and for
 such a run the verdict does not hold. `step` is one step of training on two batches, as the optimizer does it.
 """
 
@@ -40,8 +40,9 @@ def read(thing: Any) -> Adapted | None:
 def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, Any]) -> Adapted:
     """One private step on a batch of inputs and targets, to be traced or run, against the same without one example.
 
-    What comes out is the gradient that the optimizer has clipped and noised; neither the model nor the accountant is
-    changed. The claim is the noise multiplier's: ε of Gaussian noise at sensitivity 1, without what sampling adds.
+    The output is the gradient that the optimizer has clipped and noised; neither the model nor the accountant is
+    changed. The claim is the noise multiplier's: ε of Gaussian noise at sensitivity 1, without amplification by
+    sampling.
     """
     kind = type(optimizer).__name__
     noise, norm = attributes(optimizer, "noise_multiplier", "max_grad_norm", "pre_step", "step_hook", "params")[:2]
@@ -76,7 +77,7 @@ def _without(batch: tuple[Any, Any], at: int) -> tuple[Any, Any]:
 
 
 def _noisy_gradient(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, Any]) -> list[Any]:
-    hook, optimizer.step_hook = optimizer.step_hook, None  # the accountant is not to count it
+    hook, optimizer.step_hook = optimizer.step_hook, None  # the accountant must not count it
     try:
         optimizer.zero_grad()
         with warnings.catch_warnings():

@@ -1,8 +1,8 @@
 """OpenDP measurements: the claim is what `map` states for neighbours, the formula what its constructors were given.
 
-Neighbours are at distance 1 in the input metric, unless `at` says another; between data sets of a known size that is
-one record replaced, which the symmetric distance counts as 2. Behind a transformation the formula starts from its
-answer, which is taken to be as stable as the transformation's own map says.
+Neighbours are at distance 1 in the input metric, unless `at` states another; between data sets of a known size that is
+one record replaced, which the symmetric distance counts as 2. After a transformation the formula starts from its
+answer, which is assumed to be as stable as the transformation's own map states.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ RESTATING = (
     "make_fixed_approxDP_to_approxDP",
 )
 COMPOSING = ("make_composition", "make_basic_composition")
-# Measurements that put out something to ask further questions.
+# Measurements whose output is an object for further queries.
 INTERACTIVE = (
     *("make_adaptive_composition", "make_sequential_composition", "make_fully_adaptive_composition"),
     *("make_privacy_filter", "make_alp_queryable"),
 )
-PARTITIONS = ("L01InfDistance", "L02InfDistance")  # how many parts change, by how much in all, and each at most
-GRID = {"f64": -1074, "f32": -149}  # the least power of 2 of which all values of a type are multiples
-SIGMAS = 0.01, 100_000.0  # of a discrete Gaussian in units of its grid, between which our pipeline has its law
+PARTITIONS = ("L01InfDistance", "L02InfDistance")  # how many parts change, by how much in total, and each at most
+GRID = {"f64": -1074, "f32": -149}  # the smallest power of 2 of which all values of a type are multiples
+SIGMAS = 0.01, 100_000.0  # range of σ, in units of its grid, for which our pipeline has the discrete Gaussian's law
 RECORDS = ("SymmetricDistance", "InsertDeleteDistance")  # one more record is a distance of 1
 REPLACED = ("ChangeOneDistance", "HammingDistance")
 NORMS = {"AbsoluteDistance": "l1", "L1Distance": "l1", "L2Distance": "l2", "LInfDistance": "linf"}
@@ -129,7 +129,7 @@ def _stated(measurement: Any, d_in: Any) -> tuple[Guarantee | None, Any]:
 
 
 def _formula(measurement: Any, d_in: Any) -> tuple[str | None, int | None]:
-    """The pipeline and its dimension, where the constructors are known; else none."""
+    """The pipeline and its dimension, if the constructors are known; otherwise None."""
     function, given = _function(measurement), _arguments(measurement)
     if function in RESTATING:
         return _formula(given["measurement"], d_in)
@@ -162,10 +162,10 @@ def _formula(measurement: Any, d_in: Any) -> tuple[str | None, int | None]:
 def _on_grid(
     noise: str, scale: float, metric: str, d_in: Any, grid: int, dim: int, rounded: bool
 ) -> tuple[str | None, int | None]:
-    """Noise on multiples of 2^grid, to the nearest of which answers are rounded, halves up, unless they are on it.
+    """Noise on multiples of 2^grid; answers that are not on the grid are rounded to the nearest multiple, halves up.
 
-    Two numbers that are d apart are then at most ⌈d / 2^grid⌉ multiples apart, and some are. Several numbers can all
-    cross a border together, for which there is no stage here.
+    Two numbers that are d apart are then at most ⌈d / 2^grid⌉ multiples apart, and some are. Several numbers can
+    cross a boundary at once, for which there is no stage here.
     """
     noise_scale = Fraction(scale) / Fraction(2) ** grid
     far = math.ceil(Fraction(d_in) / Fraction(2) ** grid)
@@ -189,7 +189,7 @@ def _noise(function: str, given: Mapping[str, Any]) -> str | None:
 
 
 def _composed(measurements: Any, d_in: Any) -> tuple[str | None, int | None]:
-    """Measurements of the same data, side by side: a pipeline where they are all the same."""
+    """Measurements of the same data, side by side: a pipeline if they are all the same."""
     found = {_formula(one, d_in) for one in measurements}
     pipeline, dim = found.pop()
     if found or pipeline is None or "times(" in pipeline:
@@ -198,9 +198,9 @@ def _composed(measurements: Any, d_in: Any) -> tuple[str | None, int | None]:
 
 
 def _pairs(measurement: Any, metric: str, d_in: Any) -> tuple[tuple[Any, Any], ...]:
-    """Neighbours in the domain, where it is a plain one."""
+    """Neighbours in the domain, if it is a simple one."""
     domain = measurement.input_domain
-    if metric in PARTITIONS:  # a part that one person makes appear, beside a large one
+    if metric in PARTITIONS:  # a part that one person causes to appear, next to a large one
         fits = re.search(r"MapDomain.*String.*AtomDomain<[iu]\d+>", str(domain.type)) and min(d_in) >= 1
         return (({"a": 1000}, {"a": 1000, "b": 1}),) if fits else ()
     size = _size(domain)
@@ -233,7 +233,7 @@ def _range(domain: Any, distance: int | None) -> tuple[Any, Any]:
         return SAMPLES[atom]
     try:
         bounds = element.bounds
-    except Exception:  # OpenDP raises where there are none
+    except Exception:  # OpenDP raises if there are none
         bounds = None
     kind = float if atom.startswith("f") else int
     if bounds is None:
@@ -270,7 +270,7 @@ def _is_whole(domain: Any) -> bool:
 def _size(domain: Any) -> int | None:
     try:
         size = domain.size
-    except Exception:  # only vectors have one, and OpenDP may raise where it is unknown
+    except Exception:  # only vectors have one, and OpenDP may raise if it is unknown
         return None
     return size if isinstance(size, int) else None
 

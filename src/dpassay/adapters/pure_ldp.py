@@ -1,6 +1,6 @@
 """pure-ldp's clients: the claim is their ε, the formula that of their class with the probabilities they hold.
 
-Clients that hash with a seed of their own, or that use sketches, have no formula here and are run.
+Clients that hash with their own seed, or that use sketches, have no formula here and are run.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dpassay.core.guarantee import PureDP
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
-MENDED = (1, 2, 0)  # the first version whose unary encoding has the probabilities that it says
-NEAR = 1e-9  # a probability this near to its formula is taken for it: the last bits of a double are no claim
+MENDED = (1, 2, 0)  # the first version whose unary encoding has the stated probabilities
+NEAR = 1e-9  # a probability this close to its formula is taken for it: the last bits of a double are not a claim
 
 
 def read(thing: Any) -> Adapted | None:
@@ -49,14 +49,14 @@ def _formula(client: Any, epsilon: str) -> str | None:
     if kind == "DEClient":
         keep = (f"exp({epsilon})/(exp({epsilon}) + {size} - 1)", grown / (grown + size - 1))
         return f"category({size}) | flip({probability(kept, *keep)})"
-    if _version() < MENDED:  # there a true bit that is not kept is drawn once more, with the odds of the others
+    if _version() < MENDED:  # there a true bit that is not kept is drawn again, with the probability of the others
         one = f"{shown(kept)} + (1 - {shown(kept)})*{shown(wrong)}"
         return f"onehot({size}) | bits({one}, {one}, {shown(wrong)})"
     return bits(size, epsilon, kept, wrong, optimal=bool(getattr(client, "use_oue", False)))
 
 
 def _version() -> tuple[int, ...]:
-    """Of the package that is installed, which the client is from."""
+    """The version of the installed package, which the client comes from."""
     try:
         return tuple(int(part) for part in version("pure-ldp").split(".")[:3])
     except (PackageNotFoundError, ValueError):
@@ -64,7 +64,7 @@ def _version() -> tuple[int, ...]:
 
 
 def bits(size: int, epsilon: str, kept: float, wrong: float, optimal: bool) -> str:
-    """Unary encoding: each bit of a one-hot vector is drawn anew, symmetrically or in the optimized way.
+    """Unary encoding: each bit of a one-hot vector is randomized, symmetrically or in the optimized way.
 
     >>> bits(4, "1", 0.5, 1 / (math.e + 1), optimal=True)
     'onehot(4) | bits(0.5, 0.5, 1/(exp(1) + 1))'
@@ -77,7 +77,7 @@ def bits(size: int, epsilon: str, kept: float, wrong: float, optimal: bool) -> s
 
 
 def probability(held: float, formula: str, value: float) -> str:
-    """The formula of a probability if the object holds its value, else what it holds.
+    """The formula of a probability if the object holds its value, otherwise the value it holds.
 
     >>> probability(0.5, "1/2", 0.5), probability(0.6, "1/2", 0.5)
     ('1/2', '0.6')
@@ -86,9 +86,9 @@ def probability(held: float, formula: str, value: float) -> str:
 
 
 def _pairs(client: Any) -> tuple[tuple[Any, Any], ...]:
-    """The first two items of the domain, where they are numbered as the library does by default."""
+    """The first two items of the domain, if they are numbered as in the library's default."""
     try:
         default = (client.index_mapper(1), client.index_mapper(2)) == (0, 1)
-    except Exception:  # a mapper of one's own may take names only
+    except Exception:  # a user's mapper may take only names
         default = False
     return ((1, 2),) if default else ()

@@ -1,9 +1,9 @@
 """Generation by transformers: how a token is drawn from the logits, read from what `generate` is given.
 
 It takes a GenerationConfig, a model (with its own config), a LogitsProcessorList, or the call itself as
-`functools.partial(model.generate, ...)`. Tokens are drawn by a softmax at a temperature; what bounds its loss is a
-processor that clamps the logits. Without one they may be anything, and no finite ε holds. Settings that leave tokens
-out come behind the clamp; a repetition penalty of the config comes before it, and then changes nothing.
+`functools.partial(model.generate, ...)`. Tokens are drawn by a softmax at a temperature; its loss is bounded by a
+processor that clamps the logits. Without one they may be anything, and no finite ε holds. Settings that exclude tokens
+apply after the clamp; a repetition penalty of the config applies before it, and then changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from dpassay.adapters.base import Adapted
 from dpassay.errors import InputError
 
-# What `generate` takes for settings that are None, and those that change the logits behind the processors.
+# What `generate` uses for settings that are None, and those that change the logits after the processors.
 DEFAULTS = {
     "do_sample": False,
     "temperature": 1.0,
@@ -44,7 +44,7 @@ PROBE = 1e4  # logits beyond this are clamped by any processor that bounds the l
 
 @dataclass(frozen=True)
 class Cut:
-    """What leaves tokens out behind a clamp, or moves their logits: its name, its value, the temperature before it."""
+    """What excludes tokens after a clamp, or moves their logits: its name, its value, the temperature before it."""
 
     name: str
     value: Any
@@ -54,10 +54,10 @@ class Cut:
         return self.name if self.value is None else f"{self.name}={self.value}"
 
     def among(self, width: float, tokens: int | None) -> str:
-        """Of logits in an interval of this width: "all" if every token is always kept.
+        """For logits in an interval of this width: "all" if every token is always kept.
 
         "apart" if two inputs can have no token in common, so that δ is 1 at every ε: one has its k tokens, or its one,
-        at the upper limit and the others at the lower one. Else, or where rounding could decide, "".
+        at the upper limit and the others at the lower one. Otherwise, or if rounding could decide, "".
         """
         ratio = math.exp(-width / self.temperature)  # of a token at the lower limit to one at the upper
         if self.name == "min_p":
@@ -73,13 +73,13 @@ class Cut:
 
 
 def _side(least: float, limit: float, others: float) -> str:
-    """Whether no token is below the limit, or all but one can be; by more than floats could be wrong."""
+    """Whether no token is below the limit, or all but one can be; by more than rounding errors."""
     return "all" if least > limit * (1 + MARGIN) else "apart" if others < limit * (1 - MARGIN) else ""
 
 
 @dataclass
 class _Drawing:
-    """How one token is drawn: limits of the logits, the temperature behind them, and what leaves tokens out."""
+    """How one token is drawn: limits of the logits, the temperature after them, and what excludes tokens."""
 
     limits: tuple[float, float] | None = None
     temperature: float = 1.0
@@ -88,7 +88,7 @@ class _Drawing:
     tokens: int | None = None  # of the vocabulary
 
     def add(self, processor: Any) -> None:
-        """Another processor; what comes before a clamp changes nothing of what comes out of it."""
+        """Another processor; what comes before a clamp does not change the range of its output."""
         kind = type(processor).__name__
         if "clip" in kind.lower() or "clamp" in kind.lower():
             self.limits, self.temperature, self.cuts = _limits(processor), 1.0, []
@@ -99,19 +99,19 @@ class _Drawing:
             self.cut(name or kind, getattr(processor, "epsilon" if name == "epsilon_cutoff" else name, None))
 
     def cut(self, name: str, value: Any) -> None:
-        """Something that leaves tokens out, or moves their logits, at the temperature so far."""
+        """Something that excludes tokens, or moves their logits, at the temperature so far."""
         self.cuts.append(Cut(name, value, self.temperature))
 
     @property
     def pipeline(self) -> str:
         softmax = "topk(1) | softmax(1)" if self.greedy else f"softmax({self.temperature!r})"
-        if self.limits is None:  # whatever is left out, one token can have nearly all the probability, or nearly none
+        if self.limits is None:  # whatever is excluded, one token can have nearly all the probability, or nearly none
             return softmax
         low, high = self.limits
         return f"clamp({low!r}, {high!r}) | {softmax if self.greedy else self._kept(high - low, softmax)}"
 
     def _kept(self, width: float, softmax: str) -> str:
-        """The choice among the tokens that are kept behind the clamp."""
+        """The choice among the tokens that are kept after the clamp."""
         found = [(cut, cut.among(width, self.tokens)) for cut in self.cuts]
         for cut, kept in found:
             if kept == "apart":
@@ -127,7 +127,7 @@ class _Drawing:
 
     @property
     def remark(self) -> str:
-        """What stands in the pipeline for a cut that has no stage of its own."""
+        """What represents a cut without its own stage in the pipeline."""
         if self.limits is None or self.greedy or " | topk(1) | " not in f"{self.pipeline} | ":
             return ""
         width = self.limits[1] - self.limits[0]
@@ -167,7 +167,7 @@ def _vocabulary(model: Any) -> int:
 
 
 def _mechanism(model: Any, thing: Any) -> Generation:
-    """The call to run; where the model continues its prompt and tokens are drawn, with their likelihood."""
+    """The call to run; with the likelihood if the model continues its prompt and tokens are drawn."""
     call = thing if isinstance(thing, partial) else partial(thing.generate)
     setting = _settings(call.keywords.get("generation_config") or model.generation_config, call.keywords)
     if model.config.is_encoder_decoder or not setting("do_sample"):
@@ -192,7 +192,7 @@ def _add_all(drawing: _Drawing, processors: Any) -> None:
 
 
 def _configure(drawing: _Drawing, config: Any, given: dict[str, Any]) -> int:
-    """Add what a config says, and what is said beside it; the number of tokens."""
+    """Add the settings of a config, and those given besides; return the number of tokens."""
     setting = _settings(config, given)
     if setting("num_return_sequences") != 1 or (setting("num_beams") != 1 and setting("do_sample")):
         raise InputError(
@@ -214,7 +214,7 @@ def _configure(drawing: _Drawing, config: Any, given: dict[str, Any]) -> int:
 
 
 def _settings(config: Any, given: Mapping[str, Any]) -> Callable[[str], Any]:
-    """What `generate` takes for a setting: what it is given, else what the config says, else its default."""
+    """What `generate` uses for a setting: the given value, else the config's, else its default."""
 
     def setting(name: str) -> Any:
         value = given.get(name, getattr(config, name, None))
@@ -224,7 +224,7 @@ def _settings(config: Any, given: Mapping[str, Any]) -> Callable[[str], Any]:
 
 
 def _limits(processor: Any) -> tuple[float, float]:
-    """The limits to which a processor clamps logits, as it does it."""
+    """The limits to which a processor clamps logits, found by running it."""
     import torch
 
     scores = torch.linspace(-PROBE, PROBE, 2001, dtype=torch.float64)[None]
@@ -240,9 +240,9 @@ def _limits(processor: Any) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Generation:
-    """A call of `generate` as a mechanism: from the token numbers of a prompt to those that are put out.
+    """A call of `generate` as a mechanism: from the token numbers of a prompt to those of the output.
 
-    What it draws comes from the generator of torch, which is seeded for each batch.
+    Its randomness comes from torch's generator, which is seeded for each batch.
     """
 
     call: Any
@@ -258,14 +258,14 @@ class Generation:
 
         prompt = torch.as_tensor([list(x)], device=self.model.device)
         with torch.random.fork_rng(), torch.no_grad():
-            # Not by a method of the generator: a trace would take the seed for noise of the code.
+            # Not by a method of the generator: a trace would mistake the seed for noise of the code.
             torch.manual_seed(int(rng.bit_generator.random_raw()) >> 1)
             drawn = self.call(inputs=prompt.repeat(n, 1), attention_mask=torch.ones_like(prompt).repeat(n, 1))
         begins = 0 if self.model.config.is_encoder_decoder else len(x)
         return [self._ended(row) for row in drawn[:, begins:].tolist()]
 
     def _ended(self, row: list[int]) -> tuple[int, ...]:
-        """The tokens up to the first that ends a text: what follows is padding."""
+        """The tokens up to the first that ends a text; the rest is padding."""
         config = self.call.keywords.get("generation_config") or self.model.generation_config
         ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
         stop = next((i for i, token in enumerate(row) if token in ends), len(row))
@@ -274,7 +274,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class LikelyGeneration(Generation):
-    """The same for a model that continues its prompt, with the likelihood of what it puts out."""
+    """The same for a model that continues its prompt, with the likelihood of its output."""
 
     warpers: tuple[Any, ...]
 

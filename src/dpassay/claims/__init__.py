@@ -1,4 +1,4 @@
-"""Claims: what one is, those in files of one's own, and the registry of published ones.
+"""Claims: what a claim is, users' claims in files, and the registry of published ones.
 
 `dpassay.claims` is this package and the registry at once: `dpassay.claims["adept"]` is a claim.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Claims(ModuleType):
-    """The registry as a mapping from names to claims. It is imported when first asked."""
+    """The registry as a mapping from names to claims. It is imported when first used."""
 
     def __getitem__(self, name: str) -> Claim:
         from dpassay.claims.registry import find

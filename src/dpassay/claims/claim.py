@@ -1,4 +1,4 @@
-"""A claim: a guarantee, a mechanism written as text, its parameters, and who claimed it where."""
+"""A claim: a guarantee, a mechanism written as text, its parameters, and who claimed it, and where."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def names(formula: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Trial:
-    """How a claim is tried by running it: with what changes (small dimensions), on which pairs, with what encoder.
+    """How a claim is tested by running it: with which changes (small dimensions), on which pairs, with which encoder.
 
     >>> dict(Trial({"dim": 2}).changes)
     {'dim': 2}
@@ -58,9 +58,10 @@ class Claim:
     """Somebody's guarantee for a mechanism. Calling it changes parameters.
 
     What is claimed, `epsilon` with `delta`, `metric` or `order`, or `rho`, or `mu`, are numbers, or formulas of the
-    parameters such as `dim*e`; see `stated_guarantee`. `people` is how many rows the data have, `beside` other people's
-    formulas to show beside the truth, `grid` the parameters at which its report shows the loss. `privacy_unit` and
-    `deployment_model` say in words whose data are protected and who is trusted; nothing is computed from them.
+    parameters such as `dim*e`; see `stated_guarantee`. `people` is the number of rows in the data, `beside` other
+    people's formulas to show next to the truth, `grid` the parameters at which its report shows the loss.
+    `privacy_unit` and `deployment_model` describe whose data are protected and who is trusted; nothing is computed from
+    them.
 
     >>> claim = Claim("mine", "clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, parameters={"C": 1})
     >>> print(claim.guarantee, "for", claim.mechanism)
@@ -115,7 +116,7 @@ class Claim:
 
     @property
     def _stated(self) -> dict[str, Number]:
-        """What the guarantee's parameters are called in the pipeline's text."""
+        """The names of the guarantee's parameters in the pipeline's text."""
         guarantee = self.guarantee
         name = guarantee.parameter
         if name != "epsilon":
@@ -129,7 +130,7 @@ class Claim:
         return " ".join(str(formula) for formula in stated if formula is not None)
 
     def value(self, formula: Any, **more: Any) -> Any:
-        """The value of a formula of the parameters and `dim`; what is no formula stays as it is."""
+        """The value of a formula of the parameters and `dim`; anything else is returned unchanged."""
         known = {**self.parameters, **more, **({} if self.dim is None else {"dim": self.dim})}
         plain = not isinstance(formula, str) or not names(formula) - {"inf", "nan", "infinity"}
         return formula if plain else evaluate(formula, known)
@@ -143,7 +144,7 @@ class Claim:
 
     @property
     def runnable(self) -> Pipeline:
-        """The pipeline with the trial's encoder, where there is one: it can be run on texts."""
+        """The pipeline with the trial's encoder, if there is one: it can be run on texts."""
         pipeline, encode = self.mechanism, self.trial.encoder
         if encode is None:
             return pipeline
@@ -160,7 +161,7 @@ class Claim:
             known = ", ".join([*(stated or ["epsilon", "delta"]), "dim", *self.parameters])
             raise InputError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has {known}")
         changed = replace(self, parameters={**self.parameters, **changes}, **own)
-        # What only a formula used that was replaced by a number is a parameter no more.
+        # A name that only a replaced formula used is no longer a parameter.
         gone = names(self._formulas) - names(f"{changed._formulas} {self.pipeline}")
         return replace(changed, parameters={k: v for k, v in changed.parameters.items() if k not in gone})
 
@@ -172,7 +173,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class System:
-    """A published system: what it does, where its reasoning fails or why it holds, and its claims.
+    """A published system: what it does, where its reasoning fails or why it is correct, and its claims.
 
     >>> System("mine", "Mine", "It copies.", "Nothing is random.", ()).title
     'Mine'

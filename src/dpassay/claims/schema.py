@@ -1,6 +1,6 @@
-"""The JSON Schema of claim files, for editors that check and complete TOML: docs/claims.schema.json is this.
+"""The JSON Schema of claim files, for editors that check and complete TOML: docs/claims.schema.json is a copy.
 
-It says which keys there are and of what kind. What only the pipeline's parser knows, `read_claim` tells.
+It lists the keys and their kinds. Errors that only the pipeline's parser can find are reported by `read_claim`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dpassay.core.guarantee import Metric
 from dpassay.core.neighbours import KINDS
 
 FORMULA = {"type": ["number", "string"], "minLength": 1}
-# What an editor shows of each key.
+# What an editor shows for each key.
 MEANING = {
     "pipeline": "The mechanism as text, such as clip(l2, C) | laplace(2*C/eps).",
     "epsilon": "What is claimed: a number, or a formula of the parameters and dim as a text.",

@@ -1,4 +1,4 @@
-"""Claims of one's own, one TOML file each: what a reviewer writes down from a paper. docs/own-claims.md."""
+"""Users' own claims, one TOML file each: what a reviewer writes down from a paper. docs/own-claims.md."""
 
 import re
 import reprlib
@@ -16,8 +16,8 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.errors import ClaimFileError, DpassayError, InputError
 
 MOST_BYTES = 1_000_000
-# What errors call options of the command line, and where a file says the same.
-WRITTEN = {"given as parameters": "among the parameters", "dim=N": "dim = N"}  # arguments, as a file has them
+# How errors name options of the command line, and how a file writes the same.
+WRITTEN = {"given as parameters": "among the parameters", "dim=N": "dim = N"}  # arguments, as in a file
 
 Words = Annotated[str, Field(pattern=r"\S", description="a text")]
 Whole = Annotated[int, Field(gt=0, description="a whole number above 0")]
@@ -28,9 +28,9 @@ Caveat = Annotated[str, Field(pattern=f"^({'|'.join(CAVEATS)})$")]
 
 
 class ClaimFile(BaseModel):
-    """What a file may say. Each description completes the sentence "KEY must be …, got …".
+    """What a file may contain. Each description completes the sentence "KEY must be …, got …".
 
-    No default is used: what a file leaves out is left to Claim.
+    No default is used: omitted keys are left to Claim.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -58,7 +58,7 @@ class ClaimFile(BaseModel):
 
 
 def read_claim(path: str | Path) -> Claim:
-    """Read a claim from a TOML file. What is wrong with it is an error that names the line.
+    """Read a claim from a TOML file. Errors name the line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def read_claim(path: str | Path) -> Claim:
     text = _text_of(file)
     try:
         data = tomllib.loads(text, parse_float=str)
-    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits, and lists in lists
+    except (ValueError, RecursionError) as error:  # also integers of thousands of digits, and deeply nested lists
         at = re.search(r"at line (\d+)", str(error))
         raise ClaimFileError([(f"{file} is not TOML: {error}", str(file), int(at[1]) if at else 0)]) from None
     try:
@@ -94,7 +94,7 @@ def read_claim(path: str | Path) -> Claim:
 
 
 def read_folder(path: str | Path) -> list[Claim]:
-    """All claims of a folder, by the names of their files; no two may have one name.
+    """All claims of a folder, by the names of their files; no two may have the same name.
 
     >>> read_folder("nowhere")
     Traceback (most recent call last):
@@ -130,7 +130,7 @@ def read_files(path: str | Path) -> dict[Path, Claim]:
 
 
 def line_of_claim(path: str | Path) -> int:
-    """The line of a file that states what is claimed, to point at; 0 where none does."""
+    """The line of a file that states what is claimed, to point at; 0 if there is none."""
     text = _text_of(Path(path))
     return next(filter(None, (_line(text, key) for key in ("epsilon", "rho", "mu", "pipeline"))), 0)
 
@@ -165,7 +165,7 @@ def _complaint(file: Path, text: str, data: dict[str, Any], key: str) -> str:
 
 @contextmanager
 def _pointing(file: Path, text: str, key: str) -> Iterator[None]:
-    """Name the line of a key if what it says is refused."""
+    """Name the line of a key if its value is refused."""
     try:
         yield
     except DpassayError as error:
@@ -184,7 +184,7 @@ def _place(file: Path, text: str, key: str) -> str:
 
 
 def _line(text: str, key: str) -> int:
-    """The line of a key, or 0; it is looked for in the text because tomllib does not tell it."""
+    """The line of a key, or 0; it is searched in the text because tomllib does not report it."""
     for number, line in enumerate(text.splitlines(), start=1):
         if re.match(rf"\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*[=.\]]", line):
             return number

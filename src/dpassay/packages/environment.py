@@ -15,7 +15,7 @@ from dpassay.core.files import write_whole
 from dpassay.errors import MechanismError
 from dpassay.packages.record import Record
 
-# The subject stands between these two; what it prints itself must not be taken for an answer.
+# The subject goes between these two; what it prints itself must not be taken for an answer.
 HEAD = """\
 import json
 import random
@@ -59,13 +59,13 @@ def default_folder() -> Path:
 
 
 def program(record: Record) -> str:
-    """The whole program that is run: the subject with the loop that answers JSON lines."""
+    """The complete program to run: the subject with the loop that answers JSON lines."""
     return f"{HEAD}{record.subject.strip()}\n{TAIL}"
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A folder with a Python of its own, in which pip has installed what a record names."""
+    """A folder with its own Python, in which pip has installed what a record names."""
 
     folder: Path
 
@@ -81,7 +81,7 @@ class Environment:
         return self.folder / "bin" / "python"
 
     def make(self, record: Record, interpreter: str = sys.executable) -> None:
-        """Make it, unless it is there whole. If pip cannot install it, the error says what is missing."""
+        """Make it, unless it is already complete. If pip cannot install it, the error states what is missing."""
         done = self.folder / "complete"
         if done.exists():
             return

@@ -1,4 +1,4 @@
-"""What is found of a record: by its formula, by the chances of an event, and by runs in its environment."""
+"""The findings on a record: from its formula, from the probabilities of an event, and from runs in its environment."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dpassay.packages.environment import Environment
 from dpassay.packages.record import FOLDER, Record
 from dpassay.pipeline.parser import evaluate
 
-# One of 64 records: their audits together refute a claim that holds with a probability of at most 0.001.
+# One of 64 records: together their audits refute a true claim with a probability of at most 0.001.
 ALPHA = 0.001 / 64
 SEED = 0
 FIRST_ANSWER = 300.0  # seconds: a package may import torch or read a hundred megabytes of vectors
-ROUNDING = 1e-6  # relative: what the doubles of a subject's `chances()` may be off by
+ROUNDING = 1e-6  # relative: how far the doubles of a subject's `chances()` may be off
 RECORDED = FOLDER.parent / "recorded.json"
 
 Progress = Callable[[int, int, str], None]
@@ -37,9 +37,9 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Found:
-    """What is known of a mechanism: a verdict, an interval for ε, and what it rests on.
+    """What is known about a mechanism: a verdict, an interval for ε, and what it rests on.
 
-    `word` is refuted, proven (the formula that was read from the code keeps the claim, and no runs refute it) or open.
+    `word` is refuted, proven (the formula read from the code satisfies the claim, and no runs refute it) or open.
 
     >>> Found(word="refuted", lower=math.inf, upper=math.inf, evidence=["event"], reason="").shown
     '∞'
@@ -73,7 +73,7 @@ class Found:
 
     @property
     def rests_on(self) -> str:
-        """What it rests on, in few words."""
+        """What it rests on, in a few words."""
         return ", ".join(f"{self.runs:,} runs" if one == "runs" else one for one in self.evidence)
 
 
@@ -88,7 +88,7 @@ def judge_released(
 
 
 def judge(record: Record, environment: Environment, progress: Progress | None = None) -> Found:
-    """All evidence that a record has, put together; its environment must be made where it is run."""
+    """All evidence of a record, combined; its environment must exist if it is run."""
     found = [_by_formula(record)] if record.formula else []
     if record.chances:
         found.append(_by_chances(record, record.chances))
@@ -118,7 +118,7 @@ def judge(record: Record, environment: Environment, progress: Progress | None = 
 
 
 def _by_formula(record: Record) -> Found:
-    """The law that the code draws from, judged exactly; one that only its documentation names proves nothing."""
+    """The law that the code draws from, judged exactly; a law that is only documented proves nothing."""
     verdict = check(record.formula, dim=record.dim, **_stated(record))
     if verdict.proven and not record.read_from_code:
         reason = "The law that its documentation names keeps the claim; the code, which is compiled, was not read."
@@ -153,7 +153,7 @@ def _by_chances(record: Record, chances: list[Any]) -> Found:
 
 
 def subject_chances(command: str) -> list[float]:
-    """The chances that a subject computes from what its package holds."""
+    """The probabilities that a subject computes from its package's contents."""
     line = Process(shlex.split(command), "the subject", FIRST_ANSWER)
     try:
         said = line.exchange(b'{"chances": true}\n', 1).said
@@ -179,7 +179,7 @@ def _by_runs(record: Record, subject: Program, progress: Progress | None) -> Fou
 
 
 def recorded(path: Path = RECORDED) -> dict[str, Found]:
-    """What was found, by the names of the records; none where nothing has been recorded."""
+    """The findings, by the names of the records; empty if nothing has been recorded."""
     if not path.exists():
         return {}
     try:
@@ -192,7 +192,7 @@ def recorded(path: Path = RECORDED) -> dict[str, Found]:
 
 
 def current(records: Mapping[str, Record], path: Path = RECORDED) -> dict[str, tuple[Record, Found | None]]:
-    """Each record with what was found of it; with None where it has changed since, or was never run."""
+    """Each record with its finding; with None if it has changed since, or was never run."""
     before = recorded(path)
     known = {name: before.get(name) for name in records}
     return {
@@ -211,6 +211,6 @@ def as_json(found: Found) -> dict[str, Any]:
 
 
 def write_recorded(found: dict[str, Found], path: Path = RECORDED) -> None:
-    """Keep what was found."""
+    """Save the findings."""
     data = {name: as_json(one) for name, one in sorted(found.items())}
     write_whole(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")

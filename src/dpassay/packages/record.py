@@ -1,4 +1,4 @@
-"""A mechanism of a released package: the release, the claim, the subject that runs it, and what its code says."""
+"""A mechanism of a released package: the release, the claim, the subject that runs it, and what its code does."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Formula = int | float | str
 
 
 class Record(BaseModel):
-    """What a file in `records/` says. The name of a record is the name of its file.
+    """The contents of a file in `records/`. The name of a record is the name of its file.
 
     `formula` is the law that the code at `at` draws from, as a pipeline; `chances` are the exact probabilities of
     `event` for the two inputs of the pair. Each is exact evidence. `subject` defines `mechanism(x)`, which is run, and
-    may define `chances()`, which computes the two probabilities from what the package holds.
+    may define `chances()`, which computes the two probabilities from the package's contents.
 
     >>> record = Record(name="coin", package="coin", version="1.0", mechanism="toss", epsilon=1, pair=[0, 1],
     ...     neighbours="any two bits", source="its README", why="it shows the bit", chances=[1, 0], event="it is 0")
@@ -77,7 +77,7 @@ class Record(BaseModel):
 
     @property
     def read_from_code(self) -> bool:
-        """Whether the formula was read there: compiled code can only be judged by its documentation."""
+        """Whether the formula was read from the code: compiled code can only be judged by its documentation."""
         return not self.at.startswith("not the code")
 
     @property
@@ -92,7 +92,7 @@ class Record(BaseModel):
 
     @property
     def claimed(self) -> str:
-        """The guarantee in few letters."""
+        """The guarantee in short form."""
         if self.rho is not None:
             return f"ρ {self.rho}"
         more = f", δ {self.delta}" if self.delta else "" if self.order is None else f", order {self.order}"
@@ -107,14 +107,14 @@ class Record(BaseModel):
 
     @cached_property
     def digest(self) -> str:
-        """Of all that a verdict depends on: what was found for another digest was found for something else."""
+        """A digest of everything that a verdict depends on: a finding with another digest is about something else."""
         left_out = {"source", "why", "known", "neighbours", "at", "not_run", "mechanism"}
         said = json.dumps(self.model_dump(exclude=left_out, exclude_defaults=True), sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def read_record(path: Path) -> Record:
-    """The record in a file; what is wrong with it is one sentence for each key.
+    """The record in a file; errors are one sentence for each key.
 
     >>> read_record(FOLDER / "nothing.toml")
     Traceback (most recent call last):

@@ -1,1 +1,1 @@
-"""Mechanisms made of stages: what each stage can put out, the distribution of the noise, and the text form."""
+"""Mechanisms made of stages: the possible outputs of each stage, the distribution of the noise, and the text form."""

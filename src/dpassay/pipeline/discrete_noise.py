@@ -1,6 +1,6 @@
-"""Noise on whole numbers: what is added to a whole number, coordinate by coordinate, is a whole number too.
+"""Noise on integers: an integer is added to each coordinate, which must be an integer itself.
 
-Added to other numbers it hides nothing: two values that do not differ by a whole number have no output in common.
+Added to other numbers it hides nothing: two values that do not differ by an integer have no output in common.
 """
 
 import math
@@ -17,11 +17,11 @@ from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.pair import Array, check_positive
 from dpassay.pipeline.syntax import Parameter, Syntax, positive
 
-_WIDEST = 100_000  # sums over outputs are as long
+_WIDEST = 100_000  # sums over outputs are this long
 
 
 class DiscreteNoise(Noise):
-    """A distribution on the whole numbers, even, whose probabilities are log-concave."""
+    """A symmetric distribution on the integers whose probabilities are log-concave."""
 
     @property
     @abstractmethod
@@ -35,7 +35,7 @@ class DiscreteNoise(Noise):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(DiscreteNoise):
-    """P(t) proportional to e^(−|t|/scale), t a whole number: the two-sided geometric distribution.
+    """P(t) proportional to e^(−|t|/scale), t an integer: the two-sided geometric distribution.
 
     >>> DiscreteLaplace(1).log_density(np.array([0.0, 1.0, 0.5])).round(6).tolist()  # tanh(1/2) is P(0)
     [-0.771937, -1.771937, -inf]
@@ -51,7 +51,7 @@ class DiscreteLaplace(DiscreteNoise):
         return 1 / (math.sqrt(2) * math.sinh(min(1 / (2 * middle(self.scale)), 700)))
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """The difference of two geometric numbers."""
+        """The difference of two geometric variables."""
         stop = -math.expm1(-1 / middle(self.scale))
         first, second = (rng.geometric(stop, size=shape) for _ in range(2))
         return np.asarray(first - second, dtype=float)
@@ -78,7 +78,7 @@ def _check_sigma(value: Any) -> Number:
 
 @dataclass(frozen=True)
 class DiscreteGaussian(DiscreteNoise):
-    """P(t) proportional to e^(−t²/(2·sigma²)), t a whole number.
+    """P(t) proportional to e^(−t²/(2·sigma²)), t an integer.
 
     >>> DiscreteGaussian(1).log_density(np.array([0.0, 1.0, 0.5])).round(6).tolist()
     [-0.918939, -1.418939, -inf]
@@ -96,11 +96,11 @@ class DiscreteGaussian(DiscreteNoise):
 
     @property
     def deviation(self) -> float:
-        """Nearly sigma, and a little less."""
+        """Nearly sigma, but slightly less."""
         return math.sqrt(2 * float((np.arange(len(self._chances)) ** 2.0 * self._chances).sum()))
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Discrete Laplace numbers, accepted so often that this distribution is left (Canonne and others)."""
+        """Discrete Laplace numbers by rejection, accepted with probabilities that give this law (Canonne et al.)."""
         s = middle(self.sigma)
         scale = math.floor(s) + 1
         wanted, found = math.prod(shape), np.zeros(0)

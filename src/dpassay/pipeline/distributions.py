@@ -2,7 +2,7 @@
 
 A `Noise` is a distribution on the line, centred at 0; `Shifted` adds it independently to each
 coordinate of a vector. `BitDistribution` and `Pmf` are the discrete distributions. Each can be sampled and gives the
-log-likelihood of outputs. Noise on coordinates, and bits, can also be drawn and told apart word by word, by a kernel.
+log-likelihood of outputs. Noise on coordinates, and bits, can also be drawn and scored word by word, by a kernel.
 """
 
 import math
@@ -26,16 +26,16 @@ class Distribution(Protocol):
     """The exact distribution of the output for one input."""
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n outputs, one a row."""
+        """Draw n outputs, one per row."""
 
     def log_likelihood(self, outputs: Array) -> Array:
-        """Log density (or log probability) of each row; −inf where it cannot occur."""
+        """Log density (or log probability) of each row; −inf if it cannot occur."""
 
 
 class Noise(Written, ABC):
     """A distribution on the line, centred at 0."""
 
-    norm: ClassVar[float] = 0  # its loss depends on a shift's lq norm alone: this q; 0 if on none
+    norm: ClassVar[float] = 0  # its loss depends only on a shift's lq norm, with this q; 0 if on none
 
     @property
     def atom(self) -> float:
@@ -142,7 +142,7 @@ class OneSided(Noise):
 
 @dataclass(frozen=True)
 class Mixture(Noise):
-    """No noise at all with probability `atom_weight`, NaN with probability `lost`, else one of several noises.
+    """No noise at all with probability `atom_weight`, NaN with probability `lost`, otherwise one of several noises.
 
     >>> half = Mixture(0.5, ((0.5, OneSided(1)),))
     >>> half.atom
@@ -186,7 +186,7 @@ class Mixture(Noise):
 
     @property
     def one_sided(self) -> bool:
-        """Whether it is one exponential noise at most, besides none and lost."""
+        """Whether it has at most one exponential noise, besides none and lost."""
         return len(self.parts) <= 1 and all(isinstance(noise, OneSided) for _, noise in self.parts)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -240,7 +240,7 @@ class Shifted:
 
 @dataclass(frozen=True)
 class BitDistribution:
-    """Independent bits, the ith being 1 with its own probability.
+    """Independent bits; the ith is 1 with its own probability.
 
     >>> BitDistribution(np.array([0.9, 0.1])).log_likelihood(np.array([[1, 0]])).round(3).tolist()
     [-0.211]
@@ -289,7 +289,7 @@ def as_vector(x: Any) -> Array:
 
 
 def noise_by_words(noise: object) -> draws.Noise | None:
-    """A noise as a function of 32-bit words; None where there is no such form, or where it draws in a way of its own.
+    """A noise as a function of 32-bit words; None if there is no such form, or if it draws in its own way.
 
     >>> noise_by_words(Laplace(2))
     Noise(kind='laplace', scale=2.0, kept=1.0, lost=0.0)
@@ -310,7 +310,7 @@ def noise_by_words(noise: object) -> draws.Noise | None:
 
 
 def told_by_words(distributions: Sequence[Distribution]) -> tuple[LikelihoodRatioTable, LikelihoodRatioTable] | None:
-    """What each word of an output says about which of two distributions it came from: the first, or the second.
+    """What each word of an output contributes to the log-likelihood ratio, drawn from the first and from the second.
 
     >>> first, second = told_by_words([Shifted(Laplace(1), np.array([x])) for x in (0.0, 1.0)])
     >>> first.values.tolist(), second.values.tolist()

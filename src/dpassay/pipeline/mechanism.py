@@ -34,7 +34,7 @@ class HasDistribution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An output that is no value: the mechanism raised an exception in this run.
+    """An output that is not a value: the mechanism raised an exception in this run.
 
     That it happens for one input and not for another is evidence like any other output.
 
@@ -48,10 +48,10 @@ class Failure:
 
 
 class Redrawn(list[Any]):
-    """Outputs that were drawn one by one because the batch of them had failed.
+    """Outputs that were drawn one by one because the batch failed.
 
-    Whether this happens depends on what the first attempt gave, so these are not n plain runs: rare failures come out
-    rarer than they are, and not by the same factor for two inputs. A test must not count them as they are. It may count
+    Whether this happens depends on the result of the first attempt, so these are not n plain runs: rare failures become
+    rarer than they are, and not by the same factor for two inputs. A test must not count them as n runs. It may count
     all n as wrong guesses, and continue with `draw_singly`. A distinguisher may learn from them freely.
 
     >>> isinstance(Redrawn([1, 2]), list)
@@ -60,7 +60,7 @@ class Redrawn(list[Any]):
 
 
 class Repeated(Redrawn):
-    """A batch that was asked for again because something else failed in passing, such as a busy server.
+    """A batch that was requested again after a transient failure of something else, such as a busy server.
 
     A test must not count it either, but single runs need not be made one by one from then on.
 
@@ -70,7 +70,7 @@ class Repeated(Redrawn):
 
 
 def check_number(given: int, asked: int, remedy: str) -> None:
-    """Whether a mechanism gave as many outputs as it was asked for."""
+    """Whether a mechanism gave as many outputs as requested."""
     if given != asked:
         some, were = "output" if given == 1 else "outputs", "was" if asked == 1 else "were"
         raise InputError(f"the mechanism gave {given} {some} where {asked} {were} asked for: {remedy}")

@@ -20,7 +20,7 @@ MAX_DIMENSION = 10_000_000
 class Block:
     """`count` coordinates in which the first vector is x and the second is y.
 
-    They are the next ones in order; or the next even ones, or the next odd ones, counted from 0.
+    They are the next coordinates in order; or the next even ones, or the next odd ones, counted from 0.
     """
 
     x: Number
@@ -30,12 +30,12 @@ class Block:
 
     @property
     def same(self) -> bool:
-        """Whether both vectors have one number here. Two enclosures that only look alike may hold two numbers."""
+        """Whether both vectors have the same number here. Equal enclosures may contain different numbers."""
         return self.x is self.y or bool(self.x == self.y and self.x.delta == 0)
 
     @property
     def gap(self) -> Number:
-        """y − x; exactly 0 where both are one number, however narrowly that is known."""
+        """y − x; exactly 0 if both are the same number, however precisely it is known."""
         return ZERO if self.same else self.y - self.x
 
 
@@ -51,7 +51,7 @@ class Pair:
     blocks: tuple[Block, ...]
 
     def distance(self, q: float) -> Number:
-        """The lq distance of the two vectors."""
+        """The lq distance between the two vectors."""
         gaps = [(abs(b.gap), b.count) for b in self.blocks if b.count]
         if q == float("inf"):
             return maximum(ZERO, *(gap for gap, _ in gaps))
@@ -79,7 +79,7 @@ class Pair:
         return np.concatenate([runs("all"), mixed])
 
     def by_parity(self) -> Pair:
-        """The same pair with even and odd coordinates in blocks of their own."""
+        """The same pair with even and odd coordinates in separate blocks."""
         if all(b.positions != "all" for b in self.blocks):
             return self
         first, second = self.first, self.second
@@ -89,7 +89,7 @@ class Pair:
 
     @classmethod
     def of(cls, first: Iterable[float], second: Iterable[float]) -> Pair:
-        """Make a pair from two vectors, joining equal neighbouring coordinates."""
+        """Make a pair from two vectors, merging equal neighbouring coordinates."""
         blocks: list[Block] = []
         last: tuple[float, float] | None = None
         for here in zip(first, second, strict=True):

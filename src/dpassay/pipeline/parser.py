@@ -1,6 +1,6 @@
 """The text form of a pipeline, such as `clip(l2, C) | laplace(2*C/eps)`: parsed, never evaluated as code.
 
-Numbers are enclosed to 50 digits. What is wrong with the text is an ExpressionError that points at the character.
+Numbers are enclosed to 50 digits. An error in the text is an ExpressionError that points at the character.
 """
 
 import operator
@@ -23,12 +23,12 @@ from dpassay.pipeline.syntax import Parameter, Syntax, written
 
 MAX_LENGTH, MAX_DEPTH = 10_000, 100  # characters; nested parentheses
 MAX_DIGITS, MAX_EXPONENT = 1000, 10_000  # of one number as it is written
-MAX_LOG, MAX_WHOLE = 10**7, 2**53  # of what exp and ^ put out; of whole numbers and exponents
+MAX_LOG, MAX_WHOLE = 10**7, 2**53  # of results of exp and ^; of integers and exponents
 NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
 def read_number(value: Any) -> Number:
-    """Read a number: a literal of the text, or what was given for a name."""
+    """Read a number: a literal of the text, or the value given for a name."""
     if isinstance(value, str):
         value, shown = value.strip(), value if len(value) <= 40 else value[:37] + "..."
         if not re.fullmatch(f"[+-]?{NUMBER}", value):
@@ -46,14 +46,14 @@ def read_number(value: Any) -> Number:
 
 
 def whole_number(value: Number) -> int | None:
-    """Find the one whole number in a very narrow enclosure."""
+    """Find the only integer in a very narrow enclosure."""
     if not (abs(value).b <= MAX_WHOLE and value.delta < iv.mpf("1e-20")):
         return None
     nearest = round(middle(value))
     return nearest if nearest in value else None
 
 
-# The ends of an enclosure are compared, never the whole: "cannot tell" must count as "not certain".
+# The ends of an enclosure are compared, never the whole: an undecided comparison must count as "not certain".
 def _divide(first: Number, second: Number) -> Number:
     if 0 in second:
         raise InputError("division by zero" if second == 0 else "division by a number that may be zero")
@@ -100,19 +100,19 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 @contextmanager
 def _pointing(text: str, position: int) -> Iterator[None]:
-    """Point at a place in the text if something there is refused."""
+    """Point at a place in the text if something there is invalid."""
     try:
         yield
     except ExpressionError:
         raise
     except ValueError as error:
-        # mpmath raises an empty ValueError where two enclosures overlap, so that neither is surely the larger.
+        # mpmath raises an empty ValueError if two enclosures overlap, so that neither is certainly larger.
         message = str(error) or "50 digits cannot distinguish this number from a limit: write it as a plain decimal"
         raise ExpressionError(message, text, position) from None
 
 
 def _reserved() -> set[str]:
-    """Words that mean something in a text."""
+    """Words that have a meaning in a text."""
     parameters = [parameter for form in STAGES.values() for parameter in form.syntax.parameters.values()]
     return {"pi", *FUNCTIONS, *STAGES, *_ALIASES, *(word for parameter in parameters for word in parameter.words)}
 
@@ -149,7 +149,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A stage as it stands in the text: where it starts, and where to point if it refuses its arguments."""
+    """A stage as written in the text: where it starts, and where to point if it refuses its arguments."""
 
     build: Callable[..., Stage]
     values: list[Any]
@@ -158,7 +158,7 @@ class _Call:
 
 
 class _Parser:
-    """Recursive descent. Only a parenthesis makes it recurse, so MAX_DEPTH bounds the stack."""
+    """Recursive descent. It recurses only at parentheses, so MAX_DEPTH bounds the stack."""
 
     def __init__(self, text: str, values: Mapping[str, Any]) -> None:
         self.text, self.values, self.used = text, values, set[str]()
@@ -169,7 +169,7 @@ class _Parser:
         return self.tokens[self.index]
 
     def take(self, *symbols: str) -> _Token | None:
-        """Go on to the next token if this one is any of the symbols."""
+        """Move to the next token if this one is any of the symbols."""
         token = self.here
         self.index += token.text in symbols
         return token if token.text in symbols else None
@@ -309,9 +309,9 @@ class _Parser:
 
 
 def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = None) -> Pipeline:
-    """Read a pipeline from its text, with numbers for the names in it.
+    """Read a pipeline from its text, with values for the names in it.
 
-    Without a dimension it must start with category, onehot or query, and its loss be the same in every dimension.
+    Without a dimension it must start with category, onehot or query, and its loss must be the same in every dimension.
 
     >>> print(parse("clip(l2, C) | laplace(2*C/eps)", dim=32, values={"C": "0.5", "eps": 1}))
     clip(l2, 0.5) | laplace(1)
@@ -340,7 +340,7 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Number:
-    """Read a formula, with numbers for the names in it.
+    """Read a formula, with values for the names in it.
 
     >>> round(float(evaluate("ln((1-mu)*exp(k*e) + mu)", {"mu": "0.5", "k": 768, "e": "0.05"}).mid), 5)
     37.70685
@@ -375,14 +375,15 @@ def _assemble(text: str, calls: list[_Call], dim: int) -> Pipeline:
 
 
 def _needs_dimension(pipeline: Pipeline) -> bool:
-    """Whether a pipeline, read in dimension 1, may lose another amount in another dimension; yes if in doubt."""
+    """Whether a pipeline, read in dimension 1, may have a different loss in another dimension; yes if in doubt."""
     first, positions, outputs = pipeline.stages[0], pipeline.noise_positions, pipeline.output_regions()
     if first.takes_one_value:
         return any(stage.opaque for stage in pipeline.stages[: max(positions, default=0)])
     if not first.neighbours or any(stage.depends_on_dimension for stage in pipeline.stages):
         return True
-    # Laplace noise measures shifts in l1, Gaussian in l2. The lq diameter of an lp ball is free of the dimension
-    # if p ≤ q. Noise after noise may be counted as if it had come first, so every noise must suit every region.
+    # Laplace noise measures shifts in l1, Gaussian in l2. The lq diameter of an lp ball does not depend on the
+    # dimension if p ≤ q. Noise after noise may be counted as if it had come first, so every noise must suit every
+    # region.
     noises = [getattr(pipeline.stages[i], "noise", None) for i in positions]
     places = [outputs[i].region for i in positions]
     regions = [place.region if isinstance(place, Repeated) else place for place in places]

@@ -56,7 +56,7 @@ class Pipeline:
 
     @property
     def _incoming(self) -> OutputRegion:
-        """Anything, or unit vectors, or one value where the dimension is that of a later function."""
+        """Anything, or unit vectors, or a single value if the dimension is that of a later function."""
         first, *rest = self.stages
         if first.takes_unit_vectors:
             return OutputRegion(Sphere(ONE, self.dim))
@@ -64,7 +64,7 @@ class Pipeline:
         return OutputRegion(Everything(1 if single else self.dim))
 
     def output_regions(self) -> list[OutputRegion]:
-        """What can come into each stage, and last what can come out of the pipeline."""
+        """The possible inputs of each stage, and finally the possible outputs of the pipeline."""
         regions = [self._incoming]
         for stage in self.stages:
             regions.append(_passed(stage, regions[-1]))
@@ -72,7 +72,7 @@ class Pipeline:
 
     @property
     def noise_positions(self) -> list[int]:
-        """Where the random stages are; word dropout is not one of them."""
+        """The positions of the random stages; word dropout is not one of them."""
         return [i for i, stage in enumerate(self.stages) if isinstance(stage, NoiseStage)]
 
     @property
@@ -85,7 +85,7 @@ class Pipeline:
 
     @property
     def told_by_its_text(self) -> bool:
-        """Whether its text says all of it: no function, and no kind of stage, is one's own."""
+        """Whether its text describes it fully: it has no user-defined function or kind of stage."""
         own = [stage for stage in self.stages if not type(stage).__module__.startswith("dpassay.")]
         return type(self) is Pipeline and not own and not any(getattr(s, "function", None) for s in self.stages)
 
@@ -100,7 +100,7 @@ class Pipeline:
         return self.run(np.tile(as_vector(x), (n, 1)), rng)
 
     def distribution(self, x: Any) -> Distribution:
-        """The exact distribution of the output, where the noise is the last stage that changes it."""
+        """The exact distribution of the output, if the noise is the last stage that changes it."""
         stages = list(self.stages)
         if isinstance(stages[0], Sampling):
             raise InputError(f"behind {stages[0].name} the distribution is a mixture, which has no closed form here")
@@ -118,7 +118,7 @@ class Pipeline:
 
 
 def _passed(stage: Stage, before: OutputRegion) -> OutputRegion:
-    """What comes out of a stage. Behind noise only what swamps it is surely reached, and only by one more bound."""
+    """The outputs of a stage. After noise, only values that swamp it are certainly reached, by one more bound."""
     after = stage.output_region(before)
     if not before.far and not isinstance(stage, NoiseStage):
         return after
@@ -127,7 +127,7 @@ def _passed(stage: Stage, before: OutputRegion) -> OutputRegion:
 
 
 def _passes_on(stage: Stage) -> bool:
-    """Whether a stage gives what comes in: a decoder without a function, or a single step."""
+    """Whether a stage returns its input: a decoder without a function, or a single step."""
     return (isinstance(stage, Function) and stage.function is None) or (isinstance(stage, Times) and stage.steps == 1)
 
 
@@ -139,7 +139,7 @@ def run(stages: Sequence[Stage], batch: Any, rng: np.random.Generator) -> Any:
 
 
 def run_steps(stages: Sequence[Stage], noises: Sequence[int], batch: Any, rng: np.random.Generator) -> Any:
-    """Pass a batch through all stages, as often as the last one says; the outputs of all steps stand side by side."""
+    """Pass a batch through all stages, as often as the last one states; the outputs of all steps are concatenated."""
     first, last = stages[0], stages[-1]
     if not isinstance(first, Sampling) and not isinstance(last, Times):
         return run(stages, batch, rng)

@@ -1,4 +1,4 @@
-"""Staircase noise: its density falls in steps, by the factor e^−epsilon every `sensitivity`."""
+"""Staircase noise: its density falls in steps, by a factor e^−epsilon every `sensitivity`."""
 
 import math
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Staircase(Noise):
         return -math.expm1(-epsilon) / (2 * (gamma + math.exp(-epsilon) * (1 - gamma)))
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """A step, then the part of it before or behind its edge, evenly; and a sign."""
+        """A step, then uniformly the part of it before or after its edge; and a sign."""
         epsilon, gamma = middle(self.epsilon), middle(self.gamma)
         step = np.floor(rng.exponential(size=shape) / epsilon)
         behind = rng.random(size=shape) * (gamma + (1 - gamma) * math.exp(-epsilon)) >= gamma
@@ -46,7 +46,7 @@ class Staircase(Noise):
         return np.asarray(middle(self.sensitivity) * size * rng.choice([-1.0, 1.0], size=shape))
 
     def _steps(self, t: Array) -> tuple[Array, Array]:
-        """How far out in sensitivities, and how many steps down."""
+        """The distance from 0 in sensitivities, and the number of steps down."""
         size = np.abs(t) / middle(self.sensitivity)
         return size, np.floor(size + 1 - middle(self.gamma))
 

@@ -1,4 +1,4 @@
-"""How a stage or a noise is written: from one `Syntax` come its text form, its data form and its checks."""
+"""How a stage or a noise is written: its `Syntax` defines its text form, its data form and its checks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,31 +18,31 @@ class Parameter:
     """One argument: what it is in a text, and how its value is checked."""
 
     kind: Literal["word", "number", "whole"]
-    check: Callable[[Any], Any] = lambda value: value  # gives the value as it is kept, or refuses it
+    check: Callable[[Any], Any] = lambda value: value  # returns the value to store, or refuses it
     words: tuple[str, ...] = ()
-    called: str = ""  # its name in a text, where that is not the attribute's
-    default: Any = None  # what it is where a text leaves it out; None: it has to be given
+    called: str = ""  # its name in a text, if it differs from the attribute's
+    default: Any = None  # its value if a text omits it; None: it is required
 
     def text(self, value: Any) -> str:
-        """A value as a text has it."""
+        """A value as in a text."""
         return written(value) if self.kind == "number" else str(value)
 
     def data(self, value: Any) -> Any:
-        """A value as a certificate has it."""
+        """A value as in a certificate."""
         return list(digits(value)) if self.kind == "number" else value
 
 
 def written(value: Number) -> str:
-    """Write a number as the double nearest to it, in the fewest digits that say which."""
+    """Write a number as the double nearest to it, in the fewest digits that identify it."""
     return repr(middle(value)).removesuffix(".0")
 
 
 def check_probability(value: Any, what: str) -> Number:
-    """Refuse a number that is surely outside 0 to 1."""
+    """Refuse a number that is certainly outside 0 to 1."""
     enclosed = number(value)
     if enclosed.b < 0 or enclosed.a > 1:
         raise InputError(f"{what} must be a probability, 0 to 1, got {middle(enclosed):g}")
-    # An enclosure of 0 or 1 may stick out a little; a probability does not.
+    # An enclosure of 0 or 1 may slightly exceed them; a probability does not.
     return maximum(ZERO, minimum(ONE, enclosed))
 
 
@@ -79,7 +79,7 @@ class Syntax:
     """
 
     name: str
-    order: int  # where the help lists it; what gives none comes last
+    order: int  # its position in the help; stages without one come last
     parameters: dict[str, Parameter]
 
     def __init__(self, name: str, order: int = 1000, **parameters: Parameter) -> None:
@@ -88,7 +88,7 @@ class Syntax:
 
     @property
     def arguments(self) -> dict[str, Parameter]:
-        """The parameters under the names that they have in a text."""
+        """The parameters under their names in a text."""
         return {parameter.called or field: parameter for field, parameter in self.parameters.items()}
 
     @property
@@ -111,6 +111,6 @@ class Written:
         return f"{self.syntax.name}({', '.join(values)})" if values else self.syntax.name
 
     def to_data(self) -> dict[str, Any]:
-        """Its name and arguments as a certificate has them, a number as two decimals that enclose it."""
+        """Its name and arguments as in a certificate, a number as two decimals that enclose it."""
         parameters = self.syntax.parameters.items()
         return {"stage": self.syntax.name, **{field: p.data(getattr(self, field)) for field, p in parameters}}

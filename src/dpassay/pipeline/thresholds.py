@@ -1,4 +1,4 @@
-"""Which thresholds of a coordinate can be told from an output: what post-processing leaves of noise.
+"""Which thresholds of a coordinate are visible in an output: what post-processing leaves of noise.
 
 See docs/proofs/post-processing.md, point 5.
 """
@@ -12,10 +12,10 @@ from dpassay.core.numbers import INFINITY, ZERO, Number, down, maximum, minimum,
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The numbers c for which an output tells whether a coordinate lay below or above c.
+    """The numbers c for which an output shows whether a coordinate lay below or above c.
 
-    All from `low` to `high` if `whole`; else `low` and `high` are two of them (or the same), or where they are infinite
-    there are such numbers arbitrarily far out: the numbers halfway between whole ones.
+    All from `low` to `high` if `whole`; otherwise `low` and `high` are two of them (or the same), or if they are
+    infinite there are such numbers arbitrarily far out: the numbers halfway between integers.
 
     >>> Thresholds().within(number(0), number(10)).whole, Thresholds(whole=False).within(number(0), number(3)).high
     (True, mpi('2.5', '2.5'))
@@ -43,7 +43,7 @@ class Thresholds:
         return any(end == 0 and end.delta == 0 for end in (self.low, self.high))
 
     def nearest(self, value: Number) -> Number:
-        """One of them, the nearest to a number where that is easy to tell."""
+        """One of them, the nearest to a number if that is easy to find."""
         if self.whole:
             return maximum(self.low, minimum(self.high, value))
         if self.unlimited:
@@ -52,18 +52,18 @@ class Thresholds:
         return min(finite, key=lambda end: abs(end - value).mid)
 
     def within(self, low: Number, high: Number) -> "Thresholds | None":
-        """Those between two limits; none where they are not known."""
+        """Those between two limits; None if they are not known."""
         if self.whole:
             ends = maximum(self.low, low), minimum(self.high, high)
             return Thresholds(*ends) if ends[0].b < ends[1].a else None
-        if self.unlimited:  # strictly inside: what lies on a limit itself may be rounded either way
+        if self.unlimited:  # strictly inside: a value on a limit itself may be rounded either way
             first = ZERO - INFINITY if low == -INFINITY else number(_floor(low) + Fraction(1, 2))
             last = INFINITY if high == INFINITY else number(_ceiling(high) - Fraction(1, 2))
             return Thresholds(first, last, whole=False) if first.b <= last.a else None
         return self._of([end for end in (self.low, self.high) if low.b < end.a and end.b < high.a])
 
     def rounded(self) -> "Thresholds | None":
-        """Those that can still be told if these are the thresholds behind rounding to whole numbers."""
+        """Those that are still visible if these are the thresholds after rounding to integers."""
         if self.unlimited:
             return Thresholds(whole=False)
         if self.whole:
@@ -82,17 +82,17 @@ SIGNS = Thresholds(ZERO, ZERO, whole=False)
 
 
 def _floor(limit: Number) -> int:
-    """The whole number k of the least k + 1/2 above a limit."""
+    """The integer k of the smallest k + 1/2 above a limit."""
     return math.floor(Fraction(up(limit)) + Fraction(1, 2))
 
 
 def _ceiling(limit: Number) -> int:
-    """The whole number k of the largest k − 1/2 below a limit."""
+    """The integer k of the largest k − 1/2 below a limit."""
     return math.ceil(Fraction(down(limit)) - Fraction(1, 2))
 
 
 def _between_wholes(value: Number) -> Fraction | None:
-    """The threshold of a number before rounding that decides whether it lies above a value that is not whole."""
+    """The threshold before rounding that decides whether the rounded number lies above a non-integer value."""
     if abs(value).b == INFINITY:
         return None
     above = math.ceil(Fraction(up(value)))

@@ -1,4 +1,4 @@
-"""Laplace noise cut off at a bound: it lies within ±bound of 0, so that its support moves with the input."""
+"""Laplace noise truncated at a bound: it lies within ±bound of 0, so the output's support moves with the input."""
 
 import math
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ class TruncatedLaplace(Noise):
 
     @property
     def _inside(self) -> float:
-        """How likely Laplace noise stays within the bound."""
+        """The probability that Laplace noise stays within the bound."""
         return -math.expm1(-middle(self.bound) / middle(self.scale))
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """The size by the inverse of its distribution function, and a sign."""
+        """The absolute value by the inverse of its distribution function, and a sign."""
         size = -middle(self.scale) * np.log1p(-self._inside * rng.random(size=shape))
         return np.asarray(np.minimum(size, middle(self.bound)) * rng.choice([-1.0, 1.0], size=shape))
 

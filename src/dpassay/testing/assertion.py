@@ -1,6 +1,6 @@
 """An audit as an assertion: `assert_dp` passes unless the claim is refuted.
 
-Outside pytest each call stands alone. Inside, the plugin gives each test a budget, from which its calls take their
+Outside pytest each call is independent. Inside, the plugin gives each test a budget, from which its calls take their
 error probability and their random streams. This file needs neither pytest nor, until an audit begins, numpy.
 """
 
@@ -34,7 +34,7 @@ class NotPrivate(AssertionError):
 
 
 class AuditWarning(UserWarning):
-    """Something about an audit that its passing does not show."""
+    """Something about an audit that is not visible from its passing."""
 
 
 def two_digits(alpha: float) -> float:
@@ -48,7 +48,7 @@ def two_digits(alpha: float) -> float:
 
 
 def merged(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of which the inner ones win. Another way to say what to tell apart replaces the outer way.
+    """Arguments, of which the inner ones win. Another source of inputs replaces the outer one.
 
     >>> merged({"epsilon": 1, "inputs": [0, 1]}, {"pairs": [(0, 2)]})
     {'epsilon': 1, 'pairs': [(0, 2)]}
@@ -60,10 +60,10 @@ def merged(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]
 
 @dataclass
 class Budget:
-    """What one test may spend, what its mark says, and what its audits have found so far.
+    """What one test may spend, its mark's arguments, and what its audits have found so far.
 
     Its k-th audit gets 6/(π²k²) of its error probability: these shares add up to 1 however many there are. Its random
-    stream is named by the seed, the test's place and k, so no other test changes it.
+    stream depends on the seed, the test's name and k, so no other test changes it.
 
     >>> budget = Budget(alpha=1e-4, seed=0, runs=1000, place="test_a.py::test_b", replay="pytest test_a.py::test_b")
     >>> [budget.next()["alpha"] for _ in range(3)]
@@ -77,8 +77,8 @@ class Budget:
     replay: str
     defaults: dict[str, Any] = field(default_factory=dict)
     calls: int = 0
-    found: list[tuple[bool, float]] = field(default_factory=list)  # refuted or not, and an alpha of the call's own
-    traces: list[tuple[bool, float]] = field(default_factory=list)  # the same of traces
+    found: list[tuple[bool, float]] = field(default_factory=list)  # refuted or not, and the call's own alpha
+    traces: list[tuple[bool, float]] = field(default_factory=list)  # the same for traces
 
     def next(self) -> dict[str, Any]:
         """What the next audit gets."""
@@ -95,15 +95,15 @@ class Budget:
         return int.from_bytes(hashlib.sha256(name).digest()[:6], "big")
 
 
-RUNNING: list[Budget] = []  # of the test that runs now, last; a test may run pytest itself
+RUNNING: list[Budget] = []  # that of the running test is last; a test may run pytest itself
 
 
 @show_options(**DEFAULTS)
 def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
-    """Audit a mechanism and raise an AssertionError if its claim is refuted; else return the verdict.
+    """Audit a mechanism and raise an AssertionError if its claim is refuted; otherwise return the verdict.
 
-    It takes what `dpassay.audit` takes; floating-point artefacts are looked for only with `bits=True`. That nothing was
-    refuted is no proof. In a pytest session the error probability is the test's share of `--dp-alpha`, see
+    It takes what `dpassay.audit` takes; floating-point artefacts are looked for only with `bits=True`. Not refuting
+    is no proof. In a pytest session the error probability is the test's share of `--dp-alpha`, see
     docs/pytest.md; elsewhere it is 0.0001 for each call.
 
     >>> def noisy(x, n, rng):
@@ -134,7 +134,7 @@ def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
         budget.found.append((verdict.word == "refuted", 0.0 if own is None else float(own)))
     if verdict.word == "refuted":
         again = f"call assert_dp again with seed={asked['seed']}, runs={asked['runs']} and alpha={asked['alpha']!r}"
-        failed = getattr(verdict.witness, "failure", None)  # where the outputs are failures, show the mechanism's own
+        failed = getattr(verdict.witness, "failure", None)  # if the outputs are failures, show the mechanism's own
         raise NotPrivate(_failure(verdict, budget.replay if budget is not None else again), verdict) from failed
     for warning in (*verdict.warnings, *_cannot_fail(verdict, asked)):
         warnings.warn(warning, AuditWarning, stacklevel=2)
@@ -142,7 +142,7 @@ def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
 
 
 def _failure(verdict: Verdict, replay: str) -> str:
-    """What a refuted claim prints: the evidence, and last the line that shows it again."""
+    """What a refuted claim prints: the evidence, and finally the command that reproduces it."""
     from dpassay.audit.witness import table_rows, witness_rows
     from dpassay.evidence.sampled import SampledWitness
 

@@ -1,7 +1,7 @@
 """The pytest plugin: one error probability for the whole session, split over its tests before they run.
 
-Every worker of pytest-xdist collects the same tests and so computes the same split. What the audits found travels on
-the tests' reports and is summed where the summary is printed. Nothing heavy is imported until a test audits something.
+Every worker of pytest-xdist collects the same tests and so computes the same split. The audits' results are sent with
+the tests' reports and summed where the summary is printed. Nothing heavy is imported until a test audits something.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _whole(least: int) -> Callable[[str], int]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark, and what remembers this session's audits."""
+    """Register the mark, and the object that records this session's audits."""
     config.addinivalue_line("markers", MARK)
     config.pluginmanager.register(Session(config), "dpassay-session")
 
@@ -102,12 +102,12 @@ def dp_trace() -> Callable[..., TraceResult]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep the test's name as it was collected: pytest-xdist may add a group to it."""
+    """Store the test's name as collected: pytest-xdist may add a group to it."""
     item.stash[PLACE] = item.nodeid
 
 
 class Session:
-    """One session's audits: each test's share, and the sum of what they found."""
+    """One session's audits: each test's share, and the totals of their results."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -127,9 +127,9 @@ class Session:
         seed, runs = self.config.getoption("--dp-seed"), self.config.getoption("--dp-runs")
         path, colons, name = nodeid.partition("::")
         where = os.path.relpath(self.config.rootpath / path, self.config.invocation_params.dir) + colons + name
-        # Alone in a session the test gets all of --dp-alpha, which is why its share stands there.
+        # Alone in a session the test gets all of --dp-alpha, which is why its share is given there.
         replay = f"pytest {shlex.quote(where)} --dp-alpha={share!r} --dp-seed={seed} --dp-runs={runs}"
-        # The stream's name is without the folder: that depends on the root, and with it on how pytest was called.
+        # The stream's name omits the folder, which depends on the root and so on how pytest was called.
         place = path.rpartition("/")[2] + colons + name
         defaults: dict[str, Any] = {}
         for mark in reversed(list(item.iter_markers("dp"))):
@@ -138,7 +138,7 @@ class Session:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """While a test runs, audits take from its budget. If it is run again it goes on with what is left."""
+        """While a test runs, audits take from its budget. If it is run again, it continues with the rest."""
         if BUDGET not in item.stash:
             item.stash[BUDGET] = self._budget(item)
         RUNNING.append(item.stash[BUDGET])
@@ -154,7 +154,7 @@ class Session:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """A test that promises an audit and makes none has tested nothing."""
+        """A test that is marked for an audit and makes none has tested nothing."""
         result = yield
         budget = item.stash[BUDGET]
         if item.get_closest_marker("dp") and not (budget.found or budget.traces):
@@ -166,7 +166,7 @@ class Session:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put what was found on the test's last report."""
+        """Attach the results to the test's last report."""
         report = yield
         if call.when == "teardown":
             for name, found in _named(item.stash[BUDGET]):
@@ -175,7 +175,7 @@ class Session:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Sum what was found; with pytest-xdist this happens where the summary is printed."""
+        """Sum the results; with pytest-xdist this happens where the summary is printed."""
         audits, traces = (getattr(report, name, []) for name in ("dp_audits", "dp_traces"))
         self.tests += bool(audits or traces)
         self.audits += len(audits)
@@ -184,7 +184,7 @@ class Session:
         self.own += [alpha for _, alpha in [*audits, *traces] if alpha]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what was audited and how often a right mechanism fails."""
+        """Report what was audited and how often a correct mechanism fails."""
         if self.audits or self.traces:
             total = min(1.0, math.fsum([self.total if self.audits else 0.0, *self.own]))
             made = [(self.audits, "audit")] * bool(self.audits) + [(self.traces, "trace")] * bool(self.traces)
@@ -197,7 +197,7 @@ class Session:
 
 
 def _named(budget: Budget) -> tuple[tuple[str, list[tuple[bool, float]]], ...]:
-    """What travels on a report, by the name it has there."""
+    """What a report carries, by its name there."""
     return ("dp_audits", budget.found), ("dp_traces", budget.traces)
 
 

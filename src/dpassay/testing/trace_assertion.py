@@ -11,7 +11,7 @@ from dpassay.testing.assertion import RUNNING, SEED, AuditWarning, NotPrivate, m
 if TYPE_CHECKING:
     from dpassay.trace.runner import TraceResult
 
-MARKED = ("inputs", "pairs", "epsilon", "delta", "neighbours")  # what a mark may say for a trace
+MARKED = ("inputs", "pairs", "epsilon", "delta", "neighbours")  # arguments of a mark that apply to a trace
 
 
 def assert_trace(
@@ -25,10 +25,10 @@ def assert_trace(
     hostile: bool = True,
     seed: int | None = None,
 ) -> TraceResult:
-    """Trace code and raise an AssertionError that names the line if its claim is refuted; else return the result.
+    """Trace code and raise an AssertionError that names the line if its claim is refuted; otherwise return the result.
 
-    It takes what `dpassay.trace` takes, hostile inputs included. What these show is an AuditWarning, or a failure where
-    `neighbours` says that the claim speaks of them. A trace makes at most about 200 runs.
+    It takes what `dpassay.trace` takes, including hostile inputs. What these show is an AuditWarning, or a failure if
+    `neighbours` states that the claim covers them. A trace makes at most about 200 runs.
 
     >>> import numpy as np
     >>> def noisy(x, rng):
@@ -70,7 +70,7 @@ def assert_trace(
 
 
 def _failure(result: TraceResult, replay: str) -> str:
-    """What a refuted claim prints: the sentence with the line, the line itself, the pair, and how to see it again."""
+    """What a refuted claim prints: the sentence with the line, the line itself, the pair, and how to reproduce it."""
     lines = [f"the claim of {result.verdict.guarantee} for {result.verdict.name} is refuted"]
     rows = [("reason", result.verdict.reason), *_rows(result), ("replay", replay)]
     return "\n".join([*lines, *(f"  {label:<8} {words}".rstrip() for label, words in rows)])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Trace(ModuleType):
-    """The package, callable as `dpassay.trace.session.trace`. It is imported when first called."""
+    """The package, callable as `dpassay.trace.session.trace`, which is imported when first called."""
 
     def __call__(self, *args: Any, **options: Any) -> TraceResult:
         from dpassay.trace.objects import trace_object  # which brings the claims of libraries' objects

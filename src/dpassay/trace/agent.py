@@ -1,6 +1,6 @@
-"""What runs in the interpreter of a subject that needs other versions: it makes the runs that it is asked for.
+"""What runs in the interpreter of a subject that needs other versions: it makes the requested runs.
 
-It is started by remote.py, and needs numpy and the files of this folder that watch a run, and nothing else.
+It is started by remote.py, and needs only numpy and the files of this folder that watch a run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpassay.trace.wire import Receiver, Sender
 
 
 def load(path: str) -> Any:
-    """The object that package.module:name names; of a class, or a method of one, that of a new object."""
+    """The object named by package.module:name; for a class, or a method of one, a new instance is made."""
     module, _, name = path.partition(":")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
@@ -34,7 +34,7 @@ def load(path: str) -> Any:
 
 
 def caller_of(subject: Any) -> tuple[Callable[[Any, Any], Any], int]:
-    """How one output of a subject is asked for, and of how many parameters."""
+    """How one output of a subject is requested, and its number of parameters."""
     if callable(getattr(subject, "sample", None)):
         return (lambda x, rng: subject.sample(x, 1, rng)[0]), 3
     parameters = inspect.signature(subject).parameters.values()

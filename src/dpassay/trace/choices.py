@@ -1,7 +1,7 @@
-"""Code that draws one of several things, once or more often: the exact loss between what two inputs make of the draws.
+"""Code that draws one of several things, once or more often: the exact loss between two inputs' outputs.
 
-What can be drawn is gone through on purpose, the likeliest first, to see what comes out: what comes out of several
-draws is one event. What there are too few runs for may come out as anything: it counts against the loss.
+The possible draws are enumerated, the likeliest first, to see which output each gives; draws with the same output are
+one event. Draws for which there are too few runs may give any output, which counts against the loss.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dpassay.trace.outcomes import Outcomes, comes_again, drawn_anew, gone_throu
 from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Tracer
 
-MOST_RUNS = 110  # of a trace: some are left to see what was found again, and for hostile inputs
-AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input that draw by themselves, to see it again
+MOST_RUNS = 110  # of a trace: some are left to reproduce the finding, and for hostile inputs
+AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input with natural draws, to confirm it
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """What the draws lose: bounds on ε, the loss if it is known, and what is said about it."""
+    """What the draws lose: bounds on ε, the loss if it is known, and its description."""
 
     lower: Number
     upper: Number
@@ -40,7 +40,7 @@ class Chosen:
 
 
 def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any) -> Chosen | None:
-    """What draws of one of several lose, where nothing else is drawn; None where it is not seen."""
+    """The loss of draws of one of several things, if nothing else is drawn; None if it cannot be seen."""
     steps = [steps_of(run) for run in runs]
     if not all(steps) or runs[0].draws[0].place != runs[1].draws[0].place:
         return None
@@ -79,7 +79,7 @@ def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: 
 
 
 def _slack(draw: Draw, epsilon: Number) -> Number:
-    """What rounding can make of a loss: torch's probabilities are of single precision."""
+    """The rounding error of a loss: torch's probabilities are in single precision."""
     size = number("2e-5") if draw.source == "torch" else number("1e-11")
     return epsilon if epsilon.a == INFINITY.a else maximum(ZERO, epsilon - size * (1 + epsilon))
 
@@ -91,7 +91,7 @@ def _atoms(p: Array, q: Array) -> PrivacyLoss:
 
 
 def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:
-    """What the outcomes that were seen show if all others of the second input came out as one of them."""
+    """What the observed outcomes show if all others of the second input coincide with one of them."""
     best = ZERO
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.nan_to_num(p / q, nan=0.0, posinf=np.inf), kind="stable")
@@ -103,7 +103,7 @@ def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:
 def _too_different(
     found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], names: list[str], epsilon: Number, claimed: str
 ) -> Finding:
-    """What came out with the most different probabilities, in words."""
+    """A description of the output whose probabilities differ most."""
     draw = runs[0].draws[0]
     chances = [
         tuple(one.chances.get(name, 0.0) + (0.0 if name in one.chances else one.rest) for one in found)

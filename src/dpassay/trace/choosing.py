@@ -1,4 +1,4 @@
-"""Draws of one of several things, noted as the number of what was drawn, with all probabilities."""
+"""Draws of one of several things, recorded as the index of what was drawn, with all probabilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHOICE = "choice"
 
 
 def choosing(choice: Callable[..., Any]) -> Callable[..., Any]:
-    """numpy's choice, of a generator or of one of the older ones."""
+    """numpy's choice, of a new or an old generator."""
 
     @wraps(choice)
     def chosen(
@@ -45,13 +45,13 @@ def choosing(choice: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def noted(run: Run, source: str, at: Array, p: Any, many: int, replace: bool) -> Draw:
-    """Note the number of what was drawn."""
+    """Record the index of what was drawn."""
     weights = np.full(many, 1 / many) if p is None else np.asarray(p, dtype=float)
     return run.drawn(source, CHOICE if replace else "choice without replacement", {"p": weights}, at)
 
 
 def _affine(draw: Draw, things: Array) -> Node | None:
-    """One of numbers that are a, a + b, a + 2b …"""
+    """One of the numbers a, a + b, a + 2b …"""
     if things.ndim != 1 or things.dtype.kind not in "biuf" or len(things) < 2:
         return None
     things = things.astype(float)

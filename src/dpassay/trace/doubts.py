@@ -1,4 +1,4 @@
-"""Reasons to doubt a loss that the noise of two runs shows, looked for before it refutes a claim."""
+"""Reasons to doubt a loss that the noise of two runs shows, checked before it refutes a claim."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FACTORS = (0.1, -0.5, 2, -4, 1, 8)  # times the noise of a run
 
 
 def of_two_ages(replays: Sequence[Replay]) -> bool:
-    """Whether fresh noise is added to noise that every call has, such as a projection that is drawn once.
+    """Whether fresh noise is added to noise that all calls share, such as a projection that is drawn once.
 
-    What every call has is a constant, and adds nothing to the variance.
+    What all calls share is a constant, and adds nothing to the variance.
     """
     first = replays[0]
     numbers = {draw.start: k for k, draw in enumerate(first.x.draws)}
@@ -33,13 +33,13 @@ def of_two_ages(replays: Sequence[Replay]) -> bool:
 
 
 def keeps_answers(tracer: Tracer, pair: Sequence[Any]) -> bool:
-    """Whether each input drew noise when it was new, and less after that: runs of it are then not independent."""
+    """Whether each input drew noise on its first run, and less afterwards: its runs are then not independent."""
     counts = [tracer.drawn.get(repr(x)) for x in pair]
     return all(count is not None and 0 <= count[1] < count[0] for count in counts)
 
 
 def doubted(tracer: Tracer, pair: Sequence[Any], first: Replay) -> bool:
-    """Whether the noise is used otherwise than was seen, in runs with other noise: a loss is then not exact."""
+    """Whether the noise is used differently than observed, in runs with other noise: a loss is then not exact."""
     shown = [*((use.x, use.y) for use in first.uses if use.released), *((one.x, one.y) for one in first.coarse)]
     numbers = [k for k, node in enumerate(first.x.nodes) if any(node is x for x, _ in shown)]
     hiding = [*(x for x, _ in shown), *(one.of_x for one in first.coarse)]
@@ -50,7 +50,7 @@ def doubted(tracer: Tracer, pair: Sequence[Any], first: Replay) -> bool:
 
 
 def _come_out(tracer: Tracer, pair: Sequence[Any], first: Replay, numbers: list[int]) -> bool:
-    """Whether the numbers are in the output, always at the same place, and nothing else changes it."""
+    """Whether the numbers are in the output, always at the same position, and nothing else changes it."""
     for x in pair:
         places: dict[int, set[int]] = {}
         for k, noise in enumerate(_patterns(first.x.draws)):
@@ -59,7 +59,7 @@ def _come_out(tracer: Tracer, pair: Sequence[Any], first: Replay, numbers: list[
                 return False
             output = leaves(run.output)
             if k < 2 and not all(same(output, leaves(tracer.run(x, values_of(run)).output))):
-                return False  # there is randomness that was not seen
+                return False  # there is unseen randomness
             for number in numbers:
                 here = _places(output, run.nodes[number])
                 places[number] = here & places.get(number, here)
@@ -101,7 +101,7 @@ def _other(draw: Draw, factor: float, rng: np.random.Generator) -> Array | None:
 
 
 def _others_are_idle(tracer: Tracer, pair: Sequence[Any], first: Replay, hiding: Sequence[Node]) -> bool:
-    """Whether the numbers of a draw that hide nothing, where others of it do, change nothing in the output."""
+    """Whether the numbers of a draw that hide nothing, while others of it do, change nothing in the output."""
     parts = [base[base >= 0] for node in hiding for base in bases(node)]
     used = np.unique(np.concatenate(parts)) if parts else np.zeros(0)
     loose = {}
@@ -128,10 +128,10 @@ def _idle(tracer: Tracer, x: Any, run: Run, loose: dict[int, Array]) -> bool:
 
 
 def other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[Draw]:
-    """Draws that are not noise in the output: a sample, or a test that decides what comes out.
+    """Draws that are not noise in the output: a sample, or a test that decides the output.
 
-    They may hide the input too, so that the noise alone does not say how much is lost. Otherwise: those that hide
-    nothing that was seen.
+    They may hide the input too, so that the noise alone does not determine the loss. Otherwise: those that hide nothing
+    as far as observed.
     """
     first = replays[0]
     uses = [use for use in first.uses if (use.released and alone(use) if exact else use.x.added or use.released)]
@@ -142,7 +142,7 @@ def other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[Draw
 
 
 def lost_sight(replays: Sequence[Replay]) -> Draw | None:
-    """A draw that is used in another way than as noise that is added to something."""
+    """A draw that is used other than as additive noise."""
     return next(iter(other_randomness(replays, exact=False)), None)
 
 
@@ -152,7 +152,7 @@ def hidden(first: Replay) -> bool:
 
 
 def holds_far_out(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> bool:
-    """Whether the outputs are the same with much more noise too: a test that seldom passes shows only then.
+    """Whether the outputs are also the same with much more noise: a test that rarely passes shows only then.
 
     Noise on one side cannot always make the sums the same, which its loss accounts for.
     """
@@ -166,7 +166,7 @@ def holds_far_out(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> b
 
 
 def why_unknown(tracer: Tracer, pair: Sequence[Any], replays: Sequence[Replay], leaf: int) -> Any:
-    """Why a part of the output that differs in all replays may do so though nothing leaks: rule, place and words."""
+    """Why a part of the output may differ in all replays although nothing leaks: rule, place and description."""
     first = replays[0]
     if not first.x.draws:
         said = "{where} changes from run to run, and no draw was seen: its randomness cannot be followed: audit it"
@@ -189,7 +189,7 @@ def why_unknown(tracer: Tracer, pair: Sequence[Any], replays: Sequence[Replay], 
 
 
 def _hiding_nothing(first: Replay) -> list[Draw]:
-    """Draws whose numbers are only in sums that do not differ, and do not come out: they may be used elsewhere."""
+    """Draws whose numbers are only in sums that do not differ, and are not output: they may be used elsewhere."""
     hiding = {
         draw.start
         for use in first.uses
@@ -205,7 +205,7 @@ def _reached(use: Use) -> bool:
 
 
 def _far_out(run: Run) -> list[dict[int, Array]]:
-    """Much more noise than in a run, to both sides; uniform numbers near their ends, as far as they can be solved."""
+    """Much more noise than in a run, in both directions; uniform numbers near their ends, if they can be solved."""
     spans = feeding_of(run)
     found = []
     for factor in STRETCH[:2]:

@@ -29,11 +29,11 @@ class RunError(MechanismError):
 
 
 class SubjectGone(MechanismError):
-    """The interpreter of the traced code has ended or does not answer: no more runs can be made."""
+    """The interpreter of the traced code has ended or does not respond: no more runs can be made."""
 
 
 class TooLong(BaseException):
-    """The time of a run is over. Like KeyboardInterrupt it is no error that the traced code should handle."""
+    """A run's time is over. Like KeyboardInterrupt it is not an error that the traced code should handle."""
 
 
 def returns_nothing(subject: object) -> bool:
@@ -67,10 +67,10 @@ def place_of(traceback: TracebackType | None) -> str:
 
 
 def run_error(error: BaseException) -> RunError:
-    """What an exception of the traced code is told as."""
+    """How an exception of the traced code is reported."""
     try:
         said = str(error)[:2000]
-    except Exception:  # an exception may even fail to say what it is
+    except Exception:  # even an exception's str may fail
         said = ""
     return RunError(type(error).__name__[:80], said, place_of(error.__traceback__))
 
@@ -79,7 +79,7 @@ def run_error(error: BaseException) -> RunError:
 def time_limited(seconds: float | None) -> Iterator[None]:
     """Interrupt Python code in the main thread after some time; compiled code is interrupted when it returns.
 
-    Nothing is interrupted in other threads, nor where the system has no alarm.
+    Nothing is interrupted in other threads, or if the system has no alarm.
 
     >>> with time_limited(0.01):
     ...     while True: pass

@@ -1,4 +1,4 @@
-"""What is wrong in the code of a pair's replays, each with a rule, the line and the loss that it gives."""
+"""What is wrong in the code according to a pair's replays, each with a rule, the line and the resulting loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpassay.trace.replay import Replay, Use
 class Finding:
     """Something about the code: a rule, the line, and a sentence that names both.
 
-    `infinite` says that the two inputs are told apart with certainty.
+    `infinite` means that the two inputs are told apart with certainty.
     """
 
     rule: str
@@ -35,7 +35,7 @@ class Finding:
 
 
 def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
-    """Noise that is not fresh in each call, where it hides a difference of the inputs that comes out."""
+    """Noise that is not fresh in each call, although it hides a difference of the inputs that is output."""
     moved = bool((np.abs(use.gap) > use.tolerance).any())
     if not (use.released and moved):
         return None
@@ -57,7 +57,7 @@ def _repeated(replays: Sequence[Replay], draw: Draw) -> bool:
 
 
 def varies(replays: Sequence[Replay], number_of: int, draw: Draw) -> bool:
-    """Whether a draw may have other values in another run. Whole numbers can be the same in a few runs by chance."""
+    """Whether a draw may have other values in another run. Integers can be equal in a few runs by chance."""
     law = law_of(draw)
     if draw.values.dtype.kind != "f" or (law is not None and law.kind == "bernoulli"):
         return True
@@ -121,7 +121,7 @@ _NAMES = {
 
 
 def noise_in_words(use: Use, noun: str = "number") -> str:
-    """The noise in words: "Laplace number of scale 0.5"."""
+    """A description of the noise: "Laplace number of scale 0.5"."""
     law = use.laws[0]
     kinds = sorted(set(law.kind.reshape(-1).tolist()) - {"none"})
     if len(kinds) != 1:
@@ -144,7 +144,7 @@ def scaled_by_input(use: Use) -> Finding | None:
 
 
 def wrong_formula(use: Use) -> Finding | None:
-    """A formula that makes something else of uniform numbers than noise on both sides."""
+    """A formula that turns uniform numbers into something other than two-sided noise."""
     law = use.laws[0]
     bad = (law.kind == "exponential") & (law.share > 0)
     made = [
@@ -203,9 +203,9 @@ class _Seen:
 
 
 def as_coded(uses: Sequence[Use], others: Mapping[int, Sequence[NodeLaw]] | None = None) -> str:
-    """The pipeline as it was seen: norms of what is hidden, and the noise on it.
+    """The pipeline as observed: norms of what is hidden, and the noise on it.
 
-    `others` are the laws of the same numbers for other inputs, by the place of the use.
+    `others` are the laws of the same numbers for other inputs, by the position of the use.
     """
     groups: dict[tuple[Any, ...], _Seen] = {}
     covered: set[int] = set()
@@ -254,12 +254,12 @@ def beyond_runs(pipeline: str) -> str:
 
 
 def without_noise(outputs: Sequence[Any]) -> str:
-    """What is said of code that gives the same for both inputs, and no noise."""
+    """The message about code that gives the same output for both inputs, without noise."""
     what = "the same came out, without noise." if outputs else "nothing came out: does the code return its result?"
     return f"No violation in these runs: of both inputs {what}"
 
 
 def formula_of(run: Run, lost: Draw) -> str:
-    """The longest formula that was made of a draw, in words."""
+    """A description of the longest formula that was applied to a draw."""
     made = [draw for node in run.nodes for draw in node.draws if draw.formula is not None and lost in sources_of(draw)]
     return f" (the formula {in_words(made[-1])})" if made else ""

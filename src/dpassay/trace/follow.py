@@ -1,7 +1,7 @@
-"""How numbers with noise in them are followed: offset + factor · number + …, through what the code does with them.
+"""How numbers with noise in them are followed through the code: as offset + factor · number + ….
 
-Sums and products with plain numbers stay of this form. What does not is a formula: its result gets numbers of its own,
-with the function and its parts remembered.
+Sums and products with plain numbers keep this form. Anything else is a formula: its result gets its own numbers, and
+the function and its parts are recorded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_TERMS, MOST_NUMBERS = 100, 1 << 20
 
 
 def of_draw(draw: Draw) -> Node:
-    """A draw as it is: no offset, and a factor of 1."""
+    """A draw itself: no offset, and a factor of 1."""
     index = draw.start + np.arange(draw.values.size).reshape(draw.shape)
     return Node((draw,), ((index, np.ones(draw.shape)),), np.zeros(draw.shape), draw.place)
 
@@ -32,7 +32,7 @@ def moved(node: Node, move: Callable[[Array], Any]) -> Node:
 
 
 def combined(function: Any, nodes: Sequence[Node | None], values: Sequence[Any], options: Any = None) -> Node | None:
-    """What becomes of numbers under a function of each of them; None where it is not followed."""
+    """The result of applying a function to each number; None if it is not followed."""
     if not options and function in _SIGNS and nodes[0] is not None:
         return _scaled(nodes[0], function, ())
     found = None
@@ -65,7 +65,7 @@ def _sum(function: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> 
 
 
 def _add_term(terms: list[tuple[Array, Array]], index: Array, factor: Array) -> None:
-    """Add factors of the same number, and put a term where there is none yet."""
+    """Add factors of the same number, and insert a term if there is none yet."""
     left = index >= 0
     for at, (own, times) in enumerate(terms):
         if not left.any():
@@ -100,7 +100,7 @@ def _scaled(node: Node, function: Any, other: tuple[Any, ...]) -> Node:
 
 
 def _formula(function: Any, nodes: Sequence[Node | None], values: Sequence[Any], options: Any) -> Node | None:
-    """The numbers that a function makes of others, as numbers of their own."""
+    """The results of a function of other numbers, as new numbers."""
     run, parts = current(), []
     for node, value in zip(nodes, values, strict=True):
         plain = value if node is not None or value is None else _numbers(value)
@@ -134,7 +134,7 @@ def _start(draw: Draw) -> int:
 
 
 def joined(parts: Sequence[tuple[Node | None, Array]], join: Callable[[list[Array]], Any]) -> Node | None:
-    """Nodes and plain numbers put together into one array, each with its numbers."""
+    """Nodes and plain numbers combined into one array, each with its numbers."""
     nodes = [node for node, _ in parts if node is not None]
     if not nodes or any(values.dtype.kind not in "biuf" for _, values in parts):
         return None
@@ -157,7 +157,7 @@ def joined(parts: Sequence[tuple[Node | None, Array]], join: Callable[[list[Arra
 
 
 def assigned(node: Node | None, values: Array, key: Any, other: Node | None, given: Any) -> Node | None:
-    """Numbers of which some are written over, by a node or by plain numbers."""
+    """Numbers of which some are overwritten, by a node or by plain numbers."""
     part = (other, np.asarray(given if other is None else other.offset))
 
     def join(arrays: list[Array]) -> Array:
@@ -191,7 +191,7 @@ def summed(node: Node, axis: Any, mean: bool) -> Node | None:
 
 
 def consistent(node: Node, values: Any) -> bool:
-    """Whether a node is what it says: numbers that were changed behind its back are not followed any longer."""
+    """Whether a node is still valid: numbers that were changed without notice are no longer followed."""
     result = np.asarray(values, dtype=float)
     if node.offset.shape != result.shape:
         return False

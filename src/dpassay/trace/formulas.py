@@ -16,7 +16,7 @@ import numpy as np
 
 from dpassay.trace.record import Array, Draw, Node, Place
 
-# For each distribution of a library the law it is, and the names of its location and its scale.
+# For each distribution of a library, its law, and the names of its location and its scale.
 NOISES = {
     "laplace": ("laplace", "loc", "scale"),
     "normal": ("gaussian", "loc", "scale"),
@@ -27,18 +27,18 @@ NOISES = {
     "standard_exponential": ("exponential", "", ""),
 }
 _UNIFORM = {"random", "uniform", "random_sample", "rand", "sample", "ranf"}
-REMEMBERED = 4096  # draws whose law and sources are remembered
+REMEMBERED = 4096  # draws whose law and sources are cached
 _HALF = (np.arange(64) + 0.5) / 128
 GRID = np.concatenate([[1e-9, 1e-6, 1e-4], _HALF, 1 - _HALF[::-1], [1 - 1e-4, 1 - 1e-6, 1 - 1e-9]])
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Of each number of a draw: location + scale · a standard number of this kind.
+    """For each number of a draw: location + scale · a standard number of this kind.
 
-    `share` is the probability of 1 of a Bernoulli number, that of stopping of a geometric one, and for exponential
-    numbers that of `atom` instead, which may be NaN. `falling`: it falls where the uniform number that it was made of
-    rises; `span`: the uniform numbers that do not give the atom.
+    `share` is a Bernoulli number's probability of 1, a geometric number's probability of stopping, and for exponential
+    numbers the probability of `atom` instead, which may be NaN. `falling`: it decreases as the uniform number it was
+    made from increases; `span`: the uniform numbers that do not give the atom.
     """
 
     kind: str
@@ -95,7 +95,7 @@ def _bernoulli(draw: Draw) -> float | None:
 
 @lru_cache(maxsize=REMEMBERED)
 def bases_of_draw(draw: Draw) -> tuple[Array, ...]:
-    """The drawn numbers that each number of a draw was made of, flat; −1 where there is none."""
+    """The drawn numbers that each number of a draw was made from, flat; −1 if there is none."""
     if draw.formula is None:
         return (draw.start + np.arange(max(draw.values.size, 1)),)
     found: list[Array] = []
@@ -106,7 +106,7 @@ def bases_of_draw(draw: Draw) -> tuple[Array, ...]:
 
 
 def bases(node: Node) -> tuple[Array, ...]:
-    """The drawn numbers that each number of a node was made of."""
+    """The drawn numbers that each number of a node was made from."""
     found: list[Array] = []
     for index, _ in node.terms:
         for draw in node.draws:
@@ -131,7 +131,7 @@ def _put_base(found: list[Array], base: Array) -> None:
 
 
 def evaluated(part: Any, numbers: Callable[[Draw], Array], instead: dict[int, Array] | None = None) -> Array:
-    """A node, or a plain number, where each drawn number has several other values: the first axis of the result.
+    """A node, or a plain number, with several other values for each drawn number: the first axis of the result.
 
     `instead` gives some nodes their values.
     """
@@ -194,7 +194,7 @@ def at_uniform(draw: Draw, t: Array) -> Array | None:
 
 @lru_cache(maxsize=REMEMBERED)
 def sources_of(draw: Draw) -> tuple[Draw, ...]:
-    """The draws that a formula is made of in the end, in their order."""
+    """The draws that a formula ultimately depends on, in order."""
     if draw.formula is None:
         return (draw,)
     found = {one.start: one for node in draw.formula.nodes for part in node.draws for one in sources_of(part)}
@@ -249,7 +249,7 @@ def _recognised(t: Array, got: Array, share: float, span: tuple[float, float]) -
 
 
 def _tidy(values: Array) -> Array:
-    """Without the rounding of the last digits: twelve are certain."""
+    """Rounded to twelve digits, which are certain."""
     return np.array([float(f"{value:.12g}") for value in values.tolist()])
 
 
@@ -315,7 +315,7 @@ def in_words(draw: Draw) -> str:
 
 
 def _is_sum(text: str) -> bool:
-    """Whether it needs brackets as a factor."""
+    """Whether it needs parentheses as a factor."""
     deep = 0
     for sign in text.replace("|", ""):
         deep += (sign in "([") - (sign in ")]")
@@ -342,7 +342,7 @@ def _part_in_words(part: Any) -> str:
 
 
 def place_of_nan(draw: Draw) -> Place:
-    """The line where a formula first gives NaN; else where it ends."""
+    """The line where a formula first gives NaN; otherwise where it ends."""
     waiting = [draw]
     found = draw.place
     while waiting:

@@ -1,7 +1,7 @@
-"""What hostile inputs show about traced code, in words.
+"""What hostile inputs show about traced code.
 
-What is seen is a warning. It refutes a claim where the claim speaks of the pair and counted runs, or the exact loss,
-bound ε from below.
+A finding is a warning. It refutes a claim if the claim covers the pair and counted runs, or the exact loss, bound ε
+from below.
 """
 
 from __future__ import annotations
@@ -28,22 +28,20 @@ from dpassay.trace.record import Run
 from dpassay.trace.replay import Tracer
 from dpassay.trace.runner import ALPHA, TraceResult
 
-MOST_RUNS = 200  # of a trace, the counted runs of hostile inputs included
-LEAST_RUNS = 185  # for hostile inputs, where more were needed before
-MOST_PROBING = 90  # of these to find something out
+MOST_RUNS = 200  # of a trace, including the counted runs of hostile inputs
+LEAST_RUNS = 185  # for hostile inputs, if more were needed before
+MOST_PROBING = 90  # of these for exploration
 MOST_SECONDS = 60.0  # for slow code
 MOST_COUNTED, SHARE = 4, ALPHA / 8  # findings whose runs are counted, and the error probability of each
-WHOLE_ALPHA = (
-    2 * ALPHA
-)  # of a whole trace: ALPHA for the pairs that were given, SHARE for a huge one, and for each count
+WHOLE_ALPHA = 2 * ALPHA  # of a whole trace: ALPHA for the given pairs, SHARE for a huge one, and for each count
 ORDINARY, STEADY, MOST_KEPT = 4, 6, 24  # runs of the ordinary input; of one that never changes; of a text's odd word
-BY_CHANCE = 1e-3  # that a word which is treated like the others is kept as often
-LARGE = 1e15  # from here on a number counts as unbounded
+BY_CHANCE = 1e-3  # probability that a word treated like the others is kept as often
+LARGE = 1e15  # from here a number counts as unbounded
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """What numpy and others warn of is what hostile inputs are for."""
+    """Silence numpy and others, which warn about exactly what hostile inputs provoke."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
@@ -55,7 +53,7 @@ class _Refused(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Something about a hostile input, and the event in the output that shows it; None where a loss is exact."""
+    """A finding about a hostile input, and the event in the output that shows it; None if a loss is exact."""
 
     one: HostileInput
     finding: Finding
@@ -64,7 +62,7 @@ class Seen:
 
 @dataclass
 class Probing:
-    """Runs of hostile inputs beside those of an ordinary one, `x`."""
+    """Runs of hostile inputs, compared with those of an ordinary one, `x`."""
 
     tracer: Tracer
     x: Any
@@ -72,7 +70,7 @@ class Probing:
     refused: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     accepted: dict[str, list[str]] = field(default_factory=dict)
     gone: bool = False  # whether no more runs can be made
-    most: int | None = None  # hostile inputs, if it is not left to the time they take
+    most: int | None = None  # hostile inputs, if not limited by the time they take
     tried: int = 0
 
     def __post_init__(self) -> None:
@@ -103,7 +101,7 @@ class Probing:
         return found
 
     def look_at_all(self, offered: Sequence[HostileInput]) -> Iterator[Seen]:
-        """What all of them show, one sentence of each sort; the last one is about those that are refused."""
+        """What all of them show, one sentence per kind; the last one is about those that are refused."""
         said: set[str] = set()
         for one in offered:
             late = time.monotonic() > self.ends if self.most is None else self.tried >= self.most
@@ -160,7 +158,7 @@ class Probing:
         return Seen(one, Finding("odd-word-kept", None, said), lambda output: one.word in _words(output))
 
     def _enough(self, one: HostileInput) -> int:
-        """How many runs tell a word that is always kept from one that is kept as often as the others of a text."""
+        """How many runs distinguish a word that is always kept from one kept as often as the others of a text."""
         if not isinstance(self.x, str):
             return STEADY
         while len(self.words) < ORDINARY:
@@ -196,12 +194,12 @@ class Probing:
 def with_hostile(
     result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours | None, most: int | None = None
 ) -> TraceResult:
-    """The same result with what hostile inputs show: warnings, or a refutation where the relation allows the pair."""
+    """The same result with what hostile inputs show: warnings, or a refutation if the relation allows the pair."""
     try:
         probing = Probing(tracer, x, max(MOST_RUNS, tracer.runs + LEAST_RUNS), most=most)
-    except _Refused:  # it fails now and then
+    except _Refused:  # it fails occasionally
         return result
-    rows = relation is not None and relation.relation == "add-remove-record"  # else a list of numbers is a vector
+    rows = relation is not None and relation.relation == "add-remove-record"  # otherwise a list of numbers is a vector
     offered = [one for one in hostile_inputs(x) if rows or one.kind != "entries"]
     found = _joined(probing.look_at_all(offered))
     result = replace(result, tried=probing.tried)
@@ -225,7 +223,7 @@ def _counted_with(result: TraceResult, tracer: Tracer, warnings: tuple[Finding, 
 
 
 def count(result: TraceResult, probing: Probing, seen: Seen) -> tuple[TraceResult | None, Finding]:
-    """Count an event that was chosen before, in new runs of both inputs; the refuted result, and what was found."""
+    """Count an event that was chosen before, in new runs of both inputs; the refuted result, and the finding."""
     verdict, tracer, event = result.verdict, probing.tracer, seen.event
     assert event is not None
     claimed, delta = verdict.guarantee.claimed, verdict.guarantee.delta
@@ -254,7 +252,7 @@ def count(result: TraceResult, probing: Probing, seen: Seen) -> tuple[TraceResul
 
 
 def shown_by(runs: int, delta: float) -> float:
-    """The ε that is shown if an event happens in all runs of one input and in none of the other.
+    """The ε that is shown if an event occurs in all runs of one input and in none of the other.
 
     Each probability is bounded with error probability a: p ≥ a^(1/n), q ≤ 1 − a^(1/n), and e^ε ≥ (p − δ)/q.
 
@@ -287,12 +285,12 @@ def _joined(found: Iterator[Seen]) -> list[Seen]:
 
 
 def _key(finding: Finding) -> str:
-    """What is said once: of unbounded inputs any one is enough."""
+    """What identifies a finding to be reported once: for unbounded inputs any one is enough."""
     return finding.rule if finding.rule == "unbounded-input" else finding.message
 
 
 def _words(output: Any) -> set[str]:
-    """The words of an output, the keys of dicts among them."""
+    """The words of an output, including the keys of dicts."""
     if isinstance(output, dict):
         keys = {word for key in output if isinstance(key, str) for word in key.split()}
         return keys.union(*map(_words, output.values()))

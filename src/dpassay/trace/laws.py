@@ -1,8 +1,8 @@
-"""The law of each number that is followed: which noise is in it, around what, and of which scale.
+"""The law of each number that is followed: the kind of its noise, its centre, and its scale.
 
 Two numbers give a known law as a difference of exponential or geometric numbers, as a random sign times an exponential
-number, as a sum of Gaussian ones, and by Box and Muller's formula. What is neither this nor an inverse distribution
-function of one uniform number is not known.
+number, as a sum of Gaussian ones, and by the Box-Muller formula. Anything other than these and inverse distribution
+functions of one uniform number is unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def law_of(draw: Draw) -> Law | None:
 
 
 def _of_product(draw: Draw) -> Law | None:
-    """A random sign times an exponential number, and Box and Muller's formula."""
+    """A random sign times an exponential number, and the Box-Muller formula."""
     formula = draw.formula
     if formula is None or formula.function is not np.multiply or len(formula.nodes) != 2:
         return None
@@ -70,9 +70,9 @@ def _wave(node: Node) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class NodeLaw:
-    """Of each number of a node: the kind of its noise, where it is centred, and its scale.
+    """For each number of a node: the kind of its noise, its centre, and its scale.
 
-    `mixed` says that the centre holds other noise: then its loss is only bounded from above.
+    `mixed` means that the centre contains other noise: then its loss is only bounded from above.
     """
 
     kind: Array
@@ -84,7 +84,7 @@ class NodeLaw:
 
 
 def node_law(node: Node) -> NodeLaw:
-    """The law of each number of a node; its kind is "" where it is not known, and "none" where it has no noise."""
+    """The law of each number of a node; its kind is "" if unknown, and "none" if it has no noise."""
     if node.law is None:
         node.law = _node_law(node)
     return node.law  # type: ignore[no-any-return]
@@ -122,7 +122,7 @@ def _field(draw: Draw, name: str) -> Any:
     law = law_of(draw)
     if name == "kind":
         return np.full(draw.shape, law.kind if law is not None else "", dtype="<U20")
-    value = 0.0 if law is None else getattr(law, name)  # of a number, or one for all
+    value = 0.0 if law is None else getattr(law, name)  # per number, or one for all
     return np.reshape(value, draw.shape) if np.ndim(value) else np.full(draw.shape, value)
 
 
@@ -155,7 +155,7 @@ def _of_sums(node: Node, rows: Any, found: Any) -> tuple[Array, Array, Array, Ar
 
 
 def _independent(node: Node) -> bool:
-    """Whether the numbers that are added were made of different drawn ones."""
+    """Whether the numbers that are added were made from different drawn ones."""
     if all(draw.formula is None for draw in node.draws):
         return True
     terms = [Node(node.draws, (term,), node.offset, node.place) for term in node.terms]

@@ -18,7 +18,7 @@ MOST_LINES = 20_000
 
 
 def first_holder(tracer: Tracer, x: Any, leaf: int) -> tuple[str, Place] | None:
-    """Run x once more and watch its variables: what holds this part of the output first, in words, and its line.
+    """Run x once more and watch its variables: which one holds this part of the output first, and at which line.
 
     None if no variable does, or if the code is too long to be watched line by line.
     """
@@ -47,14 +47,14 @@ class _Search:
         self.last: dict[int, int] = {}
 
     def called(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """A function of the subject's begins."""
+        """A function of the subject begins."""
         if self.found is not None or self.lines > MOST_LINES or not is_theirs(frame.f_code.co_filename):
             return None
         self.last[id(frame)] = frame.f_lineno
         return self.went_on
 
     def went_on(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """A line is over: another begins, or the function returns."""
+        """A line has finished: another begins, or the function returns."""
         self.lines += 1
         if self.found is not None or self.lines > MOST_LINES:
             return None
@@ -73,7 +73,7 @@ class _Search:
 
 
 def _holds(thing: Any, value: Any) -> bool:
-    """Whether something is this value, or an array or a list of a few with it in it."""
+    """Whether something is this value, or a short array or list that contains it."""
     thing = plain(thing)
     if isinstance(value, str):
         return isinstance(thing, str) and thing == value

@@ -1,4 +1,4 @@
-"""The exact loss between the numbers of two runs: of all of them together, or of events that one shows best."""
+"""The exact loss between the numbers of two runs: of all of them together, or of the events that show most."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Coordinate:
 
     @property
     def moved(self) -> bool:
-        """Whether the centres are not the same."""
+        """Whether the centres differ."""
         return self.centres[0] != self.centres[1]
 
     @property
@@ -47,7 +47,7 @@ class Coordinate:
 
     @property
     def swapped(self) -> Coordinate:
-        """With y for x."""
+        """With x and y exchanged."""
         return Coordinate(
             self.kind, self.centres[::-1], self.scales[::-1], self.shares[::-1], self.same_atom, self.tolerance
         )
@@ -98,7 +98,7 @@ class Coordinate:
 
 
 def alone(use: Use) -> bool:
-    """Whether no other noise adds to it: then its loss is exact, and not only an upper bound."""
+    """Whether no other noise is added to it: then its loss is exact, not only an upper bound."""
     return not any(law.mixed.any() for law in use.laws)
 
 
@@ -122,7 +122,7 @@ def coordinates(uses: Iterable[Use]) -> list[Coordinate] | None:
                 continue
             kind, other = parts[0][i], parts[5][i]
             if {kind, other} == {"bernoulli", "none"}:
-                kind = other = "bernoulli"  # 0 for one input, whether it is kept or not
+                kind = other = "bernoulli"  # 0 for one input, whether kept or not
             ratios = _ratios(use, i, parts)
             if key in seen:
                 if kind in SYMMETRIC and not np.allclose(ratios, seen[key], rtol=1e-6, atol=_least(use, parts, i)):
@@ -140,7 +140,7 @@ def coordinates(uses: Iterable[Use]) -> list[Coordinate] | None:
 
 
 def _ratios(use: Use, i: int, parts: Any) -> tuple[float, ...]:
-    """What a number hides, and the factors of its drawn numbers, in units of its noise: alike for equal numbers."""
+    """What a number hides, and the factors of its drawn numbers, in units of its noise: the same for equal numbers."""
     scale = parts[2][i] or math.nan
     factors = [float(factor.reshape(-1)[i]) for index, factor in use.y.terms if index.reshape(-1)[i] >= 0]
     sign = math.copysign(1, next((one for one in factors if one), 1.0))
@@ -152,7 +152,7 @@ def _least(use: Use, parts: Any, i: int) -> float:
 
 
 def _same_factors(use: Use) -> bool:
-    """Whether other noise that is added too has the same factor for both inputs; else it hides something itself."""
+    """Whether other noise that is also added has the same factor for both inputs; else it hides something itself."""
     mixed = use.laws[0].mixed | use.laws[1].mixed
     return not mixed.any() or all(
         np.allclose(mine[mixed], its[mixed], rtol=1e-9, atol=0)
@@ -168,7 +168,7 @@ class PairLoss:
     backward: PrivacyLoss
 
     def epsilon(self, delta: Number) -> Number:
-        """ε at a δ, of the worse direction."""
+        """ε at a δ, in the worse direction."""
         return maximum(*(epsilon_of(loss, delta) for loss in {self.forward, self.backward}))
 
     def worst(self, delta: Number) -> PrivacyLoss:
@@ -179,7 +179,7 @@ class PairLoss:
 def pair_loss(uses: Iterable[Use]) -> PairLoss | None:
     """The loss of the pair in what these uses hide. None if it is unknown.
 
-    Other noise that is added too is taken as known to everybody.
+    Other noise that is also added is treated as public.
     """
     found = coordinates(uses)
     if found is None:
@@ -216,14 +216,14 @@ def tail(kind: str, centre: float, scale: float, threshold: float, upper: bool) 
 
 
 def shown_by(p: Number, q: Number, delta: Number) -> Number:
-    """The ε that an event shows whose probability is at least p for one input and at most q for the other."""
+    """The ε shown by an event whose probability is at least p for one input and at most q for the other."""
     if (p - delta).a <= 0:
         return ZERO
     return INFINITY if q.b <= 0 else maximum(ZERO, iv.log((p - delta) / q))
 
 
 def of_different_scales(found: Sequence[Coordinate], delta: Number) -> Number:
-    """A lower bound on ε where a coordinate gets noise of another scale for y than for x.
+    """A lower bound on ε if a coordinate gets noise of different scales for x and y.
 
     The tails of the larger scale are infinitely more likely far out; for δ > 0 an event far out shows a part of it.
     """
@@ -248,7 +248,7 @@ def of_different_scales(found: Sequence[Coordinate], delta: Number) -> Number:
 
 
 def _guess(one: Coordinate, middle: float, away: float, delta: float) -> float:
-    """What an event far out shows, nearly."""
+    """Approximately what an event far out shows."""
     p, q = (
         sum(_rough_tail(one.kind, (away + side * (middle - c)) / abs(s)) for side in (1, -1))
         for c, s in zip(one.centres, one.scales, strict=True)
@@ -263,10 +263,10 @@ def _rough_tail(kind: str, z: float) -> float:
 
 
 def behind(coarse: Coarse, delta: Number) -> Number:
-    """A lower bound on ε from numbers that are rounded, clamped or compared before they come out.
+    """A lower bound on ε from numbers that are rounded, clamped or compared before they are output.
 
-    Each is a monotone function of a number with noise, so that "at least as large as seen far out" is an event about
-    this number: what it shows is added up over the coordinates at δ = 0, and is that of the best one otherwise.
+    Each is a monotone function of a number with noise, so "at least as large as observed far out" is an event about
+    this number: at δ = 0 the losses of the coordinates are added up, otherwise the best one is used.
     """
     found = coordinates([Use(coarse.of_x, coarse.of_y, released=False)])
     size = coarse.of_x.offset.size
@@ -282,7 +282,7 @@ def behind(coarse: Coarse, delta: Number) -> Number:
     values = _after(coarse, far)
     if values is None:
         return ZERO
-    low, high = start, far  # what comes out is what comes out far out from somewhere between the two on
+    low, high = start, far  # from some point between the two on, the output is the one far out
     for _ in range(60):
         middle = (low + high) / 2
         got = _after(coarse, middle)
@@ -303,7 +303,7 @@ def behind(coarse: Coarse, delta: Number) -> Number:
 
 
 def _after(coarse: Coarse, values: Array) -> Array | None:
-    """What comes out if the numbers with noise have these values; None if it is not the same for both inputs."""
+    """The output if the numbers with noise have these values; None if it is not the same for both inputs."""
     both = []
     for node, of in ((coarse.x, coarse.of_x), (coarse.y, coarse.of_y)):
         instead = {id(of): values.reshape(1, *of.offset.shape)}

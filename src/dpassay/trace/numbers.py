@@ -1,7 +1,7 @@
 """Numbers of numpy and of Python that remember the noise in them.
 
-What is followed is in `follow`; what is not, such as a sort or an argmax, gets plain numbers and is post-processing:
-the replay decides about it.
+`follow` has the operations that are followed. Others, such as a sort or an argmax, get plain numbers and are
+post-processing: the replay decides about them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MOVES = {
     *(np.flip, np.roll, np.atleast_1d, np.atleast_2d, np.swapaxes, np.moveaxis, np.take, np.diagonal),
 }
 _JOINS = {np.concatenate, np.stack, np.vstack, np.hstack, np.column_stack, np.dstack, np.append}
-_EACH = {np.clip, np.round, np.around, np.where, np.nan_to_num}  # functions of each number, beside ufuncs
-_OURS = ("dpassay.trace.", "numpy.")  # modules that have no use for watched arrays
+_EACH = {np.clip, np.round, np.around, np.where, np.nan_to_num}  # elementwise functions, besides ufuncs
+_OURS = ("dpassay.trace.", "numpy.")  # modules that do not need watched arrays
 _LONGEST = 4096  # lists are followed up to this length
-_FULL, _SUM, _MEAN = np.full, np.sum, np.mean  # during a run there are others in their place
+_FULL, _SUM, _MEAN = np.full, np.sum, np.mean  # during a run they are replaced
 
 
 def watched(draw: Draw, scalar: bool) -> Any:
@@ -35,7 +35,7 @@ def watched(draw: Draw, scalar: bool) -> Any:
 
 
 def with_node(values: Any, node: Node | None, scalar: bool) -> Any:
-    """Numbers with the node that says what they are, if it still does."""
+    """Numbers with the node that describes them, if it is still valid."""
     run = current()
     if run is None:
         return values
@@ -53,7 +53,7 @@ def with_node(values: Any, node: Node | None, scalar: bool) -> Any:
 
 
 def _scalar(value: Any, node: Node) -> Any:
-    """One number of the type that it has without the watch."""
+    """One number with the type that it has when not watched."""
     if isinstance(value, bool | np.bool_):
         return value
     whole = isinstance(value, int | np.integer) or np.asarray(value).dtype.kind in "iu"
@@ -66,13 +66,13 @@ def _scalar(value: Any, node: Node) -> Any:
 
 
 def node_of(value: Any) -> Node | None:
-    """What is known of a number or an array, while a run is watched."""
+    """What is known about a number or an array while a run is watched."""
     node = getattr(value, "node", None)
     return node if isinstance(node, Node) and current() is not None else None
 
 
 def plain(value: Any) -> Any:
-    """The same without its memory; in lists, tuples and dicts too."""
+    """The same without its history; also inside lists, tuples and dicts."""
     if isinstance(value, WatchedArray):
         return value.view(np.ndarray)
     if isinstance(value, WatchedFloat):
@@ -95,7 +95,7 @@ def apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[s
     node = None
     if method == "__call__" and ufunc.nout == 1 and ufunc.signature is None and not set(options) - {"out", "dtype"}:
         nodes = [node_of(one) for one in inputs]
-        # Before the result, which may be written over an input.
+        # Before the result, which may overwrite an input.
         node = combined(ufunc, nodes, values) if any(one is not None for one in nodes) else None
     elif ufunc is np.add and method == "reduce" and (only := node_of(inputs[0])) is not None:
         node = summed(only, options.get("axis", 0), mean=False)
@@ -111,7 +111,7 @@ def _parts(things: Any) -> list[tuple[Node | None, Array]]:
 
 
 def gathered(thing: Any) -> Node | None:
-    """The node of nested lists of watched numbers and plain ones, as the array that numpy makes of them."""
+    """The node of nested lists of watched and plain numbers, as the array that numpy makes from them."""
     if not isinstance(thing, list | tuple):
         return node_of(thing)
     if not thing or len(thing) > _LONGEST:
@@ -127,7 +127,7 @@ def gathered(thing: Any) -> Node | None:
 
 @cache
 def making(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numpy that makes an array of what it is given, which stays watched."""
+    """A numpy function that makes an array from its input, which stays watched."""
 
     def made(*arguments: Any, **options: Any) -> Any:
         if current() is None or sys._getframe(1).f_globals.get("__name__", "").startswith(_OURS) or importing():
@@ -146,7 +146,7 @@ def making(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def totalling(function: Callable[..., Any]) -> Callable[..., Any]:
-    """numpy's sum or mean, which lists of watched numbers stay watched in."""
+    """numpy's sum or mean, in which lists of watched numbers stay watched."""
 
     def total(thing: Any, *arguments: Any, **options: Any) -> Any:
         if isinstance(thing, list | tuple) and current() is not None and (node := gathered(thing)) is not None:
@@ -158,7 +158,7 @@ def totalling(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def elementwise(function: Callable[..., Any], alike: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of Python's math, which one of numpy computes too."""
+    """A function of Python's math module that has a numpy counterpart."""
 
     def computed(*arguments: Any) -> Any:
         result = function(*arguments)
@@ -311,7 +311,7 @@ class WatchedFloat(np.float64):
 
     def __float__(self) -> float:
         if not sys._getframe(1).f_globals.get("__name__", "").startswith("dpassay."):
-            _compared(self, math.nan)  # from now on it is out of sight
+            _compared(self, math.nan)  # from now on it is no longer followed
         return np.float64.__float__(self)
 
     def item(self) -> Any:  # type: ignore[override]
@@ -322,7 +322,7 @@ class WatchedFloat(np.float64):
 
 
 class WatchedInteger(np.int64):
-    """A whole number of numpy's that remembers the noise in it."""
+    """A numpy integer that remembers the noise in it."""
 
     node: Node | None = None
 
@@ -333,7 +333,7 @@ class WatchedInteger(np.int64):
 
 
 class WatchedInt(int):
-    """A whole number of Python's that remembers the noise in it."""
+    """A Python integer that remembers the noise in it."""
 
     node: Node | None = None
 
@@ -368,14 +368,14 @@ def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
 
 
 def _compared(number: Any, other: float) -> None:
-    """Note what a number is compared with, if it is a drawn one as it is; NaN if that is not known."""
+    """Record what a number is compared with, if it is an unchanged drawn one; NaN if that is not known."""
     node, run = node_of(number), current()
     if node is not None and run is not None and node.unchanged and node.index.size == 1:
         run.compared.append((int(node.index.reshape(())), other))
 
 
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A comparison of one number, which is noted."""
+    """A comparison of one number, which is recorded."""
 
     def operate(self: Any, other: Any) -> Any:
         plainly = isinstance(other, int | float | np.number) and node_of(other) is None

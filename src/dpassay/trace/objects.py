@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceResult:
-    """`dpassay.trace.runner.trace` with what the object says by itself where it is not said here.
+    """`dpassay.trace.runner.trace` with the object's own claim for whatever is not given here.
 
     >>> trace_object(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0], epsilon=1).verdict.word
     'refuted'

@@ -1,7 +1,7 @@
-"""All that can be drawn, gone through on purpose: what comes out with which probability.
+"""Enumeration of all possible draws: which output has which probability.
 
 A step of a run is one drawn number: one of several things, or a uniform number that is only compared with others. Each
-run shows the probabilities of its steps, and so which other ways there are.
+run shows the probabilities of its steps, and so which other paths there are.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from dpassay.trace.outputs import described
 from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Tracer
 
-LONGEST, MOST_WHOLE = 64, 10_000  # numbers that are drawn in a run; whole numbers of which one is drawn
-SHORTEST = 1e-4  # parts of a uniform number: of shorter ones the rounding would count
+LONGEST, MOST_WHOLE = 64, 10_000  # numbers drawn in a run; integers of which one is drawn
+SHORTEST = 1e-4  # parts of a uniform number: for shorter ones rounding would matter
 WHOLE = (0.0, 1.0)
-SOME, TOO_LITTLE = 12, 0.05  # ways, and how likely they are together if it is worth while to go on
-NATURAL, BY_CHANCE = 12, 1e-3  # runs to see whether a number is drawn anew, and that it is the same in all of them
+SOME, TOO_LITTLE = 12, 0.05  # paths, and the total probability that they must have for continuing to be worthwhile
+NATURAL, BY_CHANCE = 12, 1e-3  # runs to see whether a number is drawn afresh; the chance that all agree
 
-Part = int | tuple[float, float]  # the number of a thing, or an interval of a uniform number
+Part = int | tuple[float, float]  # the index of a thing, or an interval of a uniform number
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One drawn number: what it is, the probabilities of all things, or the places at which it was compared."""
+    """One drawn number: its value, the probabilities of all things, or the points at which it was compared."""
 
     draw: int
     at: int
-    value: float  # the number of the thing; of a uniform number from 0 to 1
+    value: float  # the index of the thing; for a uniform number, from 0 to 1
     weights: Array | None
     cuts: tuple[float, ...] = ()
     first: int = 0  # what number 0 is drawn as
@@ -48,7 +48,7 @@ class Step:
         return part[1] - part[0]
 
     def within(self, part: Part | None) -> Part | None:
-        """The part that is treated alike, of what was asked for; None if it is not what was asked for."""
+        """The part that is treated equally, within what was requested; None if it is not what was requested."""
         if self.weights is not None:
             return int(self.value) if part is None or part == int(self.value) else None
         low, high = part if isinstance(part, tuple) else WHOLE
@@ -73,16 +73,16 @@ class Step:
 
 @dataclass
 class Outcomes:
-    """What comes out of an input with which probability, as far as it was gone through; `rest` may be anything."""
+    """The outputs of an input with their probabilities, as far as enumerated; `rest` may be anything."""
 
     chances: dict[str, float] = field(default_factory=dict)
     rest: float = 0.0
-    drawn: dict[tuple[Part, ...], str] = field(default_factory=dict)  # what comes out of which numbers
-    likely: dict[tuple[Part, ...], float] = field(default_factory=dict)  # how likely these are
+    drawn: dict[tuple[Part, ...], str] = field(default_factory=dict)  # the output for which numbers
+    likely: dict[tuple[Part, ...], float] = field(default_factory=dict)  # their probabilities
 
 
 def steps_of(run: Run) -> list[Step] | None:
-    """The steps of a run; None if it draws something else, or nothing, or uses it in another way."""
+    """The steps of a run; None if it draws something else, or nothing, or uses it differently."""
     if run.opaque or not 0 < sum(draw.values.size for draw in run.draws) <= LONGEST:
         return None
     uniform = {draw.start for draw in run.draws if draw.distribution != CHOICE and _whole(draw) is None}
@@ -110,13 +110,13 @@ def steps_of(run: Run) -> list[Step] | None:
             own = [float((t - low[at]) / size[at]) for index, t in run.compared if index == draw.start + at]
             cuts = tuple(t for t in own if 0 < t < 1)
             if not cuts or any(map(math.isnan, own)):
-                return None  # it may have been used where nobody saw it
+                return None  # it may have been used unseen
             found.append(Step(k, at, float((v - low[at]) / size[at]), None, cuts))
     return found
 
 
 def _whole(draw: Draw) -> range | None:
-    """The whole numbers of which one is drawn, each as likely; None if it is another draw."""
+    """The integers of which one is drawn uniformly; None if it is another kind of draw."""
     low, high, more = (draw.parameters.get(name) for name in ("low", "high", "endpoint"))
     if draw.distribution not in ("integers", "randint") or not isinstance(low, int | np.integer):
         return None
@@ -138,7 +138,7 @@ def weights_of(draw: Draw) -> Array:
 
 
 def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
-    """Go through what can be drawn for x, the likeliest first; None if the same does not always come of the same."""
+    """Enumerate what can be drawn for x, the likeliest first; None if equal draws do not always give equal outputs."""
     found, count, first = Outcomes(), 0, dict[int, Array]()
     waiting: list[tuple[float, int, tuple[Part, ...], dict[int, Array]]] = [(-1.0, 0, (), {})]
     while waiting and most > 3:
@@ -175,7 +175,7 @@ def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
         found.drawn[own], found.likely[own] = text, before
         first = first or values
         if len(found.drawn) == SOME and sum(found.chances.values()) < TOO_LITTLE:
-            break  # all the runs there are would not get far
+            break  # all available runs would not get far
     found.rest += sum(-entry[0] for entry in waiting)
     if not math.isclose(sum(found.chances.values()) + found.rest, 1.0, rel_tol=1e-9):
         return None
@@ -184,7 +184,7 @@ def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
 
 
 def drawn_anew(tracer: Tracer, x: Any) -> bool:
-    """Whether each run draws anew, as far as some runs show: what a fixed seed gives is no random number."""
+    """Whether each run draws afresh, as far as some runs show: a number from a fixed seed is not random."""
     values: dict[int, list[float]] = {}
     chances: dict[int, float] = {}
     for count in range(NATURAL):
@@ -202,9 +202,9 @@ def drawn_anew(tracer: Tracer, x: Any) -> bool:
 
 
 def comes_again(tracer: Tracer, pair: tuple[Any, Any], found: tuple[Outcomes, Outcomes], times: int) -> bool:
-    """Whether runs that draw by themselves, of both inputs in turn, give what was found, as likely.
+    """Whether runs with natural draws, of both inputs alternately, give the outputs found, with these probabilities.
 
-    They do not where something else decides too: state of the code's own, the time, or numbers that were not seen.
+    They do not if something else also decides: internal state, the time, or numbers that were not seen.
     """
     for k in range(times):
         for at in (0, 1) if k % 2 else (1, 0):
@@ -234,7 +234,7 @@ def _chance(steps: Sequence[Step], parts: Sequence[Part]) -> float:
 
 
 def _with(run: Run, values: dict[int, Array], step: Step, part: Part, begun: int) -> dict[int, Array]:
-    """What to draw so that one step is another part: all up to it as it was, and what was asked for behind it."""
+    """What to draw so that one step is another part: everything before it unchanged, and as requested after it."""
     changed = np.array(values[step.draw])
     changed.flat[step.at] = (
         part + step.first if isinstance(part, int) else _raw(run.draws[step.draw], step.at, sum(part) / 2)
@@ -256,7 +256,7 @@ def _raw(draw: Draw, at: int, share: float) -> float:
 
 
 def _at(tracer: Tracer, x: Any, run: Run, steps: list[Step], own: tuple[Part, ...], share: float) -> str:
-    """What comes out if all uniform numbers are elsewhere in their parts."""
+    """The output if all uniform numbers are elsewhere in their parts."""
     values = {k: np.array(draw.values) for k, draw in enumerate(run.draws)}
     for step, part in zip(steps, own, strict=True):
         if isinstance(part, tuple):

@@ -1,4 +1,4 @@
-"""An output as its numbers and texts, each with the way to it, and which of them are the same in two outputs."""
+"""An output as its numbers and texts, each with its path, and which of them are the same in two outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def leaves(output: Any) -> list[Any]:
 
 
 def path_of(output: Any, leaf: int) -> str:
-    """The way to one of the leaves of an output, by its number.
+    """The path to one of the leaves of an output, by its index.
 
     >>> path_of({"a": [1, np.array([2.0, 3.0])], "b": "word"}, 2)
     'output["a"][1][1]'
@@ -37,7 +37,7 @@ def path_of(output: Any, leaf: int) -> str:
 
 
 def described(output: Any) -> str:
-    """An output as a text that equal outputs share, whatever order their keys and members have, or type their numbers.
+    """An output as a text that equal outputs share, whatever the order of their keys and members, or number types.
 
     >>> described({"b": True, "a": -0.0}) == described({"a": 0, "b": np.True_})
     True
@@ -65,7 +65,7 @@ def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(output, bool | int | float | np.number | np.bool_):
         try:
             yield path, float(output)
-        except OverflowError:  # a whole number beyond all doubles
+        except OverflowError:  # an integer beyond all doubles
             yield path, hex(int(output))
     elif isinstance(output, str):
         yield path, str(output)

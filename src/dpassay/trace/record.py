@@ -1,4 +1,4 @@
-"""What one run of somebody's code drew, at which line, and what the numbers became."""
+"""What one run of a user's code drew, at which line, and what the numbers became."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _PYTHON = Path(os.__file__).parent  # its own library
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep  # all of ours
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep  # dpassay's own code
 _RUNNER = str(Path(__file__).with_name("replay.py"))
 _LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
 
@@ -40,7 +40,7 @@ class Place:
 
 @lru_cache(maxsize=8)
 def _folders(loaded: tuple[str, ...]) -> tuple[str, ...]:
-    """Where the code lives that is not the subject's: ours, and that of the libraries that are loaded."""
+    """Where code that is not the subject's is: dpassay's, and that of the loaded libraries."""
     found = [str(Path(__file__).parent) + os.sep]
     for name in loaded:
         file = getattr(sys.modules.get(name), "__file__", None)
@@ -69,7 +69,7 @@ def caller() -> Place:
 
 
 def importing() -> bool:
-    """Whether a module is being imported inside the run: what it draws then is not the mechanism's."""
+    """Whether a module is being imported inside the run: its draws are not the mechanism's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != _RUNNER:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
@@ -80,7 +80,7 @@ def importing() -> bool:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Formula:
-    """What numbers were made of: a function of nodes and plain numbers, element by element."""
+    """What numbers were made from: an elementwise function of nodes and plain numbers."""
 
     function: Callable[..., Any]
     parts: tuple[Any, ...]
@@ -96,8 +96,8 @@ class Formula:
 class Draw:
     """Numbers that a source of randomness gave: their distribution with its parameters, their values, and the line.
 
-    Numbers that a formula made of drawn ones are a draw too. Each number of a process has a number of its own, from
-    `start` on.
+    Numbers that a formula made from drawn ones are a draw too. Each number of a process has its own index, from `start`
+    on.
     """
 
     source: str
@@ -116,7 +116,7 @@ class Draw:
 
     @property
     def rounding(self) -> float:
-        """Relative: what two sums of the same numbers may differ by, with much to spare."""
+        """Relative: how much two sums of the same numbers may differ, with a large margin."""
         return 1e-9 if self.values.dtype.itemsize >= 8 or self.values.dtype.kind == "b" else 1e-4
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ def _short(value: Any) -> str:
 class Node:
     """Numbers that are an offset and a sum of factors times drawn numbers: index and factor, of the same shape each.
 
-    Where a coordinate has fewer terms than others the index is −1.
+    If a coordinate has fewer terms than others, the index is −1.
     """
 
     draws: tuple[Draw, ...]
@@ -145,17 +145,17 @@ class Node:
     place: Place
     added: bool = False
     parents: tuple[Node, ...] = ()
-    exact: Array | None = None  # the numbers to the last bit, as the code has them
+    exact: Array | None = None  # the numbers to the last bit, as in the code
     law: Any = None  # once it is known
 
     @property
     def index(self) -> Array:
-        """Which number of the process the first term is."""
+        """The index in the process of the first term."""
         return self.terms[0][0]
 
     @property
     def factor(self) -> Array:
-        """What the first number is multiplied with."""
+        """The factor of the first number."""
         return self.terms[0][1]
 
     @property
@@ -165,12 +165,12 @@ class Node:
 
     @property
     def unchanged(self) -> bool:
-        """Whether these are drawn numbers as they are."""
+        """Whether these are drawn numbers, unchanged."""
         return self.alone and bool((self.factor == 1).all() and (self.offset == 0).all() and (self.index >= 0).all())
 
     @property
     def rounding(self) -> float:
-        """Relative: what two sums of the same numbers may differ by."""
+        """Relative: how much two sums of the same numbers may differ."""
         return max((draw.rounding for draw in self.draws), default=1e-9)
 
     @property
@@ -182,7 +182,7 @@ class Node:
         return np.asarray(total)
 
     def of_numbers(self, of: Callable[[Draw], Any], index: Array | None = None) -> Array:
-        """For each number of the first term, or of these, what a function gives for it, as an array for its draw."""
+        """For each number of the first term, or of these, the value of a function that takes a whole draw."""
         index = self.index if index is None else index
         if len(self.draws) == 1:
             only = np.asarray(of(self.draws[0])).reshape(-1)
@@ -196,7 +196,7 @@ class Node:
 
 
 class TooManyDraws(Exception):
-    """A run drew far more than others: it would perhaps never end."""
+    """A run drew far more than others: it might never end."""
 
 
 _numbers: list[int] = [0]
@@ -204,9 +204,9 @@ _numbers: list[int] = [0]
 
 @dataclass(eq=False)
 class Run:
-    """One run: what was drawn, what became of it, which sources could not be seen into, and the output.
+    """One run: what was drawn, what became of it, which sources were opaque, and the output.
 
-    Draws are given the values of `replaced`, by their number, where the shapes agree.
+    Draws take the values of `replaced`, by their index, if the shapes agree.
     """
 
     number: int
@@ -214,13 +214,13 @@ class Run:
     draws: list[Draw] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     opaque: list[tuple[str, Place]] = field(default_factory=list)
-    compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by their number, with others
+    compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by index, with others
     output: Any = None
     most: int = 10**9  # draws, before the code is stopped
-    first: int = field(default_factory=lambda: _numbers[0])  # the number that its first number has
+    first: int = field(default_factory=lambda: _numbers[0])  # the index of its first number
 
     def drawn(self, source: str, distribution: str, parameters: dict[str, Any], values: Array) -> Draw:
-        """Note a draw, with the values that are asked for instead if there are some."""
+        """Record a draw, with the requested values instead if there are any."""
         if len(self.draws) >= self.most:
             raise TooManyDraws(f"more than {self.most:,} draws")
         other = self.replaced.get(len(self.draws))
@@ -236,12 +236,12 @@ class Run:
         return Draw("formula", name, {}, np.array(values), caller(), self.number, numbered(values.size), formula)
 
     def note(self, node: Node, values: Any) -> None:
-        """Note what became of a draw, with its numbers to the last bit."""
+        """Record what became of a draw, with its numbers to the last bit."""
         node.exact = np.array(values, dtype=float)
         self.nodes.append(node)
 
     def relative(self, index: Array) -> Array:
-        """Numbers of numbers that are the same in each run; those of older runs as they are, below −1."""
+        """Indices of numbers that are the same in each run; those of older runs unchanged, below −1."""
         return np.where(index < 0, -1, np.where(index >= self.first, index - self.first, -2 - index))
 
 
@@ -249,18 +249,18 @@ drawing: list[bool] = []  # not empty inside a draw: some methods call others
 
 
 def numbered(size: int) -> int:
-    """Numbers for this many numbers: the first of them."""
+    """Reserve this many indices, and return the first."""
     _numbers[0] += max(size, 1)
     return _numbers[0] - max(size, 1)
 
 
-_current: list[tuple[Run, frozenset[int]]] = []  # each with the threads that were there before it
+_current: list[tuple[Run, frozenset[int]]] = []  # each with the threads that existed before it
 
 
 def current() -> Run | None:
     """The run that is being watched, if there is one and this thread belongs to it.
 
-    Threads that were there before the run are other people's; those that it starts are its own.
+    Threads that existed before the run belong to others; those that it starts are its own.
     """
     if not _current:
         return None
@@ -274,5 +274,5 @@ def begin(run: Run) -> None:
 
 
 def end() -> None:
-    """Watch it no longer."""
+    """Stop watching it."""
     _current.pop()

@@ -1,4 +1,4 @@
-"""The pairs that a trace is given: two different inputs, and neighbours where a relation is stated."""
+"""The pairs given to a trace: two different inputs, and neighbours if a relation is stated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
-MOST_INPUTS = 40  # of which each pair is looked at
+MOST_INPUTS = 40  # up to this many, every pair is examined
 
 
 def check_different(inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> None:
@@ -34,7 +34,7 @@ def check_different(inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> 
 def stated_relation(
     neighbours: Neighbours | str | None, inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]
 ) -> Neighbours | None:
-    """The relation that was stated, if all pairs that were given keep it.
+    """The stated relation, if all given pairs satisfy it.
 
     >>> stated_relation("replace-record", [], [([1, 2], [1])])
     Traceback (most recent call last):
@@ -56,7 +56,7 @@ def stated_relation(
 
 
 def _why_not_records(x: Any, y: Any, relation: Neighbours) -> str:
-    """Why two inputs are no data sets that differ as the relation says; empty if they do, or if it cannot be seen."""
+    """Why two inputs are not data sets that differ as the relation requires; empty if they are, or if unclear."""
     if relation.relation not in ("replace-record", "add-remove-record"):
         return ""
     if any(one is None or isinstance(one, str | bytes | int | float) for one in (x, y)):

@@ -1,7 +1,7 @@
 """Traces of code that runs in another Python interpreter, with the versions that it needs.
 
-The other interpreter needs numpy, and nothing of ours: the files that watch a run are lent to it. What was drawn and
-what became of it comes back, and is judged here.
+The other interpreter needs numpy, but not dpassay: the files that watch a run are copied for it. What was drawn and
+what became of it is sent back, and judged here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ agent.main({path!r})
 class RemoteTracer(Tracer):
     """Makes the runs of `path`, package.module:name, in another interpreter, the current folder first.
 
-    `time_limit` is what one run may take, in seconds. Close it when it is no longer needed.
+    `time_limit` is how long one run may take, in seconds. Close it when it is no longer needed.
     """
 
     def __init__(self, interpreter: str, path: str, seed: int = 0, time_limit: float = 60.0) -> None:
@@ -95,7 +95,7 @@ class RemoteTracer(Tracer):
                 said_last
             )
             raise SubjectGone(self._gone) from None
-        except MechanismError as error:  # it does not answer in time; an answer that comes later must not be taken
+        except MechanismError as error:  # no answer in time; a later answer must not be used
             self._gone = str(error)
             raise SubjectGone(self._gone) from None
         try:

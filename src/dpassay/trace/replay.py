@@ -1,7 +1,7 @@
 """The replay: run y with the noise that makes h(y) + z′ equal h(x) + z, and see whether the outputs are the same.
 
-If they are, everything after the noise is post-processing, in these runs; if they are not, the input reaches the output
-in another way too.
+If they are, everything after the noise is post-processing, in these runs; if they are not, the input also reaches the
+output in another way.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Tracer:
         self.mechanism = as_mechanism(self.subject)
 
     def run(self, x: Any, replaced: dict[int, Array] | None = None) -> Run:
-        """One run on x, with a generator of its own if the subject takes one."""
+        """One run on x, with its own generator if the subject takes one."""
         run = Run(self.runs, replaced or {}, most=self.most_draws)
         rng = watched_generator(np.random.Generator(np.random.PCG64([self.seed, self.runs])))
         self.runs += 1
@@ -73,11 +73,11 @@ class Tracer:
         return run
 
     def begin_again(self, seed: int) -> None:
-        """Make the runs that follow as if there had been none, with this seed."""
+        """Make the following runs as if there had been none before, with this seed."""
         self.seed, self.runs, self.drawn, self.most_draws = seed, 0, {}, 10**9
 
     def remember(self, x: Any, draws: int) -> None:
-        """Note how often a run of x drew."""
+        """Record how often a run of x drew."""
         first, most = self.drawn.get(repr(x), (draws, -2))
         self.drawn[repr(x)] = (first, -1 if most == -2 else max(most, draws))
 
@@ -97,7 +97,7 @@ def values_of(run: Run) -> dict[int, Array]:
 class Use:
     """A place where noise hides the input: the same numbers in a run of x and in one of y.
 
-    `released` says that they are in the output as they are.
+    `released` means that they are in the output unchanged.
     """
 
     x: Node
@@ -123,19 +123,19 @@ class Use:
 
     @property
     def tolerance(self) -> float:
-        """What rounding can make of a gap."""
+        """The possible rounding error of a gap."""
         parts = (self.x.offset, self.y.offset, self.x.value)
         most = max(np.abs(part[np.isfinite(part)]).max(initial=0.0) for part in parts)
         return float(self.x.rounding * most)
 
     @property
     def shift_tolerance(self) -> float:
-        """What rounding can make of a shift."""
+        """The possible rounding error of a shift."""
         return float(self.tolerance / np.abs(self.y.factor[self.y.factor != 0]).min(initial=np.inf))
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        """What was drawn for x, behind formulas too."""
+        """What was drawn for x, including inside formulas."""
         found = {one.start: one for draw in self.x.draws for one in sources_of(draw)}
         return tuple(found[start] for start in sorted(found))
 
@@ -158,7 +158,7 @@ class Replay:
     y: Run
     uses: tuple[Use, ...]
     coarse: tuple[Coarse, ...]
-    differing: tuple[int, ...]  # leaves of the output that are not the same
+    differing: tuple[int, ...]  # leaves of the output that differ
     comparable: bool = True  # whether both runs did the same operations
 
     @property
@@ -168,9 +168,9 @@ class Replay:
 
 
 def released_nodes(tracer: Tracer, x: Any, y: Any) -> tuple[frozenset[int], bool]:
-    """The nodes whose numbers are in the output of both inputs as they are, also with much more noise than usual.
+    """The nodes whose numbers are in the output of both inputs unchanged, even with much more noise than usual.
 
-    A clamp changes nothing in most runs; with more noise it does. The second answer is whether more noise makes the
+    A clamp changes nothing in most runs; with more noise it does. The second result is whether more noise makes the
     code do something else.
     """
     found = []
@@ -190,7 +190,7 @@ def released_nodes(tracer: Tracer, x: Any, y: Any) -> tuple[frozenset[int], bool
 
 
 def _with_laws_of(run: Run, laws: list[NodeLaw]) -> frozenset[int]:
-    """The nodes with the same noise as in an earlier run: where a branch decides about it, its law is not known."""
+    """The nodes with the same noise as in an earlier run: if a branch decides about it, its law is not known."""
     own = [node_law(node) for node in run.nodes]
     laws += own if not laws else []
     return frozenset(
@@ -205,7 +205,7 @@ def _with_laws_of(run: Run, laws: list[NodeLaw]) -> frozenset[int]:
 
 
 def feeding_of(run: Run) -> dict[int, tuple[float, float]]:
-    """Draws that noise is made of by a formula, with the part of (0, 1) that gives numbers."""
+    """Draws from which a formula makes noise, with the part of (0, 1) that gives numbers."""
     found: dict[int, tuple[float, float]] = {}
     for node in run.nodes:
         for draw in node.draws:
@@ -215,7 +215,7 @@ def feeding_of(run: Run) -> dict[int, tuple[float, float]]:
 
 
 def stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, float]]) -> Array | None:
-    """More noise: larger numbers, or for uniform ones those next to the ends."""
+    """More noise: larger numbers, or for uniform ones those near the ends."""
     law = law_of(draw)
     if law is None:
         return None
@@ -241,7 +241,7 @@ def stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, f
 
 
 def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int], given: dict[int, Array] | None = None) -> Replay:
-    """Run x, then y with the noise of x, then y with the noise that makes up for the difference."""
+    """Run x, then y with the noise of x, then y with the noise that compensates for the difference."""
     first = tracer.run(x, given)
     noise = values_of(first)
     for _ in range(_PASSES):
@@ -270,7 +270,7 @@ def _differing(first: Run, second: Run) -> tuple[int, ...]:
 def _released(run: Run, starts: dict[int, int]) -> frozenset[int]:
     """The nodes whose numbers are in the output, one after the other, as they were computed.
 
-    Numbers that are all NaN must be where they were in an earlier run.
+    Numbers that are all NaN must be at the same position as in an earlier run.
     """
     output = leaves(run.output)
     at = {value: i for i, value in reversed(list(enumerate(output))) if isinstance(value, float)}

@@ -20,7 +20,7 @@ RULES: dict[str, str] = {
     "or code that cannot be seen",
     "opaque": "random numbers come from a source that cannot be followed",
 }
-# Of hostile inputs: warnings, unless the claim speaks of the pair.
+# For hostile inputs: warnings, unless the claim covers the pair.
 HOSTILE_RULES: dict[str, str] = {
     "odd-word-kept": "a word that the code does not know, or treats differently from others, comes out unchanged",
     "not-finite": "an input makes NaN or an infinity come out, which no noise hides",
@@ -32,7 +32,7 @@ HOSTILE_RULES: dict[str, str] = {
 
 
 def meaning(rule: str) -> str:
-    """What a rule means, in one line; empty for a rule that is not known.
+    """What a rule means, in one line; empty for an unknown rule.
 
     >>> meaning("fixed-seed")
     'every call draws the same noise'

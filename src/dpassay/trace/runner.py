@@ -1,6 +1,6 @@
-"""Run somebody's code a few times and say which line drew which noise, what it was added to, and the loss it gives.
+"""Run a user's code a few times and find which line drew which noise, what it was added to, and the resulting loss.
 
-Refuted needs one pair of inputs. Proven is never said from runs: what was seen on some inputs bounds nothing on others.
+Refuting needs one pair of inputs. Runs never prove a claim: what was seen on some inputs bounds nothing on others.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.replay import Replay, Tracer, Use, released_nodes, replay, values_of
 
 REPLAYS, MOST_RUNS, MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 3, 200, 4, 8, 40
-ALPHA = 1e-4  # error probability of what is said from counted runs, of all pairs together
+ALPHA = 1e-4  # error probability of statements from counted runs, for all pairs together
 TIE, TIE_OF_FLOATS = number("1e-6"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class TraceResult:
-    """A verdict with what was seen: the draws, the pipeline as coded, and what is wrong at which line.
+    """A verdict with the observations: the draws, the pipeline as coded, and what is wrong at which line.
 
     `pair` are the two inputs of the verdict, and `pair_epsilon` contains the exact ε between them.
     """
@@ -72,7 +72,7 @@ class TraceResult:
     runs: int
     warnings: tuple[Finding, ...] = ()  # what hostile inputs showed
     tried: int = 0  # hostile inputs
-    neighbours: Neighbours | None = None  # where the relation was stated
+    neighbours: Neighbours | None = None  # if the relation was stated
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ def trace(
     seed: int = 0,
     name: str = "",
 ) -> TraceResult:
-    """Run a mechanism on pairs of neighbours, or on inputs of which any two are, and judge its noise as coded.
+    """Run a mechanism on pairs of neighbours, or on inputs any two of which are, and judge its noise as coded.
 
     >>> result = trace(lambda x, rng: x + rng.laplace(scale=0.5), [0.0, 1.0], epsilon=1)
     >>> result.verdict.refuted, result.rules, str(result.pair_epsilon)
@@ -155,7 +155,7 @@ def trace(
         raise InputError(f"a trace takes at most {MOST_GIVEN} pairs, got {len(pairs)}: trace some of them at a time")
     guarantee = make_guarantee(epsilon, delta)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed)
-    tracer.run(inputs[0])  # what a first call alone does, such as imports, is over now
+    tracer.run(inputs[0])  # now anything that only a first call does, such as imports, is over
     judged: list[_Judged] = []
     for x, y in pairs or farthest_pairs(tracer, inputs):
         judged.append(_judge(tracer, x, y, guarantee))
@@ -182,7 +182,7 @@ def trace(
 
 
 def _laws_of_others(tracer: Tracer, inputs: Sequence[Any], worst: _Judged) -> dict[int, list[NodeLaw]]:
-    """The laws of the same numbers for the other inputs, as far as there are runs left; by the place of the use."""
+    """The laws of the same numbers for the other inputs, as far as there are runs left; by the position of the use."""
     numbers = {id(node): k for k, node in enumerate(worst.run.nodes)}
     found: dict[int, list[NodeLaw]] = {}
     for one in inputs if len(inputs) > 2 else ():
@@ -199,7 +199,7 @@ def _laws_of_others(tracer: Tracer, inputs: Sequence[Any], worst: _Judged) -> di
 
 
 def farthest_pairs(tracer: Tracer, inputs: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """All pairs if they are few; else those between which the numbers that noise is added to differ most in l1."""
+    """All pairs if they are few; otherwise those between which the numbers before the noise differ most in l1."""
     pairs = list(combinations(range(len(inputs)), 2))
     if len(pairs) > MOST_PAIRS:
         inputs = inputs[:MOST_INPUTS]
@@ -220,7 +220,7 @@ def _distance(one: Array, other: Array) -> float:
 
 
 def _limit(guarantee: Any, draws: Sequence[Draw]) -> Number:
-    """The claimed ε with what rounding may add to it."""
+    """The claimed ε with a margin for rounding."""
     doubles = all(draw.values.dtype.itemsize >= 8 for draw in draws)
     return guarantee.exact_epsilon * (1 + (TIE if doubles else TIE_OF_FLOATS))
 
@@ -329,7 +329,7 @@ def _unseen(replays: Sequence[Replay]) -> list[Finding]:
 def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarantee: Any) -> _Judged:
     """The same, with a part of the output that the input reaches around the noise, if the replays show one."""
     around = set.intersection(*(set(one.differing) for one in replays))
-    comparable = all(one.comparable for one in replays)  # else only what has no noise at all can be judged
+    comparable = all(one.comparable for one in replays)  # otherwise only parts without any noise can be judged
     if not around or (not comparable and not _constant(replays, sorted(around), judged.pair)[1]):
         return judged
     if keeps_answers(tracer, judged.pair):
@@ -360,7 +360,7 @@ def _leaking(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], guarant
 
 
 def _varying(tracer: Tracer, judged: _Judged, replays: Sequence[Replay], leaf: int) -> _Judged:
-    """The same where that part of the output is not constant: a leak, unless some randomness was lost sight of."""
+    """The same if that part of the output is not constant: a leak, unless some randomness was not followed."""
     if hidden(replays[0]):
         return judged
     where = path_of(replays[0].x.output, leaf)
@@ -389,7 +389,7 @@ def _with(judged: _Judged, finding: Finding) -> _Judged:
 
 
 def _shown(runs: int, delta: float) -> float:
-    """The ε that a value shows which all runs of one input give and none of the other, each bounded with error α/16."""
+    """The ε shown by a value that all runs of one input give and none of the other, each bounded with error α/16."""
     if runs < 1:
         return 0.0
     least = (ALPHA / 2 / MOST_GIVEN) ** (1 / runs)

@@ -1,6 +1,6 @@
 """Traces on file. A file is data: reading one runs nothing, and the subject must be given again.
 
-It keeps what was asked, so that all of it can be asked again, and all that was found.
+It stores the question, so that it can be asked again, and everything that was found.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEMA: Literal["dpassay/trace/2"] = "dpassay/trace/2"
 
 
 class _Record(BaseModel):
-    # Hostile inputs have infinite coordinates: as Python's own JSON they come back.
+    # Hostile inputs have infinite coordinates: Python's own JSON preserves them.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, ser_json_inf_nan="constants")
 
 
@@ -96,7 +96,7 @@ class TraceRecord(_Record):
 
     @property
     def two(self) -> tuple[Any, Any]:
-        """The pair of the verdict in the form that it had."""
+        """The pair of the verdict with its original types."""
         first, second = map(in_form, self.pair, self.forms)
         return first, second
 

@@ -1,4 +1,4 @@
-"""What `dpassay.trace` does: the trace of the inputs that were given, then of hostile ones, and a file."""
+"""What `dpassay.trace` does: the trace of the given inputs, then of hostile ones, and a file."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def trace(
     save: str | Path | None = None,
     time_limit: float | None = None,
 ) -> TraceResult:
-    """Run a mechanism on pairs of neighbours, or on inputs of which any two are, and judge its noise as coded.
+    """Run a mechanism on pairs of neighbours, or on inputs any two of which are, and judge its noise as coded.
 
-    `hostile` inputs are tried too (docs/hostile.md). What they show is a warning; it refutes the claim only where
-    `neighbours` says that the claim speaks of them. Of two texts that differ in a word every claim on texts speaks.
-    `save` keeps the result in a file, for `dpassay verify`. `time_limit` is what one run may take, in seconds.
+    `hostile` inputs are tried too (docs/hostile.md). What they show is a warning; it refutes the claim only if
+    `neighbours` states that the claim covers them. Every claim about texts covers two texts that differ in a word.
+    `save` writes the result to a file, for `dpassay verify`. `time_limit` is how long one run may take, in seconds.
 
     >>> result = trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1)
     >>> result.verdict.word, [warning.message for warning in result.warnings][:2]
@@ -52,7 +52,7 @@ def trace(
     check_different(inputs, pairs)
     relation = stated_relation(neighbours, inputs, pairs)
     if save is not None:
-        plain([*inputs, *pairs])  # what no file can have is refused before the runs
+        plain([*inputs, *pairs])  # what cannot be saved is refused before the runs
     asked = Asked(tuple(inputs), tuple(pairs), epsilon, delta, seed, name, relation, hostile)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed, None if time_limit is None else seconds_of(time_limit))
     result = traced(tracer, asked)
@@ -65,7 +65,7 @@ def trace(
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a trace is asked. `tried` is how many hostile inputs are tried, if it is not left to the time they take."""
+    """The question of a trace. `tried` is the number of hostile inputs to try, if not limited by the time they take."""
 
     inputs: tuple[Any, ...]
     pairs: tuple[tuple[Any, Any], ...]
@@ -79,7 +79,7 @@ class Asked:
 
 
 def traced(tracer: Tracer, asked: Asked) -> TraceResult:
-    """The trace of the inputs that were given, then of hostile ones."""
+    """The trace of the given inputs, then of hostile ones."""
     of = tracer.subject
     label = asked.name or getattr(of, "__name__", type(of).__name__)
     claimed = {"epsilon": asked.epsilon, "delta": asked.delta, "seed": asked.seed, "name": label}
@@ -100,9 +100,9 @@ def traced(tracer: Tracer, asked: Asked) -> TraceResult:
 
 
 def _worst(result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours, claimed: dict[str, Any]) -> TraceResult:
-    """The trace of a huge input, of which the claim speaks, if that refutes it; else the result as it was.
+    """The trace of a huge input that the claim covers, if that refutes it; otherwise the result unchanged.
 
-    Where any two inputs are neighbours the other one is its opposite: behind a clip they are as far apart as can be.
+    If any two inputs are neighbours, the other one is its opposite: after a clip they are as far apart as possible.
     """
     huge = [one.value for one in hostile_inputs(x) if one.neighbours(relation) and one.huge]
     if not huge:

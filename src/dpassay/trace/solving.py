@@ -1,4 +1,4 @@
-"""The noise that a run needs so that a number comes out as it is wanted: drawn numbers, also behind a formula."""
+"""The noise that a run needs so that a number has a wanted value: drawn numbers, also inside a formula."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpassay.trace.record import Array, Draw, Node, Run
 
 
 class Wanted:
-    """The numbers of all draws of a run, some of them changed; where a number is asked for twice the first is kept."""
+    """The numbers of all draws of a run, some of them changed; if a number is set twice, the first value is kept."""
 
     def __init__(self, run: Run) -> None:
         self.draws = {draw.start: k for k, draw in enumerate(run.draws)}
@@ -22,7 +22,7 @@ class Wanted:
         self.done = [np.zeros(values.size, bool) for values in self.values]
 
     def noise(self) -> dict[int, Array]:
-        """The numbers by the number of the draw."""
+        """The numbers by the index of the draw."""
         return {
             k: values.reshape(shape) for k, (values, shape) in enumerate(zip(self.values, self.shapes, strict=True))
         }
@@ -46,7 +46,7 @@ class Wanted:
             self._pair(node, [k for k in range(len(used)) if used[(k, *at)]], at, float(change[at]))
 
     def _term(self, node: Node, k: int, change: Array, where: Array) -> None:
-        """One number of each coordinate makes up for all of the change."""
+        """One number of each coordinate takes the whole change."""
         index, factor = node.terms[k]
         numbers = node.of_numbers(lambda draw: draw.values, index)
         with np.errstate(all="ignore"):
@@ -69,7 +69,7 @@ class Wanted:
             self.numbers(node.draws, np.array([index]), np.array([number]))
 
     def numbers(self, draws: tuple[Draw, ...], index: Array, wanted: Array) -> None:
-        """Change numbers, by their numbers in the process."""
+        """Change numbers, by their indices in the process."""
         index, wanted = index.reshape(-1), wanted.reshape(-1)
         for draw in draws:
             inside = (index >= draw.start) & (index < draw.start + draw.values.size) & np.isfinite(wanted)

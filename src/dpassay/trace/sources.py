@@ -1,7 +1,7 @@
 """Every source of randomness of a process, watched during one run: numpy's, Python's, scipy's through numpy's.
 
 A generator that is passed in, held by the subject or made inside is replaced by one that takes its numbers from the
-same stream. Sources that give no numbers to follow, such as os.urandom, are noted as opaque.
+same stream. Sources whose numbers cannot be followed, such as os.urandom, are recorded as opaque.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _PYTHON_DRAWS = (
     *("choices", "sample", "shuffle", "getrandbits"),
 )
 _STATE_DRAWS = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
-_NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not looked through
+_NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not searched
 _OPAQUE = {
     os: ("urandom",),
     random: ("_urandom",),
@@ -69,9 +69,9 @@ _OPAQUE = {
 _GENERATOR, _STATE, _DEFAULT_RNG = np.random.Generator, np.random.RandomState, np.random.default_rng  # not watched
 
 
-@cache  # every run puts them in their places again
+@cache  # every run installs them again
 def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = True) -> Callable[..., Any]:
-    """A function or method that draws, with what it draws noted."""
+    """A function or method that draws, with its draws recorded."""
 
     @wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Any:
@@ -107,14 +107,14 @@ def _noted(run: Run, source: str, name: str, given: list[Any], options: dict[str
 
 
 class _AlsoPlain(type):
-    """A class that takes the generators it stands for as its own."""
+    """A class that accepts the generators it replaces as its own instances."""
 
     def __instancecheck__(cls, thing: Any) -> bool:
         return any(type.__instancecheck__(base, thing) for base in cls.__mro__[1:-1])
 
 
 class WatchedGenerator(np.random.Generator, metaclass=_AlsoPlain):
-    """A generator whose draws are noted; it takes them from the stream of the one it stands for."""
+    """A generator whose draws are recorded; it takes them from the stream of the one it replaces."""
 
 
 class WatchedState(np.random.RandomState, metaclass=_AlsoPlain):
@@ -129,7 +129,7 @@ for _kind, _of in ((WatchedGenerator, np.random.Generator), (WatchedState, np.ra
 
 
 def watched_generator(thing: Any) -> Any:
-    """One of numpy's generators as one that is watched; anything else as it is."""
+    """A watched version of one of numpy's generators; anything else unchanged."""
     if type(thing) is _GENERATOR:
         return WatchedGenerator(thing.bit_generator)
     if type(thing) is _STATE:
@@ -142,7 +142,7 @@ def _default_rng(seed: Any = None) -> Any:
 
 
 class _Patches:
-    """Attributes, names and cells with other values for a while."""
+    """Attributes, names and cells with temporarily replaced values."""
 
     def __init__(self) -> None:
         self.undo: list[Callable[[], Any]] = []
@@ -182,7 +182,7 @@ _patches_nothing = object()
 
 @contextmanager
 def watch(run: Run, subject: Any) -> Iterator[None]:
-    """Watch a run of the subject: all sources of randomness of the process are noted in it.
+    """Watch a run of the subject: it records all sources of randomness of the process.
 
     >>> with watch(run := Run(0), None):
     ...     noise = np.random.default_rng(0).laplace(0, 2, size=3)
@@ -214,7 +214,7 @@ def _torch(patches: _Patches) -> AbstractContextManager[Any]:
 
 
 def _patch_libraries(patches: _Patches) -> dict[int, Any]:
-    """Replace what draws; the answer is what now stands for each function that a module may have imported."""
+    """Replace what draws; returns the replacement of each function that a module may have imported."""
     replaced: dict[int, Any] = {}
 
     def put(thing: Any, name: str, value: Any) -> None:
@@ -253,7 +253,7 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
 
 @cache
 def _distributions() -> list[dict[str, Any]]:
-    """What scipy's distributions hold: there are a hundred among five hundred names, and every run asks for them."""
+    """scipy's distributions: a hundred among five hundred names, and every run needs them."""
     import scipy.stats
 
     return [vars(one) for one in vars(scipy.stats).values() if "_random_state" in getattr(one, "__dict__", ())]
@@ -285,7 +285,7 @@ def _opaque(draw: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _seeding() -> bool:
-    """Whether numpy asks for a seed: what its generators give with it is seen."""
+    """Whether numpy asks for a seed: the numbers of its generators are seen anyway."""
     frame = sys._getframe(2)
     return frame.f_code.co_name == "getrandbits" and frame.f_locals.get("self") is secrets._sysrand  # type: ignore[attr-defined]
 
@@ -296,7 +296,7 @@ def _patch_subject(patches: _Patches, subject: Any, replaced: dict[int, Any]) ->
 
 
 class _Search:
-    """What a subject holds, looked through once, to some depth."""
+    """What a subject holds, searched once, to some depth."""
 
     def __init__(self, patches: _Patches, replaced: dict[int, Any]) -> None:
         self.patches, self.replaced, self.seen = patches, replaced, set[int]()
@@ -332,7 +332,7 @@ class _Search:
                 self.names(vars(home), home.__name__)
 
     def change(self, value: Any, put: Callable[[Any], None], depth: int) -> None:
-        """Put another value in its place if there is one; else look into it."""
+        """Replace a value if there is a replacement; otherwise look into it."""
         if (new := self.other(value)) is not value:
             put(new)
         else:

@@ -16,7 +16,7 @@ from dpassay.trace.follow import combined, consistent, joined, moved, of_draw, s
 from dpassay.trace.numbers import gathered, plain, with_node
 from dpassay.trace.record import Array, Node, Run, current
 
-# For each operation the distribution, and where its first parameter stands among the arguments, with names.
+# For each operation, the distribution, and the position of its first parameter among the arguments, with names.
 _PARAMETERS: dict[str, tuple[int, tuple[tuple[str, str, Any], ...]]] = {
     "normal": (0, (("loc", "mean", 0.0), ("scale", "std", 1.0))),
     "normal_": (1, (("loc", "mean", 0.0), ("scale", "std", 1.0))),
@@ -46,7 +46,7 @@ _MOVES = {
     *("select", "clone", "detach", "alias", "index", "flatten", "lift_fresh", "_reshape_alias", "repeat"),
 }
 _watched: MutableMapping[Any, Node] = WeakTensorKeyDictionary()
-_named: list[bool] = []  # not empty while a distribution draws that is noted by its own name
+_named: list[bool] = []  # not empty while a distribution draws that is recorded under its own name
 
 
 def array(tensor: Any) -> Array:
@@ -56,7 +56,7 @@ def array(tensor: Any) -> Array:
 
 
 class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes what torch draws, and follows it."""
+    """Records what torch draws, and follows it."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         run, name = current(), func.overloadpacket.__name__
@@ -95,7 +95,7 @@ def _drawn(run: Run, name: str, result: Any, args: Any, kwargs: Any) -> Any:
 
 
 def noted(run: Run, distribution: str, parameters: dict[str, Any], result: Any) -> Any:
-    """A draw that torch made, with the values that are asked for instead if there are some."""
+    """A draw that torch made, with the requested values instead if there are any."""
     draw = run.drawn("torch", distribution, parameters, array(result))
     with torch.no_grad():
         result.copy_(torch.from_numpy(draw.values))
@@ -106,7 +106,7 @@ def noted(run: Run, distribution: str, parameters: dict[str, Any], result: Any) 
 
 
 def _chosen(run: Run, result: Any, args: Any, kwargs: Any) -> Any:
-    """One of several, with its probabilities; several without replacement are noted only."""
+    """One of several, with its probabilities; several without replacement are only recorded."""
     weights = array(args[0]).astype(float)
     many = args[1] if len(args) > 1 else kwargs.get("num_samples", 1)
     replace = many == 1 or bool(args[2] if len(args) > 2 else kwargs.get("replacement", False))
@@ -118,7 +118,7 @@ def _chosen(run: Run, result: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _dropped(run: Run, args: Any, result: Any) -> Any:
-    """Dropout: each number times 0 or 1, with what is kept scaled up."""
+    """Dropout: each number times 0 or 1, with kept numbers scaled up."""
     given, p = args[0], float(args[1])
     output, mask = result
     draw = run.drawn("torch", "bernoulli", {"p": 1 - p}, array(mask).astype(np.uint8))
@@ -177,7 +177,7 @@ def _double(value: Any) -> Any:
 
 
 def named_distributions() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """What is replaced in torch: distributions that it makes of uniform numbers, and the ways in from numpy and out."""
+    """What is replaced in torch: distributions made from uniform numbers, and conversions from and to numpy."""
     yield torch.distributions.Laplace, "rsample", _rsample(torch.distributions.Laplace.rsample)
     yield torch.Tensor, "item", _out(torch.Tensor.item)
     yield torch.Tensor, "tolist", _out(torch.Tensor.tolist)
@@ -188,7 +188,7 @@ def named_distributions() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
 
 @cache
 def _out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A tensor's numbers as numpy's or Python's, which stay watched."""
+    """A tensor's numbers as numpy or Python numbers, which stay watched."""
 
     @wraps(function)
     def out(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -207,7 +207,7 @@ def _out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def _in(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A tensor of numpy's or Python's numbers, which stay watched."""
+    """A tensor from numpy or Python numbers, which stay watched."""
 
     @wraps(function)
     def made(data: Any, *arguments: Any, **options: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Saved traces run again: once as it was asked, where all must be the same, and its pair once with a fresh seed.
+"""Saved traces run again: once as asked, which must give the same results, and the pair once with a fresh seed.
 
-An exact loss is the same whatever the noise; what rests on counted runs must be found again.
+An exact loss is the same whatever the noise; findings from counted runs must be reproduced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpassay.trace.session import traced
 
 SAME = 1e-6  # relative: two computations of one number
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-_NOT_FOUND = {"versions", "subject"}  # what is compared in other ways
+_NOT_FOUND = {"versions", "subject"}  # compared in other ways
 
 
 def replay_trace(
@@ -73,13 +73,13 @@ def replay_trace(
 
 
 def _repeated(record: TraceRecord, tracer: Tracer) -> TraceRecord:
-    """What comes of it if all that was asked is asked again."""
+    """The result of asking the same question again."""
     tracer.begin_again(record.seed)
     return record_of(traced(tracer, record.asked), tracer, record.asked)
 
 
 def _other_versions(record: TraceRecord, now: TraceRecord) -> tuple[str, ...]:
-    """What the file says it was made with, where that is not what it was run again with: nobody can check it."""
+    """The versions in the file that differ from those of this run: they cannot be checked."""
     names = sorted({*record.versions, *now.versions})
     changed = [name for name in names if record.versions.get(name) != now.versions.get(name)]
     told = [f"{name} {record.versions.get(name, 'none')}, now {now.versions.get(name, 'none')}" for name in changed]
@@ -87,7 +87,7 @@ def _other_versions(record: TraceRecord, now: TraceRecord) -> tuple[str, ...]:
 
 
 def _all_the_same(record: TraceRecord, now: TraceRecord, replays: bool) -> tuple[bool, str]:
-    """Whether everything that was found is found again; and a sentence."""
+    """Whether everything is found again; and a sentence."""
     which = f"with the recorded seed {record.seed}"
     before, after = (_compared(one, replays) for one in (record, now))
     if before["verdict"] != after["verdict"]:
@@ -99,7 +99,7 @@ def _all_the_same(record: TraceRecord, now: TraceRecord, replays: bool) -> tuple
 
 
 def _compared(record: TraceRecord, replays: bool) -> dict[str, Any]:
-    """What a repetition must find again. Without the seed's noise: which draws there are, and not how many."""
+    """What a repetition must find again. Without the seed's noise: which draws there are, but not how many."""
     data = {name: one for name, one in record.model_dump(mode="json").items() if name not in _NOT_FOUND}
     if not replays:
         lines = {json.dumps(one, sort_keys=True): one for one in data["draws"]}
@@ -108,7 +108,7 @@ def _compared(record: TraceRecord, replays: bool) -> dict[str, Any]:
 
 
 def _difference(was: Any, now: Any, where: str) -> str | None:
-    """The first thing that is not the same, up to the rounding of numbers."""
+    """The first difference, up to the rounding of numbers."""
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         pairs: Any = ((one, other, f"{where}[{i}]") for i, (one, other) in enumerate(zip(was, now, strict=True)))
     elif isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
@@ -161,7 +161,7 @@ def _shown(findings: list[FindingRecord]) -> str:
 
 
 def _pair_again(record: TraceRecord, tracer: Tracer, seed: int) -> TraceResult:
-    """The trace of the recorded pair. What a hostile input showed is counted again."""
+    """The trace of the recorded pair. Findings from hostile inputs are counted again."""
     pair = record.two
     claimed: dict[str, Any] = {"epsilon": record.epsilon, "delta": record.delta, "seed": seed}
     if not record.findings or record.findings[0].rule not in HOSTILE_RULES:

@@ -1,6 +1,6 @@
 """Runs as JSON, from one interpreter to another: numbers to the last bit, and each object once.
 
-What a run refers to of earlier runs, such as noise that was drawn in one, is sent by its number. Needs numpy alone.
+References to earlier runs, such as noise that was drawn in one, are sent by number. Needs only numpy.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from dpassay.errors import MechanismError
 
 _OURS = "dpassay.trace."
-_CODE = ("numpy", "math", "operator", "builtins")  # besides ours, whose functions may be named
+_CODE = ("numpy", "math", "operator", "builtins")  # modules besides ours whose functions may be named
 
 
 class Sender:
-    """Turns values into JSON; it remembers what was sent."""
+    """Turns values into JSON, and remembers what was sent."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []  # kept, so that no other object gets the same id
@@ -53,7 +53,7 @@ class Sender:
             data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
             return {"array": [array.dtype.str, list(array.shape), data]}
         if isinstance(value, int | float):
-            return value + 0  # of a type of its own
+            return value + 0  # a subclass
         if isinstance(value, list | tuple):
             return {"tuple" if isinstance(value, tuple) else "list": [self._coded(one) for one in value]}
         if isinstance(value, dict):
@@ -78,7 +78,7 @@ class Sender:
 
 
 class Receiver:
-    """Turns JSON back into values; it remembers what came.
+    """Turns JSON back into values, and remembers what was received.
 
     >>> receiver, sender = Receiver(), Sender()
     >>> receiver.value(sender.message({"a": np.float32(1.5)}))
@@ -125,7 +125,7 @@ def _ours(module: str, name: str) -> Any:
 
 
 def _function(module: str, name: str) -> Any:
-    """A function by its name; one that has none that can be looked up fails when it is called."""
+    """A function by its name; one that cannot be looked up fails when it is called."""
     found: Any = None
     if module.partition(".")[0] in _CODE or module.startswith(_OURS):
         import_module(module)

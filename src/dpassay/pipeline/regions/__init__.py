@@ -1,4 +1,4 @@
-"""Sets of values that a stage can put out."""
+"""Sets of values that a stage can output."""
 
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_positive
 from dpassay.pipeline.regions.base import Region

@@ -1,4 +1,4 @@
-"""What a region is: a set of values that a stage can put out."""
+"""What a region is: a set of values that a stage can output."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -12,7 +12,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Pair, check_dimension, check_positive
 
 INF = float("inf")
-SAFE = 1 + 1e-12  # more than doubles lose in a norm
+SAFE = 1 + 1e-12  # more than the rounding error of a norm in doubles
 
 
 def _check_power(p: float) -> float:
@@ -21,7 +21,7 @@ def _check_power(p: float) -> float:
     return float(p)
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {  # what the numbers of a region are held to, by their names
+_CHECKS: dict[str, Callable[[Any], Any]] = {  # checks of a region's numbers, by their names
     **dict.fromkeys(("dim", "size", "ones"), check_dimension),
     "times": partial(check_dimension, what="times"),
     **{name: partial(check_positive, what=name) for name in ("radius", "distance")},
@@ -31,7 +31,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {  # what the numbers of a region are
 
 @dataclass(frozen=True)
 class Region:
-    """A set of vectors of one dimension. It names its farthest pair, exactly, in any lq norm."""
+    """A set of vectors of one dimension. It knows its farthest pair, exactly, in any lq norm."""
 
     kind: ClassVar[str]  # its name in a certificate
     if TYPE_CHECKING:
@@ -46,15 +46,15 @@ class Region:
                 object.__setattr__(self, field.name, _CHECKS[field.name](getattr(self, field.name)))
 
     def farthest(self, q: float) -> Pair:
-        """Two of its vectors, as far apart in lq as any two (or, for an open set, than which none is farther)."""
+        """Two of its vectors, as far apart in lq as any two (for an open set, a pair that is never exceeded)."""
         raise NotImplementedError
 
     def diameter(self, q: float) -> Number:
-        """The lq distance of the farthest pair; an interval where it is known only within bounds."""
+        """The lq distance of the farthest pair; an interval if it is known only within bounds."""
         return self.farthest(q).distance(q)
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether a vector lies in the set, up to rounding; every finite vector does where nothing bounds them."""
+        """Whether a vector lies in the set, up to rounding; every finite vector does if nothing bounds them."""
         return bool(np.isfinite(value).all())
 
     def largest_norm(self, p: float) -> float:
@@ -67,7 +67,7 @@ class Region:
         return False
 
     def to_data(self) -> dict[str, Any]:
-        """Its kind and numbers as a certificate has them."""
+        """Its kind and numbers as in a certificate."""
         return {"kind": self.kind, **{field.name: _data(getattr(self, field.name)) for field in fields(self)}}
 
 

@@ -16,7 +16,7 @@ from dpassay.pipeline.regions.vector import Box, norm_of_ones
 
 @dataclass(frozen=True)
 class MinMax(Region):
-    """What min-max normalisation puts out: [0, 1] in each coordinate, with a 0 and a 1 among them.
+    """The outputs of min-max normalisation: [0, 1] in each coordinate, with at least one 0 and one 1.
 
     A constant vector has no range: it becomes all zeros. In one dimension nothing else can happen.
 
@@ -37,7 +37,7 @@ class MinMax(Region):
         return Pair((Block(ONE, ZERO, 1), Block(ZERO, ONE, self.dim - 1)))
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
-        """Whether the least coordinate is 0 and the largest 1, or all are 0."""
+        """Whether the smallest coordinate is 0 and the largest 1, or all are 0."""
         low, high = float(np.min(value)), float(np.max(value))
         return abs(low) <= slack and (abs(high - 1) <= slack or abs(high) <= slack)
 
@@ -66,9 +66,9 @@ class Bits(Region):
 
 @dataclass(frozen=True)
 class RowBits(Bits):
-    """Strings of `dim` bits, equally many for each person; two neighbours differ in the bits of one person.
+    """Strings of `dim` bits, the same number for each person; two neighbours differ in the bits of one person.
 
-    No two strings that one person can have differ in more places than `first` and `second`.
+    No two strings that one person can have differ in more positions than `first` and `second`.
 
     >>> from dpassay.core.numbers import middle
     >>> middle(RowBits(20, "11111", "00000").diameter(1))
@@ -92,7 +92,7 @@ class RowBits(Bits):
         return max(1, len(self.first))
 
     def farthest(self, q: float) -> Pair:
-        """The first person's bits differ; the others', alike in both, are written as 0, which changes no loss."""
+        """The first person's bits differ; the others', equal in both, are written as 0, which changes no loss."""
         bits = [Block(iv.mpf(one), iv.mpf(other), 1) for one, other in zip(self.first, self.second, strict=True)]
         rest = [Block(ZERO, ZERO, self.dim - self.length)] if self.dim > self.length else []
         return Pair((*bits, *rest))
@@ -146,7 +146,7 @@ class Sparse(Region):
         return norm_of_ones(self.ones, p)
 
     def farthest(self, q: float) -> Pair:
-        """As many ones as leave room for another one, and as many as possible in other places."""
+        """As many ones as leave room for another one, and as many as possible in other positions."""
         if self.dim == 1:
             return Pair((Block(ONE, ONE, 1),))
         ones = min(self.ones, self.dim - 1)
@@ -162,7 +162,7 @@ class Sparse(Region):
 
 @dataclass(frozen=True)
 class Rows(Region):
-    """Vectors with one coordinate a person, each between two limits or without any; two neighbours differ in one.
+    """Vectors with one coordinate per person, between two limits or unbounded; two neighbours differ in one.
 
     >>> Rows(3).farthest(1).first.tolist(), Rows(3, (2, 5)).farthest(1).first.tolist()
     ([1.0, 0.0, 0.0], [5.0, 2.0, 2.0])
@@ -251,13 +251,13 @@ class Finite(Region):
         return len(self.points[0])
 
     def farthest(self, q: float) -> Pair:
-        """The pair that exact arithmetic finds farthest among those that doubles cannot tell apart."""
+        """The farthest pair by exact arithmetic among those that doubles cannot distinguish."""
         points = np.array(self.points)
         gaps = [np.linalg.norm(points[i:] - points[i], ord=q, axis=1) for i in range(len(points))]
         blur = 1e-14 * self.dim * float(np.abs(points).max())  # of a difference of doubles
         limit = max(float(row.max()) for row in gaps) * (1 - 1e-12) - blur
         close = [(i, i + int(k)) for i, row in enumerate(gaps) for k in np.flatnonzero(row >= limit)]
-        # Pairs with the same coordinates, in whatever order, are equally far apart.
+        # Pairs with the same coordinates, in any order, are equally far apart.
         kinds = {tuple(sorted(zip(self.points[i], self.points[j], strict=True))): (i, j) for i, j in close}
         i, j = max(kinds.values(), key=lambda ij: _exact_power(self.points[ij[0]], self.points[ij[1]], q))
         return Pair.of(self.points[i], self.points[j])
@@ -273,7 +273,7 @@ class Finite(Region):
 
 
 def _exact_power(first: Sequence[float], second: Sequence[float], q: float) -> Fraction | float:
-    """The qth power of the lq distance, exactly where q is whole."""
+    """The qth power of the lq distance, exactly if q is an integer."""
     gaps = [abs(Fraction(repr(a)) - Fraction(repr(b))) for a, b in zip(first, second, strict=True)]
     if q == float("inf"):
         return max(gaps)

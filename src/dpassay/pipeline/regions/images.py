@@ -15,7 +15,7 @@ from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.regions.base import INF, Region
 from dpassay.pipeline.regions.vector import Ball, SensitivityBall, norm_of_ones
 
-MOST_PAIRS = 16  # of rounded answers none of which is known to be worse than another
+MOST_PAIRS = 16  # of rounded answers, none of which is known to be worse than another
 
 
 def squashed(function: str, value: Number) -> Number:
@@ -31,7 +31,7 @@ def squashed(function: str, value: Number) -> Number:
 
 @dataclass(frozen=True)
 class Squashed(Region):
-    """What tanh or the sigmoid of each coordinate makes of a ball or of a query's answers.
+    """The image of a ball, or of a query's answers, under tanh or the sigmoid of each coordinate.
 
     >>> from dpassay.core.numbers import middle
     >>> round(middle(Squashed(Ball(2, 5, 64), "tanh").diameter(1)), 9)  # 128 tanh(5/8)
@@ -48,7 +48,7 @@ class Squashed(Region):
 
     @property
     def p(self) -> float:
-        """The norm of what is squashed."""
+        """The norm of the region before squashing."""
         return self.region.p
 
     @property
@@ -63,7 +63,7 @@ class Squashed(Region):
         return Pair((Block(squashed(self.function, first.x), squashed(self.function, first.y), count), *rest))
 
     def farthest(self, q: float) -> Pair:
-        """Spread evenly over all coordinates for q ≤ p; else the best that was tried."""
+        """Spread evenly over all coordinates for q ≤ p; otherwise the best that was tried."""
         if q <= self.p:
             return self.spread(self.dim)
         counts = {1, self.dim} | {2**k for k in range(self.dim.bit_length())}
@@ -100,7 +100,7 @@ class Squashed(Region):
 
 @dataclass(frozen=True)
 class Rounded(Region):
-    """A query's answers, each coordinate rounded to a whole number, ties to the even one; p is 1, 2 or ∞.
+    """A query's answers, each coordinate rounded to an integer, ties to the even one; p is 1, 2 or ∞.
 
     However little a coordinate moves, its rounded value can move by 1.
 
@@ -123,14 +123,14 @@ class Rounded(Region):
 
     @cached_property
     def _budget(self) -> tuple[int, int, bool]:
-        """The distance, or for p = 2 its square: what whole numbers are certainly below it, not above it; and a tie."""
+        """The distance, or for p = 2 its square: the integers that are certainly below it, not above it; and a tie."""
         budget = self.region.distance**2 if self.p == 2 else self.region.distance
         low, high = Fraction(down(budget)), Fraction(up(budget))
         return math.ceil(low) - 1, math.floor(high), low == high and low.denominator == 1
 
     @cached_property
     def _steps(self) -> tuple[list[list[tuple[int, int]]], bool]:
-        """Differences of two rounded answers as (size, count), and whether each other one is within one of these.
+        """Differences of two rounded answers as (size, count), and whether every other one is within one of these.
 
         Within: no larger in any coordinate, or a mean of such.
         """
@@ -155,12 +155,12 @@ class Rounded(Region):
         return found, known and most <= 1
 
     def pairs(self) -> list[Pair]:
-        """Pairs of rounded answers of which one may be the worst."""
+        """Pairs of rounded answers, one of which may be the worst."""
         return [_pair(step) for step in self._steps[0]]
 
     @property
     def complete(self) -> bool:
-        """Whether one of `pairs` is the worst for log-concave noise that is even in each coordinate."""
+        """Whether one of `pairs` is the worst for log-concave noise that is symmetric in each coordinate."""
         return self._steps[1]
 
     def farthest(self, q: float) -> Pair:
@@ -177,7 +177,7 @@ class Rounded(Region):
         return found if self.knows_farthest(q) else between(found, maximum(found, self._bound(q)))
 
     def _bound(self, q: float) -> Number:
-        """A coordinate moves by at most 1 more than before, and by a whole number."""
+        """A coordinate moves by at most 1 more than before, and by an integer."""
         if q == INF:
             return iv.mpf(math.floor(Fraction(up(self.region.distance))) + 1)
         general = self.region.diameter(q) + iv.mpf(self.dim) ** (1 / number(q))
@@ -191,7 +191,7 @@ class Rounded(Region):
 
 @dataclass(frozen=True)
 class Counted(Rounded):
-    """Answers to a query that are whole numbers: two neighbours' answers differ by whole numbers, and no more than so.
+    """Integer answers to a query: two neighbours' answers differ by integers, and by at most `distance`.
 
     >>> from dpassay.core.numbers import middle
     >>> middle(Counted(SensitivityBall(1, 1.5, 4)).diameter(1)), middle(Counted(SensitivityBall(2, 2, 3)).diameter(1))
@@ -207,13 +207,13 @@ class Counted(Rounded):
 
     @cached_property
     def _steps(self) -> tuple[list[list[tuple[int, int]]], bool]:
-        """Differences as (size, count), and whether each other one is no larger in any coordinate, or a mean of such.
+        """Differences as (size, count), and whether every other one is no larger in any coordinate, or a mean of such.
 
         docs/proofs/diameters.md, point 17.
         """
         below, most, tie = self._budget
         known, n = tie or below == most, self.dim
-        most = most if known else below  # where 50 digits cannot tell
+        most = most if known else below  # if 50 digits cannot decide
         if self.p == 1:
             return [[(most, 1), (0, n - 1)]], known
         if self.p == INF:
@@ -223,7 +223,7 @@ class Counted(Rounded):
         return found[: 1 if most < 4 else 2], known and most < 4
 
     def _bound(self, q: float) -> Number:
-        """The largest distance that whole numbers can have."""
+        """The largest distance that integers can have."""
         most, n = self._budget[1], self.dim
         if q == 1 or self.p == 1:
             return iv.mpf({1.0: most, INF: most * n}.get(self.p, _levels(most, n, total=True)[0]))
@@ -238,9 +238,9 @@ class Counted(Rounded):
 
 
 def _levels(square: int, count: int, total: bool = False) -> tuple[int, int]:
-    """Whole numbers with the largest sum and at most this sum of squares: all are k, but for some that are k + 1.
+    """Integers with the largest sum and at most this sum of squares: all are k, except some that are k + 1.
 
-    With `total` their sum, and how many there are.
+    With `total`, also their sum, and how many there are.
     """
     level = math.isqrt(square // count)
     more = (square - level * level * count) // (2 * level + 1)

@@ -1,4 +1,4 @@
-"""Regions with a volume: balls, boxes, what two balls share, everything. And vectors repeated.
+"""Regions with a volume: balls, boxes, intersections of two balls, everything. And repeated vectors.
 
 A pair is written in blocks, so that 10⁵ equal coordinates take one line. See docs/proofs/diameters.md.
 """
@@ -47,7 +47,7 @@ class Ball(Region):
     dim: int
 
     def farthest(self, q: float) -> Pair:
-        """±(r, …, r)/n^(1/p) where q < p, else ±(r, 0, …, 0)."""
+        """±(r, …, r)/n^(1/p) if q < p, otherwise ±(r, 0, …, 0)."""
         count = self.dim if q < self.p else 1
         return self.diagonal(count)
 
@@ -154,7 +154,7 @@ class SensitivityBall(Region):
 
     @property
     def ball(self) -> Ball:
-        """The ball that holds all pairs, after a shift."""
+        """The ball that contains all pairs, after a shift."""
         return Ball(self.p, self.distance / 2, self.dim)
 
     def farthest(self, q: float) -> Pair:
@@ -163,21 +163,21 @@ class SensitivityBall(Region):
 
 @dataclass(frozen=True)
 class MonotoneBall(SensitivityBall):
-    """Answers to a query all of which move the same way between neighbours: none rises while another falls.
+    """Answers to a query that all move in the same direction between neighbours: none rises while another falls.
 
-    The farthest pairs of `SensitivityBall` move so too, hence additive noise loses as much on either.
+    The farthest pairs of `SensitivityBall` also move like this, so additive noise has the same loss on both.
 
     >>> middle(MonotoneBall(2, 1, dim=4).diameter(1))
     2.0
     """
 
     kind = "monotone"
-    surrounds_zero = False  # opposite directions are no neighbours
+    surrounds_zero = False  # opposite directions are not neighbours
 
 
 @dataclass(frozen=True)
 class Intersection(Region):
-    """The vectors that lie in two lp balls at once. Its diameter is known within bounds.
+    """The intersection of two lp balls. Its diameter is known within bounds.
 
     >>> both = Intersection(Ball(2, 1, 4), Ball(float("inf"), 0.4, 4))
     >>> round(middle(both.diameter(1)), 9)
@@ -198,7 +198,7 @@ class Intersection(Region):
         return self.first.dim
 
     def farthest(self, q: float) -> Pair:
-        """The best evenly spread pair: inside both, though perhaps not the farthest."""
+        """The best evenly spread pair: inside both, but perhaps not the farthest."""
         counts = {1, self.dim} | {min(self.dim, 2**k) for k in range(self.dim.bit_length())}
         ends = [(self.first, self.second), (self.second, self.first)]
         for one, other in ends:
@@ -238,7 +238,7 @@ class Everything(Region):
     dim: int
 
     def farthest(self, q: float, size: Any = 1) -> Pair:
-        """An opposite pair of the size asked for; there is always a farther one."""
+        """An opposite pair of the requested size; there is always a farther one."""
         return _opposite(number(size), 1, self.dim)
 
     def diameter(self, q: float) -> Number:
@@ -247,7 +247,7 @@ class Everything(Region):
 
 @dataclass(frozen=True)
 class Repeated(Region):
-    """The vectors of another region, each written down several times over.
+    """The vectors of another region, each repeated several times.
 
     >>> middle(Repeated(Ball(2, 1, dim=4), 9).diameter(1)), middle(Repeated(Ball(2, 1, dim=4), 9).diameter(2))
     (36.0, 6.0)
@@ -269,7 +269,7 @@ class Repeated(Region):
         return self.repeat(self.region.farthest(q))
 
     def repeat(self, pair: Pair) -> Pair:
-        """A pair of the other region as one of this; equal coordinates stand together, which changes no loss."""
+        """A pair of the other region as one of this; equal coordinates are grouped, which changes no loss."""
         return Pair(tuple(replace(block, count=block.count * self.times) for block in pair.blocks))
 
     def diameter(self, q: float) -> Number:

@@ -1,4 +1,4 @@
-"""The stages, a file each. Importing the package imports them all: a new stage is known once its file is there."""
+"""The stages, one file each. Importing the package imports them all: a new stage only needs its file."""
 
 from importlib import import_module
 from pkgutil import iter_modules

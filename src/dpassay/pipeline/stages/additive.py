@@ -15,7 +15,7 @@ from dpassay.pipeline.syntax import Syntax, check_probability, probability
 
 @dataclass(frozen=True)
 class Additive(NoiseStage):
-    """The same noise added independently to each coordinate; the noise knows how it is written.
+    """The same noise added independently to each coordinate; the noise knows its text form.
 
     >>> Additive(Laplace(2)).distribution(np.zeros(2)).noise.atom
     0.0
@@ -30,11 +30,11 @@ class Additive(NoiseStage):
 
     @property
     def name(self) -> str:
-        """One name for all, since the noise tells which."""
+        """One name for all, since the noise identifies itself."""
         return "noise"
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """Anything. Noise on unbounded values can be swamped by them, so those stay what they were."""
+        """Anything. Unbounded values can swamp the noise, so they stay unbounded."""
         if isinstance(before.region, Categories) and not (isinstance(self.noise, Mixture) and not self.noise.parts):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
         swamped = isinstance(before.region, Everything) and not loses(self.noise)

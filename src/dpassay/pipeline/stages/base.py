@@ -20,17 +20,17 @@ from dpassay.pipeline.thresholds import SIGNS, Thresholds
 
 Build = TypeVar("Build", bound="Callable[..., Stage]")
 # What survives of an output when a stage is applied to it: everything, events far out in every
-# coordinate, the order of values between two limits, the sign of each coordinate, or nothing that we know of.
+# coordinate, the order of values between two limits, the sign of each coordinate, or nothing that is known.
 Keeps = Literal["all", "tails", "order", "signs", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputRegion:
-    """The values a stage can put out, and whether any two of them can come from two neighbours.
+    """The values a stage can output, and whether any two of them can come from two neighbours.
 
-    Where `exact` is false the region is only an outer bound: it serves for upper bounds alone. Where `far` is
-    true the values are reached only in the limit of inputs that are ever farther away. Where `rounded` is true every
-    coordinate is a whole number, whatever the region has besides.
+    If `exact` is false, the region is only an outer bound: it can be used only for upper bounds. If `far` is true, the
+    values are reached only in the limit of inputs that are ever farther away. If `rounded` is true, every coordinate is
+    an integer, whatever else the region contains.
     """
 
     region: Region
@@ -40,7 +40,7 @@ class OutputRegion:
 
     @property
     def whole(self) -> bool:
-        """Whether every coordinate is known to be a whole number.
+        """Whether every coordinate is known to be an integer.
 
         >>> from dpassay.pipeline.regions import Box
         >>> OutputRegion(OneHot(3)).whole, OutputRegion(Box.cube(0, 1, 3)).whole
@@ -57,14 +57,14 @@ class Stage(Written, ABC):
 
     keeps: ClassVar[Keeps] = "nothing"
     takes_one_value: ClassVar[bool] = False  # the name of a category, or a value to hash; not a vector
-    on_words: ClassVar[bool] = False  # works on texts, so only before all stages that give vectors
-    takes_unit_vectors: ClassVar[bool] = False  # at the start of a pipeline it says that inputs have length 1
-    opaque: ClassVar[bool] = False  # any function; its `dim`, which no text names, is the pipeline's
-    depends_on_dimension: ClassVar[bool] = False  # what it does to vectors of one coordinate tells nothing of others
-    outweighs_noise: ClassVar[bool] = False  # behind noise, inputs that are far enough away still reach its region
+    on_words: ClassVar[bool] = False  # works on texts, so it must come before all stages that give vectors
+    takes_unit_vectors: ClassVar[bool] = False  # at the start of a pipeline, inputs must have length 1
+    opaque: ClassVar[bool] = False  # any function; its `dim`, which is not in the text, is the pipeline's
+    depends_on_dimension: ClassVar[bool] = False  # what it does to vectors of one coordinate implies nothing for others
+    outweighs_noise: ClassVar[bool] = False  # after noise, inputs that are far enough away still reach its region
     followed_by: ClassVar[tuple[str, ...]] = ()  # one of these must come right after it
     comes_last: ClassVar[bool] = False  # nothing may come after it
-    neighbours: ClassVar[tuple[Relation, ...]] = ()  # says how these differ, and speaks of no others; so it comes first
+    neighbours: ClassVar[tuple[Relation, ...]] = ()  # defines how these differ, and allows no others; so it comes first
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -78,25 +78,25 @@ class Stage(Written, ABC):
 
     @abstractmethod
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """What can come out, given what comes in."""
+        """The possible outputs, given the possible inputs."""
 
     @abstractmethod
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Transform a batch, one value a row."""
+        """Transform a batch, one value per row."""
 
     def thresholds_before(self, after: Thresholds) -> Thresholds | None:
-        """Thresholds of a coordinate before the stage that can be told, given which can be told behind it."""
+        """Thresholds of a coordinate before the stage that are visible, given which are visible after it."""
         if self.keeps == "signs":
             return SIGNS if after.tells_signs else None
         return after if self.keeps == "all" else None
 
     def for_region(self, region: Region) -> Stage:
-        """The same stage, or the one that does its work on values of this region."""
+        """The same stage, or the one that does the same on values of this region."""
         return self
 
 
 class NoiseStage(Stage):
-    """A stage that randomizes, and knows the distribution of its output."""
+    """A random stage that knows the distribution of its output."""
 
     @abstractmethod
     def distribution(self, value: Array) -> Distribution:
@@ -104,7 +104,7 @@ class NoiseStage(Stage):
 
 
 class StageForm(NamedTuple):
-    """A text form, and what makes the stage from its arguments."""
+    """A text form, and the function that makes the stage from its arguments."""
 
     syntax: Syntax
     build: Callable[..., Stage]
@@ -116,7 +116,7 @@ class StageForm(NamedTuple):
         return first[:1].lower() + first[1:].removesuffix(".")
 
 
-# What the help groups stages by: each group has the stages whose `order` is below its number.
+# The groups of stages in the help: each has the stages whose `order` is below its number.
 GROUPS = (
     (80, "encode and bound a vector"),
     (130, "categories, hashes and bits"),
@@ -131,7 +131,7 @@ STAGES: dict[str, StageForm] = {}  # every stage that a text can name, in the or
 
 
 def text_form(syntax: Syntax) -> Callable[[Build], Build]:
-    """Make a text form of a stage known, with what builds it."""
+    """Register a text form of a stage, with the function that builds it."""
 
     def known(build: Build) -> Build:
         STAGES[syntax.name] = StageForm(syntax, build)

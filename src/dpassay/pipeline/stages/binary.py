@@ -32,9 +32,9 @@ def _differing(first: str, second: str) -> int:
 
 
 def farthest_strings(ranges: list[tuple[int, int, int]], length: int) -> tuple[str, str]:
-    """Two bit strings, a sign and a number in one of its ranges, that differ in the most places.
+    """Two bit strings, a sign and a number in one of its ranges, that differ in the most positions.
 
-    docs/proofs/diameters.md, point 13. Where both signs have a range, both ranges begin at 0.
+    docs/proofs/diameters.md, point 13. If both signs have a range, both ranges begin at 0.
 
     >>> farthest_strings([(0, 0, 4)], 5)
     ('00100', '00011')
@@ -42,7 +42,7 @@ def farthest_strings(ranges: list[tuple[int, int, int]], length: int) -> tuple[s
     pairs = []
     for sign, low, high in ranges:
         bits = (low ^ high).bit_length()
-        turn = high >> max(0, bits - 1) << max(0, bits - 1)  # what both begin with, then a 1 and zeros
+        turn = high >> max(0, bits - 1) << max(0, bits - 1)  # their common prefix, then a 1 and zeros
         pairs.append(((sign, turn), (sign, turn - 1 if bits else turn)))
     if len(ranges) == 2:
         (large, _, most), (small, _, least) = sorted(ranges, key=lambda limits: -limits[2])
@@ -62,7 +62,7 @@ def farthest_strings(ranges: list[tuple[int, int, int]], length: int) -> tuple[s
 class Binary(Stage):
     """Each coordinate in bits: sign, integer bits, fraction bits.
 
-    What is too large for the bits sets them all.
+    A number too large for the bits sets them all.
 
     >>> Binary(2, 1).run(np.array([[-2.5]]), np.random.default_rng()).tolist()
     [[1.0, 1.0, 0.0, 1.0]]
@@ -89,7 +89,7 @@ class Binary(Stage):
         return OutputRegion(Bits(region.dim * self.length), before.exact and isinstance(region, Everything))
 
     def _of_one_person(self, limits: tuple[Number, Number] | None) -> tuple[str, str, bool]:
-        """Two strings that differ in the most places, and whether values strictly between the limits have them."""
+        """Two strings that differ in the most positions, and whether values strictly between the limits give them."""
         if limits is None:
             return "1" * self.length, "0" * self.length, True
         inside, all_of_it = (farthest_strings(self._ranges(*limits, closed), self.length) for closed in (False, True))
@@ -97,7 +97,7 @@ class Binary(Stage):
         return *(inside if reached else all_of_it), reached
 
     def _ranges(self, low: Number, high: Number, closed: bool) -> list[tuple[int, int, int]]:
-        """For each sign, the least and the largest whole number that the bits after it can write."""
+        """For each sign, the smallest and the largest integer that the bits after it can represent."""
         unit, top = iv.mpf(2) ** self.fraction, 2 ** (self.integer + self.fraction) - 1
         ranges = []
         for sign, least, most in ((0, low, high), (1, -high, -low)):
@@ -106,12 +106,12 @@ class Binary(Stage):
             else:
                 first, last = _floor(least.b * unit), -_floor(-most.a * unit) - 1
             zero_alone = most.b <= 0 if closed else most.a <= 0
-            if last >= 0 and not (zero_alone and (sign or not closed)):  # 0 itself has no minus
+            if last >= 0 and not (zero_alone and (sign or not closed)):  # 0 has no negative sign
                 ranges.append((sign, min(top, max(0, first)), min(top, last)))
         return ranges
 
     def thresholds_before(self, after: Thresholds) -> Thresholds | None:
-        """The signs, if it can be told whether a bit is 0 or 1."""
+        """The signs, if it is visible whether a bit is 0 or 1."""
         return None if after.within(ZERO, ONE) is None else SIGNS
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -120,7 +120,7 @@ class Binary(Stage):
         size = np.where(over, 0.0, np.abs(batch))
         whole = np.floor(size)
         parts = [np.signbit(batch)[..., None]]
-        # Both parts are written apart: together they may have more bits than a double.
+        # Both parts are written separately: together they may have more bits than a double.
         for value, length in ((whole, self.integer), ((size - whole) * 2.0**self.fraction, self.fraction)):
             powers = 2 ** np.arange(length - 1, -1, -1, dtype=np.int64)
             parts.append((value.astype(np.int64)[..., None] // powers) % 2 | over[..., None])

@@ -25,7 +25,7 @@ def _check_region(stage: NoiseStage, region: Region, allowed: tuple[type, ...], 
 class Flip(NoiseStage):
     """Keep each bit, or the category, with this probability.
 
-    Else flip it, or name another category at random.
+    Otherwise flip it, or name another category at random.
 
     >>> Flip("0.75").distribution(np.array([1.0])).one.tolist()
     [0.75]
@@ -48,7 +48,7 @@ class Flip(NoiseStage):
 
     def for_region(self, region: Region) -> Flip | BitNoise:
         """The same for this number of categories, or for bits."""
-        self.output_region(OutputRegion(region))  # refuses what is neither
+        self.output_region(OutputRegion(region))  # refuses anything else
         return Flip(self.keep, region.size) if isinstance(region, Categories) else self.on_bits
 
     def distribution(self, value: Array) -> Distribution:
@@ -68,7 +68,7 @@ class Flip(NoiseStage):
         return np.where(kept, batch, (batch + step) % self.size)
 
     def to_data(self) -> dict[str, Any]:
-        """With the number of categories, which its text does not say."""
+        """With the number of categories, which is not in its text."""
         return super().to_data() | {"size": self.size}
 
 
@@ -90,7 +90,7 @@ class BitNoise(NoiseStage):
     zero: Number
 
     def __str__(self) -> str:
-        """As flip(keep) where it is just that: 1 − keep need not have so short a decimal."""
+        """As flip(keep) if it is just that: 1 − keep may need more digits."""
         return str(Flip(self.even)) if self == Flip(self.even).on_bits else super().__str__()
 
     def output_region(self, before: OutputRegion) -> OutputRegion:

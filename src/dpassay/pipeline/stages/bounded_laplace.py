@@ -43,13 +43,13 @@ class BoundedLaplace(NoiseStage):
             raise InputError(f"bounded_laplace needs a finite lower limit below the upper one, got {given}")
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The box between the limits; which pairs of it come from neighbours is not known."""
+        """The box between the limits; it is not known which of its pairs come from neighbours."""
         if isinstance(before.region, Categories):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
         return OutputRegion(Box.cube(self.low, self.high, before.region.dim), exact=False)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """By the inverse of the distribution function. Beyond a limit the noise is drawn as at the limit."""
+        """By the inverse of the distribution function. Values beyond a limit are treated like the limit."""
         b, low, high = (middle(value) for value in (self.scale, self.low, self.high))
         x = np.clip(np.asarray(batch, dtype=float), low, high)
         below, above = np.exp((low - x) / b), np.exp((x - high) / b)
@@ -77,7 +77,7 @@ class AroundCentre:
     centre: Array
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n outputs, one a row."""
+        """Draw n outputs, one per row."""
         return np.asarray(self.noise.run(np.tile(self.centre, (n, 1)), rng))
 
     def log_likelihood(self, outputs: Array) -> Array:

@@ -40,7 +40,7 @@ class Category(Stage):
     size: int
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The categories; of fewer values, and of other names, it is not known which of them can come."""
+        """The categories; with fewer values, or other names, it is not known which of them can occur."""
         _check_single(self, before)
         return OutputRegion(Categories(self.size), before.exact and _all_names(before.region, self.size))
 
@@ -66,14 +66,14 @@ class OneHotEncode(Stage):
     size: int
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The k vectors, of which all can come if all categories, or all of these vectors, can come in."""
+        """The k vectors, all of which can occur if all categories, or all of these vectors, can be inputs."""
         if before.region.dim != self.size:
             _check_single(self, before)
         whole = _all_names(before.region, self.size) or before.region == OneHot(self.size)
         return OutputRegion(OneHot(self.size), before.exact and whole)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Look each category up; a vector that is one-hot already passes as it is."""
+        """Look up each category; a vector that is already one-hot passes unchanged."""
         batch = np.asarray(batch, dtype=float)
         if batch.shape[-1] == self.size and self.size > 1:
             if not (np.isin(batch, (0, 1)).all() and (batch.sum(axis=-1) == 1).all()):
@@ -84,7 +84,7 @@ class OneHotEncode(Stage):
 
 
 def _scrambled(values: np.ndarray, salt: int) -> np.ndarray:
-    """A fixed hash of whole numbers, in 64 bits: the finaliser of splitmix64."""
+    """A fixed 64-bit hash of integers: the finaliser of splitmix64."""
     with np.errstate(over="ignore"):
         z = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(salt + 1)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -93,7 +93,7 @@ def _scrambled(values: np.ndarray, salt: int) -> np.ndarray:
 
 
 def _named(batch: Any, stage: Stage) -> np.ndarray:
-    """Values that can be hashed: one whole number a row."""
+    """Values that can be hashed: one integer per row."""
     values = np.asarray(batch, dtype=float)
     if values.shape[-1] != 1 or not (np.isfinite(values) & (values >= 0) & (values == np.floor(values))).all():
         raise InputError(f"{stage.name} takes one whole number from 0 as the name of a value")
@@ -104,7 +104,7 @@ def _named(batch: Any, stage: Stage) -> np.ndarray:
 class Hash(Stage):
     """Hash a value, named by a whole number, to one of k categories.
 
-    The function is public. What is known of the loss holds for each: two values that collide are only better hidden.
+    The function is public. Bounds on the loss hold for every function: two values that collide are only better hidden.
 
     >>> Hash(4).run(np.array([[0.0], [1.0], [2.0]]), np.random.default_rng()).ravel().tolist()
     [3.0, 1.0, 2.0]
@@ -115,7 +115,7 @@ class Hash(Stage):
     size: int
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The categories. There are more values than that, so each is reached; of a few values that is not known."""
+        """The categories. There are more values than that, so each is reached; for a few values that is not known."""
         _check_single(self, before)
         return OutputRegion(Categories(self.size), before.exact and isinstance(before.region, Everything))
 

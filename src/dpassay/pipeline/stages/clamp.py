@@ -33,7 +33,7 @@ class Clamp(Stage):
             raise InputError(f"clamp needs a lower limit below the upper one, got {given}")
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The box. Rows stay rows, and no two answers to a query move apart, though they may come closer."""
+        """The box. Rows stay rows, and no distance between a query's answers increases, though it may decrease."""
         region = before.region
         if isinstance(region, Rows):
             limits = region.limits or (self.low, self.high)
@@ -48,7 +48,7 @@ class Clamp(Stage):
         return OutputRegion(Box.cube(self.low, self.high, region.dim), before.exact and isinstance(region, Everything))
 
     def thresholds_before(self, after: Thresholds) -> Thresholds | None:
-        """What lies between the limits: those beyond one of them are put together."""
+        """Those between the limits: values beyond a limit become equal."""
         return after.within(self.low, self.high)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:

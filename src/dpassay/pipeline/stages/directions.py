@@ -23,8 +23,8 @@ class Half:
     """Half of the sphere around a pole, in one coordinate from 0 (the pole) to `end` (the equator).
 
     `near` is the logarithm of the coordinate's density under the law around this pole, not normalised, and `loss` that
-    of its ratio to the law around the opposite pole, which falls. `reach` is where a loss is met. `error` bounds what
-    rounding adds to `near` and `loss`. `near` is concave, and so is `near − loss` unless it is `convex`.
+    of its ratio to the law around the opposite pole, which decreases. `reach` is where a loss is attained. `error`
+    bounds the rounding errors of `near` and `loss`. `near` is concave, and so is `near − loss` unless it is `convex`.
     """
 
     near: Callable[[Array], Array]
@@ -39,12 +39,12 @@ class Half:
         near = log_integral(self.near, 0.0, self.end, self.error)
         far = log_integral(lambda c: self.near(c) - self.loss(c), 0.0, self.end, 2 * self.error, self.convex)
         low, high = (float(np.logaddexp(one, other)) for one, other in zip(near, far, strict=True))
-        return low - 1e-12, high + 1e-12  # the equator lies this near to `end`
+        return low - 1e-12, high + 1e-12  # the equator is this close to `end`
 
 
 @dataclass(frozen=True)
 class Direction(NoiseStage):
-    """A random unit vector around the unit vector that comes in; a zero vector is taken for the first axis."""
+    """A random unit vector around the input, a unit vector; a zero vector is treated as the first axis."""
 
     takes_unit_vectors = True
     kappa: Number
@@ -63,11 +63,11 @@ class Direction(NoiseStage):
         raise NotImplementedError
 
     def draw(self, dim: int, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw the cosine and sine of the angle between centre and output, one pair for each output."""
+        """Draw the cosine and sine of the angle between centre and output, one pair per output."""
         raise NotImplementedError
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The sphere; noise reaches all of it from everywhere."""
+        """The sphere; the noise reaches all of it from everywhere."""
         if not isinstance(before.region, Sphere):
             raise InputError(f"{self.name} needs unit vectors: put normalise(l2) right before it")
         if before.region.dim == 1:
@@ -112,7 +112,7 @@ class VonMisesFisher(Direction):
         return 2 * self.kappa
 
     def half(self, dim: int) -> Half:
-        """In 1 − cosine; on a circle in the angle, since there that has a density without end at the pole."""
+        """In 1 − cosine; on a circle in the angle, since there 1 − cosine has an unbounded density at the pole."""
         kappa = middle(self.kappa)
         error = 2.0**-49 * (kappa + 50 * dim)
         if dim == 2:
@@ -135,7 +135,7 @@ class VonMisesFisher(Direction):
         return middle(self.kappa) * cosine
 
     def draw(self, dim: int, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """By rejection from a law of the same mode (Wood 1994), in 1 − cosine, which keeps its digits near 0."""
+        """By rejection from a law with the same mode (Wood 1994), in 1 − cosine, which is precise near 0."""
         kappa, n = middle(self.kappa), dim - 1
         b = n / (2 * kappa + math.hypot(2 * kappa, n))
         far = 2 * b / (1 + b)  # 1 − x₀
@@ -228,11 +228,11 @@ class Around:
     centre: Array
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n outputs, one a row."""
+        """Draw n outputs, one per row."""
         return np.asarray(self.noise.run(np.tile(self.centre, (n, 1)), rng))
 
     def log_likelihood(self, outputs: Array) -> Array:
-        """By the area of the sphere; of what does not lie on it the direction counts."""
+        """By the area of the sphere; for a vector that does not lie on it, the direction counts."""
         n = len(self.centre)
         z = _unit_vectors(outputs, "the density")
         density = self.noise.log_density(z @ self.centre, np.linalg.norm(z - self.centre, axis=-1))

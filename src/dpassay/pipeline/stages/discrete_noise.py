@@ -1,4 +1,4 @@
-"""Noise on whole numbers in a text: discrete_laplace and discrete_gaussian."""
+"""Noise on integers in a text: discrete_laplace and discrete_gaussian."""
 
 from typing import Any
 

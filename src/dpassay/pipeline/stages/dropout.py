@@ -34,7 +34,7 @@ class Dropout(Stage):
         return before
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Drop words of each text; vectors, which have no words, cannot be run."""
+        """Drop words of each text; vectors have no words and are refused."""
         if isinstance(batch, np.ndarray) and batch.dtype.kind == "f":
             raise InputError("dropout works on words: run this pipeline on texts")
         mu = middle(self.mu)

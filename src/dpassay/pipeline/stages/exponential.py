@@ -14,7 +14,7 @@ from dpassay.pipeline.syntax import Syntax, count, positive
 
 
 class Choice(NoiseStage):
-    """One of the coordinates is put out, by their scores and some noise; `rate` is one over the scale of that noise."""
+    """Outputs one of the coordinates, chosen by scores and noise; `rate` is one over the scale of that noise."""
 
     rate: Number
 
@@ -24,7 +24,7 @@ class Choice(NoiseStage):
         return OutputRegion(Categories(before.region.dim), exact=False)
 
     def at_rate(self, rate: Number) -> "Choice":
-        """The same stage with another rate, or with one that is smaller by less than a double tells."""
+        """The same stage with another rate, or with one that is smaller by less than a double's resolution."""
         raise NotImplementedError
 
 
@@ -78,7 +78,7 @@ class Softmax(Choose):
 class TopK(Stage):
     """Keep the k largest scores, of equal ones the first; the others are never chosen. Only before a choice.
 
-    What is not kept becomes minus infinity.
+    Scores that are not kept become minus infinity.
 
     >>> TopK(2).run(np.array([[3.0, 1.0, 3.0, 2.0]]), np.random.default_rng()).tolist()
     [[3.0, -inf, 3.0, -inf]]
@@ -89,7 +89,7 @@ class TopK(Stage):
     k: int
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The scores as they come in: the stage behind it looks at what is kept of them."""
+        """The scores unchanged: the next stage considers which of them are kept."""
         if isinstance(before.region, Categories):
             raise InputError("topk needs a vector of scores, not a category")
         if isinstance(before.region, Repeated):

@@ -1,4 +1,4 @@
-"""Functions of which nothing is known: the encoder, and what comes after the noise."""
+"""Functions about which nothing is known: the encoder, and whatever comes after the noise."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dpassay.pipeline.syntax import INF, Syntax
 
 
 def _of_any_function(before: OutputRegion, dim: int | None) -> OutputRegion:
-    """Everything, for the worst function; but of a constant every function makes a constant."""
+    """Everything, for the worst function; but every function maps a constant to a constant."""
     dim = dim or before.region.dim
     if before.region.diameter(INF) == 0:
         return OutputRegion(Box.cube(0, 0, dim), before.exact)
@@ -32,14 +32,14 @@ class Encode(Stage):
     keeps = "all"
     opaque = True
     outweighs_noise = True
-    dim: int | None = None  # of its vectors; as many coordinates as come in if not given
+    dim: int | None = None  # of its vectors; by default that of the input
     function: Callable[[Any], Array] | None = None
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
         return _of_any_function(before, self.dim)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """Apply the function, if one was given; vectors pass as they are."""
+        """Apply the function, if one was given; vectors pass unchanged."""
         if self.function is not None:
             return np.asarray(self.function(batch), dtype=float)
         if not isinstance(batch, np.ndarray):
@@ -51,7 +51,7 @@ class Encode(Stage):
 class Function(Stage):
     """Any function; after the noise it is post-processing.
 
-    Nothing is known of it, so bounds hold for the worst such function (one that loses nothing).
+    Nothing is known about it, so bounds hold for the worst such function (one that loses nothing).
 
     >>> Function(lambda batch: batch * 2).run(np.array([[1.0]]), np.random.default_rng()).tolist()
     [[2.0]]
@@ -62,7 +62,7 @@ class Function(Stage):
     opaque = True
     outweighs_noise = True
     function: Callable[[Any], Any] | None = None
-    dim: int | None = None  # of what it puts out; as many coordinates as come in if not given
+    dim: int | None = None  # of its output; by default that of the input
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
         return _of_any_function(before, self.dim)

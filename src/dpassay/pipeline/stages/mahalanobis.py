@@ -18,8 +18,8 @@ from dpassay.pipeline.syntax import Syntax, positive
 class Mahalanobis(Radial):
     """Add one noise vector z of density proportional to e^(-m/scale), m = sqrt(z·S^-1·z), S of these eigenvalues.
 
-    S is a diagonal matrix, its diagonal evenly spaced from the least to the largest eigenvalue. In l2 and in the norm
-    m all that is stated holds for every matrix with these two. docs/proofs/radial.md, point 6.
+    S is a diagonal matrix, its diagonal evenly spaced from the smallest to the largest eigenvalue. In l2 and in the
+    norm m, all statements hold for every matrix with these two. docs/proofs/radial.md, point 6.
 
     >>> noise = Mahalanobis(1, "0.25", 4)
     >>> print(noise, middle(noise.distance(Pair.of([1.0, 0.0], [0.0, 0.0]))))
@@ -54,13 +54,13 @@ class Mahalanobis(Radial):
         return self.scale * iv.sqrt(self.least)
 
     def diameter(self, region: Region) -> Number:
-        """From that of a pair to the l2 diameter in the direction in which the norm is largest."""
+        """From a pair's distance to the l2 diameter in the direction in which the norm is largest."""
         most = region.diameter(2) / iv.sqrt(self.least)
         shown = maximum(*(self.distance(region.farthest(q)) for q in (1.0, 2.0, float("inf"))))
         return between(shown, most) if shown.a <= most.b else most
 
     def distance(self, pair: Pair) -> Number:
-        """Exact for pairs that differ in the first coordinate only, where the eigenvalue is least; else bounds."""
+        """Exact for pairs that differ only in the first coordinate, where the eigenvalue is smallest; else bounds."""
         first = pair.blocks[0]
         if first.count == 1 and first.positions == "all" and all(block.same for block in pair.blocks[1:]):
             return abs(first.gap) / iv.sqrt(self.least)
@@ -96,11 +96,11 @@ class ShiftedMahalanobis:
     centre: Array
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n outputs, one a row."""
+        """Draw n outputs, one per row."""
         return np.asarray(self.noise.run(np.tile(self.centre, (n, 1)), rng))
 
     def log_likelihood(self, outputs: Array) -> Array:
-        """That of l2 noise in coordinates that are divided by the roots of the eigenvalues."""
+        """The log density of l2 noise in coordinates divided by the roots of the eigenvalues."""
         roots = self.noise.roots(len(self.centre))
         plain = ShiftedRadial(Radial("l2", self.noise.scale), self.centre / roots)
         return plain.log_likelihood(np.asarray(outputs) / roots) - float(np.log(roots).sum())

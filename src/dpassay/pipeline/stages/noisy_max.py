@@ -91,7 +91,7 @@ def _above_all(scores: Array, share: float) -> Array:
 
 
 def _below_the_largest(scores: Array) -> Array:
-    """P(output j, and its noisy score is below the largest score), Laplace noise: between scores all is smooth."""
+    """P(output j, and its noisy score is below the largest score), Laplace noise: smooth between scores."""
     edges = np.unique(np.concatenate([scores[scores > -40], np.linspace(-40, 0, 81)]))
     nodes, weights = np.polynomial.legendre.leggauss(12)
     half, centre = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2

@@ -1,4 +1,4 @@
-"""First stages that say how neighbouring data sets differ: a query's answers, and rows of one person each."""
+"""First stages that define how neighbouring data sets differ: a query's answers, and rows of one person each."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class Query(Stage):
     """Neighbours' answers are at most this far apart; only as first stage.
 
     With the word `monotone`, between two neighbours either no answer falls or none rises, as with counts of records
-    when one is added. The exponential mechanism then loses less; additive noise loses what it loses anyway.
+    when one is added. The exponential mechanism then loses less; for additive noise it makes no difference.
 
     >>> from dpassay.pipeline.regions import Everything
     >>> float(Query("l2", 1).output_region(OutputRegion(Everything(4))).region.diameter(2).mid)
@@ -52,7 +52,7 @@ class Query(Stage):
         return super().__str__().replace(", any)", ")")
 
     def to_data(self) -> dict[str, Any]:
-        """As a certificate has it; without the word where it says nothing."""
+        """As in a certificate; without the word if it is not set."""
         return {name: value for name, value in super().to_data().items() if value != "any"}
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:

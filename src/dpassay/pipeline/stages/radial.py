@@ -1,4 +1,4 @@
-"""Radial noise: its density depends on the noise's norm alone (the K-norm mechanism of a norm's ball)."""
+"""Radial noise: its density depends only on the noise's norm (the K-norm mechanism of a norm's ball)."""
 
 import math
 from dataclasses import dataclass
@@ -38,20 +38,20 @@ class Radial(NoiseStage):
         return NORMS[self.norm]
 
     def diameter(self, region: Region) -> Number:
-        """The largest distance of two vectors of a region in the norm of the noise; an interval around it."""
+        """The largest distance between two vectors of a region in the norm of the noise; an interval around it."""
         return region.diameter(self.q)
 
     def distance(self, pair: Pair) -> Number:
-        """The distance of two vectors in the norm of the noise."""
+        """The distance between two vectors in the norm of the noise."""
         return pair.distance(self.q)
 
     @property
     def one_dimensional(self) -> Number:
-        """The scale of the Laplace noise that it is on one number."""
+        """On one number it is Laplace noise, of this scale."""
         return self.scale
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """Anything. Noise on unbounded values can be swamped by them, so those stay what they were."""
+        """Anything. Unbounded values can swamp the noise, so they stay unbounded."""
         if isinstance(before.region, Categories):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
         if isinstance(before.region, Repeated) and self.norm != "l1":
@@ -77,7 +77,7 @@ class Radial(NoiseStage):
 
 
 def in_dimension(stage: Stage, dim: int) -> Stage:
-    """Laplace noise on each coordinate in place of radial noise, where that is the same; else the stage as it is.
+    """Laplace noise on each coordinate instead of radial noise, if that is the same; otherwise the stage unchanged.
 
     >>> str(in_dimension(Radial("l2", 3), 1)), str(in_dimension(Radial("l2", 3), 2))
     ('laplace(3)', 'radial(l2, 3)')
@@ -89,8 +89,8 @@ def in_dimension(stage: Stage, dim: int) -> Stage:
 def draw(norm: str, scale: float, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Draw noise vectors, one per row of the shape.
 
-    The length is Gamma(n) times the scale, its direction that of a uniform point of the ball; or, which is the same,
-    a uniform point of the ball times Gamma(n + 1).
+    The length is Gamma(n) times the scale, the direction that of a uniform point of the ball; or, equivalently, a
+    uniform point of the ball times Gamma(n + 1).
     """
     dim, rows = shape[-1], (*shape[:-1], 1)
     if norm == "l1":
@@ -114,7 +114,7 @@ class ShiftedRadial:
     centre: Array
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n outputs, one a row."""
+        """Draw n outputs, one per row."""
         return self.centre + draw(self.noise.norm, middle(self.noise.scale), (n, len(self.centre)), rng)
 
     def log_likelihood(self, outputs: Array) -> Array:

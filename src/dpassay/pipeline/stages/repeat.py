@@ -1,4 +1,4 @@
-"""Repetition, which is composition: each copy of the vector gets noise of its own."""
+"""Repetition, which is composition: each copy of the vector gets its own noise."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rounding to whole numbers."""
+"""Rounding to integers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +61,7 @@ class Round(Stage):
         return OutputRegion(Box.cube(-most, most, region.dim), exact=False, rounded=True)
 
     def thresholds_before(self, after: Thresholds) -> Thresholds | None:
-        """The numbers halfway between two whole ones."""
+        """The numbers halfway between two integers."""
         return after.rounded()
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:

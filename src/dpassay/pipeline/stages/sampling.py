@@ -1,4 +1,4 @@
-"""Which records take part in a step, and how many steps there are: first stages and the last one."""
+"""Which records take part in a step, and how many steps there are: some first stages and a last one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _check_rate(value: Any) -> Number:
             f"poisson needs a sampling rate above 0 and at most 1, got {middle(rate):g}; 1 means that every record "
             "takes part"
         )
-    return number(1) if rate.b > 1 else rate  # an enclosure of 1 may stick out a little
+    return number(1) if rate.b > 1 else rate  # an enclosure of 1 may slightly exceed 1
 
 
 class Sampling(Stage):
-    """A first stage that draws the records which take part; those of the others add nothing to the sum."""
+    """A first stage that draws the records that take part; the others add nothing to the sum."""
 
     keeps = "all"
 
@@ -35,7 +35,7 @@ class Sampling(Stage):
         return before
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
-        """A record passes as it is; whether it is summed is decided behind the stages before the noise."""
+        """A record passes unchanged; whether it is summed is decided right before the noise."""
         return batch
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Shuffle(Sampling):
 class Times(Stage):
     """Do all that comes before it this many times; only as last stage.
 
-    Each time may depend on all outputs before: adaptive composition.
+    Each run may depend on all earlier outputs: adaptive composition.
 
     >>> print(Times(1000))
     times(1000)

@@ -37,7 +37,7 @@ class Squash(Stage):
         return squashed(self.kind, value)
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The open box between the two limits, or its part that bounded inputs give."""
+        """The open box between the two limits, or the part of it that bounded inputs give."""
         region = before.region
         whole = Box.cube(-1 if self.kind == "tanh" else 0, 1, region.dim)
         if isinstance(region, Everything):
@@ -62,7 +62,7 @@ class Squash(Stage):
         return OutputRegion(outer, exact=False)
 
     def thresholds_before(self, after: Thresholds) -> Thresholds | None:
-        """Those between its limits, taken back through it."""
+        """Those between its limits, mapped back through it."""
         low, high = (-ONE if self.kind == "tanh" else ZERO), ONE
         inside = after.within(low, high)
         if inside is None:
