@@ -228,16 +228,13 @@ def _most(lines: list[Lines], squares: Array, mean: float) -> Array:
 
 def _lowest(lines: list[Lines], squares: Array, slope: Array) -> Lines:
     """In each cell the line whose ends, minus slope·u, are smallest."""
-    chosen: Lines | None = None
-    for low, high in lines:
-        top = np.maximum(low - slope * squares[:-1], high - slope * squares[1:])
-        if chosen is None:
-            chosen, least = (low, high), top
-        else:
-            better = top < least
-            chosen = np.where(better, low, chosen[0]), np.where(better, high, chosen[1])
-            least = np.minimum(least, top)
-    assert chosen is not None
+    left, right = slope * squares[:-1], slope * squares[1:]
+    chosen, least = lines[0], np.maximum(lines[0][0] - left, lines[0][1] - right)
+    for low, high in lines[1:]:
+        top = np.maximum(low - left, high - right)
+        better = top < least
+        chosen = np.where(better, low, chosen[0]), np.where(better, high, chosen[1])
+        np.minimum(least, top, out=least)
     return chosen
 
 
@@ -247,15 +244,20 @@ def _multiplier(points: Array, squares: Array, mean: float) -> Array:
     It minimises max(point + slope·(mean − square)), a convex function of the slope: each step takes the slope at which
     one line from either side of the minimum meet.
     """
-    rows = np.arange(len(points))
-    left, right = np.zeros(len(points), dtype=int), np.full(len(points), len(squares) - 1)
     best, least = np.zeros(len(points)), np.full(len(points), np.inf)
+    rows, left, right = np.arange(len(points)), np.zeros(len(points), dtype=int), np.full(len(points), len(squares) - 1)
     for _ in range(STEPS):
         slope = (points[rows, right] - points[rows, left]) / (squares[right] - squares[left])
-        values = points - slope[:, None] * squares
-        top = np.argmax(values, axis=1)
-        value = values[rows, top] + slope * mean
-        best, least = np.where(value < least, slope, best), np.minimum(value, least)
+        values = slope[:, None] * squares
+        np.subtract(points if len(rows) == len(points) else points[rows], values, out=values)
+        top = values.argmax(axis=1)
+        value = values[np.arange(len(rows)), top] + slope * mean
+        better = value < least[rows]
+        best[rows[better]], least[rows[better]] = slope[better], value[better]
         beyond = squares[top] > mean
-        left, right = np.where(beyond, left, np.minimum(top, right - 1)), np.where(beyond, top, right)
-    return np.asarray(best[:, None])
+        before, after = np.where(beyond, left, np.minimum(top, right - 1)), np.where(beyond, top, right)
+        moved = (before != left) | (after != right)  # where neither end moves, no later step moves one
+        rows, left, right = rows[moved], before[moved], after[moved]
+        if not len(rows):
+            break
+    return best[:, None]
