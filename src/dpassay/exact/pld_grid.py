@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from dpassay.exact.loss_components import Cells, LossComponent, high_share
 from dpassay.pipeline.regions import Array
 
 MAX_POINTS = 1 << 23
+MANY = 32  # losses or more: most frequencies of their sum are below all doubles, and left out
+_NOTHING = -760.0  # e to this is 0 in doubles, and so is what repeated squaring makes of a number that is less
 KEPT_POINTS = 1 << 21  # of the latest compositions together, about 32 bytes each
 _U = 2.0**-53
 # Relative error of one cell's mass: a handful of correctly rounded operations, exp and sinh.
@@ -195,9 +197,11 @@ def compose(grids: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
         size = np.abs(transform)
         # ‖error‖₂ over all frequencies; no single frequency can be off by more.
         off = fft_error * math.sqrt(length) * _two_norm(weight)
-        spectrum *= _power(transform, count)
-        bound *= (size + off) ** count
-        errors.append((count * off, size + off))
+        size += off
+        there = np.flatnonzero(size > math.exp(_NOTHING / count)) if count >= MANY else slice(None)
+        spectrum *= _only(there, _power(transform[there], count), length // 2 + 1)
+        bound *= _only(there, size[there] ** count, length // 2 + 1)
+        errors.append((count * off, size))
         log_norm += count * (top + math.log(norm))
         exponent += count * (2 * abs(top) + abs(math.log(norm)))
         rounding += count * (_MASS_ERROR + 4 * _U * float(np.abs(losses[[0, -1]]).max()))
@@ -226,6 +230,15 @@ def compose(grids: Sequence[tuple[LossGrid, int]], step: float, tilt: float) -> 
 def _two_norm(values: Array) -> float:
     """Euclidean norm. Summed in pairs: more precise than BLAS, whose threads cost more than they save here."""
     return math.sqrt(float(np.sum(np.square(values))))
+
+
+def _only(there: Any, values: NDArray[Any], length: int) -> NDArray[Any]:
+    """Values at some places of an array, and 0 at the others."""
+    if len(values) == length:
+        return values
+    found = np.zeros(length, dtype=values.dtype)
+    found[there] = values
+    return found
 
 
 def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
