@@ -49,9 +49,7 @@ def workers(request: pytest.FixtureRequest) -> Iterator[executors.Executor]:
 
 def test_results_come_as_they_are_finished_where_their_order_does_not_matter(workers, tmp_path):
     mark = str(tmp_path / "mark")
-    tasks = [
-        (number, mark) for number in range(10)
-    ]  # the first waits for the last
+    tasks = [(number, mark) for number in range(10)]  # the first waits for the last
     if isinstance(workers, executors.InProcess):
         assert list(workers.map(executor_tasks.wait_for_nine, tasks[::-1], ordered=False)) == [*range(9, -1, -1)]
         return

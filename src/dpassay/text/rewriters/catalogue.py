@@ -46,6 +46,13 @@ SHIPPED: dict[str, tuple[str, str]] = {
     "custext-as-published": (f"{HERE}.word_level:custext_as_published", "within groups of K words: no finite epsilon"),
     "tem": (f"{HERE}.word_level:tem", "santext with distances cut off at gamma (Carvalho et al. 2023)"),
 }
+MODEL_HINTS = {
+    "adept": " (the folder of a model from 'dpassay train adept')",
+    "dp-prompt": " (a transformers model's folder or hub name, or smollm2)",
+    "dp-mlm": " (a masked transformers model's folder or hub name)",
+    "dp-bart": " (an encoder-decoder transformers model's folder or hub name)",
+    "dp-bart-as-published": " (an encoder-decoder transformers model's folder or hub name)",
+}
 STEPS = 60  # at most, in the search for the parameter that gives an ε
 CLOSE = 1e-9  # relative: how close the search comes to the requested ε, from below
 
@@ -245,7 +252,8 @@ def _made(
                 raise InputError(f"{asked}: there is no setting {key!r}; there are {', '.join(allowed) or 'none'}")
         missing = [k for k in allowed if parameters[k].default is inspect.Parameter.empty and k not in settings]
         if missing:
-            raise InputError(f"{asked} needs {missing[0]}: {asked},{missing[0]}=…")
+            hint = MODEL_HINTS.get(asked, "") if missing[0] == "model" else ""
+            raise InputError(f"{asked} needs the setting {missing[0]}: {asked},{missing[0]}=…{hint}")
     given = {key: value for key, value in (("epsilon", epsilon), ("delta", delta)) if key in parameters}
     if "epsilon" in given and epsilon is None and parameters["epsilon"].default is inspect.Parameter.empty:
         raise InputError(f"state the epsilon for {asked}: --epsilon 50")

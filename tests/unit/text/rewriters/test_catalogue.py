@@ -140,3 +140,12 @@ def test_any_rewriter_is_audited_as_it_is(mine):
     verdict = audit(mine.ready, [("a", "b")], epsilon=2, runs=2000, seed=1)
     assert verdict.refuted
     assert np.isinf(TextGuarantee(math.inf).epsilon)
+
+
+def test_a_missing_model_is_asked_for_with_what_it_can_be() -> None:
+    with pytest.raises(
+        InputError, match=r"dp-prompt,model=… \(a transformers model.*, or smollm2\)"
+    ):
+        Specification.read("dp-prompt").at(10.0)
+    with pytest.raises(InputError, match=r"needs the setting model: dp-mlm,model=… \(a masked"):
+        Specification.read("dp-mlm").at(10.0)
