@@ -1,8 +1,9 @@
-"""ADePT for real: what comes back without noise, how fast lines are rewritten, and what the attack finds.
+"""ADePT in practice: what is reproduced without noise, how fast lines are rewritten, and what the attack finds.
 
 `python benchmarks/adept.py MODEL TEST_CORPUS [--candidates CORPUS] [--runs N]`. Bars: 85 % of the tokens of unseen ATIS
-utterances, 300 lines a second with OpenDP's noise and 2,000 without on two cores; at claimed ε = 1 with 100 candidates
-ADePT as published is refuted from text alone and the right mechanisms are not. Needs the extras `text` and `release`.
+utterances, 300 lines per second with OpenDP's noise and 2,000 without on two cores; at claimed ε = 1 with 100
+candidates ADePT as published is refuted from text alone and correct mechanisms are not. Needs the extras `text` and
+`release`.
 """
 
 import argparse

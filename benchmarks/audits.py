@@ -1,7 +1,7 @@
-"""Audits by sampling: runs that a refutation takes, bounds on the classic algorithms, false alarms, and overhead.
+"""Audits by sampling: runs needed for a refutation, bounds on the classic algorithms, false alarms, and overhead.
 
 `python benchmarks/audits.py [--runs 1e7] [--seeds 1] [--only NAME …] [--record]`. Subjects: tests/quality.
-With --record the classics' bounds go into benchmarks/recorded/classics.json, from where docs/benchmarks.md takes them.
+With --record the classics' bounds are written to benchmarks/recorded/classics.json, which docs/benchmarks.md uses.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def false_alarms(audits: int = 2000, runs: int = 600) -> None:
 
 
 def classics(runs: int, only: list[str], seeds: int) -> dict[str, Any]:
-    """The bounds of several audits of each classic algorithm; the last column is for right ones, at their true ε."""
+    """The bounds of several audits of each classic algorithm; the last column is for correct ones, at their true ε."""
     title = f"classics, {runs:.0e} runs, pairs searched, 90%"
     print(
         f"\n{title:42s} {'truth':>7s} {'limit':>7s} {'DP-Sniper':>9s} {'median':>7s} {'lowest':>7s} {'p':>7s} {'s':>5s}"
@@ -96,7 +96,7 @@ def classics(runs: int, only: list[str], seeds: int) -> dict[str, Any]:
         for seed in range(seeds):
             verdict = quality.audited(
                 classic, runs, 1e-9, SNIPER_ALPHA, seed
-            )  # no claim: the bound is not cut off at it
+            )  # no claim at which the bound would be capped
             bounds.append(verdict.epsilon.lower)
             if classic.right and isinstance(verdict.witness, SampledWitness):
                 chances.append(p_value(verdict.witness.right, verdict.witness.wrong, classic.true_epsilon))
@@ -123,7 +123,7 @@ def line(row: dict[str, Any], between: str = " ") -> str:
 
 
 def wide(runs: int, fixed: bool) -> tuple[float, float]:
-    """Seconds in all and in drawing, for a claim that holds, so that all runs are made."""
+    """Seconds in total and for drawing, for a claim that holds, so that all runs are made."""
     timed = Timed(quality.Noisy(DIM / 2.0))
     start = time.perf_counter()
     dpassay.audit(timed, [(np.zeros(DIM), np.ones(DIM))], epsilon=2.0, runs=runs, fixed=fixed, shrink=False)

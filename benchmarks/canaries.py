@@ -1,10 +1,10 @@
-"""What canaries of one run show of Gaussian noise, beside the auditors of jax-privacy: medians of 20 seeds at 95%.
+"""What canaries of one run show about Gaussian noise, compared with jax-privacy: medians of 20 seeds at 95%.
 
 `python benchmarks/canaries.py [--seeds 20] [--no-peers]`. Each canary's score is N(0, 1), moved by μ if it was in,
-where μ-GDP is exactly (ε, 1e-5)-DP. Both sides see the same scores. "Gaussian" bounds μ and says which ε that is; "any"
-assumes (ε, δ)-DP alone. jax-privacy's three are its one-run bound (any), its f-DP bound (Gaussian), and Clopper and
-Pearson's, which takes the canaries as independent; each with its default thresholds, and with half of the canaries
-spent on choosing one. The peers need the extra `bench`; without it the script prints how to install it, and goes on.
+where μ-GDP is exactly (ε, 1e-5)-DP. Both see the same scores. "Gaussian" bounds μ and converts it to ε; "any" assumes
+only (ε, δ)-DP. jax-privacy's three are its one-run bound (any), its f-DP bound (Gaussian), and Clopper-Pearson, which
+treats the canaries as independent; each with its default thresholds, and with half of the canaries used to choose one.
+The peers need the extra `bench`; without it the script prints how to install it, and continues.
 """
 
 import argparse

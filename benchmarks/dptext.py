@@ -1,4 +1,4 @@
-"""DPText on the shipped corpus: the ε that it learns, what is left of the task and of the dialect, and what holds.
+"""DPText on the shipped corpus: the ε that it learns, how well task and dialect are recovered, and what ε holds.
 
 `python benchmarks/dptext.py [--utterances 2000] [--steps 600]` prints the table of docs/systems/dptext.md, in less
 than five minutes on two cores. Needs the `text` extra.
@@ -18,7 +18,7 @@ from dpassay.text.corpora.flights import flights
 from dpassay.text.rewriters.dptext import Dptext, Reading, train
 
 CLAIMS = {"zero": "dptext-zero", "resampled": "dptext-resampled", "nan": "dptext-nan", "right": "dptext-corrected"}
-OFFERED = 200  # utterances; the audit tells apart the two of them whose vectors are farthest from each other
+OFFERED = 200  # utterances; the audit distinguishes the two of them whose vectors are farthest apart
 ROWS: list[tuple[Reading, float | None, float]] = [  # reading, ε if it is fixed, weight of the adversary
     ("zero", None, 1.0),
     ("zero", None, 0.0),

@@ -1,7 +1,7 @@
-"""Kernels on a GPU: the whole published grid, audits by likelihood ratio, and whether the counts are numpy's.
+"""Kernels on a GPU: the whole published grid, audits by likelihood ratio, and whether the counts equal numpy's.
 
-Besides, how fast the text systems' network reads and writes lines there, without the noise. It needs numpy, torch and
-Triton alone: `PYTHONPATH=src python benchmarks/gpu.py [FILE]` writes what it measured as JSON.
+Also how fast the text systems' network reads and writes lines there, without noise. It needs only numpy, torch and
+Triton: `PYTHONPATH=src python benchmarks/gpu.py [FILE]` writes the measurements as JSON.
 """
 
 import json
@@ -31,7 +31,7 @@ def grid(runs: int, every_draw: bool) -> tuple[float, int]:
     """Seconds for the whole grid, and how many words were drawn.
 
     A copy needs no random number, a coin flip one for the whole vector, and DPText's ones are ones whatever the noise;
-    with `every_draw` all n of each run are drawn all the same, as the published program does.
+    with `every_draw` all n of each run are drawn anyway, as in the published program.
     """
     jobs = []
     for cell, (m, e, n, x) in enumerate(GRID):
@@ -57,7 +57,7 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def agreeing() -> int:
-    """How many counts of votes and guesses are numpy's, to the last run; one that is not ends the benchmark."""
+    """How many counts of votes and guesses equal numpy's exactly; one that does not ends the benchmark."""
     number = 0
     for m, e, n, x in GRID[::7]:
         one, other = (ones(Ballot(m, e, n, x, 3, 5, 1600, 5000, device)) for device in ("cuda", "numpy"))

@@ -1,8 +1,8 @@
-"""Private tokens per second of DP-Prompt with a model of SmolLM2's size, the exact likelihood of each text kept.
+"""Private tokens per second of DP-Prompt with a model of SmolLM2's size, including the exact likelihood of each text.
 
-`python benchmarks/language_models.py` runs `smollm2` where it is installed. `--random` runs a network of the same shape
-with random weights, written in plain torch below: it needs numpy and torch alone, and how fast tokens are drawn does
-not depend on what the weights are. `--device cuda --batch 256` for a GPU; FILE gets the measurements as JSON.
+`python benchmarks/language_models.py` runs `smollm2` if it is installed. `--random` runs a network of the same shape
+with random weights, written in plain torch below: it needs only numpy and torch, and the speed does not depend on the
+weights. `--device cuda --batch 256` is for a GPU; the measurements are written to FILE as JSON.
 
 Bars: 5 tokens per second on two cores, 2,000 on one H200.
 """
@@ -95,7 +95,7 @@ class Network(nn.Module):
         turn = (places[..., None, None] * speeds).repeat(1, 1, 1, 2)
         before = torch.ones(length, whole, dtype=torch.bool, device=self.device).tril(whole - length)
         mask = before[None, None] & (attention_mask[:, None, None] == 1)
-        mask = mask | ~mask.any(-1, keepdim=True)  # padding sees anything: nobody reads it
+        mask = mask | ~mask.any(-1, keepdim=True)  # padding may see anything: its output is not used
         x, kept = self.words(input_ids), []
         for layer, past in zip(self.layers, past_key_values or [None] * LAYERS, strict=True):
             x, new = layer(x, turn, mask, past)

@@ -1,8 +1,8 @@
 """Pairs beyond 2C, Figure 1 of Habernal, EMNLP 2021: the straightforward numpy program against ours on two threads.
 
-`python benchmarks/pairs.py [--pairs 1e6] [--dim 64] [--seconds 8]`. Each program is repeated for as many seconds, and
-its shortest time is taken. Ours counts the control too, pairs that are beyond after l1 clipping; the straightforward
-program is timed without it and with it.
+`python benchmarks/pairs.py [--pairs 1e6] [--dim 64] [--seconds 8]`. Each program is repeated for that many seconds, and
+its shortest time is taken. Ours also counts the control, pairs that are beyond 2C after l1 clipping; the
+straightforward program is timed without it and with it.
 """
 
 import argparse
@@ -102,7 +102,7 @@ def memory(pairs: int, dim: int) -> None:
 
 
 def rows() -> list[Row]:
-    """The ratio beside its bar: both shapes together, the control in both programs."""
+    """The ratio compared with its bar: both shapes together, with the control in both programs."""
     theirs = mine = 0.0
     for shape in SHAPES:
         ours(shape, 128, 64)
@@ -114,7 +114,7 @@ def rows() -> list[Row]:
 
 
 def main(pairs: int = 10**6, dim: int = 64, seconds: float = 8.0) -> None:
-    memory(pairs, dim)  # first: a process starts with the peak of the one that started it
+    memory(pairs, dim)  # first, since a process inherits the peak memory of its parent
     speed(pairs, dim, seconds)
 
 

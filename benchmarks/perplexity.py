@@ -2,11 +2,11 @@
 
 1. Here: `python benchmarks/perplexity.py plan out/figure/plan.json --corpus out/figure/plays.csv
    --entities-from list:out/figure/names.txt --vocabulary out/figure/words.txt`
-2. There, where numpy and torch are enough: `PYTHONPATH=src python benchmarks/perplexity.py run out/figure/plan.json
+2. There, with only numpy and torch: `PYTHONPATH=src python benchmarks/perplexity.py run out/figure/plan.json
    out/figure/uedp-perplexity.partial.json --device cuda --processes 8`
 3. Here: `dpassay reproduce uedp-perplexity --resume --out out/figure` with the same options of the corpus as in step 1.
 
-What is finished when step 2 is interrupted is kept, and the same command does the rest.
+If step 2 is interrupted, finished models are kept, and the same command does the rest.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from dpassay.training.comparison import Found, Setup, Source, Task, run
 
 
 def plan(given: argparse.Namespace) -> None:
-    """Write all models to train, with the noise that keeps each ε, and what the finished ones are recognised by."""
+    """Write all models to train, with the noise for each ε, and how finished ones are recognised."""
     from dpassay import __version__
     from dpassay.reproduce.perplexity import all_sources, all_tasks, header
     from dpassay.reproduce.result import PARTIAL

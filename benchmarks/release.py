@@ -1,6 +1,6 @@
-"""The noise of a text rewriter: draws a second from OpenDP on doubles and on whole numbers, and from `Release`.
+"""The noise of a text rewriter: draws per second from OpenDP on doubles and on integers, and from `Release`.
 
-Bar: 300 utterances of 64 numbers a second, 19,200 draws, with time to spare for a decoder on the same two cores.
+Bar: 300 utterances of 64 numbers per second, 19,200 draws, with time to spare for a decoder on the same two cores.
 `python benchmarks/release.py`. Needs the `release` extra.
 """
 
@@ -19,7 +19,7 @@ DRAWS = 100 * DIM
 
 
 def rate(draw: Callable[[], Any], draws: int = DRAWS, repeats: int = 3) -> float:
-    """Draws a second of wall time, the best of some."""
+    """Draws per second of wall time, the best of several."""
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()
@@ -41,7 +41,7 @@ def beside(measurement: Any, halves: list[np.ndarray]) -> None:
 
 
 def ways(law: str) -> dict[str, Callable[[], Any]]:
-    """The same number of draws in several ways; the first is what the others are measured by."""
+    """The same number of draws in several ways; the first is the baseline."""
     whole = np.full(DRAWS, 5)
     found: dict[str, Callable[[], Any]] = {}
 

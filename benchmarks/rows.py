@@ -1,4 +1,4 @@
-"""What a benchmark says: a measurement, in words, beside its bar."""
+"""The result of a benchmark: a measurement, as text, and its bar."""
 
 from dataclasses import dataclass
 

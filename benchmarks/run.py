@@ -1,7 +1,7 @@
-"""All benchmarks, with a description of the machine; writes docs/benchmarks.md and the figure of growth.
+"""All benchmarks, with a description of the machine; writes docs/benchmarks.md and the scaling figure.
 
 `python benchmarks/run.py [--all]`. Without --all the audits of the classic algorithms are left out, which take about
-half an hour. What was measured on a GPU is taken from benchmarks/recorded, where `gpu.py` left it.
+half an hour. GPU measurements are taken from benchmarks/recorded, where `gpu.py` wrote them.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def recorded() -> str:
 
 
 def classics() -> str:
-    """What audits of the classic algorithms gave when they were last recorded."""
+    """The last recorded results of audits of the classic algorithms."""
     found = json.loads(audits.RECORD.read_text(encoding="utf-8"))
     head = ["algorithm", "truth", "limit", "DP-Sniper", "median", "lowest", "p", "seconds"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]

@@ -1,13 +1,13 @@
-"""How many runs a refutation takes, beside the auditors of jax-privacy: medians and 90% quantiles at α = 0.001.
+"""How many runs a refutation takes, compared with jax-privacy: medians and 90% quantiles at α = 0.001.
 
 `python benchmarks/runs_to_refute.py [--seeds 10] [--only WORD …] [--no-peers]`. A run is one output of the mechanism
-for one input. All are counted: those that a rule is learnt from, that test it, that are compared with each other or
-tried again, up to the refutation. "single" subjects do not say whether the rows of one batch are independent, which is
-the default, so that single calls count; "batches" say `independent_rows = True`.
+for one input. All are counted: those that train a rule, test it, are compared with each other or repeated, up to the
+refutation. "single" subjects do not declare the rows of one batch independent, which is the default, so that single
+calls count; "batches" have `independent_rows = True`.
 
-A peer is given what an audit has to learn: the best score there is, the exact log-likelihood ratio. Its figure is the
+A peer is given what an audit has to learn: the best possible score, the exact log-likelihood ratio. Its figure is the
 smallest power of two, of both inputs together, with which it refutes the claim for nine of ten seeds. It needs the
-extra `bench`; without it the script prints how to install it, and goes on.
+extra `bench`; without it the script prints how to install it, and continues.
 """
 
 import argparse
@@ -36,7 +36,7 @@ class Laplace:
 
     def score(self, outputs: Any) -> Any:
         """The log-likelihood ratio of 1 and 0."""
-        return np.round(2 * (np.abs(outputs) - np.abs(outputs - 1)), 6)  # the last bits would tell more than the noise
+        return np.round(2 * (np.abs(outputs) - np.abs(outputs - 1)), 6)  # the last bits reveal more than the noise
 
 
 class RandomWords:

@@ -1,8 +1,8 @@
 """ε(δ) of the sampled Gaussian mechanism: time and width, against dp-accounting on the same question in the same run.
 
 dp-accounting's pessimistic number lies above the truth by an unknown amount; with its optimistic one it gives an
-interval, too, whose width falls with its grid's step. It is given the coarsest step at which that width is ours, or the
-finest of those tried. Bars: relative width at most 1e-3, two seconds a point, faster than dp-accounting at the same
+interval too, whose width falls with its grid's step. It uses the coarsest step at which that width matches ours, or the
+finest of those tried. Bars: relative width at most 1e-3, two seconds per point, faster than dp-accounting at the same
 width.
 """
 
@@ -25,7 +25,7 @@ POINTS = (
     ("256/60000", "1.1", 14_000),
     ("1", "2", 1),
 )
-STEPS = (1e-3, 1e-4)  # of dp-accounting's grid; at 1e-5 it takes minutes a point
+STEPS = (1e-3, 1e-4)  # of dp-accounting's grid; at 1e-5 it takes minutes per point
 
 
 def ours(rate: str, noise: str, steps: int) -> tuple[float, float]:

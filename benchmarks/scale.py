@@ -1,6 +1,7 @@
 """Speed and scale on this machine's cores: kernels against straightforward numpy, workers, memory, and how time grows.
 
-`python benchmarks/scale.py [--figure FILE]`. Each ratio is measured in one run; of repeated timings the least counts.
+`python benchmarks/scale.py [--figure FILE]`. Each ratio is measured in one run; the shortest of repeated timings
+counts.
 """
 
 import argparse
@@ -42,7 +43,7 @@ print(int(status["VmHWM"].split()[0]) // 1024)
 
 
 def least(work: Callable[[], object], times: int = 3) -> float:
-    """The least of some timings, in seconds."""
+    """The shortest of several timings, in seconds."""
     found = []
     for _ in range(times):
         begun = time.perf_counter()
@@ -52,7 +53,7 @@ def least(work: Callable[[], object], times: int = 3) -> float:
 
 
 def straightforward(runs: int) -> float:
-    """Nanoseconds a draw of the plain program: draw, round, average, compare; all runs of a cell in one array."""
+    """Nanoseconds per draw of the plain program: draw, round, average, compare; all runs of a cell in one array."""
     rng, seconds, draws = np.random.default_rng(0), 0.0, 0
     for mechanism in RANDOM:
         for epsilon in map(float, EPSILONS):
@@ -75,7 +76,7 @@ def straightforward(runs: int) -> float:
 
 
 def kernels(runs: int) -> float:
-    """Nanoseconds a draw of ours, for the same cells on all cores; ones of DPText need no draw, and count for none."""
+    """Nanoseconds per draw of ours, for the same cells on all cores; DPText's ones need no draw and are not counted."""
     cells = [(m, float(e), n) for m in RANDOM for e in EPSILONS for n in DIMENSIONS]
     sampled_votes(cells, Options(1000))
     seconds = least(lambda: sampled_votes(cells, Options(runs)), 1)
@@ -84,7 +85,7 @@ def kernels(runs: int) -> float:
 
 
 def peak(runs: int) -> int:
-    """Megabytes at most, of a process that makes the figure and writes it in all its forms."""
+    """Peak megabytes of a process that makes the figure and writes it in all formats."""
     with tempfile.TemporaryDirectory() as folder:
         code = MEMORY.format(runs=runs, folder=folder)
         return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
@@ -112,7 +113,7 @@ def sanity() -> list[Row]:
 
 
 def batches(dim: int, runs: int, size: int, before: int) -> list[object]:
-    """An audit's tasks as they travel: by kernels, or by numpy where they come before all kernels."""
+    """An audit's tasks as sent to workers: by kernels, or by numpy if they come before all kernels."""
     pipeline = parse(f"clamp(0, 1) | laplace({dim})", dim=dim)
     experiment = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(1.0), 5)
     rule = DecisionRule(LikelihoodRatio(tuple(experiment.distributions() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)

@@ -1,7 +1,7 @@
-"""How long a person waits: the command line from a cold start, and where the time goes.
+"""How long a user waits: the command line from a cold start, and where the time goes.
 
 Limits, on two idle cores: `dpassay --help` 0.3 s, a check at delta = 0 0.6 s, the whole gallery 3 s. On a busy machine
-the processor time says more than the clock.
+processor time is more meaningful than wall time.
 """
 
 import os
@@ -25,7 +25,7 @@ COMMANDS = {
 
 
 def seconds(arguments: list[str], repeats: int = 5) -> tuple[float, float]:
-    """The least time by the clock, and the least time of the processor."""
+    """The shortest wall time, and the shortest processor time."""
     # A user's modules are compiled once; without this they would be compiled at every start.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     clock, processor = [], []

@@ -1,9 +1,9 @@
 """Private training on the shipped corpus: seconds for 1,000 rounds, against training without privacy, and accounting.
 
 `python benchmarks/training.py [--device cuda] [--rounds N]`. It measures N rounds and scales up to 1,000; with
-`--rounds 1000` it runs them all. numpy and torch are enough; without mpmath the accountant's row is left out.
+`--rounds 1000` it runs them all. Only numpy and torch are needed; without mpmath the accountant's row is left out.
 Bars: 1,000 rounds within 10 minutes on two cores and 1 minute on an H200; at most 3 times as long as without privacy;
-the accountant, asked at every round, under 5% of the time.
+the accountant, called at every round, under 5% of the time.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 `python benchmarks/utility.py MODEL [CORPUS] [--mechanism NAME ...] [--test FILE] [--limit N] [-e TRUE_EPSILON ...]
 [--seeds N] [--figure FILE]`. Without a corpus it takes the shipped one. MODEL is a trained model's folder, or any
-rewriter with `--mechanism ''`. Needs the `text` extra. No bar: it shows what comes out.
+rewriter with `--mechanism ''`. Needs the `text` extra. No bar: it only shows the results.
 """
 
 import argparse

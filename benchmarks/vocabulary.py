@@ -1,8 +1,8 @@
 """The worst pair of words over a vocabulary: all pairs and all outputs, against plain numpy, on a CPU or a GPU.
 
 `PYTHONPATH=src python benchmarks/vocabulary.py` measures 5,000 words on this machine's CPU. With `--device cuda` it
-measures 33,860 words of 300 dimensions on a GPU, which needs numpy, torch and Triton alone, and compares what it finds
-for fewer words with numpy. `--json FILE` writes what was measured.
+measures 33,860 words of 300 dimensions on a GPU, which needs only numpy, torch and Triton, and compares the results for
+fewer words with numpy. `--json FILE` writes the measurements.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from dpassay.words.worst_pair import AIMS, worst_pairs
 from rows import Row
 
 EPSILON, DIM, SCALE = 4.0, 300, 0.3  # distances of about 7, as GloVe's vectors of 300 dimensions have
-SAMPLED_ROWS = 20  # of plain numpy; the rest takes as long
+SAMPLED_ROWS = 20  # of plain numpy; the others take equally long
 
 
 def vocabulary(words: int) -> Vocabulary:
@@ -44,7 +44,7 @@ def timed(mechanism: ScoredWords, device: str, every: bool) -> tuple[float, dict
 
 
 def compared(words: int, device: str, other: str) -> float:
-    """How far two devices' intervals are apart at most; an interval that misses the other's ends the benchmark."""
+    """The largest distance between two devices' intervals; disjoint intervals end the benchmark."""
     gap = 0.0
     for mechanism in (SanText(vocabulary(words), EPSILON), TEM(vocabulary(words), EPSILON, far="ratio")):
         here, there = (worst_pairs(mechanism, device=where, every=True) for where in (device, other))
@@ -72,7 +72,7 @@ def measured(device: str, words: int) -> dict[str, Any]:
 
 
 def rows() -> list[Row]:
-    """What the table of benchmarks says of 5,000 words on this machine."""
+    """The benchmark table's rows on 5,000 words on this machine."""
     found = measured("cpu", 5_000)
     seconds, times = found["seconds, all outputs"], found["times plain numpy"]
     what = "worst pair of 5,000 words of 300 dimensions, all pairs and outputs"

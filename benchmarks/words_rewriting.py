@@ -1,6 +1,6 @@
-"""Words that are rewritten per second, on this machine: the tables of all words that occur are made within that time.
+"""Words rewritten per second on this machine, including the time to make the tables of all words that occur.
 
-`PYTHONPATH=src python benchmarks/words_rewriting.py` rewrites 200,000 words, as frequent as words are (Zipf), over
+`PYTHONPATH=src python benchmarks/words_rewriting.py` rewrites 200,000 words, with natural frequencies (Zipf), over
 5,000 words of 50 dimensions; `--words 20000` over a larger vocabulary.
 """
 
@@ -39,7 +39,7 @@ def measured(words: int) -> dict[str, float]:
 
 
 def rows() -> list[Row]:
-    """What the table of benchmarks says of 5,000 words."""
+    """The benchmark table's rows on 5,000 words."""
     return [
         Row(
             f"words rewritten by {name}, vocabulary of 5,000", f"{BAR:,} a second", f"{rate:,.0f} a second", rate >= BAR

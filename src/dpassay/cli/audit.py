@@ -178,7 +178,7 @@ def audit(
     from dpassay.audit.runner import run_audit
 
     try:
-        # What a Python mechanism prints must not get into the result.
+        # The output of print in a Python mechanism must not get into the result.
         failing = reports.of_failures(name or python or command or url or "pipeline", python)
         with progress_bar(options.runs) as progress, redirect_stdout(sys.stderr), failing:
             verdict = run_audit(subject, replace(options, progress=progress))
@@ -208,9 +208,9 @@ def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon:
 def _with_formula(
     sampled: Verdict, claim: Claim | None, pipeline: str | None, options: AuditOptions, exact: Verdict | None
 ) -> Verdict:
-    """The sampled verdict together with the exact one, where the subject is a formula: one subject has one verdict.
+    """The sampled verdict combined with the exact one, if the subject is a formula: one subject has one verdict.
 
-    A pipeline whose inputs were given is judged for these alone, and the formula says nothing of them in particular.
+    A pipeline whose inputs were given is judged only for these; the formula is not about them in particular.
     """
     from dpassay.api import check, with_samples
     from dpassay.core.guarantee import ApproxDP, PureDP
@@ -247,7 +247,7 @@ def _of_model(
         named = specification(name, None, release, [f"{key}={value}" for key, value in options.parameters.items()])
         subject, guarantee, exact = claimed_of(named, options.epsilon, options.delta)
         system, kept = Running(subject, {}), options.neighbours or guarantee.neighbours
-        exact = exact if options.neighbours is None else None  # on other neighbours it says nothing
+        exact = exact if options.neighbours is None else None  # it does not apply to other neighbours
         options = replace(options, epsilon=guarantee.stated, delta=guarantee.delta or None, neighbours=kept)
     options = replace(options, dim=None, parameters={})
     if not (options.pairs is None and options.region is None and options.text is None):
@@ -271,7 +271,7 @@ def read_pair(text: str) -> tuple[Any, Any]:
 
 
 def read_inputs(path: Path) -> list[Any]:
-    """Inputs from a file: JSON lines if it is called .jsonl, else a text a line; empty lines are left out."""
+    """Inputs from a file: JSON lines if it ends in .jsonl, otherwise one text per line; empty lines are skipped."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
@@ -292,7 +292,7 @@ def read_inputs(path: Path) -> list[Any]:
 
 
 def _plan(claim: Claim | None, options: AuditOptions, as_json: bool) -> None:
-    """How many runs it takes at least, and what the given ones can show at most."""
+    """How many runs are needed at least, and what the given ones can show at most."""
     from dpassay.audit.inference import most_certifiable, runs_needed
     from dpassay.core.guarantee import make_guarantee
 

@@ -1,4 +1,4 @@
-"""Guarantees without a claim: the least noise for one, and what several add up to."""
+"""Guarantees without a claim: the smallest noise for one, and what several add up to."""
 
 from typing import Annotated
 

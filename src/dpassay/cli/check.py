@@ -139,7 +139,7 @@ def check(
     if model is not None:
         verdict = _judge_model(subject, model, neighbours, people, runs, seed, {**given, **values})
     else:
-        quiet = redirect_stdout(sys.stderr) if python is not None else nullcontext()  # of what the object prints
+        quiet = redirect_stdout(sys.stderr) if python is not None else nullcontext()  # hides what the object prints
         with working("checking"), quiet, failing():
             options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, **given}
             verdict = judge(subject, parameters=values, **options)
@@ -161,7 +161,7 @@ def _list(stages: bool) -> None:
 
 
 def _object(path: str) -> Any:
-    """A Python object that brings its formula, or at least its claim, with it."""
+    """A Python object that has its own formula, or at least its own claim."""
     from dpassay.adapters import adapted
     from dpassay.audit.targets import load_object, load_subject
     from dpassay.claims.claim import Claim
@@ -187,7 +187,7 @@ def _end(
     name: str | None = None,
     python: str | None = None,
 ) -> None:
-    """Write what was asked for (certificate, page, reports), print the verdict, and end with its exit code."""
+    """Write the requested files (certificate, page, reports), print the verdict, and exit with its code."""
     certificate, html, reports = wanted
     if certificate is not None:
         with working("writing the certificate"):
@@ -203,7 +203,7 @@ def _end(
 
 
 def _guarantee(stated: dict[str, Any], claim: Any) -> Any:
-    """A guarantee that is not stated by epsilon and delta; what is left out is as the claim has it."""
+    """A guarantee that is not stated by epsilon and delta; omitted values are the claim's."""
     from dpassay.core.guarantee import stated_guarantee, statement
 
     if claim is not None:

@@ -1,4 +1,4 @@
-"""What the commands share: how they print, what they ask before they work, and their common options."""
+"""What the commands share: how they print, what they check before they start, and their common options."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ ClusterAddress = Annotated[
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, or numpy (no kernels).")]
 
 
-LINE_EVERY = 10.0  # seconds between lines of progress where there is no terminal; later ones are further apart
+LINE_EVERY = 10.0  # seconds between lines of progress without a terminal; later ones are further apart
 LINES_PER_TIME = 0.1  # of the time so far
 MOST_DIGITS = 40  # of a count
 
@@ -90,7 +90,7 @@ _quiet = False
 
 
 def be_quiet(quiet: bool = True) -> None:
-    """Print no progress and no notes from now on, or print them again."""
+    """Turn progress and notes off, or on again."""
     global _quiet
     _quiet = quiet
 
@@ -103,7 +103,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A spinner on stderr, where a person can see it; elsewhere a line, if it takes longer than that."""
+    """A spinner on stderr, on a terminal; otherwise a line, if it takes longer."""
     if _quiet:
         yield
         return
@@ -124,7 +124,7 @@ def working(what: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Progress | None]:
-    """A bar on stderr with the time left; without a terminal, a line now and then; None with --quiet."""
+    """A bar on stderr with the time left; without a terminal, an occasional line; None with --quiet."""
     if _quiet:
         yield None
         return
@@ -171,7 +171,7 @@ def progress_lines(clock: Callable[[], float] = time.monotonic) -> Progress:
 
 
 def in_words(seconds: float) -> str:
-    """A time, as precisely as one wants to know it.
+    """A duration, in readable precision.
 
     >>> in_words(7.4), in_words(200), in_words(6000), in_words(1e6), in_words(1e9)
     ('7 s', '3 min', '1 h 40 min', '12 days', '32 years')
@@ -185,7 +185,7 @@ def in_words(seconds: float) -> str:
 
 
 def command_line() -> str:
-    """The line that was typed, for a page to say how it was made. The values of headers, maybe secret, are left out."""
+    """The command line, for a page to show how it was made. Values of headers, which may be secret, are left out."""
     words = ["dpassay", *sys.argv[1:]]
     for i, word in enumerate(words):
         if words[i - 1] == "--header" or word.startswith("--header="):
@@ -194,7 +194,7 @@ def command_line() -> str:
 
 
 def write_page(text: str, path: Path) -> None:
-    """Write a page and say so."""
+    """Write a page and report it."""
     from dpassay.core.files import write_whole
 
     write_whole(path, text)
@@ -224,7 +224,7 @@ def finish(verdict: Verdict, as_json: bool, require_decision: bool) -> None:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Find out before the work is done whether its result can be written."""
+    """Check before the work is done whether its result can be written."""
     given = [path for path in paths if path is not None]
     for path in given:
         if path.is_dir():
@@ -258,7 +258,7 @@ def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[di
 
 
 def whole_number(given: str | int) -> int:
-    """A count as people write it.
+    """A count in any usual notation.
 
     >>> whole_number("1e5"), whole_number("2.5e3"), whole_number("100_000"), whole_number("-3")
     (100000, 2500, 100000, -3)
@@ -275,7 +275,7 @@ def whole_number(given: str | int) -> int:
 
 
 def as_options(message: str) -> str:
-    """A message of the library, which speaks of arguments, in the words of the command line.
+    """A message of the library, which names arguments, in terms of the command line.
 
     >>> as_options("pass dim=N"), as_options("pass parameters={'C': VALUE}"), as_options("resume=True needs save=FILE")
     ('pass --dim N', 'pass --set C=VALUE', '--resume needs --save FILE')
@@ -290,7 +290,7 @@ def as_options(message: str) -> str:
 
 
 def check_claimed(epsilon: Any, delta: Any) -> None:
-    """Refuse an ε or a δ that nothing can have. An ε of 0 can be had: by an output that tells nothing of the input."""
+    """Refuse an impossible ε or δ. An ε of 0 is possible: by an output that is independent of the input."""
     from dpassay.core.guarantee import make_guarantee
 
     if epsilon is not None:
@@ -298,7 +298,7 @@ def check_claimed(epsilon: Any, delta: Any) -> None:
 
 
 def claim_named(name: str) -> Claim:
-    """A claim of the registry, or of a .toml file of one's own."""
+    """A claim of the registry, or of the user's .toml file."""
     if name.endswith(".toml"):
         from dpassay.claims.toml import read_claim
 
@@ -309,7 +309,7 @@ def claim_named(name: str) -> Claim:
 
 
 def needs(package: str, extra: str) -> None:
-    """Whether a package of an extra is there; else the line that installs it."""
+    """Check that a package of an extra is installed; otherwise raise the command that installs it."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:
@@ -317,9 +317,9 @@ def needs(package: str, extra: str) -> None:
 
 
 def usable_device(device: str, cluster: str | None = None) -> str:
-    """The device that is used where this one is asked for; if it is another one, a sentence says so.
+    """The device that is used when this one is requested; if it is another one, a note says so.
 
-    A cluster's workers find out for themselves.
+    A cluster's workers determine it themselves.
     """
     from dpassay.compute.devices import usable
 
@@ -333,7 +333,7 @@ def usable_device(device: str, cluster: str | None = None) -> str:
 
 @contextmanager
 def executor_of(workers: int | None, cluster: str | None) -> Iterator[Executor | None]:
-    """The workers that were asked for; None where none were."""
+    """The requested workers; None if there are none."""
     if workers is None and cluster is None:
         yield None
         return

@@ -15,9 +15,9 @@ from dpassay.cli.common import check_writable, in_words, note, progress_bar
 from dpassay.cli.text import Seed
 from dpassay.errors import InputError
 
-SAMPLE = 300  # utterances that are made to see how long all of them take
+SAMPLE = 300  # utterances generated to estimate how long all of them take
 TELL_EVERY = 1000
-SOON = 1.0  # seconds; what takes longer is announced
+SOON = 1.0  # seconds; longer jobs are announced
 
 
 def corpus(
@@ -54,7 +54,7 @@ def corpus(
 
 
 def _write_shipped(out: Path, number: int, seed: int, names: bool) -> None:
-    """Write utterances as they are made, none of which is kept."""
+    """Write utterances as they are generated, without keeping them."""
     from dpassay.core.files import write_pieces
     from dpassay.text.corpora.corpus import pieces_of
     from dpassay.text.corpora.flights import endless
@@ -77,7 +77,7 @@ def _write_shipped(out: Path, number: int, seed: int, names: bool) -> None:
 
 
 def _announce(out: Path, number: int, seconds: float, size: float) -> None:
-    """Say how long it will take and how large the file will be; refuse what the disk has no room for."""
+    """Report how long it will take and how large the file will be; refuse if the disk has no room."""
     free = shutil.disk_usage(out.parent).free
     needed = f"{number:,} utterances need about {size_in_words(size)} and {in_words(seconds)}"
     if size > free:
@@ -90,7 +90,7 @@ def _announce(out: Path, number: int, seconds: float, size: float) -> None:
 
 
 def size_in_words(size: float) -> str:
-    """A number of bytes, as precisely as one wants to know it.
+    """A number of bytes, in readable precision.
 
     >>> size_in_words(640), size_in_words(2.34e6), size_in_words(1.2e14)
     ('640 bytes', '2.3 MB', '120.0 TB')

@@ -136,7 +136,7 @@ def gallery(
 
 
 def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Path | None, pages: Path | None) -> None:
-    """The files that were asked for."""
+    """The requested files."""
     if figure is not None:
         from dpassay.report.gallery import draw
 
@@ -172,16 +172,16 @@ def _report(verdicts: list[tuple[Claim, Verdict]], reports: Reports, files: dict
 def _alarm(
     verdicts: list[tuple[Claim, Verdict]], tried: list[tuple[Claim, TrialResult]], own: bool, **how: bool
 ) -> None:
-    """End with 1 if something is not as it should be: the gallery is also a test of the tool.
+    """Exit with 1 if something is not as expected: the gallery is also a test of the tool.
 
-    Of one's own claims, one that expects nothing should hold.
+    A user's claim without an expected verdict should hold.
     """
     compared = [(c, v) for c, v in verdicts if how["compared"] and c.expected]
     others = [(c, v) for c, v in verdicts if own and not (how["compared"] and c.expected)]
     surprising = [c.name for c, v in compared if v.word != c.expected]
     refuted = [c.name for c, v in others if v.refuted]
     undecided = [c.name for c, v in others if v.open and how["require_decision"]]
-    # The trials of published claims are made so that samples see what is wrong.
+    # The trials of published claims are designed so that samples find the flaw.
     contradicting = [c.name for c, both in tried if both.contradictory or (both.missed and not own)]
     wrong = {"not as expected": surprising, "refuted": refuted, "exact and sampled verdicts differ": contradicting}
     for what, names in {**wrong, "open": undecided}.items():
@@ -194,7 +194,7 @@ def _alarm(
 
 
 def _chosen(only: list[str] | None, folder: Path | None) -> tuple[list[Claim], dict[str, Path]]:
-    """The claims that were asked for, and the files of one's own."""
+    """The requested claims, and the user's files."""
     files: dict[str, Path] = {}
     if folder is not None:
         from dpassay.claims.toml import read_files
@@ -208,14 +208,14 @@ def _chosen(only: list[str] | None, folder: Path | None) -> tuple[list[Claim], d
     for pattern in only or ():
         if not fnmatch.filter(claims, pattern):
             if folder is None:
-                claim_named(pattern)  # which says what there is
+                claim_named(pattern)  # its error lists the claims
             raise InputError(f"no claim is called {pattern!r}; there are {', '.join(claims)}")
     wanted = only or ["*"]
     return [one for name, one in claims.items() if any(fnmatch.fnmatchcase(name, like) for like in wanted)], files
 
 
 def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: str) -> tuple[list[Any], bool]:
-    """What is made of each claim up to Ctrl-C, and whether that came; a claim of which nothing can be made is named."""
+    """The result for each claim up to Ctrl-C, and whether it was pressed; a claim that cannot be processed is named."""
     found = []
     try:
         with progress_bar(len(claims)) as bar:
@@ -239,7 +239,7 @@ def _try(claim: Claim, seed: int, alpha: float) -> TrialResult:
     from dpassay.report.claim_report import try_out
 
     tried = try_out(claim, seed=seed, alpha=alpha)
-    if tried.sampled.interrupted:  # an audit keeps Ctrl-C to itself
+    if tried.sampled.interrupted:  # an audit handles Ctrl-C itself
         raise KeyboardInterrupt
     return tried
 

@@ -1,8 +1,8 @@
-"""The command line: a thin face. Results on stdout, progress and notes on stderr.
+"""The command line: a thin layer. Results on stdout, progress and notes on stderr.
 
-Exit codes: 0 proven or not refuted, 1 refuted (or a certificate that does not hold, or an unexpected
-verdict in the gallery), 2 usage or bad input, 3 undecided where a decision was asked for, 4 the
-mechanism itself failed, 130 interrupted.
+Exit codes: 0 proven or not refuted, 1 refuted (or an invalid certificate, or an unexpected verdict in
+the gallery), 2 usage or bad input, 3 undecided although a decision was requested, 4 the mechanism
+itself failed, 130 interrupted.
 """
 
 import io
@@ -61,7 +61,7 @@ OWN_ERROR = 70  # as sysexits.h has it
 
 def main() -> None:
     """Run the command line; errors become one clear sentence and an exit code."""
-    # typer loads pydantic, which would look for plugins in every installed package: 0.1 s of a command's 0.6.
+    # typer loads pydantic, which would search every installed package for plugins: 0.1 s of a command's 0.6.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -75,19 +75,19 @@ def main() -> None:
     except DpassayError as error:
         _fail(error, 2)
     except SystemExit as ending:
-        # typer turns Ctrl-C into a silent exit, unless a command has said more and ended by itself.
+        # typer turns Ctrl-C into a silent exit, unless a command has reported it and exited by itself.
         if isinstance(getattr(ending.__context__, "__cause__", None), KeyboardInterrupt):
             print("dpassay: interrupted; no file was changed", file=sys.stderr)
         raise
     except MemoryError:
         _fail(InputError("there is not enough memory: try a smaller dimension, or fewer runs"), 2)
     except BrokenPipeError:
-        # The reader has gone; Python would complain once more when it flushes stdout at exit.
+        # The reader is gone; Python would complain again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:
         _fail(InputError(f"cannot use {error.filename or 'a file'}: {error.strerror or error}"), 2)
-    except Exception as error:  # a mistake of ours, which must not be taken for a verdict
+    except Exception as error:  # a bug in dpassay, which must not be taken for a verdict
         if os.environ.get("DPASSAY_TRACEBACK"):
             raise
         frame = traceback.extract_tb(error.__traceback__)[-1]

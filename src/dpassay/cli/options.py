@@ -19,7 +19,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress an
 
 
 def _counting(least: float | None, most: float | None) -> Callable[[str | int], int]:
-    """A reader of counts on the command line. It checks the bounds itself: typer drops them where there is a parser."""
+    """A reader of counts on the command line. It checks the bounds itself: typer drops them if there is a parser."""
 
     def count(given: str | int) -> int:
         try:
@@ -36,7 +36,7 @@ def _counting(least: float | None, most: float | None) -> Callable[[str | int], 
 
 
 def shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command with --quiet, whose whole numbers may be written as 1e5."""
+    """The same command with --quiet, whose integers may be written as 1e5."""
     shown = signature(command, eval_str=True)
     quiet = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
     parameters = [*map(_counted, shown.parameters.values()), quiet]
@@ -52,7 +52,7 @@ def shared_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _counted(parameter: Parameter) -> Parameter:
-    """An option that takes a whole number, which may be written as 1e5; any other parameter as it is."""
+    """An option that takes an integer, which may be written as 1e5; any other parameter unchanged."""
     kind, *more = get_args(parameter.annotation) or (None,)
     if kind not in (int, int | None) or not more or not isinstance(more[0], OptionInfo):
         return parameter

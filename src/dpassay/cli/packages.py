@@ -113,9 +113,9 @@ def _chosen(records: dict[str, Record], names: list[str]) -> list[Record]:
 def _run(
     chosen: list[Record], envs: Path | None, python: str | None, place: Path | None
 ) -> tuple[dict[str, Found], list[str], bool]:
-    """What is found of each record up to Ctrl-C, what could not be run, and whether Ctrl-C came.
+    """The findings on each record up to Ctrl-C, what could not be run, and whether Ctrl-C was pressed.
 
-    With a place, each is recorded as soon as it is found: an interruption loses one of them.
+    With a place, each is recorded as soon as it is found: an interruption loses only one of them.
     """
     from dpassay.packages.environment import default_folder
     from dpassay.packages.judging import judge_released, recorded, write_recorded
@@ -141,7 +141,7 @@ def _run(
 
 
 def _alarm(before: dict[str, Found | None], found: dict[str, Found], failed: list[str]) -> None:
-    """End with 1 if something was found otherwise than it is recorded, with 4 if something could not be run."""
+    """Exit with 1 if a finding differs from the record, with 4 if something could not be run."""
     changed = [name for name, one in found.items() if (old := before[name]) is not None and old.word != one.word]
     if changed:
         print(f"not as recorded: {', '.join(changed)}", file=sys.stderr)

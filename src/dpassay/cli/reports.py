@@ -27,7 +27,7 @@ Annotate = Annotated[
 
 @dataclass(frozen=True)
 class Reports:
-    """What was asked for; it is made where something was."""
+    """The requested reports, if any."""
 
     sarif: Path | None
     junit: Path | None

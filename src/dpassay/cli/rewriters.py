@@ -70,7 +70,7 @@ def specification(
 
 
 def epsilon_of(epsilon: str | None, true_epsilon: str | None) -> tuple[float | None, bool]:
-    """The ε that is asked for, and whether it is the one that must hold for a text."""
+    """The requested ε, and whether it is the one that must hold for a text."""
     if epsilon is not None and true_epsilon is not None:
         raise InputError("give --epsilon or --true-epsilon, not both")
     given = true_epsilon if epsilon is None else epsilon
@@ -86,7 +86,7 @@ def epsilon_of(epsilon: str | None, true_epsilon: str | None) -> tuple[float | N
 
 
 def rewriter_or_object(model: str | None, python: str | None) -> tuple[str | None, str | None]:
-    """What --model and --python name; a rewriter that --python names is a model too."""
+    """What --model and --python name; a rewriter named by --python is a model too."""
     if model is not None or python is None:
         return model, python
     from dpassay.audit.rewriting import is_rewriter

@@ -1,4 +1,4 @@
-"""The options that say how a program or an endpoint is spoken to, for all commands that run one."""
+"""The options for communicating with a program or an endpoint, for all commands that run one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def subject_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def taken(asked: dict[str, Any]) -> dict[str, Any]:
-    """These options, taken out of all that were asked for."""
+    """These options, removed from all that were given."""
     return {name: asked.pop(name) for name in OPTIONS if name in asked}
 
 
@@ -84,9 +84,9 @@ def runnable(
     given: dict[str, Any],
     with_claim: bool = False,
 ) -> Any:
-    """The mechanism that --python, --command or --url name; None where none of them is given.
+    """The mechanism that --python, --command or --url name; None if none of them is given.
 
-    `with_claim` leaves an object of a known library as what brings its claim with it.
+    `with_claim` keeps an object of a known library together with its claim.
     """
     from dpassay.audit.endpoint import Endpoint, parse_header
     from dpassay.audit.remote import Program

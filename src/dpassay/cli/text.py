@@ -123,7 +123,7 @@ def rewrite(
         rewriter = opened(order)
         stated = state(rewriter)
     _check_published(rewriter, as_published)
-    stated["input"] = "standard input" if source is None else source.name  # no more: its fingerprint would be a leak
+    stated["input"] = "standard input" if source is None else source.name  # no fingerprint, which would be a leak
     stated |= _about_columns(form)
     done = _behind(out, statement, stated, form) if resume and out is not None else 0
     work: Callable[[list[str]], list[str]] = partial(released, rewriter)
@@ -156,7 +156,7 @@ def _order(
     device: str,
     cluster: str | None,
 ) -> Order:
-    """What is to be done, as plain data. The device is checked here; a cluster's workers find out for themselves."""
+    """The job, as plain data. The device is checked here; a cluster's workers determine it themselves."""
     if model is not None and Path(model).is_dir():
         needs("torch", "text")
     if device != "cpu" and cluster is None:
@@ -173,7 +173,7 @@ def _order(
 
 
 def _check_published(rewriter: Rewriter, allowed: bool) -> None:
-    """Refuse what does not hold what it claims, unless that is wanted."""
+    """Refuse a rewriter whose claim does not hold, unless that is wanted."""
     guarantee = rewriter.guarantee
     if guarantee.holds or allowed:
         return
@@ -186,7 +186,7 @@ def _check_published(rewriter: Rewriter, allowed: bool) -> None:
 
 
 def _at_workers(order: Order, stated: dict[str, Any], several: bool) -> Callable[[list[str]], list[str]]:
-    """The same work in another process, with the same model; several of them do not fight for the cores."""
+    """The same work in another process, with the same model; several of them do not compete for the cores."""
     from dpassay.text.rewriters.catalogue import Specification
     from dpassay.text.rewriters.rewriting import rewritten
 
@@ -198,7 +198,7 @@ def _at_workers(order: Order, stated: dict[str, Any], several: bool) -> Callable
 
 
 def _check_files(source: Path | None, out: Path | None, statement: Path | None) -> None:
-    """Find out before anything is written whether the input is there, and that nothing is written over it."""
+    """Check before anything is written that the input exists, and that it is not overwritten."""
     check_writable(out, statement)
     if source is not None and (source.is_dir() or not os.access(source, os.R_OK)):
         raise InputError(f"cannot read {source}: give a file of utterances, one per line")
@@ -208,7 +208,7 @@ def _check_files(source: Path | None, out: Path | None, statement: Path | None) 
 
 
 def _form(source: Path | None, out: Path | None, column: str) -> Lines | Table:
-    """How the input is read and the output written: as lines, or as tables by the endings of the files."""
+    """How the input is read and the output written: as lines, or as tables, by the files' suffixes."""
     from dpassay.text.corpora.records import TABLES, Lines, Table
 
     allowed = ", ".join(TABLES)
@@ -228,7 +228,7 @@ def _form(source: Path | None, out: Path | None, column: str) -> Lines | Table:
 
 
 def _about_columns(form: Lines | Table) -> dict[str, str]:
-    """What a statement says of a table's columns; a user reads it as well."""
+    """What a statement says about a table's columns; users read it as well."""
     from dpassay.text.corpora.records import Lines
 
     if isinstance(form, Lines):
@@ -240,7 +240,7 @@ def _about_columns(form: Lines | Table) -> dict[str, str]:
 
 
 def _behind(out: Path, statement: Path | None, stated: dict[str, Any], form: Lines | Table) -> int:
-    """How many texts are rewritten already, if they were rewritten in the same way; half a record is cut off."""
+    """How many texts are already rewritten, if in the same way; an incomplete record is removed."""
     try:
         before = json.loads((statement or out).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -89,7 +89,7 @@ def trace(
     from dpassay.trace.objects import trace_object as run_trace
 
     here = python if interpreter is None else None
-    # What the code prints must not get into the result.
+    # The output of print in the code must not get into the result.
     with redirect_stdout(sys.stderr), reports.of_failures(python, here):
         given = read_inputs(inputs) if inputs is not None else ()
         pairs = [read_pair(one) for one in pair or ()]
@@ -128,7 +128,7 @@ def trace(
 
 
 def traced(python: str, interpreter: str | None, seed: int = 0, time_limit: float = 60.0) -> Any:
-    """The object that is named, of this interpreter or of another one, which must be closed."""
+    """The named object, in this interpreter or in another one, which must be closed."""
     if interpreter is None:
         from dpassay.audit.targets import load_object
 

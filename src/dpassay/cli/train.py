@@ -149,7 +149,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
 
 
 def _dptext_lines(found: dict[str, Any]) -> list[str]:
-    """A report on DPText, its ε never without what holds, and each accuracy with what a guess would reach."""
+    """A report on DPText: its ε always with the one that holds, and each accuracy with that of guessing."""
     how, weight = ("learnt" if found["learnt"] else "fixed"), found["adversary"]
     hidden = f"with the adversary (weight {weight:g})" if weight else "without the adversary"
     return [
@@ -170,7 +170,7 @@ def _train_adept(utterances: list[Utterance], out: Path, given: dict[str, Any]) 
     learning, held_out, _ = split(utterances, given["seed"], (0.9, 0.05, 0.05))
     device = usable(given["device"]).type
     usual = (5000, 128) if device == "cuda" else (2000, 64)
-    rate = 2e-3 if device == "cuda" else 3e-3  # fewer steps, larger ones
+    rate = 2e-3 if device == "cuda" else 3e-3  # fewer but larger steps
     steps, batch = (usual[i] if given[name] is None else given[name] for i, name in enumerate(("steps", "batch")))
     plan = Plan(steps, batch, rate, given["seed"])
     try:
@@ -267,7 +267,7 @@ def _train_lm(utterances: list[Utterance], out: Path, given: dict[str, Any]) -> 
 
 
 def _vocabulary(given: dict[str, Any]) -> list[str] | None:
-    """The words of a public list: the one that was given or, for the shipped corpus, its grammar's."""
+    """The words of a public list: the given one or, for the shipped corpus, its grammar's."""
     from dpassay.text.corpora.corpus import SHIPPED
     from dpassay.text.corpora.flights import known_words
 

@@ -83,7 +83,7 @@ def audit_training(
 
 
 def _draw(found: CanaryScores, verdict: Verdict, figure: Path | None, exposure: Path | None) -> None:
-    """Draw what was asked for. Where all canaries are on one side nothing can be drawn, and the verdict is given."""
+    """Draw the requested figures. If all canaries are on one side, nothing can be drawn, but there is a verdict."""
     if figure is None and exposure is None:
         return
     from dpassay.report.canaries import exposure_figure, roc_figure

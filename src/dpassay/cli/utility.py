@@ -1,4 +1,4 @@
-"""The utility command: what rewritten text is still good for, and what it gives away, at the ε that really holds."""
+"""The utility command: how useful rewritten text still is, and what it reveals, at the ε that really holds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dpassay.text.measurements import Measurement
     from dpassay.text.utility import Bench
 
-TEST_SHARE = 0.2  # of a corpus that comes without test texts
+TEST_SHARE = 0.2  # of a corpus without test texts
 NO_ENCODER = "none"
 
 Models = Annotated[
@@ -130,7 +130,7 @@ def utility(
     if perplexity:
         from dpassay.text.models.language_models import SMOLLM2, tokenizer_of
 
-        tokenizer_of(SMOLLM2)  # whatever is missing is said now
+        tokenizer_of(SMOLLM2)  # anything missing is reported now
     options = Options(_usable(encoder), perplexity, candidates, guesses)
     bench = Bench.of(*_texts(corpus, test, seed, limit), options)
     kept = _Kept(bench, save, resume)
@@ -190,7 +190,7 @@ def _measure(
 
 
 def _executor(workers: int | None) -> Executor:
-    """Processes, or this process where one is enough."""
+    """Processes, or this process if one is enough."""
     from dpassay.compute.executors import cores, make_executor
 
     number = cores() if workers is None else workers
@@ -198,7 +198,7 @@ def _executor(workers: int | None) -> Executor:
 
 
 def _rewriters(models: list[str] | None, pythons: list[str] | None, mechanisms: list[str] | None) -> list[str]:
-    """All rewriters that were asked for, each model with each mechanism.
+    """All requested rewriters, each model with each mechanism.
 
     >>> _rewriters(["adept"], ["my:Own"], ["l1", "none"])
     ['adept,mechanism=l1', 'adept,mechanism=none', 'my:Own']
@@ -212,7 +212,7 @@ def _rewriters(models: list[str] | None, pythons: list[str] | None, mechanisms: 
 
 
 def _check_options(save: Path | None, resume: bool, limit: int | None, figure: Path | None, *more: Path | None) -> None:
-    """Find out before the work is done whether its result can be written."""
+    """Check before the work is done whether its result can be written."""
     if resume and save is None:
         raise InputError("--resume needs --save FILE, the file of the measurement to continue")
     if save is not None and save.exists() and not resume:
@@ -241,7 +241,7 @@ def _usable(encoder: str | None) -> str | None:
     if encoder == NO_ENCODER:
         return None
     if encoder is not None:
-        return sentence_encoder(encoder).name  # whatever is wrong with it is said now
+        return sentence_encoder(encoder).name  # any problem with it is reported now
     found, sentence = usable_encoder(MINILM)
     if sentence:
         note(sentence)
@@ -260,7 +260,7 @@ def _texts(corpus: str, test: str | None, seed: int, limit: int | None) -> tuple
 
 
 def _some(utterances: Sequence[Utterance], limit: int | None, seed: int) -> list[Utterance]:
-    """So many utterances at most, drawn from all of them and left in their order.
+    """At most `limit` utterances, drawn from all of them and kept in order.
 
     >>> len(_some("abcdefgh", 3, 0)), _some("abc", 3, 0), _some("abc", None, 0)
     (3, ['a', 'b', 'c'], ['a', 'b', 'c'])
@@ -321,7 +321,7 @@ def _print(tables: Any) -> None:
 
 
 def _facts(bench: Bench) -> list[tuple[str, str]]:
-    """What a page says of the texts."""
+    """What a page says about the texts."""
     return [
         ("trained on", f"{len(bench.train):,} texts with {len(set(bench.labels))} labels"),
         ("tested on", f"{len(bench.test):,} texts"),

@@ -120,7 +120,7 @@ def verify(
 def _replayed_trace(
     file: Path, python: str | None, interpreter: str | None, limit: float, seed: int | None, others: list[Any]
 ) -> Any:
-    """The pair of a saved trace run again, on the object that is named on the command line."""
+    """The pair of a saved trace run again, on the object named on the command line."""
     from dpassay.cli.trace import traced
     from dpassay.trace.verifying import replay_trace
 
@@ -136,10 +136,10 @@ def _replayed_trace(
 
 
 def _kind(file: Path) -> str:
-    """What a file says of itself near its beginning: that it is an audit or a trace; else it may be a certificate."""
+    """What a file declares near its beginning: an audit or a trace; otherwise it may be a certificate."""
     try:
         with file.open("rb") as opened:
             start = opened.read(200)
     except OSError:
-        return "certificate"  # whoever reads it next says why it cannot be read
+        return "certificate"  # the next reader reports why it cannot be read
     return next((kind for kind in ("audit", "trace") if f'"dpassay/{kind}/'.encode() in start), "certificate")

@@ -28,7 +28,7 @@ Device = Annotated[str, typer.Option("--device", help="Where to compare all pair
 
 
 def of_words(name: str | None, given: dict[str, Any]) -> bool:
-    """Whether a mechanism that replaces words is asked for; options without one, or one without them, are refused."""
+    """Whether a mechanism that replaces words is requested; options without one, or one without them, are refused."""
     stated = [option for option, value in given.items() if value is not None and (option, value) != ("device", "cpu")]
     if name in NAMES:
         if given["vocabulary"] is None:
@@ -43,7 +43,7 @@ def of_words(name: str | None, given: dict[str, Any]) -> bool:
 def check_words(
     name: str, settings: list[str] | None, claimed: dict[str, Any], given: dict[str, Any], refused: dict[str, Any]
 ) -> Verdict:
-    """Judge such a mechanism; `refused` are options that it has not."""
+    """Judge such a mechanism; `refused` are options that it does not have."""
     for option, value in refused.items():
         if value not in (None, 0):
             raise InputError(f"--{option} is not for {name}, which is judged by its words alone")

@@ -1,4 +1,4 @@
-"""Results as GitHub workflow commands, which become annotations beside the line."""
+"""Results as GitHub workflow commands, which become annotations next to the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well the canaries of a training run can be told apart, drawn beside what a guarantee allows."""
+"""How well the canaries of a training run can be told apart, plotted against what a guarantee allows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rates = NDArray[np.float64]
 
 
 def roc(scores: CanaryScores) -> tuple[Rates, Rates]:
-    """False and true positive rates of naming as in all canaries whose score is at least a threshold, for each one.
+    """False and true positive rates of naming as included all canaries whose score reaches a threshold, for each one.
 
     >>> from dpassay.training.canary_scores import CanaryScores
     >>> [rates.tolist() for rates in roc(CanaryScores([3, 2, 1, 0], [True, False, True, False]))]
@@ -50,7 +50,7 @@ def allowed(guarantee: Guarantee, rates: Rates) -> Rates:
 
 
 def exposure_figure(scores: CanaryScores) -> Figure:
-    """How many canaries that are in are exposed by how many bits, and what chance alone would give."""
+    """How many included canaries are exposed by how many bits, and what chance alone would give."""
     from dpassay.training.canary_sentences import exposure
 
     bits = exposure(scores.score, scores.included)

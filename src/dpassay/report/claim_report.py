@@ -31,12 +31,12 @@ from dpassay.pipeline.stages.mahalanobis import Mahalanobis
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.syntax import NORMS
 
-SMALL = 8  # the dimension in which a claim is tried that says nothing else
+SMALL = 8  # the default dimension in which a claim is tried
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The claim at other parameters: what is claimed, the verdict's word, the true ε, and δ that no ε goes below."""
+    """The claim at other parameters: what is claimed, the verdict, the true ε, and the δ that every ε needs."""
 
     changes: Mapping[str, Any]
     claimed: float
@@ -56,7 +56,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class ClaimReport:
-    """All that is known of one claim.
+    """Everything that is known about one claim.
 
     >>> report = ClaimReport(REGISTRY["adept"])
     >>> report.verdict.word, [f"{cell.epsilon.lower:.3f}" for cell in report.cells if cell.changes["epsilon"] == 1]
@@ -73,7 +73,7 @@ class ClaimReport:
 
     @cached_property
     def system(self) -> System | None:
-        """The published system that it belongs to; None for a claim of one's own."""
+        """The published system that it belongs to; None for a user's claim."""
         own = self.published or self.claim
         return next((system for system in SYSTEMS.values() if own in system.claims), None)
 
@@ -103,7 +103,7 @@ class ClaimReport:
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready data: the verdict, the grid, what stands beside, the remedies."""
+        """The report as JSON-ready data: the verdict, the grid, others' formulas, the remedies."""
         write = TypeAdapter(Real).dump_python
         ends = ("lower", "upper")
         cells = [
@@ -149,7 +149,7 @@ class Amount:
 
 
 def amount(pipeline: Pipeline) -> Amount | None:
-    """How much noise a mechanism with one noise stage adds; None where that is not said in one number.
+    """How much noise a mechanism with one noise stage adds; None if one number does not describe it.
 
     >>> print(amount(REGISTRY["adept"].mechanism), "|", amount(REGISTRY["oue"].mechanism))
     deviation 2.828 | wrong bits 0.3845
@@ -158,7 +158,7 @@ def amount(pipeline: Pipeline) -> Amount | None:
     if len(stages) != 1:
         return None
     stage = stages[0]
-    if isinstance(stage, BitNoise):  # as if ones and zeros, even and odd places were equally frequent
+    if isinstance(stage, BitNoise):  # as if ones and zeros, even and odd positions were equally frequent
         return Amount("wrong bits", middle((1 - stage.even + 1 - stage.odd) / 4 + stage.zero / 2))
     if isinstance(stage, Flip):
         return Amount("wrong names", middle(1 - stage.keep))
@@ -175,7 +175,7 @@ def amount(pipeline: Pipeline) -> Amount | None:
 
 
 def _ratio(noise: Amount | None, published: Amount | None) -> float | None:
-    """How many times as much; None where the two are of different kinds."""
+    """How many times as much; None if the two are of different kinds."""
     if noise is None or published is None or noise.kind != published.kind or published.size == 0:
         return None
     return noise.size / published.size
@@ -187,7 +187,7 @@ def _cell(claim: Claim, changes: dict[str, Any]) -> Cell:
 
 
 def _alike(remedy: Claim, claim: Claim) -> Claim:
-    """The remedy at the claim's dimension, at its ε where both claim a plain number, and at what both leave open."""
+    """The remedy at the claim's dimension, at its ε if both claim a plain number, and at shared free parameters."""
     changes: dict[str, Any] = {}
     if remedy.dim is not None and claim.dim is not None:
         changes["dim"] = claim.dim
@@ -211,12 +211,12 @@ class TrialResult:
 
     @property
     def missed(self) -> bool:
-        """Samples did not see what is refuted. That contradicts nothing, but may mean that too little was run."""
+        """Samples did not find what is refuted. That is no contradiction, but may mean that there were too few runs."""
         return self.exact.refuted and not self.sampled.refuted
 
     @property
     def agreement(self) -> str:
-        """In a word."""
+        """The agreement in a word."""
         return "NO" if self.contradictory else "not seen" if self.missed else "yes"
 
 

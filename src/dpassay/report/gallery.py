@@ -23,7 +23,7 @@ Verdicts = Sequence[tuple[Claim, Verdict]]
 
 
 def short(interval: Interval) -> str:
-    """An interval in few letters: one number where both ends agree in five digits, or else in four or three.
+    """An interval in short form: one number if both ends agree to five digits, or to four or three.
 
     >>> short(Interval(5.656854249, 5.65685425)), short(Interval(4.4, 4.6)), short(Interval(math.inf, math.inf))
     ('5.6569', '[4.400, 4.600]', '∞')
@@ -41,7 +41,7 @@ def short(interval: Interval) -> str:
 
 
 def claimed(verdict: Verdict) -> str:
-    """The claimed guarantee in few letters."""
+    """The claimed guarantee in short form."""
     guarantee = verdict.guarantee
     if not isinstance(guarantee, PureDP | ApproxDP):
         return _STATED[type(guarantee)].format(guarantee)
@@ -58,7 +58,7 @@ _STATED = {
 
 
 def true(epsilon: Interval, least_delta: float) -> str:
-    """The true ε in few letters; where it is infinite, with the δ that no finite ε goes below.
+    """The true ε in short form; if it is infinite, with the δ that every finite ε needs.
 
     >>> true(Interval(math.inf, math.inf), 0.6321205), true(Interval(1, 1), 0)
     ('∞, δ 0.632', '1')
@@ -97,7 +97,7 @@ HEADINGS = ("claim", "claimed ε", "true ε", "verdict", "why")
 
 
 def table(verdicts: Verdicts) -> Table:
-    """The verdicts in 80 columns, one line per claim as far as their words allow."""
+    """The verdicts in 80 columns, one line per claim as far as their texts allow."""
     rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for name, style in zip(HEADINGS, ("bold", "", "", "", "dim"), strict=True):
         rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("verdict", "true ε"))
@@ -150,7 +150,7 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
 
 # Markdown and LaTeX are escaped by hand: none of our dependencies does it.
 def escaped(text: str) -> str:
-    """A text that Markdown shows as it is."""
+    """A text that Markdown shows unchanged."""
     for letter in "\\`*_{}[]<>#|":
         text = text.replace(letter, f"\\{letter}")
     return " ".join(text.split())
@@ -176,7 +176,7 @@ def _latex_row(row: Sequence[str]) -> str:
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a kind of file that no figure is written as.
+    """Refuse an unsupported file type for a figure.
 
     >>> check_suffix(Path("x.gif"))
     Traceback (most recent call last):
@@ -212,7 +212,7 @@ def _draw(figure: Any, shown: Verdicts) -> None:
     _legend(figure)
 
 
-# Blue and vermilion of Okabe and Ito: told apart by colour-blind readers, and by their shapes.
+# Okabe and Ito's blue and vermilion: colour-blind readers can distinguish them, also by their shapes.
 _TRUE = {"proven": "#0072B2", "refuted": "#D55E00", "open": "#777777"}
 _MARKS = {"proven": "o", "refuted": "X", "open": "D"}
 

@@ -1,4 +1,4 @@
-"""What a verdict means to somebody whose text it is: how far an output can raise the odds between two inputs."""
+"""What a verdict means to the person whose text it is: how far an output can raise the odds between two inputs."""
 
 import math
 
@@ -6,11 +6,11 @@ from dpassay.core.guarantee import GDP, ApproxDP, MetricDP, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.evidence.verdict import Verdict
 
-SHOWN = 6  # digits of a loss on a page, the same wherever it stands
+SHOWN = 6  # digits of a loss on a page, the same everywhere
 
 
 def shown(value: Interval) -> str:
-    """An interval as pages write it, rounded outward; one number where both ends agree in nearly all digits shown.
+    """An interval as pages write it, rounded outward; one number if both ends agree in nearly all digits shown.
 
     >>> shown(Interval(5.65685424949, 5.65685424951)), shown(Interval(4.4, 4.6)), shown(Interval(1, 1))
     ('5.65685', '[4.4, 4.6]', '1')
@@ -35,7 +35,7 @@ def _plain(number: str) -> str:
 
 
 def odds(loss: float, direction: int = -1) -> str:
-    """The odds that a loss makes of even ones, in three digits, rounded down (direction −1) or up (+1).
+    """What a loss turns even odds into, in three digits, rounded down (direction −1) or up (+1).
 
     >>> odds(5.65685), odds(1, 1), odds(0), odds(3800), odds(math.inf)
     ('286:1', '2.72:1', '1:1', '10^1650:1', 'no limit')
@@ -55,7 +55,7 @@ def _grouped(number: str) -> str:
 
 
 def meaning(verdict: Verdict) -> str:
-    """One or two sentences without the field's words.
+    """One or two sentences without technical terms.
 
     >>> from dpassay import check
     >>> meaning(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)).split(". ")[0]

@@ -1,4 +1,4 @@
-"""Released packages and what was found of them: a table for the terminal, Markdown, a page, and one record in full."""
+"""Released packages and the findings on them: a table for the terminal, Markdown, a page, and one record in full."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def cells(record: Record, found: Found | None) -> tuple[str, str, str, str, str]
 
 
 def table(judged: Judged) -> Table:
-    """All records, one line each; what the verdict rests on is told by `show`."""
+    """All records, one line each; `show` reports what the verdict rests on."""
     rows = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for name, style in zip(HEADINGS[:4], ("bold", "", "", ""), strict=True):
         rows.add_column(name, style=style, overflow="fold", no_wrap=name in ("mechanism", "verdict"), min_width=9)
@@ -79,7 +79,7 @@ def summary(judged: Judged) -> str:
 
 
 def as_data(judged: Judged) -> list[dict[str, Any]]:
-    """The records with what was found, for --json; infinities are the string "inf"."""
+    """The records with their findings, for --json; infinities are the string "inf"."""
     from dpassay.packages.judging import as_json
 
     return [
@@ -99,7 +99,7 @@ def render(record: Record, found: Found | None) -> Any:
 
 
 def sections(record: Record, found: Found | None) -> Iterator[tuple[str, str]]:
-    """What is told of a record, with a title each."""
+    """The sections about a record, each with a title."""
     yield "what is claimed", f"ε {record.claimed}, between {record.neighbours} ({record.source})"
     if found is not None:
         stated = f"{found.word}; ε {found.shown}; {found.rests_on}"
@@ -120,7 +120,7 @@ def sections(record: Record, found: Found | None) -> Iterator[tuple[str, str]]:
 
 
 def commands(record: Record) -> list[str]:
-    """The command lines that make the environment and the verdict again."""
+    """The commands that recreate the environment and the verdict."""
     lines = []
     if record.subject and not record.not_run:
         lines = ["python -m venv env", shlex.join(["env/bin/pip", "install", *record.requirements])]

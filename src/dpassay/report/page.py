@@ -71,7 +71,7 @@ def _page(template: str, title: str, command: str, verdict: Verdict | None = Non
 
 
 def verdict_page(verdict: Verdict, command: str) -> str:
-    """The page of one verdict; `command` is the line that makes it again."""
+    """The page of one verdict; `command` is the command that reproduces it."""
     title = f"{verdict.name}: {verdict.word}"
     proofs = proof_texts(verdict.theorems)
     return _page("verdict.html", title, command, verdict, shown=_shown(verdict, drawn=True), proofs=proofs)
@@ -97,7 +97,7 @@ def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """A logarithmic axis for many claims, in percent of its width. What is infinite stands at its end.
+    """A logarithmic axis for many claims, in percent of its width. Infinite values are at its end.
 
     >>> scale = Scale(-1, 3)
     >>> scale.place(0.1), scale.place(10), scale.place(math.inf)
@@ -111,14 +111,14 @@ class Scale:
 
     @classmethod
     def of(cls, verdicts: Iterable[Verdict]) -> "Scale":
-        """From the least finite value to the largest, in whole powers of ten."""
+        """From the smallest finite value to the largest, in whole powers of ten."""
         ends = [end for v in verdicts for end in (v.guarantee.claimed, v.value.lower, v.value.upper)]
         logs = [math.log10(end) for end in ends if 0 < end < math.inf] or [0.0]
         low = math.floor(min(logs))
         return cls(low, max(min(math.ceil(max(logs)), LARGEST), low + 1))
 
     def place(self, value: float) -> float:
-        """Where a value stands; 0 stands at the beginning, what is beyond the scale just before infinity."""
+        """The position of a value; 0 is at the beginning, values beyond the scale just before infinity."""
         if math.isinf(value):
             return 100.0
         share = 0.0 if value <= 0 else (math.log10(value) - self.low) / (self.high - self.low)
@@ -126,7 +126,7 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Powers of ten and infinity, with their places."""
+        """Powers of ten and infinity, with their positions."""
         powers = svg.whole_ticks(self.low, self.high)
         return [*((self.place(10.0**k), svg.power(10.0**k)) for k in powers), (100.0, "∞")]
 
@@ -168,7 +168,7 @@ def _entry(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
 
 
 def charted(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
-    """What templates/chart.html shows of a claim."""
+    """What templates/chart.html shows about a claim."""
     claimed_at, true_at = scale.place(verdict.guarantee.claimed), scale.place(verdict.value.upper)
     left, wide = min(claimed_at, true_at), round(abs(true_at - claimed_at), 2)
     return {
@@ -199,7 +199,7 @@ def utility_page(rows: Sequence["Row"], about: Sequence[tuple[str, str]], comman
 
 
 def _compared(data: dict[str, Any]) -> Rows:
-    """The published numbers beside ours, a header row first; empty where none are compared."""
+    """The published numbers next to ours, with a header row; empty if none are compared."""
     if not data["comparisons"]:
         return []
     rows = [("what", "published", "ours", "standard errors apart")]
@@ -210,7 +210,7 @@ def _compared(data: dict[str, Any]) -> Rows:
 
 
 def true_shown(verdict: Verdict) -> str:
-    """The true loss as pages write it; where it is infinite, with the δ that no finite ε goes below.
+    """The true loss as pages write it; if it is infinite, with the δ that every finite ε needs.
 
     >>> from dpassay import check
     >>> true_shown(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1))
@@ -221,7 +221,7 @@ def true_shown(verdict: Verdict) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """The verdict in one sentence for somebody who does not know the field."""
+    """The verdict in one sentence for readers who do not know the field."""
     what, guarantee = verdict.name, verdict.guarantee
     loss = "a privacy loss" if guarantee.parameter == "epsilon" else f"a {guarantee.parameter}"
     promised = f"{loss} of at most {as_written(guarantee.value)}{guarantee.unit}"
@@ -238,7 +238,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
-    """What a page shows of a verdict, for templates/parts.html."""
+    """What a page shows about a verdict, for templates/parts.html."""
     warnings = list(verdict.warnings)
     if verdict.alpha is not None:
         warnings.append(
@@ -287,7 +287,7 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def _linked(text: str) -> Markup:
-    """A text in which each name of a proof's page leads to the proof, further down on the same page."""
+    """A text in which each name of a proof's page links to the proof, further down on the same page."""
     parts = re.split(r"(docs/proofs/[a-z-]+\.md)", text)
     for i in range(1, len(parts), 2):
         name = parts[i].removeprefix("docs/proofs/").removesuffix(".md")
@@ -314,7 +314,7 @@ def _repairs(verdict: Verdict) -> Iterator[tuple[str, ...]]:
 
 
 def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:
-    """δ(ε) and the loss of the worst pair, each with a title and a note: pictures, not bounds."""
+    """δ(ε) and the loss of the worst pair, each with a title and a note: plots, not bounds."""
     profile = verdict.profile
     loss = None if profile is None else profile.dominating_loss(verdict.guarantee)
     if profile is None or loss is None or not loss.components or middle(loss.infinite) >= 1:
@@ -326,7 +326,7 @@ def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:
     epsilons = np.linspace(0, top, 120)
     deltas = found.delta(epsilons, profile.mu)
     guarantee = verdict.guarantee
-    stated = isinstance(guarantee, PureDP | ApproxDP)  # others are no point of this curve
+    stated = isinstance(guarantee, PureDP | ApproxDP)  # others are not a point of this curve
     marks = [(guarantee.claimed, max(guarantee.delta, 1e-15), "claimed")] if stated else []
     true_at = verdict.value.lower if guarantee.delta else None
     if true_at is not None and math.isfinite(true_at):

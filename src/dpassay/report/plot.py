@@ -1,4 +1,4 @@
-"""δ as a function of ε, to be drawn: the worst pair that is known, and above it what theorems allow."""
+"""δ as a function of ε, to be plotted: the worst known pair, and above it what theorems allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELTAS = (*(f"1e-{k}" for k in range(12, 0, -1)), "0.3", "0.6", "0.9")
 
 
 def new_figure(width: float = 6.4, height: float = 4.8) -> Figure:
-    """An empty figure. It is made without pyplot, so nothing is shown or kept by it."""
+    """An empty figure. It is made without pyplot, which would show or keep it."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -38,7 +38,7 @@ def plot_profile(verdict: Verdict) -> Figure:
             "only the verdict on a pipeline can be plotted: samples say nothing about delta at other epsilons"
         )
     allowed = {up(profile.epsilon_above(number(delta))): float(delta) for delta in reversed(DELTAS)}  # the least δ last
-    stated = isinstance(guarantee, PureDP | ApproxDP)  # others are no point of this curve
+    stated = isinstance(guarantee, PureDP | ApproxDP)  # others are not a point of this curve
     known = (*((guarantee.claimed, verdict.value.lower) if stated else ()), *allowed)
     top = 1.1 * max(epsilon for epsilon in known if math.isfinite(epsilon)) or 1.0
     figure = new_figure()

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 Level = Literal["error", "warning", "note", "none"]
 SEVERITY: tuple[Level, ...] = ("error", "warning", "note", "none")
-# Findings of a trace that say what it could not see. They refute nothing.
+# Findings of a trace about what it could not see. They refute nothing.
 UNSEEN = ("draws-differ", "unfollowed", "opaque")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file and a line; 0 where the line is not known.
+    """A file and a line; 0 if the line is not known.
 
     >>> Place("claims/mine.toml", 3).path
     'claims/mine.toml'
@@ -33,7 +33,7 @@ class Place:
 
     @property
     def path(self) -> str:
-        """The file as seen from the repository, or from here; as it was given if it lies elsewhere."""
+        """The file relative to the repository, or to the current folder; as given if it lies elsewhere."""
         root = Path(os.environ.get("GITHUB_WORKSPACE") or ".").resolve()
         try:
             return Path(self.file).resolve().relative_to(root).as_posix() if self.file else ""
@@ -46,9 +46,9 @@ NOWHERE = Place()
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One thing to report of one subject: the rule, how serious it is, a sentence, and where.
+    """One finding about one subject: the rule, its severity, a sentence, and the place.
 
-    `verdict` is proven, refuted or open, or "failed" where there is none. A level of "none" is nothing to complain of.
+    `verdict` is proven, refuted or open, or "failed" if there is none. A level of "none" means no problem.
     """
 
     rule: str
@@ -72,7 +72,7 @@ def of_verdict(
     require_decision: bool = False,
     can_prove: bool = True,
 ) -> Result:
-    """A verdict as a result. A claim that is expected to be refuted or open is only noted, as it changes no exit code.
+    """A verdict as a result. A claim that is expected to be refuted or open is only a note, as it changes no exit code.
 
     An open verdict of runs, which can never prove a claim, is a note; one of an exact check is a warning.
     """
@@ -91,7 +91,7 @@ def of_verdict(
 
 
 def of_trace(result: TraceResult, place: Place = NOWHERE, require_decision: bool = False) -> list[Result]:
-    """What a trace found: each finding and warning at its line, and the verdict where they do not explain it."""
+    """What a trace found: each finding and warning at its line, and the verdict if they do not explain it."""
     verdict, found = result.verdict, []
     for finding in (*result.findings, *result.warnings):
         refuting = verdict.refuted and finding in result.findings and finding.rule not in UNSEEN
@@ -105,7 +105,7 @@ def of_trace(result: TraceResult, place: Place = NOWHERE, require_decision: bool
 
 
 def of_failure(error: Exception, subject: str, place: Place = NOWHERE) -> list[Result]:
-    """What is reported where there is no verdict: the mechanism failed, or a claim's file cannot be used."""
+    """What is reported if there is no verdict: the mechanism failed, or a claim's file cannot be used."""
     if not isinstance(error, ClaimFileError):
         return [Result("mechanism-failed", "error", harmless(str(error)), subject, "failed", place)]
     return [

@@ -19,7 +19,7 @@ RULES: dict[str, str] = {**VERDICT_RULES, **TRACE_RULES, **HOSTILE_RULES}
 
 
 def help_address(rule: str) -> str:
-    """The address of a rule's entry in the documentation; empty where the package states no address."""
+    """The address of a rule's entry in the documentation; empty if the package states no address."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:

@@ -1,4 +1,4 @@
-"""Results as SARIF 2.1.0, which code scanning services and editors show beside the line."""
+"""Results as SARIF 2.1.0, which code scanning services and editors show next to the line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif(results: Sequence[Result]) -> str:
-    """A SARIF log of one run. Subjects that are in order are left out: a viewer would show them as alerts.
+    """A SARIF log of one run. Subjects without problems are left out: a viewer would show them as alerts.
 
     >>> json.loads(sarif([]))["version"]
     '2.1.0'
@@ -59,7 +59,7 @@ def _result(one: Result, number: int) -> dict[str, Any]:
 
 
 def _location(one: Result) -> dict[str, Any]:
-    """Where a result is; one without a file is in its subject alone."""
+    """The location of a result; one without a file is located only in its subject."""
     logical = {"logicalLocations": [{"name": one.subject}]}
     if not one.place.file:
         return logical

@@ -1,4 +1,4 @@
-"""A claim's report: in a terminal, and as Markdown pages. docs/claims is made of these, never by hand."""
+"""A claim's report: in a terminal, and as Markdown pages. docs/claims is generated from these, never by hand."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ NOTE = "*Written by `dpassay gallery --pages docs/claims` from the registry. Cha
 
 
 def grid(report: ClaimReport) -> list[list[str]]:
-    """The true ε at other parameters, a header row first; empty where the claim has no grid.
+    """The true ε at other parameters, with a header row; empty if the claim has no grid.
 
     >>> from dpassay.claims.registry import find
     >>> grid(ClaimReport(find("adept")))[:2]
@@ -44,7 +44,7 @@ def _shown(cell: Cell) -> str:
 
 
 def remedies(report: ClaimReport) -> list[list[str]]:
-    """The remedies with what they keep and what they cost, a header row first; empty where there are none."""
+    """The remedies with their guarantee and their cost, with a header row; empty if there are none."""
     if not report.remedies:
         return []
     rows = [["remedy", "keeps", "noise", "times the published"]]
@@ -105,7 +105,7 @@ def listing() -> Table:
 
 
 def write_pages(folder: Path) -> int:
-    """Write an index and a page per system; how many pages there are."""
+    """Write an index and a page per system; return the number of pages."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in all_pages().items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Small drawings for the page: no library, no fixed colours, so that they follow its light and dark."""
+"""Small drawings for the page: no library, no fixed colours, so that they follow its light or dark theme."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 640, 240, 70, 40
 
 
 def axis(claimed: float, lower: float, upper: float, word: str, stated: str, true: str) -> Markup:
-    """The claimed and the true ε on one logarithmic axis, with what is written of each; an infinite end is an arrow.
+    """The claimed and the true ε on one logarithmic axis, with a label for each; an infinite end is an arrow.
 
     >>> "true: 5.65685" in axis(1, 5.656854249, 5.65685425, "refuted", "1", "5.65685")
     True
@@ -57,7 +57,7 @@ def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def whole_ticks(low: float, high: float, most: int = 6) -> list[int]:
-    """Whole numbers between two, evenly apart, with the highest among them.
+    """Evenly spaced integers between two, including the highest.
 
     >>> whole_ticks(-15, 0), whole_ticks(-3, 0)
     ([-15, -12, -9, -6, -3, 0], [-3, -2, -1, 0])
@@ -67,7 +67,7 @@ def whole_ticks(low: float, high: float, most: int = 6) -> list[int]:
 
 
 def power(value: float) -> str:
-    """A power of ten as an axis has it.
+    """A power of ten as an axis shows it.
 
     >>> power(100.0), power(1e-12)
     ('100', '1e-12')
@@ -82,7 +82,7 @@ def curve(
     labels: tuple[str, str],
     filled: bool = False,
 ) -> Markup:
-    """A line through points, y on a logarithmic axis unless it is filled, with marked points and what they are."""
+    """A line through points, y on a logarithmic axis unless it is filled, with marked and labelled points."""
     top_x = max([*x, *(m[0] for m in marks)]) or 1.0
     values = [*y, *(m[1] for m in marks)]
     if filled:
@@ -117,7 +117,7 @@ def curve(
         written = f"{level:.6g}" if filled else power(level)
         parts.append(f'<text class="tick end" x="{LEFT - 6}" y="{down(level) + 4:.1f}">{written}</text>')
     for place, (a, b, what) in enumerate(marks):
-        side = "begin" if place or across(a) < LEFT + 60 else "end"  # labels of two points near each other stay apart
+        side = "begin" if place or across(a) < LEFT + 60 else "end"  # labels of two nearby points stay apart
         parts.append(f'<circle class="mark" cx="{across(a):.1f}" cy="{down(b):.1f}" r="5"/>')
         shift = -9 if side == "end" else 9
         parts.append(
@@ -130,5 +130,5 @@ def curve(
 
 def _svg(parts: Sequence[str], height: int, title: str) -> Markup:
     body = "".join(parts)
-    # Safe because it is made here, of numbers and of labels that were escaped: pages show it as it is.
+    # Safe because it is made here, from numbers and escaped labels: pages show it unescaped.
     return Markup(f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">{body}</svg>')

@@ -34,7 +34,7 @@ def render(verdict: Verdict) -> Any:
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
     rows.add_row("claim", Text(harmless(f"{verdict.guarantee} for {verdict.subject}")))
-    if verdict.source and verdict.name not in REGISTRY:  # 'dpassay show' says who made a published claim
+    if verdict.source and verdict.name not in REGISTRY:  # 'dpassay show' reports who made a published claim
         rows.add_row("claimed by", Text(harmless(verdict.source.removeprefix("stated by "))))
     rows.add_row("between", Text(str(verdict.neighbours)))
     at = "" if verdict.delta is None else f" at delta {as_written(verdict.guarantee.exact_delta)}"
@@ -87,14 +87,14 @@ def _alpha_budget(verdict: Verdict) -> str:
 
 
 def seed_words(verdict: Verdict) -> str:
-    """The seed, and whether it is worth noting down."""
+    """The seed, and whether it is worth recording."""
     if verdict.replays:
         return f"seed {verdict.seed}"
     return f"seed {verdict.seed}, which does not replay the outputs: the mechanism makes its own randomness"
 
 
 def describe_pair(pair: Pair) -> str:
-    """Two vectors in a line: equal coordinates are counted, not repeated."""
+    """Two vectors in one line: equal coordinates are counted, not repeated."""
     sides = []
     for side in ("x", "y"):
         parts = []

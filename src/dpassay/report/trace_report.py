@@ -1,4 +1,4 @@
-"""What a page shows of a trace: the sentence, the lines of code with what is wrong there, the draws, the pair."""
+"""What a page shows about a trace: the sentence, the lines of code with what is wrong there, the draws, the pair."""
 
 from __future__ import annotations
 

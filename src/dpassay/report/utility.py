@@ -1,4 +1,4 @@
-"""A measurement of what rewritten text is good for, and what it gives away: as a table, as data, and as a figure."""
+"""A measurement of how useful rewritten text is, and what it reveals: as a table, as data, and as a figure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WIDEST = 80  # columns of a terminal that shows everything in two tables
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the tables: its heading, and what it shows of a row."""
+    """A column of the tables: its heading, and what it shows for a row."""
 
     head: str
     show: Callable[[Row], str]
@@ -120,7 +120,7 @@ def utility_tables(rows: Sequence[Row], width: int) -> list[Table]:
 
 
 def cells_of(rows: Sequence[Row], columns: Sequence[Column] = EVERYTHING) -> list[list[str]]:
-    """The rows in words under their headings; columns in which nothing would stand are left out."""
+    """The rows as text under their headings; empty columns are left out."""
     shown = [[column.head, *(column.show(row) for row in rows)] for column in columns]
     kept = [column for i, column in enumerate(shown) if i == 0 or any(column[1:])]
     return [list(line) for line in zip(*kept, strict=True)]
@@ -137,7 +137,7 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> Table:
 
 
 def utility_csv(rows: Sequence[Row]) -> str:
-    """All numbers of all rows, with a header; what does not apply is left empty."""
+    """All numbers of all rows, with a header; fields that do not apply are empty."""
     return as_csv([row.to_dict() for row in rows])
 
 
@@ -166,7 +166,7 @@ def _panels(rows: Sequence[Row]) -> list[tuple[str, str, int]]:
 
 
 def draw(figure: Any, rows: Sequence[Row]) -> None:
-    """A line per rewriter at the ε that holds; dashed and hollow at the authors', where that one does not hold."""
+    """A line per rewriter at the ε that holds; dashed and hollow at the authors' ε, if that does not hold."""
     panels = _panels(rows)
     axes = figure.subplots(math.ceil(len(panels) / 2), min(2, len(panels)), squeeze=False)
     names = list(dict.fromkeys(row.rewriter for row in rows if not row.reference))
@@ -228,7 +228,7 @@ def _plain(label: str) -> str:
 
 
 def _place(held: Stated | None, true: bool) -> float | None:
-    """Where a row stands: at the ε that holds, or at the stated one, if it is another; None where it does not."""
+    """The position of a row: at the ε that holds, or at the stated one, if it differs; None if it has none."""
     if held is None or (not true and held.holds):
         return None
     found = held.true_epsilon if true else held.epsilon
@@ -236,7 +236,7 @@ def _place(held: Stated | None, true: bool) -> float | None:
 
 
 def _bars(rows: Sequence[Row], metric: str, unit: int) -> list[list[float]] | None:
-    """How far the interval reaches below and above; None where there is none."""
+    """How far the interval reaches below and above; None if there is none."""
     found = [row.estimates[metric] for row in rows]
     if any(one.low is None or one.high is None for one in found):
         return None
@@ -245,7 +245,7 @@ def _bars(rows: Sequence[Row], metric: str, unit: int) -> list[list[float]] | No
 
 
 def _draw_bound(axis: Any, rows: Sequence[Row]) -> None:
-    """What no attacker exceeds, over the ε that are shown."""
+    """The bound on any attacker, over the ε that are shown."""
     sizes = {row.guesses.candidates for row in rows if row.guesses is not None}
     ends = [x for row in rows for true in (True, False) if (x := _place(row.guarantee, true)) is not None]
     if len(sizes) != 1 or not ends:

@@ -1,4 +1,4 @@
-"""Every figure and table of the documents, made again: name, where it is from, and what makes it."""
+"""Every figure and table of the documents, reproduced: its name, its origin, and the function that makes it."""
 
 import difflib
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Reproduction:
     shows: str
     source: str
     make: Callable[[Options], Result]
-    long: bool = False  # minutes: made by its name, and not by `all`
+    long: bool = False  # takes minutes: made only by name, not by `all`
 
 
 EMNLP, ACL, LAI, LECTURE = "Habernal 2021", "Habernal 2022", "Lai et al. 2022", "lecture"

@@ -1,4 +1,4 @@
-"""ADePT: how many random pairs break its bound, and why."""
+"""ADePT: how many random pairs violate its bound, and why."""
 
 import math
 from collections.abc import Iterator
@@ -108,7 +108,7 @@ def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
 
 @cache
 def _normal_curve() -> dict[int, tuple[float, float]]:
-    """P(sum of n |N(0, 2)| > 2C) by convolution, widened by the chance that one of the vectors is clipped at all."""
+    """P(sum of n |N(0, 2)| > 2C) by convolution, widened by the probability that either vector is clipped at all."""
     from scipy.special import erf, gammaincc
 
     edges = np.arange(0.0, 2 * CLIP + STEP, STEP)

@@ -1,4 +1,4 @@
-"""DPText: the right and the wrong inverse distribution function, and what each reading draws."""
+"""DPText: the correct and the wrong inverse distribution function, and what each reading draws."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ def sampled_laplace(options: Options) -> Result:
 
 
 def _draw_sampled(figure: Any, rows: list[dict[str, Any]]) -> None:
-    # Two right ones above, three readings of DPText below.
+    # Two correct ones above, three readings of DPText below.
     axes = list(figure.subplot_mosaic([[*"aaabbb"], [*"ccddee"]]).values())
     line = np.linspace(-6, 6, 400)
     for axis, (reading, title) in zip(axes, READINGS.items(), strict=True):

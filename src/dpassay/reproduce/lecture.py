@@ -47,7 +47,7 @@ def likelihood_ratio(options: Options) -> Result:
 
 
 def loss_variable(options: Options) -> Result:
-    """The privacy loss as a random variable: atoms and density; its tail beside the exact δ."""
+    """The privacy loss as a random variable: atoms and density; its tail and the exact δ."""
     loss = PrivacyLoss.of_shifts(Laplace(1), [(number(1), 1)])
     gaussian = PrivacyLoss.of_shifts(Gaussian(1), [(number(1), 1)])
     rows = []

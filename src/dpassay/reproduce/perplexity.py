@@ -1,7 +1,7 @@
 """Perplexity against the true ε: user-level DP, user-entity DP, de-identification and no privacy.
 
-The same small model is trained in all four ways and measured on the same held-out text. The noise is that with which
-the certified accountant gives the same ε to user-level and user-entity DP, each for its own neighbours.
+The same small model is trained in all four ways and measured on the same held-out text. The noise is chosen such that
+the certified accountant gives the same ε for user-level and user-entity DP, each for its own neighbours.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 NAME = "uedp-perplexity"
 EPSILONS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 DELTA = 1e-5
-RUNS = 3  # models for each point, each with a seed of its own
-RATES = (0.05, 0.01, 0.002)  # learning rates that are tried for each point
-CLAIMED = (0.5, 3.0)  # budgets at which the released code keeps results
+RUNS = 3  # models for each point, each with its own seed
+RATES = (0.05, 0.01, 0.002)  # learning rates tried for each point
+CLAIMED = (0.5, 3.0)  # budgets at which the released code saves results
 NAMES = {
     "user": "user-level DP",
     "user-entity": "user-entity DP",
@@ -43,7 +43,7 @@ NAMES = {
 
 
 def uedp_perplexity(options: Options) -> Result:
-    """Figure 2: four ways of training, on the shipped corpus and on one that was given."""
+    """Figure 2: four ways of training, on the shipped corpus and on a given one."""
     if find_spec("torch") is None:
         raise InputError(f"{NAME} trains language models and needs torch: pip install 'dpassay[text]'")
     from dpassay.training.comparison import Setup
@@ -70,7 +70,7 @@ def uedp_perplexity(options: Options) -> Result:
 
 
 def all_sources(given: Sequence[Source]) -> tuple[Source, ...]:
-    """The shipped corpus, and those that were given."""
+    """The shipped corpus, and the given ones."""
     from dpassay.training.comparison import Source
 
     found = (Source(), *given)
@@ -96,7 +96,7 @@ def all_tasks(sources: Sequence[Source], runs: int, seed: int, device: str, setu
 
 
 def rate(arm: str, setup: Setup) -> float:
-    """The probability with which a round depends on whether a unit is there."""
+    """The probability that a round depends on whether a unit is present."""
     import numpy as np
 
     from dpassay.training.aggregation import UserEntity
@@ -113,7 +113,7 @@ def true_epsilon(arm: str, noise_multiplier: float, setup: Setup) -> Interval:
 
 
 def header(sources: Sequence[Source], runs: int, seed: int, setup: Setup) -> dict[str, Any]:
-    """What has to be the same for finished models to be taken over."""
+    """What must be the same for finished models to be reused."""
     from dpassay.training.comparison import read, words_of
 
     prints = {s.name: hashlib.sha256(repr((read(s), words_of(s))).encode()).hexdigest()[:16] for s in sources}
@@ -136,7 +136,7 @@ def _trained(wanted: dict[str, Task], made: dict[str, Any], options: Options) ->
 
 
 def _workers(options: Options, models: int) -> AbstractContextManager[Executor]:
-    """The given executor, or else a process per core, if there is work for several."""
+    """The given executor, or otherwise one process per core, if there is work for several."""
     if options.executor is not None:
         return nullcontext(options.executor)
     several = options.device == "cpu" and models > 1 and cores() > 1
@@ -168,7 +168,7 @@ def _row(name: str, task: Task, perplexity: float, as_read: float, to_choose: fl
 
 
 def _chosen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, each saying whether its learning rate is that of its point: the best on other users' text."""
+    """The rows, each with a flag for the learning rate chosen for its point: the best on other users' text."""
 
     def point(row: dict[str, Any]) -> tuple[Any, ...]:
         return row["corpus"], row["training"], row["epsilon"]
@@ -182,9 +182,9 @@ def _chosen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _references(source: Source) -> dict[str, float]:
-    """What a model reaches that gives all words the same probability, or each its share of the training text.
+    """The perplexity of a model that gives all words equal probability, or each its frequency in the training text.
 
-    And the share of held-out words that are not in the vocabulary: all of these are one word.
+    And the proportion of held-out words outside the vocabulary: all of these are one word.
     """
     from dpassay.text.models.words import PAD, UNKNOWN, Vocabulary
     from dpassay.training.comparison import LONGEST, held_out, trained_on, unigram_perplexity, words_of

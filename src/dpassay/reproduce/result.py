@@ -1,4 +1,4 @@
-"""The result of a reproduction: data, a figure, what was published, what we get, how far apart, and findings.
+"""The result of a reproduction: data, a figure, the published and our results, their distance, and findings.
 
 It is written as CSV, JSON, SVG, PDF, PNG and a short text. The JSON comes last: where it exists, everything does.
 """
@@ -51,7 +51,7 @@ def label(axis: Any, x: str = "", y: str = "", log: str = "", **legend: Any) -> 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A published number beside ours; `error` is the standard error of the one that was sampled."""
+    """A published number and ours; `error` is the standard error of the one that was sampled."""
 
     what: str
     published: float
@@ -60,10 +60,10 @@ class Comparison:
 
     @property
     def apart(self) -> float:
-        """How far apart they are, in standard errors; NaN where nothing was sampled."""
+        """How far apart they are, in standard errors; NaN if nothing was sampled."""
         if self.published == self.ours:
             return 0.0
-        # An infinite estimate says that something was not seen, not how far away it is.
+        # An infinite estimate means that something was not observed, not how far away it is.
         return (self.published - self.ours) / self.error if math.isfinite(self.published) else math.nan
 
 
@@ -90,12 +90,12 @@ class Options:
     progress: Callable[[float], None] = field(default=lambda share: None, compare=False)
     device: str = "cpu"
     executor: Executor | None = None
-    partial: Path | None = None  # where a long one keeps what it has, to resume after an interruption
-    corpora: tuple[Source, ...] = ()  # besides the shipped one, where models are trained
+    partial: Path | None = None  # where a long one saves its progress, to resume after an interruption
+    corpora: tuple[Source, ...] = ()  # besides the shipped one, for figures that train models
 
     @contextmanager
     def at_work(self) -> Iterator[Executor]:
-        """The given executor, or else this process, with one thread per core where there are kernels."""
+        """The given executor, or otherwise this process, with one thread per core if there are kernels."""
         if self.executor is not None:
             yield self.executor
             return
@@ -105,9 +105,9 @@ class Options:
 
 
 class Partial:
-    """The counts of a reproduction so far, kept in a file and taken up by one with the same parameters.
+    """The counts of a reproduction so far, saved in a file and resumed by one with the same parameters.
 
-    What is read is two counts of at most `runs` for each part, unless `valid` says what else.
+    The file must hold two counts of at most `runs` for each part, unless `valid` defines something else.
 
     >>> Partial(None, {"runs": 10}).found
     {}
@@ -119,13 +119,13 @@ class Partial:
         valid = valid or (lambda found: _counts(found, made["runs"]))
         self.path, self.made = path, {"schema": PARTIAL, "version": __version__, **made}
         self.found: dict[str, list[Any]] = {}
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # another's, or damaged: start again
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # another's, or damaged: start over
             data = json.loads((path or Path()).read_text(encoding="utf-8"))
             counts = data.pop("counts").items()
             self.found = {k: v for k, v in counts if valid(v)} if data == self.made else {}
 
     def keep(self, name: str, counts: Sequence[float]) -> None:
-        """Keep the counts of one part."""
+        """Save the counts of one part."""
         self.found[name] = list(counts)
         if self.path is not None:
             write_whole(self.path, json.dumps({**self.made, "counts": self.found}) + "\n")
@@ -141,7 +141,7 @@ def sampled_counts(
 ) -> dict[str, list[int]]:
     """Two counts for each part, summed over its tasks; in constant memory, and resumable part by part.
 
-    `run` computes several tasks at a worker, `counts` is what one task adds, `draws` is how much work it is.
+    `run` computes several tasks in a worker, `counts` is what one task adds, `draws` is how much work it is.
     """
     partial = Partial(options.partial, {**made, "seed": options.seed})
     left = {name: tasks for name, tasks in parts.items() if name not in partial.found}
@@ -212,7 +212,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with a header; what does not apply is left empty."""
+    """Rows with a header; fields that do not apply are empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""The sanity check of Habernal, ACL 2022: guess from a noisy vector whether it was n zeros or n ones, by a vote."""
+"""The sanity check of Habernal, ACL 2022: guess by majority vote whether a noisy vector was n zeros or n ones."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options
 
 RUNS = 100_000
 THEIR_RUNS = 10_000_000
-LEAST, ENDLESS = 1e-4, 3000.0  # where the figure has losses that are as small or smaller, and infinite ones
+LEAST, ENDLESS = 1e-4, 3000.0  # where the figure shows losses this small or smaller, and infinite ones
 KINDS: dict[str, dict[str, Any]] = {
     "exact": {"color": "0.3", "linestyle": "-"},
     "our runs": {"color": "0.3", "linestyle": "none", "marker": "o", "markerfacecolor": "none"},
@@ -103,7 +103,7 @@ def standard_error(mechanism: str, epsilon: float, n: int, runs: int) -> float:
 
 
 def sanity_check(options: Options) -> Result:
-    """Figure 2: six mechanisms, seven ε, six dimensions, sampled and exact, beside the published numbers."""
+    """Figure 2: six mechanisms, seven ε, six dimensions, sampled and exact, with the published numbers."""
     runs = options.runs or RUNS
     rows: list[dict[str, Any]] = []
     cells = [(m, e, n) for m in MECHANISMS for e in EPSILONS for n in DIMENSIONS]
@@ -163,7 +163,7 @@ def _most_telling(loss: PrivacyLoss) -> float:
     assert found is not None
     beyond = np.cumsum(found.masses[::-1])[::-1]
     last = np.flatnonzero(beyond > SHARE)[-1]
-    threshold = float(found.losses[max(0, last - 1) : last + 1].mean())  # below the last one, should it be an atom
+    threshold = float(found.losses[max(0, last - 1) : last + 1].mean())  # below the last one, in case it is an atom
     first = loss.tail(threshold).lower
     return math.log(first / ((first - loss.delta(threshold).lower) * math.exp(-threshold)))
 
@@ -213,5 +213,5 @@ def _draw(figure: Any, rows: list[dict[str, Any]]) -> None:
     for axis in axes[::3]:
         label(axis, y="loss seen by the vote")
     for name, look in KINDS.items():
-        axes[0].plot([], [], label=name, **look)  # for the legend alone
+        axes[0].plot([], [], label=name, **look)  # only for the legend
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)

@@ -12,7 +12,7 @@ from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options
 ROUNDS = (10, 30, 100, 300, 1000, 2000, 3000, 5000)
 DELTA, Z, USERS, ENTITIES = "1e-5", 2, "0.05", "0.5"  # z, q_u and q_e of the paper
 SENTENCES, DOCUMENTS = 14_040, 946  # of the corpus, CoNLL-2003; each document is a user
-# In the released code: users per round, entities |E|, and after how many rounds a result is kept.
+# In the released code: users per round, entities |E|, and after how many rounds a result is saved.
 RELEASED = {
     "user-level": (25, 0, (19, 171, 407, 735, 1150, 1649)),
     "person": (100, 4406, (82, 471, 1086, 1932, 2996, 4280)),
@@ -48,7 +48,7 @@ def moments_epsilon(rate: float, z: float, rounds: int, delta: float, largest: i
 
 
 def uedp_budgets(options: Options) -> Result:
-    """ε over the number of rounds for user-level DP, f_E and f_E+: as claimed, and as it is."""
+    """ε over the number of rounds for user-level DP, f_E and f_E+: claimed and true."""
     rows: list[dict[str, Any]] = []
     for done, rounds in enumerate(ROUNDS, 1):
         user, alone, most = _user(rounds), _one_entity(rounds), glance(REGISTRY["uedp"](z=Z, T=rounds))[1]

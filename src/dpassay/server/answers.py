@@ -1,4 +1,4 @@
-"""What a worker computes: each kind of question is a generator of JSON-ready parts, the quickest first."""
+"""What a worker computes: each kind of question is a generator of JSON-ready parts, the fastest first."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from dpassay.server.pictures import pictures
 
 Parts = Iterator[dict[str, Any]]
 KINDS: dict[str, type[Verdict]] = {"proven": Proven, "refuted": Refuted, "open": Open}
-MOST_DRAWN = 2_000_000  # numbers that the sanity check may draw in one go, as runs times dimensions
+MOST_DRAWN = 2_000_000  # numbers that the sanity check may draw at once, as runs times dimensions
 RUNS, ALPHA = 20_000, 0.001
 
 
 def glance_parts(asked: Asked) -> Parts:
-    """The verdict in a word, a sentence and an interval, with the pictures: what is known quickly.
+    """The verdict as a word, a sentence and an interval, with the pictures: what can be computed quickly.
 
     >>> (quick,) = glance_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.5"))
     >>> quick["word"], quick["interval"]
@@ -55,7 +55,7 @@ def glance_parts(asked: Asked) -> Parts:
 
 
 def check_parts(asked: Asked) -> Parts:
-    """The reason, the witness, the repairs and what does hold, and the whole verdict as its schema has it.
+    """The reason, the witness, the repairs and what does hold, and the whole verdict as in its schema.
 
     >>> (full,) = check_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.5"))
     >>> full["repairs"][0]["mechanism"]
@@ -124,7 +124,7 @@ def report_parts(asked: Asked) -> Parts:
 
 
 def audit_parts(asked: Asked) -> Parts:
-    """The sanity check as runs come in: a lower bound on ε that holds at every time at once.
+    """The sanity check as runs come in: a lower bound on ε that holds at all times simultaneously.
 
     >>> *_, last = audit_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.2"))
     >>> 0.2 < last["bound"] < 1, last["refuted"]
@@ -181,7 +181,7 @@ def gallery_parts() -> Parts:
 
 
 def story_parts(name: str) -> Parts:
-    """All that is known of one claim of the registry."""
+    """Everything that is known about one claim of the registry."""
     claim = find(name)
     report = ClaimReport(claim)
     verdict, system = report.verdict, report.system

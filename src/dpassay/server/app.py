@@ -1,4 +1,4 @@
-"""The application: pages, questions and downloads. It parses pipelines, and reaches no file or code of the user's."""
+"""The application: pages, questions and downloads. It parses pipelines, and touches no files or code of the user."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _pool(request: Request) -> WorkerPool:
 
 
 async def _page(request: Request) -> Response:
-    """The page; it asks for the verdict on what its address states."""
+    """The page; it requests the verdict on the claim in its address."""
     words = {word for form in STAGES.values() for p in form.syntax.parameters.values() for word in p.words}
     reserved = sorted({"pi", "eps", "delta", "dim", *FUNCTIONS, *STAGES, *words})
     starters = [(title, of_claim(REGISTRY[name]).address) for title, name in STARTERS]
@@ -132,7 +132,7 @@ def _options() -> list[tuple[str, list[tuple[str, str]]]]:
 
 @cache
 def _stages() -> list[tuple[str, list[tuple[str, str]]]]:
-    """The stages by what they do, each with how it is written and what it does."""
+    """The stages in groups, each with its syntax and what it does."""
     found, least = [], 0
     for below, title in GROUPS:
         forms = [form for form in STAGES.values() if least <= form.syntax.order < below]
@@ -159,7 +159,7 @@ async def _check(request: Request) -> Response:
 async def _audit(request: Request) -> Response:
     """The sanity check as runs come in, each look a line of JSON.
 
-    What fails before the first line is an error by its status, what fails later is a last line.
+    A failure before the first line is an HTTP error; a later one is reported in the last line.
     """
     parts = _pool(request).parts({"kind": "audit", "asked": _asked(request).to_data()})
     first = await anext(parts, None)
@@ -206,7 +206,7 @@ async def _gallery(request: Request) -> Response:
 
 
 async def _chart_style(request: Request) -> Response:
-    """The look of the gallery's figure, which is the report's."""
+    """The style of the gallery's figure, which is the report's."""
     return Response((files("dpassay.report") / "templates" / "chart.css").read_text("utf-8"), media_type="text/css")
 
 

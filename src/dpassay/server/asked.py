@@ -1,4 +1,4 @@
-"""What a request asks: a claim in a query string, read within limits, and the claim, command and code it stands for."""
+"""What a request asks: a claim in a query string, read within limits, and the matching claim, command and code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBER, _NAME = re.compile(f"[+-]?{NUMBER}", re.ASCII), re.compile(r"[A-Za-z_][
 
 @dataclass(frozen=True)
 class Asked:
-    """A claim as a query string states it; what is not stated is empty.
+    """A claim as stated in a query string; omitted fields are empty.
 
     >>> asked = read([("pipeline", "clip(l2, C) | laplace(2*C/eps)"), ("set", "C=1"), ("dim", "32"), ("epsilon", "1")])
     >>> print(asked.claim().guarantee, "for", asked.claim().mechanism)
@@ -45,7 +45,7 @@ class Asked:
     mu: str = ""
 
     def claim(self) -> Claim:
-        """The claim to judge. Nobody else made it, so it has no name of its own."""
+        """The claim to judge. It is the user's own, so it has no name."""
         return Claim(
             "this pipeline",
             self.pipeline,
@@ -106,7 +106,7 @@ class Asked:
 
 
 def read(pairs: Iterable[tuple[str, str]]) -> Asked:
-    """Read the names and values of a query string; what is not allowed is refused in a sentence.
+    """Read the names and values of a query string; anything not allowed is refused with a message.
 
     >>> read([("file", "/etc/passwd")])
     Traceback (most recent call last):
@@ -136,7 +136,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> Asked:
             _check_number(name, given[name])
     if given.get("metric", "l2") not in METRICS:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, got {given['metric'][:40]!r}")
-    Neighbours(given.get("neighbours", "any")[:60])  # refused here if there are none such
+    Neighbours(given.get("neighbours", "any")[:60])  # raises here if unknown
     dim = given.pop("dim", "")
     return Asked(text, values, _dimension(dim) if dim else None, **given)
 
@@ -184,7 +184,7 @@ def of_claim(claim: Claim) -> Asked:
 
 
 def _written(value: Number) -> str:
-    """A number as a person wrote it; what a formula gives is rounded up, so that a claim that holds still does."""
+    """A number as written; the value of a formula is rounded up, so that a claim that holds still does."""
     text = as_written(value)
     return text if len(text) <= 12 else outward(up(value), 1, 12)
 

@@ -1,4 +1,4 @@
-"""Two outputs to look at: the densities that the worst known pair gives, and the event that tells them apart.
+"""Two outputs to look at: the densities of the worst known pair, and the event that distinguishes them.
 
 These are pictures in doubles. No verdict rests on them.
 """
@@ -24,14 +24,14 @@ from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage
 from dpassay.pipeline.stages.radial import Radial, in_dimension
 
-POINTS, DRAWN, FINE = 12_001, 300, 1 << 14  # of a curve; of what is drawn of it; of the grid for sums of noises
-AROUND = 16  # standard deviations, or thereabouts, on either side
+POINTS, DRAWN, FINE = 12_001, 300, 1 << 14  # points of a curve; points drawn; points of the grid for sums of noises
+AROUND = 16  # about this many standard deviations on either side
 BARS = 8
 Picture = dict[str, Any]
 
 
 def nothing(why: str) -> Picture:
-    """In place of a picture: one line that says why there is none.
+    """Instead of a picture: one line that explains why there is none.
 
     >>> nothing("There is no noise.")
     {'kind': 'none', 'note': 'There is no noise.'}
@@ -40,7 +40,7 @@ def nothing(why: str) -> Picture:
 
 
 def rounded(values: Array) -> list[float]:
-    """Numbers to draw, in the six digits that a screen can show.
+    """Numbers to draw, to the six digits that a screen can show.
 
     >>> rounded(np.array([1 / 3]))
     [0.333333]
@@ -86,7 +86,7 @@ def outputs_of(pipeline: Pipeline, pair: Pair | None, loss: PrivacyLoss | None, 
 
 
 def _added(noise: Noise, pair: Pair, epsilon: float) -> Picture:
-    """Noise on coordinates: one coordinate where one differs, else what the direction from one to the other shows."""
+    """Noise on coordinates: one coordinate if one differs, otherwise the projection onto the difference."""
     blocks = [block for block in pair.blocks if not block.same]
     if not blocks:
         return nothing("The worst pair that is known has one and the same output.")
@@ -148,7 +148,7 @@ def _one_coordinate(noise: Noise, block: Block, differing: int, epsilon: float) 
 
 
 def _width(noise: Noise) -> float:
-    """A length that says how wide a noise is: where nine in ten of its values lie."""
+    """The width of a noise: where nine in ten of its values lie."""
     t = np.geomspace(1e-6, 1e12, 400)
     wide = t[noise.survival(t) < 0.05]
     return float(wide[0]) / 2 if len(wide) else 1.0
@@ -226,7 +226,7 @@ def _bars(labels: list[str], p: Array, q: Array, epsilon: float, note: str) -> P
 
 
 def _event(ratio: Array, p: Array, epsilon: float) -> tuple[Any, str]:
-    """The outputs with more than the claimed loss; where there are none, those with the largest, or any, loss."""
+    """The outputs with more than the claimed loss; if there are none, those with the largest, or any, loss."""
     beyond = ratio > epsilon * (1 + 1e-9) + 1e-9
     if p[beyond].sum() > 1e-6:
         return beyond, "outputs that the first input makes more than e^ε times as likely as the second"

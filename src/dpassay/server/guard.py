@@ -1,4 +1,4 @@
-"""What every request passes: the right host, the right method, a bounded length; and what every answer carries."""
+"""Checks on every request: host, method, length; and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADERS = {
 
 
 def refusal(sentence: str, status: int = 400, **more: Any) -> Response:
-    """An error as JSON: one sentence, and never a trace.
+    """An error as JSON: one sentence, never a traceback.
 
     >>> refusal("say what is claimed").body
     b'{"error": "say what is claimed"}'
@@ -33,7 +33,8 @@ def refusal(sentence: str, status: int = 400, **more: Any) -> Response:
 def allowed_host(given: str, bound: str) -> bool:
     """Whether a Host header names this server by an address, or by the name that it is bound to.
 
-    A page elsewhere whose name is made to lead here would come with that name: this is how DNS rebinding shows.
+    A page from elsewhere whose name was made to resolve to this server would send that name: this detects DNS
+    rebinding.
 
     >>> [allowed_host(name, "127.0.0.1") for name in ("127.0.0.1:8765", "localhost", "[::1]:80", "evil.example:8765")]
     [True, True, True, False]
@@ -52,7 +53,7 @@ def allowed_host(given: str, bound: str) -> bool:
 
 
 class Guard:
-    """An application behind these checks; a defect in it becomes a sentence too."""
+    """An application behind these checks; a bug in it becomes a one-sentence error too."""
 
     def __init__(self, app: ASGIApp, host: str) -> None:
         self.app, self.host = app, host
@@ -81,7 +82,7 @@ class Guard:
             await self.app(scope, receive, guarded)
         except Exception as error:
             if begun:
-                return  # the answer ends here; its status is out already
+                return  # the answer ends here; its status has already been sent
             said = f"dpassay itself failed ({type(error).__name__}); please report this bug."
             await refusal(said, 500)(scope, receive, guarded)
 

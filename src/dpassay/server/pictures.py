@@ -1,6 +1,6 @@
-"""What the page draws of a claim: two outputs, the loss, δ(ε), and the balls. The server computes, the browser draws.
+"""What the page draws for a claim: two outputs, the loss, δ(ε), and the balls. The server computes, the browser draws.
 
-These are pictures in doubles, except where they say that both ends are certified. No verdict rests on them.
+These are computed in doubles, except where both ends are marked as certified. No verdict rests on them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COARSE = "So many losses add up here that no grid of a reasonable size would sho
 
 
 def pictures(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Interval) -> dict[str, Picture]:
-    """All pictures of a claim, each as data, or as a line that says why there is none.
+    """All pictures of a claim, each as data, or as a line that explains why there is none.
 
     >>> from dpassay.exact.analysis import analyse
     >>> from dpassay.pipeline.parser import parse
@@ -107,7 +107,7 @@ def _epsilon(guarantee: Guarantee) -> float | None:
 def _curve(
     loss: PrivacyLoss, found: LossMasses, guarantee: Guarantee, profile: PrivacyProfile, value: Interval
 ) -> Picture:
-    """δ at every ε for the worst known pair, the tail P(L > ε) that is often taken for it, and certified points."""
+    """δ at every ε for the worst known pair, the tail P(L > ε) that is often mistaken for it, and certified points."""
     most = float(found.losses[found.masses > LEAST].max(initial=0.0))
     ends = [most, _epsilon(guarantee) or 0.0, value.lower if guarantee.parameter == "epsilon" else 0.0]
     top = 1.1 * max(end for end in ends if math.isfinite(end)) or 1.0
@@ -124,7 +124,7 @@ def _curve(
 
 
 def _largest(loss: PrivacyLoss, found: LossMasses, profile: PrivacyProfile, epsilons: Array) -> tuple[Array, Array]:
-    """The largest δ, and the largest tail, of the pairs that are known: which is worst may change with ε."""
+    """The largest δ, and the largest tail, of the known pairs: which one is worst may change with ε."""
     bounds = [c.bound.bound if isinstance(c.bound, DropoutBound) else c.bound for c in profile.candidates]
     losses = [one for bound in bounds if isinstance(bound, PairBound) for one in bound.losses]
     others = [one for one in dict.fromkeys(losses) if one != loss and one.components and middle(one.infinite) < 1]
@@ -135,13 +135,13 @@ def _largest(loss: PrivacyLoss, found: LossMasses, profile: PrivacyProfile, epsi
 
 
 def _quick(loss: PrivacyLoss) -> bool:
-    """Whether δ at an ε is a matter of milliseconds."""
+    """Whether δ at an ε takes only milliseconds."""
     component, count = loss.components[0]
     return loss.source == Theorem.HOCKEY_STICK and count == 1 and not isinstance(component, SampledLoss)
 
 
 def _certified(profile: PrivacyProfile, epsilons: Array) -> list[list[float]]:
-    """ε, and both certified ends of δ, at as many points as there is time for."""
+    """ε, and both certified ends of δ, at as many points as time allows."""
     found, end = [], time.monotonic() + PATIENCE
     for epsilon in epsilons.tolist():
         delta = profile.delta(number(epsilon))
@@ -152,7 +152,7 @@ def _certified(profile: PrivacyProfile, epsilons: Array) -> list[list[float]]:
 
 
 def _balls(pipeline: Pipeline, guarantee: Guarantee) -> Picture:
-    """Which two points of a ball are farthest apart, in the norm that the noise feels."""
+    """Which two points of a ball are farthest apart, in the norm that matters for the noise."""
     noises = [pipeline.stages[i] for i in pipeline.noise_positions]
     stage = noises[0] if len(noises) == 1 else None
     norm = stage.q if isinstance(stage, Radial) else stage.noise.norm if isinstance(stage, Additive) else 0

@@ -1,7 +1,7 @@
-"""Worker processes of a bounded number, each question with a time limit, and the answers that are remembered.
+"""A bounded number of worker processes, a time limit for each question, and a cache of answers.
 
-A question that is asked by many at once is computed once. Who goes away before the answer does not stop it, unless
-nobody else waits and it has not begun. A worker that takes too long is killed and replaced.
+A question that many ask at once is computed once. A client that disconnects does not stop it, unless no other client
+waits and it has not begun. A worker that takes too long is killed and replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ START = 120.0  # seconds in which a worker must be ready
 
 
 class Failed(Exception):
-    """A question without an answer: a sentence, and the status of HTTP that goes with it.
+    """A question without an answer: a sentence, and the matching HTTP status.
 
     >>> str(Failed("too slow", 503))
     'too slow'
@@ -50,7 +50,7 @@ class Answer:
     task: asyncio.Task[None] | None = None
 
     def tell(self) -> None:
-        """Wake all who wait for more."""
+        """Wake everyone who waits for more."""
         self.news.set()
         self.news = asyncio.Event()
 
@@ -82,7 +82,7 @@ class WorkerPool:
             await self._end(worker)
 
     async def parts(self, question: dict[str, Any], limit: float | None = None) -> AsyncIterator[dict[str, Any]]:
-        """The parts of an answer as they become known. Raises `Failed` where there is none."""
+        """The parts of an answer as they become known. Raises `Failed` if there is none."""
         answer = self._answer(question, limit or self.limit)
         answer.followers += 1
         try:
@@ -109,7 +109,7 @@ class WorkerPool:
         return [part async for part in self.parts(question, limit)]
 
     def _answer(self, question: dict[str, Any], limit: float) -> Answer:
-        """The answer that is remembered or under way, or one that begins now."""
+        """The answer that is cached or in progress, or one that begins now."""
         key = json.dumps(question, sort_keys=True)
         known = self._answers.get(key)
         if known is not None:
@@ -128,7 +128,7 @@ class WorkerPool:
         return task
 
     async def _compute(self, question: dict[str, Any], answer: Answer, limit: float) -> None:
-        """Let a worker answer; remember the answer unless it failed for want of time."""
+        """Let a worker answer; cache the answer unless it timed out."""
         answer.failed = Failed("The question was withdrawn.", 503)
         worker = None
         try:
@@ -153,14 +153,14 @@ class WorkerPool:
             answer.tell()
 
     async def _ask(self, worker: Process, question: dict[str, Any], answer: Answer) -> bool:
-        """Send a question and take in what comes back; whether the worker should be replaced."""
+        """Send a question and read the answer; return whether the worker should be replaced."""
         assert worker.stdin is not None
         assert worker.stdout is not None
         worker.stdin.write(json.dumps(question).encode() + b"\n")
         await worker.stdin.drain()
         while True:
             line = await worker.stdout.readline()
-            said = json.loads(line)  # a ValueError where the worker has ended
+            said = json.loads(line)  # a ValueError if the worker has ended
             if "end" in said:
                 if "error" in said:
                     answer.failed = Failed(said["error"], said["status"], said.get("at"))
@@ -174,7 +174,7 @@ class WorkerPool:
             del self._answers[answer.key]
 
     def _remember(self, answer: Answer) -> None:
-        """Keep an answer, and forget the oldest where there are too many; of failures keep those of the question."""
+        """Cache an answer, evicting the oldest if there are too many; of failures only those the question caused."""
         if answer.failed is not None and (answer.failed.status != 400 or answer.parts):
             self._forget(answer)
             return
@@ -207,7 +207,7 @@ class WorkerPool:
         )
         try:
             worker = await asyncio.shield(begun)
-        except asyncio.CancelledError:  # the process may be there already, and nobody else would end it
+        except asyncio.CancelledError:  # the process may already exist, and nobody else would end it
             await self._end(await begun)
             raise
         self._workers.add(worker)
@@ -225,7 +225,7 @@ class WorkerPool:
         await self._end(worker)
 
     async def _end(self, worker: Process) -> None:
-        """Kill a worker and wait until it and its pipes are gone; it is known until then, so that `close` sees it."""
+        """Kill a worker and wait until it and its pipes are gone; it stays registered until then, for `close`."""
         with suppress(ProcessLookupError):
             worker.kill()
         with suppress(OSError, ValueError):

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from dpassay.errors import DpassayError, ExpressionError, harmless
 
 MOST_MEMORY = 6 << 30  # bytes of address space
-TIRED = 700 << 10  # kilobytes: a worker that grew so large is replaced
+TIRED = 700 << 10  # kilobytes: a worker that has grown this large is replaced
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     from dpassay.server.answers import answer
 
     known = {"pipeline": "query(l2, 1) | gaussian(2)", "epsilon": "1", "delta": "1e-5"}
-    for kind in ("glance", "check"):  # what is imported when it is first used is imported now
+    for kind in ("glance", "check"):  # triggers lazy imports now
         list(answer({"kind": kind, "asked": known}))
     _send(out, {"ready": True})
     for line in sys.stdin:
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _sentence(error: Exception) -> dict[str, Any]:
-    """What went wrong, in a sentence and without a trace; and whether it is the question's fault."""
+    """What went wrong, in a sentence and without a traceback; and whether the question caused it."""
     if isinstance(error, ExpressionError):
         return {"error": _of_the_page(error.message), "at": error.position, "status": 400}
     if isinstance(error, DpassayError):
@@ -57,7 +57,7 @@ def _sentence(error: Exception) -> dict[str, Any]:
 
 
 def _of_the_page(message: str) -> str:
-    """A message of the library, which speaks of arguments, in the words of the page.
+    """A message of the library, which names arguments, in terms of the page.
 
     >>> _of_the_page("unknown name 'C'; pass parameters={'C': VALUE}"), _of_the_page("pass dim=N")
     ("unknown name 'C'; give C a value", 'give it a dimension')
@@ -83,9 +83,9 @@ def _limit_memory() -> None:
 
 
 def _size() -> int:
-    """The most memory that this process has used, in kilobytes; 0 where nobody knows.
+    """The peak memory of this process, in kilobytes; 0 if unknown.
 
-    What Linux counts for `getrusage` begins with the memory of the process that started this one.
+    On Linux, `getrusage` starts from the memory of the parent process.
     """
     with suppress(OSError):
         peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)

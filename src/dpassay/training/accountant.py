@@ -1,6 +1,7 @@
-"""What a training run costs: certified intervals for ε, and the least noise that keeps an ε.
+"""What a training run costs: certified intervals for ε, and the smallest noise for an ε.
 
-A run of T rounds is the pipeline `poisson(q) | clip(l2, C) | gaussian(s) | times(T)`; docs/proofs/poisson.md says why.
+A run of T rounds is the pipeline `poisson(q) | clip(l2, C) | gaussian(s) | times(T)`; docs/proofs/poisson.md explains
+why.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.parser import parse
 
 MOST_NOISE = 1e4
-DIGITS = 4  # of a noise multiplier that is computed
+DIGITS = 4  # of a computed noise multiplier
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,14 @@ class Account:
         return _epsilon(self)
 
     def spent(self, rounds: int) -> float:
-        """At least the ε of the first rounds: that of the next milestone, so that few numbers have to be computed."""
+        """An upper bound on the ε of the first rounds: that of the next milestone, so that few numbers are computed."""
         if rounds <= 0:
             return 0.0
         return replace(self, rounds=min(self.rounds, _milestone(rounds))).epsilon().upper
 
 
 def _milestone(rounds: int) -> int:
-    """The next of some numbers of rounds, of which there are four for each doubling.
+    """The next milestone; there are four for each doubling of the rounds.
 
     >>> [_milestone(n) for n in (1, 7, 9, 100, 1000)]
     [1, 7, 10, 112, 1024]
@@ -82,7 +83,7 @@ def _epsilon(account: Account) -> Interval:
 
 
 def least_noise(epsilon: float, delta: float, rate: float, rounds: int) -> float:
-    """The least noise multiplier, to four digits, with which a run keeps (ε, δ).
+    """The smallest noise multiplier, to four digits, with which a run satisfies (ε, δ)-DP.
 
     >>> 0.99 < least_noise(1.83, 1e-5, 0.01, 1000) <= 1.0
     True

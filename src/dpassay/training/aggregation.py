@@ -1,7 +1,7 @@
-"""Who takes part in a round, how updates are bounded and added up, and how far neighbours' sums can lie apart.
+"""Who takes part in a round, how updates are bounded and summed, and how far apart neighbours' sums can be.
 
-This is all of private training that its guarantee rests on, besides noise and accountant. The update of a unit is one
-vector: all its tensors together are projected on a ball. docs/proofs/user-entity.md has the sensitivities.
+This is everything that the guarantee of private training rests on, besides noise and accountant. The update of a unit
+is one vector: all its tensors together are projected onto a ball. docs/proofs/user-entity.md has the sensitivities.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor
 from dpassay.errors import InputError
 from dpassay.training.randomness import Randomness
 
-INWARD = 1 - 2.0**-16  # of a radius: rounding to 32 bits cannot carry a projected vector out of its ball
+INWARD = 1 - 2.0**-16  # of a radius: rounding to 32 bits cannot move a projected vector out of its ball
 
 Stack = dict[str, Tensor]  # tensors with a row per cell
 Part = tuple[Sequence[int], Stack]  # some cells and their updates
@@ -33,25 +33,25 @@ class Aggregation(Protocol):
 
     @property
     def rate(self) -> float:
-        """The probability with which a round depends on whether the unit is there."""
+        """The probability that a round depends on whether the unit is present."""
 
     @property
     def sensitivity(self) -> float:
-        """How far, in l2, the sums of neighbours lie apart at most, all coins being the same."""
+        """The largest l2 distance between the sums of neighbours, given the same coins."""
 
     @property
     def divisor(self) -> float:
-        """What a sum is divided by: a fixed number that everybody may know."""
+        """What a sum is divided by: a fixed, public number."""
 
     def drawn(self, randomness: Randomness, round_: int) -> list[int]:
         """The cells that take part in a round."""
 
     def combine(self, cells: Sequence[int], parts: Iterable[Part], step: float | None = None) -> Tensor:
-        """The sum of the bounded updates of some cells, which come in parts; in whole steps if there is a step."""
+        """The sum of the bounded updates of some cells, which come in parts; in integer steps if there is a step."""
 
 
 def flat(updates: Stack) -> Tensor:
-    """One row per cell, with all of its tensors one after the other."""
+    """One row per cell, with all of its tensors concatenated."""
     return torch.cat([tensor.flatten(1) for tensor in updates.values()], dim=1)
 
 
@@ -72,7 +72,7 @@ def projected(rows: Tensor, radius: float) -> Tensor:
 
 @dataclass(frozen=True)
 class PerUnit:
-    """Each unit takes part with probability `rate`, and its whole update is projected on the ball of radius `clip`.
+    """Each unit takes part with probability `rate`, and its whole update is projected onto the ball of radius `clip`.
 
     Units are disjoint: one added or removed moves the sum by at most `clip`.
 
@@ -112,8 +112,8 @@ class PerUnit:
 class UserEntity:
     """Users and entities are drawn; a cell holds a user's sentences with one entity, and takes part if both are drawn.
 
-    A cell's update is projected on the ball of radius `cell_clip`, the sum of a user's cells on that of `clip`, and at
-    most `most` users take part in a round.
+    A cell's update is projected onto the ball of radius `cell_clip`, the sum of a user's cells onto that of `clip`, and
+    at most `most` users take part in a round.
     """
 
     users: tuple[str, ...]
@@ -183,7 +183,7 @@ def usual_most(users: int, rate: float) -> int:
 
 
 def in_parts(cells: Sequence[int], sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """The cells in groups of similar size, so that little is padding.
+    """The cells in groups of similar size, so that there is little padding.
 
     >>> list(in_parts([4, 5, 6], [1, 9, 2], 2))
     [[4, 6], [5]]
@@ -194,12 +194,12 @@ def in_parts(cells: Sequence[int], sizes: Sequence[int], most: int) -> Iterator[
 
 
 def _whole(rows: Tensor, step: float | None) -> Tensor:
-    """Rounded toward zero to whole numbers of steps, if there is a step: no norm grows."""
+    """Rounded toward zero to integer multiples of the step, if there is a step: no norm grows."""
     return rows if step is None else torch.trunc(rows.double() / step)
 
 
 def _mixed(round_: int, user: str) -> bytes:
-    """A fixed hash that everybody may know: it puts the users in another order in each round."""
+    """A fixed public hash: it orders the users differently in each round."""
     return hashlib.blake2b(f"dpassay {round_} {user}".encode(), digest_size=16).digest()
 
 

@@ -22,7 +22,7 @@ from dpassay.training.guess_counts import GuessCount, guess_counts
 from dpassay.training.one_run import Guesses, p_value, rejected
 
 Family = Callable[[float], Guarantee]
-Order = NDArray[np.bool_]  # whether each canary was in, the highest score first
+Order = NDArray[np.bool_]  # whether each canary was included, the highest score first
 
 _FIRST, _RATIO, _LAST = 0.05, 1.15, 100.0  # cells of the parameter, each with its own numbers of guesses
 _HALVINGS = 12
@@ -45,7 +45,7 @@ def audit_training(
 ) -> Verdict:
     """Judge what a training run guarantees for one canary, (ε, δ)-DP or μ-GDP, from the canaries' scores.
 
-    Several runs are taken together; with `anytime` one after the other, so that one may look after each and stop.
+    Several runs are combined; with `anytime` sequentially, so that one may look after each and stop.
 
     >>> rng = np.random.default_rng(0)
     >>> included = rng.random(1000) < 0.5
@@ -57,7 +57,7 @@ def audit_training(
 
 
 class TrainingClaim:
-    """What is claimed of a training run, refused where canaries cannot test it."""
+    """What is claimed about a training run, refused if canaries cannot test it."""
 
     def __init__(self, epsilon: Any, delta: Any, mu: Any, alpha: float, neighbours: str, name: str) -> None:
         guarantee = stated_guarantee(epsilon, delta, mu=mu)
@@ -73,7 +73,7 @@ class TrainingClaim:
         return ApproxDP(value, guarantee.exact_delta) if isinstance(guarantee, ApproxDP) else type(guarantee)(value)
 
     def judge(self, scores: CanaryScores, anytime: bool = False) -> Verdict:
-        """Refuted where the lower bound exceeds what is claimed, else open: canaries prove nothing."""
+        """Refuted if the lower bound exceeds the claim, otherwise open: canaries prove nothing."""
         guarantee, alpha = self.guarantee, self.alpha
         test = _Test(scores, alpha, anytime)
         lower = test.lower_bound(self.with_value)
@@ -117,7 +117,7 @@ class _Test:
         """The largest value below which every guarantee of the family is rejected.
 
         A guarantee with a larger value is harder to reject by the same numbers of guesses. So each cell of values has
-        one plan, that of its upper end, and is rejected as a whole where that end is.
+        one plan, that of its upper end, and is rejected as a whole if that end is.
         """
         low, high = 0.0, _FIRST
         while high < _LAST:
@@ -149,7 +149,7 @@ class _Test:
         if not self.anytime:
             (order,), (plan,) = self.orders, plans
             return any(rejected(guarantee, _look(order, count).guesses, count.alpha) for count in plan)
-        evidence = 0.0  # its logarithm; by Ville's inequality it ever reaches 1/alpha with probability alpha at most
+        evidence = 0.0  # its logarithm; by Ville's inequality it ever reaches 1/alpha with probability at most alpha
         for order, plan in zip(self.orders, plans, strict=True):
             total = sum(count.alpha for count in plan)
             parts = (count.alpha / total * _e_value(p_value(guarantee, _look(order, count).guesses)) for count in plan)
@@ -160,7 +160,7 @@ class _Test:
 
 
 def _e_value(p: float) -> float:
-    """Half of 1/√p: its mean is at most 1 where p is a p-value, since ∫ 1/(2√p) dp = 1."""
+    """Half of 1/√p: its mean is at most 1 if p is a p-value, since ∫ 1/(2√p) dp = 1."""
     return 0.5 / math.sqrt(p)
 
 

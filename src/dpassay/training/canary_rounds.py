@@ -1,7 +1,8 @@
-"""White-box canaries: units without sentences, each with an update of its own that is far too long.
+"""White-box canaries: units without sentences, each with its own update that is far too long.
 
-A canary pulls one coordinate of every large tensor as hard as it may. Whoever sees the noisy sum of each round looks
-along the same coordinates. If the sum is bounded as stated, a canary that takes part moves it by at most the clip.
+A canary pulls one coordinate of every large tensor as hard as it may. An attacker who sees the noisy sum of each round
+looks along the same coordinates. If the sum is bounded as stated, a canary that takes part moves it by at most the
+clip.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from dpassay.errors import InputError
 from dpassay.training.aggregation import Part
 from dpassay.training.federated import Federated
 
-LONG = 1e6  # times the clip: what a canary's update would be without one
+LONG = 1e6  # times the clip: a canary's update before clipping
 _LARGEST = 50.0  # exponent
 
 
 class CanaryRounds(Federated):
-    """Federated averaging with canaries, the last units of its aggregation; `scores` tells how much was seen of each.
+    """Federated averaging with canaries, the last units of its aggregation; `scores` has how much was seen of each.
 
-    The aggregation counts all canaries as units. Those that are not `included` are drawn like the others, and give
-    nothing.
+    The aggregation counts all canaries as units. Those that are not `included` are drawn like the others, but
+    contribute nothing.
     """
 
     def __init__(self, *parts: Any, included: NDArray[np.bool_], seed: int = 0) -> None:
@@ -85,5 +86,5 @@ class CanaryRounds(Federated):
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """How much likelier all that was seen is if the canary was in, on a logarithmic scale."""
+        """How much likelier all observations are if the canary was included, on a logarithmic scale."""
         return self.evidence.copy()

@@ -1,7 +1,7 @@
-"""Canaries of training runs: which were in the training data, and how much each run seems to have learnt of them.
+"""Canaries of training runs: which were in the training data, and how much each run seems to have learnt about them.
 
-A canary is in or out by a fair coin of its own. Its score is anything that tends to be higher when it was in: minus its
-loss, or the product of the trained weights with a direction of its own.
+A canary is in or out by its own fair coin. Its score is anything that tends to be higher when it was in: minus its
+loss, or the product of the trained weights with its own direction.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CanaryScores:
 
     @property
     def unfair(self) -> bool:
-        """Whether the number that were in cannot well be that of fair coins."""
+        """Whether the number of included canaries is implausible for fair coins."""
         n = self.canaries
         return abs(int(self.included.sum()) - n / 2) > _FAR * 0.5 * math.sqrt(n)
 
@@ -81,10 +81,10 @@ class CanaryScores:
         return CanaryScores(self.score[own], self.included[own], self.run[own])
 
     def by_score(self) -> NDArray[np.bool_]:
-        """Whether each canary was in, the highest score first; of several runs by the share of the run that is above.
+        """Whether each canary was in, the highest score first; for several runs by the fraction of the run above it.
 
-        Equal scores are put in a random order, the same for the same data. A file may list the canaries that were in
-        first, so its order must tell nothing: docs/proofs/one-run.md.
+        Equal scores are put in a random order, the same for the same data. A file may list the included canaries first,
+        so its order must reveal nothing: docs/proofs/one-run.md.
 
         >>> CanaryScores([2.5, 0.1, -0.3, 1.9], [True, False, True, True]).by_score().tolist()
         [True, True, False, True]
@@ -227,9 +227,9 @@ def train_with_canaries(
     save: str | Path | None = None,
     progress: Progress | None = None,
 ) -> CanaryScores:
-    """Call `train(included, seed)` once per run, with a fair coin for every canary; it gives back a score for each.
+    """Call `train(included, seed)` once per run, with a fair coin for every canary; it returns a score for each.
 
-    With `save` the scores so far are written after every run, and runs that the file has already are not made again.
+    With `save` the scores so far are written after every run, and runs that are already in the file are not repeated.
 
     >>> def train(included, seed):
     ...     return included + np.random.default_rng(seed).normal(size=len(included))

@@ -1,6 +1,6 @@
-"""Black-box canaries: sentences that nobody would say, and how much a trained model has learnt of them.
+"""Black-box canaries: sentences that nobody would say, and how much a trained model has learnt about them.
 
-Each is a user of its own, with a secret of random words. Whoever has the trained model compares its loss on each.
+Each is a separate user, with a secret of random words. An attacker with the trained model compares its loss on each.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def with_canaries(
 
 
 def _spoken(text: str, user: str) -> Utterance:
-    """A user says it, one who is not held out by the hash of the name."""
+    """A user who says it, with a name whose hash is not held out."""
     while is_held_out(said := Utterance(text, user=user)):
         user += "'"
     return said
@@ -75,7 +75,7 @@ def sentence_scores(network: nn.Module, numbers: NDArray[np.int64]) -> NDArray[n
 
 
 def exposure(scores: NDArray[np.float64], included: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """For each canary that is in, how many bits its rank among those that are out gives away (Carlini et al. 2019).
+    """For each included canary, how many bits its rank among excluded ones reveals (Carlini et al. 2019).
 
     >>> exposure(np.array([5.0, 1.0, 2.0, 3.0]), np.array([True, False, False, False])).tolist()  # the first of four
     [2.0]

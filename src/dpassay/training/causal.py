@@ -1,6 +1,6 @@
 """Causal transformers models as the start of private training, from a folder or by their name on a hub.
 
-A folder never needs a network. Cells are worked out one after the other, so that memory holds one set of weights more.
+A folder needs no network access. Cells are computed one after the other, so memory holds only one extra set of weights.
 """
 
 from __future__ import annotations

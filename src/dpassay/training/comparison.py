@@ -1,7 +1,7 @@
 """Perplexity of a small model trained in four ways: with user or user-entity privacy, de-identified, or with neither.
 
-All four are measured on the same held-out texts, with all of their words. numpy and torch alone are needed here: the
-noise that keeps an ε is computed elsewhere and given.
+All four are measured on the same held-out texts, with all of their words. Only numpy and torch are needed here: the
+noise for an ε is computed elsewhere and given.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Source:
     corpus: str = "flights"
     entities_from: str = "corpus"
     vocabulary: str = ""  # a file of words; without one those of the shipped grammar, or of the corpus
-    user_column: str = ""  # where it has another name than user, speaker, author or user_id
+    user_column: str = ""  # if it has another name than user, speaker, author or user_id
 
     @property
     def shipped(self) -> bool:
@@ -55,7 +55,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The corpus as a figure calls it."""
+        """The name of the corpus in a figure."""
         return self.corpus if self.shipped else re.split(r"[\\/]", self.corpus)[-1].partition(".")[0]
 
 
@@ -87,9 +87,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Found:
-    """A model's perplexity on the texts that it is measured with; what it reaches on those that choose a learning rate.
+    """A model's perplexity on the test texts, and on those that choose a learning rate.
 
-    `as_read` is without the stand-ins, which de-identified models have alone.
+    `as_read` is without the stand-ins, which only de-identified models have.
     """
 
     perplexity: float
@@ -117,7 +117,7 @@ def trained_on(source: Source) -> list[Utterance]:
 
 
 def held_out(source: Source, to_choose: bool = False) -> list[Utterance]:
-    """The utterances that all models are measured with; those of other users choose among learning rates."""
+    """The utterances that all models are measured on; those of other users choose among learning rates."""
     users = sorted({u.user for u in read(source) if is_held_out(u)})
     chosen = set(users[0 if to_choose else 1 :: 2])
     return [u for u in read(source) if u.user in chosen][:MEASURED]
@@ -162,7 +162,7 @@ def _meets(word: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
 def perplexity(
     network: nn.Module, seen: NDArray[np.int64], said: NDArray[np.int64], stands_for: Sequence[int] = (), mask: int = -1
 ) -> float:
-    """e to the mean loss per word of texts that were said, each word predicted from those before it as they are seen.
+    """e to the mean loss per word of the original texts, each word predicted from the words before it as seen.
 
     The probability of the mask is spread evenly over the words that it stands for, so that it counts for them.
 
@@ -187,7 +187,7 @@ def perplexity(
 
 
 def _spread(scores: Tensor, stands_for: Sequence[int], mask: int) -> Tensor:
-    """Log-probabilities in which the mask's mass is shared by the words that it stands for."""
+    """Log-probabilities in which the mask's mass is shared among the words that it stands for."""
     chosen = torch.tensor(list(stands_for), device=scores.device)
     share = scores[..., mask, None] - math.log(len(chosen))
     spread = scores.clone()
@@ -197,7 +197,7 @@ def _spread(scores: Tensor, stands_for: Sequence[int], mask: int) -> Tensor:
 
 
 def unigram_perplexity(trained: NDArray[np.int64], said: NDArray[np.int64], size: int) -> float:
-    """The perplexity of words that have their frequency in some texts as probability, with 1 added to each count.
+    """The perplexity of words whose probability is their frequency in some texts, with 1 added to each count.
 
     >>> round(unigram_perplexity(np.array([[4, 4, 1]]), np.array([[4, 1, 0]]), 5), 4)  # of 3 + 5: 3/8 and 2/8
     3.266
@@ -273,7 +273,7 @@ def _run(task: Task) -> Found:
 
 
 def _measured(network: nn.Module, source: Source, words: Vocabulary, stands_for: Sequence[int]) -> Found:
-    """A trained model's perplexities; the last of its words is the mask where that stands for others."""
+    """A trained model's perplexities; the last of its words is the mask if that stands for others."""
     found = []
     for some in (held_out(source), held_out(source, to_choose=True)):
         said = words.numbers([u.text for u in some], LONGEST)

@@ -1,6 +1,6 @@
 """Training that protects single sentences, by Opacus: per-sentence gradients are clipped, summed and get noise.
 
-Who takes part, the noise and the accountant are ours; Opacus works out and clips the gradients.
+The sampling, the noise and the accountant are ours; Opacus computes and clips the gradients.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ExampleTraining:
         self.module, self.optimiser = _opacus(network, adam, aggregation.sensitivity * INWARD, self._with_noise)
 
     def round(self, number: int) -> int:
-        """Take one round, and tell how many sentences took part."""
+        """Take one round, and return how many sentences took part."""
         self.number = number
         cells = self.aggregation.drawn(self.randomness, number)
         for group in self.optimiser.param_groups:
@@ -52,7 +52,7 @@ class ExampleTraining:
         for start in range(0, max(1, len(cells)), AT_ONCE):
             some = cells[start : start + AT_ONCE]
             self.optimiser.signal_skip_step(start + AT_ONCE < len(cells))
-            table = self.sentences.table(some, number)[:, 0, 0] if some else np.full((1, 1), PAD)  # of no sentence
+            table = self.sentences.table(some, number)[:, 0, 0] if some else np.full((1, 1), PAD)  # for no sentence
             numbers = torch.from_numpy(np.ascontiguousarray(table)).to(self.device)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Full backward hook is firing")  # word numbers have no gradient
@@ -102,7 +102,7 @@ def _opacus(network: nn.Module, adam: torch.optim.Optimizer, clip: float, with_n
         module = GradSampleModule(network, loss_reduction="sum")
 
     class Optimiser(DPOptimizer):  # type: ignore[misc]
-        """Opacus' clipping with noise of our own source."""
+        """Opacus' clipping with noise from our own source."""
 
         def add_noise(self) -> None:
             with_noise(self.params)

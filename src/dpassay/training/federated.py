@@ -1,6 +1,6 @@
-"""Federated averaging with privacy: drawn cells train from the same weights, and the noisy mean of updates counts.
+"""Federated averaging with privacy: drawn cells train from the same weights; the server uses a noisy mean of updates.
 
-A round is: draw cells, let each take local steps of gradient descent, bound and add the updates, add Gaussian noise,
+A round is: draw cells, let each take local steps of gradient descent, bound and sum the updates, add Gaussian noise,
 divide by a fixed number, and let the server take a step. All but the aggregation and the noise is post-processing.
 """
 
@@ -22,8 +22,8 @@ from dpassay.training.aggregation import Aggregation, Part, Stack, in_parts
 from dpassay.training.language_model import stacked_losses
 from dpassay.training.randomness import Randomness
 
-TOGETHER = {"cpu": 32, "cuda": 256}  # cells that are worked out at once
-FIRST, SECOND, LEAST = 0.9, 0.99, 1e-8  # decay rates of the server's two moments, and what its divisor is at least
+TOGETHER = {"cpu": 32, "cuda": 256}  # cells computed at once
+FIRST, SECOND, LEAST = 0.9, 0.99, 1e-8  # decay rates of the server's two moments, and the minimum of its divisor
 
 Weights = dict[str, Tensor]
 
@@ -57,7 +57,7 @@ class Plan:
         return self.local_steps * self.batch
 
     def rate(self, round_: int) -> float:
-        """The server's learning rate in a round: it falls along a cosine to nothing, which averages the noise out."""
+        """The server's learning rate in a round: it falls along a cosine to zero, which averages out the noise."""
         return self.server_rate * 0.5 * (1 + math.cos(math.pi * round_ / self.rounds))
 
 
@@ -71,7 +71,7 @@ class LocalTraining(Protocol):
 
 
 class StackedTraining:
-    """Many cells at once, each with weights of its own, by `stacked_losses`."""
+    """Many cells at once, each with its own weights, by `stacked_losses`."""
 
     def __init__(self, device: torch.device) -> None:
         self.together = TOGETHER[device.type]
@@ -159,7 +159,7 @@ class Federated:
 
     @torch.no_grad()
     def round(self, number: int) -> int:
-        """Take one round, and tell how many cells took part."""
+        """Take one round, and return how many cells took part."""
         cells = self.draw(self.randomness, number)
         if self.aggregation is None:
             if cells:
@@ -176,7 +176,7 @@ class Federated:
         return len(cells)
 
     def released(self, noisy: Tensor) -> None:
-        """What leaves a round with its noise: whoever sees all of training sees this, and nothing else."""
+        """What a round releases, with its noise: an observer of the whole training sees this and nothing else."""
 
     def _parts(self, cells: Sequence[int], number: int) -> Iterator[Part]:
         for some in in_parts(cells, self.sentences.sizes(cells), self.local.together):
@@ -195,7 +195,7 @@ class Federated:
         return torch.cat([tensor.flatten() for tensor in updates.values()])
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What a resumed run needs besides the weights; names have a colon, since they are no weights."""
+        """What a resumed run needs besides the weights; names have a colon, since they are not weights."""
         return {f"server:{name}": tensor.cpu().numpy() for name, tensor in self.server.moments.items()}
 
     def resume(self, state: Mapping[str, NDArray[Any]], done: int) -> None:

@@ -1,8 +1,8 @@
 """How many canaries to name as in or out when a guarantee is tested.
 
 The numbers are fixed by the guarantee, the number of canaries and alpha, never by which canaries were in. Most of
-alpha goes to the two numbers that would be best if scores were normal, as those of canaries under Gaussian noise are;
-the rest to a few others, for scores of another shape.
+alpha goes to the two numbers that would be best if scores were normal, like those of canaries under Gaussian noise;
+the rest goes to a few others, for scores of another shape.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class GuessCount:
 
     @property
     def named(self) -> int:
-        """How many are named in all."""
+        """How many are named in total."""
         return self.top * (2 if self.both else 1)
 
 
@@ -54,10 +54,10 @@ def guess_counts(guarantee: Guarantee, canaries: int, alpha: float) -> tuple[Gue
 
 
 def _best_top(guarantee: Guarantee, canaries: int, alpha: float, both: bool) -> int:
-    """How many to name on a side: those above the threshold for which the least separation of scores would do.
+    """How many to name on a side: those above the threshold for which the smallest separation of scores suffices.
 
-    Scores are N(0, 1) of canaries that are out, and N(s, 1) of those that are in. At a threshold t there are as many
-    wrong guesses as expected, and a few by chance; to have enough right ones to refute the guarantee takes s.
+    Scores are N(0, 1) for canaries that are out, and N(s, 1) for those that are in. At a threshold t there are as many
+    wrong guesses as expected, plus a few by chance; enough correct ones to refute the guarantee require s.
     """
     half, sides = canaries / 2, 2 if both else 1
     expected = sides * half * ndtr(-_THRESHOLDS)

@@ -1,7 +1,7 @@
 """A small LSTM that predicts the next word, for one set of weights or for many at once.
 
-Training that protects users needs the update of each unit from the same start. `stacked_losses` works out the losses of
-many units, each with weights of its own, in one batch of matrix products. numpy and torch alone are needed.
+Training that protects users needs the update of each unit from the same start. `stacked_losses` computes the losses of
+many units, each with its own weights, in one batch of matrix products. Only numpy and torch are needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large the network is; fewer weights mean less noise in all.
+    """The size of the network; fewer weights mean less total noise.
 
     >>> Sizes(words=1000).weights
     162024
@@ -159,7 +159,7 @@ def stacked_losses(weights: Mapping[str, Tensor], numbers: Tensor) -> Tensor:
 
 @torch.no_grad()
 def perplexity(network: nn.Module, numbers: NDArray[np.int64], batch: int = BATCH) -> float:
-    """e to the mean loss per word, ends of texts included.
+    """e to the mean loss per word, including ends of texts.
 
     >>> same = nn.Embedding(9, 9, _weight=torch.zeros(9, 9))  # all words are equally likely
     >>> round(perplexity(same, np.array([[5, 6, 1], [4, 1, 0]])), 4)

@@ -22,7 +22,7 @@ FOUND = "The words that the model knows are those of the corpus, and no guarante
 
 
 class Trainable(Protocol):
-    """A network, how texts become its numbers, how cells train it, and how it is kept."""
+    """A network, how texts become its numbers, how cells train it, and how it is saved."""
 
     network: torch.nn.Module
     local: LocalTraining
@@ -36,7 +36,7 @@ class Trainable(Protocol):
         """The weights, to be saved."""
 
     def load(self, arrays: Arrays, folder: Path) -> None:
-        """Take weights from a file."""
+        """Load weights from a file."""
 
     def finish(self, folder: Path) -> None:
         """Write what else belongs to the model."""
@@ -68,7 +68,7 @@ class Lstm:
 
 
 def make_trainable(texts: Sequence[str], words: Sequence[str] | None, settings: Any, device: torch.device) -> Any:
-    """The network that settings ask for, with its first weights."""
+    """The network for some settings, with its initial weights."""
     if settings.base:
         if words is not None:
             raise InputError("a base model has its own vocabulary: leave out the vocabulary, or the base model")

@@ -1,8 +1,8 @@
-"""How likely it is, under a guarantee, to guess a given number of canaries of one training run right.
+"""The probability, under a guarantee, of guessing a given number of canaries of one training run correctly.
 
-Each of m canaries is in the training data or not, by a fair coin of its own. Whoever sees the trained model names some
-of them as in or out. The guesses depend on each other through the run, so no law of large numbers holds, and yet a
-guarantee for one canary bounds how many guesses can be right: docs/proofs/one-run.md.
+Each of m canaries is in the training data or not, by its own fair coin. An attacker who sees the trained model names
+some of them as in or out. The guesses depend on each other through the run, so no law of large numbers holds, and yet a
+guarantee for one canary bounds how many guesses can be correct: docs/proofs/one-run.md.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from scipy.special import betainc, ndtr, ndtri
 from dpassay.core.guarantee import GDP, ApproxDP, Guarantee, PureDP
 from dpassay.errors import InputError
 
-# What rounding may do to the quantities below is far less: each is a sum of at most 10⁷ positive doubles.
+# Rounding errors of the quantities below are far smaller: each is a sum of at most 10⁷ positive doubles.
 _SAFE = 1 - 1e-8
 
 _MOST_FEW = 20_000
-_LEAST = 1e-300  # smaller probabilities are stated as this one: doubles end there
+_LEAST = 1e-300  # smaller probabilities are reported as this one: doubles end there
 Tradeoff = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """How many canaries there were, how many were named, and how many of these rightly.
+    """How many canaries there were, how many were named, and how many of these correctly.
 
-    `both` says whether canaries were named as in and as out, or as in only.
+    `both`: whether canaries were named as in and as out, or only as in.
 
     >>> Guesses(canaries=1000, named=20, right=19, both=False).wrong
     1
@@ -54,7 +54,7 @@ class Guesses:
 
 
 def rejected(guarantee: Guarantee, seen: Guesses, alpha: float) -> bool:
-    """Whether this many right guesses have probability at most alpha, whatever mechanism keeps the guarantee.
+    """Whether this many correct guesses have probability at most alpha, for every mechanism with the guarantee.
 
     >>> rejected(PureDP(1), Guesses(1000, 100, 95), 0.05), rejected(PureDP(4), Guesses(1000, 100, 95), 0.05)
     (True, False)
@@ -63,7 +63,7 @@ def rejected(guarantee: Guarantee, seen: Guesses, alpha: float) -> bool:
 
 
 def p_value(guarantee: Guarantee, seen: Guesses) -> float:
-    """The largest probability of this many right guesses under the guarantee, to a hundredth of itself.
+    """The largest probability of this many correct guesses under the guarantee, to a relative 1%.
 
     >>> p_value(PureDP(0), Guesses(10, 10, 10)) == 2**-10
     True
@@ -81,7 +81,7 @@ def p_value(guarantee: Guarantee, seen: Guesses) -> float:
 def _tail(guarantee: Guarantee, seen: Guesses) -> float:
     """Points 1 and 2: under ε-DP guesses are no better than independent ones that are right with e^ε / (1 + e^ε).
 
-    Under (ε, δ)-DP all but a few are no better. How many may be has the mean mδ, or half of that for one side.
+    Under (ε, δ)-DP all but a few are no better. The number of these few has mean mδ, or half of that for one side.
     """
     if isinstance(guarantee, GDP) or seen.right == 0:
         return 1.0
@@ -107,7 +107,7 @@ def _tradeoff(guarantee: Guarantee) -> Tradeoff:
 
 
 def _approximate(epsilon: float, delta: float) -> Tradeoff:
-    """The least P(E) that (ε, δ)-DP leaves to an event of probability x under the neighbour."""
+    """The smallest P(E) that (ε, δ)-DP allows for an event of probability x under the neighbour."""
     return lambda x: max(0.0, (x - delta) * math.exp(-epsilon), 1 - delta - math.exp(min(epsilon, 700.0)) * (1 - x))
 
 
@@ -117,11 +117,11 @@ def _gaussian(mu: float) -> Tradeoff:
 
 
 def _attainable(least: Tradeoff, seen: Guesses, alpha: float) -> bool:
-    """Point 3: whether `right` or more right guesses can have probability alpha.
+    """Point 3: whether `right` or more correct guesses can have probability alpha.
 
-    All of it is put on exactly `right`, and below it as little as the guarantee demands: if that is more than there is,
-    it cannot.
-    `right_part` and `wrong_part` are the mean shares of canaries that were named rightly and wrongly.
+    All of it is put on exactly `right`, and below it as little as the guarantee requires: if that exceeds the available
+    mass, it cannot.
+    `right_part` and `wrong_part` are the mean fractions of canaries that were named correctly and wrongly.
     """
     sides = 1 if seen.both else 2
     right_part = alpha * seen.right / seen.canaries

@@ -1,6 +1,6 @@
-"""Where the coins and the noise of private training come from. Each round has streams of its own.
+"""Where the coins and the noise of private training come from. Each round has its own streams.
 
-A resumed run therefore draws the same numbers. numpy and torch alone are needed, but for OpenDP's noise.
+A resumed run therefore draws the same numbers. Only numpy and torch are needed, except for OpenDP's noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Randomness(Protocol):
     """Uniform numbers for coins and normal ones for noise."""
 
     name: str
-    step: float | None  # of the grid on which sums must lie; None where they need not
+    step: float | None  # of the grid on which sums must lie; None if they need not
 
     def uniform(self, round_: int, stream: int, size: int) -> Floats:
         """Numbers in [0, 1), the same for the same round and stream."""
@@ -90,7 +90,7 @@ class Keyed:
         return np.asarray((words >> np.uint64(11)) * 2.0**-53)
 
     def normal(self, round_: int, size: int, deviation: float, device: torch.device) -> Tensor:
-        """By Box and Muller's formula, in doubles."""
+        """By the Box-Muller formula, in doubles."""
         half = (size + 1) // 2
         both = self.uniform(round_, -1, 2 * half)
         radius, angle = np.sqrt(-2 * np.log1p(-both[:half])), 2 * np.pi * both[half:]
@@ -105,7 +105,7 @@ class Keyed:
 
 
 class Discrete(Keyed):
-    """OpenDP's discrete Gaussian noise, on sums that are whole multiples of a step; coins as of `Keyed`."""
+    """OpenDP's discrete Gaussian noise, on sums that are integer multiples of a step; coins as in `Keyed`."""
 
     name = "opendp"
 
@@ -114,7 +114,7 @@ class Discrete(Keyed):
         self.step = radius / FINEST
 
     def normal(self, round_: int, size: int, deviation: float, device: torch.device) -> Tensor:
-        """Whole numbers of steps, as doubles; drawn anew by a run that is resumed."""
+        """Integer multiples of the step, as doubles; drawn afresh by a resumed run."""
         from dpassay.text.rewriters.release import discrete_gaussian
 
         assert self.step is not None
@@ -143,7 +143,7 @@ def check_source(source: str) -> None:
 
 
 def make_randomness(source: str, seed: int, key: bytes | None, radius: float) -> Any:
-    """The source of a name, with its seed or its key; the radius is that of OpenDP's grid."""
+    """The source with this name, with its seed or its key; the radius is that of OpenDP's grid."""
     check_source(source)
     if source == "torch":
         return Seeded(seed)

@@ -40,14 +40,14 @@ MEASURED = 1000  # held-out texts at most
 SECRETS = "checkpoint.json"  # the key and the corpus' fingerprint, while training is unfinished
 CANARY_FILE = "canaries.csv"
 CANARY_KINDS = ("updates", "sentences")
-CELL_CLIP = 0.25  # of the clip, where none is given
+CELL_CLIP = 0.25  # of the clip, if none is given
 
 Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is asked to do. Give ε, or the noise multiplier; the other is computed.
+    """The settings of a run. Give ε, or the noise multiplier; the other is computed.
 
     >>> Settings(privacy="user", epsilon=4).delta
     1e-05
@@ -91,7 +91,7 @@ class Settings:
 
     @property
     def included(self) -> NDArray[np.bool_]:
-        """Which canaries are in, each by a coin of its own."""
+        """Which canaries are in, each by its own coin."""
         return np.random.default_rng([self.seed, 13]).random(self.canaries) < 0.5
 
 
@@ -174,10 +174,10 @@ def train(
     progress: Progress | None = None,
     warn: Warn = lambda message: None,
 ) -> Result:
-    """Train a language model with privacy and keep it, with its statement, in a folder.
+    """Train a language model with privacy and save it, with its statement, in a folder.
 
-    `vocabulary` is a list of words that everybody may know; without one, the words of the corpus are taken, which no
-    guarantee covers. Ctrl-C ends after the current round, and `resume` continues to the same weights.
+    `vocabulary` is a public list of words; without one, the words of the corpus are used, which no guarantee covers.
+    Ctrl-C stops after the current round, and `resume` continues to the same weights.
     """
     place, begun = Path(folder), time.monotonic()
     planted = _planted(settings, utterances, vocabulary)
@@ -246,7 +246,7 @@ def _note(run: Run, now: float | None, done: int) -> str:
 
 
 def _save(run: Run, engine: Any, about: Trained, place: Path) -> None:
-    """Keep the weights, the statement and, while rounds remain, the state of the server."""
+    """Save the weights, the statement and, while rounds remain, the state of the server."""
     state = engine.state() if 0 < about.done < run.settings.plan.rounds else {}
     write_folder(place, about, run.trainable.arrays() | state)
     write_statement(place, _terms(run, about).as_data())
@@ -282,7 +282,7 @@ def _aggregation(settings: Settings, units: Units) -> Aggregation:
 
 
 def _account(settings: Settings, aggregation: Aggregation) -> Account | None:
-    """The accountant, with the noise that was given or that keeps ε."""
+    """The accountant, with the given noise or the noise for ε."""
     if settings.privacy == "none":
         return None
     rate, rounds, far = aggregation.rate, settings.plan.rounds, aggregation.sensitivity

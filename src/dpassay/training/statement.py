@@ -1,6 +1,6 @@
-"""What a trained model guarantees, for which neighbours, and on what that rests: written beside the model.
+"""What a trained model guarantees, for which neighbours, and what that rests on: written next to the model.
 
-`statement.json` is for programs, `statement.md` for people. A model whose training is not finished says so.
+`statement.json` is for programs, `statement.md` for people. For a model whose training is not finished it says so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class Terms:
-    """What a statement needs to know of a run; `account` is None for training without privacy."""
+    """What a statement needs to know about a run; `account` is None for training without privacy."""
 
     units: Units
     account: Account | None
@@ -185,7 +185,7 @@ def as_text(stated: dict[str, Any]) -> str:
 
 
 def _above(epsilon: float, digits: int = 4) -> str:
-    """A number of that many digits that is not below ε.
+    """A number with that many digits that is not below ε.
 
     >>> _above(1.00001)
     '1.0001'

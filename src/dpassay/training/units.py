@@ -1,7 +1,7 @@
-"""Whose sentences are whose: from a corpus to the units that a guarantee protects.
+"""Which sentences belong to whom: from a corpus to the units that a guarantee protects.
 
-Each rule here looks at one sentence and its own user and entities, never at other sentences. So a unit that is added or
-removed changes nothing but its own sentences.
+Each rule here looks at one sentence and its own user and entities, never at other sentences. So adding or removing
+a unit changes only its own sentences.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from dpassay.text.corpora.utterance import Utterance
 
 PRIVACY = ("example", "user", "entity", "user-entity", "none")
 HELD_OUT = 0.1  # of the users; of the sentences where there are no users
-COMMON = 0.5  # an entity in more of the sentences than this is worth a warning
+COMMON = 0.5  # an entity in more than this fraction of the sentences causes a warning
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Sentences, in cells that are trained on together: of a user, of an entity, of both, or one each."""
+    """Sentences, in cells that are trained on together: of a user, of an entity, of both, or one sentence each."""
 
     privacy: str
     texts: tuple[str, ...]
     cells: tuple[tuple[int, ...], ...]  # each a user's, an entity's, … sentences, by their numbers
-    names: tuple[str, ...]  # of units; with user-entity, of users, also of those without a sentence that is used
+    names: tuple[str, ...]  # of units; with user-entity, of users, including those without a usable sentence
     user_of: NDArray[np.int64]  # user-entity: of each cell
     entity_of: NDArray[np.int64]
     held_out: tuple[str, ...]
@@ -42,13 +42,13 @@ class Units:
         return len(self.names)
 
     def fingerprint(self) -> str:
-        """A number that differs for other sentences or other units: a secret, since it can confirm a guess."""
+        """A fingerprint of the sentences and units: a secret, since it can confirm a guess."""
         parts = (self.privacy, self.texts, self.cells, self.names, self.held_out, self.user_of.tolist())
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def gathered(utterances: Sequence[Utterance], privacy: str, held_out: Sequence[str] | None = None) -> Units:
-    """The units of a corpus. A tenth of the users is held out, unless other texts are given to measure with.
+    """The units of a corpus. A tenth of the users are held out, unless other texts are given for measuring.
 
     >>> said = [Utterance(f"to rome {i}", user=f"u{i % 7}", entities=("rome",) * (i % 2)) for i in range(30)]
     >>> found = gathered(said, "user")
@@ -86,7 +86,7 @@ def gathered(utterances: Sequence[Utterance], privacy: str, held_out: Sequence[s
 
 
 def named(entity: str) -> str:
-    """An entity's name by which it is recognised: lower case, single blanks.
+    """An entity's normalised name: lower case, single spaces.
 
     >>> named(" New  York")
     'new york'
@@ -95,7 +95,7 @@ def named(entity: str) -> str:
 
 
 def is_held_out(utterance: Utterance) -> bool:
-    """Whether an utterance is measured with instead of trained on, unless other texts are given for that."""
+    """Whether an utterance is used for measuring instead of training, unless other texts are given for that."""
     who = f"user {utterance.user}" if utterance.user else f"text {utterance.text}"
     digest = hashlib.blake2b(f"dpassay held out {who}".encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big") < HELD_OUT * 2**64
@@ -135,7 +135,7 @@ def _grouped(utterances: Iterable[Utterance], privacy: str, users: tuple[str, ..
     texts = []
     for i, u in enumerate(utterances):
         texts.append(u.text)
-        own = f"\n{i}"  # no entity has a line feed in its name
+        own = f"\n{i}"  # no entity name contains a line feed
         entity = named(u.entities[0]) if u.entities else own
         key = {"user": (u.user, ""), "entity": ("", entity), "user-entity": (u.user, entity)}.get(privacy, ("", own))
         cells.setdefault(key, []).append(i)

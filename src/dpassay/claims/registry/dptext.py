@@ -20,7 +20,8 @@ SYSTEM = System(
     "noise of scale b. As in the sanity check, coordinates lie between 0 and 1 here, and b is n/eps.",
     reasoning="The formula is the inverse distribution function for v from (-1/2, 1/2). For v above 1/2 the "
     "logarithm has no real value: numpy gives NaN. What is done with it was never published, so all readings are "
-    "listed. In none is the noise ever negative, so an output below the input is impossible, and epsilon is infinite.",
+    "listed. In none of them is the noise ever negative, so an output below the input is impossible, and epsilon is "
+    "infinite.",
     claims=(
         Flawed(
             name="dptext-zero",
@@ -35,8 +36,8 @@ SYSTEM = System(
             title="DPText, NaN drawn again",
             pipeline="encode | clamp(0, 1) | onesided(dim/eps) | decode",
             source=f"{BEIGI}; this reading in {ACL}, Theorem 3.2",
-            why="What is left is exponential noise. It only ever adds: an output below 1 rules out that the input "
-            "was 1.",
+            why="What remains is exponential noise, which is never negative: an output below 1 rules out that the "
+            "input was 1.",
         ),
         Flawed(
             name="dptext-nan",
