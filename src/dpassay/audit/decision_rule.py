@@ -295,7 +295,7 @@ def _with_margin(
     if not (margin > -np.inf).any():
         return None
     levels = np.unique(np.quantile(margin[margin > -np.inf], np.linspace(0, 1, 33), method="nearest"))
-    if hypothesis.delta:  # with a δ the bound assumes that no run is abstained on
+    if hypothesis.delta:  # with a δ the bound holds only for rules that never abstain
         levels = np.array([-np.inf])
     right = np.array([np.count_nonzero(hit & (margin >= level)) for level in levels])
     guessed = np.array([np.count_nonzero(margin >= level) for level in levels])

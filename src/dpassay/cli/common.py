@@ -309,7 +309,7 @@ def claim_named(name: str) -> Claim:
 
 
 def needs(package: str, extra: str) -> None:
-    """Check that a package of an extra is installed; otherwise raise the command that installs it."""
+    """Check that a package of an extra is installed; otherwise the error shows the command that installs it."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:

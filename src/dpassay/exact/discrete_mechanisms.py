@@ -75,7 +75,7 @@ def _symmetric(stage: BitNoise) -> bool:
 def _kept_and_flipped(stage: BitNoise) -> tuple[Number, Number]:
     """The probabilities of a bit's own value and of the other one if these are the same everywhere.
 
-    The intervals include their differences, which may dominate for probabilities near 0.
+    Each interval covers the values at all positions; for probabilities near 0 their rounding differences may dominate.
     """
     kept, flipped = (stage.even, stage.odd, 1 - stage.zero), (stage.zero, 1 - stage.even, 1 - stage.odd)
     first, second = (iv.mpf([min(p.a for p in group), max(p.b for p in group)]) for group in (kept, flipped))

@@ -42,7 +42,7 @@ class Step:
     first: int = 0  # what number 0 is drawn as
 
     def chance(self, part: Part) -> float:
-        """How likely it is to be this."""
+        """The probability of this part."""
         if isinstance(part, int):
             return 0.0 if self.weights is None else float(self.weights[part])
         return part[1] - part[0]

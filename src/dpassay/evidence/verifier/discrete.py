@@ -50,7 +50,7 @@ def noised_bits(stage: Stage, pair: Pair) -> list[tuple[Number, Number, int]]:
 def _kept_and_flipped(stage: Stage) -> tuple[Number, Number] | None:
     """The probabilities of a bit's own value and of the other one, if ones and zeros are treated equally everywhere.
 
-    The intervals include their differences, which may dominate for probabilities near 0.
+    Each interval covers the values at all positions; for probabilities near 0 their rounding differences may dominate.
     """
     even, odd, zero = (stage.numbers[key] for key in ("even", "odd", "zero"))
     if any(abs(gap).b >= _ALIKE.a for gap in (even - odd, even + zero - 1)):

@@ -91,7 +91,7 @@ def one_sided(scale: Any, zero: Any = 0, lost: Any = 0) -> Additive:
 
 @text_form(Syntax("leak", order=190, chance=probability("leak")))
 def leak(chance: Any) -> Additive:
-    """Show each coordinate with this probability, else nothing (NaN).
+    """Show each coordinate with this probability, otherwise nothing (NaN).
 
     >>> print(leak("0.25"))
     leak(0.25)

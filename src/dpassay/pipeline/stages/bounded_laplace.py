@@ -16,7 +16,7 @@ from dpassay.pipeline.syntax import Parameter, Syntax, positive, written
 
 @dataclass(frozen=True)
 class BoundedLaplace(NoiseStage):
-    """Add Laplace noise, redrawn until the output is from low to high.
+    """Add Laplace noise, redrawn until the output lies between low and high.
 
     The density is that of Laplace noise divided by the probability of landing between the limits, which depends on the
     input: the loss is more than the distance over the scale. docs/proofs/bounded-laplace.md.

@@ -102,7 +102,7 @@ def _named(batch: Any, stage: Stage) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Hash(Stage):
-    """Hash a value, named by a whole number, to one of k categories.
+    """Hash a value, given as a whole number, to one of k categories.
 
     The function is public. Bounds on the loss hold for every function: two values that collide are only better hidden.
 

@@ -20,7 +20,7 @@ def _check_mu(value: Any) -> Number:
 
 @dataclass(frozen=True)
 class Dropout(Stage):
-    """Leave each word out with probability mu; only before all others.
+    """Drop each word with probability mu; only before all other stages.
 
     >>> Dropout("0.5").run(["a b c"], np.random.default_rng(0))
     ['a']

@@ -76,7 +76,7 @@ class Softmax(Choose):
 
 @dataclass(frozen=True)
 class TopK(Stage):
-    """Keep the k largest scores, of equal ones the first; the others are never chosen. Only before a choice.
+    """Keep the k largest scores, ties going to the first; the others are never chosen. Only before a choice.
 
     Scores that are not kept become minus infinity.
 

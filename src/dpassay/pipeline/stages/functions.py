@@ -22,7 +22,7 @@ def _of_any_function(before: OutputRegion, dim: int | None) -> OutputRegion:
 
 @dataclass(frozen=True)
 class Encode(Stage):
-    """Any encoder to vectors; nothing is known of what it puts out.
+    """Any encoder to vectors; nothing is known about its output.
 
     >>> Encode(4).output_region(OutputRegion(Everything(4))).region
     Everything(dim=4)

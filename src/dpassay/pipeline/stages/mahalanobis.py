@@ -16,7 +16,7 @@ from dpassay.pipeline.syntax import Syntax, positive
 
 @dataclass(frozen=True)
 class Mahalanobis(Radial):
-    """Add one noise vector z of density proportional to e^(-m/scale), m = sqrt(z·S^-1·z), S of these eigenvalues.
+    """Add one noise vector z of density proportional to e^(-m/scale), m = sqrt(z·S^-1·z), S with these eigenvalues.
 
     S is a diagonal matrix, its diagonal evenly spaced from the smallest to the largest eigenvalue. In l2 and in the
     norm m, all statements hold for every matrix with these two. docs/proofs/radial.md, point 6.

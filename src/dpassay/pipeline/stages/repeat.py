@@ -13,7 +13,7 @@ from dpassay.pipeline.syntax import Syntax, count
 
 @dataclass(frozen=True)
 class Repeat(Stage):
-    """Repeat the vector this many times; each copy gets noise of its own.
+    """Repeat the vector this many times; each copy gets its own noise.
 
     >>> Repeat(2).run(np.array([[1.0, 3.0]]), np.random.default_rng()).tolist()
     [[1.0, 3.0, 1.0, 3.0]]

@@ -26,7 +26,7 @@ from dpassay.pipeline.thresholds import Thresholds
 
 @dataclass(frozen=True)
 class Round(Stage):
-    """Round each coordinate to the nearest whole number; of two that are equally near, to the even one.
+    """Round each coordinate to the nearest whole number, ties to the even one.
 
     >>> Round().run(np.array([[0.4, 1.6]]), np.random.default_rng()).tolist()
     [[0.0, 2.0]]

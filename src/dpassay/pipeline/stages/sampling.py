@@ -88,7 +88,7 @@ class Subsample(Sampling):
 
 @dataclass(frozen=True)
 class Shuffle(Sampling):
-    """Shuffle the records and cut them into batches, one step each; only as first stage.
+    """Shuffle the records and divide them into batches, one step each; only as first stage.
 
     Each record takes part in exactly one of the steps, so all of them together are an epoch.
 
@@ -108,7 +108,7 @@ class Shuffle(Sampling):
 
 @dataclass(frozen=True)
 class Times(Stage):
-    """Do all that comes before it this many times; only as last stage.
+    """Repeat everything before it this many times; only as last stage.
 
     Each run may depend on all earlier outputs: adaptive composition.
 

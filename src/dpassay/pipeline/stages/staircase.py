@@ -9,7 +9,7 @@ from dpassay.pipeline.staircase import Staircase
 
 @text_form(Staircase.syntax)
 def staircase(epsilon: Any, sensitivity: Any, gamma: Any) -> Additive:
-    """Add noise whose density falls by e^-epsilon every sensitivity, at gamma of it.
+    """Add noise whose density falls by a factor e^-epsilon once per sensitivity, at a fraction gamma of it.
 
     >>> print(staircase(1, 2, "0.25"))
     staircase(1, 2, 0.25)

@@ -9,7 +9,7 @@ from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 @text_form(TruncatedLaplace.syntax)
 def truncated_laplace(scale: Any, bound: Any) -> Additive:
-    """Add Laplace noise that is cut off at plus and minus a bound.
+    """Add Laplace noise truncated at plus and minus a bound.
 
     >>> print(truncated_laplace(2, 10))
     truncated_laplace(2, 10)
