@@ -136,7 +136,7 @@ def _digit(text: str, rng: np.random.Generator) -> str:
 
 
 def _numeric(value: Json, rng: np.random.Generator) -> Iterator[tuple[str, Json]]:
-    """Other numbers in place of a decimal, or of an enclosure, whose ends change alike."""
+    """Other numbers in place of a decimal, or of an enclosure, whose ends change equally."""
     pair = is_enclosure(value)
     ends = value if pair else [value]
 
@@ -314,7 +314,7 @@ def _steps(certificate: Json, *names: str) -> list[int]:
 
 
 def _times(value: Json, factor: Fraction) -> Json:
-    """An enclosure, both of its ends scaled alike."""
+    """An enclosure with both ends scaled equally."""
     return [decimal(Fraction(end) * factor) if is_decimal(end) else end for end in value]
 
 

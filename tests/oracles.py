@@ -17,7 +17,7 @@ Groups = Sequence[tuple[object, int]]
 
 
 def settled(compute: Callable[[], mpf], digits: int, agreeing: int = 30) -> mpf:
-    """Compute at rising precision until two results agree to so many digits."""
+    """Compute at increasing precision until two results agree to the given number of digits."""
     last = None
     while digits < 6000:
         with mp.workdps(digits):
@@ -198,7 +198,7 @@ def finite_delta(p: Sequence[Fraction], q: Sequence[Fraction], epsilon: object) 
 
 
 def encloses(interval: object, truth: mpf, digits: int = 25) -> bool:
-    """Whether an interval of doubles contains a number that is known to so many digits."""
+    """Whether an interval of doubles contains a number that is known to the given number of digits."""
     room = abs(truth) * mpf(10) ** -digits
     return bool(interval.lower <= truth + room and truth - room <= interval.upper)
 
@@ -214,7 +214,7 @@ def ends(number: object) -> tuple[Fraction, Fraction]:
 
 
 def holds(number: object, truth: mpf, digits: int = 40) -> bool:
-    """Whether one of mpmath's intervals contains a number that is known to so many digits."""
+    """Whether one of mpmath's intervals contains a number that is known to the given number of digits."""
     low, high = (mp.make_mpf(end) for end in number._mpi_)  # type: ignore[attr-defined]
     room = abs(truth) * mpf(10) ** -digits
     return bool(low <= truth + room and truth - room <= high)

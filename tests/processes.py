@@ -29,7 +29,7 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """Start a process in a session of its own; at the end, whatever happened, kill it and all that it started."""
+    """Start a process in its own session; at the end, whatever happened, kill it and its children."""
     with interruptible():
         process = subprocess.Popen(command, start_new_session=True, **options)
     with process:

@@ -82,7 +82,7 @@ class Maker:
         return f"clamp({low} - {one}, {low}) | clamp({low} - {other}, {low})"
 
     def before(self) -> tuple[list[str], int, str]:
-        """Stages that bound a vector, the dimension, and neighbours that they can speak of."""
+        """Stages that bound a vector, the dimension, and neighbours that they allow."""
         dim = int(self.one_of(1, 1, 2, 2, 3, 4, 5, 8, 17, 33))
         kind = self.one_of(
             *("bound", "bound", "bound", "two", "clamps", "query", "query", "rows", "onehot", "dropout", "binary"),
@@ -171,7 +171,7 @@ class Maker:
         return [self.bound(), "round", *(["clamp(0, 2)"] if self.often(0.3) else [])], dim, near
 
     def shifted(self) -> tuple[str, int, str]:
-        """Discrete noise, and noise that is cut off, in steps, or in a norm of its own."""
+        """Discrete noise, and noise that is truncated, stepped, or in its own norm."""
         kind = self.one_of("discrete_laplace", "discrete_gaussian", "truncated_laplace", "staircase", "mahalanobis")
         stages, dim, neighbours = self.whole() if kind.startswith("discrete") else self.before()
         size = self.size()

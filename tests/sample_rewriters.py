@@ -1,4 +1,4 @@
-"""Small rewriters whose behaviour is known in closed form, for whoever needs one by its path in Python."""
+"""Small rewriters whose behaviour is known in closed form, for tests that need one by its Python path."""
 
 import math
 from collections import Counter

@@ -52,7 +52,7 @@ def unclipped(logits: list[float], rng: Generator) -> str:
 
 
 def top_k(logits: list[float], rng: Generator, k: int = 3) -> str:
-    """The k largest logits alone can be drawn, so that the others say which input it was not."""
+    """Only the k largest logits can be drawn, so that the others rule out an input."""
     given = np.asarray(logits)
     kept = np.where(given >= np.sort(given)[-k], clipped(logits, 0.25), -np.inf)
     return WORDS[rng.choice(6, p=softmax(kept))]
@@ -74,7 +74,7 @@ def too_cold(logits: list[float], rng: Generator) -> int:
 
 
 def merged(logits: list[float], rng: Generator) -> bool:
-    """Only whether the word is one of the first three comes out."""
+    """The output is only whether the word is one of the first three."""
     return bool(rng.choice(6, p=softmax(np.asarray(logits))) < 3)
 
 
@@ -148,7 +148,7 @@ def in_another_order(x: int, rng: Generator) -> dict[str, int]:
 
 
 def a_set(x: int, rng: Generator) -> set[int]:
-    """{0, 8} and {8, 0} are equal, but not written alike."""
+    """{0, 8} and {8, 0} are equal, but written differently."""
     made: set[int] = set()
     for one in ((0, 8), (8, 0))[x]:
         made.add(one)

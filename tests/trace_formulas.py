@@ -200,7 +200,7 @@ def laplace_by_size(x: list[float], rng: Generator) -> float:
 
 
 def dropout(x: list[float], rng: Generator) -> Vector:
-    """Half of the numbers come out as they are, times two."""
+    """Half of the numbers are output without noise, times two."""
     return clip_l1(x) * (rng.random(3) < 0.5) * 2
 
 

@@ -140,7 +140,7 @@ def snapped(x: float, rng: Generator) -> float:
 
 
 def secret_shares(x: float, rng: Generator) -> list[float]:
-    """Noisy, and then split into two numbers of which the first says nothing."""
+    """Noisy, and then split into two numbers, the first of which carries no information."""
     noisy, mask = x + rng.laplace(scale=1), rng.normal(scale=100)
     return [float(noisy - mask), float(mask)]
 

@@ -59,7 +59,7 @@ def test_a_test_that_fails_leaves_nothing_running():
 
 
 def running(number: int) -> bool:
-    """Whether there is such a process, and not only its exit code that nobody has asked for yet."""
+    """Whether the process is running, not merely a zombie whose exit code has not been collected."""
     status = Path(f"/proc/{number}/stat")
     return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 

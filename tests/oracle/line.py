@@ -218,7 +218,7 @@ class Line:
 
 
 def line_truth(noise: Stage, v: Values, after: Sequence[Stage]) -> Truth | None:
-    """What is known of one number behind noise and these stages; None where this file does not reach."""
+    """What is known about one number after noise and these stages; None if this file does not cover them."""
     if v.dim != 1 or v.times != 1 or not v.tight or v.kind not in ("ball", "box", "query", "sphere"):
         return None
     try:

@@ -137,7 +137,7 @@ def renyi_delta(groups: Sequence[tuple[mpf, int]], e: mpf) -> mpf:
 
 @lru_cache(maxsize=20000)
 def laplace_delta(groups: tuple[tuple[mpf, int], ...], e: mpf) -> Ends:
-    """δ of Laplace coordinates, so many of each shift (in scales). Of very many only some are taken, and all above."""
+    """δ of Laplace coordinates: how many have each shift (in scales). Of very many, only some are used from below."""
     groups = tuple((a, n) for a, n in groups if n and a > 0)
     pure, count = sum((a * n for a, n in groups), mpf(0)), sum(n for _, n in groups)
     if pure <= e:
@@ -186,7 +186,7 @@ def disc(distance: mpf, cells: int = 24) -> Callable[[mpf], mpf]:
 
 
 def one_sided(ahead: mpf) -> Truth:
-    """Exponential noise, never negative, of which neighbours can be shifted against each other by this, in all."""
+    """Exponential noise, never negative; neighbours can be shifted against each other by this in total."""
     if ahead == 0:
         return NO_LOSS
     return Truth((INF, INF), lambda e: (-mp.expm1(-ahead), -mp.expm1(-ahead)), lambda order: (INF, INF))

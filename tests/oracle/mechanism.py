@@ -111,7 +111,7 @@ def _of(all_stages: Sequence[Stage], dim: int, neighbours: str, words: int = 1) 
 
 
 def _without_noise(all_stages: Sequence[Stage], dim: int, neighbours: str) -> Truth:
-    """A function gives its input away, unless it is constant."""
+    """A function reveals its input, unless it is constant."""
     v = walk(all_stages, dim)
     if not v.unbounded and v.diameter(mpf(1), neighbours == "add-remove-record") == 0:
         return NO_LOSS
@@ -122,7 +122,7 @@ def _without_noise(all_stages: Sequence[Stage], dim: int, neighbours: str) -> Tr
 
 
 def _at(all_stages: Sequence[Stage], position: int, dim: int, neighbours: str) -> Truth:
-    """What one noise stage makes of what comes in, and what the stages after it leave of that."""
+    """The loss of one noise stage on its inputs, and how much of it the later stages leave."""
     before, noise, after = all_stages[:position], all_stages[position], all_stages[position + 1 :]
     first = not any(stage.name in NOISES for stage in before)
     v, added = (

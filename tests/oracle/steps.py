@@ -1,4 +1,4 @@
-"""Sampled records, repeated steps, users, groups and several words: from what is known of one step and one record."""
+"""Sampled records, repeated steps, users, groups and several words: from one step and one record to all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader of pipeline texts of its own: names and numbers, with none of dpassay's parser.
+"""The oracle's own reader of pipeline texts: names and numbers, without dpassay's parser.
 
 Numbers are rewritten as calls and the rest is read by Python's own parser, whose `**`, signs and parentheses mean the
 same; what the tree holds beyond sums, products, powers, calls and names is refused.

@@ -97,7 +97,7 @@ class Values:
         return mpf(1)
 
     def rise(self, added: bool = False) -> mpf:
-        """The most that the coordinates which grow can grow in all, from one of two neighbours to the other."""
+        """The largest total growth of the growing coordinates, from one of two neighbours to the other."""
         if self.kind in ("onehot", "sparse", "minmax") and not added:
             if self.dim == 1:
                 return mpf(0)

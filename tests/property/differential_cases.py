@@ -1,4 +1,4 @@
-"""Cases in which dpassay and the oracle once disagreed, or dpassay ended in an error of its own."""
+"""Cases in which dpassay and the oracle once disagreed, or dpassay failed with an internal error."""
 
 from random_pipelines import Case
 

@@ -79,12 +79,12 @@ class Subject:
 
     @property
     def relation(self) -> tuple[str, ...]:
-        """The first stage where it says which inputs are neighbours."""
+        """The first stage, if it defines which inputs are neighbours."""
         first = self.stages[0]
         return (first.name, *map(str, first.given.values())) if first.name in ("query", "rows") else ()
 
     def truth(self) -> Truth:
-        """What is known of all neighbours, and of the pairs."""
+        """What is known about all neighbours, and about the pairs."""
         known = truth_of(self.text, dict(self.values), self.dim, self.neighbours)
         basic, count = relation(self.neighbours)
         if count > 1 or {stage.name for stage in self.stages} & {"poisson", "subsample", "shuffle", "times"}:
@@ -345,7 +345,7 @@ def _is_word(value: Any) -> bool:
 
 
 def mutants(count: int) -> Iterator[tuple[Mutant, dict[str, Any]]]:
-    """So many, of each certificate in turn: changed leaves, changed structure, and parts of other certificates."""
+    """`count` forgeries, of each certificate in turn: changed leaves or structure, parts of other certificates."""
     rng, all_of_them = np.random.default_rng(SEED), certificates()
     ways = [Leaves(certificate, rng) for certificate in all_of_them]
     order = rng.permutation(len(all_of_them)).tolist()

@@ -37,7 +37,7 @@ def test_laplace_and_gaussian_against_integrals(epsilon: str) -> None:
 
 
 def laplace_cells(gap: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Masses of Laplace noise around 0 and around a gap: both tails, and so many cells between."""
+    """Masses of Laplace noise around 0 and around a gap: both tails, and `count` cells between."""
     edges = np.linspace(0, gap, count + 1)
     between = np.diff(-np.exp(-edges) / 2), np.diff(np.exp(edges - gap) / 2)
     tail = np.exp(-gap) / 2

@@ -37,7 +37,7 @@ ROUNDING = 1e-11
 
 
 def tries(reduced: int, full: int) -> settings:
-    """So many pipelines, the same ones in every run."""
+    """A number of pipelines, the same ones in every run."""
     examples = repetitions(reduced, full)
     return settings(max_examples=examples, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -84,7 +84,7 @@ def pmf_pure(p: np.ndarray, q: np.ndarray) -> float:
 
 
 def laplace_cells(gap: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Masses of Laplace noise around 0 and around `gap` ≥ 0 scales: both tails, and so many cells between."""
+    """Masses of Laplace noise around 0 and around `gap` ≥ 0 scales: both tails, and `count` cells between."""
     edges = np.linspace(0, gap, count + 1)
     between = np.diff(-np.exp(-edges) / 2), np.diff(np.exp(edges - gap) / 2)
     p = np.concatenate([[0.5], between[0], [math.exp(-gap) / 2]])

@@ -139,7 +139,7 @@ class RunningSum:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Several mechanisms on the same input, with noise of their own, and their outputs next to each other."""
+    """Several mechanisms on the same input, each with its own noise, and their outputs side by side."""
 
     mechanisms: tuple[Mechanism, ...]
 

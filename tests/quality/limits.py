@@ -1,4 +1,4 @@
-"""The highest lower bound that so many runs of a classic algorithm can be expected to give.
+"""The highest lower bound that a number of runs of a classic algorithm can be expected to give.
 
 All runs are played, on the best of the pairs that an audit tries, with the best event known beforehand, and counts come
 out as expected. So nothing is left for searching and learning: an audit gets less on average, and more by luck only.

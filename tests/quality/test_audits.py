@@ -106,7 +106,7 @@ RIGHT = {
 
 
 def refutations(name, audits, runs, fixed=False):
-    """How many of so many audits of a right mechanism, seeds 0, 1, 2, …, refute it."""
+    """How many audits of a correct mechanism, with seeds 0, 1, 2, …, refute it."""
     mechanism, pair, epsilon, delta = RIGHT[name]
     found = 0
     for seed in range(audits):
@@ -127,7 +127,7 @@ def refutations(name, audits, runs, fixed=False):
 
 
 def runs_taken(mechanism, claimed, audits=101, most=1_000_000):
-    """The median number of runs in all until Laplace noise of scale 1/2 is refuted, seeds 0, 1, 2, …"""
+    """The median total number of runs until Laplace noise of scale 1/2 is refuted, seeds 0, 1, 2, …"""
     taken = []
     for seed in range(audits):
         verdict = dpassay.audit(
@@ -182,7 +182,7 @@ def test_the_median_audit_of_too_little_noise_takes_few_runs(mechanism, claimed,
 
 
 class OneWord:
-    """A word of 50 is kept with odds e^2.6 against each other one; nobody says that rows are independent."""
+    """A word of 50 is kept with odds e^2.6 against each other one; rows are not declared independent."""
 
     def sample(self, text, n, rng):
         kept = rng.random(n) < math.exp(2.6) / (math.exp(2.6) + 49)
@@ -191,7 +191,7 @@ class OneWord:
 
 
 class Anonymous:
-    """Laplace noise of true ε 2; nobody says that rows are independent."""
+    """Laplace noise of true ε 2; rows are not declared independent."""
 
     def sample(self, x, n, rng):
         return x + rng.laplace(scale=0.5, size=n)

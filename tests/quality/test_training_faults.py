@@ -60,7 +60,7 @@ class Restored(PerUnit):
 
 
 class SameEveryRound(PerUnit):
-    """Units are drawn once, not in every round anew."""
+    """Units are drawn once, not afresh in every round."""
 
     def drawn(self, randomness, round_):
         return super().drawn(randomness, 0)

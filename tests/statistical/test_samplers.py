@@ -194,7 +194,7 @@ def test_radial_lengths():
 
 
 def on_a_face(t, dim, before=False):
-    """A coordinate on one of a cube's 2n faces: 1 or −1 with probability 1/n in all, else uniform."""
+    """A coordinate on one of a cube's 2n faces: 1 or −1 with total probability 1/n, otherwise uniform."""
     at_end = (t > -1) * 1.0 + (t > 1) if before else (t >= -1) * 1.0 + (t >= 1)
     return (1 - 1 / dim) * stats.uniform(-1, 2).cdf(t) + at_end / (2 * dim)
 

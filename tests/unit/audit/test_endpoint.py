@@ -1,4 +1,4 @@
-"""Endpoints as they are: busy, broken for a moment, with a format and a secret of their own."""
+"""Endpoints in practice: busy, briefly broken, with their own format and a secret."""
 
 import json
 import threading

@@ -39,7 +39,7 @@ HALF = DecisionRule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)  # the 
 
 
 class Recorded:
-    """A mechanism that remembers what it was asked for."""
+    """A mechanism that records its calls."""
 
     def __init__(self, function):
         self.function, self.asked = function, []

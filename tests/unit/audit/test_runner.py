@@ -1,4 +1,4 @@
-"""Audits end to end: what they refute, what they leave alone, how they go on, and what they refuse."""
+"""Audits end to end: what they refute, what they do not, how they continue, and what they refuse."""
 
 import json
 import math
@@ -136,7 +136,7 @@ def test_a_batch_that_raises_is_evidence_without_bias():
 
 def test_exact_copies_are_evidence():
     def half_kept(x, n, rng):
-        """DPText's reading of NaN as zero: half of the coordinates come out untouched."""
+        """DPText's reading of NaN as zero: half of the coordinates are output unchanged."""
         return x + rng.exponential(size=(n, 4)) * (rng.random((n, 4)) < 0.5)
 
     verdict = audit(half_kept, [(np.zeros(4), np.ones(4))], epsilon=4, runs=5_000)

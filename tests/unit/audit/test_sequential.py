@@ -1,4 +1,4 @@
-"""Tasks: known beforehand, the same whoever runs them, and drawn by kernels where a distribution is known."""
+"""Tasks: known beforehand, the same wherever they run, and drawn by kernels if a distribution is known."""
 
 import itertools
 import math
@@ -159,7 +159,7 @@ def test_kernels_draw_the_later_runs_of_a_pipeline_and_of_nothing_else():
     assert for_kernels(experiment, current.rule, KERNELS_FROM) is not None
 
     class Same:
-        """The same distribution, but with a sampler of its own, which is what is audited."""
+        """The same distribution, but with its own sampler, which is what is audited."""
 
         distribution, sample = staticmethod(NOISE.distribution), staticmethod(NOISE.sample)
 
@@ -314,7 +314,7 @@ def test_workers_that_keep_no_outputs_do_not_stop_a_rule_from_being_learnt_anew(
 
 
 def test_batches_teach_the_next_rule_too():
-    """Whoever says that rows are independent has them tested in batches; each next rule is learnt from these rows."""
+    """Rows that are declared independent are tested in batches; each next rule is learnt from these rows."""
 
     def noisy(x, n, rng):
         return x + rng.laplace(size=n)

@@ -1,4 +1,4 @@
-"""An output says the same whether it was asked for alone or came as a row of a batch."""
+"""An output is read the same way whether it was requested alone or came as a row of a batch."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The command line, as a person or a script meets it: what comes out where, and with which exit code."""
+"""The command line, as a user or a script sees it: what is printed where, and with which exit code."""
 
 import json
 import math
@@ -34,7 +34,7 @@ SCHEMA = VerdictRecord.model_json_schema(mode="serialization", by_alias=True)
 
 
 def run(*arguments: str, timeout: float = LIMIT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The real thing, in a process of its own."""
+    """The real command, in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "dpassay", *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Crews: whoever does the work, results come in order, and a worker that dies costs its items only."""
+"""Executors: whichever worker does the work, results come in order, and a worker that dies loses only its items."""
 
 import os
 import signal

@@ -127,7 +127,7 @@ def test_many_bits_at_once() -> None:
 
 
 def filters(n: int, hashes: int) -> list[tuple[int, ...]]:
-    """What so many hashes can write: each sets one of the bits, and they may collide."""
+    """What a number of hashes can write: each sets one of the bits, and they may collide."""
     places = itertools.product(range(n), repeat=hashes)
     return sorted({tuple(int(i in set_bits) for i in range(n)) for set_bits in places})
 

@@ -23,7 +23,7 @@ FEW = Options(runs=500)
 
 
 class Made(dict):  # type: ignore[type-arg]
-    """Every figure's result, made when it is first asked for."""
+    """Every figure's result, made when it is first needed."""
 
     def __missing__(self, name: str) -> object:
         return self.setdefault(name, FIGURES[name].make(FEW))

@@ -47,7 +47,7 @@ FOCUS = """() => {
 
 
 class Opened:
-    """A page with all that it said and asked for."""
+    """A page with everything that it logged and requested."""
 
     def __init__(self, browser: Any, served: Any, path: str, size: tuple[int, int, str]) -> None:
         self.said: list[str] = []

@@ -23,7 +23,7 @@ def fixed_projection(x: float, rng: Any) -> float:
 
 
 def clamped_and_rounded(x: list[float], rng: Any) -> Any:
-    """Only whether the sum is at least ½ comes out: ln((1 − e^−½/2) / (e^−½/2)) = 0.833."""
+    """The output is only whether the sum is at least ½: ln((1 − e^−½/2) / (e^−½/2)) = 0.833."""
     return np.round(np.clip(np.asarray(x) + rng.laplace(size=1), 0, 1))
 
 
@@ -78,7 +78,7 @@ def test_sums_and_differences_of_noise_are_no_leak() -> None:
 
 
 def test_a_test_that_seldom_passes_is_no_bound() -> None:
-    """The median comes out without noise now and then: ε = ∞ at δ = 0."""
+    """The median is occasionally output without noise: ε = ∞ at δ = 0."""
 
     def propose_test_release(x: list[float], rng: Any) -> float | None:
         return None if len(x) + rng.laplace() < 20 else float(np.median(x))

@@ -111,6 +111,6 @@ def test_whole_numbers_beyond_all_doubles_are_compared() -> None:
 
 
 def test_a_loss_of_several_draws_names_them() -> None:
-    """0.1 and 0.2 and 1 apart, at scale 1: 1.3 in all."""
+    """0.1 and 0.2 and 1 apart, at scale 1: 1.3 in total."""
     said = reason(lambda x, rng: [x + rng.laplace(), 0.1 * x + rng.laplace(), 0.2 * x + rng.laplace()])
     assert "a number that differs by 1: with the noise of 2 other draws ε = 1.3 for this pair" in said

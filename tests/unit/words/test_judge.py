@@ -1,4 +1,4 @@
-"""Verdicts on word mechanisms: what is proven, refuted by which words, and what rules for other words give away."""
+"""Verdicts on word mechanisms: what is proven, refuted by which words, and what rules for other words reveal."""
 
 import math
 
@@ -144,7 +144,7 @@ def test_unknown_words_replaced_uniformly():
 
 
 def test_an_unknown_word_can_be_the_worst():
-    """Words at one place but for one far away; an input that is never near is worse than the far one's neighbours."""
+    """Words with the same vector except one far away; an input never near is worse than that one's neighbours."""
     words = Vocabulary(tuple("abcdefgh"), np.array([[0.0]] * 7 + [[30.0]]))
     verdict = check_words("santext", epsilon=1, delta=0, vocabulary=words, unknown="replaced")
     sums = (7 + math.exp(-15), 1 + 7 * math.exp(-15))

@@ -1,4 +1,4 @@
-"""Tables in which one column is rewritten: what is read, what is written, and where a broken-off file goes on."""
+"""Tables in which one column is rewritten: what is read, what is written, and where an interrupted file continues."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Training: it learns, it goes on to the same weights, and a folder that is not whole is refused."""
+"""Training: it learns, it resumes to the same weights, and an incomplete folder is refused."""
 
 import json
 import os

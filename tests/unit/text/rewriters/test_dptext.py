@@ -65,7 +65,7 @@ def test_noise_in_training_is_finite_at_the_ends(reading):
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_the_system_is_the_one_in_the_registry(reading):
-    """The same stages but for the decoder, which is post-processing."""
+    """The same stages except the decoder, which is post-processing."""
     system = Dptext(letters(), epsilon=0.7, reading=reading)
     claimed = claims[CLAIMS[reading]](epsilon="0.7", dim=3)
     assert f"{system.pipeline} | decode" == str(claimed.mechanism)

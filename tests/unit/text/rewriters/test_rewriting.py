@@ -1,4 +1,4 @@
-"""Rewriting: whatever comes in, line n in is line n out, and what is promised is stated."""
+"""Rewriting: whatever the input, input line n is output line n, and the guarantee is stated."""
 
 import numpy as np
 import pytest
