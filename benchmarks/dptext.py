@@ -44,7 +44,8 @@ def row(given: tuple[Reading, float | None, float], utterances: int, steps: int)
     system, report = train(flights(utterances), reading, epsilon=epsilon, steps=steps, adversary=adversary)
     seconds = time.process_time() - start
     exact = dpassay.check(dpassay.claims[CLAIMS[reading]](epsilon=repr(system.epsilon), dim=system.dim))
-    tried = dpassay.audit(system, [farthest(system)], epsilon=system.epsilon, runs=100_000, shrink=False)
+    asked = {"epsilon": system.epsilon, "runs": 100_000, "shrink": False, "until_refuted": True}
+    tried = dpassay.audit(system, [farthest(system)], **asked)
     shown = [
         reading,
         "yes" if adversary else "no",

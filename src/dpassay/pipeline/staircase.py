@@ -21,7 +21,7 @@ class Staircase(Noise):
 
     syntax = Syntax(
         "staircase",
-        order=199,
+        order=186,
         epsilon=positive("staircase: epsilon"),
         sensitivity=positive("staircase: sensitivity"),
         gamma=probability("staircase: gamma"),

@@ -21,7 +21,7 @@ class TruncatedLaplace(Noise):
 
     syntax = Syntax(
         "truncated_laplace",
-        order=198,
+        order=184,
         scale=positive("truncated_laplace: scale"),
         bound=positive("truncated_laplace: bound"),
     )

@@ -27,7 +27,7 @@ class BoundedLaplace(NoiseStage):
 
     syntax = Syntax(
         "bounded_laplace",
-        order=196,
+        order=182,
         scale=positive("bounded_laplace: scale"),
         low=Parameter("number", number),
         high=Parameter("number", number),

@@ -143,9 +143,7 @@ def test_any_rewriter_is_audited_as_it_is(mine):
 
 
 def test_a_missing_model_is_asked_for_with_what_it_can_be() -> None:
-    with pytest.raises(
-        InputError, match=r"dp-prompt,model=… \(a transformers model.*, or smollm2\)"
-    ):
+    with pytest.raises(InputError, match=r"dp-prompt,model=… \(a transformers model.*, or smollm2\)"):
         Specification.read("dp-prompt").at(10.0)
     with pytest.raises(InputError, match=r"needs the setting model: dp-mlm,model=… \(a masked"):
         Specification.read("dp-mlm").at(10.0)
