@@ -128,12 +128,7 @@ class Levels:
 
     def log_delta(self, epsilon: float, reach: int) -> float:
         """ln δ(ε) from above, for all vectors of the ball."""
-        i = min(int(epsilon / self.step), reach - 1)
-        part = min(1.0, epsilon / self.step - i)
-        logs = np.log((1 - part) * _row(self, reach, i) + part * _row(self, reach, i + 1))
-        multipliers = self.steepest * FRACTIONS
-        tops = (logs[:, None] - np.arange(len(logs))[:, None] * multipliers).max(axis=0)
-        return float((tops + self.log_moment(multipliers)).min()) * (1 - _SLACK) + epsilon / 2 + _SLACK
+        return _log_delta(self, epsilon, reach)
 
 
 @dataclass(frozen=True)
@@ -236,6 +231,16 @@ def _moment(shift: float, tilt: float) -> tuple[float, float]:
     s, decay = tilt, math.exp(-(2 * tilt + 1) * shift)
     inside = (s + 1 + s * decay) / (2 * s + 1)
     return s * shift + math.log(inside), (s - s * decay / inside) / (2 * shift)
+
+
+@lru_cache(maxsize=4096)  # the same ball is asked about at the same ε again and again, and a table is not quick
+def _log_delta(levels: Levels, epsilon: float, reach: int) -> float:
+    i = min(int(epsilon / levels.step), reach - 1)
+    part = min(1.0, epsilon / levels.step - i)
+    logs = np.log((1 - part) * _row(levels, reach, i) + part * _row(levels, reach, i + 1))
+    multipliers = levels.steepest * FRACTIONS
+    tops = (logs[:, None] - np.arange(len(logs))[:, None] * multipliers).max(axis=0)
+    return float((tops + levels.log_moment(multipliers)).min()) * (1 - _SLACK) + epsilon / 2 + _SLACK
 
 
 @lru_cache(maxsize=128)
