@@ -123,7 +123,7 @@ def _largest(curve: Curve, epsilon: float, upper: bool) -> float:
 def _normal_cells(edges: Array, mean: float) -> tuple[Array, Array]:
     """The probabilities of N(mean, 1) between edges, the first −∞ and the last ∞: from below and from above."""
     z = edges - mean
-    tails = np.array([math.erfc(abs(value) / math.sqrt(2)) / 2 for value in z.tolist()])
+    tails = np.array(list(map(math.erfc, (np.abs(z) / math.sqrt(2)).tolist()))) / 2
     with np.errstate(invalid="ignore"):
         lost = np.where(tails > 0, 10 * _U * (1 + z * z) * tails, 0.0) + 1e-300
     signs = np.where(z < 0, 1.0, -1.0)
