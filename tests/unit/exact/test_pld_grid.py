@@ -332,3 +332,15 @@ def test_what_is_kept_is_bounded(monkeypatch):
     assert points(20) == 161  # too large to be kept, and nothing goes for its sake
     assert points(6) == 49
     assert len(calls) == 5
+
+
+@pytest.mark.parametrize("tilt", [0.0, 3.0])
+@pytest.mark.parametrize("counts", [(32,), (1023,), (5000, 40, 1)])
+def test_frequencies_that_doubles_do_not_hold_are_left_out(monkeypatch, counts, tilt):
+    parts = tuple((LaplaceLoss(number("0.5") / number(i + 1)), count) for i, count in enumerate(counts))
+    grids = on_grid(parts, STEP / 4, "delta-up")
+    short = compose(grids, STEP / 4, tilt)
+    monkeypatch.setattr(pld_grid, "MANY", math.inf)
+    whole = compose(grids, STEP / 4, tilt)
+    assert (short.mass == whole.mass).all()
+    assert (short.error, short.relative, short.log_norm) == (whole.error, whole.relative, whole.log_norm)
