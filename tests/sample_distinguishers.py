@@ -48,6 +48,7 @@ DISTINGUISHERS = {
     "far": Statistic("nearness", 3, 1.0, (np.array([math.inf, -0.0, 5e-324]), Y)),
     "linear": LogisticRegression(RNG.normal(size=3), 1 / 3),
     "linear with missing": LogisticRegression(RNG.normal(size=3), 1 / 3, RNG.normal(size=3)),
+    "linear with zeros": LogisticRegression(RNG.normal(size=3), 1 / 3, nonzero=RNG.normal(size=3)),
     "boosted": BoostedTables(
         "coordinates",
         3,

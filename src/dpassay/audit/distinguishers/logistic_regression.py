@@ -25,16 +25,21 @@ from dpassay.audit.outputs import Array, Outputs, join
 
 WIDEST = 2048
 NEWTON, NEWTON_AGAIN = 5, 2  # steps on the first runs, and on all of them
+MARKED, SELDOM = 1 << 12, 0.02  # runs that show which coordinates may be 0, and in how many it is chance if they are
 FIRST_FITTED = 1 << 16  # runs of each input; also how many are processed at a time
 
 
 @dataclass(frozen=True)
 class LogisticRegression(Distinguisher):
-    """Log-odds that are linear in the coordinates; with `missing`, NaN counts as 0 and has its own weight."""
+    """Log-odds that are linear in the coordinates; with `missing`, NaN counts as 0 and has its own weight.
+
+    With `nonzero`, so does being any number other than 0: that may reveal more than which number it is.
+    """
 
     weights: Array
     bias: float
     missing: Array = field(default_factory=lambda: np.zeros(0))
+    nonzero: Array = field(default_factory=lambda: np.zeros(0))
 
     kind = "Linear"
     order = 50
@@ -44,7 +49,7 @@ class LogisticRegression(Distinguisher):
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
         """Ridge-regularised, by Newton's method, on standardised coordinates.
 
-        A coordinate that may be NaN has a second column as its indicator.
+        A coordinate that may be NaN, or is 0 or one of many numbers, has another column as its indicator.
         """
         width = training.width
         if not training.vectors or len(training.outputs) != 2 or not 2 <= width <= WIDEST:
@@ -52,7 +57,8 @@ class LogisticRegression(Distinguisher):
         limit = max(map(len, training.outputs)) if width <= 64 else max(200, 1_000_000 // width)
         sides = [outputs.matrix(width)[:limit] for outputs in training.outputs]
         holes = np.flatnonzero(sum(np.isnan(rows[:FIRST_FITTED]).sum(axis=0) for rows in sides))
-        first = [_design(rows[:FIRST_FITTED], holes) for rows in sides]
+        marks = np.flatnonzero(_zero_or_many(np.concatenate([rows[:MARKED] for rows in sides])))
+        first = [_design(rows[:FIRST_FITTED], holes, marks) for rows in sides]
         both = np.concatenate(first)
         if len(both) < 20 or not all(map(len, first)):
             return
@@ -65,7 +71,7 @@ class LogisticRegression(Distinguisher):
             slope, curvature = -weights, np.eye(len(weights))
             for label, rows in enumerate(sides):
                 for start in range(0, min(len(rows), most), FIRST_FITTED):
-                    design = _design(rows[start : start + FIRST_FITTED], holes) if start else first[label]
+                    design = _design(rows[start : start + FIRST_FITTED], holes, marks) if start else first[label]
                     design = np.column_stack([(design - centre) / spread, np.ones(len(design))])
                     chance = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
                     slope += design.T @ (label - chance)
@@ -73,9 +79,9 @@ class LogisticRegression(Distinguisher):
             weights = weights + np.linalg.solve(curvature, slope)
         scaled = weights[:-1] / spread
         if np.isfinite(scaled).all():
-            missing = np.zeros(width if len(holes) else 0)
-            missing[holes] = scaled[width:]
-            yield cls(scaled[:width], float(weights[-1] - centre @ scaled), missing)
+            missing, nonzero = (np.zeros(width if len(some) else 0) for some in (holes, marks))
+            missing[holes], nonzero[marks] = scaled[width : width + len(holes)], scaled[width + len(holes) :]
+            yield cls(scaled[:width], float(weights[-1] - centre @ scaled), missing, nonzero)
 
     def describe_of(self, names: Sequence[str]) -> str:
         heaviest = np.argsort(-np.abs(self.weights), kind="stable")
@@ -89,28 +95,53 @@ class LogisticRegression(Distinguisher):
                 unknown = np.isnan(rows)
                 sums = sums + np.einsum("ij,j->i", unknown, self.missing)
                 rows = np.where(unknown, 0.0, rows)
+            if len(self.nonzero):
+                sums = sums + np.einsum("ij,j->i", rows != 0, self.nonzero)
             return np.asarray(np.einsum("ij,j->i", rows, self.weights) + sums)
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
-        """The coordinates whose weight times spread is largest."""
+        """The coordinates whose weight times spread is largest, by how high they are or by not being 0."""
         width = len(self.weights)
         rows = join(outputs).matrix(width)
         with np.errstate(all="ignore"):
-            weights = self.weights * np.nan_to_num(np.where(np.isfinite(rows), rows, 0.0).std(axis=0))
+            known = np.where(np.isfinite(rows), rows, 0.0)
+            weights = self.weights * np.nan_to_num(known.std(axis=0))
+        if len(self.nonzero):
+            weights = np.concatenate([weights, self.nonzero * (known != 0).std(axis=0)])
         chosen = [int(j) for j in np.argsort(-np.abs(weights), kind="stable")[:WEIGHTIEST] if weights[j]]
-        return [speaks_for(f"a high {coordinate_name(j, width)}", weights[j]) for j in chosen]
+        names = [coordinate_name(j % width, width) for j in chosen]
+        said = [f"a high {name}" if j < width else f"{name} not 0" for j, name in zip(chosen, names, strict=True)]
+        return [speaks_for(what, weights[j]) for j, what in zip(chosen, said, strict=True)]
+
+    def to_data(self) -> dict[str, Any]:
+        data = super().to_data()
+        return data if len(self.nonzero) else {name: value for name, value in data.items() if name != "nonzero"}
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
-        weights, missing = array(data["weights"], 1), array(data["missing"], 1)
-        require(len(weights) > 0 and len(missing) in (0, len(weights)), "a weight for each coordinate")
-        return cls(weights, float(data["bias"]), missing)
+        weights, missing, nonzero = (
+            array(some, 1) for some in (data["weights"], data["missing"], data.get("nonzero", []))
+        )
+        fitting = all(len(some) in (0, len(weights)) for some in (missing, nonzero))
+        require(len(weights) > 0 and fitting, "a weight for each coordinate")
+        return cls(weights, float(data["bias"]), missing, nonzero)
 
 
-def _design(rows: Array, holes: NDArray[Any]) -> Array:
-    """The coordinates; if some may be NaN, 0 for those and an indicator. Rows with infinities are left out."""
-    if len(holes):
+def _zero_or_many(rows: Array) -> NDArray[np.bool_]:
+    """Which coordinates are often 0 and else one of many numbers."""
+    found = []
+    for column in rows.T:
+        others = column[(column != 0) & ~np.isnan(column)]
+        zero = (column == 0).mean() if len(column) else 0.0
+        found.append(zero > SELDOM and len(others) > SELDOM * len(column) and 2 * len(np.unique(others)) > len(others))
+    return np.array(found, dtype=bool)
+
+
+def _design(rows: Array, holes: NDArray[Any], marks: NDArray[Any]) -> Array:
+    """The coordinates, NaN as 0, which of some are NaN, and which are not 0. Rows with infinities are left out."""
+    if len(holes) or len(marks):
         unknown = np.isnan(rows)
-        rows = np.column_stack([np.where(unknown, 0.0, rows), unknown[:, holes]])
+        known = np.where(unknown, 0.0, rows) if len(holes) else rows
+        rows = np.column_stack([known, unknown[:, holes], known[:, marks] != 0])
     finite = np.isfinite(rows).all(axis=1)
     return rows if finite.all() else rows[finite]

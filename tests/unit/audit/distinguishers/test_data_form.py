@@ -52,6 +52,7 @@ WRITTEN = {
     "nearness": ({"kind": "Statistic", "name": "nearness", "width": 1, "sign": 1.0, "inputs": [[0.0], [2.0]]}, 2, 2),
     "linear": (LINEAR, [1, 1], 1.5),
     "missing": ({**LINEAR, "missing": [10.0, 100.0]}, [1, NAN], 102.5),
+    "nonzero": ({**LINEAR, "nonzero": [10.0, 100.0]}, [1, 0], 12.5),
     "boosted": (
         {
             "kind": "Boosted",

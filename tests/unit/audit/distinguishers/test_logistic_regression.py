@@ -30,6 +30,11 @@ def test_weights_of_what_is_missing():
     assert same(linear.score(outputs), [1.5, 9.5, 106.5, 102.5, 110.5])
 
 
+def test_weights_of_what_is_not_zero():
+    linear = LogisticRegression(np.array([2.0, -1.0]), 0.5, np.array([0.0, 100.0]), np.array([0.0, 10.0]))
+    assert same(linear.score(read([[1, 1], [1, 0], [0, NAN]])), [11.5, 2.5, 100.5])
+
+
 def fitted(first, second):
     return list(LogisticRegression.fit(TrainingSet((read(first), read(second)), ((), ()))))
 
@@ -53,6 +58,24 @@ def test_a_coordinate_that_may_be_missing_gets_a_second_weight():
     (linear,) = fitted(*rows)
     assert linear.missing[0] == 0
     assert linear.missing[1] < -3
+
+
+def test_a_coordinate_that_is_zero_or_any_number_gets_a_weight_for_not_being_zero():
+    # The second coordinate is 0 with probability 0.7 and 0.4, else noise that says nothing: the log-odds of not being 0
+    # against being 0 are ln(0.6/0.3) - ln(0.4/0.7) = 1.2528, with a standard error of 0.015; five are allowed.
+    rng = np.random.default_rng(3)
+    rows = 1000 * rng.normal(size=(2, 40_000, 2))
+    for side, zero in enumerate((0.7, 0.4)):
+        rows[side, rng.random(40_000) < zero, 1] = 0.0
+    (linear,) = fitted(*rows)
+    assert linear.nonzero == pytest.approx([0, 1.2528], abs=0.075)
+    assert linear.weightiest([read(some) for some in rows])[0] == "output[1] not 0 (for the second)"
+
+
+def test_marks_need_no_weight_for_not_being_zero():
+    rows = np.random.default_rng(4).integers(0, 2, size=(2, 1000, 2)).astype(float)
+    (linear,) = fitted(*rows)
+    assert len(linear.nonzero) == 0
 
 
 def test_it_is_for_two_inputs_and_vectors_of_two_coordinates_or_more():
