@@ -10,10 +10,13 @@ import math
 
 import numpy as np
 from classics import Classic, Laplace, NoisyMax, SparseVector
+from scipy.stats import norm
 
 from dpassay.audit.candidate_pairs import region_pairs
 from dpassay.audit.inference import accuracy_bound
 from dpassay.pipeline.regions import SensitivityBall
+
+CANDIDATES = 64  # rules for which the exact bound is computed
 
 
 def limit(classic: Classic, runs: int, alpha: float) -> float | None:
@@ -28,6 +31,9 @@ def limit(classic: Classic, runs: int, alpha: float) -> float | None:
         case SparseVector(stop=1, gives="mark") as mechanism:
             pairs = region_pairs(SensitivityBall(math.inf, 1, classic.dim))
             return max(best_bound(*(first_top(mechanism, x) for x in pair), runs, alpha) for pair in pairs)
+        case SparseVector(stop=2, refresh=True, gives="fresh") as mechanism:
+            pairs = region_pairs(SensitivityBall(math.inf, 1, classic.dim))
+            return max(best_bound(*two_tops(mechanism, *pair), runs, alpha) for pair in pairs)
     return None
 
 
@@ -43,18 +49,46 @@ def best_bound(p: np.ndarray, q: np.ndarray, runs: int, alpha: float) -> float:
     high = [
         np.concatenate([[0.0], np.cumsum(distribution[order[::-1]])]) for distribution in (p, q)
     ]  # the first one so far from the top
-    found = 0.0
-    for i in range(len(order) + 1):
-        for j in range(len(order) + 1 - i):
-            right, wrong = low[1][i] + high[0][j], low[0][i] + high[1][j]
-            found = max(found, accuracy_bound(math.ceil(runs / 2 * right), int(runs / 2 * wrong), alpha))
-    return found
+    right = runs / 2 * (low[1][:, None] + high[0])
+    wrong = runs / 2 * (low[0][:, None] + high[1])
+    i, j = np.indices(right.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):  # by normal approximation, to leave few for the exact bound
+        about = np.log(right / wrong) - norm.isf(alpha) * np.sqrt(1 / right + 1 / wrong)
+    about = np.where((i + j <= len(order)) & (wrong > 0), about, -np.inf).ravel()
+    best = np.argsort(-about)[:CANDIDATES]
+    counts = [(math.ceil(right.ravel()[k]), int(wrong.ravel()[k])) for k in best]
+    return max(0.0, *(accuracy_bound(*some, alpha) for some in counts))
 
 
 def laplace_cdf(t: np.ndarray, scale: float) -> np.ndarray:
     """Laplace noise's distribution function."""
     tail = np.exp(-np.abs(t) / scale) / 2
     return np.where(t < 0, tail, 1 - tail)
+
+
+def two_tops(mechanism: SparseVector, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The probabilities, for both inputs, of all outcomes of a sparse vector that stops at the second ⊤.
+
+    An outcome is where ⊤ stands, and for each whether its value is below both inputs' queries, between them, or above:
+    in each of the two outer parts the ratio of the densities is the same everywhere. Between them it is taken as the
+    ratio of the probabilities; so little lies there that no figure depends on it. Threshold noise is fresh after the
+    first ⊤, so the second is the first one of what is left of the input.
+    """
+    sides = []
+    for own in (x, y):
+        value = [np.diff([0.0, *laplace_cdf(np.sort([a, b]) - c, mechanism.release_scale), 1.0])
+                 for a, b, c in zip(x, y, own, strict=True)]  # fmt: skip
+        *first, none = first_top(mechanism, own)
+        outcomes = [np.array([none])]
+        for i, chance in enumerate(first):
+            *second, alone = first_top(mechanism, own[i + 1 :])
+            outcomes.append(chance * alone * value[i])
+            outcomes += [
+                chance * p * np.outer(value[i], v).ravel() for p, v in zip(second, value[i + 1 :], strict=True)
+            ]
+        sides.append(np.concatenate(outcomes))
+    possible = (sides[0] > 0) & (sides[1] > 0)  # between two queries that are the same is nothing
+    return sides[0][possible], sides[1][possible]
 
 
 def first_top(mechanism: SparseVector, x: np.ndarray) -> np.ndarray:
