@@ -16,15 +16,17 @@ from dpassay.audit.distinguishers.base import Bits, Distinguisher
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
 from dpassay.audit.offers import offered
 from dpassay.audit.options import Unknown
-from dpassay.audit.outputs import Outputs, join, part, read
+from dpassay.audit.outputs import Outputs, as_row, join, part, read
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism
 
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
-FIRST_ROUND = 128  # runs from which the first rule is learnt
-FEWEST_EACH = 4  # of each input, if there are many inputs
-GROWTH = 2.0  # a new rule is learnt each time the training runs have grown by this factor
+FIRST_ROUND = 128  # runs that the first rule is learnt from
+FEWEST_EACH = 4  # of each input, where there are many
+# A loss that few runs show, how many times as far apart as neighbours inputs may be for it, and from when it pays.
+LARGE, FARTHEST, WORTHWHILE = 1.0, 15, 5
+GROWTH = 2.0  # a rule is learnt anew each time the runs to learn from have grown by this factor
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input kept to compare the sampler with its distribution
 SHOWN = 256  # outputs of each input from which examples are chosen
@@ -40,6 +42,16 @@ def stream(seed: int, *place: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=place)))
 
 
+def factor_for(loss: float) -> int:
+    """How many times as far apart as neighbours inputs should be for a loss that few runs show; odd, 1 for a large one.
+
+    >>> factor_for(1.0), factor_for(0.1), factor_for(0.0)
+    (1, 9, 15)
+    """
+    factor = min(LARGE / max(loss, 1e-9), FARTHEST)
+    return 2 * int((factor - 1) // 2) + 1 if factor >= WORTHWHILE else 1
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One mechanism, one set of inputs to distinguish, one hypothesis, and the random streams to test it with."""
@@ -53,6 +65,22 @@ class Experiment:
     bits: Bits = "no"
     device: str = "cpu"  # where kernels compute
     unknown: Unknown = "refuse"  # how outputs of unknown types are read
+    anywhere: bool = False  # whether every vector is an input, as answers of queries are
+
+    def farther(self, factor: int) -> Experiment | None:
+        """The same with inputs that are so many times as far apart, where such inputs exist.
+
+        They are no neighbours, so nothing is tested on them. But what distinguishes them distinguishes neighbours too
+        if losses grow with the distance, and far fewer runs show it.
+        """
+        possible = self.anywhere and factor > 1 and len(self.inputs) == 2
+        if not possible or self.custom is not None or self.hypothesis.delta or self.distributions() is not None:
+            return None
+        x, y = (as_row(x) for x in self.inputs)
+        if x is None or y is None or x.shape != y.shape or not np.isfinite(x - y).all():
+            return None
+        more = (factor - 1) / 2 * (y - x)
+        return replace(self, inputs=(x - more, y + more))
 
     def distributions(self) -> list[Distribution] | None:
         """The exact distributions for all inputs, if the mechanism knows them."""

@@ -16,19 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.common_numbers import common_numbers
-from dpassay.audit.decision_rule import FAR_SPREADS, Hypothesis, learn
-from dpassay.audit.experiment import FIRST_ROUND, LEARN, Experiment, stream
+from dpassay.audit.decision_rule import FAR_SPREADS, Hypothesis, best_of_many, learn
+from dpassay.audit.distinguishers import fit_all
+from dpassay.audit.experiment import FARTHEST, FIRST_ROUND, LEARN, Experiment, factor_for, stream
 from dpassay.audit.features import ngrams
 from dpassay.audit.leaves import Leaves, written
 from dpassay.audit.outputs import Array, Outputs, join, part
-from dpassay.audit.training import LEARNT_CELLS, UNKNOWN_WIDTH, check_alive, draw_outputs, learn_rule
+from dpassay.audit.training import ALIKE, LEARNT_CELLS, UNKNOWN_WIDTH, check_alive, draw_outputs, learn_rule, runs_on
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 
 SEARCH = 1  # experiments of the search are numbered from here
 SCREENED = 12  # pairs for which rules are learnt; if there are more, only those whose frequencies differ most
 MOST_WITH_DISTRIBUTIONS = 256
-NEARLY = 0.1
+NEARLY, NEARLY_FIXED = 0.1, 0.02  # share of the best promise that a simpler pair may lack
+ENOUGH_EACH = 400  # runs for each pair, from which on some are made of inputs farther apart
 FEWEST_EACH = 16  # runs of an input
 BINS, COLUMNS, HASHED = 16, 64, 512  # cells in which frequencies are compared
 
@@ -42,9 +44,48 @@ def search(
     budget: int,
     fixed: bool,
 ) -> Iterator[tuple[int, Inputs | None]]:
-    """After every step the number of runs it took, and the pair, once it is found."""
-    # With many runs to come, a pair's potential shows in the tails, where there are few runs yet; else use the counts.
+    """After every step how many runs it took, and the pair, once it is found.
+
+    Of many runs a third goes to the pairs themselves. If what they show is small, the others go to inputs that are
+    farther apart by some factor, where there are such: what distinguishes these is larger by about this factor, and
+    shows in fewer runs by its square. So does which pair is best.
+    """
+    # With many runs to come, what a pair may come to shows far out, where there are few yet; else by what was counted.
     hypothesis = replace(hypothesis, spreads=FAR_SPREADS if fixed else 0.0)
+    enough = fixed and len(input_sets) > 1 and budget >= ENOUGH_EACH * len(input_sets)
+    both = enough and experiment_of(input_sets[0], SEARCH, hypothesis).farther(FARTHEST) is not None
+    left, found, promise = budget - budget // 3, 0, 0.0
+    for cost, best in _tournament(experiment_of, input_sets, hypothesis, budget - left * both, fixed, validated=both):
+        found, promise = best or (0, 0.0)
+        yield cost, None
+    factor = factor_for(promise) if both else 1
+    sets = enumerate(input_sets if factor > 1 else ())
+    far = {k: experiment_of(pair, SEARCH + k, hypothesis).farther(factor) for k, pair in sets}
+    tried = {k: at for k, at in far.items() if at is not None}
+    usable = [k for k, at in tried.items() if runs_on(at, LEARN)]
+    yield 2 * len(tried), None
+    if usable:
+        fewer = replace(hypothesis, runs=max(1, hypothesis.runs // factor**2))
+        farther, left = [tried[k].inputs for k in usable], left - 2 * len(tried)
+        for cost, best in _tournament(experiment_of, farther, fewer, left, fixed, validated=True):
+            if best is not None and best[1] / factor > ALIKE * promise:
+                found = usable[best[0]]
+            yield cost, None
+    yield 0, input_sets[found]
+
+
+def _tournament(
+    experiment_of: Callable[[Inputs, int, Hypothesis], Experiment],
+    input_sets: Sequence[Inputs],
+    hypothesis: Hypothesis,
+    budget: int,
+    fixed: bool,
+    validated: bool = False,
+) -> Iterator[tuple[int, tuple[int, float] | None]]:
+    """After every step how many runs it took; at the end the best pair's place and what it promises.
+
+    What is `validated` is promised by other runs than those that thresholds are chosen on.
+    """
     first = experiment_of(input_sets[0], SEARCH, hypothesis)
     known = first.custom is None and first.distributions() is not None
     pool = _Pool(first, input_sets, budget)
@@ -52,7 +93,7 @@ def search(
     most = MOST_WITH_DISTRIBUTIONS if known else budget // (2 * FEWEST_EACH)
     alive = [alive[i] for i in _thinned(len(alive), most)]
     if len(alive) == 1:
-        yield 0, input_sets[alive[0]]
+        yield 0, (alive[0], 0.0)
         return
     screening = not known and len(alive) > SCREENED
     stages = max(1, math.ceil(math.log(min(len(alive), SCREENED) if screening else len(alive), 3) - 0.5))
@@ -71,14 +112,18 @@ def search(
             else:
                 halves = list(zip(*(pool.halves(i) for i in pool.places[k]), strict=True))
                 ways = (halves, halves[::-1]) if stage == stages - 1 else (halves,)
-                looks = at.custom, at.bits, at.offered()
-                rules = [learn(fit, calibrate, at.inputs, hypothesis, None, *looks) for fit, calibrate in ways]
+                looks = at.bits, at.offered()
+                if validated:
+                    fitted = ((fit_all(fit, at.inputs, *looks), iter([rest])) for fit, rest in ways)
+                    rules = [best_of_many(*some, hypothesis) for some in fitted]
+                else:
+                    rules = [learn(fit, rest, at.inputs, hypothesis, None, at.custom, *looks) for fit, rest in ways]
             promises.append(sum(-1e300 if rule is None else rule.expected_power for rule in rules) / len(rules))
             yield 0, None
         best = max(promises)
-        if stage == stages - 1:  # among nearly equally promising pairs, the first is the simplest
-            chosen = next(k for k, p in zip(alive, promises, strict=True) if p >= best - NEARLY * abs(best))
-            yield 0, input_sets[chosen]
+        if stage == stages - 1:  # of pairs that promise nearly the same the first is the simplest
+            nearly = best - (NEARLY_FIXED if fixed else NEARLY) * abs(best)
+            yield 0, next((k, p) for k, p in zip(alive, promises, strict=True) if p >= nearly)
             return
         order = np.argsort(-np.array(promises), kind="stable")[: math.ceil(len(alive) / 3)]
         alive = sorted(alive[i] for i in order)

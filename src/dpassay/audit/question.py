@@ -25,7 +25,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure, Mechanism
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Region
+from dpassay.pipeline.regions import Region, SensitivityBall
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Question:
             "also" if options.bits else "no",
             options.device,
             options.unknown,
+            isinstance(self.region, SensitivityBall),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,10 +13,10 @@ from dpassay.audit import batches as rows_of_batches
 from dpassay.audit.common_numbers import common_numbers, in_step, next_run
 from dpassay.audit.decision_rule import DecisionRule, best_of_many, learn
 from dpassay.audit.distinguishers import fit_all
-from dpassay.audit.experiment import MOST_ROWS, Experiment
+from dpassay.audit.experiment import LEARN, MOST_ROWS, Experiment, factor_for
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, draw_singly, one_at_a_time
-from dpassay.errors import ONLY_NONE, MechanismError
+from dpassay.errors import ONLY_NONE, InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated
 from dpassay.pipeline.pipeline import Pipeline
 
@@ -27,7 +28,10 @@ GLANCE = 16  # runs of each input that show whether outputs resemble their input
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
 MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
 SURE_FROM = 10_000  # runs of a training that may be the only one
-SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is no longer run
+SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is not run any longer
+ALIKE = 0.95  # share of the best promise from which on inputs farther apart decide, which show more
+DOUBT = 2.0  # standard errors by which counts may fall short of what inputs farther apart promise
+FEWEST_FAR = 1_000  # runs of inputs farther apart
 TRAININGS = 1_000  # random streams for trainings, before those of trainings repeated after a failure
 
 
@@ -220,7 +224,8 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
         return first
     streams, singly = experiment.paired_streams(TRAININGS * lost + 1), bool(first.batches)
     seen, failed = training_outputs(experiment, budget // 16, streams, singly=singly)
-    cost, failed = first.cost + sum(map(len, seen)), failed or first.singly
+    extrapolated, far = _from_farther(experiment, first.rule, budget // 20, TRAININGS * lost + 3, singly=singly)
+    cost, failed = first.cost + sum(map(len, seen)) + far, failed or first.singly
 
     def calibration() -> Iterator[list[Outputs]]:
         nonlocal cost, failed
@@ -230,8 +235,72 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
             batch, also = training_outputs(experiment, min(left, size), rngs, LEARNT_CELLS // 4, singly=singly)
             number = sum(map(len, batch))
             cost, failed, left, size = cost + number, failed or also, left - number, 2 * MOST_ROWS
+            if extrapolated is not None:
+                extrapolated.look(batch)
             yield batch
 
     found = fit_all(seen, experiment.inputs, experiment.bits, experiment.offered())
     rule = best_of_many(found, calibration(), experiment.hypothesis)
+    if extrapolated is not None and extrapolated.holds_against(rule):
+        rule = extrapolated.checked
     return replace(first, rule=rule or first.rule, cost=cost, singly=failed)
+
+
+@dataclass
+class _Extrapolated:
+    """A rule that was learnt on inputs farther apart, and how it does on the inputs themselves."""
+
+    rule: DecisionRule
+    factor: int
+    right: int = 0
+    wrong: int = 0
+
+    @property
+    def checked(self) -> DecisionRule:
+        """The rule with what it is expected to achieve where it is to be used."""
+        power = self.rule.expected_power / self.factor
+        return replace(self.rule, right=self.right, wrong=self.wrong, expected_power=power)
+
+    def look(self, batch: Sequence[Outputs]) -> None:
+        """Count its guesses on outputs of the inputs themselves."""
+        for side, outputs in enumerate(batch):
+            right, wrong = self.rule.count(outputs, side)
+            self.right, self.wrong = self.right + right, self.wrong + wrong
+
+    def holds_against(self, other: DecisionRule | None) -> bool:
+        """Whether it promises as much as the other and these counts do not speak against that."""
+        right, wrong = self.right + 0.5, self.wrong + 0.5
+        most = math.log(right / wrong) + DOUBT * math.sqrt(1 / right + 1 / wrong)
+        promised = self.checked.expected_power
+        return most >= promised > 0 and (other is None or promised > ALIKE * other.expected_power)
+
+
+def _from_farther(
+    experiment: Experiment, known: DecisionRule | None, runs: int, place: int, *, singly: bool
+) -> tuple[_Extrapolated | None, int]:
+    """A rule from inputs that are farther apart, with its thresholds, and the runs that it took.
+
+    A loss that is so many times larger is bounded as well, in proportion, by so many times squared fewer runs.
+    """
+    factor, hypothesis = factor_for(0.0 if known is None else known.expected_power), experiment.hypothesis
+    far = experiment.farther(factor)
+    if far is None or runs < FEWEST_FAR:
+        return None, 0
+    if not runs_on(far, place):
+        return None, len(far.inputs)
+    drawn, _, _ = draw_outputs(far, far.inputs, runs, far.paired_streams(place), LEARNT_CELLS // 2, singly)
+    half = len(drawn[0]) // 2
+    fit, calibrate = [part(outputs, 0, half) for outputs in drawn], [part(outputs, half) for outputs in drawn]
+    fewer = replace(hypothesis, runs=max(1, hypothesis.runs // factor**2))
+    found = fit_all(fit, experiment.inputs, experiment.bits, experiment.offered())
+    rule = best_of_many(found, iter([calibrate]), fewer)
+    return None if rule is None else _Extrapolated(rule, factor), len(far.inputs) + sum(map(len, drawn))
+
+
+def runs_on(experiment: Experiment, place: int) -> bool:
+    """Whether the mechanism takes these inputs at all, by one run of each."""
+    try:
+        drawn = [draw(experiment.mechanism, x, 1, experiment.stream(LEARN, place)) for x in experiment.inputs]
+    except (InputError, MechanismError):
+        return False
+    return not any(isinstance(outputs[0], Failure) for outputs in drawn)
