@@ -2,7 +2,8 @@
 
 `python benchmarks/audits.py [--runs 1e7] [--seeds 1] [--first-seed 0] [--only NAME …] [--record]`,
 subjects in tests/quality.
-With --record the classics' bounds go into benchmarks/recorded/classics.json, from where docs/benchmarks.md takes them.
+With --record the classics' bounds go into benchmarks/recorded/classics.json, from where docs/benchmarks.md takes them;
+with --only too, they replace those rows alone.
 """
 
 import argparse
@@ -108,6 +109,7 @@ def classics(runs: int, only: list[str], seeds: int, first_seed: int = 0) -> dic
             "bounds": bounds,
             "p": min(chances, default=None),
             "seconds": (time.perf_counter() - start) / seeds,
+            "first_seed": first_seed,
         }
         found[classic.name] = row
         print(f"{classic.name:42s} {line(row)}", flush=True)
@@ -156,6 +158,9 @@ def main(
         false_alarms()
     found = classics(runs, only or [], seeds, first_seed)
     if record:
+        if only:
+            known = json.loads(RECORD.read_text(encoding="utf-8"))
+            found["rows"] = {name: found["rows"].get(name, row) for name, row in known["rows"].items()}
         RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
@@ -167,6 +172,10 @@ if __name__ == "__main__":
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
-    if given.record and any(given.only):
-        parser.error("--record is for all classics: leave --only out")
+    if given.record and given.only:
+        kept = json.loads(RECORD.read_text(encoding="utf-8"))
+        if (given.runs, given.seeds) != (kept["runs"], kept["seeds"]):
+            parser.error(
+                f"the other rows have {kept['runs']:.0e} runs and {kept['seeds']} seeds: take as many, or all rows"
+            )
     main(int(given.runs), given.only, given.seeds, given.record, given.first_seed)

@@ -12,6 +12,7 @@ import platform
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import audits
 import losses
@@ -24,7 +25,8 @@ from rows import Row
 HERE = Path(__file__).parent
 PAGE, FIGURE = HERE.parent / "docs" / "benchmarks.md", HERE.parent / "docs" / "images" / "growth.svg"
 CLASSICS = """\
-Lower bounds on ε at 90%, from {runs:.0e} runs in all, searching and learning included, at {seeds} seeds (0, 1, …).
+Lower bounds on ε at 90%, from {runs:.0e} runs in all, searching and learning included, at {seeds} seeds:
+{which}.
 
 - *DP-Sniper*: its published bounds, at 90% too. Its configuration makes 2·10⁸ runs of each input for the bound alone.
 - *limit*: what so many runs give on average if it is known beforehand which of the pairs that are tried is best, and by
@@ -105,7 +107,19 @@ def classics() -> str:
     head = ["algorithm", "truth", "limit", "DP-Sniper", "median", "lowest", "p", "seconds"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     lines += [f"| {name} | {audits.line(row, ' | ')} |" for name, row in found["rows"].items()]
-    return "\n".join([CLASSICS.format(runs=found["runs"], seeds=found["seeds"]), "", *lines])
+    return "\n".join(
+        [CLASSICS.format(runs=found["runs"], seeds=found["seeds"], which=_seeds(found["rows"])), "", *lines]
+    )
+
+
+def _seeds(rows: dict[str, dict[str, Any]]) -> str:
+    """Which seeds were taken for which algorithms."""
+    named: dict[int, list[str]] = {}
+    for name, row in rows.items():
+        named.setdefault(row["first_seed"], []).append(name)
+    rest = max(named, key=lambda first: len(named[first]))
+    parts = [f"{first}, {first + 1}, … for {', '.join(names)}" for first, names in named.items() if first != rest]
+    return "; ".join([*parts, f"{rest}, {rest + 1}, …{' for the others' * bool(parts)}"])
 
 
 def main() -> None:
