@@ -1,8 +1,7 @@
 """Where work runs: this process, its threads, local processes, or a Dask cluster. Results come back in order.
 
-An executor takes an importable function and items that are plain data. It works a few items ahead and returns results
-in the order of the items, so what is made of them does not depend on which worker did what, or when. If a worker dies,
-only its items are lost, and another worker redoes them.
+An executor takes an importable function and items that are plain data. It works a few items ahead. Results are in the
+order of the items unless asked otherwise, so they do not depend on who did what. A dead worker's items are redone.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ import signal
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -33,9 +32,8 @@ AHEAD = 3  # items in flight per worker
 DEATHS = 3  # of workers that one item may cause
 MOST_WORKERS = 1024
 GRACE = 1.0  # seconds that a process may continue after it is told to end
-CONNECT = 5.0  # seconds to wait for a scheduler
+CONNECT, FAREWELL = 5.0, 5.0  # seconds to wait for a scheduler, and for it when disconnecting
 MOMENT = 0.1  # seconds between two checks of whether there is time left
-FAREWELL = 5.0  # seconds to wait for it when disconnecting
 COUNTED = 1.0  # seconds for which the number of a cluster's workers is cached
 DESERTED = 60.0  # seconds to wait for a worker after all have left
 DIED = (
@@ -51,11 +49,7 @@ class Executor(Protocol):
     """Who does the work."""
 
     def map(
-        self,
-        function: Callable[[Item], Result],
-        items: Iterable[Item],
-        check: Check = None,
-        ordered: bool = True,
+        self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None, ordered: bool = True
     ) -> Iterator[Result]:
         """The results of all items, in order or as they are finished; items are taken only a little ahead of time.
 
@@ -77,11 +71,7 @@ class InProcess:
     """
 
     def map(
-        self,
-        function: Callable[[Item], Result],
-        items: Iterable[Item],
-        check: Check = None,
-        ordered: bool = True,
+        self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None, ordered: bool = True
     ) -> Iterator[Result]:
         return (function(item) for item in items)
 
@@ -126,23 +116,17 @@ class _Ahead:
 
     def first(self, pieces: Iterable[_Piece], check: Check = None) -> _Piece:
         """The first piece that is finished."""
-        while True:
-            for piece in pieces:
-                if piece.future is not None and piece.future.done():
-                    return piece
+        while not (done := [piece for piece in pieces if piece.future is not None and piece.future.done()]):
             if check is not None:
                 check()
             time.sleep(MOMENT)
+        return done[0]
 
     def map(
-        self,
-        function: Callable[[Item], Result],
-        items: Iterable[Item],
-        check: Check = None,
-        ordered: bool = True,
+        self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None, ordered: bool = True
     ) -> Iterator[Result]:
         """Results in order, an error in the function or in the items at its place; or as they are finished."""
-        waiting: deque[_Piece] = deque()
+        waiting: list[_Piece] = []
         source: Iterator[Item] | None = iter(items)
         wrong, deaths = None, 0
         try:
@@ -158,7 +142,7 @@ class _Ahead:
                     break
                 try:
                     alone = 0 < deaths == self.chances - 1  # the last attempt, when no other item can be to blame
-                    for piece in list(waiting)[: 1 if alone else None]:
+                    for piece in waiting[: 1 if alone else None]:
                         if piece.future is None:
                             piece.future = self.submit(function, piece.item)
                     piece = waiting[0] if ordered else self.first(waiting, check)
@@ -181,12 +165,12 @@ class _Ahead:
             self.drop([piece.future for piece in waiting if piece.future is not None])
 
 
+@dataclass(eq=False)
 class _Piece:
     """An item and, once it is submitted, its future."""
 
-    def __init__(self, item: Any) -> None:
-        self.item = item
-        self.future: Any = None
+    item: Any
+    future: Any = None
 
 
 class Threads(_Ahead):
