@@ -2,6 +2,7 @@
 # make test       the checks and tests that CI runs, long tests in their reduced form (tests/README.md)
 # make test-all   the same with every test in full
 # make docs       the documentation as a site, in out/site: open out/site/index.html
+# make bench      all benchmarks, about ten minutes: writes docs/benchmarks.md
 # All build .venv from nothing; they need Python >= 3.11 and its pip, no more.
 
 PYTHON ?= python3
@@ -28,7 +29,7 @@ check: .venv/test
 docs: .venv/docs
 	DPASSAY_RUN_NOTEBOOKS=1 $(BIN)/python -m sphinx -q -W --keep-going docs out/site
 
-bench: .venv/test
+bench: .venv/bench
 	$(BIN)/python benchmarks/run.py
 
 .venv/bin/python:
@@ -46,6 +47,10 @@ bench: .venv/test
 .venv/docs: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@ .venv/runtime
+
+.venv/bench: .venv/test
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	touch $@
 
 clean:
 	rm -rf .venv out

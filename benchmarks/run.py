@@ -16,10 +16,12 @@ from typing import Any
 
 import audits
 import losses
+import runs_to_refute
 import sampled_gaussian
 import scale
 import startup
 import vocabulary
+import words_rewriting
 from rows import Row
 
 HERE = Path(__file__).parent
@@ -43,6 +45,7 @@ were recorded before audits learnt from inputs farther apart ([audit.md](audit.m
 - *p*: for right algorithms the least p-value of all seeds against the true ε.
 - *seconds*: of one audit; those of seeds 1000, 1001, … were measured while the machine did other work."""
 OTHERS = {
+    "runs to refute": runs_to_refute.main,
     "startup": startup.main,
     "losses": losses.main,
     "sampled gaussian": sampled_gaussian.main,
@@ -137,18 +140,19 @@ def main() -> None:
     intro = "Written by `make bench`. Ratios are measured in one run, on this machine:"
     parts = ["# Benchmarks", f"{intro} {machine()}."]
     print(machine())
-    rows, grown = [*scale.rows(), *vocabulary.rows()], scale.growth()
+    rows, grown = [*scale.rows(), *vocabulary.rows(), *words_rewriting.rows()], scale.growth()
     scale.draw(grown, str(FIGURE))
     slopes = ", ".join(f"{scale.slope(x, y):.2f} with {name}" for name, (x, y, _) in grown.items())
     parts += ["## Speed and scale", table(rows), "![How time grows](images/growth.svg)"]
     parts += [f"Seconds of the sanity check's runs by kernels, both axes logarithmic. Slopes: {slopes}."]
     parts += ["## On a GPU", recorded(), "## Audits of classic algorithms", classics()]
     print("\n\n".join(parts[2:]))
-    for name in ("startup", "losses", "sampled gaussian", *(["audits"] if given.all else [])):
+    for name in ("runs to refute", "startup", "losses", "sampled gaussian", *(["audits"] if given.all else [])):
         print(f"\n{name}")
         with redirect_stdout(Tee()) as said:
             OTHERS[name]()
-        parts += [f"## {name.capitalize()}", f"```\n{said.getvalue().strip()}\n```"]
+        text = said.getvalue().strip()
+        parts += [f"## {name.capitalize()}", text if "|---" in text else f"```\n{text}\n```"]
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(f"\nwritten to {PAGE} and {FIGURE}")
 
