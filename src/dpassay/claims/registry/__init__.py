@@ -55,6 +55,8 @@ def find(name: str) -> Claim:
     """
     if name in REGISTRY:
         return REGISTRY[name]
+    if "(" in name:
+        raise InputError(f"{name[:60]!r} is not the name of a claim; 'dpassay check --pipeline TEXT' takes a mechanism")
     near = difflib.get_close_matches(name, REGISTRY, n=1)
     hint = f"; did you mean {near[0]}?" if near else ";"
     there = "'dpassay show' lists them; your own are .toml files, and 'dpassay gallery --from' takes a folder of these"
