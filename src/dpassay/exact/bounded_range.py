@@ -13,6 +13,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile_bounds import PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
+from dpassay.exact.whole_loss import DiscreteGaussianLoss, DiscreteLaplaceLoss
 
 _TINY = iv.mpf("1e-20")  # below this range, 1 − e^−range loses too many of its 50 digits
 
@@ -161,6 +162,8 @@ def loss_divergence(loss: PrivacyLoss, order: Number) -> Number:
             each = RenyiBound(component.shift, 2.0, 1).divergence(order)
         elif isinstance(component, AtomLoss):
             each = _atom_divergence(component, order)
+        elif isinstance(component, DiscreteGaussianLoss | DiscreteLaplaceLoss):
+            each = component.divergence(order)
         else:
             return INFINITY
         total += each * count

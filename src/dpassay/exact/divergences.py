@@ -18,6 +18,7 @@ from dpassay.exact.loss_components import GaussianLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import PairBound, ProfileBound, RenyiBound, ZcdpBound
+from dpassay.exact.whole_loss import DiscreteGaussianLoss
 
 _MOST_SPLITS = 300
 _CLOSE = 1 + iv.mpf("1e-7")
@@ -103,7 +104,7 @@ def largest_rate_shown(loss: PrivacyLoss) -> tuple[Number, Number]:
         found = divergence(loss, order)
         return middle(found / order) if found.b < INFINITY else 0.0
 
-    if all(isinstance(component, GaussianLoss) for component, _ in loss.components):
+    if all(isinstance(component, GaussianLoss | DiscreteGaussianLoss) for component, _ in loss.components):
         return divergence(loss, iv.mpf(2)) / 2, iv.mpf(2)
     start = max((-14 + 0.7 * i for i in range(31)), key=near)
     low, high = start - 0.7, start + 0.7

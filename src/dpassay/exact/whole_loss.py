@@ -114,6 +114,13 @@ class DiscreteLaplaceLoss:
         rise = iv.exp(epsilon)
         return maximum(ZERO, *(1 - (a ** (m + 1) + rise * a ** (k - m)) / (1 + a) for m in tried))
 
+    def divergence(self, order: Number) -> Number:
+        """The Rényi divergence of an order above 1."""
+        k, a = self.shift, self._ratio
+        r = iv.exp((1 - 2 * order) / self.scale)
+        moment = (1 + r**k + (1 - a) * (r - r**k) / (1 - r)) / (1 + a)
+        return self.pure + iv.log(moment) / (order - 1)
+
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """The outputs 0 to k, with those beyond moved to these; if there are many, several in one cell."""
         k, a, side = self.shift, self._ratio, up if upper else down
@@ -194,6 +201,15 @@ class DiscreteGaussianLoss:
         scale = iv.exp(-(iv.mpf(likeliest) ** 2) / (2 * self.sigma**2)) / self._total
         found = iv.mpf(max(0.0, total)) * scale * (1 + iv.mpf([-1, 1]) * iv.mpf("1e-13"))
         return minimum(ONE, found)
+
+    def divergence(self, order: Number) -> Number:
+        """The Rényi divergence of an order above 1: that of Gaussian noise for integers, and hardly less for others."""
+        if whole_number(order) is not None:
+            return order * self.mean
+        q = iv.exp(-2 * (iv.pi * self.sigma) ** 2)
+        apart = maximum(iv.exp(-1 / (8 * self.sigma**2)) / self._total, (1 - 3 * q) / (1 + q))
+        most = order * self.mean
+        return between(maximum(ZERO, most + iv.log(apart) / (order - 1)), most)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """One cell for each output; from above, the mass beyond them is counted at infinity."""

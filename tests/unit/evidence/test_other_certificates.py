@@ -18,6 +18,11 @@ from forging import Data, block, exactly, rechained, sealed
 
 INF = ["inf", "inf"]
 LAPLACE_D2 = math.log(2 / 3 * math.e + math.exp(-2) / 3)  # a shift of one scale
+# Three steps of discrete Laplace noise of scale 2, summed over all outputs that matter.
+WHOLE_LAPLACE = {t: math.tanh(0.25) * math.exp(-abs(t) / 2) for t in range(-400, 401)}
+WHOLE_LAPLACE_D3 = (
+    math.log(math.fsum(p**3 / WHOLE_LAPLACE[t - 3] ** 2 for t, p in WHOLE_LAPLACE.items() if t > -398)) / 2
+)
 TRUE = [
     ("query(l2, 1) | gaussian(2)", 3, ZCDP("0.125"), ZCDP("0.1249999")),
     ("query(l2, 1) | gaussian(2)", 3, GDP("0.5"), GDP("0.4999999")),
@@ -34,6 +39,17 @@ TRUE = [
     ("normalise(l2) | laplace(1)", 4, MetricDP(2, "angle"), MetricDP("1.9999", "angle")),
     ("clamp(0, 1) | exponential(1)", 2, MetricDP("1.4621172", "linf"), MetricDP("1.46211", "linf")),
     ("clip(l2, 1) | gaussian(3) | times(4)", 3, GDP("1.3333334"), GDP("1.3333333")),
+    # For whole orders discrete Gaussian noise has the divergences of Gaussian noise, for others hardly less.
+    ("counts(l2, 2) | discrete_gaussian(3)", 3, RenyiDP(2, 8 / 18 * 1.000001), RenyiDP(2, 8 / 18 * 0.999999)),
+    ("counts(l2, 2) | discrete_gaussian(3)", 3, RenyiDP("2.5", 10 / 18 * 1.000001), RenyiDP("2.5", 10 / 18 * 0.999999)),
+    ("counts(l2, 2) | discrete_gaussian(3)", 3, ZCDP(4 / 18 * 1.000001), ZCDP(4 / 18 * 0.999999)),
+    (
+        "counts(l1, 3) | discrete_laplace(2)",
+        2,
+        RenyiDP(3, WHOLE_LAPLACE_D3 * 1.000001),
+        RenyiDP(3, WHOLE_LAPLACE_D3 * 0.999999),
+    ),
+    ("counts(l1, 1) | discrete_laplace(2)", 2, ZCDP("0.1225"), ZCDP("0.1224")),
 ]
 
 
@@ -230,4 +246,19 @@ def test_the_divergence_of_discrete_laplace_noise_is_no_smaller_than_it_is() -> 
     for step in certificate["steps"]:
         if "guarantee" in step:
             step["guarantee"]["value"] = exactly(truth * 0.999)
+    assert not examine(rechained(certificate)).ok
+
+
+@pytest.mark.parametrize(
+    ("text", "guarantee", "side"),
+    [
+        ("counts(l2, 2) | discrete_gaussian(3)", ZCDP(4 / 18 * 1.001), "upper"),
+        ("counts(l2, 2) | discrete_gaussian(3)", ZCDP(4 / 18 * 0.999), "lower"),
+        ("counts(l1, 3) | discrete_laplace(2)", RenyiDP(3, WHOLE_LAPLACE_D3 * 0.999), "lower"),
+    ],
+)
+def test_the_divergence_of_discrete_noise_cannot_be_moved(text: str, guarantee: Guarantee, side: str) -> None:
+    certificate = certify(check(text, dim=2, guarantee=guarantee))
+    shown = next(step for step in certificate["steps"] if step["step"] == side and "guarantee" in step)
+    shown["guarantee"]["value"] = exactly(0.998 * 4 / 18 if side == "upper" else 1.002 * WHOLE_LAPLACE_D3)
     assert not examine(rechained(certificate)).ok

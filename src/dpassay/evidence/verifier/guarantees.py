@@ -56,7 +56,7 @@ def divergence(loss: Loss, order: Number, upper: bool) -> Number:
     if isinstance(loss, Worst) and loss.divergence is None:
         return smallest([found, divergence(loss.losses[0], order, True)]) if len(loss.losses) == 1 else found
     if isinstance(loss, Curve | Worst):
-        known = order * loss.mu**2 / 2 if isinstance(loss, Curve) and loss.mu is not None else INF
+        known = order * loss.rho if isinstance(loss, Curve) and loss.rho is not None else INF
         return smallest([found, loss.divergence(order) if loss.divergence is not None else known])
     return smallest([found, _formula(loss, order)])
 
@@ -67,9 +67,12 @@ def _of_pair(loss: Loss, order: Number) -> Number:
         return largest(_of_pair(one, order) for one in loss.losses)
     if _given_away(loss):
         return INF
+    if isinstance(loss, Curve) and loss.mu is not None:
+        return order * loss.mu**2 / 2
     if isinstance(loss, Curve):
-        return ZERO if loss.mu is None else order * loss.mu**2 / 2
-    found = _formula(loss, order)
+        found = loss.divergence(order) if loss.divergence is not None and loss.attained else ZERO
+    else:
+        found = _formula(loss, order)
     return hull(ZERO, INF) if found.a < 0 else found
 
 
@@ -128,7 +131,8 @@ def most(loss: Loss, step: Step) -> Number:
         return divergence(loss, _order(stated), True)
     mu = loss.mu if isinstance(loss, Curve) else None
     if stated.kind == "zcdp":
-        return mu**2 / 2 if mu is not None else _largest_rate(loss, step.points)
+        rho = loss.rho if isinstance(loss, Curve) else None
+        return rho if rho is not None else _largest_rate(loss, step.points)
     if mu is not None:
         return mu
     if not is_infinite(loss.pure) and (tail(stated.value / 2) - 1 / (1 + iv.exp(loss.pure))).b <= 0:

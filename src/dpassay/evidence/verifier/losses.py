@@ -47,7 +47,8 @@ class Curve:
     """A loss by its formula; `infinite` is the probability of outputs that the second law cannot give.
 
     For Gaussian noise `mu` is the shift in standard deviations, for losses in an interval `width` is its length.
-    `times` gives the loss of several such answers, `divergence` a Rényi divergence by its order if it is known.
+    `times` gives the loss of several such answers. If they are known, `divergence` bounds a Rényi divergence by its
+    order, and is the loss's own if it is `attained`; `rho` times the order bounds it too.
     """
 
     pure: Number
@@ -57,6 +58,8 @@ class Curve:
     width: Number | None = None
     times: Callable[[int], Loss] | None = None
     divergence: Callable[[Number], Number] | None = None
+    attained: bool = False
+    rho: Number | None = None
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         return self.formula(epsilon)
@@ -126,7 +129,7 @@ def gaussian_loss(mu: Number) -> Loss:
     def times(count: int) -> Loss:
         return gaussian_loss(mu * iv.sqrt(iv.mpf(count)))
 
-    return Curve(_if_any(mu), lambda epsilon: gaussian_delta(epsilon, mu), mu=mu, times=times)
+    return Curve(_if_any(mu), lambda epsilon: gaussian_delta(epsilon, mu), mu=mu, times=times, rho=mu**2 / 2)
 
 
 def leak_loss(chance: Number, otherwise: Number = ZERO) -> Loss:

@@ -98,7 +98,20 @@ def _discrete_laplace(shifts: Shifts, scale: Number, grid: Grid | None) -> Loss:
     def times(count: int) -> Loss:
         return _discrete_laplace({size: count}, scale, grid)
 
-    return Curve(size / scale, lambda epsilon: _delta(size, scale, epsilon), times=times)
+    return Curve(
+        size / scale,
+        lambda epsilon: _delta(size, scale, epsilon),
+        times=times,
+        divergence=lambda order: _laplace_divergence(size, scale, order),
+        attained=True,
+    )
+
+
+def _laplace_divergence(size: int, scale: Number, order: Number) -> Number:
+    """ln E[e^((o−1)L)]/(o − 1): the two tails, and a geometric sum over the outputs between."""
+    ratio, fall = iv.exp(-1 / scale), iv.exp((1 - 2 * order) / scale)
+    between = (1 - ratio) * fall * (1 - fall ** (size - 1)) / (1 - fall)
+    return size / scale + iv.log((1 + fall**size + between) / (1 + ratio)) / (order - 1)
 
 
 def _steps_of_one(count: int, scale: Number) -> Loss:
@@ -113,6 +126,8 @@ def _steps_of_one(count: int, scale: Number) -> Loss:
         count / scale,
         lambda epsilon: outcomes.delta(epsilon, True),
         times=lambda more: _steps_of_one(count * more, scale),
+        divergence=lambda order: count * _laplace_divergence(1, scale, order),
+        attained=True,
     )
 
 
@@ -164,6 +179,7 @@ def _zcdp(rho: Number, order: Number) -> Loss:
         pure,
         lambda epsilon: at_most_one(iv.exp(constant - (order - 1) * epsilon)),
         times=lambda n: _zcdp(rho * n, order),
+        rho=rho,
     )
 
 
@@ -193,7 +209,17 @@ def _one_gaussian(size: int, sigma: Number, grid: Grid | None) -> Loss:
             Summed(((replace(rungs, infinite=iv.exp(iv.mpf(-90))), count),), grid), Summed(((rungs, count),), grid)
         )
 
-    return Curve(INF, delta, times=times)
+    def divergence(order: Number) -> Number:
+        """oρ for whole orders; for others the lattice takes off a little, at most what it does at ½."""
+        most, others = order * size**2 / square, iv.exp(-(iv.pi**2) * square)
+        if order.a == order.b == whole_part(order):
+            return most
+        lost = iv.log(iv.exp(-1 / (4 * square)) / total)
+        if (3 * others).b < 1:
+            lost = largest([lost, iv.log((1 - 3 * others) / (1 + others))])
+        return most + hull(lost, ZERO) / (order - 1)
+
+    return Curve(INF, delta, times=times, divergence=divergence, attained=True)
 
 
 @dataclass(frozen=True)
