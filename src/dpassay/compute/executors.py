@@ -87,6 +87,7 @@ class _Ahead:
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
     chances = DEATHS  # how often in a row a lost item is redone
+    watched = False  # whether `wait` notices that all workers have left
 
     def size(self) -> int:
         """How many workers there are now."""
@@ -114,13 +115,13 @@ class _Ahead:
         for future in futures:
             future.cancel()
 
-    def first(self, pieces: Iterable[_Piece], check: Check = None) -> _Piece:
-        """The first piece that is finished."""
-        while not (done := [piece for piece in pieces if piece.future is not None and piece.future.done()]):
+    def first(self, pieces: list[_Piece], check: Check = None) -> _Piece:
+        """The first piece that is finished; or, if there is none and `wait` is to watch, the next one."""
+        while not (done := [piece for piece in pieces if piece.future and piece.future.done()]) and not self.watched:
             if check is not None:
                 check()
             time.sleep(MOMENT)
-        return done[0]
+        return (done or pieces)[0]
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None, ordered: bool = True
@@ -285,7 +286,7 @@ def _told(function: Callable[[Item], Result], version: str, item: Item) -> Resul
 class Cluster(_Ahead):
     """The workers of a Dask cluster. Dask redoes what a worker was doing when it died."""
 
-    chances = 1  # Dask has tried an item on several workers before it reports a loss
+    chances, watched = 1, True  # Dask has tried an item on several workers before it reports a loss
 
     def __init__(self, address: str) -> None:
         try:
@@ -298,9 +299,7 @@ class Cluster(_Ahead):
         self.client = Client.__new__(Client)
         try:
             if not address.strip():
-                raise InputError(
-                    "the cluster's address is empty: give that of a scheduler, such as tcp://127.0.0.1:8786"
-                )
+                raise InputError("the cluster's address is empty: give a scheduler's, such as tcp://127.0.0.1:8786")
             self.client.__init__(address, timeout=CONNECT, set_as_default=False)
             if not self.there():
                 raise InputError(f"the cluster at {address} has no workers; start some with 'dask worker {address}'")

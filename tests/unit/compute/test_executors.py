@@ -152,7 +152,7 @@ def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_fo
         executors.Cluster(few.scheduler_address)
     with distributed.LocalCluster(n_workers=1, **options) as few:
         made = executors.Cluster(few.scheduler_address)
-        results = made.map(executor_tasks.slow_square, range(1000))
+        results = made.map(executor_tasks.slow_square, range(1000), ordered=False)
         assert next(results) == 0
         few.scale(0)
         with pytest.raises(MechanismError, match=r"all workers of the cluster at .* have left"):
