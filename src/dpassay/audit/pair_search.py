@@ -9,29 +9,42 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.common_numbers import common_numbers
-from dpassay.audit.decision_rule import FAR_SPREADS, Hypothesis, best_of_many, learn
+from dpassay.audit.decision_rule import FAR_SPREADS, DecisionRule, Hypothesis, best_of_many, learn
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.experiment import FARTHEST, FIRST_ROUND, LEARN, Experiment, factor_for, stream
 from dpassay.audit.features import ngrams
 from dpassay.audit.leaves import Leaves, written
 from dpassay.audit.outputs import Array, Outputs, join, part
-from dpassay.audit.training import ALIKE, LEARNT_CELLS, UNKNOWN_WIDTH, check_alive, draw_outputs, learn_rule, runs_on
+from dpassay.audit.training import (
+    LEARNT_CELLS,
+    UNKNOWN_WIDTH,
+    Extrapolated,
+    check_alive,
+    draw_outputs,
+    guess_rate,
+    learn_rule,
+    runs_on,
+    training_outputs,
+)
 from dpassay.core.json import plain
-from dpassay.errors import InputError
+from dpassay.errors import InputError, MechanismError
 
 SEARCH = 1  # experiments of the search are numbered from here
+CHECK = 1000  # the random stream of runs that a pair is checked by
 SCREENED = 12  # pairs for which rules are learnt; if there are more, only those whose frequencies differ most
 MOST_WITH_DISTRIBUTIONS = 256
 NEARLY, NEARLY_FIXED = 0.1, 0.02  # share of the best promise that a simpler pair may lack
 ENOUGH_EACH = 400  # runs for each pair, from which on some are made of inputs farther apart
 FEWEST_EACH = 16  # runs of an input
+REFUSALS = 2  # of inputs farther apart, after which no more are tried
+CHECKED = 5  # one part in so many of the runs farther apart goes to the pair that these show, as it is
 BINS, COLUMNS, HASHED = 16, 64, 512  # cells in which frequencies are compared
 
 Inputs = tuple[Any, ...]
@@ -48,7 +61,7 @@ def search(
 
     Of many runs a third goes to the pairs themselves. If what they show is small, the others go to inputs that are
     farther apart by some factor, where there are such: what distinguishes these is larger by about this factor, and
-    shows in fewer runs by its square. So does which pair is best.
+    shows in fewer runs by its square. So does which pair is best, unless runs of the pair itself speak against it.
     """
     # With many runs to come, what a pair may come to shows far out, where there are few yet; else by what was counted.
     hypothesis = replace(hypothesis, spreads=FAR_SPREADS if fixed else 0.0)
@@ -56,22 +69,67 @@ def search(
     both = enough and experiment_of(input_sets[0], SEARCH, hypothesis).farther(FARTHEST) is not None
     left, found, promise = budget - budget // 3, 0, 0.0
     for cost, best in _tournament(experiment_of, input_sets, hypothesis, budget - left * both, fixed, validated=both):
-        found, promise = best or (0, 0.0)
+        if best is not None:
+            found, promise = best.place, best.promise
         yield cost, None
     factor = factor_for(promise) if both else 1
-    sets = enumerate(input_sets if factor > 1 else ())
-    far = {k: experiment_of(pair, SEARCH + k, hypothesis).farther(factor) for k, pair in sets}
-    tried = {k: at for k, at in far.items() if at is not None}
-    usable = [k for k, at in tried.items() if runs_on(at, LEARN)]
-    yield 2 * len(tried), None
-    if usable:
-        fewer = replace(hypothesis, runs=max(1, hypothesis.runs // factor**2))
-        farther, left = [tried[k].inputs for k in usable], left - 2 * len(tried)
-        for cost, best in _tournament(experiment_of, farther, fewer, left, fixed, validated=True):
-            if best is not None and best[1] / factor > ALIKE * promise:
-                found = usable[best[0]]
+    if factor > 1:
+        for cost, other in _farther(experiment_of, input_sets, hypothesis, left, factor, promise):
+            found = found if other is None else other
             yield cost, None
     yield 0, input_sets[found]
+
+
+def _farther(
+    experiment_of: Callable[[Inputs, int, Hypothesis], Experiment],
+    input_sets: Sequence[Inputs],
+    hypothesis: Hypothesis,
+    budget: int,
+    factor: int,
+    promise: float,
+) -> Iterator[tuple[int, int | None]]:
+    """After every step how many runs it took; at the end the pair that looks best farther apart, if it may be so."""
+    usable: list[int] = []
+    farther: list[Inputs] = []
+    left = budget - budget // CHECKED
+    for k, pair in enumerate(input_sets):
+        at = experiment_of(pair, SEARCH + k, hypothesis).farther(factor)
+        if at is None or (k >= REFUSALS and not usable) or left < 2:
+            continue
+        left -= 2
+        yield 2, None
+        if runs_on(at, LEARN):
+            usable.append(k)
+            farther.append(at.inputs)
+    if not usable:
+        return
+    fewer = replace(hypothesis, runs=max(1, hypothesis.runs // factor**2))
+    best: _Best | None = None
+    try:
+        for cost, found in _tournament(experiment_of, farther, fewer, left, True, validated=True):
+            left, best = left - cost, found
+            yield cost, None
+    except (InputError, MechanismError):  # about inputs that nobody asked about
+        yield left, None
+        return
+    if best is None or best.rule is None:
+        return
+    k = usable[best.place]
+    checked = Extrapolated(best.rule, factor, best.rate)
+    at = experiment_of(input_sets[k], SEARCH + k, hypothesis)
+    seen, _ = training_outputs(at, budget // CHECKED, at.paired_streams(CHECK))
+    checked.look(seen)
+    yield sum(map(len, seen)), k if checked.holds_against(promise) else None
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The best pair of a tournament: its place, what it promises, and a rule that shows it, on so many of its runs."""
+
+    place: int
+    promise: float
+    rule: DecisionRule | None = None
+    rate: float = 0.0
 
 
 def _tournament(
@@ -81,8 +139,8 @@ def _tournament(
     budget: int,
     fixed: bool,
     validated: bool = False,
-) -> Iterator[tuple[int, tuple[int, float] | None]]:
-    """After every step how many runs it took; at the end the best pair's place and what it promises.
+) -> Iterator[tuple[int, _Best | None]]:
+    """After every step how many runs it took; at the end the best pair.
 
     What is `validated` is promised by other runs than those that thresholds are chosen on.
     """
@@ -93,7 +151,7 @@ def _tournament(
     most = MOST_WITH_DISTRIBUTIONS if known else budget // (2 * FEWEST_EACH)
     alive = [alive[i] for i in _thinned(len(alive), most)]
     if len(alive) == 1:
-        yield 0, (alive[0], 0.0)
+        yield 0, _Best(alive[0], 0.0)
         return
     screening = not known and len(alive) > SCREENED
     stages = max(1, math.ceil(math.log(min(len(alive), SCREENED) if screening else len(alive), 3) - 0.5))
@@ -104,7 +162,7 @@ def _tournament(
     for stage in range(stages):
         if not known:
             yield pool.fill(alive, quota, FIRST_ROUND * 4 * 3**stage if not fixed else budget, 1 + stage), None
-        promises = []
+        promises, rate = [], 0.0
         for k in alive:
             at = experiment_of(input_sets[k], SEARCH + k, hypothesis)
             if known:
@@ -118,14 +176,16 @@ def _tournament(
                     rules = [best_of_many(*some, hypothesis) for some in fitted]
                 else:
                     rules = [learn(fit, rest, at.inputs, hypothesis, None, at.custom, *looks) for fit, rest in ways]
-            promises.append(sum(-1e300 if rule is None else rule.expected_power for rule in rules) / len(rules))
+                rate = 0.0 if rules[0] is None else guess_rate(rules[0], ways[0][1])
+            promise = sum(-1e300 if rule is None else rule.expected_power for rule in rules) / len(rules)
+            promises.append(_Best(k, promise, rules[0], rate))
             yield 0, None
-        best = max(promises)
+        best = max(each.promise for each in promises)
         if stage == stages - 1:  # of pairs that promise nearly the same the first is the simplest
             nearly = best - (NEARLY_FIXED if fixed else NEARLY) * abs(best)
-            yield 0, next((k, p) for k, p in zip(alive, promises, strict=True) if p >= nearly)
+            yield 0, next(each for each in promises if each.promise >= nearly)
             return
-        order = np.argsort(-np.array(promises), kind="stable")[: math.ceil(len(alive) / 3)]
+        order = np.argsort([-each.promise for each in promises], kind="stable")[: math.ceil(len(alive) / 3)]
         alive = sorted(alive[i] for i in order)
 
 

@@ -31,6 +31,7 @@ SURE_FROM = 10_000  # runs of a training that may be the only one
 SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is not run any longer
 ALIKE = 0.95  # share of the best promise from which on inputs farther apart decide, which show more
 DOUBT = 2.0  # standard errors by which counts may fall short of what inputs farther apart promise
+RARER = 4  # times rarer guesses on neighbours show that what a rule reads is not there
 FEWEST_FAR = 1_000  # runs of inputs farther apart
 TRAININGS = 1_000  # random streams for trainings, before those of trainings repeated after a failure
 
@@ -241,17 +242,19 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
 
     found = fit_all(seen, experiment.inputs, experiment.bits, experiment.offered())
     rule = best_of_many(found, calibration(), experiment.hypothesis)
-    if extrapolated is not None and extrapolated.holds_against(rule):
+    if extrapolated is not None and extrapolated.holds_against(0.0 if rule is None else rule.expected_power):
         rule = extrapolated.checked
     return replace(first, rule=rule or first.rule, cost=cost, singly=failed)
 
 
 @dataclass
-class _Extrapolated:
-    """A rule that was learnt on inputs farther apart, and how it does on the inputs themselves."""
+class Extrapolated:
+    """A rule that was learnt on inputs farther apart, how often it guesses there, and how it does on the inputs."""
 
     rule: DecisionRule
     factor: int
+    rate: float
+    runs: int = 0
     right: int = 0
     wrong: int = 0
 
@@ -265,19 +268,22 @@ class _Extrapolated:
         """Count its guesses on outputs of the inputs themselves."""
         for side, outputs in enumerate(batch):
             right, wrong = self.rule.count(outputs, side)
-            self.right, self.wrong = self.right + right, self.wrong + wrong
+            self.right, self.wrong, self.runs = self.right + right, self.wrong + wrong, self.runs + len(outputs)
 
-    def holds_against(self, other: DecisionRule | None) -> bool:
-        """Whether it promises as much as the other and these counts do not speak against that."""
+    def holds_against(self, other: float) -> bool:
+        """Whether it promises as much as another rule, and these counts do not speak against that.
+
+        They do if it guesses far more rarely here: then it reads what neighbours do not show.
+        """
         right, wrong = self.right + 0.5, self.wrong + 0.5
         most = math.log(right / wrong) + DOUBT * math.sqrt(1 / right + 1 / wrong)
-        promised = self.checked.expected_power
-        return most >= promised > 0 and (other is None or promised > ALIKE * other.expected_power)
+        promised, guesses = self.checked.expected_power, self.right + self.wrong
+        return RARER * guesses >= self.rate * self.runs and most >= promised > max(0.0, ALIKE * other)
 
 
 def _from_farther(
     experiment: Experiment, known: DecisionRule | None, runs: int, place: int, *, singly: bool
-) -> tuple[_Extrapolated | None, int]:
+) -> tuple[Extrapolated | None, int]:
     """A rule from inputs that are farther apart, with its thresholds, and the runs that it took.
 
     A loss that is so many times larger is bounded as well, in proportion, by so many times squared fewer runs.
@@ -288,19 +294,29 @@ def _from_farther(
         return None, 0
     if not runs_on(far, place):
         return None, len(far.inputs)
-    drawn, _, _ = draw_outputs(far, far.inputs, runs, far.paired_streams(place), LEARNT_CELLS // 2, singly)
+    try:
+        drawn, _, _ = draw_outputs(far, far.inputs, runs, far.paired_streams(place), LEARNT_CELLS // 2, singly)
+    except (InputError, MechanismError):  # about inputs that nobody asked about
+        return None, len(far.inputs) + runs
     half = len(drawn[0]) // 2
     fit, calibrate = [part(outputs, 0, half) for outputs in drawn], [part(outputs, half) for outputs in drawn]
     fewer = replace(hypothesis, runs=max(1, hypothesis.runs // factor**2))
     found = fit_all(fit, experiment.inputs, experiment.bits, experiment.offered())
     rule = best_of_many(found, iter([calibrate]), fewer)
-    return None if rule is None else _Extrapolated(rule, factor), len(far.inputs) + sum(map(len, drawn))
+    cost = len(far.inputs) + sum(map(len, drawn))
+    return None if rule is None else Extrapolated(rule, factor, guess_rate(rule, calibrate)), cost
+
+
+def guess_rate(rule: DecisionRule, outputs: Sequence[Outputs]) -> float:
+    """The share of these outputs, by which a rule was chosen, that it guesses on."""
+    return (rule.right + rule.wrong) / max(1, sum(map(len, outputs)))
 
 
 def runs_on(experiment: Experiment, place: int) -> bool:
     """Whether the mechanism takes these inputs at all, by one run of each."""
     try:
         drawn = [draw(experiment.mechanism, x, 1, experiment.stream(LEARN, place)) for x in experiment.inputs]
+        seen = [read(outputs, experiment.unknown) for outputs in drawn]
     except (InputError, MechanismError):
         return False
-    return not any(isinstance(outputs[0], Failure) for outputs in drawn)
+    return not any(isinstance(outputs[0], Failure) for outputs in drawn) and not only_none(seen)

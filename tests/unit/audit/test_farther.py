@@ -15,7 +15,7 @@ from dpassay.audit.outputs import read
 from dpassay.audit.pair_search import search
 from dpassay.audit.question import resolve
 from dpassay.audit.targets import as_mechanism
-from dpassay.audit.training import _Extrapolated, learn_well
+from dpassay.audit.training import Extrapolated, learn_well
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.distributions import Laplace, Shifted
 
@@ -134,23 +134,29 @@ def test_inputs_that_the_mechanism_refuses_are_left_alone(error):
 # ── Rules ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def extrapolated(right, wrong, power=0.9, factor=9):
+def extrapolated(right, wrong, power=0.9, factor=9, runs=2000):
     rule = DecisionRule(Statistic("coordinate 0", 1), -math.inf, 0.0, 900, 300, power, 1.0)
-    return _Extrapolated(rule, factor, right, wrong)
+    return Extrapolated(rule, factor, 0.5, runs, right, wrong)
 
 
 def test_a_rule_from_farther_inputs_is_kept_unless_counts_speak_against_it():
     # It promises 0.9 / 9 = 0.1. Log-odds of 0.05 ± 0.063 allow that, and -0.1 ± 0.063 and 0.05 ± 0.0063 do not.
-    assert extrapolated(513, 487).holds_against(None)
-    assert not extrapolated(475, 525).holds_against(None)
-    assert not extrapolated(51_250, 48_750).holds_against(None)
+    assert extrapolated(513, 487).holds_against(0.0)
+    assert not extrapolated(475, 525).holds_against(0.0)
+    assert not extrapolated(51_250, 48_750, runs=200_000).holds_against(0.0)
     assert extrapolated(513, 487).checked.expected_power == pytest.approx(0.1)
 
 
 def test_a_rule_from_farther_inputs_must_promise_about_as_much_as_the_other():
-    other = extrapolated(0, 0).rule
-    assert extrapolated(1000, 900, power=0.9).holds_against(DecisionRule(other.distinguisher, 0, 1, 1, 1, 0.104, 1.0))
-    assert not extrapolated(1000, 900, power=0.9).holds_against(DecisionRule(other.distinguisher, 0, 1, 1, 1, 0.2, 1.0))
+    assert extrapolated(1000, 900, power=0.9).holds_against(0.104)
+    assert not extrapolated(1000, 900, power=0.9).holds_against(0.2)
+
+
+def test_a_rule_from_farther_inputs_must_guess_about_as_often_here():
+    # There it guesses on half of the outputs. What it reads may be a little rarer here, but not missing.
+    assert extrapolated(130, 125).holds_against(0.0)
+    assert not extrapolated(125, 120).holds_against(0.0)
+    assert not extrapolated(0, 0).holds_against(0.0)
 
 
 def test_a_small_loss_is_learnt_from_inputs_farther_apart():
@@ -182,3 +188,35 @@ class OnlyFar(OwnNoise):
 def test_what_only_farther_inputs_show_is_not_believed():
     rule = learn_well(experiment(OnlyFar(), UNIT[0]), 100_000).rule
     assert rule is None or rule.expected_power < 0.05
+
+
+class Capped(OwnNoise):
+    """Noise of scale 20 on the difference of two answers, and whether the first is above a cap that it seldom is."""
+
+    def sample(self, x, n, rng):
+        self.asked.append((tuple(x), n))
+        return np.column_stack([x[-1] - x[0] + self.noise.laplace(scale=20, size=n), np.full(n, float(x[0] > 3))])
+
+
+def test_a_pair_that_shows_more_only_farther_apart_is_not_taken():
+    # The first pair moves one answer, and the cap shows it only farther apart. The second moves both: its loss is 0.1.
+    pairs = [(np.zeros(2), np.array([1.0, 0.0])), (np.array([0.0, 1.0]), np.array([1.0, 0.0]))]
+    right = sum(found(Capped(np.random.default_rng(seed)), pairs, 60_000)[1] is pairs[1] for seed in range(4))
+    assert right >= 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda x, n: [None] * n, lambda x, n: [object()] * n, lambda x, n: np.zeros(1), lambda x, n: None if n > 1 else 0],
+    ids=["None", "a type that cannot be read", "too few", "None for a batch"],
+)
+def test_odd_answers_to_farther_inputs_cost_nothing_but_runs(answer):
+    class Odd(OwnNoise):
+        def sample(self, x, n, rng):
+            return answer(x, n) if np.abs(x).max() > 4 else super().sample(x, n, rng)
+
+    mechanism = Odd()
+    cost, pair = found(mechanism, UNIT)
+    assert cost <= 40_000
+    assert any(pair is one for one in UNIT)
+    assert learn_well(experiment(mechanism, UNIT[0]), 100_000).rule is not None
