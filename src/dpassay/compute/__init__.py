@@ -4,8 +4,8 @@ Numbers: `numpy_kernels` (always available), `numba_kernels` (draws, uses and di
 `triton_kernels` (GPU). The three have the same functions and give the same counts, since all take their random numbers
 from `philox`.
 
-Work: `executors`, which run tasks in this process, in local processes or on a Dask cluster, and return results in
-order.
+Work: `executors`, which run tasks in this process, in local processes or on a Dask cluster (`cluster`), and return
+results in order.
 
 Nothing here imports more than numpy until numba, Triton or Dask is requested.
 """

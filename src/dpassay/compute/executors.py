@@ -6,17 +6,15 @@ order of the items unless asked otherwise, so they do not depend on who did what
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -32,17 +30,11 @@ AHEAD = 3  # items in flight per worker
 DEATHS = 3  # of workers that one item may cause
 MOST_WORKERS = 1024
 GRACE = 1.0  # seconds that a process may continue after it is told to end
-CONNECT, FAREWELL = 5.0, 5.0  # seconds to wait for a scheduler, and for it when disconnecting
 MOMENT = 0.1  # seconds between two checks of whether there is time left
-COUNTED = 1.0  # seconds for which the number of a cluster's workers is cached
-DESERTED = 60.0  # seconds to wait for a worker after all have left
 DIED = (
     "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than is "
     "available; or a script that uses workers lacks the line: if __name__ == '__main__':"
 )
-GONE = "the Dask scheduler at {} is gone"
-WAITING = "no workers are left at {}: waiting {:g} seconds for one; Ctrl-C keeps the results so far"
-LEFT = "all workers of the cluster at {0} have left: start some with 'dask worker {0}', and try again"
 
 
 class Executor(Protocol):
@@ -82,12 +74,11 @@ class InProcess:
         """Nothing to do."""
 
 
-class _Ahead:
+class Ahead:
     """What executors that work ahead share: submitting items, waiting for them in order, redoing what was lost."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
     chances = DEATHS  # how often in a row a lost item is redone
-    watched = False  # whether `wait` notices that all workers have left
 
     def size(self) -> int:
         """How many workers there are now."""
@@ -115,26 +106,32 @@ class _Ahead:
         for future in futures:
             future.cancel()
 
-    def first(self, pieces: list[_Piece], check: Check = None) -> _Piece:
-        """The first piece that is finished; or, if there is none and `wait` is to watch, the next one."""
-        while not (done := [piece for piece in pieces if piece.future and piece.future.done()]) and not self.watched:
+    def lookout(self) -> Callable[[], None]:
+        """To be called again and again while waiting: raises if nobody is left to do the work."""
+        return lambda: None
+
+    def first(self, pieces: list[Piece], check: Check = None) -> Piece:
+        """The first piece that is finished."""
+        look = self.lookout()
+        while not (done := [piece for piece in pieces if piece.future is not None and piece.future.done()]):
+            look()
             if check is not None:
                 check()
             time.sleep(MOMENT)
-        return (done or pieces)[0]
+        return done[0]
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None, ordered: bool = True
     ) -> Iterator[Result]:
         """Results in order, an error in the function or in the items at its place; or as they are finished."""
-        waiting: list[_Piece] = []
+        waiting: list[Piece] = []
         source: Iterator[Item] | None = iter(items)
         wrong, deaths = None, 0
         try:
             while True:
                 while source is not None and len(waiting) < AHEAD * self.size():
                     try:
-                        waiting.append(_Piece(next(source)))
+                        waiting.append(Piece(next(source)))
                     except StopIteration:
                         source = None
                     except Exception as error:  # raised once everything before it is done
@@ -167,14 +164,14 @@ class _Ahead:
 
 
 @dataclass(eq=False)
-class _Piece:
+class Piece:
     """An item and, once it is submitted, its future."""
 
     item: Any
     future: Any = None
 
 
-class Threads(_Ahead):
+class Threads(Ahead):
     """Threads of this process: for kernels that let other threads run at the same time.
 
     >>> with_two = Threads(2)
@@ -200,7 +197,7 @@ class Threads(_Ahead):
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
-class Processes(_Ahead):
+class Processes(Ahead):
     """Processes on this machine, spawned afresh: they share none of this one's memory."""
 
     def __init__(self, number: int) -> None:
@@ -219,7 +216,7 @@ class Processes(_Ahead):
         """Submit one item; a process starts when there is work for it."""
         try:
             with _unheard():
-                return self.pool.submit(partial(_told, function, __version__), item)
+                return self.pool.submit(partial(told, function, __version__), item)
         except OSError as error:
             if error.errno is None:  # a process was being started when the pool noticed that another one had died
                 raise BrokenExecutor from error
@@ -268,7 +265,7 @@ def _unheard() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _told(function: Callable[[Item], Result], version: str, item: Item) -> Result:
+def told(function: Callable[[Item], Result], version: str, item: Item) -> Result:
     """The function's result, in another process. An error that cannot be pickled is replaced by its description."""
     try:
         if version != __version__:
@@ -281,96 +278,6 @@ def _told(function: Callable[[Item], Result], version: str, item: Item) -> Resul
             words = f"{type(error).__name__}: {error}"
             raise (InputError(str(error)) if isinstance(error, InputError) else MechanismError(words)) from None
         raise
-
-
-class Cluster(_Ahead):
-    """The workers of a Dask cluster. Dask redoes what a worker was doing when it died."""
-
-    chances, watched = 1, True  # Dask has tried an item on several workers before it reports a loss
-
-    def __init__(self, address: str) -> None:
-        try:
-            from distributed import Client, KilledWorker
-        except ImportError:
-            raise InputError("a cluster needs Dask, which is not installed: pip install 'dpassay[cluster]'") from None
-        self.address, self.lost, self.counted = address, (KilledWorker,), (0, 0.0)
-        self.levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
-        _set_levels(dict.fromkeys(self.levels, logging.CRITICAL))  # what matters is reported here instead
-        self.client = Client.__new__(Client)
-        try:
-            if not address.strip():
-                raise InputError("the cluster's address is empty: give a scheduler's, such as tcp://127.0.0.1:8786")
-            self.client.__init__(address, timeout=CONNECT, set_as_default=False)
-            if not self.there():
-                raise InputError(f"the cluster at {address} has no workers; start some with 'dask worker {address}'")
-        except Exception as error:
-            self.close()  # a half-made client would be closed by the garbage collector, and may deadlock there
-            if isinstance(error, InputError | MechanismError):
-                raise
-            raise InputError(
-                f"no Dask scheduler answers at {address}: {error or type(error).__name__}; start one with "
-                "'dask scheduler' and give its address, such as tcp://127.0.0.1:8786"
-            ) from None
-
-    def there(self) -> int:
-        """All threads of all workers, counted again after a second."""
-        if not self.counted[1] or time.monotonic() - self.counted[1] > COUNTED:
-            with self._in_touch():
-                self.counted = sum(self.client.nthreads().values()), time.monotonic()
-        return self.counted[0]
-
-    def size(self) -> int:
-        """If all workers have left, work is kept ready for one that may come."""
-        return max(1, self.there())
-
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
-        with self._in_touch():
-            return self.client.submit(partial(_told, function, __version__), item, pure=False)
-
-    def wait(self, future: Any, check: Check = None) -> Any:
-        """The result, as long as there are workers; if a worker leaves with a result, it is redone."""
-        seen, told = time.monotonic(), False
-        while True:
-            try:
-                return future.result(timeout=2 * COUNTED)
-            except (OSError, RuntimeError, CancelledError) as error:
-                if future.status == "error":  # the function's own
-                    raise future.exception() from None
-                if not isinstance(error, TimeoutError):
-                    raise MechanismError(GONE.format(self.address)) from error
-            if check is not None:
-                check()
-            seen = time.monotonic() if self.there() else seen
-            if not self.there() and not told:
-                told = True
-                print(WAITING.format(self.address, DESERTED), file=sys.stderr)
-            if time.monotonic() - seen > DESERTED:
-                raise MechanismError(LEFT.format(self.address))
-
-    def drop(self, futures: list[Any]) -> None:
-        with suppress(Exception):
-            if futures:
-                self.client.cancel(futures, force=True)
-
-    @contextmanager
-    def _in_touch(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, RuntimeError) as error:
-            raise MechanismError(GONE.format(self.address)) from error
-
-    def describe(self) -> str:
-        return f"{self.size()} Dask workers"
-
-    def close(self) -> None:
-        with suppress(Exception):  # the work is done, and it does not matter if the scheduler is gone
-            self.client.close(timeout=FAREWELL)
-        _set_levels(self.levels)
-
-
-def _set_levels(levels: dict[str, int]) -> None:
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
 
 
 def make_executor(workers: int | None = None, cluster: str | None = None, threads: int = 1) -> Executor:
@@ -386,6 +293,8 @@ def make_executor(workers: int | None = None, cluster: str | None = None, thread
     if workers is not None and cluster is not None:
         raise InputError("give workers or a cluster, not both: a cluster has its own")
     if cluster is not None:
+        from dpassay.compute.cluster import Cluster
+
         return Cluster(cluster)
     if workers is not None:
         if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:

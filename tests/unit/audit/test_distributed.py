@@ -274,7 +274,7 @@ def test_a_worker_with_other_code_refuses(module):
     ):
         run_batch(replace(batch, subject=replace(batch.subject, source="0" * 64)))
     with pytest.raises(InputError, match=r"a worker has dpassay .*, not 0\.0\.7: install the same"):
-        crews._told(abs, "0.0.7", -1)
+        crews.told(abs, "0.0.7", -1)
 
 
 def test_workers_that_draw_the_same_are_found_out(module):

@@ -11,6 +11,7 @@ from pathlib import Path
 import executor_tasks
 import pytest
 
+from dpassay.compute import cluster as clusters
 from dpassay.compute import executors
 from dpassay.errors import InputError, MechanismError
 from processes import LIMIT, started, wait_until
@@ -114,7 +115,7 @@ def test_work_that_ends_every_process_is_given_up():
 
 
 def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
-    made = executors.Cluster(cluster.scheduler_address)
+    made = clusters.Cluster(cluster.scheduler_address)
     victim = next(iter(made.client.run(os.getpid).values()))
     got = []
     for result in made.map(executor_tasks.slow_square, range(14)):
@@ -138,20 +139,20 @@ def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
 )
 def test_a_scheduler_that_is_not_there_is_said(address, said, monkeypatch):
     pytest.importorskip("distributed", reason=NO_DASK)
-    monkeypatch.setattr(executors, "CONNECT", 0.3)
+    monkeypatch.setattr(clusters, "CONNECT", 0.3)
     with pytest.raises(InputError, match=said):
-        executors.Cluster(address)
+        clusters.Cluster(address)
 
 
 def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_for(monkeypatch, capfd):
     distributed = pytest.importorskip("distributed", reason=NO_DASK)
-    monkeypatch.setattr(executors, "DESERTED", 0.2)
-    monkeypatch.setattr(executors, "COUNTED", 0.1)
+    monkeypatch.setattr(clusters, "DESERTED", 0.2)
+    monkeypatch.setattr(clusters, "COUNTED", 0.1)
     options = {"threads_per_worker": 1, "processes": False, "protocol": "tcp://", **QUIET}
     with distributed.LocalCluster(n_workers=0, **options) as few, pytest.raises(InputError, match="has no workers"):
-        executors.Cluster(few.scheduler_address)
+        clusters.Cluster(few.scheduler_address)
     with distributed.LocalCluster(n_workers=1, **options) as few:
-        made = executors.Cluster(few.scheduler_address)
+        made = clusters.Cluster(few.scheduler_address)
         results = made.map(executor_tasks.slow_square, range(1000), ordered=False)
         assert next(results) == 0
         few.scale(0)
@@ -163,7 +164,7 @@ def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_fo
     made.close()
     # Nothing of Dask's own.
     said = capfd.readouterr().err.splitlines()
-    assert said == [executors.WAITING.format(made.address, 0.2)]
+    assert said == [clusters.WAITING.format(made.address, 0.2)]
 
 
 def test_without_dask_the_pip_line_is_said(monkeypatch):
