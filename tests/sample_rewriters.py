@@ -119,3 +119,13 @@ class Limited(Response):
 
 
 copy, blank, loud = Copy(), Blank(), Loud()
+
+
+class Failing:
+    """One that can do nothing."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.guarantee = TextGuarantee(float(epsilon))
+
+    def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
+        raise ZeroDivisionError("no noise left")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib.util import find_spec
@@ -18,7 +19,7 @@ import numpy as np
 
 from dpassay.audit.options import Progress
 from dpassay.compute.executors import Executor, InProcess
-from dpassay.errors import InputError
+from dpassay.errors import InputError, MechanismError
 from dpassay.text import attacks, metrics
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.measurements import COMMONEST, ORIGINAL, REFERENCES, Guesses, Measurement
@@ -138,10 +139,13 @@ def _key(cell: Cell) -> tuple[str, int]:
 
 
 def _results(cells: Sequence[Cell], results: Iterator[Measurement], progress: Progress | None) -> Iterator[Measurement]:
-    for number, (subject, _) in enumerate(cells):
+    names, last = {_key(cell): str(cell[0]) for cell in cells}, ""
+    for number in range(len(cells)):
         if progress is not None:
-            progress(number, len(cells), str(subject))
-        yield next(results)
+            progress(number, len(cells), last)
+        one = next(results)
+        last = names[one.key]
+        yield one
     if progress is not None:
         progress(len(cells), len(cells), "done")
 
@@ -162,10 +166,24 @@ def measured(bench: Bench, cell: Cell) -> Measurement:
         rewriter = _made(subject)
         words, guesses = np.random.default_rng([seed, int(subject.identity[:30], 16)]).spawn(2)
         texts = [*bench.train, *bench.test]
-        written = checked(rewriter.rewrite(texts, words), texts)
+        with _blamed(subject):
+            written = checked(rewriter.rewrite(texts, words), texts)
         found = _compared(bench, written, seed)
-        found |= {"guesses": _attacked(bench, rewriter, guesses), "examples": _examples(bench, written)}
+        with _blamed(subject):
+            found["guesses"] = _attacked(bench, rewriter, guesses)
+        found["examples"] = _examples(bench, written)
         return _measurement(bench, subject, seed, **found)
+
+
+@contextmanager
+def _blamed(subject: Subject) -> Iterator[None]:
+    """What goes wrong while a rewriter works is its own failure."""
+    try:
+        yield
+    except (InputError, MechanismError):
+        raise
+    except Exception as error:
+        raise MechanismError(f"{subject} failed: {type(error).__name__}: {error}"[:500]) from error
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="classifiers need torch: pip install 'dpassa
 pytest.importorskip("sacrebleu", reason="BLEU is computed by sacrebleu: pip install 'dpassay[text]'")
 
 from dpassay.compute.executors import make_executor
-from dpassay.errors import InputError
+from dpassay.errors import InputError, MechanismError
 from dpassay.text import metrics
 from dpassay.text import utility as module
 from dpassay.text.corpora.flights import flights
@@ -235,7 +235,7 @@ def test_finished_cells_are_not_measured_again(monkeypatch: pytest.MonkeyPatch) 
     subjects, _ = plan([RESPONSE], epsilons=(1.0, 3.0))
     again = measure(BENCH, subjects, done=whole, progress=lambda *now: told.append(now))
     assert list(again) == whole
-    assert told[-2:] == [(3, 4, f"{RESPONSE}, ε = 3"), (4, 4, "done")]
+    assert told[-2:] == [(3, 4, f"{RESPONSE}, ε = 1"), (4, 4, "done")]  # what was finished last
 
 
 @pytest.mark.parametrize(
@@ -336,3 +336,10 @@ def test_damaged_files_are_refused(change: dict[str, Any], message: str, tmp_pat
         path.write_text(text)
         with pytest.raises(InputError, match="is not a measurement's file"):
             load(path, {})
+
+
+def test_a_rewriter_that_fails_is_to_blame() -> None:
+    with pytest.raises(
+        MechanismError, match="sample_rewriters:Failing, ε = 1 failed: ZeroDivisionError: no noise left"
+    ):
+        measured("sample_rewriters:Failing", epsilons=(1.0,))
