@@ -24,7 +24,7 @@ test-all: .venv/test check
 check: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	MYPY_NUM_WORKERS=2 $(BIN)/mypy
 
 docs: .venv/docs
 	DPASSAY_RUN_NOTEBOOKS=1 $(BIN)/python -m sphinx -q -W --keep-going docs out/site
