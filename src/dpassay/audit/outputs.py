@@ -197,6 +197,8 @@ def only_output(batch: Any) -> Any:
     >>> only_output(np.array([[1, 2]])), only_output(np.array([3])), only_output(["a"])
     (array([1., 2.]), 3.0, 'a')
     """
+    if type(batch) is np.ndarray and batch.dtype == np.float64 and batch.ndim == 1:
+        return float(batch[0])  # what is made of it below, in a tenth of the time
     rows = _rows_of(batch) if isinstance(batch, np.ndarray) else batch
     return _plain_row(rows[0]) if isinstance(rows, np.ndarray) else rows[0]
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 CALLERS = (__name__, "dpassay.audit.targets", "dpassay.audit.seeding")  # of mechanisms: left out of tracebacks
+# What nearly every run gives: to find out by `inspect` that it cannot be awaited takes longer than many a run.
+_FINISHED = {float, int, bool, str, list, tuple, dict, type(None), np.ndarray, np.float64, np.int64, Failure}
 
 
 def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -63,7 +65,7 @@ def awaited(value: Any) -> Any:
     >>> awaited(later(1)), awaited(5)
     (2, 5)
     """
-    if not inspect.isawaitable(value):
+    if type(value) in _FINISHED or not inspect.isawaitable(value):
         return value
     import asyncio
 
