@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ class UnknownFormula(ValueError):
     """A formula that would be shown wrongly."""
 
 
+@cache  # each is checked when its page is read and drawn when it is written, and many occur again and again
 def to_mathml(formula: str, block: bool = False) -> str:
     """A formula in LaTeX as MathML; one with a command that is not known, or with an open brace, is an error."""
     plain = formula.replace(r"\{", "").replace(r"\}", "")

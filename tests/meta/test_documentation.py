@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,15 @@ def arguments_of(command: str) -> list[str]:
     return [*itertools.takewhile(lambda word: not set(word) <= set("|&;<>"), lexer)][1:]
 
 
+@cache
+def whole_command() -> Any:
+    """The command line with all of its commands: to make it takes longer than to parse a page's commands with it."""
+    return typer.main.get_command(cli.app)
+
+
 def refusal(arguments: list[str]) -> str:
     """Why the command line's own parser does not take these arguments; empty if it does. Nothing is run."""
-    command: Any = typer.main.get_command(cli.app)
+    command: Any = whole_command()
     context, words = command.context_class(command), arguments
     try:
         while hasattr(command, "get_command"):
