@@ -7,6 +7,8 @@ test's cases, and all of them with `--all`.
 
 import gc
 import os
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,19 @@ def _left_out(item: pytest.Item, every: int = 0, reduced: int = 0, full: int = 0
         number, place = divmod(number, len(mark.args[1]))
         total += place
     return total % every != 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """Typer makes all commands anew for each command that is run in this process, which takes longer than most run."""
+    import typer.main
+    import typer.testing
+
+    made = cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", made)
+        patch.setattr(typer.testing, "_get_command", made)
+        yield
 
 
 @pytest.fixture
