@@ -14,6 +14,7 @@ from dpassay import InputError
 pytest.importorskip("transformers", reason="needs pip install 'dpassay[language-models]'")
 torch = pytest.importorskip("torch")
 
+import tiers  # noqa: E402
 import tiny_models  # noqa: E402
 from dpassay.text.models import language_models  # noqa: E402
 from dpassay.text.models.language_models import CAUSAL, ENCODER_DECODER, MASKED, card_of, load, tokenizer_of  # noqa: E402
@@ -116,6 +117,8 @@ def test_the_example_of_the_documentation_runs(tmp_path: Path, capsys: pytest.Ca
     page = Path(__file__).parents[4] / "docs" / "systems" / "language-models.md"
     (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len([line for line in example.splitlines() if line.strip()]) <= 15
+    assert "runs=400" in example
+    example = example.replace("runs=400", f"runs={tiers.repetitions(reduced=100, full=400)}")  # 10 seconds in full
     folder = tiny_models.saved(tiny_models.causal(), tmp_path)
     exec(compile(example.replace("my-model", folder), str(page), "exec"), {})
     shown = capsys.readouterr().out
