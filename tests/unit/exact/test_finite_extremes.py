@@ -92,7 +92,7 @@ def true_pure(pairs: list[tuple[Law, Law]]) -> float:
     return math.inf if any(q == 0 for _, q in ratios) else max(math.log(p / q) for p, q in ratios)
 
 
-@pytest.mark.long(every=6)
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("seed", range(6))
 def test_extreme_probabilities_agree_with_enumeration(seed: int) -> None:
     rng = random.Random(seed)

@@ -558,11 +558,12 @@ def test_answers_agree_with_each_other(loss, epsilon, delta):
     agrees_with_itself(loss, epsilon, delta)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "loss",
     [
-        pytest.param(laplace("0.5", 3).compose(gaussian("0.3"), bits("0.6", "0.4", 4)), id="three kinds"),
+        pytest.param(
+            laplace("0.5", 3).compose(gaussian("0.3"), bits("0.6", "0.4", 4)), id="three kinds", marks=pytest.mark.long
+        ),
         pytest.param(gaussian(50).compose(laplace(3)), id="a large Gaussian"),
     ],
 )
