@@ -42,7 +42,7 @@ from tiers import repetitions
 
 CHECKS = settings(
     derandomize=True,
-    max_examples=repetitions(20, 60),
+    max_examples=repetitions(30, 60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -262,7 +262,7 @@ def test_the_last_bits_of_a_score_do_not_depend_on_the_number_of_rows():
 
 
 @given(BATCHES, BATCHES, BATCHES, st.booleans())
-@settings(CHECKS, max_examples=repetitions(12, 50))
+@settings(CHECKS, max_examples=repetitions(20, 50))
 def test_guessers_that_were_fit_all(first, second, batch, three):
     inputs = (X, Y, X + Y) if three else (X, Y)
     seen = [read(side * 8) for side in ((first, second, first + second) if three else (first, second))]
