@@ -34,7 +34,7 @@ def test_the_claims_of_private_training():
 
 @pytest.mark.parametrize("epsilon", [pytest.param(2, marks=pytest.mark.long), 1.8])
 def test_the_claims_of_private_training_have_certificates(epsilon):
-    """The refuted one has what the proven one has, and a witness and repairs besides."""
+    """The refuted one has all kinds of steps that the proven one has, and a repair besides."""
     verdict = trained(epsilon)
     assert verify(certify(verdict)).verdict == verdict.word
 
