@@ -1,11 +1,12 @@
 """Laplace noise on all shift vectors of a bounded l2 norm at once, level by level: docs/proofs/levels.md.
 
 Shifts are rounded at random to whole numbers of a step; a table by the sum of their squares (and by their number, where
-there are few) holds the most that e^(−ε/2)·δ(ε) of all but the two largest can be. Doubles; what they lose is added.
+there are few) holds the most that e^(−ε/2)·δ(ε) of all but the largest can be. Those are looked at one after the other,
+where it matters most. Doubles; what they lose is added.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,8 +18,9 @@ from dpassay.evidence.verifier.lattice import spend
 from dpassay.evidence.verifier.numbers import ONE, Number, above, at_most_one, below, iv
 
 Array = NDArray[np.float64]
-Ladders = Iterator[tuple[int, int, Array]]  # the two largest levels, and a table of what others have
-_FEW, _UNIT = 32, 4
+Tables = dict[int, list[Array]]  # by the largest level, and by how many coordinates more than one are left out
+_FEW, _UNIT = 40, 4
+_ROUNDS = 320  # how often what is largest is looked at more closely
 _NORM = 8.0  # beyond it the table would be too coarse to be worth its time
 _ETA = 2.0**-53
 _MORE = 1e-9
@@ -45,6 +47,34 @@ class Ladder:
         return at_most_one(iv.exp(iv.mpf(log_delta(norm, self.dim, self.tilt, at))))
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Levels above 0, in steps g, and what a vector of them may cost; tables are by the largest level, 0 for none.
+
+    `limit` is the number of coordinates, where they are counted; a column of a table is `unit` of the cost.
+    """
+
+    g: float
+    last: int
+    levels: list[int]
+    price: int
+    most: int
+    unit: int
+    limit: float
+    multipliers: Array
+    moment: Array
+    tables: Callable[[], Tables]
+
+    def cost(self, level: int) -> int:
+        return level**2 + self.price
+
+    @property
+    def pairs(self) -> list[tuple[int, ...]]:
+        """Which levels, by their place, can be the largest of a rounded vector: those around its largest shift."""
+        around = [(i, i + 1) for i in range(1, len(self.levels))]
+        return [(0,), *around] if self.limit == math.inf else [(0, 1), *around]
+
+
 def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     """ln δ(ε), from above.
 
@@ -54,56 +84,128 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     worth, slope = _moment(norm / math.sqrt(dim), tilt)
     if not 0 < slope < 1e15:
         raise CertificateError("the tilt is too small or too large for levels")
-    price, steps = 0, max(34, min(48, round(192 / math.sqrt(dim))))
+    price, steps = 0, max(40, min(48, round(226 / math.sqrt(dim))))
     if dim > _FEW:
-        each = 0.6 * max(0.0, worth / slope - norm**2 / dim) / norm**2
-        price, steps = min(round(each * 70**2), 6400), 64
-        steps = max(60, min(80, round(math.sqrt(price / each)))) if price else steps
+        price, steps = _priced(max(0.0, worth / slope - norm**2 / dim) / norm**2, _many_matter(norm, dim, epsilon))
     g = norm / steps * (1 + 4 * _ETA)
     steepest = 1.5 * slope * g**2
     beyond = max(0.7 * steps, 1.6 * steps - epsilon / g / 2)
     last = math.ceil(steps / 4 * math.ceil((epsilon / g + beyond) / (steps / 4)))
     last = min(last, math.ceil(steps * math.sqrt(dim)) + 1)
-    multipliers = steepest * np.geomspace(0.1, 1, 30)
-    few = dim <= _FEW
-    ladder, moment = (_few if few else _many)(g, steps, dim, last, multipliers, price)
+    ladder = (_few if dim <= _FEW else _many)(g, steps, dim, last, steepest * np.geomspace(0.1, 1, 30), price)
     key = norm, dim, tilt, epsilon
     if key not in _FOUND:  # its work is counted in any case, so that a verdict does not depend on what came before
-        _FOUND.update({key: _least(ladder, moment, multipliers, epsilon / g, last, g, price, 1 if few else _UNIT)})
+        _FOUND.update({key: _least(ladder, epsilon / g)})
         for old in list(_FOUND)[:-64]:
             del _FOUND[old]
     return _FOUND[key] * (1 - _MORE) + epsilon / 2 + _MORE
 
 
-def _least(
-    ladder: Ladders, moment: Array, multipliers: Array, at: float, last: int, g: float, price: int, unit: int
-) -> float:
-    """The least bound on ln U at this many steps that a multiplier gives."""
-    i = min(int(at), last - 1)
+def _priced(tangent: float, many_matter: bool) -> tuple[int, int]:
+    """The price of a coordinate in squared steps, and how many steps make the norm."""
+    wanted = min(84**2 * tangent, 10700.0) if many_matter else 0.0
+    price = round(0.6 * wanted) or int(wanted > 0.6)
+    return (price, max(74, min(84, round(math.sqrt(price / (0.6 * tangent)))))) if price else (0, 80)
+
+
+def _many_matter(norm: float, dim: int, epsilon: float) -> bool:
+    """Whether δ(ε) of one or of two equal shifts is below that of a Gaussian like that of many shifts."""
+    room = math.sqrt(2) * norm - epsilon
+    if room <= 0:
+        return True
+    few = max(-math.expm1((epsilon - norm) / 2), 1 - math.exp(-room / 2) * (1 + room / 4))
+    h = norm / math.sqrt(dim)
+    sigma = norm * math.sqrt(1 - h / 3 + 3 / 20 * h**2)
+    one, other = (math.erfc((epsilon / sigma + end) / math.sqrt(2)) / 2 for end in (-sigma / 2, sigma / 2))
+    return few < 0.985 * (one - math.exp(epsilon) * other)
+
+
+def _least(steps: Steps, at: float) -> float:
+    """The least bound on ln U at this many steps that multipliers give, one for each pair of largest levels."""
+    i = min(int(at), steps.last - 1)
     part = min(1.0, at - i)
-    costs = [np.zeros(1, dtype=int)]
-    logs = [np.array([math.log(1e-290)])]
-    for first, second, others in ladder:
-        near, far = (_after(row, [first, second], others, g) for row in (i, i + 1))
-        paid = sum(level**2 + price for level in (first, second) if level)
-        costs.append(paid + np.arange(len(near)) * unit)
-        logs.append(np.log((1 - part) * near + part * far))
-    all_costs, all_logs = np.concatenate(costs), np.concatenate(logs)
-    tops = np.array([(all_logs - each * all_costs).max() for each in multipliers])
-    return float((tops + moment).min())
+    tables = steps.tables()
+    near, far = (np.exp(_row(steps, tables, row)) for row in (i, i + 1))
+    rows = np.log((1 - part) * near + part * far + 1e-300)
+    return float(max((rows[list(pair)].max(axis=0) + steps.moment).min() for pair in steps.pairs))
 
 
-def _after(row: int, levels: list[int], others: Array, g: float) -> Array:
-    """What others have at a row, by cost, after coordinates of these levels: a walk from the row, one jump for each."""
-    mass, start, own = np.ones(1), row, 0.0
-    for level in levels:
-        if level:
-            own += float(mass @ _alone(start + np.arange(len(mass)), level, g))
-            jump = math.exp(-level * g / 2) * np.array([1 / 2 + g / 8, *[g / 4] * (2 * level - 1), 1 / 2 + g / 8])
-            mass, start = np.convolve(mass, jump), start - level
-    weights = np.zeros(len(others))
-    np.add.at(weights, np.minimum(np.abs(start + np.arange(len(mass))), len(others) - 1), mass)
-    return np.asarray(weights @ others + own)
+@dataclass(frozen=True)
+class _Start:
+    """Vectors whose largest levels are known: a walk from a row, one jump for each. Others are up to `below`."""
+
+    count: int
+    below: int
+    cost: int
+    place: int
+    mass: Array
+    own: float
+    worth: Array
+
+    def jump(self, steps: Steps, level: int) -> "_Start | None":
+        """One more coordinate of a level, if there is room for it."""
+        cost = self.cost + steps.cost(level)
+        if cost > steps.most or self.count >= steps.limit:
+            return None
+        g, places = steps.g, self.place + np.arange(len(self.mass))
+        own = self.own + float((self.mass * _alone(places, level, g)).sum())
+        jump = math.exp(-level * g / 2) * np.array([1 / 2 + g / 8, *[g / 4] * (2 * level - 1), 1 / 2 + g / 8])
+        mass, count = np.convolve(self.mass, jump), self.count + 1
+        return _Start(count, level, cost, self.place - level, mass, own, self.worth)
+
+    def with_others(self, steps: Steps, tables: Tables, below: int) -> "_Start":
+        """What vectors have with others of levels up to this one, times e^(−λ·cost): its logarithm for each λ."""
+        below = below if self.count < steps.limit else 0
+        others = tables[below][min(max(0, self.count - 1), len(tables[below]) - 1)]
+        others = others[:, : (steps.most - self.cost) // steps.unit + 1]
+        weights, places = np.zeros(len(others)), np.abs(self.place + np.arange(len(self.mass)))
+        np.add.at(weights, np.minimum(places, len(others) - 1), self.mass)
+        logs = np.log(np.einsum("y,yb->b", weights, others) + self.own)  # without threads
+        costs = self.cost + steps.unit * np.arange(len(logs))
+        worth = np.array([(logs - each * costs).max() for each in steps.multipliers])
+        worth = np.minimum(worth, self.worth)
+        return _Start(self.count, below, self.cost, self.place, self.mass, self.own, worth)
+
+
+def _row(steps: Steps, tables: Tables, row: int) -> Array:
+    """ln of the most that U·e^(−λ·cost) can be at a row, by the largest level and λ; what is largest is looked into."""
+    nothing = _Start(0, 0, 0, row, np.ones(1), 0.0, np.full(len(steps.moment), math.inf))
+    families = [[nothing.with_others(steps, tables, 0)]]
+    for level in steps.levels:
+        one = nothing.jump(steps, level)
+        families.append([one.with_others(steps, tables, _next(tables, level + 1))] if one else [])
+    tops, final = (np.array([_largest(steps, family, all_) for family in families]) for all_ in (True, False))
+    for _ in range(_ROUNDS):
+        bounds = [tops[list(pair)].max(axis=0) + steps.moment for pair in steps.pairs]
+        worst = int(np.argmax([bound.min() for bound in bounds]))
+        bound, floor = bounds[worst], final[list(steps.pairs[worst])].max(axis=0) + steps.moment
+        lower = (floor < bound.min()) & (bound > floor)  # where something can still be gained
+        if not lower.any():
+            break
+        at = int(np.where(lower, bound, math.inf).argmin())
+        _, i, k = max(
+            (float(start.worth[at]), i, k)
+            for i in steps.pairs[worst]
+            for k, start in enumerate(families[i])
+            if start.below
+        )
+        start = families[i].pop(k)
+        longer = start.jump(steps, start.below)
+        families[i] += [longer.with_others(steps, tables, start.below)] if longer else []
+        families[i].append(start.with_others(steps, tables, _next(tables, start.below)))
+        tops[i], final[i] = (_largest(steps, families[i], all_) for all_ in (True, False))
+    return tops
+
+
+def _next(tables: Tables, level: int) -> int:
+    """The largest level below this one that has a table."""
+    return max(each for each in tables if each < level)
+
+
+def _largest(steps: Steps, family: list[_Start], all_: bool) -> Array:
+    """The largest of all vectors, or of those that have no other levels, for each λ."""
+    none = np.full(len(steps.moment), -math.inf)
+    return np.asarray(np.max([none, *(start.worth for start in family if all_ or not start.below)], axis=0))
 
 
 def _alone(places: NDArray[np.int64], level: int, g: float) -> Array:
@@ -118,29 +220,34 @@ def _moment(shift: float, tilt: float) -> tuple[float, float]:
     return tilt * shift + math.log(inside), (tilt - tilt * decay / inside) / (2 * shift)
 
 
-def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, _price: int) -> tuple[Ladders, Array]:
+def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, _price: int) -> Steps:
     """Tables by the number of other coordinates and the sum of their squares; ln E[e^(λ·sum)]."""
     most = int((steps + math.sqrt(dim)) ** 2) + 1
-    spend((dim + steps) * steps * (last + steps) * most)
+    unit = 4 if dim <= 16 else 1  # also how many tables of a level there are
+    spend((dim + 4) * steps * (last + steps) * most + _search(steps, last, most // unit))
 
-    def ladder() -> Ladders:
-        table = np.full((dim - 1, last + 1, most + 1), 1e-290)
-        yield from ((first, 0, table[0, :, :1]) for first in range(1, steps + 1))
-        for second in range(1, steps + 1):
-            room = most + 1 - 2 * second**2
-            for count in range(dim - 2 if room > 0 else 0):
-                more = _with(table[count, :, : max(0, room - second**2)], second, g)
-                table[count + 1, :, second**2 : room] = np.maximum(table[count + 1, :, second**2 : room], more)
-            for first in range(second, steps + 1):
-                end = min(most + 1 - first**2 - second**2, (dim - 2) * second**2 + 1)
-                if end > 0:
-                    yield first, second, table[-1, :, :end]
+    def tables() -> Tables:
+        table = np.full((dim, last + 1, most + 1), 1e-290)
+        found = {0: [table[0, :, :1]]}
+        for level in range(1, steps + 1):
+            room = most + 1 - level**2
+            if room <= level**2:
+                break
+            for count in range(dim - 1):
+                more = _with(table[count, :, : room - level**2], level, g)
+                table[count + 1, :, level**2 : room] = np.maximum(table[count + 1, :, level**2 : room], more)
+            end = min(room, (dim - 1) * level**2 + 1)
+            found[level] = [
+                _coarse(table[count, :, :end], unit) for count in range(dim - 1, max(0, dim - 1 - unit), -1)
+            ]
+        return found
 
     mean = steps**2 + dim / 4 * (1 + steps * g / 2) * math.exp(g)
-    return ladder(), multipliers * mean + (multipliers * (steps + math.sqrt(dim) / 2)) ** 2 / 2
+    moment = multipliers * mean + (multipliers * (steps + math.sqrt(dim) / 2)) ** 2 / 2
+    return Steps(g, last, list(range(1, steps + 1)), 0, most, unit, dim, multipliers, moment, tables)
 
 
-def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: int) -> tuple[Ladders, Array]:
+def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: int) -> Steps:
     """Tables by the sum of squares and of a price for each other coordinate; ln E[e^(λ·sum)]."""
     steepest, (small, smooth) = float(multipliers[-1]), _threshold(g * steps, steps, dim, price)
 
@@ -160,38 +267,41 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     cells = list(pairwise(levels))
     total, premium = steps**2 + price * dim, 1 + max(excess(a, b) for a, b in cells)
     most = int(total * max(premium, *((b**2 + price) / (a**2 + price) for a, b in cells))) + _UNIT + 1
-    spend((4 + len(levels) // _UNIT) * len(levels) * (last + steps) * most)
+    spend(4 * len(levels) * (last + steps) * most + _search(len(levels), last, most // 8))
     costs: Array = _UNIT * np.arange(most // _UNIT + 2, dtype=float) * (g**2 / premium)
     added = _variances(costs, price * g**2, small * g, dim)
     y: Array = g * np.arange(last + 1, dtype=float)[:, None]
 
-    def ladder() -> Ladders:
+    def tables() -> Tables:
         table = _small(y, added, small * g, smooth * g**2)
         table = table[:, (np.arange(most + 1) + _UNIT - 1) // _UNIT]
-        yield 0, 0, _coarse(table)
-        yield from ((first, 0, _coarse(table[:, : most + 1 - first**2 - price])) for first in levels)
-        for second in levels:
-            cost = second**2 + price
+        found = {0: [_coarse(table, 8)]}
+        for level in levels:
+            cost = level**2 + price
             if 2 * cost > most:
-                return
+                break
             for start in range(0, most + 1 - cost, cost):
                 end = min(start + cost, most + 1 - cost)
-                more = _with(table[:, start:end], second, g)
+                more = _with(table[:, start:end], level, g)
                 table[:, start + cost : end + cost] = np.maximum(table[:, start + cost : end + cost], more)
-            whole = _coarse(table[:, : most + 1 - 2 * cost])
-            for first in levels:
-                if first >= second and (end := most + 1 - cost - first**2 - price) > 0:
-                    yield first, second, whole[:, : -(-end // _UNIT)]
+            found[level] = [_coarse(table[:, : most + 1 - cost], 8)]
+        return found
 
-    return ladder(), multipliers * (premium * total + _UNIT)
+    moment = multipliers * (premium * total + _UNIT)
+    return Steps(g, last, levels, price, most, 8, math.inf, multipliers, moment, tables)
 
 
-def _coarse(table: Array) -> Array:
+def _search(levels: int, last: int, columns: int) -> int:
+    """The work of two rows: two products for each round, one for each level at first, and all multipliers."""
+    return 2 * (levels + 2 * _ROUNDS) * (last + 30) * columns
+
+
+def _coarse(table: Array, unit: int) -> Array:
     """The largest of every few neighbouring columns."""
     rows, columns = table.shape
-    whole = np.zeros((rows, -(-columns // _UNIT) * _UNIT))
+    whole = np.zeros((rows, -(-columns // unit) * unit))
     whole[:, :columns] = table
-    return np.asarray(whole.reshape(rows, -1, _UNIT).max(axis=2))
+    return np.asarray(whole.reshape(rows, -1, unit).max(axis=2))
 
 
 def _with(table: Array, level: int, g: float) -> Array:
@@ -212,7 +322,7 @@ def _threshold(norm: float, steps: int, dim: int, price: int) -> tuple[int, int]
         gain = norm / 3 * min(level / steps, 1 / math.sqrt(dim))
         return (smooth + level**2 / 6 * math.log(steps**2 / smooth)) / steps**2 - gain
 
-    choices = [(level, max(24, math.ceil(1.2 * level**2))) for level in range(3, 7)]
+    choices = [(level, max(24, math.ceil(1.2 * level**2))) for level in range(3 if price else 4, 7)]
     fit = [choice for choice in choices if choice[0] * norm / steps <= 1 / 2]
     return fit[0] if price else min(fit, key=harm)
 

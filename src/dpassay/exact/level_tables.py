@@ -1,0 +1,268 @@
+"""How a ball is cut into levels, and tables of what all but the largest shifts have. Proof: docs/proofs/levels.md.
+
+Shifts are rounded, at random, to levels that are whole numbers of a step. A table holds the largest e^(−ε/2) δ(ε) of
+all vectors of levels whose squares sum up to each whole number. It grows by one coordinate at a time, from above.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from dpassay.pipeline.regions import Array
+
+COUNTED = 40  # up to this many coordinates they are counted, so that no Gaussian stands for the smallest shifts
+STEPS, FEWEST, MOST = 80, 74, 84  # of the norm, where coordinates are not counted
+SMALL = range(4, 7)  # the largest shift, in steps, that is treated as Gaussian; one less if coordinates have a price
+SMOOTH = 24  # squared steps, at least: the variance of a Gaussian that is added first, and makes rounding cheaper
+ROUNDED = 4  # costs of small shifts are rounded up to a multiple of this
+FEW = 16  # coordinates, of which four tables of a level are kept, with four times fewer columns
+FRACTIONS = np.geomspace(0.1, 1, 30)  # of the steepest multiplier, among which the best is taken
+_U = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How a ball is cut into levels: `steps` steps make its norm, and each coordinate costs its square and a `price`.
+
+    Costs are in squared steps. Any price and any `steepest` multiplier give a valid bound, and so do all `small` shifts
+    up to ½ (in steps), if coordinates are not counted.
+    """
+
+    step: float
+    steps: int
+    dim: int
+    price: int
+    steepest: float
+    small: int = SMALL[0] - 1
+
+    @classmethod
+    def of(cls, norm: float, dim: int, tilt: float, epsilon: float) -> "Levels":
+        """Levels that are good at an ε where losses are weighted by e^(tilt·loss)."""
+        mean = norm**2 / dim
+        worth, slope = _moment(math.sqrt(mean), tilt)
+        price, steps = 0, max(40, min(48, round(226 / math.sqrt(dim))))
+        if dim > COUNTED:
+            steps, tangent = STEPS, max(0.0, worth / slope - mean) / norm**2  # where it meets the axis
+            few, many = few_and_many(norm, dim, epsilon)
+            if few < 0.985 * many:
+                price = round(0.6 * tangent * MOST**2) or int(tangent * MOST**2 > 0.6)
+            if price:
+                steps = max(FEWEST, min(MOST, round(math.sqrt(price / (0.6 * tangent)))))
+        step = norm / steps * (1 + 4 * _U)
+        return cls(step, steps, dim, price, 1.5 * slope * step**2, _small(norm, steps, dim, price))
+
+    @property
+    def counted(self) -> bool:
+        return self.dim <= COUNTED
+
+    @property
+    def joined(self) -> int:
+        """How many neighbouring costs have one column, that of the least, when tables are used."""
+        return (4 if self.dim <= FEW else 1) if self.counted else 8
+
+    @property
+    def smooth(self) -> int:
+        """The variance of the Gaussian that is added first, in squared steps."""
+        return _smooth(self.small)
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """Shifts to round to, in steps; the last one is not below the norm."""
+        if self.counted:
+            return tuple(range(self.steps + 1))
+        found = [self.small, self.small + 1]
+        while found[-1] < self.steps:
+            a = b = found[-1]
+            while b == a or (b < self.steps and self._excess(a, b + 1) <= self._excess(*found[:2])):
+                b += 1
+            found.append(b)
+        return tuple(found)
+
+    def _excess(self, a: int, b: int) -> float:
+        """By which part rounding to one of two levels raises the cost of a shift between them, at most."""
+        alone = (b - a) ** 2 / 4 * (1 + b * self.step / 2) * math.exp((b - a) * self.step)
+        apart = b**2 - a**2
+        bend = self.step / (4 * a) + min(1 / (6 * self.smooth), 1 / (2 * a**2))
+        smoothed = apart**2 / 8 * ((1 + math.exp(bend * apart)) / 2) ** 2 * bend
+        return (min(alone, smoothed) + self.steepest * apart**2 / 8) / (a**2 + self.price)
+
+    @cached_property
+    def premium(self) -> float:
+        """By which part rounding raises the cost of a vector, at most, if coordinates are not counted."""
+        return max(self._excess(a, b) for a, b in pairwise(self.levels))
+
+    def paid(self, level: int) -> int:
+        """What a coordinate of a level costs."""
+        return level**2 + self.price if level else 0
+
+    @property
+    def cost(self) -> int:
+        """What the longest vector costs."""
+        return self.steps**2 + self.price * self.dim
+
+    @cached_property
+    def largest_cost(self) -> int:
+        """What a vector costs at most once its shifts are rounded."""
+        if self.counted:
+            return int((self.steps + math.sqrt(self.dim)) ** 2) + 1
+        worst = max((b**2 + self.price) / (a**2 + self.price) for a, b in pairwise(self.levels))
+        return int(max(worst, 1 + self.premium) * self.cost) + ROUNDED + 1
+
+    @property
+    def multipliers(self) -> Array:
+        """λ, one of which is to be the best."""
+        return np.asarray(self.steepest * FRACTIONS)
+
+    @cached_property
+    def firsts(self) -> tuple[int, ...]:
+        """What the largest level of a vector can be; 0: there is none."""
+        return self.levels if self.counted else (0, *self.levels)
+
+    def log_moment(self, multipliers: Array) -> Array:
+        """ln E[e^(λ·cost)] of a rounded vector, from above."""
+        if self.counted:
+            each = (1 + self.steps * self.step / 2) * math.exp(self.step) / 4
+            spread = (self.steps + math.sqrt(self.dim) / 2) ** 2 / 2
+            return np.asarray(multipliers * (self.cost + self.dim * each) + multipliers**2 * spread)
+        return np.asarray(multipliers * ((1 + self.premium) * self.cost + ROUNDED))
+
+    def reach(self, epsilon: float) -> int:
+        """How many steps of ε a table is to hold."""
+        quarter, at = self.steps / 4, epsilon / self.step
+        far = math.ceil(quarter * math.ceil((at + max(0.7 * self.steps, 1.6 * self.steps - at / 2)) / quarter))
+        return min(far, math.ceil(self.steps * math.sqrt(self.dim)) + 1)
+
+
+def few_and_many(norm: float, dim: int, epsilon: float) -> tuple[float, float]:
+    """δ(ε) of one shift or two equal ones, whichever is larger, and about that of many, which are nearly Gaussian.
+
+    >>> few_and_many(1.0, 100, 1.0)[0] == 1 - math.exp((1 - 2**0.5) / 2) * (1 + (2**0.5 - 1) / 4)
+    True
+    """
+    two, each = math.sqrt(2) * norm - epsilon, norm / math.sqrt(dim)
+    few = max(0, 1 - math.exp(min(0, (epsilon - norm) / 2)), 1 - math.exp(-two / 2) * (1 + two / 4) if two > 0 else 0)
+    deviation = norm * math.sqrt(1 - each / 3 + 0.15 * each**2)
+    near, far = (epsilon / deviation + sign * deviation / 2 for sign in (-1, 1))
+    more = math.exp(epsilon) * math.erfc(far / math.sqrt(2)) if epsilon < 700 else 0.0
+    return few, (math.erfc(near / math.sqrt(2)) - more) / 2
+
+
+def _small(norm: float, steps: int, dim: int, price: int) -> int:
+    """Up to how many steps shifts are taken for Gaussian: what this adds to the variance, about, is to be least."""
+
+    def added(small: int) -> float:
+        wide, smooth = steps**2, _smooth(small)
+        alone = min(small / steps, 1 / math.sqrt(dim)) * norm / 3  # by which part such shifts have less than a Gaussian
+        return (smooth + small**2 / 6 * math.log(wide / smooth)) / wide - alone
+
+    return SMALL[0] - 1 if price else min((j for j in SMALL if 2 * j * norm <= steps), key=added)
+
+
+def _smooth(small: int) -> int:
+    return max(SMOOTH, math.ceil(1.2 * small**2))
+
+
+def _moment(shift: float, tilt: float) -> tuple[float, float]:
+    """ln E[e^(tilt·loss)] of one coordinate, and its derivative by the squared shift."""
+    s, decay = tilt, math.exp(-(2 * tilt + 1) * shift)
+    inside = (s + 1 + s * decay) / (2 * s + 1)
+    return s * shift + math.log(inside), (s - s * decay / inside) / (2 * shift)
+
+
+@lru_cache(maxsize=2)
+def others(levels: Levels, reach: int) -> dict[int, tuple[Array, ...]]:
+    """By the largest level, 0 if there is none: e^(−y/2) δ(y) from above of all vectors of levels up to it.
+
+    Rows are y from 0 to `reach` steps, columns costs, some joined. Costs that leave no room for one more such
+    level are left out. Where coordinates are counted, the first table has all but one, the next all but two, and so on.
+    """
+    return dict(_counted(levels, reach) if levels.counted else _uncounted(levels, reach))
+
+
+def _uncounted(levels: Levels, reach: int) -> Iterator[tuple[int, tuple[Array, ...]]]:
+    table = _gaussian(levels, reach)
+    yield 0, (_grouped(table, levels.joined),)
+    for level in levels.levels:
+        cost, size = levels.paid(level), levels.largest_cost + 1 - levels.paid(level)
+        if size <= cost:
+            return
+        table = table[:, :size]
+        for first in range(cost, size, cost):  # what was reached with this level can be used again
+            last = min(first + cost, size)
+            more = _one_more(table[:, first - cost : last - cost], level, levels.step)
+            np.maximum(table[:, first:last], more, out=table[:, first:last])
+        yield level, (_grouped(table, levels.joined),)
+
+
+def _grouped(table: Array, every: int) -> Array:
+    """The largest entry of each group of so many neighbouring columns, row by row."""
+    found = table[:, ::every].copy()
+    for k in range(1, every):
+        more = table[:, k::every]
+        np.maximum(found[:, : more.shape[1]], more, out=found[:, : more.shape[1]])
+    return found
+
+
+def _counted(levels: Levels, reach: int) -> Iterator[tuple[int, tuple[Array, ...]]]:
+    tables = np.full((levels.dim, reach + 1, levels.largest_cost + 1), 1e-290)
+    yield 0, (np.full((reach + 1, 1), 1e-290),)
+    for level in levels.levels[1:]:
+        left = min(levels.largest_cost + 1 - level**2, (levels.dim - 1) * level**2 + 1)
+        if left <= level**2:
+            return
+        for count in range(1, levels.dim):
+            target = tables[count, :, level**2 : left]
+            more = _one_more(tables[count - 1, :, : target.shape[1]], level, levels.step)
+            np.maximum(target, more, out=target)
+        yield level, tuple(_grouped(table[:, :left], levels.joined) for table in tables[: -levels.joined - 1 : -1])
+
+
+def _one_more(table: Array, level: int, step: float) -> Array:
+    """The same functions of y with one more coordinate of this level."""
+    size = len(table)
+    values = table[np.minimum(np.abs(np.arange(-level, size + level)), size - 1)]  # even, and falling beyond the end
+    sums = np.cumsum(values[::-1], axis=0)[::-1]
+    more = values[:size] + values[2 * level :]
+    more *= 2 / step + 0.5
+    more += sums[1 : size + 1] * (1 + 4 * len(values) * _U)
+    more -= sums[2 * level : 2 * level + size]
+    more *= math.exp(-level * step / 2) * step / 4
+    near = np.arange(min(level, size))
+    more[: len(near)] += (math.exp(-level * step / 2) * np.expm1((level - near) * step / 2))[:, None]
+    return np.asarray(more)
+
+
+def _gaussian(levels: Levels, reach: int) -> Array:
+    """All shifts that are small, by what they cost: docs/proofs/levels.md, points 4 and 6."""
+    costs = np.arange(0, levels.largest_cost + ROUNDED, ROUNDED, dtype=float) * levels.step**2 / (1 + levels.premium)
+    largest = levels.small * levels.step
+    added = _added(costs, levels.price * levels.step**2, largest, levels.dim)
+    excess = largest**2 / (1 - largest / 3)
+    start = max(excess, levels.smooth * levels.step**2)
+    variance = start + added
+    for _ in range(60):
+        variance = start + added + excess / 6 * np.log((variance - 5 / 12 * excess) / (start - 5 / 12 * excess))
+    deviation, y = np.sqrt(variance * (1 + 1e-12)), levels.step * np.arange(reach + 1)[:, None]
+    near, far = y / deviation - deviation / 2, y / deviation + deviation / 2
+    first, second = np.exp(-y / 2) * _normal_tail(near), np.exp(y / 2) * _normal_tail(far)
+    found = first - second + 64 * _U * (1 + far**2) * first + 1e-290
+    return np.asarray(found[:, -(-np.arange(levels.largest_cost + 1) // ROUNDED)])
+
+
+def _added(costs: Array, price: float, largest: float, dim: int) -> Array:
+    """What small shifts of these costs add to a variance at most, but for what depends on it."""
+    costs = np.minimum(costs, dim * (largest**2 + price))
+    first, root = 1 + 0.15 * largest**2, 0.0
+    for _ in range(60):
+        root = (root + (6 * price * (first - root / 2)) ** (1 / 3)) / 2
+    tangent = np.minimum(largest, np.maximum(root, np.sqrt(np.maximum(0, costs / dim - price))))
+    each = tangent**3 / 6 - price * (first - tangent / 2)
+    return np.asarray((first - tangent / 2) * costs + np.maximum(dim * each, each * costs / (largest**2 + price)))
+
+
+def _normal_tail(x: Array) -> Array:
+    return np.asarray(np.frompyfunc(math.erfc, 1, 1)(x / math.sqrt(2)), dtype=float) / 2
