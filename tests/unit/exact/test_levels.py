@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 from dpassay.core.numbers import ZERO, down, middle, number, up
 from dpassay.core.theorems import Theorem
-from dpassay.evidence.verifier.levels import _FOUND, _variances, log_delta
+from dpassay.evidence.verifier.levels import _FOUND, _few, _many, _row, _threshold, _variances, log_delta
 from dpassay.exact.analysis import additive_uppers, analyse
 from dpassay.exact.level_branches import _by_class, _Search, _tops
 from dpassay.exact.level_branches import log_delta as own_log_delta
@@ -159,22 +159,39 @@ def test_a_search_of_all_branches_finds_the_worst_vector_of_levels(exhaustive) -
 
 @pytest.mark.parametrize("price", [0, 3])
 def test_no_vector_of_levels_and_small_shifts_is_above_the_branches(price: int) -> None:
-    levels = Levels(0.7 / 24, 24, 60, price, 3e-3, 4)
-    rng, reach, row = np.random.default_rng(1), 60, 21
-    gaussian_part, tops = _gaussian(levels, reach), _tops(levels, 60, 21)
-    near = -math.inf
-    for _ in range(150):
+    step, reach, row = 0.7 / 24, 60, 21
+    levels = Levels(step, 24, 60, price, 3e-3, _threshold(step * 24, 24, 60, price)[0])
+    checked = _many(step, 24, 60, reach, levels.multipliers, price)
+    assert checked.levels == list(levels.levels)
+    assert checked.most == levels.largest_cost
+    rng, gaussian_part = np.random.default_rng(1), _gaussian(levels, reach)
+    halves = [_tops(levels, reach, row), _row(checked, checked.tables(), row)]
+    near = [-math.inf, -math.inf]
+    for number_ in range(400):
         size = int(rng.integers(1, 5))
         vector = tuple(sorted(int(j) for j in rng.choice(levels.levels, size)))
         paid = sum(levels.paid(j) for j in vector)
         if paid > levels.largest_cost:
             continue
-        small = int(rng.integers(0, (levels.largest_cost - paid) // 4 + 1)) * 4
+        most = (levels.largest_cost - paid) // 4
+        small = (most if number_ % 2 else int(rng.integers(0, most + 1))) * 4  # also all that there is room for
         value = math.log(of_vector(vector, levels.step, reach + 1, gaussian_part[:, small])[row])
-        over = value - levels.multipliers * (paid + small) - tops[levels.firsts.index(vector[-1])]
-        assert (over <= 1e-9).all()
-        near = max(near, over.max())
-    assert near > -0.3
+        for half, tops in enumerate(halves):
+            over = value - levels.multipliers * (paid + small) - tops[levels.firsts.index(vector[-1])]
+            assert (over <= 1e-9).all()
+            near[half] = max(near[half], over.max())
+    assert min(near) > -0.3
+
+
+def test_the_verifier_allows_for_both_levels_around_the_largest_shift() -> None:
+    multipliers = 3e-3 * np.geomspace(0.1, 1, 30)
+    few, many = _few(0.05, 24, 8, 40, multipliers, 0), _many(0.03, 24, 60, 40, multipliers, 0)
+    for steps, levels in ((few, [0, *few.levels]), (many, [0, *many.levels])):
+        for shift in np.linspace(0, 24, 200).tolist():
+            above = next(place for place, level in enumerate(levels) if level >= shift)
+            # Where coordinates are not counted, shifts up to the first level are not rounded.
+            around = {0} if steps is many and shift <= levels[1] else {max(0, above - 1), above}
+            assert any(around <= set(pair) for pair in steps.pairs)
 
 
 def test_the_largest_shift_tells_which_levels_can_be_the_largest() -> None:
