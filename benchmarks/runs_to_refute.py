@@ -1,6 +1,6 @@
 """How many runs a refutation takes, compared with jax-privacy: medians and 90% quantiles at α = 0.001.
 
-`python benchmarks/runs_to_refute.py [--seeds 10] [--first-seed 1000] [--only WORD …] [--no-peers]`. A run is one output
+`python benchmarks/runs_to_refute.py [--seeds 50] [--first-seed 1000] [--only WORD …] [--no-peers]`. A run is one output
 of the mechanism for one input. All are counted: those that train a rule, test it, are compared with each other or
 repeated, up to the refutation. "single" subjects do not declare the rows of one batch independent, which is the
 default, so that single calls count; "batches" have `independent_rows = True`.
@@ -135,7 +135,7 @@ def shown(number: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--first-seed", type=int, default=1000, help="constants were chosen with seeds below 400")
     parser.add_argument("--only", nargs="*", default=[], help="rows whose name has one of these words")
     parser.add_argument("--no-peers", action="store_true")
