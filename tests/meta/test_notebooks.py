@@ -70,7 +70,8 @@ def test_it_runs_and_shows_what_its_text_says(name: str) -> None:
     )
     assert result.returncode == 0, result.stderr
     outputs = [output for cell in json.loads(result.stdout)["cells"] for output in cell.get("outputs", [])]
-    shown = "\n".join("".join(output.get("text") or output["data"].get("text/html", "")) for output in outputs)
+    # What a cell prints may come in several pieces.
+    shown = "".join("".join(output.get("text") or output["data"].get("text/html", "")) for output in outputs)
     rest = re.sub(r"<style>.*?</style>", "", shown, flags=re.DOTALL)
     for expected in SHOWN[name]:
         before, found, rest = rest.partition(expected)
