@@ -68,7 +68,7 @@ class Experiment:
     anywhere: bool = False  # whether every vector is an input, as answers of queries are
 
     def farther(self, factor: int) -> Experiment | None:
-        """The same with inputs that are so many times as far apart, where such inputs exist.
+        """The same experiment with inputs `factor` times as far apart, where such inputs exist.
 
         They are no neighbours, so nothing is tested on them. But what distinguishes them distinguishes neighbours too
         if losses grow with the distance, and far fewer runs show it.

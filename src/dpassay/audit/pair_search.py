@@ -43,8 +43,8 @@ MOST_WITH_DISTRIBUTIONS = 256
 NEARLY, NEARLY_FIXED = 0.1, 0.02  # share of the best promise that a simpler pair may lack
 ENOUGH_EACH = 400  # runs for each pair, from which on some are made of inputs farther apart
 FEWEST_EACH = 16  # runs of an input
-REFUSALS = 2  # of inputs farther apart, after which no more are tried
-CHECKED = 5  # one part in so many of the runs farther apart goes to the pair that these show, as it is
+REFUSALS = 2  # pairs farther apart that the mechanism may refuse before no more of them are tried
+CHECKED = 5  # a fifth of the runs farther apart is kept to check the pair that they show on neighbours
 BINS, COLUMNS, HASHED = 16, 64, 512  # cells in which frequencies are compared
 
 Inputs = tuple[Any, ...]
@@ -91,16 +91,18 @@ def _farther(
     """After every step how many runs it took; at the end the pair that looks best farther apart, if it may be so."""
     usable: list[int] = []
     farther: list[Inputs] = []
-    left = budget - budget // CHECKED
+    left, refused = budget - budget // CHECKED, 0
     for k, pair in enumerate(input_sets):
         at = experiment_of(pair, SEARCH + k, hypothesis).farther(factor)
-        if at is None or (k >= REFUSALS and not usable) or left < 2:
+        if at is None or refused == REFUSALS or left < 2:
             continue
         left -= 2
         yield 2, None
         if runs_on(at, LEARN):
             usable.append(k)
             farther.append(at.inputs)
+        else:
+            refused += 1
     if not usable:
         return
     fewer = replace(hypothesis, runs=max(1, hypothesis.runs // factor**2))
@@ -124,7 +126,7 @@ def _farther(
 
 @dataclass(frozen=True)
 class _Best:
-    """The best pair of a tournament: its place, what it promises, and a rule that shows it, on so many of its runs."""
+    """The best pair of a tournament: its place, what it promises, a rule that shows it, and how often it guesses."""
 
     place: int
     promise: float

@@ -286,7 +286,7 @@ def _from_farther(
 ) -> tuple[Extrapolated | None, int]:
     """A rule from inputs that are farther apart, with its thresholds, and the runs that it took.
 
-    A loss that is so many times larger is bounded as well, in proportion, by so many times squared fewer runs.
+    A loss that is k times as large is bounded equally well, in proportion, by k² times fewer runs.
     """
     factor, hypothesis = factor_for(0.0 if known is None else known.expected_power), experiment.hypothesis
     far = experiment.farther(factor)

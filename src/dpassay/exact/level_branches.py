@@ -16,7 +16,7 @@ from dpassay.exact.level_tables import Levels, others
 from dpassay.pipeline.regions import Array
 
 SPLITS = 256  # of branches at most, for each row
-_PATIENCE, _LITTLE = 64, 3e-4  # a search ends if so many splits lower ln δ by less than this
+_PATIENCE, _LITTLE = 64, 3e-4  # a search ends if the last 64 splits lowered ln δ by less than this
 _SLACK = 2e-9  # docs/proofs/levels.md, point 7
 
 

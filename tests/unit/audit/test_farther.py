@@ -205,6 +205,21 @@ def test_a_pair_that_shows_more_only_farther_apart_is_not_taken():
     assert right >= 3
 
 
+def test_after_two_refusals_no_more_inputs_are_tried():
+    class Halves(OwnNoise):
+        """Refuses all but the first pair, farther apart."""
+
+        def sample(self, x, n, rng):
+            self.asked.append((tuple(x), n))
+            if np.abs(x[1:]).max() > 2:
+                raise ValueError("too far")
+            return OwnNoise.sample(self, x, n, rng)
+
+    mechanism = Halves()
+    found(mechanism, UNIT)
+    assert len({x for x, _ in mechanism.asked if np.abs(x[1:]).max() > 2}) == 4  # both inputs of two pairs
+
+
 @pytest.mark.parametrize(
     "answer",
     [lambda x, n: [None] * n, lambda x, n: [object()] * n, lambda x, n: np.zeros(1), lambda x, n: None if n > 1 else 0],
