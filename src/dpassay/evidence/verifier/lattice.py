@@ -12,7 +12,7 @@ repeated squaring. All numbers are non-negative, so a sum of k products has a re
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -41,25 +41,30 @@ _U = 2.0**-53
 _TINY = 1e-290  # what subnormal doubles can hide
 _CUT = 1e-22
 MOST_CELLS = 1 << 15  # of one coordinate
-ALL_WORK = 1 << 32  # products of doubles in one certificate: 20 seconds at most
+ALL_WORK = 3 << 31  # products of doubles in one certificate: 30 seconds at most
 _OF_A_CELL = 1 << 13  # the cost of a 60-digit number, in such products
-_LEFT: ContextVar[list[int] | None] = ContextVar("_LEFT", default=None)
+_LEFT: ContextVar[tuple[list[int], set[Hashable]] | None] = ContextVar("_LEFT", default=None)
 
 
 @contextmanager
-def limited() -> Iterator[None]:
-    """Refuse more work than is allowed in total, until the end of the block."""
-    token = _LEFT.set([ALL_WORK])
+def limited(part: int = 1) -> Iterator[None]:
+    """Refuse more work than is allowed in total, or this part of it (2: half), until the end of the block."""
+    token = _LEFT.set(([ALL_WORK // part], set()))
     try:
         yield
     finally:
         _LEFT.reset(token)
 
 
-def spend(work: int) -> None:
-    """Count work, and refuse it if it is too much; outside of `limited` each piece is judged on its own."""
-    left = _LEFT.get() or [ALL_WORK]
-    left[0] -= work
+def spend(work: int, once: Hashable = None) -> None:
+    """Count work, and refuse it if it is too much; outside of `limited` each piece is judged on its own.
+
+    What is named is counted once, as its result is kept.
+    """
+    left, counted = _LEFT.get() or ([ALL_WORK], set())
+    if once is None or once not in counted:
+        left[0] -= work
+    counted.add(once)
     if left[0] < 0:
         raise CertificateError("the evidence of this certificate takes too long to be checked: its grids are too fine")
 
