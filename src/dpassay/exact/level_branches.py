@@ -12,11 +12,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.exact.level_tables import Levels, others
+from dpassay.exact.level_tables import JOINED, Levels, others
 from dpassay.pipeline.regions import Array
 
-SPLITS = 256  # of branches at most, for each row
-_PATIENCE, _LITTLE = 64, 3e-4  # a search ends if the last 64 splits lowered ln δ by less than this
+SPLITS = 512  # of branches at most, for each row; half of these if coordinates are not counted
+_PATIENCE, _LITTLE = 128, 3e-4  # a search ends if the last 128 splits lowered ln δ by less than this
 _SLACK = 2e-9  # docs/proofs/levels.md, point 7
 
 
@@ -26,7 +26,7 @@ def log_delta(levels: Levels, epsilon: float, reach: int) -> float:
     i = min(int(epsilon / levels.step), reach - 1)
     part = min(1.0, epsilon / levels.step - i)
     tops = (1 - part) * np.exp(_tops(levels, reach, i)) + part * np.exp(_tops(levels, reach, i + 1))
-    found = np.log(np.maximum(_by_class(levels, tops), 1e-300)) + levels.log_moment(levels.multipliers)
+    found = np.log(np.maximum(_by_class(levels, tops), 1e-300)) + levels.log_moments
     return float(found.min(axis=1).max()) * (1 - _SLACK) + epsilon / 2 + _SLACK
 
 
@@ -63,12 +63,12 @@ def _tops(levels: Levels, reach: int, i: int) -> Array:
     """ln of the largest e^(−y/2) δ(y) e^(−λ·cost) of all vectors of levels, from above, at y = i steps, for each λ."""
     search, firsts = _Search(levels, reach), len(levels.firsts)
     branches = list(search.start(i))
-    moments, history = levels.log_moment(levels.multipliers), []
-    tops, ended = (np.full((firsts, len(moments)), -math.inf) for _ in range(2))
+    moments, history = levels.log_moments, []
+    tops, ended = (np.full((firsts, len(levels.multipliers)), -math.inf) for _ in range(2))
     for branch in branches:
         (tops if branch.cap else ended)[branch.first] = branch.tops
     tops = np.maximum(tops, ended)
-    for _ in range(SPLITS):
+    for _ in range(SPLITS if levels.counted else SPLITS // 2):
         found, least = (_by_class(levels, part) + moments for part in (tops, ended))
         worst = int(found.min(axis=1).argmax())
         history.append(found[worst].min())
@@ -126,12 +126,14 @@ class _Search:
 
     def _capped(self, branch: _Branch, cap: int) -> _Branch:
         """The vectors of a branch that go on with levels up to the cap."""
-        tables, every = others(self.levels, self.reach)[cap], self.levels.joined
-        rest = tables[min(branch.fixed, len(tables)) - 1][:, : (self.levels.largest_cost - branch.cost) // every + 1]
+        levels, tables = self.levels, others(self.levels, self.reach)[cap]
+        rest = tables[min(branch.fixed, len(tables)) - 1][:, : (levels.largest_cost - branch.cost) // JOINED + 1]
         weights = np.bincount(np.minimum(np.abs(branch.places), self.reach), branch.mass, self.reach + 1)
         values = np.einsum("i,ij->j", weights, rest)  # no BLAS, whose threads cost more here than they save
-        costs = branch.cost + every * np.arange(len(values))
-        tops = (np.log(values + branch.own) - np.multiply.outer(self.levels.multipliers, costs)).max(axis=1)
+        costs = branch.cost + JOINED * np.arange(len(values))
+        tops = (np.log(values + branch.own) - np.multiply.outer(levels.multipliers, costs)).max(axis=1)
+        if cap or not levels.counted:  # otherwise no columns were joined
+            tops += np.maximum(0, levels.usual - levels.multipliers) * (JOINED - 1)
         return replace(branch, cap=cap, tops=np.minimum(tops, branch.tops))
 
 

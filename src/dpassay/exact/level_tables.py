@@ -2,6 +2,7 @@
 
 Shifts are rounded, at random, to levels that are whole numbers of a step. A table holds the largest e^(−ε/2) δ(ε) of
 all vectors of levels whose squares sum up to each whole number. It grows by one coordinate at a time, from above.
+Levels are added from the smallest to the largest, and in places also the other way round: the lesser one is a bound.
 """
 
 import math
@@ -15,11 +16,14 @@ import numpy as np
 from dpassay.pipeline.regions import Array
 
 COUNTED = 40  # up to this many coordinates they are counted, so that no Gaussian stands for the smallest shifts
-STEPS, FEWEST, MOST = 80, 74, 84  # of the norm, where coordinates are not counted
-SMALL = range(4, 7)  # the largest shift, in steps, that is treated as Gaussian; one less if coordinates have a price
+SMALL = range(
+    4, 8
+)  # the largest shift, in steps, that is treated as Gaussian; the least of these if coordinates have a price
 SMOOTH = 24  # squared steps, at least: the variance of a Gaussian that is added first, and makes rounding cheaper
 ROUNDED = 4  # costs of small shifts are rounded up to a multiple of this
-FEW = 16  # coordinates, of which four tables of a level are kept, with four times fewer columns
+JOINED = 8  # neighbouring costs have one column, and so many tables of a level are kept where coordinates are counted
+BOTH_WAYS = (1.0, 1.17)  # times the root of the mean square: levels at which tables are built from either end
+LARGE = 0.12  # the δ from which on more is done, as ε(δ) depends on δ the most there
 FRACTIONS = np.geomspace(0.1, 1, 30)  # of the steepest multiplier, among which the best is taken
 _U = 2.0**-53
 
@@ -29,7 +33,7 @@ class Levels:
     """How a ball is cut into levels: `steps` steps make its norm, and each coordinate costs its square and a `price`.
 
     Costs are in squared steps. Any price and any `steepest` multiplier give a valid bound, and so do all `small` shifts
-    up to ½ (in steps), if coordinates are not counted.
+    up to ½ (in steps), if coordinates are not counted. With `both_ways` some tables are built from either end.
     """
 
     step: float
@@ -37,32 +41,25 @@ class Levels:
     dim: int
     price: int
     steepest: float
-    small: int = SMALL[0] - 1
+    small: int = SMALL[0]
+    both_ways: bool = False
 
     @classmethod
     def of(cls, norm: float, dim: int, tilt: float, epsilon: float) -> "Levels":
         """Levels that are good at an ε where losses are weighted by e^(tilt·loss)."""
-        mean = norm**2 / dim
+        mean, (few, many) = norm**2 / dim, few_and_many(norm, dim, epsilon)
         worth, slope = _moment(math.sqrt(mean), tilt)
-        price, steps = 0, max(40, min(48, round(226 / math.sqrt(dim))))
+        price, steps, small, large = 0, max(40, min(48, round(226 / math.sqrt(dim)))), 0, max(few, many) > LARGE
         if dim > COUNTED:
-            steps, tangent = STEPS, max(0.0, worth / slope - mean) / norm**2  # where it meets the axis
-            few, many = few_and_many(norm, dim, epsilon)
-            if few < 0.985 * many:
-                price = round(0.6 * tangent * MOST**2) or int(tangent * MOST**2 > 0.6)
-            if price:
-                steps = max(FEWEST, min(MOST, round(math.sqrt(price / (0.6 * tangent)))))
+            tangent = max(0.0, worth / slope - mean) / norm**2 if few < 0.985 * many else 0.0
+            price, steps = _priced(tangent, large, short=epsilon < 1.25 * norm)
+            small = _small(norm, steps, dim, price)
         step = norm / steps * (1 + 4 * _U)
-        return cls(step, steps, dim, price, 1.5 * slope * step**2, _small(norm, steps, dim, price))
+        return cls(step, steps, dim, price, 1.5 * slope * step**2, small, both_ways=large)
 
     @property
     def counted(self) -> bool:
         return self.dim <= COUNTED
-
-    @property
-    def joined(self) -> int:
-        """How many neighbouring costs have one column, that of the least, when tables are used."""
-        return (4 if self.dim <= FEW else 1) if self.counted else 8
 
     @property
     def smooth(self) -> int:
@@ -122,19 +119,39 @@ class Levels:
         """What the largest level of a vector can be; 0: there is none."""
         return self.levels if self.counted else (0, *self.levels)
 
-    def log_moment(self, multipliers: Array) -> Array:
-        """ln E[e^(λ·cost)] of a rounded vector, from above."""
+    @property
+    def usual(self) -> float:
+        """About the best λ, for which columns are joined."""
+        return self.steepest / 2
+
+    @property
+    def log_moments(self) -> Array:
+        """ln E[e^(λ·cost)] of a rounded vector, from above, by the two levels around its largest shift and λ."""
         if self.counted:
-            each = (1 + self.steps * self.step / 2) * math.exp(self.step) / 4
+            each = (1 + np.array(self.levels[1:])[:, None] * self.step / 2) * math.exp(self.step) / 4
             spread = (self.steps + math.sqrt(self.dim) / 2) ** 2 / 2
-            return np.asarray(multipliers * (self.cost + self.dim * each) + multipliers**2 * spread)
-        return np.asarray(multipliers * ((1 + self.premium) * self.cost + ROUNDED))
+            return np.asarray(self.multipliers * (self.cost + self.dim * each) + self.multipliers**2 * spread)
+        return np.asarray(self.multipliers * ((1 + self.premium) * self.cost + ROUNDED))[None]
 
     def reach(self, epsilon: float) -> int:
         """How many steps of ε a table is to hold."""
         quarter, at = self.steps / 4, epsilon / self.step
         far = math.ceil(quarter * math.ceil((at + max(0.7 * self.steps, 1.6 * self.steps - at / 2)) / quarter))
         return min(far, math.ceil(self.steps * math.sqrt(self.dim)) + 1)
+
+
+def _priced(tangent: float, large: bool, short: bool) -> tuple[int, int]:
+    """The price of a coordinate in squared steps, and how many steps make the norm, where coordinates are not counted.
+
+    A price is best at about 0.6 of where the tangent meets the axis, and is a whole number. Steps are finer at a large
+    δ, and finest if ε is small too, as tables have fewer rows then.
+    """
+    fewest, most, without = (90, 100, 100) if large else (74, 84, 80)
+    finest, least = (120, 0.45) if large and short else (most, 0.6)
+    price = round(0.6 * tangent * most**2) or int(tangent * finest**2 > least)
+    if not price:
+        return 0, without
+    return price, max(fewest, min(finest if price == 1 else most, round(math.sqrt(price / (0.6 * tangent)))))
 
 
 def few_and_many(norm: float, dim: int, epsilon: float) -> tuple[float, float]:
@@ -159,7 +176,7 @@ def _small(norm: float, steps: int, dim: int, price: int) -> int:
         alone = min(small / steps, 1 / math.sqrt(dim)) * norm / 3  # by which part such shifts have less than a Gaussian
         return (smooth + small**2 / 6 * math.log(wide / smooth)) / wide - alone
 
-    return SMALL[0] - 1 if price else min((j for j in SMALL if 2 * j * norm <= steps), key=added)
+    return SMALL[0] if price else min((j for j in SMALL if 2 * j * norm <= steps), key=added)
 
 
 def _smooth(small: int) -> int:
@@ -177,15 +194,15 @@ def _moment(shift: float, tilt: float) -> tuple[float, float]:
 def others(levels: Levels, reach: int) -> dict[int, tuple[Array, ...]]:
     """By the largest level, 0 if there is none: e^(−y/2) δ(y) from above of all vectors of levels up to it.
 
-    Rows are y from 0 to `reach` steps, columns costs, some joined. Costs that leave no room for one more such
-    level are left out. Where coordinates are counted, the first table has all but one, the next all but two, and so on.
+    Rows are y from 0 to `reach` steps, columns costs, joined. Costs that leave no room for one more such level are left
+    out. Where coordinates are counted, the first table has all but one, the next all but two, and so on.
     """
     return dict(_counted(levels, reach) if levels.counted else _uncounted(levels, reach))
 
 
 def _uncounted(levels: Levels, reach: int) -> Iterator[tuple[int, tuple[Array, ...]]]:
     table = _gaussian(levels, reach)
-    yield 0, (_grouped(table, levels.joined),)
+    yield 0, (_joined(table, levels.usual),)
     for level in levels.levels:
         cost, size = levels.paid(level), levels.largest_cost + 1 - levels.paid(level)
         if size <= cost:
@@ -195,16 +212,18 @@ def _uncounted(levels: Levels, reach: int) -> Iterator[tuple[int, tuple[Array, .
             last = min(first + cost, size)
             more = _one_more(table[:, first - cost : last - cost], level, levels.step)
             np.maximum(table[:, first:last], more, out=table[:, first:last])
-        yield level, (_grouped(table, levels.joined),)
+        yield level, (_joined(table, levels.usual),)
 
 
-def _grouped(table: Array, every: int) -> Array:
-    """The largest entry of each group of so many neighbouring columns, row by row."""
-    found = table[:, ::every].copy()
-    for k in range(1, every):
-        more = table[:, k::every]
-        np.maximum(found[:, : more.shape[1]], more, out=found[:, : more.shape[1]])
-    return found
+def _joined(table: Array, multiplier: float) -> Array:
+    """The largest entry of neighbouring columns, row by row, each times e^(−λ·cost), where the first one costs 0."""
+    apart = 1
+    while apart < JOINED:  # two and two
+        more = table[:, 1::2] * math.exp(-multiplier * apart)
+        table = table[:, ::2].copy()
+        np.maximum(table[:, : more.shape[1]], more, out=table[:, : more.shape[1]])
+        apart *= 2
+    return table
 
 
 def _counted(levels: Levels, reach: int) -> Iterator[tuple[int, tuple[Array, ...]]]:
@@ -214,11 +233,20 @@ def _counted(levels: Levels, reach: int) -> Iterator[tuple[int, tuple[Array, ...
         left = min(levels.largest_cost + 1 - level**2, (levels.dim - 1) * level**2 + 1)
         if left <= level**2:
             return
-        for count in range(1, levels.dim):
-            target = tables[count, :, level**2 : left]
-            more = _one_more(tables[count - 1, :, : target.shape[1]], level, levels.step)
-            np.maximum(target, more, out=target)
-        yield level, tuple(_grouped(table[:, :left], levels.joined) for table in tables[: -levels.joined - 1 : -1])
+        _add(tables[:, :, :left], level, levels.step)
+        if levels.both_ways and BOTH_WAYS[0] <= level * math.sqrt(levels.dim) / levels.steps <= BOTH_WAYS[1]:
+            other_way = np.full((levels.dim, reach + 1, left), 1e-290)
+            for each in range(level, 0, -1):
+                _add(other_way, each, levels.step)
+            np.minimum(tables[:, :, :left], other_way, out=tables[:, :, :left])
+        yield level, tuple(_joined(table[:, :left], levels.usual) for table in tables[: -JOINED - 1 : -1])
+
+
+def _add(tables: Array, level: int, step: float) -> None:
+    """A coordinate of this level, or more of them, in tables by the number of coordinates."""
+    for count in range(1, len(tables)):
+        target = tables[count, :, level**2 :]
+        np.maximum(target, _one_more(tables[count - 1, :, : target.shape[1]], level, step), out=target)
 
 
 def _one_more(table: Array, level: int, step: float) -> Array:

@@ -10,12 +10,13 @@ from functools import cached_property
 from dpassay.core.numbers import ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.level_branches import log_delta
-from dpassay.exact.level_tables import Levels, few_and_many
+from dpassay.exact.level_tables import COUNTED, Levels
+from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.saddlepoint import SaddlepointBound
+from dpassay.pipeline.distributions import Laplace
 
-SMALLEST_NORM, LARGEST_NORM = 1e-6, 4.01  # 4, and what the rounding of norms adds
-SHORT, LONG = 1e-11, 1e-4  # below these δ the integral of saddlepoint.md is as good, for norms up to 1.25 or above
-LARGE = 1e-3  # from this δ on the Gaussian of many shifts is a better guess than the integral
+SMALLEST_NORM, LARGEST_NORM, LARGEST_NORM_OF_MANY = 1e-6, 16.0, 7.5  # scales; longer ones have other bounds
+SHORT, MEDIUM, LONG = 1e-11, 1e-4, 0.02  # δ below which the integral of saddlepoint.md is as good; norms up to 1.25, 4
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,12 @@ class LevelBound:
     @property
     def is_useful(self) -> bool:
         """Whether it is better than other bounds at some δ."""
-        return SMALLEST_NORM < self.euclidean <= LARGEST_NORM and self.dim > 1
+        largest = LARGEST_NORM if self.dim <= COUNTED else LARGEST_NORM_OF_MANY
+        return SMALLEST_NORM < self.euclidean <= largest and self.dim > 1
 
     def _is_useful_at(self, log_delta: float) -> bool:
-        return self.is_useful and log_delta > math.log(SHORT if self.euclidean <= 1.25 else LONG)
+        least = SHORT if self.euclidean <= 1.25 else MEDIUM if self.euclidean <= 4.01 else LONG
+        return self.is_useful and log_delta > math.log(least)
 
     def best_tilt(self, epsilon: Number) -> float:
         """The tilt that gives good levels, one of few so that nearly equal ε share a table."""
@@ -83,16 +86,10 @@ class LevelBound:
         return self.pure
 
     def _guess(self, delta: Number) -> float:
-        """About what ε(δ) is."""
-        tilt, low = self._integral.best_tilt_for(delta), 0.0
-        high = 0.96 * (self._integral.near(tilt) - middle(iv.log(delta))) / tilt  # it is too large by about so much
-        if delta.a < LARGE or few_and_many(self.euclidean, self.dim, high)[1] > middle(delta):
-            return high
-        for _ in range(30):
-            half = (low + high) / 2
-            larger = max(few_and_many(self.euclidean, self.dim, half)) > middle(delta)
-            low, high = (half, high) if larger else (low, half)
-        return 1.01 * high
+        """About what ε(δ) is: that of few or of all shifts, which are equal, and a little more."""
+        counts = {count for count in (1, 2, 4, self.dim) if count <= self.dim}
+        shifts = ((exactly(self.euclidean) / iv.sqrt(count), count) for count in counts)
+        return 1.008 * max(up(PrivacyLoss.of_shifts(Laplace(1), [shift]).epsilon_number(delta)) for shift in shifts)
 
     def epsilon_above(self, delta: Number) -> Number:
         return self.pure  # a table is not quick

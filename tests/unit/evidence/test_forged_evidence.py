@@ -81,10 +81,18 @@ def test_absurd_tilts_prove_nothing_false(tilt, dim):
         assert verify(sealed("proven", claim("clip(l2, 1) | laplace(2)", epsilon, high, dim=dim), good)).ok
 
 
-@pytest.mark.parametrize(("radius", "evidence"), [("1", {}), ("1", {"tilt": exactly(0)}), ("20", {"tilt": exactly(1)})])
-def test_levels_need_a_tilt_and_a_small_ball(radius, evidence):
-    given = claim(f"clip(l2, {radius}) | laplace(2)", 4, "0.5", dim=16)
-    with pytest.raises(CertificateError, match=r"needs its tilt, above 0|levels are for norms"):
+@pytest.mark.parametrize(
+    ("radius", "dim", "evidence"),
+    [
+        ("1", 16, {}),
+        ("1", 16, {"tilt": exactly(0)}),
+        ("30", 16, {"tilt": exactly(1)}),
+        ("20", 64, {"tilt": exactly(1)}),
+    ],
+)
+def test_levels_need_a_tilt_and_a_small_ball(radius, dim, evidence):
+    given = claim(f"clip(l2, {radius}) | laplace(2)", 4, "0.5", dim=dim)
+    with pytest.raises(CertificateError, match=r"needs its tilt, above 0|levels are for norms|levels are too coarse"):
         verify(sealed("proven", given, upper("levels", 1, 4, "0.5", **evidence)))
 
 

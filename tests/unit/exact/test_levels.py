@@ -13,7 +13,7 @@ from dpassay.evidence.verifier.levels import _FOUND, _few, _many, _row, _thresho
 from dpassay.exact.analysis import additive_uppers, analyse
 from dpassay.exact.level_branches import _by_class, _Search, _tops
 from dpassay.exact.level_branches import log_delta as own_log_delta
-from dpassay.exact.level_tables import Levels, _added, _gaussian, _one_more, few_and_many
+from dpassay.exact.level_tables import Levels, _added, _gaussian, _one_more
 from dpassay.exact.levels import LevelBound
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
@@ -124,8 +124,9 @@ def of_vector(vector: tuple[int, ...], step: float, rows: int, start: np.ndarray
     return table[:, 0]
 
 
-def test_a_search_of_all_branches_finds_the_worst_vector_of_levels(exhaustive) -> None:  # type: ignore[no-untyped-def]
-    levels, row = Levels(0.11, 8, 3, 0, 2e-2), 9
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_a_search_of_all_branches_finds_the_worst_vector_of_levels(both_ways: bool, exhaustive) -> None:  # type: ignore[no-untyped-def]
+    levels, row = Levels(0.11, 8, 3, 0, 2e-2, both_ways=both_ways), 9
     triples = itertools.combinations_with_replacement(range(9), 3)
     vectors = [v for v in triples if sum(j * j for j in v) <= levels.largest_cost]
     values = {v: math.log(of_vector(v, levels.step, 41)[row]) for v in vectors}
@@ -135,12 +136,12 @@ def test_a_search_of_all_branches_finds_the_worst_vector_of_levels(exhaustive) -
             for each in levels.multipliers
         ]
     ).T
-    exact = (_by_class(levels, every) + levels.log_moment(levels.multipliers)).min(axis=1).max()
+    exact = (_by_class(levels, every) + levels.log_moments).min(axis=1).max()
     for count in (0, 3, 20, 10**6):  # fewer splits are valid, and give more
         exhaustive(count)
         tops = _tops(levels, 40, row)
         assert (tops >= every - 1e-12).all()
-        found = (_by_class(levels, tops) + levels.log_moment(levels.multipliers)).min(axis=1).max()
+        found = (_by_class(levels, tops) + levels.log_moments).min(axis=1).max()
     assert found == pytest.approx(exact, abs=1e-9)
     search, open_, leaves = _Search(levels, 40), list(_Search(levels, 40).start(row)), np.full(every.shape, -math.inf)
     while open_:  # split until each branch is one vector: none is lost, and none is made up
@@ -150,6 +151,8 @@ def test_a_search_of_all_branches_finds_the_worst_vector_of_levels(exhaustive) -
         else:
             leaves[branch.first] = np.maximum(leaves[branch.first], branch.tops)
     assert leaves == pytest.approx(every, abs=1e-9)
+    checked = _few(levels.step, 8, 3, 40, levels.multipliers, both_ways)
+    assert (_row(checked, checked.tables(), row) >= every - 1e-12).all()
     few = [v for v in vectors if v[-1] in (3, 8)]
     for v in few[::7]:  # and what a vector is said to have is not below the truth
         groups = [(f"{j * 11 / 100}", v.count(j)) for j in set(v) if j]
@@ -185,7 +188,7 @@ def test_no_vector_of_levels_and_small_shifts_is_above_the_branches(price: int) 
 
 def test_the_verifier_allows_for_both_levels_around_the_largest_shift() -> None:
     multipliers = 3e-3 * np.geomspace(0.1, 1, 30)
-    few, many = _few(0.05, 24, 8, 40, multipliers, 0), _many(0.03, 24, 60, 40, multipliers, 0)
+    few, many = _few(0.05, 24, 8, 40, multipliers, False), _many(0.03, 24, 60, 40, multipliers, 0)
     for steps, levels in ((few, [0, *few.levels]), (many, [0, *many.levels])):
         for shift in np.linspace(0, 24, 200).tolist():
             above = next(place for place, level in enumerate(levels) if level >= shift)
@@ -199,25 +202,11 @@ def test_the_largest_shift_tells_which_levels_can_be_the_largest() -> None:
     levels = bound._levels(0.9)
     reach = levels.reach(0.9)
     i = int(0.9 / levels.step)  # at a smaller ε U is larger
-    moment = levels.log_moment(levels.multipliers)
-    classes = (_by_class(levels, _tops(levels, reach, i)) + moment).min(axis=1) + 0.9 / 2
+    classes = (_by_class(levels, _tops(levels, reach, i)) + levels.log_moments).min(axis=1) + 0.9 / 2
     for vector in ((1.0, 0.0, 0.0), (0.8, 0.6, 0.0), (0.58, 0.57, 0.57), (0.75, 0.5, 0.43), (0.9, 0.3, 0.3)):
         true = laplace_sum_delta([(repr(v), 1) for v in vector if v], "0.9")
         assert math.log(true) <= classes[int(max(vector) / levels.step - 1e-9)]
     assert classes[int(0.3 / levels.step)] < classes.max() - 1  # no such vector has the norm 1
-
-
-def test_few_shifts_and_many_about() -> None:
-    for norm, epsilon in ((0.5, 0.3), (1.0, 1.1), (2.0, 0.4)):
-        few, many = few_and_many(norm, 200, epsilon)
-        true = [laplace_sum_delta([(repr(norm / math.sqrt(m)), m)], repr(epsilon)) for m in (1, 2)]
-        assert few == pytest.approx(float(max(true)), rel=1e-9)
-        even = PrivacyLoss.of_shifts(Laplace(1), [(number(norm) / number(200) ** number("0.5"), 200)])
-        assert many == pytest.approx(middle(even.delta_number(number(epsilon))), rel=0.01)
-    assert few_and_many(1.0, 200, 1.5)[0] == 0
-    assert few_and_many(4.0, 10**6, 3000.0) == (0, 0)
-    ask = [Levels.of(0.707, 64, 2.1, epsilon).price for epsilon in (0.5, 1.5)]  # few are worse at the first ε alone
-    assert ask[0] == 0 < ask[1]
 
 
 @pytest.mark.parametrize("variance", [0.02, 0.2, 3.0])
@@ -280,6 +269,10 @@ def vectors(dim: int) -> list[np.ndarray]:
         *[pytest.param(64, 0.3, "1e-3", marks=pytest.mark.long), pytest.param(48, 1.0, "0.2", marks=pytest.mark.long)],
         *[pytest.param(n, 4.0, "0.3", marks=pytest.mark.long) for n in (33, 768)],
         *[pytest.param(300, 3.0, delta, marks=pytest.mark.long) for delta in ("0.1", "0.3")],
+        *[(5, 1.4, "0.3"), (8, 5.0, "0.1")],
+        *[pytest.param(n, 1.4, "0.3", marks=pytest.mark.long) for n in (8, 12, 16, 40, 41, 64, 96, 200, 300)],
+        *[pytest.param(n, 1.0, "0.2", marks=pytest.mark.long) for n in (16, 41, 200)],
+        *[pytest.param(n, 5.5, "0.3", marks=pytest.mark.long) for n in (3, 20, 64, 500)],
     ],
 )
 def test_no_vector_beats_the_bound_and_one_comes_near(dim: int, size: float, delta: str) -> None:
@@ -335,8 +328,8 @@ def test_the_verifier_looks_closer_than_the_prover() -> None:
 
 
 def test_what_was_found_is_used_again_and_its_work_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    work: list[int] = []
-    monkeypatch.setattr("dpassay.evidence.verifier.levels.spend", work.append)
+    work: list[tuple[int, object]] = []
+    monkeypatch.setattr("dpassay.evidence.verifier.levels.spend", lambda much, once: work.append((much, once)))
     _FOUND.clear()
     first = log_delta(0.5, 3, 2.0, 0.4)
     assert len(_FOUND) == 1
@@ -345,6 +338,7 @@ def test_what_was_found_is_used_again_and_its_work_is_counted(monkeypatch: pytes
     assert work[0] == work[1]
     assert log_delta(0.5, 3, 2.0, 0.5) < first
     assert len(_FOUND) == 2
+    assert work[2] != work[1]
 
 
 @pytest.mark.parametrize(
@@ -371,8 +365,11 @@ def test_what_always_holds() -> None:
     assert up(bound.epsilon(number("1e-300"))) <= 2.0000000001
     assert bound.epsilon(number("0.9")) == 0
     assert middle(bound.pure) == pytest.approx(2)
-    assert not LevelBound(number(5), 2.0, 4).is_useful
-    assert LevelBound(number(4), 2.0, 33).is_useful  # also if rounding makes the norm slightly larger
+    assert LevelBound(number(15), 2.0, 40).is_useful
+    assert not LevelBound(number(17), 2.0, 4).is_useful
+    assert not LevelBound(number(8), 2.0, 41).is_useful
+    assert bound.epsilon(number("1e-12")) == bound.pure  # left to other bounds
+    assert LevelBound(number(5), 2.0, 4).epsilon(number("0.01")) == 10
 
 
 def test_it_is_used_where_the_norm_is_small() -> None:

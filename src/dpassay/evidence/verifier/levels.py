@@ -20,8 +20,9 @@ from dpassay.evidence.verifier.numbers import ONE, Number, above, at_most_one, b
 Array = NDArray[np.float64]
 Tables = dict[int, list[Array]]  # by the largest level, and by how many coordinates more than one are left out
 _FEW, _UNIT = 40, 4
-_ROUNDS = 320  # how often what is largest is looked at more closely
-_NORM = 8.0  # beyond it the table would be too coarse to be worth its time
+_WIDTH = 8  # costs that share a column, and tables of a level by the number of coordinates
+_ROUNDS = 640  # how often what is largest is looked at more closely; half as often if coordinates are not counted
+_NORM = 24.0  # beyond it the table would be too coarse to be worth its time
 _ETA = 2.0**-53
 _MORE = 1e-9
 _FOUND: dict[tuple[float, int, float, float], float] = {}  # of the last tables, as files often repeat a step
@@ -51,7 +52,8 @@ class Ladder:
 class Steps:
     """Levels above 0, in steps g, and what a vector of them may cost; tables are by the largest level, 0 for none.
 
-    `limit` is the number of coordinates, where they are counted; a column of a table is `unit` of the cost.
+    `limit` is the number of coordinates, where they are counted. `moments` are ln E[e^(λ·cost)] for each of `pairs`.
+    Columns are joined by e^(−λ·cost) for the multiplier `usual`.
     """
 
     g: float
@@ -59,10 +61,12 @@ class Steps:
     levels: list[int]
     price: int
     most: int
-    unit: int
     limit: float
+    rounds: int
     multipliers: Array
-    moment: Array
+    moments: Array
+    usual: float
+    work: int
     tables: Callable[[], Tables]
 
     def cost(self, level: int) -> int:
@@ -84,40 +88,48 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     worth, slope = _moment(norm / math.sqrt(dim), tilt)
     if not 0 < slope < 1e15:
         raise CertificateError("the tilt is too small or too large for levels")
-    price, steps = 0, max(40, min(48, round(226 / math.sqrt(dim))))
+    few, many = _few_and_many(norm, dim, epsilon)
+    price, steps, large = 0, max(40, min(48, round(226 / math.sqrt(dim)))), max(few, many) > 0.12
     if dim > _FEW:
-        price, steps = _priced(max(0.0, worth / slope - norm**2 / dim) / norm**2, _many_matter(norm, dim, epsilon))
+        tangent = max(0.0, worth / slope - norm**2 / dim) / norm**2
+        price, steps = _priced(tangent if few < 0.985 * many else 0.0, large, epsilon < 1.25 * norm)
     g = norm / steps * (1 + 4 * _ETA)
-    steepest = 1.5 * slope * g**2
+    multipliers = 1.5 * slope * g**2 * np.geomspace(0.1, 1, 30)
     beyond = max(0.7 * steps, 1.6 * steps - epsilon / g / 2)
     last = math.ceil(steps / 4 * math.ceil((epsilon / g + beyond) / (steps / 4)))
     last = min(last, math.ceil(steps * math.sqrt(dim)) + 1)
-    ladder = (_few if dim <= _FEW else _many)(g, steps, dim, last, steepest * np.geomspace(0.1, 1, 30), price)
+    if dim <= _FEW:
+        ladder = _few(g, steps, dim, last, multipliers, large)
+    else:
+        ladder = _many(g, steps, dim, last, multipliers, price)
     key = norm, dim, tilt, epsilon
-    if key not in _FOUND:  # its work is counted in any case, so that a verdict does not depend on what came before
+    spend(ladder.work, key)  # also if another certificate had it, so that a verdict does not depend on what came before
+    if key not in _FOUND:
         _FOUND.update({key: _least(ladder, epsilon / g)})
         for old in list(_FOUND)[:-64]:
             del _FOUND[old]
     return _FOUND[key] * (1 - _MORE) + epsilon / 2 + _MORE
 
 
-def _priced(tangent: float, many_matter: bool) -> tuple[int, int]:
-    """The price of a coordinate in squared steps, and how many steps make the norm."""
-    wanted = min(84**2 * tangent, 10700.0) if many_matter else 0.0
-    price = round(0.6 * wanted) or int(wanted > 0.6)
-    return (price, max(74, min(84, round(math.sqrt(price / (0.6 * tangent)))))) if price else (0, 80)
+def _priced(tangent: float, large: bool, near: bool) -> tuple[int, int]:
+    """The price of a coordinate in squared steps, and how many steps make the norm: more at a large δ and a near ε."""
+    fewest, most, without = (90, 100, 100) if large else (74, 84, 80)
+    finest, least = (120, 0.45) if large and near else (most, 0.6)
+    price = round(min(0.6 * most**2 * tangent, 6420.0)) or int(finest**2 * tangent > least)
+    if not price:
+        return 0, without
+    return price, max(fewest, min(finest if price == 1 else most, round(math.sqrt(price / (0.6 * tangent)))))
 
 
-def _many_matter(norm: float, dim: int, epsilon: float) -> bool:
-    """Whether δ(ε) of one or of two equal shifts is below that of a Gaussian like that of many shifts."""
-    room = math.sqrt(2) * norm - epsilon
-    if room <= 0:
-        return True
-    few = max(-math.expm1((epsilon - norm) / 2), 1 - math.exp(-room / 2) * (1 + room / 4))
+def _few_and_many(norm: float, dim: int, epsilon: float) -> tuple[float, float]:
+    """δ(ε) of one or of two equal shifts, and that of a Gaussian like that of many shifts."""
+    room, few = math.sqrt(2) * norm - epsilon, 0.0
+    if room > 0:
+        few = max(-math.expm1((epsilon - norm) / 2), 1 - math.exp(-room / 2) * (1 + room / 4))
     h = norm / math.sqrt(dim)
     sigma = norm * math.sqrt(1 - h / 3 + 3 / 20 * h**2)
     one, other = (math.erfc((epsilon / sigma + end) / math.sqrt(2)) / 2 for end in (-sigma / 2, sigma / 2))
-    return few < 0.985 * (one - math.exp(epsilon) * other)
+    return few, one - math.exp(epsilon) * other if epsilon < 700 else one
 
 
 def _least(steps: Steps, at: float) -> float:
@@ -127,7 +139,12 @@ def _least(steps: Steps, at: float) -> float:
     tables = steps.tables()
     near, far = (np.exp(_row(steps, tables, row)) for row in (i, i + 1))
     rows = np.log((1 - part) * near + part * far + 1e-300)
-    return float(max((rows[list(pair)].max(axis=0) + steps.moment).min() for pair in steps.pairs))
+    return float(max(bound.min() for bound in _bounds(steps, rows)))
+
+
+def _bounds(steps: Steps, tops: Array) -> list[Array]:
+    """The largest of each pair of levels, times E[e^(λ·cost)]."""
+    return [tops[list(pair)].max(axis=0) + moment for pair, moment in zip(steps.pairs, steps.moments, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -157,28 +174,30 @@ class _Start:
         """What vectors have with others of levels up to this one, times e^(−λ·cost): its logarithm for each λ."""
         below = below if self.count < steps.limit else 0
         others = tables[below][min(max(0, self.count - 1), len(tables[below]) - 1)]
-        others = others[:, : (steps.most - self.cost) // steps.unit + 1]
+        others = others[:, : (steps.most - self.cost) // _WIDTH + 1]
         weights, places = np.zeros(len(others)), np.abs(self.place + np.arange(len(self.mass)))
         np.add.at(weights, np.minimum(places, len(others) - 1), self.mass)
         logs = np.log(np.einsum("y,yb->b", weights, others) + self.own)  # without threads
-        costs = self.cost + steps.unit * np.arange(len(logs))
+        costs = self.cost + _WIDTH * np.arange(len(logs))
         worth = np.array([(logs - each * costs).max() for each in steps.multipliers])
+        if below or steps.limit == math.inf:  # a column stands for several costs
+            worth += (_WIDTH - 1) * np.maximum(0, steps.usual - steps.multipliers)
         worth = np.minimum(worth, self.worth)
         return _Start(self.count, below, self.cost, self.place, self.mass, self.own, worth)
 
 
 def _row(steps: Steps, tables: Tables, row: int) -> Array:
     """ln of the most that U·e^(−λ·cost) can be at a row, by the largest level and λ; what is largest is looked into."""
-    nothing = _Start(0, 0, 0, row, np.ones(1), 0.0, np.full(len(steps.moment), math.inf))
+    nothing = _Start(0, 0, 0, row, np.ones(1), 0.0, np.full(len(steps.multipliers), math.inf))
     families = [[nothing.with_others(steps, tables, 0)]]
     for level in steps.levels:
         one = nothing.jump(steps, level)
         families.append([one.with_others(steps, tables, _next(tables, level + 1))] if one else [])
     tops, final = (np.array([_largest(steps, family, all_) for family in families]) for all_ in (True, False))
-    for _ in range(_ROUNDS):
-        bounds = [tops[list(pair)].max(axis=0) + steps.moment for pair in steps.pairs]
+    for _ in range(steps.rounds):
+        bounds = _bounds(steps, tops)
         worst = int(np.argmax([bound.min() for bound in bounds]))
-        bound, floor = bounds[worst], final[list(steps.pairs[worst])].max(axis=0) + steps.moment
+        bound, floor = bounds[worst], final[list(steps.pairs[worst])].max(axis=0) + steps.moments[worst]
         lower = (floor < bound.min()) & (bound > floor)  # where something can still be gained
         if not lower.any():
             break
@@ -204,7 +223,7 @@ def _next(tables: Tables, level: int) -> int:
 
 def _largest(steps: Steps, family: list[_Start], all_: bool) -> Array:
     """The largest of all vectors, or of those that have no other levels, for each λ."""
-    none = np.full(len(steps.moment), -math.inf)
+    none = np.full(len(steps.multipliers), -math.inf)
     return np.asarray(np.max([none, *(start.worth for start in family if all_ or not start.below)], axis=0))
 
 
@@ -220,11 +239,11 @@ def _moment(shift: float, tilt: float) -> tuple[float, float]:
     return tilt * shift + math.log(inside), (tilt - tilt * decay / inside) / (2 * shift)
 
 
-def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, _price: int) -> Steps:
+def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, large: bool) -> Steps:
     """Tables by the number of other coordinates and the sum of their squares; ln E[e^(λ·sum)]."""
-    most = int((steps + math.sqrt(dim)) ** 2) + 1
-    unit = 4 if dim <= 16 else 1  # also how many tables of a level there are
-    spend((dim + 4) * steps * (last + steps) * most + _search(steps, last, most // unit))
+    most, usual = int((steps + math.sqrt(dim)) ** 2) + 1, float(multipliers[-1]) / 2
+    twice = [level for level in range(1, steps + 1) if large and 1 <= level * math.sqrt(dim) / steps <= 1.17]
+    work = ((dim + 4) * steps + dim * sum(twice)) * (last + steps) * most + _search(steps, last, most, _ROUNDS)
 
     def tables() -> Tables:
         table = np.full((dim, last + 1, most + 1), 1e-290)
@@ -233,18 +252,28 @@ def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, _price: 
             room = most + 1 - level**2
             if room <= level**2:
                 break
-            for count in range(dim - 1):
-                more = _with(table[count, :, : room - level**2], level, g)
-                table[count + 1, :, level**2 : room] = np.maximum(table[count + 1, :, level**2 : room], more)
             end = min(room, (dim - 1) * level**2 + 1)
-            found[level] = [
-                _coarse(table[count, :, :end], unit) for count in range(dim - 1, max(0, dim - 1 - unit), -1)
-            ]
+            _widen(table[:, :, :end], level, g)
+            if level in twice:  # both orders of levels bound the same vectors
+                falling = np.full((dim, last + 1, end), 1e-290)
+                for each in range(level, 0, -1):
+                    _widen(falling, each, g)
+                table[:, :, :end] = np.minimum(table[:, :, :end], falling)
+            counts = range(dim - 1, max(-1, dim - 1 - _WIDTH), -1)
+            found[level] = [_coarse(table[count, :, :end], usual) for count in counts]
         return found
 
-    mean = steps**2 + dim / 4 * (1 + steps * g / 2) * math.exp(g)
-    moment = multipliers * mean + (multipliers * (steps + math.sqrt(dim) / 2)) ** 2 / 2
-    return Steps(g, last, list(range(1, steps + 1)), 0, most, unit, dim, multipliers, moment, tables)
+    largest = np.arange(1, steps + 1)[:, None]
+    means = steps**2 + dim / 4 * (1 + largest * g / 2) * math.exp(g)
+    moments = multipliers * means + (multipliers * (steps + math.sqrt(dim) / 2)) ** 2 / 2
+    return Steps(g, last, list(range(1, steps + 1)), 0, most, dim, _ROUNDS, multipliers, moments, usual, work, tables)
+
+
+def _widen(table: Array, level: int, g: float) -> None:
+    """What tables by the number of coordinates hold if these can also have this level."""
+    for count in range(len(table) - 1):
+        more = _with(table[count, :, : max(0, table.shape[2] - level**2)], level, g)
+        table[count + 1, :, level**2 :] = np.maximum(table[count + 1, :, level**2 :], more)
 
 
 def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: int) -> Steps:
@@ -267,7 +296,8 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     cells = list(pairwise(levels))
     total, premium = steps**2 + price * dim, 1 + max(excess(a, b) for a, b in cells)
     most = int(total * max(premium, *((b**2 + price) / (a**2 + price) for a, b in cells))) + _UNIT + 1
-    spend(4 * len(levels) * (last + steps) * most + _search(len(levels), last, most // 8))
+    half, usual = _ROUNDS // 2, steepest / 2
+    work = 4 * len(levels) * (last + steps) * most + _search(len(levels), last, most, half)
     costs: Array = _UNIT * np.arange(most // _UNIT + 2, dtype=float) * (g**2 / premium)
     added = _variances(costs, price * g**2, small * g, dim)
     y: Array = g * np.arange(last + 1, dtype=float)[:, None]
@@ -275,7 +305,7 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     def tables() -> Tables:
         table = _small(y, added, small * g, smooth * g**2)
         table = table[:, (np.arange(most + 1) + _UNIT - 1) // _UNIT]
-        found = {0: [_coarse(table, 8)]}
+        found = {0: [_coarse(table, usual)]}
         for level in levels:
             cost = level**2 + price
             if 2 * cost > most:
@@ -284,34 +314,42 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
                 end = min(start + cost, most + 1 - cost)
                 more = _with(table[:, start:end], level, g)
                 table[:, start + cost : end + cost] = np.maximum(table[:, start + cost : end + cost], more)
-            found[level] = [_coarse(table[:, : most + 1 - cost], 8)]
+            found[level] = [_coarse(table[:, : most + 1 - cost], usual)]
         return found
 
-    moment = multipliers * (premium * total + _UNIT)
-    return Steps(g, last, levels, price, most, 8, math.inf, multipliers, moment, tables)
+    moments = np.tile(multipliers * (premium * total + _UNIT), (len(levels), 1))
+    return Steps(g, last, levels, price, most, math.inf, half, multipliers, moments, usual, work, tables)
 
 
-def _search(levels: int, last: int, columns: int) -> int:
-    """The work of two rows: two products for each round, one for each level at first, and all multipliers."""
-    return 2 * (levels + 2 * _ROUNDS) * (last + 30) * columns
+def _search(levels: int, last: int, most: int, rounds: int) -> int:
+    """The work of two rows, which is four times as quick: two products for each round, one for each level at first."""
+    return (levels + 2 * rounds) * (last + 30) * (most // _WIDTH) // 2
 
 
-def _coarse(table: Array, unit: int) -> Array:
-    """The largest of every few neighbouring columns."""
+def _coarse(table: Array, usual: float) -> Array:
+    """The largest of every few neighbouring columns, times e^(−λ·cost) for the usual λ, where the first costs 0."""
     rows, columns = table.shape
-    whole = np.zeros((rows, -(-columns // unit) * unit))
+    whole = np.zeros((rows, -(-columns // _WIDTH) * _WIDTH))
     whole[:, :columns] = table
-    return np.asarray(whole.reshape(rows, -1, unit).max(axis=2))
+    for cost in (1, 2, 4):
+        whole = np.maximum(whole[:, ::2], whole[:, 1::2] * math.exp(-usual * cost))
+    return whole
 
 
 def _with(table: Array, level: int, g: float) -> Array:
     """Values at 0, g, 2g, … of functions that are even and convex on either side of 0, after one more coordinate."""
     rows, h = len(table), level * g
-    whole = np.concatenate([table[np.minimum(np.arange(level, 0, -1), rows - 1)], table, table[[-1] * level]])
+    whole = table[np.minimum(np.abs(np.arange(-level, rows + level)), rows - 1)]
     sums = np.cumsum(whole[::-1], axis=0)[::-1]
-    inner = sums[1 : rows + 1] * (1 + 4 * len(whole) * _ETA) - sums[2 * level : 2 * level + rows]
-    moved = math.exp(-h / 2) * ((1 / 2 + g / 8) * (whole[:rows] + whole[2 * level :]) + g / 4 * inner)
-    return np.asarray(moved + _alone(np.arange(rows), level, g)[:, None])
+    moved = sums[1 : rows + 1] * (1 + 4 * len(whole) * _ETA)
+    moved -= sums[2 * level : 2 * level + rows]
+    moved *= g / 4
+    ends = whole[:rows] + whole[2 * level :]
+    ends *= 1 / 2 + g / 8
+    moved += ends
+    moved *= math.exp(-h / 2)
+    moved[:level] += _alone(np.arange(min(level, rows)), level, g)[:, None]
+    return np.asarray(moved)
 
 
 def _threshold(norm: float, steps: int, dim: int, price: int) -> tuple[int, int]:
@@ -322,8 +360,10 @@ def _threshold(norm: float, steps: int, dim: int, price: int) -> tuple[int, int]
         gain = norm / 3 * min(level / steps, 1 / math.sqrt(dim))
         return (smooth + level**2 / 6 * math.log(steps**2 / smooth)) / steps**2 - gain
 
-    choices = [(level, max(24, math.ceil(1.2 * level**2))) for level in range(3 if price else 4, 7)]
+    choices = [(level, max(24, math.ceil(1.2 * level**2))) for level in range(4, 8)]
     fit = [choice for choice in choices if choice[0] * norm / steps <= 1 / 2]
+    if not fit:
+        raise CertificateError("levels are too coarse for so many coordinates and so long a shift")
     return fit[0] if price else min(fit, key=harm)
 
 
