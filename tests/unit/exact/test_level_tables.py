@@ -8,7 +8,7 @@ import pytest
 from dpassay.core.numbers import middle, number
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.lattice import ALL_WORK, limited, spend
-from dpassay.evidence.verifier.levels import _coarse, _few
+from dpassay.evidence.verifier.levels import _KEPT, _coarse, _few, _Start, log_delta
 from dpassay.exact.level_tables import JOINED, Levels, _joined, few_and_many, others
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
@@ -52,6 +52,29 @@ def test_joined_columns_bound_each_of_their_costs() -> None:
         assert joined[:, :5] == pytest.approx(
             np.max([table[:, k:40:JOINED] * math.exp(-usual * k) for k in range(JOINED)], axis=0), rel=1e-14
         )
+
+
+def test_the_verifier_allows_for_the_dearest_cost_of_a_column() -> None:
+    steps = _few(0.05, 10, 4, 20, 2e-2 * np.geomspace(0.1, 1, 30), False)
+    table = np.full((21, JOINED), 1e-9)
+    table[:, -1] = 0.5  # what costs the most of a group is the largest
+    start = _Start(1, 5, 25, 0, np.ones(1), 0.0, np.full(30, math.inf))
+    found = start.with_others(steps, {0: [table[:, :1]], 5: [_coarse(table, steps.usual)]}, 5)
+    assert (found.worth >= math.log(0.5) - steps.multipliers * (25 + JOINED - 1) - 1e-12).all()
+
+
+def test_absurd_tilts_are_refused_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpassay.evidence.verifier.levels._variances", None)
+    monkeypatch.setattr("dpassay.evidence.verifier.levels._with", None)
+    for norm, dim, tilt, epsilon in ((1e-5, 10**6, 1e-7, 1.3e-5), (1.0, 10**4, 1e6, 1.0), (1.0, 64, 1e7, 1.0)):
+        with limited(), pytest.raises(CertificateError, match="takes too long"):
+            log_delta(norm, dim, tilt, epsilon)
+
+
+def test_a_certificate_cannot_have_more_results_than_are_kept() -> None:
+    """The least work is that of two coordinates and an ε of 0; with _KEPT such results nothing is left."""
+    least = _few(1 / 48, 48, 2, 0, 2e-2 * np.geomspace(0.1, 1, 30), False).work
+    assert least * _KEPT > ALL_WORK
 
 
 def test_what_rounding_costs_by_the_largest_shift() -> None:

@@ -25,6 +25,7 @@ _ROUNDS = 640  # how often what is largest is looked at more closely; half as of
 _NORM = 24.0  # beyond it the table would be too coarse to be worth its time
 _ETA = 2.0**-53
 _MORE = 1e-9
+_KEPT = 1024  # results: more than one certificate can have, as the work of each is counted once
 _FOUND: dict[tuple[float, int, float, float], float] = {}  # of the last tables, as files often repeat a step
 
 
@@ -106,7 +107,7 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     spend(ladder.work, key)  # also if another certificate had it, so that a verdict does not depend on what came before
     if key not in _FOUND:
         _FOUND.update({key: _least(ladder, epsilon / g)})
-        for old in list(_FOUND)[:-64]:
+        for old in list(_FOUND)[:-_KEPT]:
             del _FOUND[old]
     return _FOUND[key] * (1 - _MORE) + epsilon / 2 + _MORE
 
@@ -298,11 +299,11 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     most = int(total * max(premium, *((b**2 + price) / (a**2 + price) for a, b in cells))) + _UNIT + 1
     half, usual = _ROUNDS // 2, steepest / 2
     work = 4 * len(levels) * (last + steps) * most + _search(len(levels), last, most, half)
-    costs: Array = _UNIT * np.arange(most // _UNIT + 2, dtype=float) * (g**2 / premium)
-    added = _variances(costs, price * g**2, small * g, dim)
-    y: Array = g * np.arange(last + 1, dtype=float)[:, None]
 
     def tables() -> Tables:
+        costs: Array = _UNIT * np.arange(most // _UNIT + 2, dtype=float) * (g**2 / premium)
+        added = _variances(costs, price * g**2, small * g, dim)
+        y: Array = g * np.arange(last + 1, dtype=float)[:, None]
         table = _small(y, added, small * g, smooth * g**2)
         table = table[:, (np.arange(most + 1) + _UNIT - 1) // _UNIT]
         found = {0: [_coarse(table, usual)]}
