@@ -35,7 +35,7 @@ SCHEMA = "dpassay/certificate/2"
 # By how much a bound is weakened until the verifier can confirm it.
 _WEAKER = ("0", "1e-12", "1e-9", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", "1e-2", "5e-2")
 _FEW = ("0", "1e-9", "1e-4", "1e-2", "5e-2")
-_PART = 8  # a bound that only adds information takes this part of the verifier's work at most (8: an eighth)
+_PARTS = 8  # a lower bound that does not decide the claim may take an eighth of the verifier's work
 Data = dict[str, Any]
 
 
@@ -252,7 +252,7 @@ class _Writer:
             ends = {"epsilon": enclosed(epsilon), "delta": enclosed(delta), quantity: point(less)}
             for option in options:
                 step = {"step": "lower", "quantity": quantity, **ends, **option}
-                if _accepted(self.model, step, 1 if refutes else _PART):
+                if _accepted(self.model, step, 1 if refutes else _PARTS):
                     yield step
                     return
 
@@ -348,10 +348,10 @@ def _less(value: Number, claimed: Number | None) -> list[Number]:
     return [less for less in (*weaker, iv.mpf((claimed * (1 + 3 * TIE)).b)) if less.a > least]
 
 
-def _accepted(model: Model, step: Data, part: int = 1) -> bool:
-    """Whether the verifier can confirm a step with such a part of all the work that is allowed."""
+def _accepted(model: Model, step: Data, parts: int = 1) -> bool:
+    """Whether the verifier can confirm a step with the work that is allowed, divided by `parts`."""
     try:
-        with limited(part):
+        with limited(parts):
             model.check(read_step(step))
     except (CertificateError, ArithmeticError, ValueError):
         return False

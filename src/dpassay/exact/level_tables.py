@@ -2,7 +2,8 @@
 
 Shifts are rounded, at random, to levels that are whole numbers of a step. A table holds the largest e^(−ε/2) δ(ε) of
 all vectors of levels whose squares sum up to each whole number. It grows by one coordinate at a time, from above.
-Levels are added from the smallest to the largest, and in places also the other way round: the lesser one is a bound.
+Levels are added from the smallest to the largest. Some tables are also built the other way round, and the lesser of
+the two is kept.
 """
 
 import math
@@ -16,14 +17,12 @@ import numpy as np
 from dpassay.pipeline.regions import Array
 
 COUNTED = 40  # up to this many coordinates they are counted, so that no Gaussian stands for the smallest shifts
-SMALL = range(
-    4, 8
-)  # the largest shift, in steps, that is treated as Gaussian; the least of these if coordinates have a price
+SMALL = range(4, 8)  # steps: up to one of these shifts count as Gaussian; the first if coordinates have a price
 SMOOTH = 24  # squared steps, at least: the variance of a Gaussian that is added first, and makes rounding cheaper
 ROUNDED = 4  # costs of small shifts are rounded up to a multiple of this
-JOINED = 8  # neighbouring costs have one column, and so many tables of a level are kept where coordinates are counted
-BOTH_WAYS = (1.0, 1.17)  # times the root of the mean square: levels at which tables are built from either end
-LARGE = 0.12  # the δ from which on more is done, as ε(δ) depends on δ the most there
+JOINED = 8  # neighbouring costs share one column; also how many tables a level has where coordinates are counted
+BOTH_WAYS = (1.0, 1.17)  # tables of these levels are built from both ends; 1 is the level of equal shifts
+LARGE = 0.12  # at a larger δ the search is more thorough: a small error in δ is a large one in ε there
 FRACTIONS = np.geomspace(0.1, 1, 30)  # of the steepest multiplier, among which the best is taken
 _U = 2.0**-53
 
@@ -33,7 +32,7 @@ class Levels:
     """How a ball is cut into levels: `steps` steps make its norm, and each coordinate costs its square and a `price`.
 
     Costs are in squared steps. Any price and any `steepest` multiplier give a valid bound, and so do all `small` shifts
-    up to ½ (in steps), if coordinates are not counted. With `both_ways` some tables are built from either end.
+    up to ½ (in steps), if coordinates are not counted. With `both_ways` some tables are built from both ends.
     """
 
     step: float
@@ -218,7 +217,7 @@ def _uncounted(levels: Levels, reach: int) -> Iterator[tuple[int, tuple[Array, .
 def _joined(table: Array, multiplier: float) -> Array:
     """The largest entry of neighbouring columns, row by row, each times e^(−λ·cost), where the first one costs 0."""
     apart = 1
-    while apart < JOINED:  # two and two
+    while apart < JOINED:  # pairs, then pairs of pairs
         more = table[:, 1::2] * math.exp(-multiplier * apart)
         table = table[:, ::2].copy()
         np.maximum(table[:, : more.shape[1]], more, out=table[:, : more.shape[1]])

@@ -15,7 +15,7 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.pipeline.distributions import Laplace
 
-SMALLEST_NORM, LARGEST_NORM, LARGEST_NORM_OF_MANY = 1e-6, 16.0, 7.5  # scales; longer ones have other bounds
+SMALLEST_NORM, LARGEST_NORM, LARGEST_NORM_OF_MANY = 1e-6, 16.0, 7.5  # scales; above these other bounds are as good
 SHORT, MEDIUM, LONG = 1e-11, 1e-4, 0.02  # δ below which the integral of saddlepoint.md is as good; norms up to 1.25, 4
 
 
@@ -86,7 +86,7 @@ class LevelBound:
         return self.pure
 
     def _guess(self, delta: Number) -> float:
-        """About what ε(δ) is: that of few or of all shifts, which are equal, and a little more."""
+        """About what ε(δ) is: slightly more than that of 1, 2, 4 or all shifts, if they are equal."""
         counts = {count for count in (1, 2, 4, self.dim) if count <= self.dim}
         shifts = ((exactly(self.euclidean) / iv.sqrt(count), count) for count in counts)
         return 1.008 * max(up(PrivacyLoss.of_shifts(Laplace(1), [shift]).epsilon_number(delta)) for shift in shifts)

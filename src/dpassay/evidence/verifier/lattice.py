@@ -47,9 +47,9 @@ _LEFT: ContextVar[tuple[list[int], set[Hashable]] | None] = ContextVar("_LEFT", 
 
 
 @contextmanager
-def limited(part: int = 1) -> Iterator[None]:
-    """Refuse more work than is allowed in total, or this part of it (2: half), until the end of the block."""
-    token = _LEFT.set(([ALL_WORK // part], set()))
+def limited(parts: int = 1) -> Iterator[None]:
+    """Refuse more work than is allowed in total, divided by `parts`, until the end of the block."""
+    token = _LEFT.set(([ALL_WORK // parts], set()))
     try:
         yield
     finally:
@@ -59,7 +59,7 @@ def limited(part: int = 1) -> Iterator[None]:
 def spend(work: int, once: Hashable = None) -> None:
     """Count work, and refuse it if it is too much; outside of `limited` each piece is judged on its own.
 
-    What is named is counted once, as its result is kept.
+    Work with a name is counted once, as its result is kept.
     """
     left, counted = _LEFT.get() or ([ALL_WORK], set())
     if once is None or once not in counted:

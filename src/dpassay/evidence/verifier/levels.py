@@ -20,12 +20,12 @@ from dpassay.evidence.verifier.numbers import ONE, Number, above, at_most_one, b
 Array = NDArray[np.float64]
 Tables = dict[int, list[Array]]  # by the largest level, and by how many coordinates more than one are left out
 _FEW, _UNIT = 40, 4
-_WIDTH = 8  # costs that share a column, and tables of a level by the number of coordinates
+_WIDTH = 8  # costs that share a column; also how many tables a level has where coordinates are counted
 _ROUNDS = 640  # how often what is largest is looked at more closely; half as often if coordinates are not counted
 _NORM = 24.0  # beyond it the table would be too coarse to be worth its time
 _ETA = 2.0**-53
 _MORE = 1e-9
-_KEPT = 1024  # results: more than one certificate can have, as the work of each is counted once
+_KEPT = 1024  # results, more than a single certificate has room for: the work of each is counted once
 _FOUND: dict[tuple[float, int, float, float], float] = {}  # of the last tables, as files often repeat a step
 
 
@@ -112,10 +112,10 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     return _FOUND[key] * (1 - _MORE) + epsilon / 2 + _MORE
 
 
-def _priced(tangent: float, large: bool, near: bool) -> tuple[int, int]:
-    """The price of a coordinate in squared steps, and how many steps make the norm: more at a large δ and a near ε."""
+def _priced(tangent: float, large: bool, short: bool) -> tuple[int, int]:
+    """The price of a coordinate in squared steps, and how many steps make the norm: more at a large δ and a small ε."""
     fewest, most, without = (90, 100, 100) if large else (74, 84, 80)
-    finest, least = (120, 0.45) if large and near else (most, 0.6)
+    finest, least = (120, 0.45) if large and short else (most, 0.6)
     price = round(min(0.6 * most**2 * tangent, 6420.0)) or int(finest**2 * tangent > least)
     if not price:
         return 0, without
@@ -364,7 +364,7 @@ def _threshold(norm: float, steps: int, dim: int, price: int) -> tuple[int, int]
     choices = [(level, max(24, math.ceil(1.2 * level**2))) for level in range(4, 8)]
     fit = [choice for choice in choices if choice[0] * norm / steps <= 1 / 2]
     if not fit:
-        raise CertificateError("levels are too coarse for so many coordinates and so long a shift")
+        raise CertificateError("levels are too coarse for a shift of this length in this many coordinates")
     return fit[0] if price else min(fit, key=harm)
 
 
