@@ -11,6 +11,7 @@ from dpassay.exact.after_noise import Kept, kept_after
 from dpassay.exact.analysis import sources
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import CurveBound, DropoutBound, before_dropout
+from dpassay.exact.sampled_pairs import EventBound, SampledBound
 from dpassay.exact.sampling import ShuffledBound
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Block, Pair
@@ -81,12 +82,19 @@ def _of_candidate(
     pipeline: Pipeline, position: int, candidate: Candidate, kept: Kept | None, epsilon: Number, delta: Number
 ) -> Iterator[Data]:
     bound = candidate.bound.bound if isinstance(candidate.bound, DropoutBound) else candidate.bound
+    if isinstance(candidate.bound, SampledBound):
+        epsilon = before_dropout(epsilon, candidate.bound.mu)
     pair, name = candidate.pair, {"theorem": bound.theorem.value, "noise": position}
     looked_at: Iterator[Data] | list[Data] = grids(bound, epsilon, delta, LEVELS[:2], below=True)
     if bound.theorem == Theorem.POST_PROCESSING and kept is not None:
         if isinstance(bound, CurveBound):
             pair = _at_best_threshold(pair, kept, pipeline.stages[position], epsilon)
-        looked_at = [{"thresholds": _thresholds(pair, kept, pipeline.stages[position], epsilon, bound)}]
+        sums = pair if candidate.data_sets is None else candidate.data_sets.sums
+        looked_at = [{"thresholds": _thresholds(sums, kept, pipeline.stages[position], epsilon, bound)}]
+    if isinstance(bound, EventBound):
+        looked_at = [
+            {"thresholds": [point(one) if _reached(kept, one) else enclosed(one) for one in bound.best(epsilon)]}
+        ]
     if isinstance(bound, ShuffledBound):
         looked_at = [{"thresholds": [point(exactly(bound.threshold(middle(epsilon))))]}]
     for found in looked_at:
@@ -127,8 +135,8 @@ def _thresholds(pair: Pair, kept: Kept, noise: Stage, epsilon: Number, bound: ob
     return found
 
 
-def _reached(kept: Kept, threshold: Number) -> bool:
-    told = kept.thresholds
+def _reached(kept: Kept | None, threshold: Number) -> bool:
+    told = None if kept is None else kept.thresholds
     return told is not None and bool(told.low.b <= threshold.a and threshold.b <= told.high.a)
 
 

@@ -92,9 +92,13 @@ class BlockRecord(_Record):
 
 
 class WitnessRecord(_Record):
-    """Two values just before the noise, in blocks of equal coordinates, and an event on the output."""
+    """Two values just before the noise, in blocks of equal coordinates, and an event on the output.
+
+    If records are sampled, `data_sets` says which two data sets have these values.
+    """
 
     blocks: list[BlockRecord]
+    data_sets: list[str] = Field(default=[], description="the two data sets in words, if records are sampled")
     event: str
     log_p: list[Real] = Field(description="bounds on the event's log-probability for the first value")
     log_q: list[Real] = Field(description="bounds on the event's log-probability for the second value")
@@ -263,7 +267,9 @@ def _witness(verdict: Verdict) -> WitnessRecord | WordWitnessRecord | PlayedReco
     ]
     logs = (verdict.witness.log_p, verdict.witness.log_q)
     log_p, log_q = ([_double(v, down), _double(v, up)] for v in logs)
-    return WitnessRecord(blocks=blocks, event=verdict.witness.event, log_p=log_p, log_q=log_q)
+    sets = verdict.witness.data_sets
+    named = [] if sets is None else [sets.first, sets.second]
+    return WitnessRecord(blocks=blocks, data_sets=named, event=verdict.witness.event, log_p=log_p, log_q=log_q)
 
 
 def _played(witness: SampledWitness) -> PlayedRecord:

@@ -19,7 +19,8 @@ from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, ZcdpBound, before_dropout
 from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
-from dpassay.exact.sampling import BasicBound, SampledBound
+from dpassay.exact.sampled_pairs import ReplacedBound, SampledBound
+from dpassay.exact.sampling import BasicBound
 from dpassay.exact.whole_loss import DiscreteGaussianLoss
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Subsample
@@ -61,6 +62,9 @@ def _of_bound(
         yield from _of_bound(bound.bound, epsilon / bound.count, delta / bound.count, mu, levels)
     elif isinstance(bound, SampledBound):
         yield from _of_bound(bound.bound, before_dropout(epsilon, bound.mu), delta, mu, levels)
+    elif isinstance(bound, ReplacedBound):
+        for each in (bound.alone, bound.apart):
+            yield from _of_bound(each, bound.inner(epsilon), delta, mu, levels)
     elif isinstance(bound, DropoutBound):
         yield from _of_bound(bound.bound, before_dropout(epsilon, mu), delta, mu, levels)
     elif isinstance(bound, RenyiBound | RangeSteps | ZcdpBound):

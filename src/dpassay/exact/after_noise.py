@@ -78,7 +78,7 @@ def with_what_is_kept(
 
 
 def _pure(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Kept) -> Number:
-    """The largest loss between two values that the outermost thresholds show."""
+    """The largest loss between two values, in either order, that the outermost thresholds show."""
     told = kept.thresholds
     assert told is not None
     if kept.anywhere or told.unlimited:
@@ -101,10 +101,10 @@ def outermost_loss(noise: Laplace | Gaussian, x: Number, y: Number, told: Thresh
     if abs(limit).b == INFINITY:
         return abs(x - y) / noise.scale if isinstance(noise, Laplace) else INFINITY
     beyond = [(limit - value) if upwards else (value - limit) for value in (x, y)]
-    return _log_tail(noise, beyond[0]) - _log_tail(noise, beyond[1])
+    return log_tail(noise, beyond[0]) - log_tail(noise, beyond[1])
 
 
-def _log_tail(noise: Laplace | Gaussian, distance: Number) -> Number:
+def log_tail(noise: Laplace | Gaussian, distance: Number) -> Number:
     """ln P(noise > distance), which decreases."""
     return between(*(_log_tail_at(noise, iv.mpf(end)) for end in (distance.b, distance.a)))
 
@@ -114,6 +114,25 @@ def _log_tail_at(noise: Laplace | Gaussian, distance: Number) -> Number:
         return iv.log(normal_tail(distance / noise.sigma))
     half = iv.log(iv.mpf(2))
     return -distance / noise.scale - half if distance.a >= 0 else iv.log(1 - iv.exp(distance / noise.scale) / 2)
+
+
+def shown_in_order(
+    noise: Laplace | Gaussian, pair: Pair, bound: PairBound, told: Thresholds
+) -> tuple[Number, ProfileBound]:
+    """What the output shows of the first value against the second, where the two lie: ε at δ = 0, and δ(ε).
+
+    Sampled records need one order: with the record that takes part against without it.
+    """
+    differing = [block for block in pair.blocks if not block.same]
+    if told.unlimited:
+        pure = bound.pure
+    else:
+        pure = sum((outermost_loss(noise, b.x, b.y, told) * b.count for b in differing), ZERO)
+    if told.everything or (told.whole and isinstance(noise, Laplace) and _between_limits(pair, told, False)):
+        return pure, bound
+    if sum(block.count for block in differing) == 1 and _tells_curve(noise, differing[0], told, in_order=True):
+        return pure, CurveBound(bound)
+    return pure, PairBound(_threshold_bound(noise, pair, told).losses[:1], Theorem.POST_PROCESSING)
 
 
 def _candidate(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Kept) -> Candidate:
@@ -132,14 +151,14 @@ def _candidate(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Ke
     return Candidate(pair, _threshold_bound(noise, pair, told))
 
 
-def _tells_curve(noise: Laplace | Gaussian, block: Block, told: Thresholds) -> bool:
-    """Whether the best threshold for each ε ≥ 0 is visible, in one of the two directions."""
+def _tells_curve(noise: Laplace | Gaussian, block: Block, told: Thresholds, in_order: bool = False) -> bool:
+    """Whether the best threshold for each ε ≥ 0 is visible, of x against y if in order, else in one of both orders."""
     middle = (block.x + block.y) / 2
     top, bottom = maximum(block.x, block.y), minimum(block.x, block.y)
     if isinstance(noise, Gaussian):
         top, bottom = INFINITY, -INFINITY
-    upwards = told.low.b <= middle.a and top.b <= told.high.a
-    downwards = told.low.b <= bottom.a and middle.b <= told.high.a
+    upwards = told.low.b <= middle.a and top.b <= told.high.a and not (in_order and block.x.b <= block.y.a)
+    downwards = told.low.b <= bottom.a and middle.b <= told.high.a and not (in_order and block.x.a >= block.y.b)
     return told.whole and bool(upwards or downwards)
 
 

@@ -5,24 +5,22 @@ a theorem bounds all pairs at once. What comes after the noise is post-processin
 `PrivacyProfile`: the losses of real pairs (from below) and bounds that hold for all pairs (from above).
 """
 
-import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minimum
+from dpassay.core.numbers import ONE, ZERO, Number, iv, minimum
 from dpassay.core.theorems import Theorem
-from dpassay.exact.after_noise import Kept, clamped_uppers, kept_after, with_what_is_kept
+from dpassay.exact.additive_noise import additive_profile
+from dpassay.exact.after_noise import kept_after, thresholds_told
 from dpassay.exact.bounded_laplace import bounded_profile
 from dpassay.exact.discrete_mechanisms import discrete_profile
-from dpassay.exact.dominating_pairs import dominating_pairs, most_differing, most_spread
-from dpassay.exact.levels import LevelBound
+from dpassay.exact.dominating_pairs import dominating_pairs
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, PureBound, RenyiBound
+from dpassay.exact.profile_bounds import DropoutBound, PairBound, PureBound
 from dpassay.exact.radial_loss import radial_profile
 from dpassay.exact.record_sums import (
     adds_a_record,
@@ -31,29 +29,22 @@ from dpassay.exact.record_sums import (
     sums_records,
     with_record_added,
 )
-from dpassay.exact.saddlepoint import SaddlepointBound
+from dpassay.exact.sampled_lowers import Drawn
 from dpassay.exact.sampling import Steps
-from dpassay.exact.special_noise import special_profile
 from dpassay.exact.sphere_loss import direction_profile
 from dpassay.exact.top_k import scores_kept
-from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
+from dpassay.pipeline.distributions import Gaussian, Laplace, Noise
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
-    Ball,
-    Block,
     Box,
     Everything,
-    Intersection,
     MinMax,
     Pair,
     Region,
     Repeated,
-    Rounded,
     RowBits,
     Rows,
     SensitivityBall,
-    Sphere,
-    Squashed,
 )
 from dpassay.pipeline.stages.additive import Additive, loses
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
@@ -66,6 +57,7 @@ from dpassay.pipeline.stages.exponential import Choice, TopK
 from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.radial import Radial, in_dimension
 from dpassay.pipeline.stages.repeat import Repeat
+from dpassay.pipeline.stages.sampling import Poisson, Subsample
 
 INF = float("inf")
 
@@ -80,7 +72,37 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     """
     check_neighbours(pipeline, neighbours)
     steps = Steps.of(pipeline)
-    return steps.profile(_one_step(steps.inner, steps.relation(neighbours)), neighbours)
+    one = _one_step(steps.inner, steps.relation(neighbours))
+    return steps.profile(one, _drawn(steps, neighbours) if isinstance(steps.sampling, Poisson | Subsample) else None)
+
+
+def _drawn(steps: Steps, neighbours: Neighbours) -> Drawn:
+    """What the lower bounds of sampled steps need to know of the stages around the first noise."""
+    inner, sampling = steps.inner, steps.sampling
+    assert isinstance(sampling, Poisson | Subsample)
+    noises = inner.noise_positions or [len(inner.stages)]
+    outputs, one_record = inner.output_regions()[noises[0]], Neighbours("replace-record")
+    stage = inner.stages[noises[0]] if inner.noise_positions else None
+    pairs: list[Pair] = []
+    if outputs.exact and isinstance(stage, Additive):
+        pairs = dominating_pairs(stage.noise, outputs.region)[0]
+    elif outputs.exact and isinstance(stage, Radial):
+        pairs = [outputs.region.farthest(q) for q in (1.0, 2.0, INF)]
+    elif not outputs.exact:
+        pairs = _pushed(inner, noises[0], one_record)
+    batch = {"size": sampling.size, "of": sampling.records} if isinstance(sampling, Subsample) else {}
+    changed = isinstance(sampling, Poisson) and neighbours.relation == "replace-record"
+    return Drawn(
+        rate=sampling.rate,
+        theorem=Theorem.POISSON if isinstance(sampling, Poisson) else Theorem.FIXED_SIZE,
+        outputs=outputs,
+        pairs=tuple(pairs),
+        told=thresholds_told(inner.stages[noises[-1] + 1 :]),
+        apart=_one_step(inner, one_record) if changed else None,
+        swamped=noises != list(range(noises[0], noises[-1] + 1)),
+        radial=radial if isinstance(radial := stage and in_dimension(stage, outputs.region.dim), Radial) else None,
+        **batch,
+    )
 
 
 def _one_step(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
@@ -195,7 +217,7 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     pushed = [] if outputs.exact or scores else _pushed(pipeline, position, neighbours)
     kept = kept_after(pipeline, position, neighbours)
     if isinstance(stage, Additive):
-        return _additive(stage.noise, outputs, pushed, kept)
+        return additive_profile(stage.noise, outputs, pushed, kept)
     if isinstance(stage, Radial):
         return radial_profile(stage, outputs, pushed, kept, pipeline.stages[position + 1 :])
     if isinstance(stage, Direction):
@@ -277,119 +299,3 @@ def _inwards(region: Region, pair: Pair) -> Pair:
         x, y = (centre + (value - centre) * (1 - iv.mpf("1e-8")) for value in (block.x, block.y))
         blocks.append(replace(block, x=x, y=x if block.same else y))
     return Pair(tuple(blocks))
-
-
-def _additive(noise: Noise, outputs: OutputRegion, pushed: list[Pair], kept: Kept) -> PrivacyProfile:
-    """Noise on the coordinates of a vector."""
-    region, told = outputs.region, kept.thresholds
-    if region.diameter(INF) == INFINITY:
-        # If the vector is scaled later, one lost coordinate makes all of it lost.
-        shown = told is not None and (told.unlimited or not loses(noise))
-        profile = _unbounded(noise, region, outputs.exact and shown)
-        if not loses(noise) or outputs.exact or told is None or not told.everything:
-            return profile
-        return replace(profile, candidates=tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in pushed))
-    special = special_profile(noise, outputs, pushed, told is not None and told.everything)
-    if special is not None:
-        return special
-    pairs, known = dominating_pairs(noise, region) if outputs.exact else (pushed, False)
-    bounds = [(pair, _pair_bound(noise, pair)) for pair in pairs if pair.distance(INF).a > 0]
-    uppers = list(_uppers(noise, region, [bound for _, bound in bounds] if known else []))
-    profile = PrivacyProfile((), tuple(uppers), theorems=(Theorem.DIAMETERS,), noise=noise, region=region)
-    if told is not None and told.everything:
-        return replace(profile, candidates=tuple(Candidate(pair, bound) for pair, bound in bounds))
-    if not isinstance(noise, Laplace | Gaussian):
-        return replace(profile, theorems=(Theorem.DIAMETERS, Theorem.POST_PROCESSING))
-    profile = replace(profile, uppers=(*uppers, *clamped_uppers(noise, region, kept.passed)))
-    return with_what_is_kept(profile, noise, bounds, kept)
-
-
-def _unbounded(noise: Noise, region: Region, known: bool) -> PrivacyProfile:
-    """Noise on unbounded values hides nothing, except in coordinates that are lost."""
-    lost = noise.lost if isinstance(noise, Mixture) and loses(noise) else ZERO
-    pair, theorem, count = region.farthest(1), Theorem.UNBOUNDED, 1
-    if isinstance(noise, Mixture) and loses(noise):
-        # So far apart that the overlap of the noises is zero to 50 digits.
-        size = maximum(ONE, *(200 * each.scale for _, each in noise.parts if isinstance(each, OneSided)))
-        theorem, count = Theorem.MIXTURE, most_differing(region)
-        rest = (Block(ZERO, ZERO, region.dim - count),) if count < region.dim else ()
-        pair = Pair((Block(ZERO, size, count), *rest))
-    component = AtomLoss(((ZERO, lost),) if lost.b > 0 else (), 1 - lost)
-    bound = PairBound((PrivacyLoss(((component, count),)),), theorem)
-    candidates = (Candidate(pair, bound),) if known else ()
-    return PrivacyProfile(candidates, (bound,), theorems=(theorem,), noise=noise)
-
-
-def additive_uppers(noise: Noise, region: Region) -> list[ProfileBound]:
-    """All upper bounds on the loss of additive noise on a region."""
-    pairs, known = dominating_pairs(noise, region)
-    return list(_uppers(noise, region, [_pair_bound(noise, pair) for pair in pairs] if known else []))
-
-
-def _pair_bound(noise: Noise, pair: Pair) -> PairBound:
-    shifts = [(b.gap, b.count) for b in pair.blocks]
-    theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
-    there = PrivacyLoss.of_shifts(noise, shifts)
-    source = theorem.get(type(noise), Theorem.MIXTURE)
-    if isinstance(noise, Laplace | Gaussian):  # symmetric: both directions are equal
-        return PairBound((there,), source)
-    return PairBound((there, PrivacyLoss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
-
-
-def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterable[ProfileBound]:
-    """Bounds that hold for every pair of the region; if it is known which pairs dominate all others, their loss."""
-    if dominating:
-        theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
-        yield PairBound(tuple(loss for bound in dominating for loss in bound.losses), theorem)
-    if isinstance(noise, Gaussian):
-        yield _pair_bound(noise, Pair((Block(iv.mpf(region.diameter(2).b), ZERO, 1),)))
-        return
-    diameter = region.diameter(1)
-    if isinstance(noise, OneSided):
-        yield _pair_bound(noise, Pair((Block(ZERO, diameter, 1),)))
-    elif isinstance(noise, Laplace):
-        yield PureBound(diameter / noise.scale, Theorem.LAPLACE)
-        yield from _renyi(noise, region)
-        if not dominating:
-            sane = [b for b in _renyi(noise, region) if 1e-9 < b.norm.mid < 1e9]  # where doubles integrate well
-            yield from (SaddlepointBound(b.norm, b.p, b.dim) for b in sane)
-            levels = (LevelBound(b.norm, b.p, b.dim) for b in sane)
-            yield from (bound for bound in levels if bound.is_useful)
-    elif isinstance(noise, Mixture):
-        yield PureBound(_mixture_pure(noise, diameter), Theorem.MIXTURE)
-        if noise.one_sided:
-            yield _overlap(noise, region)
-
-
-def _overlap(noise: Mixture, region: Region) -> PairBound:
-    """What two distributions share if every coordinate differs by the most: docs/proofs/mixture.md, points 6, 7."""
-    base = region.region if isinstance(region, Repeated) else region
-    even = isinstance(base, Ball | SensitivityBall | Sphere | Intersection | Squashed)
-    gap = most_spread(region).distance(INF) if even else region.diameter(INF)
-    alike = noise.lost
-    for weight, each in noise.parts:
-        assert isinstance(each, OneSided)
-        alike += weight * iv.exp(-gap / each.scale)
-    count = most_differing(region)
-    components = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
-    return PairBound((PrivacyLoss(components),), Theorem.MIXTURE)
-
-
-def _mixture_pure(noise: Mixture, distance: Number) -> Number:
-    scales = [each.scale for _, each in noise.parts if isinstance(each, Laplace)]
-    if len(scales) < len(noise.parts) or noise.atom_weight.b > 0:
-        return INFINITY
-    return maximum(ZERO, *(distance / scale for scale in scales))
-
-
-def _renyi(noise: Laplace, region: Region) -> Iterable[RenyiBound]:
-    if isinstance(region, Intersection):
-        yield from _renyi(noise, region.first)
-        yield from _renyi(noise, region.second)
-        return
-    base = region.region if isinstance(region, Repeated) else region
-    kinds = Ball | SensitivityBall | Sphere | Rows | Squashed | Rounded
-    p = max(2.0, getattr(base, "p", 2.0) if isinstance(base, kinds) else INF)  # a smaller p bounds the l2 norm too
-    shift = region.diameter(p)
-    if not math.isinf(float(shift.b)):
-        yield RenyiBound(shift / noise.scale, p, region.dim)

@@ -1,6 +1,9 @@
 """Which pairs of a region to examine for a noise, and whether a theorem states that one of them dominates all."""
 
 from dpassay.core.numbers import middle
+from dpassay.core.theorems import Theorem
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile_bounds import PairBound
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.regions import (
     Ball,
@@ -69,6 +72,17 @@ def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
     if _differing(pair) > MOST_COORDINATES:
         return [pair, _shortened(pair)], False
     return [pair], known
+
+
+def additive_bound(noise: Noise, pair: Pair) -> PairBound:
+    """The loss of a noise that is added to two vectors, in both orders unless these are equal."""
+    shifts = [(b.gap, b.count) for b in pair.blocks]
+    theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
+    there = PrivacyLoss.of_shifts(noise, shifts)
+    source = theorem.get(type(noise), Theorem.MIXTURE)
+    if isinstance(noise, Laplace | Gaussian):
+        return PairBound((there,), source)
+    return PairBound((there, PrivacyLoss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
 
 
 def _knows_farthest(region: Region, q: float) -> bool:

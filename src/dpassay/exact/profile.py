@@ -6,6 +6,7 @@ from dpassay.core.guarantee import Guarantee
 from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import DpassayError
+from dpassay.exact.data_sets import DataSets
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, before_dropout
 from dpassay.pipeline.distributions import Noise
@@ -14,10 +15,14 @@ from dpassay.pipeline.regions import Pair, Region
 
 @dataclass(frozen=True)
 class Candidate:
-    """Two values that neighbours can have just before the noise, and the loss between them."""
+    """Two values that neighbours can have just before the noise, and the loss between them.
+
+    Behind sampling, `data_sets` says which data sets show the bound.
+    """
 
     pair: Pair
     bound: ProfileBound
+    data_sets: DataSets | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class PrivacyProfile:
     noise: Noise | None = None
     region: Region | None = None
     mu: Number = ZERO
+    data_sets: DataSets | None = None  # behind sampling, those that `pair` belongs to
 
     @property
     def lower_pure(self) -> Number:

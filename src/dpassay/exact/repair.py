@@ -14,7 +14,8 @@ from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, TIE, Number, double_above, double_below, iv, middle, number, up
 from dpassay.core.roots import falling_root
 from dpassay.exact import calibrate
-from dpassay.exact.analysis import additive_uppers, analyse, dropped_share, region_at
+from dpassay.exact.additive_noise import additive_uppers
+from dpassay.exact.analysis import analyse, dropped_share, region_at
 from dpassay.exact.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.levels import LevelBound
 from dpassay.exact.profile_bounds import before_dropout

@@ -17,24 +17,24 @@ from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maxim
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.bounded_range import RangeBound, RangeSteps
+from dpassay.exact.data_sets import fixed_size
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import (
-    DropoutBound,
     PairBound,
     ProfileBound,
     PureBound,
     RenyiBound,
     ZcdpBound,
-    between_ends,
 )
 from dpassay.exact.sampled_cells import Way
 from dpassay.exact.sampled_loss import SampledLoss
-from dpassay.pipeline.distributions import Laplace
-from dpassay.pipeline.pair import Block, Pair
+from dpassay.exact.sampled_lowers import Drawn, added_lowers, opposite_records, replaced_lowers
+from dpassay.exact.sampled_pairs import EventBound, ReplacedBound, SampledBound, amplified_replaced, sampled
+from dpassay.pipeline.distributions import Gaussian
+from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Ball, Box, Intersection, Region, Repeated, Sphere
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Shuffle, Subsample, Times
 
 
@@ -62,7 +62,9 @@ class Steps:
             stages, sampling = stages[1:], first
         if not stages:
             raise InputError("there is nothing to sample for or to repeat: add a stage in between, such as gaussian(1)")
-        if isinstance(sampling, Poisson | Subsample) and sampling.rate == 1:
+        if isinstance(sampling, Poisson) and sampling.rate == 1:
+            sampling = None
+        if isinstance(sampling, Subsample) and sampling.records == 1:
             sampling = None
         return cls(pipeline if stages == pipeline.stages else Pipeline(stages, pipeline.dim), sampling, count)
 
@@ -100,38 +102,22 @@ class Steps:
         """The neighbours for which one step is analysed: what a record that takes part changes."""
         return Neighbours("add-remove-record") if isinstance(self.sampling, Poisson) else neighbours
 
-    def profile(self, one: PrivacyProfile, neighbours: Neighbours) -> PrivacyProfile:
-        """The profile of all steps, given that of one."""
+    def profile(self, one: PrivacyProfile, drawn: Drawn | None = None) -> PrivacyProfile:
+        """The profile of all steps, given that of one in which the record takes part, and what `drawn` tells."""
         if self.plain:
             return one
-        if isinstance(self.sampling, Poisson):
-            shown = one.region is not None and (neighbours.relation == "add-remove-record" or _symmetric(self.inner))
-            exact = _sampled_gaussian(
-                one, self.sampling.rate, self.count, neighbours.relation == "replace-record", shown
-            )
-            if exact is not None:
-                return exact
-            one = _sampled(one, self.sampling.rate, neighbours.relation == "replace-record", shown)
-        elif isinstance(self.sampling, Subsample):
-            exact = _fixed_size_gaussian(one, self.sampling.rate, self.count)
-            if exact is not None:
-                return exact
-            one = replace(_sampled(one, self.sampling.rate, False, True), theorems=(*one.theorems, Theorem.FIXED_SIZE))
-        elif isinstance(self.sampling, Shuffle):
+        if isinstance(self.sampling, Shuffle):
             return _shuffled(one, self.sampling.batches, self.count)
+        if self.sampling is not None:
+            assert drawn is not None
+            if isinstance(self.sampling, Poisson):
+                exact = _sampled_gaussian(one, drawn, self.count)
+            else:
+                exact = _fixed_size_gaussian(one, drawn, self.count)
+            if exact is not None:
+                return exact
+            one = _replaced(one, drawn) if drawn.apart is not None else _added(one, drawn)
         return one if self.count == 1 else repeated(one, self.count)
-
-
-def _symmetric(pipeline: Pipeline) -> bool:
-    """Whether the opposite of a record's vector is also some record's vector."""
-    outputs = pipeline.output_regions()[(pipeline.noise_positions or [0])[0]]
-    region: Region = outputs.region
-    if not outputs.exact:
-        return False
-    region = region.region if isinstance(region, Repeated) else region
-    if isinstance(region, Box):
-        return all(low.a == -high.b and low.b == -high.a for low, high, _ in region.sides)
-    return isinstance(region, Ball | Sphere | Intersection)
 
 
 def _gaussian(bound: ProfileBound) -> Number | None:
@@ -142,47 +128,58 @@ def _gaussian(bound: ProfileBound) -> Number | None:
     return component.mu if isinstance(component, GaussianLoss) and count == 1 else None
 
 
-def _sampled_gaussian(
-    one: PrivacyProfile, rate: Number, count: int, replaced: bool, shown: bool
-) -> PrivacyProfile | None:
+def _sampled_gaussian(one: PrivacyProfile, drawn: Drawn, count: int) -> PrivacyProfile | None:
     """Gaussian noise: the farthest record is the worst in each order of the data sets, and so is its opposite."""
-    ways: tuple[Way, ...] = ("replace",) if replaced else ("remove", "add")
+    ways: tuple[Way, ...] = ("remove", "add") if drawn.apart is None else ("replace",)
 
     def bound(mu: Number) -> PairBound:
-        losses = (PrivacyLoss(((SampledLoss(rate, mu, way), count),)) for way in ways)
+        losses = (PrivacyLoss(((SampledLoss(drawn.rate, mu, way), count),)) for way in ways)
         return PairBound(tuple(losses), Theorem.POISSON)
 
     shifts = [mu for mu in map(_gaussian, one.uppers) if mu is not None]
     if not shifts:
         return None
-    candidates = [
-        Candidate(_opposite(c.pair) if replaced else c.pair, bound(mu))
-        for c in one.candidates
-        if shown and (mu := _gaussian(c.bound)) is not None
-    ]
-    uppers = (bound(minimum(*shifts)),)
     theorems = (*one.theorems, Theorem.POISSON, Theorem.LATTICE_SUMS)
-    return replace(one, candidates=tuple(candidates), uppers=uppers, theorems=theorems, pure_from_tails=None)
+    found = replace(one, uppers=(bound(minimum(*shifts)),), theorems=theorems, pure_from_tails=None, candidates=())
+    if drawn.apart is None:
+        lowers = added_lowers(one, drawn)
+        exact = [(c, mu) for c in lowers.candidates if (mu := _gaussian(_unsampled(c.bound))) is not None]
+    else:
+        lowers = replaced_lowers(one, drawn)
+        assert isinstance(one.noise, Gaussian)
+        pairs = opposite_records(drawn, one.noise) if drawn.location_free else []
+        exact = [(c, mu) for c in pairs if (mu := _gaussian(c.bound)) is not None]
+    if exact:
+        return replace(found, candidates=tuple(replace(c, bound=bound(mu)) for c, mu in exact))
+    found = lowers.put(found)
+    return found if count == 1 else _repeated_lowers(found, count)
 
 
-def _fixed_size_gaussian(one: PrivacyProfile, rate: Number, count: int) -> PrivacyProfile | None:
+def _unsampled(bound: ProfileBound) -> ProfileBound:
+    return bound.bound if isinstance(bound, SampledBound) else bound
+
+
+def _fixed_size_gaussian(one: PrivacyProfile, drawn: Drawn, count: int) -> PrivacyProfile | None:
     """Batches of a fixed size, Gaussian noise: docs/proofs/fixed-size.md."""
+    if drawn.rate == 1:
+        return None
 
     def bound(mu: Number, ways: tuple[Way, ...]) -> PairBound:
-        losses = (PrivacyLoss(((SampledLoss(rate, mu, way), count),)) for way in ways)
+        losses = (PrivacyLoss(((SampledLoss(drawn.rate, mu, way), count),)) for way in ways)
         return PairBound(tuple(losses), Theorem.FIXED_SIZE)
 
     shifts = [mu for mu in map(_gaussian, one.uppers) if mu is not None]
     if not shifts:
         return None
-    shown = [(c, mu) for c in one.candidates if (mu := _gaussian(c.bound)) is not None]
-    return replace(
-        one,
-        candidates=tuple(Candidate(c.pair, bound(mu, ("remove", "add"))) for c, mu in shown),
-        uppers=(bound(minimum(*shifts), ("fixed",)),),
-        theorems=(*one.theorems, Theorem.FIXED_SIZE, Theorem.LATTICE_SUMS),
-        pure_from_tails=None,
-    )
+    theorems = (*one.theorems, Theorem.FIXED_SIZE, Theorem.LATTICE_SUMS)
+    uppers = (bound(minimum(*shifts), ("fixed",)),)
+    found = replace(one, uppers=uppers, theorems=theorems, pure_from_tails=None, candidates=())
+    lowers = added_lowers(one, drawn)
+    exact = [(c, mu) for c in lowers.candidates if (mu := _gaussian(_unsampled(c.bound))) is not None]
+    if exact:
+        return replace(found, candidates=tuple(replace(c, bound=bound(mu, ("remove", "add"))) for c, mu in exact))
+    found = lowers.put(found)
+    return found if count == 1 else _repeated_lowers(found, count)
 
 
 def _shuffled(one: PrivacyProfile, batches: int, epochs: int) -> PrivacyProfile:
@@ -191,10 +188,13 @@ def _shuffled(one: PrivacyProfile, batches: int, epochs: int) -> PrivacyProfile:
     shown = [(c, mu) for c in one.candidates if (mu := _gaussian(c.bound)) is not None]
     return replace(
         known,
-        candidates=tuple(Candidate(c.pair, ShuffledBound(mu, batches)) for c, mu in shown),
+        candidates=tuple(
+            Candidate(c.pair, ShuffledBound(mu, batches), fixed_size(c.pair, 1, batches)) for c, mu in shown
+        ),
         theorems=(*known.theorems, Theorem.SHUFFLE),
         pure_from_tails=one.lower_pure * epochs,
-        pair=_pair(one),
+        pair=(pair := _pair(one)),
+        data_sets=None if pair is None else fixed_size(pair, 1, batches),
     )
 
 
@@ -251,38 +251,22 @@ class ShuffledBound:
     epsilon_above = epsilon
 
 
-def _opposite(pair: Pair) -> Pair:
-    """A record's vector and the opposite one, from two sums that differ by it."""
-    return Pair(tuple(Block(b.x - b.y, b.y - b.x, b.count, b.positions) for b in pair.blocks))
+def _added(one: PrivacyProfile, drawn: Drawn) -> PrivacyProfile:
+    """One step with any noise; the record is added or removed, or replaced in a batch of fixed size."""
+    uppers = tuple(sampled(bound, drawn.rate) for bound in one.uppers)
+    return added_lowers(one, drawn).put(replace(one, uppers=uppers, theorems=(*one.theorems, drawn.theorem)))
 
 
-def _sampled(one: PrivacyProfile, rate: Number, replaced: bool, shown: bool) -> PrivacyProfile:
-    """Other noise, one step: docs/proofs/poisson.md, points 2 and 5."""
-
-    def pure(epsilon: Number) -> Number:
-        if epsilon == INFINITY:
-            return INFINITY
-        rise = between_ends(epsilon, lambda e: e + iv.log(rate + (1 - rate) * iv.exp(-e)))
-        return rise - between_ends(-epsilon, lambda e: iv.log((1 - rate) + rate * iv.exp(e))) if replaced else rise
-
-    theorems = (*one.theorems, Theorem.POISSON)
-    # Between a data set and one with an extra record only one order of the noise appears; it must not matter which.
-    even = [c for c in one.candidates if isinstance(c.bound, PairBound) and len(c.bound.losses) == 1]
-    tails = one.pure_from_tails if isinstance(one.noise, Laplace) else None
-    least = maximum(ZERO, *(c.bound.pure for c in even), *(() if tails is None else (tails,)))
-    upper, lower = pure(one.pure), pure(least) if shown else ZERO
-    uppers: tuple[ProfileBound, ...] = (PureBound(iv.mpf(upper.b), Theorem.POISSON),)
-    if replaced:
-        pair = _pair(one)
-        pair = None if pair is None or not shown else _opposite(pair)
-        return replace(one, candidates=(), uppers=uppers, theorems=theorems, pure_from_tails=lower, pair=pair)
-    uppers = tuple(SampledBound(bound, 1 - rate) for bound in one.uppers)
-    candidates = tuple(replace(c, bound=SampledBound(c.bound, 1 - rate)) for c in even)
-    return replace(one, candidates=candidates, uppers=uppers, theorems=theorems, pure_from_tails=lower)
-
-
-class SampledBound(DropoutBound):
-    """A bound for a record that takes part with probability 1 − mu, and is in one of the data sets only."""
+def _replaced(one: PrivacyProfile, drawn: Drawn) -> PrivacyProfile:
+    """One step with any noise, a record replaced behind Poisson sampling: docs/proofs/poisson.md, points 4 and 9."""
+    assert drawn.apart is not None
+    pure = amplified_replaced(iv.mpf(one.pure.b), iv.mpf(drawn.apart.pure.b), drawn.rate)
+    uppers: list[ProfileBound] = [PureBound(iv.mpf(pure.b), drawn.theorem)]
+    for alone in one.uppers:
+        alike = [apart for apart in drawn.apart.uppers if apart.theorem == alone.theorem and type(apart) is type(alone)]
+        uppers += [ReplacedBound(alone, apart, drawn.rate) for apart in alike[:1]]
+    found = replace(one, uppers=tuple(uppers), theorems=(*one.theorems, drawn.theorem))
+    return replaced_lowers(one, drawn).put(found)
 
 
 def _pair(profile: PrivacyProfile) -> Pair | None:
@@ -296,22 +280,26 @@ def repeated(one: PrivacyProfile, count: int) -> PrivacyProfile:
     if one.pure.b < INFINITY:
         answer = _randomized_response(iv.mpf(one.pure.b))
         uppers.append(PairBound((answer.times(count),), Theorem.OPTIMAL_COMPOSITION))
-    candidates = [
-        replace(c, bound=PairBound(tuple(loss.times(count) for loss in c.bound.losses), c.bound.theorem))
-        if isinstance(c.bound, PairBound)
-        else c  # ignoring an output is post-processing
-        for c in one.candidates
-    ]
-    lower = one.lower_pure * count
     theorems = (*one.theorems, Theorem.COMPOSITION)
-    return replace(
-        one,
-        candidates=tuple(candidates),
-        uppers=tuple(uppers),
-        theorems=theorems,
-        pure_from_tails=lower if lower.b > 0 else None,
-        pair=_pair(one),
-    )
+    return _repeated_lowers(replace(one, uppers=tuple(uppers), theorems=theorems), count)
+
+
+def _repeated_lowers(one: PrivacyProfile, count: int) -> PrivacyProfile:
+    """The lower bounds of several steps with the same two data sets."""
+    candidates = []
+    for candidate in one.candidates:
+        bound = candidate.bound
+        if isinstance(bound, EventBound):
+            candidates.append(replace(candidate, bound=replace(bound, count=count)))
+        elif isinstance(bound, PairBound):
+            losses = tuple(loss.times(count) for loss in bound.losses)
+            candidates.append(replace(candidate, bound=PairBound(losses, bound.theorem)))
+        else:
+            candidates.append(candidate)  # ignoring an output is post-processing
+    lower = one.lower_pure * count
+    tails, best = lower if lower.b > 0 else None, one.dominating_pure()
+    sets = one.data_sets if best is None else best.data_sets
+    return replace(one, candidates=tuple(candidates), pure_from_tails=tails, pair=_pair(one), data_sets=sets)
 
 
 def _all_steps(bound: ProfileBound, count: int) -> Iterator[ProfileBound]:

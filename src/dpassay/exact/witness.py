@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpassay.core.guarantee import EpsilonDelta
 from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.exact.after_noise import thresholds_told
+from dpassay.exact.data_sets import DataSets
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import CurveBound, DropoutBound, PairBound, before_dropout
@@ -33,7 +34,8 @@ class Witness:
     """Two values that neighbours can have just before the noise, and what tells them apart.
 
     `log_p` and `log_q` are the logarithms of the event's probability for the first and the second value.
-    If no single event is named, the event is empty and only the pair's loss is evidence.
+    If no single event is named, the event is empty and only the pair's loss is evidence. If records are sampled, the
+    two values are those of `data_sets`.
     """
 
     pair: Pair
@@ -41,6 +43,7 @@ class Witness:
     log_p: Number = ZERO
     log_q: Number = ZERO
     mu: Number = ZERO
+    data_sets: DataSets | None = None
 
     @property
     def ratio(self) -> Number:
@@ -66,8 +69,9 @@ def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Epsilon
     """The strongest counterexample for a guarantee, with an event that violates it if one is known."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     candidate = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)
-    if candidate is None:
-        return None if profile.pair is None else Witness(profile.pair)
+    rare = delta == 0 and profile.pure_from_tails is not None  # what only outputs far out show
+    if candidate is None or (rare and profile.pair is not None and profile.data_sets is not None):
+        return None if profile.pair is None else Witness(profile.pair, data_sets=profile.data_sets)
     if not Steps.of(pipeline).plain:
         return _of_all_steps(candidate, epsilon, delta)
     bound = candidate.bound
@@ -84,16 +88,18 @@ def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Epsilon
 
 def _of_all_steps(candidate: Candidate, epsilon: Number, delta: Number) -> Witness:
     """An event about the outputs of all steps, sampled or not."""
-    pair, bound = candidate.pair, candidate.bound
+    pair, bound, sets = candidate.pair, candidate.bound, candidate.data_sets
     if not isinstance(bound, PairBound) or delta == 0:
-        return Witness(pair)
+        return Witness(pair, data_sets=sets)
     larger = max(bound.losses, key=lambda loss: loss.delta_number(epsilon).a)
-    pair = pair if larger is bound.losses[0] else _swapped(pair)
-    found = _loss_above(larger, pair, epsilon)
+    if larger is not bound.losses[0]:
+        pair, sets = _swapped(pair), sets and sets.reversed()
+    found = replace(_loss_above(larger, pair, epsilon), data_sets=sets)
     if isinstance(component := larger.components[0][0], SampledLoss):
         event, p, q = SampledPower(component, larger.components[0][1]).event(epsilon)
         found = Witness(pair, event, iv.log(p), iv.log(q)) if event else Witness(pair)
-    return found if found.event and found.excess(epsilon).a > delta.b else Witness(pair)
+        found = replace(found, data_sets=sets)
+    return found if found.event and found.excess(epsilon).a > delta.b else Witness(pair, data_sets=sets)
 
 
 def _named(

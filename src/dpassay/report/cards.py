@@ -23,7 +23,7 @@ from dpassay.evidence.word_witness import WordWitness
 from dpassay.exact.loss_masses import loss_masses
 from dpassay.report import svg
 from dpassay.report.meaning import meaning, shown
-from dpassay.report.terminal import SIGNS, describe_pair, event_words
+from dpassay.report.terminal import SIGNS, describe_witness, event_words
 
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
@@ -131,7 +131,7 @@ def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, object]]:
         yield "witness", witness.pair
         yield "event", witness.event
     elif witness is not None:
-        yield "witness", describe_pair(witness.pair)
+        yield "witness", describe_witness(witness)
         if witness.event:
             yield "event", event_words(witness)
     if verdict.alpha is not None:

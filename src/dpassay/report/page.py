@@ -34,7 +34,7 @@ from dpassay.report.gallery import by_system, claimed, true
 from dpassay.report.meaning import SHOWN, meaning, shown
 from dpassay.report.packages import Judged, cells, sections, summary
 from dpassay.report.proofs import proof_texts
-from dpassay.report.terminal import SIGNS, describe_pair, event_words
+from dpassay.report.terminal import SIGNS, describe_witness, event_words
 from dpassay.report.trace_report import trace_shown
 from dpassay.trace.runner import TraceResult
 
@@ -302,7 +302,8 @@ def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "two words", verdict.witness.pair
         yield "event", verdict.witness.event
     elif isinstance(verdict.witness, Witness):
-        yield "two values", describe_pair(verdict.witness.pair)
+        sets = verdict.witness.data_sets is not None
+        yield "two data sets" if sets else "two values", describe_witness(verdict.witness)
         if verdict.witness.event:
             yield "event", event_words(verdict.witness)
 

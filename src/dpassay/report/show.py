@@ -15,7 +15,7 @@ from dpassay.errors import harmless
 from dpassay.exact.witness import Witness
 from dpassay.report.claim_report import Cell, ClaimReport
 from dpassay.report.gallery import markdown, markdown_table, true
-from dpassay.report.terminal import SIGNS, describe_pair, event_words
+from dpassay.report.terminal import SIGNS, describe_witness, event_words
 
 NOTE = "*Written by `dpassay gallery --pages docs/claims` from the registry. Change the registry, not this page.*"
 
@@ -147,7 +147,7 @@ def _chapter(report: ClaimReport) -> Iterator[str]:
     yield f"**{verdict.word.capitalize()}.** {verdict.reason}"
     if isinstance(verdict.witness, Witness):
         event = f" Event: {event_words(verdict.witness)}." if verdict.witness.event else ""
-        yield f"Witness: {describe_pair(verdict.witness.pair)}.{event}"
+        yield f"Witness: {describe_witness(verdict.witness)}.{event}"
     for warning in verdict.warnings:
         yield f"> Warning: {warning}"
     if rows := grid(report):

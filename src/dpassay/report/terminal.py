@@ -54,7 +54,7 @@ def render(verdict: Verdict) -> Any:
         rows.add_row("witness", Text(harmless(verdict.witness.pair)))
         rows.add_row("event", Text(harmless(verdict.witness.event)))
     elif verdict.witness is not None:
-        rows.add_row("witness", Text(describe_pair(verdict.witness.pair)))
+        rows.add_row("witness", Text(describe_witness(verdict.witness)))
         if verdict.witness.event:
             rows.add_row("event", Text(event_words(verdict.witness)))
     if verdict.holds:
@@ -91,6 +91,11 @@ def seed_words(verdict: Verdict) -> str:
     if verdict.replays:
         return f"seed {verdict.seed}"
     return f"seed {verdict.seed}, which does not replay the outputs: the mechanism makes its own randomness"
+
+
+def describe_witness(witness: Witness) -> str:
+    """The two values, or if records are sampled the two data sets, in one line."""
+    return describe_pair(witness.pair) if witness.data_sets is None else str(witness.data_sets)
 
 
 def describe_pair(pair: Pair) -> str:

@@ -24,7 +24,7 @@ from dpassay.report.gallery import claimed, latex
 from dpassay.report.meaning import meaning
 from dpassay.report.page import LETTERS, Scale, charted, headline, true_shown
 from dpassay.report.show import grid, remedies
-from dpassay.report.terminal import describe_pair, event_words
+from dpassay.report.terminal import describe_witness, event_words
 from dpassay.server.asked import Asked, of_claim
 from dpassay.server.pictures import pictures
 
@@ -90,7 +90,7 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
     witness = verdict.witness
     shown = None
     if isinstance(witness, Witness):
-        shown = {"pair": describe_pair(witness.pair), "event": event_words(witness) if witness.event else ""}
+        shown = {"pair": describe_witness(witness), "event": event_words(witness) if witness.event else ""}
     return {
         "word": verdict.word,
         "reason": verdict.reason,

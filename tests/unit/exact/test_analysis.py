@@ -11,7 +11,8 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ZERO, down, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
-from dpassay.exact.analysis import additive_uppers, analyse
+from dpassay.exact.additive_noise import additive_uppers
+from dpassay.exact.analysis import analyse
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound

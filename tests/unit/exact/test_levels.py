@@ -11,7 +11,8 @@ from scipy import integrate, stats
 from dpassay.core.numbers import ZERO, down, middle, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.verifier.levels import _FOUND, _few, _many, _row, _threshold, _variances, log_delta
-from dpassay.exact.analysis import additive_uppers, analyse
+from dpassay.exact.additive_noise import additive_uppers
+from dpassay.exact.analysis import analyse
 from dpassay.exact.level_branches import _by_class, _Search, _tops
 from dpassay.exact.level_branches import log_delta as own_log_delta
 from dpassay.exact.level_tables import Levels, _added, _gaussian, _one_more

@@ -11,7 +11,8 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import ZERO, down, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact import saddlepoint
-from dpassay.exact.analysis import additive_uppers, analyse
+from dpassay.exact.additive_noise import additive_uppers
+from dpassay.exact.analysis import analyse
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.pipeline.distributions import Laplace

@@ -107,12 +107,22 @@ def test_sampled_laplace_in_one_step_is_q_times_its_curve():
     assert float(delta.b) == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_region_without_opposite_vectors_has_an_upper_end_only():
-    verdict = check(
-        "poisson(0.1) | clamp(2, 5) | gaussian(1)", epsilon=9, delta=1e-5, dim=1, neighbours="replace-record"
-    )
-    assert verdict.epsilon.lower == 0
-    assert verdict.epsilon.upper > 1
+def test_a_region_without_opposite_vectors_is_judged_by_the_event_beyond_a_threshold():
+    """Records 5 and 2: ln((P − δ)/Q) of the event that the output exceeds a threshold, by the normal tail."""
+    text = "poisson(0.1) | clamp(2, 5) | gaussian(1)"
+    verdict = check(text, epsilon=9, delta=1e-5, dim=1, neighbours="replace-record")
+
+    def tail(c):
+        return math.erfc(c / math.sqrt(2)) / 2
+
+    def shown(c):
+        first, second = (0.1 * tail(c - v) + 0.9 * tail(c) for v in (5, 2))
+        return math.log((first - 1e-5) / second) if first > 1e-5 else 0
+
+    best = max(shown(0.001 * i) for i in range(12_000))
+    assert 0.9 * best < verdict.epsilon.lower <= best * (1 + 1e-6)
+    assert verdict.refuted
+    assert verify(certify(verdict)).ok
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Place:
     def keeps_all(self) -> bool:
         """Whether nothing is lost behind the noise; names and bits are integers, so rounding does not change them."""
         if self.noise.name not in (*ADDITIVE, *DIRECTIONS, "bounded_laplace"):
-            return _told_far(self.behind)
+            return told_far(self.behind)
         return all(stage.name in (*_LOSSLESS, "squash") for stage in self.behind)
 
     def region(self, start: int) -> Reach:
@@ -120,7 +120,7 @@ class Place:
     def tells_far(self, step: Step) -> bool:
         """Whether thresholds arbitrarily far out, seen from the pair, are visible in the output."""
         if any(is_infinite(abs(threshold)) for threshold in step.thresholds):
-            return _told_far(self.behind)
+            return told_far(self.behind)
         anywhere = step.at == self.position and self.moved is None and self.reach.shape.one.free
         return anywhere and self.tells(step)
 
@@ -154,7 +154,7 @@ def _told(stages: Sequence[Stage], low: Number, high: Number) -> bool:
     return True
 
 
-def _told_far(stages: Sequence[Stage]) -> bool:
+def told_far(stages: Sequence[Stage]) -> bool:
     """Whether values far out, or integers, remain distinct; squashed values do not, once rounded."""
     names = [stage.name for stage in stages]
     if "squash" in names and "round" in names[names.index("squash") :]:
@@ -162,7 +162,7 @@ def _told_far(stages: Sequence[Stage]) -> bool:
     return all(name in (*_LOSSLESS, "squash", "round") for name in names)
 
 
-def _all_between(stages: Sequence[Stage], pair: Pair) -> bool:
+def all_between(stages: Sequence[Stage], pair: Pair) -> bool:
     """Whether all values between the two values of each coordinate remain distinct behind some stages."""
     ends = [(smallest([block.x, block.y]), largest([block.x, block.y])) for block in pair if not same(block)]
     return all(_told(stages, low, high) for low, high in ends)
@@ -190,13 +190,13 @@ def lower(place: Place, step: Step) -> Loss:
     if theorem == "post-processing" and noise.name in ("laplace", "gaussian"):
         return _thresholds(noise, place, step, pair)
     if theorem == "radial" and noise.name in ("radial", "mahalanobis"):
-        return _radial(noise, place, pair)
+        return radial_loss(noise, place, pair)
     raise CertificateError(f"no theorem {theorem!r} says what a pair shows behind {noise.name} here")
 
 
 def _whole_loss(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
     """Nothing is lost; or, for Laplace noise, nothing between the two values, which is all that matters."""
-    between = noise.name == "laplace" and place.placed(step) and _all_between(place.behind, pair)
+    between = noise.name == "laplace" and place.placed(step) and all_between(place.behind, pair)
     if not place.keeps_all and not between:
         raise CertificateError(f"not all of what {noise.name} leaves of the pair is known to survive")
     if noise.name in ("exponential", "top-k", "noisymax", "bounded_laplace") and not place.placed(step):
@@ -217,9 +217,9 @@ def _thresholds(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
     return loss_at_zero(pair_loss(noise, pair, None).pure, sides) if place.tells_far(step) else sides
 
 
-def _radial(noise: Stage, place: Place, pair: Pair) -> Loss:
+def radial_loss(noise: Stage, place: Place, pair: Pair) -> Loss:
     """Far out along the pair the loss is the distance over the scale, if cells of bounded size are visible there."""
-    if not _told_far(place.behind):
+    if not told_far(place.behind):
         raise CertificateError("outputs far out cannot be told apart")
     if noise.name == "radial":
         return loss_at_zero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
@@ -236,7 +236,7 @@ def _unbounded(place: Place, step: Step) -> Loss:
         raise CertificateError("it is not known that values can be any distance apart")
     if noise.name in ("exponential", "noisymax") and reach.shape.one.dim > 1 and place.keeps_all:
         return leak_loss(ONE)
-    far = any(is_infinite(abs(threshold)) for threshold in step.thresholds) and _told_far(place.behind)
+    far = any(is_infinite(abs(threshold)) for threshold in step.thresholds) and told_far(place.behind)
     if noise.name not in ADDITIVE or not (far or place.tells(step)):
         raise CertificateError(f"nothing is known here about {noise.name} on unbounded values")
     if any(loses(stage) for stage in place.added):

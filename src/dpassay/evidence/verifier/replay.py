@@ -28,6 +28,7 @@ from dpassay.evidence.verifier.regions import (
     squash,
 )
 from dpassay.evidence.verifier.rules import after, incoming
+from dpassay.evidence.verifier.sampled_lowers import sampled_lower
 from dpassay.evidence.verifier.steps import Steps
 from dpassay.evidence.verifier.text import Call, check_place, read_text, stage_of
 from dpassay.evidence.verifier.witness import check_event
@@ -158,8 +159,12 @@ class Model:
         alone = joined is not None and first.position == place.position and not self._sums
         behind = place.behind if alone else ()
         noise = joined or place.noise
-        base = upper(replace(step, theorem=self.steps.theorem(step.theorem, noise)), noise, first.reach.shape, behind)
-        loss = self.steps.upper(step, base)
+        named = replace(step, theorem=self.steps.theorem(step.theorem, noise))
+        base = upper(named, noise, first.reach.shape, behind)
+        apart = None
+        if moved and self.relation == "replace-record":
+            apart = upper(named, noise, self.place(first.position).reach.shape, behind)
+        loss = self.steps.upper(step, base, apart)
         if step.guarantee is not None:
             return _at_most(step, step.guarantee, most(self._behind_dropout(loss), step))
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)
@@ -178,8 +183,11 @@ class Model:
         if step.epsilon.b == INF and step.quantity == "delta":
             raise CertificateError("delta is bounded at a finite epsilon")
         place = self.place(step.noise)
-        base = lower(place, replace(step, theorem=self.steps.theorem(step.theorem, place.noise)))
-        loss = self.steps.lower(step, base, place.pair(step) if step.pair else ())
+        if self.steps.sampled:
+            loss = sampled_lower(self.steps, place, step)
+        else:
+            base = lower(place, replace(step, theorem=self.steps.theorem(step.theorem, place.noise)))
+            loss = self.steps.lower(step, base)
         if step.guarantee is not None:
             return self._other_lower(step, step.guarantee, loss)
         epsilon, delta = self._before_dropout(step.epsilon, step.delta)

@@ -18,8 +18,7 @@ from dpassay.evidence.verifier.losses import (
     range_steps,
 )
 from dpassay.evidence.verifier.normal import tail
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, at_most_one, is_infinite, iv, positive_part
-from dpassay.evidence.verifier.pairs import Pair
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, at_most_one, hull, is_infinite, iv, positive_part
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
@@ -118,6 +117,7 @@ class Steps:
     rate: Number
     batches: int
     replaced: bool
+    batch: tuple[int, int] = (0, 0)  # how many records are summed, and of how many
 
     @classmethod
     def of(cls, stages: Sequence[Stage], neighbours: str) -> "Steps":
@@ -130,10 +130,16 @@ class Steps:
             rate = iv.mpf(first.wholes["m"]) / first.wholes["n"]
         elif kind == "shuffle":
             batches = first.wholes["batches"]
+        batch = (first.wholes["m"], first.wholes["n"]) if kind == "subsample" and first.wholes["n"] > 1 else (0, 0)
         if kind in ("poisson", "subsample") and rate.a >= 1:
             kind = ""
         count = last.wholes["steps"] if last.name == "times" else 1
-        return cls(count, kind, rate, batches, neighbours == "replace-record")
+        return cls(count, kind, rate, batches, neighbours == "replace-record", batch)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether a step's sum may have other records, or may lack the one that differs."""
+        return self.kind in ("poisson", "subsample") or self.batch[1] > 1
 
     def theorem(self, name: str, noise: Stage) -> str:
         """The theorem about one step, in which the record takes part, that a theorem about all steps needs."""
@@ -143,8 +149,11 @@ class Steps:
         others |= dict.fromkeys(("flip", "bits"), "randomized-response")
         return others.get(noise.name, noise.name.replace("_", "-"))
 
-    def upper(self, step: Step, loss: Loss) -> Loss:
-        """The loss of all steps, given one that dominates each of them."""
+    def upper(self, step: Step, loss: Loss, apart: Loss | None = None) -> Loss:
+        """The loss of all steps, given one that dominates each of them.
+
+        Behind Poisson sampling it is that of a record added or removed, and `apart` that of one replaced.
+        """
         name = step.theorem
         own = {"poisson": "poisson", "subsample": "fixed-size"}.get(self.kind, "")
         if (name in ("poisson", "fixed-size") and name != own) or name == "shuffle":
@@ -156,52 +165,70 @@ class Steps:
         if not own:
             return repeated(loss, self.count, True)
         if name != own:
-            if (self.replaced and self.kind == "poisson") or self.count > 1:
+            if self.count > 1:
                 raise CertificateError(f"the theorem {name!r} does not apply to these steps")
-            return Amplified(loss, self.rate, 1)
+            return Amplified(loss, self.rate, 1) if apart is None else Replaced(loss, apart, self.rate)
         if isinstance(loss, Curve) and loss.mu is not None:
             orders = ("fixed",) if self.kind == "subsample" else ("both",) if self.replaced else ("in", "out")
             return Worst([Sampled(self.rate, loss.mu, order, self.count, step.grid) for order in orders])
-        return randomized_response(self._amplified(loss.pure), self.count)
+        if is_infinite(loss.pure) or (apart is not None and is_infinite(apart.pure)):
+            raise CertificateError("for this noise after sampling, only ε-DP is known")
+        if apart is not None:
+            return randomized_response(amplified_replaced(loss.pure, apart.pure, self.rate), self.count)
+        return randomized_response(iv.log(1 - self.rate + self.rate * iv.exp(loss.pure)), self.count)
 
-    def lower(self, step: Step, loss: Loss, pair: Pair) -> Loss:
-        """The loss that a pair shows in all steps, given what it shows in one in which the record takes part."""
+    def lower(self, step: Step, loss: Loss) -> Loss:
+        """The loss that a pair shows in all steps, if all records take part or each is in one shuffled batch."""
         name, mu = step.theorem, loss.mu if isinstance(loss, Curve) else None
-        own = {"poisson": "poisson", "subsample": "fixed-size", "shuffle": "shuffle"}.get(self.kind, "")
-        if (name in ("poisson", "fixed-size", "shuffle") and name != own) or name == "optimal-composition":
+        own = "shuffle" if self.kind == "shuffle" else ""
+        if name in ("poisson", "fixed-size", "shuffle", "optimal-composition") and name != own:
             raise CertificateError(f"the theorem {name!r} does not say what a pair shows in these steps")
         if not own:
             return repeated(loss, self.count, False)
-        if self.kind == "shuffle":
-            if mu is not None and name == own and len(step.thresholds) == 1:
-                return Largest(mu, self.batches, step.thresholds[0])
-            return loss_at_zero(loss.pure * self.count)
-        opposite = self.replaced and self.kind == "poisson"
-        if name != own:
-            if opposite or (self.kind == "poisson" and name != "laplace"):
-                raise CertificateError(f"the theorem {name!r} does not say what a pair shows behind sampling")
-            return Amplified(loss, self.rate, self.count)
-        if opposite and not all(block.x.a == -block.y.b and block.x.b == -block.y.a for block in pair):
-            raise CertificateError("the pair is not a record's vector and the opposite one")
-        half = 2 if opposite else 1
-        if mu is not None:
-            orders = ("both",) if opposite else ("in", "out")
-            return Worst([Sampled(self.rate, mu / half, order, self.count, step.grid) for order in orders])
-        return loss_at_zero(self._amplified(loss.pure / half) * self.count)
+        if mu is not None and name == own and len(step.thresholds) == 1:
+            return Largest(mu, self.batches, step.thresholds[0])
+        return loss_at_zero(loss.pure * self.count)
 
     def refuse_event(self) -> None:
         """Events are known only for a single step."""
-        if self.count > 1 or self.kind:
+        if self.count > 1 or self.kind or self.sampled:
             raise CertificateError("no event is known for sampled or repeated steps")
 
-    def _amplified(self, pure: Number) -> Number:
-        """ε at δ = 0 of one step, given that of a record that certainly takes part."""
-        if is_infinite(pure):
-            raise CertificateError("for this noise after sampling, only ε-DP is known")
-        most = iv.log(1 - self.rate + self.rate * iv.exp(pure))
-        if self.replaced and self.kind == "poisson":
-            most -= iv.log(1 - self.rate + self.rate * iv.exp(-pure))
-        return most
+
+def amplified_replaced(alone: Number, apart: Number, rate: Number) -> Number:
+    """ε at δ = 0 of a record replaced, which takes part with probability q: docs/proofs/poisson.md, point 4.
+
+    ln((1 − q + q·e^ε₀)/(1 − q + q·e^(ε₀−ε₁))), ε₀ of a record against none and ε₁ of two records; it grows with both.
+    """
+
+    def found(alone: Number, apart: Number) -> Number:
+        return iv.log(1 - rate + rate * iv.exp(alone)) - iv.log(1 - rate + rate * iv.exp(alone - apart))
+
+    if is_infinite(alone) or is_infinite(apart):
+        raise CertificateError("for this noise after sampling, only ε-DP is known")
+    low, high = (found(iv.mpf(getattr(alone, end)), iv.mpf(getattr(apart, end))) for end in ("a", "b"))
+    return positive_part(hull(low, high))
 
 
-__all__ = ["Steps"]
+@dataclass(frozen=True)
+class Replaced:
+    """A record replaced behind Poisson sampling: docs/proofs/poisson.md, point 9.
+
+    δ(ε) = q·((1 − β)·δ₀(ε') + β·δ₁(ε')), e^ε' = 1 + (e^ε − 1)/q and β = e^(ε−ε').
+    """
+
+    alone: Loss
+    apart: Loss
+    rate: Number
+
+    @property
+    def pure(self) -> Number:
+        if is_infinite(self.alone.pure) or is_infinite(self.apart.pure):
+            return INF
+        return amplified_replaced(self.alone.pure, self.apart.pure, self.rate)
+
+    def delta(self, epsilon: Number, upper: bool) -> Number:
+        before = iv.log(1 + (iv.exp(epsilon) - 1) / self.rate)
+        share = iv.exp(epsilon - before)
+        mixed = (1 - share) * self.alone.delta(before, upper) + share * self.apart.delta(before, upper)
+        return at_most_one(self.rate * mixed)

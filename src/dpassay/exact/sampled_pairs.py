@@ -1,0 +1,209 @@
+"""What two neighbouring data sets show if their records are sampled.
+
+With probability q a step's sum has the record in which they differ, and otherwise not.
+docs/proofs/poisson.md, points 4, 8 and 9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpassay.core.numbers import INFINITY, ZERO, Number, exactly, iv, maximum, middle
+from dpassay.core.theorems import Theorem
+from dpassay.exact.after_noise import log_tail
+from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, between_ends
+from dpassay.pipeline.distributions import Gaussian, Laplace
+from dpassay.pipeline.pair import Pair
+from dpassay.pipeline.thresholds import Thresholds
+
+_OFFSETS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)  # thresholds to try, in half gaps beyond the middle
+
+
+def amplified(pure: Number, rate: Number) -> Number:
+    """ln(1 − q + q·e^ε): the loss of a record that takes part with probability q, against its absence."""
+    if pure.b == INFINITY:
+        return INFINITY if pure.a == INFINITY else iv.mpf([_rise(iv.mpf(pure.a), rate).a, INFINITY.b])
+    return between_ends(pure, lambda e: _rise(e, rate))
+
+
+def _rise(epsilon: Number, rate: Number) -> Number:
+    return epsilon + iv.log(rate + (1 - rate) * iv.exp(-epsilon))
+
+
+def amplified_replaced(alone: Number, apart: Number, rate: Number) -> Number:
+    """The loss of a record replaced, if it loses `alone` against its absence and `apart` against the other one.
+
+    ln((1 − q + q·e^ε₀)/(1 − q + q·e^(ε₀ − ε₁))): docs/proofs/poisson.md, point 4. It grows with both.
+
+    >>> q = iv.mpf("0.5")  # staircase noise: one step against no record, and one against the opposite one
+    >>> round(middle(amplified_replaced(iv.mpf(1), iv.mpf(1), q)), 4)
+    0.6201
+    """
+    if alone.b == INFINITY or apart.b == INFINITY:
+        known = alone.a == INFINITY and apart.a == INFINITY
+        return INFINITY if known else iv.mpf([0, INFINITY.b])
+
+    def found(alone: Number, apart: Number) -> Number:
+        return _rise(alone, rate) - iv.log(1 - rate + rate * iv.exp(alone - apart))
+
+    low, high = (found(iv.mpf(getattr(alone, end)), iv.mpf(getattr(apart, end))) for end in ("a", "b"))
+    return maximum(ZERO, iv.mpf([min(low.a, high.b), high.b]))
+
+
+def same_side(records: Pair) -> bool:
+    """Whether in each coordinate 0 and the second vector lie on the same side of the first one.
+
+    Then the outputs beyond the first one, away from both, have both of the largest ratios.
+    """
+    return all(b.same or (b.x * (b.x - b.y)).a >= 0 for b in records.blocks)
+
+
+def opposite(records: Pair) -> bool:
+    """Whether the second vector is the opposite of the first."""
+    return all(b.x.a == -b.y.b and b.x.b == -b.y.a for b in records.blocks)
+
+
+@dataclass(frozen=True)
+class EventBound:
+    """Events behind sampling, a record replaced: every coordinate that differs lies beyond a threshold.
+
+    Of several steps each shows whether the event occurred. docs/proofs/poisson.md, point 8. Any visible thresholds are
+    valid, so they are chosen in doubles.
+    """
+
+    noise: Laplace | Gaussian
+    records: Pair
+    rate: Number
+    told: Thresholds
+    count: int = 1
+    theorem: Theorem = Theorem.POISSON
+
+    def _thresholds(self, offset: float) -> tuple[Number, ...]:
+        """For each block a visible threshold, some half gaps beyond the middle of its two values."""
+        found = []
+        for block in self.records.blocks:
+            beyond = (block.x + block.y) / 2 + exactly(offset) * (block.x - block.y) / 2
+            found.append(self.told.nearest(iv.mpf(beyond.mid)))
+        return tuple(found)
+
+    def _chances(self, thresholds: tuple[Number, ...]) -> tuple[Number, Number]:
+        """The probability of the event for the two data sets."""
+        first, second, none = (self._log_chance(side, thresholds) for side in ("x", "y", ""))
+        absent = (1 - self.rate) * iv.exp(none)
+        return absent + self.rate * iv.exp(first), absent + self.rate * iv.exp(second)
+
+    def _log_chance(self, side: str, thresholds: tuple[Number, ...]) -> Number:
+        """The event's, if the sum is the first or the second record's vector, or 0."""
+        log = ZERO
+        for block, limit in zip(self.records.blocks, thresholds, strict=True):
+            if not block.same:
+                value = getattr(block, side) if side else ZERO
+                upwards = (block.x - block.y).mid > 0
+                log += log_tail(self.noise, limit - value if upwards else value - limit) * block.count
+        return log
+
+    @cached_property
+    def events(self) -> tuple[tuple[tuple[Number, ...], Number, Number], ...]:
+        """Thresholds that were tried, and the probabilities of their events."""
+        tried = dict.fromkeys(self._thresholds(offset) for offset in _OFFSETS)
+        return tuple((thresholds, *self._chances(thresholds)) for thresholds in tried)
+
+    def best(self, epsilon: Number) -> tuple[Number, ...]:
+        """The thresholds of an event that shows much at an ε."""
+        if self.count > 1:
+            return max(self.events, key=lambda event: _information(*event[1:]))[0]
+        rise = iv.exp(epsilon)
+        return max(self.events, key=lambda event: (event[1] - rise * event[2]).a)[0]
+
+    @cached_property
+    def _bits(self) -> PairBound:
+        """All steps' bits, of one event."""
+        _, p, q = max(self.events, key=lambda event: _information(*event[1:]))
+        return PairBound((PrivacyLoss(((AtomLoss.of_bits(p, q), self.count),)),), self.theorem)
+
+    @property
+    def pure(self) -> Number:
+        """The best of the events; the largest loss may be approached far out only."""
+        logs = (iv.log(p) - iv.log(q) for _, p, q in self.events if p.a > 0 and q.a > 0)
+        return maximum(ZERO, *logs) * self.count
+
+    def delta(self, epsilon: Number) -> Number:
+        """At least δ(ε): P − e^ε Q of the best event."""
+        if self.count > 1:
+            return self._bits.delta(epsilon)
+        rise = iv.exp(epsilon)
+        return maximum(ZERO, *(p - rise * q for _, p, q in self.events))
+
+    def epsilon(self, delta: Number) -> Number:
+        """At least ε(δ): the largest ε at which one of the events has P − e^ε Q above δ."""
+        if self.count > 1:
+            return self._bits.epsilon(delta)
+        return maximum(ZERO, *(iv.log((p - delta) / q) for _, p, q in self.events if (p - delta).a > 0 and q.a > 0))
+
+    epsilon_above = epsilon
+
+
+def _information(p: Number, q: Number) -> float:
+    """About how much one bit tells: the squared gap over the variance."""
+    first, second = middle(p), middle(q)
+    spread = second * (1 - second)
+    return (first - second) ** 2 / spread if spread > 0 else 0.0
+
+
+class SampledBound(DropoutBound):
+    """A bound for a record that takes part with probability 1 − mu, and is in one of the data sets only."""
+
+
+def sampled(bound: ProfileBound, rate: Number) -> ProfileBound:
+    """A bound without sampling, as one of a record that takes part with probability `rate`."""
+    return bound if rate == 1 else SampledBound(bound, 1 - rate)
+
+
+@dataclass(frozen=True)
+class ReplacedBound:
+    """A record replaced behind Poisson sampling, from bounds without sampling: docs/proofs/poisson.md, point 9.
+
+    δ(ε) = q·((1 − β)·δ₀(ε') + β·δ₁(ε')) with e^ε' = 1 + (e^ε − 1)/q and β = e^(ε−ε'), where δ₀ bounds a record added or
+    removed and δ₁ one replaced.
+    """
+
+    alone: ProfileBound
+    apart: ProfileBound
+    rate: Number
+
+    @property
+    def theorem(self) -> Theorem:
+        """What the bounds without sampling rest on."""
+        return self.alone.theorem
+
+    @property
+    def pure(self) -> Number:
+        return amplified_replaced(iv.mpf(self.alone.pure.b), iv.mpf(self.apart.pure.b), self.rate)
+
+    def inner(self, epsilon: Number) -> Number:
+        """ε': the loss without sampling that matters at ε."""
+        return iv.log(1 + (iv.exp(epsilon) - 1) / self.rate)
+
+    def delta(self, epsilon: Number) -> Number:
+        before = self.inner(epsilon)
+        share = iv.exp(epsilon - before)
+        return self.rate * ((1 - share) * self.alone.delta(before) + share * self.apart.delta(before))
+
+    def epsilon(self, delta: Number) -> Number:
+        """By bisection, rounded up."""
+        if self.delta(ZERO).b <= delta.a:
+            return ZERO
+        low, high = 0.0, 1.0
+        while self.delta(exactly(high)).b > delta.a:
+            low, high = high, 2 * high
+            if high > 1e9:
+                return self.pure
+        for _ in range(50):
+            half = (low + high) / 2
+            low, high = (low, half) if self.delta(exactly(half)).b <= delta.a else (half, high)
+        return iv.mpf([low, high])
+
+    epsilon_above = epsilon
