@@ -1,0 +1,88 @@
+"""Forged certificates about sampled records: a theorem of one record's pair where others are drawn beside it."""
+
+import pytest
+
+from dpassay import CertificateError, verify
+from forging import block, claim, exactly, lower, sealed
+
+REPLACED, ADDED = {"neighbours": "replace-record"}, {"neighbours": "add-remove-record"}
+NEAR_ONE = "0.99999999999999999999999999999999999"
+
+
+def shown(theorem, noise, epsilon, delta, pair, **more):
+    """δ at ε is at least this."""
+    return lower(theorem, noise, epsilon, pair, delta, quantity="delta", **more)
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "claimed", "step"),
+    [
+        (  # every sum is at least 200
+            "subsample(100, 200) | clamp(2, 5) | laplace(1) | clamp(0, 6)",
+            REPLACED,
+            ("0.5", "0.1"),
+            shown("laplace", 2, "0.5", "0.33", [block(5, 2)]),
+        ),
+        (  # the same if all records are drawn
+            "subsample(200, 200) | clamp(2, 5) | laplace(1) | clamp(0, 6)",
+            REPLACED,
+            ("0.5", "0.1"),
+            shown("laplace", 2, "0.5", "0.6", [block(5, 2)]),
+        ),
+        (  # at most 0.3130 is true
+            "subsample(9, 10) | clip(l2, 1) | laplace(1) | clamp(-1, 1)",
+            REPLACED,
+            ("1", "0.32"),
+            shown("laplace", 2, "1", "0.335", [block(NEAR_ONE, f"-{NEAR_ONE}")]),
+        ),
+        (  # δ(2) is at most 0.666
+            "subsample(9, 10) | clip(l2, 1) | gaussian(0.5) | normalise(l2)",
+            REPLACED,
+            ("2", "0.69"),
+            shown("post-processing", 2, "2", "0.7", [block(NEAR_ONE, f"-{NEAR_ONE}")], thresholds=[exactly(0)]),
+        ),
+        (  # on a sphere no other record is small
+            "poisson(0.5) | normalise(l2) | laplace(1) | clamp(-0.36, 0.36)",
+            ADDED,
+            ("0.8", "0.021"),
+            shown("laplace", 2, "0.8", "0.0219", [block("0.3535", "-0.3535", 2)]),
+        ),
+        (  # one number: −1 or 1, half of the time
+            "poisson(0.5) | normalise(l2) | laplace(1) | clamp(-0.6, 0.6)",
+            ADDED,
+            ("0.2", "0.08"),
+            shown("laplace", 2, "0.2", "0.09", [block("0.5", "-0.5")]),
+        ),
+        (  # 0.6201 is true
+            "poisson(0.5) | clip(l1, 0.3) | staircase(1, 1, 0.5)",
+            REPLACED,
+            ("0.7", "0"),
+            lower("poisson", 2, "0.99", [block("0.29", "-0.29")]),
+        ),
+        (  # what no record shows against the record is not amplified: 0.65 is true
+            "poisson(0.5) | clamp(0, 3) | laplace(1) | clamp(-5, 0)",
+            ADDED,
+            ("1", "0"),
+            lower("post-processing", 2, "2.3", [block(3, 0)], thresholds=[exactly("-4.9999")]),
+        ),
+        (  # behind another noise two records are no farther apart than a record and none
+            "poisson(0.5) | laplace(1) | clip(l1, 1) | laplace(2)",
+            REPLACED,
+            ("0.7", "0"),
+            lower("poisson", 3, "0.99", [block("0.99999", "-0.99999")]),
+        ),
+    ],
+)
+def test_a_pair_of_one_record_says_nothing_where_others_are_drawn(text, relation, claimed, step):
+    dim = sum(block["count"] for block in step["pair"])
+    certificate = sealed("refuted", claim(text, *claimed, dim=dim, **relation), step)
+    with pytest.raises(CertificateError):
+        verify(certificate)
+
+
+def test_a_loss_of_both_orders_is_not_amplified_unless_both_occur():
+    """Exponential noise reveals records below others; records from 0 to 1 only raise the sum."""
+    text = "poisson(0.5) | clamp(0, 1) | onesided(1)"
+    certificate = sealed("refuted", claim(text, 1, **ADDED), lower("one-sided", 2, "inf", [block(1, 0)]))
+    with pytest.raises(CertificateError, match="depends on which data set has the record"):
+        verify(certificate)
