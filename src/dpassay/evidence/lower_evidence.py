@@ -59,7 +59,7 @@ def lower_evidence(
         for candidate in candidates[:6]:
             yield from _of_candidate(pipeline, position, candidate, kept, before, delta)
         if profile.pair is not None and delta == 0:
-            yield from _far_out(pipeline, position, profile.pair, kept)
+            yield from _far_out(pipeline, position, profile.pair, kept, profile.theorems)
 
 
 def _kept(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kept | None:
@@ -140,7 +140,9 @@ def _reached(kept: Kept | None, threshold: Number) -> bool:
     return told is not None and bool(told.low.b <= threshold.a and threshold.b <= told.high.a)
 
 
-def _far_out(pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None) -> Iterator[Data]:
+def _far_out(
+    pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None, theorems: Sequence[Theorem]
+) -> Iterator[Data]:
     """ε at δ = 0 as outputs beyond the outermost thresholds show it."""
     looked_at: list[tuple[str, Data]] = []
     told = kept.thresholds if kept is not None else None
@@ -155,7 +157,8 @@ def _far_out(pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None) -
                     within = [point(centre + (end - centre) * less) for end in ends]
                     looked_at.append(("post-processing", {"thresholds": within}))
     for at, placed in places(pipeline, pair, position):
-        for theorem, found in (*looked_at, ("radial", {}), ("poisson", {})):
+        own: list[tuple[str, Data]] = [(theorem.value, {}) for theorem in dict.fromkeys((*theorems, Theorem.RADIAL))]
+        for theorem, found in (*looked_at, *own):
             yield {"theorem": theorem, "noise": position, "at": at, "pair": pair_data(placed), **found}
 
 

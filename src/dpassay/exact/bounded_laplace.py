@@ -14,7 +14,7 @@ import numpy as np
 
 from dpassay.core.numbers import ONE, ZERO, Number, between, down, iv, maximum, middle, minimum, number, up
 from dpassay.core.theorems import Theorem
-from dpassay.exact.loss_components import Cells
+from dpassay.exact.loss_components import AtomLoss, Cells
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import PairBound, ProfileBound, PureBound
@@ -202,8 +202,51 @@ def bounded_profile(stage: BoundedLaplace, outputs: OutputRegion, pushed: list[P
     if outputs.exact and isinstance(region, Repeated):
         pairs = [region.repeat(pair) for pair in pairs]
     bounds = [(pair, pair_bound(stage, pair)) for pair in pairs] if shown else []
-    candidates = tuple(Candidate(pair, bound) for pair, bound in bounds if bound.losses[0].components)
-    return PrivacyProfile(candidates, tuple(uppers), (Theorem.DIAMETERS, _THEOREM), region=region)
+    bounds = [(pair, bound) for pair, bound in bounds if bound.losses[0].components]
+    candidates = [Candidate(pair, bound if _evenly(bound) else _sides(stage, pair)) for pair, bound in bounds]
+    largest, worst = max(((b.pure, p) for p, b in bounds), key=lambda one: one[0].a, default=(None, None))
+    theorems = (Theorem.DIAMETERS, _THEOREM)
+    return PrivacyProfile(tuple(candidates), tuple(uppers), theorems, largest, worst, region=region)
+
+
+def _evenly(bound: PairBound) -> bool:
+    """Whether one coordinate differs, or the loss of each is the same in both directions."""
+    there, back = (loss.components for loss in bound.losses)
+    if sum(count for _, count in there) == 1:
+        return True
+    return all(_edges_meet(first, second) for (first, _), (second, _) in zip(there, back, strict=True))
+
+
+def _edges_meet(first: object, second: object) -> bool:
+    assert isinstance(first, BoundedLaplaceLoss)
+    assert isinstance(second, BoundedLaplaceLoss)
+    return bool(abs(first.edge - second.edge).b <= iv.mpf("1e-40"))
+
+
+def _sides(stage: BoundedLaplace, pair: Pair) -> PairBound:
+    """For coordinates that differ in their own ways: on which side of the middle of its two values each output lies."""
+    ways = []
+    for first, second in (("x", "y"), ("y", "x")):
+        parts = []
+        for block in pair.blocks:
+            x, y = (_inside(stage, getattr(block, side)) for side in (first, second))
+            if not block.same and abs(y - x).b > 0:
+                middle_of_both = iv.mpf(((x + y) / 2).mid)
+                p, q = (_above(value, middle_of_both, stage_width(stage)) for value in (x, y))
+                parts.append((AtomLoss.of_bits(p, q), block.count))
+        ways.append(PrivacyLoss(tuple(parts)))
+    return PairBound(tuple(ways), _THEOREM)
+
+
+def _above(value: Number, threshold: Number, width: Number) -> Number:
+    """P(output > threshold), all measured from the lower limit in scales."""
+
+    def tail(distance: Number) -> Number:
+        less = iv.exp(-abs(distance)) / 2
+        return less if distance.a >= 0 else 1 - less if distance.b <= 0 else between(less, 1 - less)
+
+    top = tail(width - value)
+    return minimum(ONE, maximum(ZERO, (tail(threshold - value) - top) / (tail(-value) - top)))
 
 
 def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number, int]]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.lattice import Grid, Laplace, spend
-from dpassay.evidence.verifier.losses import Curve, Loss, Summed, Worst, loss_at_zero, pure_loss
+from dpassay.evidence.verifier.losses import Curve, Loss, Summed, Worst, bits_loss, loss_at_zero, pure_loss
 from dpassay.evidence.verifier.numbers import ZERO, Number, above, at_most_one, below, hull, iv, largest, smallest
 from dpassay.evidence.verifier.pairs import Pair, same
 from dpassay.evidence.verifier.reading import Step
@@ -58,35 +58,49 @@ def _shown(twice: Number, edge: Number) -> Number:
     return (1 - iv.exp(-edge)) * (1 - iv.exp(-2 * half)) + near * near
 
 
-def _coordinates(ends: tuple[Number, Number, Number], count: int, stage: Stage, grid: Grid | None) -> Loss | None:
-    """The loss of `count` equal coordinates; None if at δ > 0 only what pure losses imply is known."""
-    first, second, shift = ends
-    width = _width(stage)
+def _is_even(ends: tuple[Number, Number, Number]) -> bool:
+    """Whether two values are equally far from the limits, so that both directions are equal."""
+    return bool(abs(ends[0] - ends[1]).b <= _EVEN.a)
+
+
+def _even_part(ends: tuple[Number, Number, Number], count: int) -> tuple[Laplace, int]:
+    return Laplace(ends[2], iv.exp(-smallest(ends[:2]))), count
+
+
+def _coordinates(ends: tuple[Number, Number, Number], count: int, stage: Stage, grid: Grid | None) -> Loss:
+    """The loss of `count` equal coordinates: one, or several with both directions equal."""
     if count == 1:
-        return Worst([_one_way(first, shift, width), _one_way(second, shift, width)])
-    if abs(first - second).b > _EVEN.a:
-        return None
-    part = Laplace(shift, iv.exp(-smallest([first, second])))
-    return Summed(((part, count),), grid)
+        return Worst([_one_way(edge, ends[2], _width(stage)) for edge in ends[:2]])
+    return Summed((_even_part(ends, count),), grid)
 
 
 def bounded_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """Two vectors; for several coordinates that are not equal only ε at δ = 0."""
+    """Two vectors; for several coordinates that are not even, ε at δ = 0, and on which side of the middle each lies."""
     blocks = [(_ends(stage, b.x, b.y), b.count, b) for b in pair if not same(b)]
     moved = [(ends, count, b) for ends, count, b in blocks if ends[2].a > 0]
     if not moved:
         return pure_loss(ZERO)
-    known = _coordinates(*moved[0][:2], stage, grid) if len(moved) == 1 else None
-    if known is not None:
-        return known
-    width, ways = _width(stage), [ZERO, ZERO]
+    if len(moved) == 1 and moved[0][1] == 1:
+        return _coordinates(*moved[0][:2], stage, grid)
+    if all(_is_even(ends) for ends, _, _ in moved):
+        return Summed(tuple(_even_part(ends, count) for ends, count, _ in moved), grid)
+    width, ways, sides = _width(stage), [ZERO, ZERO], []
     for ends, count, b in moved:
         if not (b.x.b <= b.y.a or b.y.b <= b.x.a):
             raise CertificateError("it is not known which of two values is the larger one")
         smaller = 0 if b.x.b <= b.y.a else 1  # the direction in which the smaller value comes first
         ways[smaller] += _pure(ends[0], ends[2], width) * count
         ways[1 - smaller] += _pure(ends[1], ends[2], width) * count
-    return loss_at_zero(largest(ways))
+        chances = [_below_middle(ends, width), 1 - _below_middle((ends[1], ends[0], ends[2]), width)]
+        sides.append((chances[smaller], chances[1 - smaller], count))
+    return loss_at_zero(largest(ways), bits_loss(sides))
+
+
+def _below_middle(ends: tuple[Number, Number, Number], width: Number) -> Number:
+    """The probability that the smaller of two values has an output below their middle."""
+    edge, _, shift = ends
+    below = 1 - iv.exp(-edge) / 2 - iv.exp(-shift / 2) / 2
+    return at_most_one(below / (_inside(edge, width) / 2))
 
 
 def bounded_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
@@ -105,9 +119,9 @@ def bounded_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     ends = _ends(stage, low, high)
     if not count or ends[2].b <= 0:
         return pure_loss(ZERO)
-    known = _coordinates(ends, count * times, stage, step.grid)
-    worst = largest(_pure(edge, ends[2], width) for edge in ends[:2])
-    return pure_loss(worst * count * times) if known is None else known
+    if count * times == 1 or _is_even(ends):
+        return _coordinates(ends, count * times, stage, step.grid)
+    return pure_loss(largest(_pure(edge, ends[2], width) for edge in ends[:2]) * count * times)
 
 
 def _anywhere(shift: Number, width: Number, epsilon: Number) -> Number:

@@ -35,6 +35,8 @@ from dpassay.evidence.verifier.regions import (
 )
 
 _LOSSLESS = ("encode", "decode", "repeat", "times")  # functions that in the worst case lose nothing
+# Noises whose law for a value is approached by those for values that come near it.
+_CONTINUOUS = ("", *(name for name in ADDITIVE if name not in WHOLE), "exponential", "noisymax", "bounded_laplace")
 NO_NOISE = Stage("", {}, {}, {})
 
 
@@ -93,7 +95,7 @@ class Place:
         reach = self.region(step.at)
         if not reach.exact:
             raise CertificateError(f"it is not known which pairs can come in at stage {step.at}")
-        if reach.far and (self.noise.name in WHOLE or self.noise.name not in ("", *ADDITIVE)):
+        if reach.far and self.noise.name not in _CONTINUOUS:
             raise CertificateError("values that are reached only in the limit say nothing about this noise")
         why = lies_in(step.pair, reach.shape)
         if why:

@@ -46,8 +46,8 @@ def after(stage: Stage, before: Reach, dim: int) -> Reach:
 
     Behind noise, only values that swamp it are certainly reached: every direction, far out, by one more stage.
     """
-    encode = stage.name == "encode"  # it alone changes the dimension
-    found = _any_function(stage, before, dim) if encode else _RULES[stage.name](stage, before)
+    opaque = stage.name in ("encode", "decode")  # any function to vectors of the claimed dimension
+    found = _any_function(stage, before, dim) if opaque else _RULES[stage.name](stage, before)
     found = _marked(stage, before.shape, found)
     if not before.far and stage.name not in NOISES:
         return found
@@ -274,7 +274,6 @@ def _chosen(stage: Stage, before: Reach) -> Reach:
 
 
 _RULES: dict[str, Callable[[Stage, Reach], Reach]] = {
-    "decode": _any_function,
     **dict.fromkeys(("dropout", "poisson", "subsample", "shuffle", "times"), lambda stage, before: before),
     "rows": lambda stage, before: Reach(box(-INF, INF, before.shape.dim, 1), True),
     "query": _query,

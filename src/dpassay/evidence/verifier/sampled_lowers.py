@@ -77,7 +77,7 @@ def _location_free(place: Place, step: Step) -> bool:
 def _both_orders(steps: Steps, place: Place) -> bool:
     """Whether a record can also be replaced the other way round, or its opposite can be added."""
     shape = place.reach.shape.one
-    return steps.kind == "subsample" or shape.kind == "answers" or shape.everything
+    return steps.batch[1] > 1 or shape.kind == "answers" or shape.everything
 
 
 def _located(steps: Steps, place: Place, step: Step) -> Loss:
