@@ -73,9 +73,12 @@ def _kept(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kept | N
 
 def _any_threshold(kept: Kept | None) -> Data:
     """Thresholds as far out as possible, or any."""
-    if kept is None or kept.thresholds is None:
+    told = None if kept is None else kept.thresholds
+    if told is None:
         return {}
-    return _FAR if kept.thresholds.unlimited else {"thresholds": [enclosed(kept.thresholds.nearest(ZERO))]}
+    if told.whole and abs(told.low).b < INFINITY and abs(told.high).b < INFINITY:
+        return {"thresholds": [point((told.low + told.high) / 2)]}  # a limit may be known only to some digits
+    return _FAR if told.unlimited else {"thresholds": [enclosed(told.nearest(ZERO))]}
 
 
 def _of_candidate(
@@ -92,9 +95,8 @@ def _of_candidate(
         sums = pair if candidate.data_sets is None else candidate.data_sets.sums
         looked_at = [{"thresholds": _thresholds(sums, kept, pipeline.stages[position], epsilon, bound)}]
     if isinstance(bound, EventBound):
-        looked_at = [
-            {"thresholds": [point(one) if _reached(kept, one) else enclosed(one) for one in bound.best(epsilon)]}
-        ]
+        assert kept is not None
+        looked_at = [{"thresholds": [_certain(kept, one) for one in bound.best(epsilon)]}]
     if isinstance(bound, ShuffledBound):
         looked_at = [{"thresholds": [point(exactly(bound.threshold(middle(epsilon))))]}]
     for found in looked_at:
@@ -129,14 +131,23 @@ def _thresholds(pair: Pair, kept: Kept, noise: Stage, epsilon: Number, bound: ob
             beyond = wanted + _best_offset(noise, abs(block.gap), epsilon)
             below = wanted - _best_offset(noise, abs(block.gap), epsilon)
             wanted = next((c for c in (beyond, below) if _reached(kept, c)), wanted)
-        nearest = kept.thresholds.nearest(wanted)
-        # Between the limits any threshold will do; a limit itself is fixed. Near 0 an enclosure has no digits.
-        found.append(point(nearest) if _reached(kept, nearest) else enclosed(nearest))
+        found.append(_certain(kept, kept.thresholds.nearest(wanted)))
     return found
 
 
-def _reached(kept: Kept | None, threshold: Number) -> bool:
-    told = None if kept is None else kept.thresholds
+def _certain(kept: Kept, threshold: Number) -> list[str]:
+    """A threshold that is certainly visible: between the limits any will do, and one at a limit is moved inwards."""
+    told = kept.thresholds
+    if told is None or _reached(kept, threshold):
+        return point(threshold)  # near 0 an enclosure has no digits
+    if not told.whole:
+        return enclosed(threshold)
+    little = iv.mpf("1e-35") * (1 + abs(threshold))
+    return point(threshold + little if threshold.b <= told.low.b else threshold - little)
+
+
+def _reached(kept: Kept, threshold: Number) -> bool:
+    told = kept.thresholds
     return told is not None and bool(told.low.b <= threshold.a and threshold.b <= told.high.a)
 
 

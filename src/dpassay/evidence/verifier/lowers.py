@@ -112,7 +112,8 @@ class Place:
     def placed(self, step: Step) -> bool:
         """Whether the pair's values are those that neighbours have, not only their difference."""
         shape = self.region(step.at).shape.one
-        return shape.kind != "answers" or shape.free or not is_infinite(shape.balls[0].radius)
+        counts = shape.whole and self.moved is None  # answers that may be any integers
+        return shape.kind != "answers" or shape.free or counts or not is_infinite(shape.balls[0].radius)
 
     def tells(self, step: Step) -> bool:
         """Whether the output shows on which side of each threshold a noisy coordinate lay."""

@@ -92,12 +92,14 @@ class Stage:
 class Reach:
     """The possible outputs of a stage; if exact, any two of these values can come from two neighbours.
 
-    If `far`, they are reached only in the limit of inputs that are ever farther away.
+    If `far`, they are reached only in the limit of inputs that are ever farther away. If it `varies`, two neighbours
+    certainly can have different values, whichever these are.
     """
 
     shape: Shape
     exact: bool
     far: bool = False
+    varies: bool = False
 
 
 def box(low: Number, high: Number, dim: int, differing: int | None = None, open_ends: bool = False) -> Shape:

@@ -65,7 +65,7 @@ def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
 def _any_function(stage: Stage, before: Reach, dim: int = 0) -> Reach:
     """The worst function; but every function maps a constant to a constant."""
     size, constant = dim or before.shape.dim, diameter(before.shape, INFINITE).b <= 0
-    return Reach(box(ZERO, ZERO, size) if constant else everything(size), before.exact)
+    return Reach(box(ZERO, ZERO, size) if constant else everything(size), before.exact or before.varies)
 
 
 def _at_least(first: Number, second: Number) -> bool:
@@ -152,7 +152,7 @@ def _squashed(stage: Stage, before: Reach) -> Reach:
     if len(shape.balls) == 1 and not cube:
         # Output pairs are known only for known input pairs.
         inner = replace(shape, kind="ball") if shape.kind == "sphere" else shape
-        return Reach(Shape("squashed", shape.dim, parts=(inner,), function=kind), False)
+        return Reach(Shape("squashed", shape.dim, parts=(inner,), function=kind), False, varies=before.exact)
     limit = largest_norm(shape, INFINITE)
     exact = before.exact and cube and len(shape.balls) == 1
     return Reach(box(squash(kind, -limit), squash(kind, limit), shape.dim), exact)
