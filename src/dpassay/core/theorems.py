@@ -1,6 +1,26 @@
-"""The theorems that bounds rest on. Each has a page, docs/proofs/<name>.md, with statement and proof."""
+"""The theorems that bounds rest on. Each has a page, docs/proofs/<name>.md, with statement, premises and proof."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+
+
+class Premise(StrEnum):
+    """What a theorem needs besides the noise itself. The analysis tests it, and the verifier tests it on its own."""
+
+    SHOWN = "nothing that the noise shows is lost behind it"
+    VISIBLE = "the output shows on which side of some threshold a noisy value lies"
+    FAR_OUT = "outputs far out remain distinct"
+    BETWEEN = "all outputs between the two values remain distinct"
+    UNBOUNDED = "two neighbours' values can be any distance apart"
+    PLACED = "the two values lie where those of neighbours can lie"
+    DATA_SETS = "the two values are sums of data sets that differ in one record"
+    IN_ORDER = "the sum with the record comes first, unless both orders are equal"
+    SMALL_RECORDS = "records can be small in every direction, as in a ball and not on a sphere"
+    COMMON_OUTPUT = "one output has the largest ratio against the other record and against none"
+    OWN_VALUES = "the values before the noise are those of one input, not sums of records"
+    INTEGERS = "all values before the noise are integers"
+    CERTAIN_SIDE = "it is certain on which side of a jump every number lies"
+    ANY_TWO = "the bound holds between any two inputs, not only between neighbours"
 
 
 class Theorem(StrEnum):
@@ -63,3 +83,65 @@ class Theorem(StrEnum):
     def page(self) -> str:
         """The page with the proof."""
         return f"docs/proofs/{self.value}.md"
+
+    @property
+    def shows(self) -> tuple[frozenset[Premise], ...]:
+        """For a pair's loss to be a lower bound, all premises of one of these sets must hold; none are needed if empty.
+
+        >>> [sorted(premise.name for premise in premises) for premises in Theorem.LAPLACE.shows]
+        [['SHOWN'], ['BETWEEN', 'PLACED']]
+        """
+        return _SHOWS.get(self, ())
+
+    @property
+    def bounds(self) -> frozenset[Premise]:
+        """What an upper bound by the theorem needs."""
+        return _BOUNDS.get(self, frozenset())
+
+    @property
+    def premises(self) -> frozenset[Premise]:
+        """All premises that its page states."""
+        return frozenset().union(*self.shows, self.bounds)
+
+
+_SHOWN = (frozenset({Premise.SHOWN}),)
+_SAMPLED = frozenset({Premise.DATA_SETS, Premise.IN_ORDER})
+_SHOWS: Mapping[Theorem, tuple[frozenset[Premise], ...]] = {
+    Theorem.LAPLACE: (*_SHOWN, frozenset({Premise.BETWEEN, Premise.PLACED})),
+    **dict.fromkeys(
+        (
+            Theorem.GAUSSIAN,
+            Theorem.ONE_SIDED,
+            Theorem.SPHERE,
+            Theorem.TRUNCATED_LAPLACE,
+            Theorem.RANDOMIZED_RESPONSE,
+            Theorem.DISCRETE_LAPLACE,
+            Theorem.DISCRETE_GAUSSIAN,
+        ),
+        _SHOWN,
+    ),
+    Theorem.STAIRCASE: (frozenset({Premise.SHOWN, Premise.CERTAIN_SIDE}),),
+    **dict.fromkeys(
+        (Theorem.EXPONENTIAL, Theorem.NOISY_MAX, Theorem.TOP_K, Theorem.BOUNDED_LAPLACE),
+        (frozenset({Premise.SHOWN, Premise.OWN_VALUES}),),
+    ),
+    Theorem.MIXTURE: (*_SHOWN, frozenset({Premise.FAR_OUT, Premise.UNBOUNDED})),
+    Theorem.RADIAL: (frozenset({Premise.FAR_OUT}),),
+    Theorem.TWO_NOISES: (frozenset({Premise.FAR_OUT}),),
+    Theorem.UNBOUNDED: (frozenset({Premise.VISIBLE, Premise.UNBOUNDED}),),
+    Theorem.POST_PROCESSING: (frozenset({Premise.VISIBLE, Premise.PLACED}), frozenset({Premise.FAR_OUT})),
+    Theorem.POISSON: (_SAMPLED, frozenset({Premise.DATA_SETS, Premise.COMMON_OUTPUT})),
+    Theorem.FIXED_SIZE: (_SAMPLED,),
+    Theorem.SHUFFLE: (frozenset({Premise.SHOWN, Premise.DATA_SETS}),),
+}
+_BOUNDS: Mapping[Theorem, frozenset[Premise]] = {
+    Theorem.POST_PROCESSING: frozenset({Premise.OWN_VALUES}),
+    Theorem.DISCRETE_LAPLACE: frozenset({Premise.INTEGERS}),
+    Theorem.DISCRETE_GAUSSIAN: frozenset({Premise.INTEGERS}),
+    Theorem.STAIRCASE: frozenset({Premise.CERTAIN_SIDE}),
+    Theorem.DROPOUT: frozenset({Premise.ANY_TWO}),
+    **dict.fromkeys(
+        (Theorem.EXPONENTIAL, Theorem.NOISY_MAX, Theorem.TOP_K, Theorem.BOUNDED_LAPLACE),
+        frozenset({Premise.OWN_VALUES}),
+    ),
+}

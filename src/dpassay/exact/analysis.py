@@ -18,6 +18,7 @@ from dpassay.exact.bounded_laplace import bounded_profile
 from dpassay.exact.discrete_mechanisms import discrete_profile
 from dpassay.exact.dominating_pairs import dominating_pairs
 from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.premises import require_premises
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, PureBound
@@ -73,7 +74,8 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     check_neighbours(pipeline, neighbours)
     steps = Steps.of(pipeline)
     one = _one_step(steps.inner, steps.relation(neighbours))
-    return steps.profile(one, _drawn(steps, neighbours) if isinstance(steps.sampling, Poisson | Subsample) else None)
+    drawn = _drawn(steps, neighbours) if isinstance(steps.sampling, Poisson | Subsample) else None
+    return require_premises(pipeline, neighbours, steps.profile(one, drawn))
 
 
 def _drawn(steps: Steps, neighbours: Neighbours) -> Drawn:

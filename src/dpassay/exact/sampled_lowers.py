@@ -230,9 +230,11 @@ def _steps(noise: Staircase, pair: Pair) -> int:
     return sum(steps_apart(iv.mpf(size.a)) * count for size, count in sizes if size.a > 0)
 
 
-def opposite_records(drawn: Drawn, noise: Gaussian) -> list[Candidate]:
-    """A record and its opposite, with the loss of Gaussian noise between a record and none."""
-    found = []
+def opposite_records(one: PrivacyProfile, drawn: Drawn) -> list[Candidate]:
+    """A record and its opposite, with the loss of Gaussian noise between a record and none, if all of it is visible."""
+    found, noise = [], one.noise
+    if not drawn.location_free or drawn.swamped or not isinstance(noise, Gaussian):
+        return []
     for records in drawn.pairs:
         if opposite(records) and records.distance(2).a > 0:
             bound: ProfileBound = additive_bound(noise, against_zero(records))

@@ -32,7 +32,6 @@ from dpassay.exact.sampled_cells import Way
 from dpassay.exact.sampled_loss import SampledLoss
 from dpassay.exact.sampled_lowers import Drawn, added_lowers, opposite_records, replaced_lowers
 from dpassay.exact.sampled_pairs import EventBound, ReplacedBound, SampledBound, amplified_replaced, sampled
-from dpassay.pipeline.distributions import Gaussian
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Shuffle, Subsample, Times
@@ -146,9 +145,7 @@ def _sampled_gaussian(one: PrivacyProfile, drawn: Drawn, count: int) -> PrivacyP
         exact = [(c, mu) for c in lowers.candidates if (mu := _gaussian(_unsampled(c.bound))) is not None]
     else:
         lowers = replaced_lowers(one, drawn)
-        assert isinstance(one.noise, Gaussian)
-        pairs = opposite_records(drawn, one.noise) if drawn.location_free else []
-        exact = [(c, mu) for c in pairs if (mu := _gaussian(c.bound)) is not None]
+        exact = [(c, mu) for c in opposite_records(one, drawn) if (mu := _gaussian(c.bound)) is not None]
     if exact:
         return replace(found, candidates=tuple(replace(c, bound=bound(mu)) for c, mu in exact))
     found = lowers.put(found)

@@ -1,0 +1,236 @@
+"""Whether the theorems behind a profile have their premises, found once more from the stages alone.
+
+Bounds are made where their premises are at hand; here each bound of the result is held against the list that its
+theorem has in `core/theorems.py`. A bound without its premises is a fault of dpassay, never an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import INFINITY, Number, iv
+from dpassay.core.theorems import Premise, Theorem
+from dpassay.errors import DpassayError
+from dpassay.exact.data_sets import DataSets
+from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile_bounds import DropoutBound, ProfileBound
+from dpassay.exact.record_sums import sums_records
+from dpassay.exact.sampled_pairs import ReplacedBound, same_side
+from dpassay.pipeline.discrete_noise import DiscreteNoise
+from dpassay.pipeline.distributions import Gaussian, Laplace
+from dpassay.pipeline.pair import Pair
+from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.regions import Ball, Everything, Intersection, Repeated, Sphere
+from dpassay.pipeline.regions.images import squashed
+from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.clamp import Clamp
+from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.stages.sampling import Poisson, Sampling, Subsample
+from dpassay.pipeline.stages.squash import Squash
+from dpassay.pipeline.staircase import Staircase
+from dpassay.pipeline.truncated_laplace import TruncatedLaplace
+
+_LOSSLESS = ("encode", "decode", "repeat", "times")
+_EVEN = Laplace | Gaussian | DiscreteNoise | Staircase | TruncatedLaplace
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A pipeline with its neighbours: what is true around its noise."""
+
+    pipeline: Pipeline
+    neighbours: Neighbours
+
+    @property
+    def noises(self) -> list[int]:
+        """The random stages' positions; one behind all stages if there is none."""
+        return self.pipeline.noise_positions or [len(self.pipeline.stages)]
+
+    @property
+    def behind(self) -> tuple[Stage, ...]:
+        """The stages after the last noise."""
+        return self.pipeline.stages[self.noises[-1] + 1 :]
+
+    @property
+    def sampling(self) -> Sampling | None:
+        first = self.pipeline.stages[0]
+        return first if isinstance(first, Sampling) else None
+
+    @property
+    def swamped(self) -> bool:
+        """Whether a noise comes after another one with stages between them."""
+        return self.noises != list(range(self.noises[0], self.noises[-1] + 1))
+
+    def shown(self) -> bool:
+        """Whether all stages behind the noise can be undone; rounding leaves integers unchanged."""
+        noise = self.pipeline.stages[self.noises[-1]] if self.pipeline.noise_positions else None
+        whole = noise is not None and not isinstance(noise, Additive | Radial) and noise.name != "bounded_laplace"
+        low, high = -INFINITY, INFINITY
+        for stage in self.behind:
+            if isinstance(stage, Squash):
+                low, high = (squashed(stage.kind, end) for end in (low, high))
+                whole = False
+            elif isinstance(stage, Clamp):
+                if not (stage.low.b <= low.a and high.b <= stage.high.a):
+                    return False
+            elif stage.name not in _LOSSLESS and not (whole and stage.name == "round"):
+                return False
+        return True
+
+    def far_out(self) -> bool:
+        """Whether no stage behind the noise limits what is visible; squashed values are limited once rounded."""
+        names = [stage.name for stage in self.behind]
+        limited = "squash" in names and "round" in names[names.index("squash") :]
+        return all(name in (*_LOSSLESS, "squash", "round") for name in names) and not limited
+
+    def visible(self) -> bool:
+        """Whether some threshold of the noisy value is visible: the last stages say so, one by one."""
+        return all(stage.keeps != "nothing" for stage in self.behind)
+
+    def between(self, pair: Pair) -> bool:
+        """Whether clamps behind the noise leave everything between two values."""
+        ends = [(b.x, b.y) for b in pair.blocks if not b.same]
+        for stage in self.behind:
+            if isinstance(stage, Clamp):
+                if not all(_at_most(stage.low, v) and _at_most(v, stage.high) for both in ends for v in both):
+                    return False
+            elif isinstance(stage, Squash):
+                ends = [(squashed(stage.kind, x), squashed(stage.kind, y)) for x, y in ends]
+            elif stage.name not in _LOSSLESS:
+                return False
+        return True
+
+    def placed(self, candidate: Candidate) -> bool:
+        """Whether the values lie where neighbours' values do: sums of one-dimensional unit vectors are integers."""
+        if isinstance(self.sampling, Poisson | Subsample):
+            return candidate.data_sets is not None and self.reached(candidate.data_sets)
+        added = sums_records(self.pipeline, self.neighbours) and self.neighbours.relation == "add-remove-record"
+        region = self.pipeline.output_regions()[self.noises[0]].region
+        inner = region.region if isinstance(region, Repeated) else region
+        return not (added and isinstance(inner, Sphere) and inner.dim == 1)
+
+    def reached(self, sets: DataSets) -> bool:
+        """Whether the sums are those of the records, drawn as the first stage says."""
+        blocks = list(zip(sets.records.blocks, sets.sums.blocks, strict=True))
+        if isinstance(self.sampling, Subsample):
+            m = self.sampling.size
+            return all(
+                _alike(s.x, r.x + (m - 1) * r.y) and (r.same or _alike(s.y, m * r.y)) for r, s in blocks
+            ) and self._contains(sets)
+        shifts = [s.y for _, s in blocks]
+        moved = any(not (shift == 0) for shift in shifts)
+        if moved and not self.small_records():
+            return False
+        replaced = self.neighbours.relation == "replace-record"
+        return all(_alike(s.x - s.y, r.x if replaced else r.x - r.y) for r, s in blocks) and self._contains(sets)
+
+    def small_records(self) -> bool:
+        """Whether records near 0 exist in all directions."""
+        outputs = self.pipeline.output_regions()[self.noises[0]]
+        inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+        return outputs.exact and not outputs.far and isinstance(inner, Ball | Intersection | Everything)
+
+    def _contains(self, sets: DataSets) -> bool:
+        """Whether the records' vectors lie in the region, in doubles; no record is no vector."""
+        region = self.pipeline.output_regions()[self.noises[0]].region
+        if sets.records.blocks and sum(b.count for b in sets.records.blocks) > 10_000:
+            return True
+        sphere = isinstance(region.region if isinstance(region, Repeated) else region, Sphere)
+        vectors = [v for v in (sets.records.first, sets.records.second) if v.any()]
+        return sphere or all(region.contains(vector, 1e-6) for vector in vectors)
+
+    def in_order(self, candidate: Candidate, profile: PrivacyProfile) -> bool:
+        """Whether the order of the two data sets does not matter, or the record is in the first one."""
+        if profile.noise is None or isinstance(profile.noise, _EVEN) or isinstance(self.sampling, Subsample):
+            return True
+        return self.small_records() or candidate.data_sets is not None
+
+    def holds(self, premise: Premise, candidate: Candidate, profile: PrivacyProfile) -> bool:
+        """Whether a premise of a lower bound holds."""
+        sums = candidate.pair if candidate.data_sets is None else candidate.data_sets.sums
+        facts: Mapping[Premise, Callable[[], bool]] = {
+            Premise.SHOWN: self.shown,
+            Premise.FAR_OUT: self.far_out,
+            Premise.VISIBLE: self.visible,
+            Premise.BETWEEN: lambda: self.between(sums),
+            Premise.UNBOUNDED: self.unbounded,
+            Premise.PLACED: lambda: self.placed(candidate),
+            Premise.DATA_SETS: lambda: candidate.data_sets is not None,
+            Premise.IN_ORDER: lambda: self.in_order(candidate, profile),
+            Premise.COMMON_OUTPUT: lambda: same_side(candidate.pair),
+            Premise.OWN_VALUES: self.own_values,
+            Premise.CERTAIN_SIDE: lambda: True,
+        }
+        return facts[premise]()
+
+    def own_values(self) -> bool:
+        """Whether no records are summed before the noise; behind the first noise there is one value."""
+        return not sums_records(self.pipeline, self.neighbours) or len(self.noises) > 1
+
+    def unbounded(self) -> bool:
+        """Whether nothing bounds the values before a noise."""
+        outputs = self.pipeline.output_regions()
+        return any(outputs[i].region.diameter(float("inf")) == INFINITY for i in self.noises)
+
+    def integers(self) -> bool:
+        """Whether all values before a discrete noise, or before noises that it is added to, are integers."""
+        outputs, stages = self.pipeline.output_regions(), self.pipeline.stages
+        for i in self.pipeline.noise_positions:
+            first = i
+            while first > 0 and isinstance(stages[first - 1], Additive):
+                first -= 1
+            if _discrete(stages[i]) and outputs[first].whole:
+                return True
+        return False
+
+
+def _discrete(stage: Stage) -> bool:
+    return isinstance(stage, Additive) and isinstance(stage.noise, DiscreteNoise)
+
+
+def _at_most(first: Number, second: Number) -> bool:
+    """Whether the first is no larger than the second, up to the rounding of 50 digits."""
+    return bool((first - second).a <= iv.mpf("1e-40") * (1 + abs(first).b))
+
+
+def _alike(first: Number, second: Number) -> bool:
+    """Whether two enclosures may be the same number."""
+    return bool((first - second).a <= 0 <= (first - second).b) or abs(first - second).b < iv.mpf("1e-40")
+
+
+def require_premises(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile) -> PrivacyProfile:
+    """The same profile, if every theorem that it uses has its premises."""
+    setting = Setting(pipeline, neighbours)
+    for candidate in profile.candidates:
+        theorem = _inner(candidate.bound).theorem
+        ways = theorem.shows
+        if ways and not any(all(setting.holds(p, candidate, profile) for p in way) for way in ways):
+            raise _without(theorem, "what a pair shows", min(ways, key=len))
+        sampled = isinstance(setting.sampling, Poisson | Subsample) and not setting.swamped
+        if sampled and theorem not in (Theorem.UNBOUNDED, Theorem.NO_NOISE) and candidate.data_sets is None:
+            raise _without(theorem, "what sampled records show", frozenset({Premise.DATA_SETS}))
+    for bound in profile.uppers:
+        theorem = _inner(bound).theorem
+        finite = bound.pure.b < INFINITY or theorem == Theorem.DISCRETE_GAUSSIAN
+        if Premise.OWN_VALUES in theorem.bounds and not setting.own_values():
+            raise _without(theorem, "an upper bound", theorem.bounds)
+        nothing = bound.pure.a == INFINITY and theorem == Theorem.DISCRETE_GAUSSIAN
+        if Premise.INTEGERS in theorem.bounds and finite and not nothing and not setting.integers():
+            raise _without(theorem, "an upper bound", theorem.bounds)
+    return profile
+
+
+def _inner(bound: ProfileBound) -> ProfileBound:
+    """A bound without sampling or dropout."""
+    while isinstance(bound, DropoutBound | ReplacedBound):
+        bound = bound.bound if isinstance(bound, DropoutBound) else bound.alone
+    return bound
+
+
+def _without(theorem: Theorem, what: str, premises: frozenset[Premise]) -> DpassayError:
+    needed = "; ".join(sorted(premises))
+    used = f"the theorem {theorem.value} was used for {what} without its premises ({needed})"
+    return DpassayError(f"{used}: please report this bug in dpassay")
