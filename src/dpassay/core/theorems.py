@@ -130,7 +130,11 @@ _SHOWS: Mapping[Theorem, tuple[frozenset[Premise], ...]] = {
     Theorem.TWO_NOISES: (frozenset({Premise.FAR_OUT}),),
     Theorem.UNBOUNDED: (frozenset({Premise.VISIBLE, Premise.UNBOUNDED}),),
     Theorem.POST_PROCESSING: (frozenset({Premise.VISIBLE, Premise.PLACED}), frozenset({Premise.FAR_OUT})),
-    Theorem.POISSON: (_SAMPLED, frozenset({Premise.DATA_SETS, Premise.COMMON_OUTPUT})),
+    Theorem.POISSON: (
+        _SAMPLED,
+        frozenset({Premise.DATA_SETS, Premise.COMMON_OUTPUT}),
+        frozenset({Premise.DATA_SETS, Premise.SMALL_RECORDS}),
+    ),
     Theorem.FIXED_SIZE: (_SAMPLED,),
     Theorem.SHUFFLE: (frozenset({Premise.SHOWN, Premise.DATA_SETS}),),
 }

@@ -160,6 +160,7 @@ class Setting:
             Premise.PLACED: lambda: self.placed(candidate),
             Premise.DATA_SETS: lambda: candidate.data_sets is not None,
             Premise.IN_ORDER: lambda: self.in_order(candidate, profile),
+            Premise.SMALL_RECORDS: self.small_records,
             Premise.COMMON_OUTPUT: lambda: same_side(candidate.pair),
             Premise.OWN_VALUES: self.own_values,
             Premise.CERTAIN_SIDE: lambda: True,
@@ -204,6 +205,8 @@ def _alike(first: Number, second: Number) -> bool:
 def require_premises(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile) -> PrivacyProfile:
     """The same profile, if every theorem that it uses has its premises."""
     setting = Setting(pipeline, neighbours)
+    if profile.mu.b > 0 and (neighbours.relation != "word" or pipeline.stages[0].neighbours):
+        raise _without(Theorem.DROPOUT, "a bound", Theorem.DROPOUT.bounds)
     for candidate in profile.candidates:
         theorem = _inner(candidate.bound).theorem
         ways = theorem.shows

@@ -13,6 +13,7 @@ from dpassay.evidence.verifier.lowers import Place, lower
 from dpassay.evidence.verifier.metric import least_per_unit, length, most_per_unit, start_of
 from dpassay.evidence.verifier.noises import joined_noise, upper
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, largest, log, positive_part, show
+from dpassay.evidence.verifier.premises import Use, require_bounded, require_shown
 from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Guarantee, Step
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
@@ -160,6 +161,7 @@ class Model:
         behind = place.behind if alone else ()
         noise = joined or place.noise
         named = replace(step, theorem=self.steps.theorem(step.theorem, noise))
+        require_bounded(Use(first, self.steps, self._sums, named))
         base = upper(named, noise, first.reach.shape, behind)
         apart = None
         if moved and self.relation == "replace-record":
@@ -183,6 +185,7 @@ class Model:
         if step.epsilon.b == INF and step.quantity == "delta":
             raise CertificateError("delta is bounded at a finite epsilon")
         place = self.place(step.noise)
+        require_shown(Use(place, self.steps, self._sums, step))
         if self.steps.sampled:
             loss = sampled_lower(self.steps, place, step)
         else:
