@@ -1,4 +1,4 @@
-"""The loss of Laplace noise on a sum in which records take part with probability q: docs/proofs/poisson.md, point 7.
+"""The loss of Laplace noise on a sum in which records take part with probability q: docs/proofs/poisson.md, point 10.
 
 In scales of the noise a record that takes part moves one coordinate of the sum by at most a. Outputs matter only
 through the loss u of the noise itself, between −a and a. With the record against without it they lose

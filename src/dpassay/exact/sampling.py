@@ -31,6 +31,7 @@ from dpassay.exact.profile_bounds import (
 )
 from dpassay.exact.sampled_cells import Way
 from dpassay.exact.sampled_loss import SampledLoss
+from dpassay.exact.sampled_steps import with_laplace
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.pipeline import Pipeline
@@ -111,8 +112,12 @@ class Steps:
             )
             if exact is not None:
                 return exact
-            one = _sampled(one, self.sampling.rate, neighbours.relation == "replace-record", shown)
-        elif isinstance(self.sampling, Subsample):
+            step = _sampled(one, self.sampling.rate, neighbours.relation == "replace-record", shown)
+            found = step if self.count == 1 else repeated(step, self.count)
+            if neighbours.relation == "add-remove-record":
+                found = with_laplace(found, one, step, self.sampling.rate, self.count)
+            return found
+        if isinstance(self.sampling, Subsample):
             exact = _fixed_size_gaussian(one, self.sampling.rate, self.count)
             if exact is not None:
                 return exact

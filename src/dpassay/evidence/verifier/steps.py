@@ -23,6 +23,7 @@ from dpassay.evidence.verifier.pairs import Pair
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
+from dpassay.evidence.verifier.sampled_laplace import sampled_laplace
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,8 @@ class Steps:
         if not own:
             return repeated(loss, self.count, True)
         if name != own:
+            if self._added and (found := sampled_laplace(loss, self.rate, self.count, step.grid)) is not None:
+                return found
             if (self.replaced and self.kind == "poisson") or self.count > 1:
                 raise CertificateError(f"the theorem {name!r} does not apply to these steps")
             return Amplified(loss, self.rate, 1)
@@ -180,6 +183,8 @@ class Steps:
         if name != own:
             if opposite or (self.kind == "poisson" and name != "laplace"):
                 raise CertificateError(f"the theorem {name!r} does not say what a pair shows behind sampling")
+            if self._added and (found := sampled_laplace(loss, self.rate, self.count, step.grid)) is not None:
+                return found
             return Amplified(loss, self.rate, self.count)
         if opposite and not all(block.x.a == -block.y.b and block.x.b == -block.y.a for block in pair):
             raise CertificateError("the pair is not a record's vector and the opposite one")
@@ -193,6 +198,11 @@ class Steps:
         """Events are known only for a single step."""
         if self.count > 1 or self.kind:
             raise CertificateError("no event is known for sampled or repeated steps")
+
+    @property
+    def _added(self) -> bool:
+        """Whether a record that takes part with some probability is in one of the data sets only."""
+        return self.kind == "poisson" and not self.replaced
 
     def _amplified(self, pure: Number) -> Number:
         """ε at δ = 0 of one step, given that of a record that certainly takes part."""
