@@ -88,7 +88,7 @@ class AtomSum:
         if upper and bool(((above > 0) & ~some).any()):
             return math.inf
         logs = np.log(above[some]) - np.log(against[some])
-        return max(0.0, float(logs.max(initial=0.0)) + sign * 1e-13)
+        return max(0.0, float(logs.max(initial=0.0)) + sign * 1e-12)
 
     def delta(self, epsilon: Number) -> Number:
         """δ(ε)."""
@@ -132,7 +132,7 @@ def _power(component: AtomLoss, count: int) -> tuple[Array, Array, float] | None
     losses = numbers @ np.array([middle(loss) for loss, _ in atoms])
     off = max(up(value) - down(value) for value in (*chances, *(loss for loss, _ in atoms)))
     largest = max(abs(down(log)) for log in chances) + max(up(abs(loss)) for loss, _ in atoms)
-    error = 2 * count * off + _U * (8 * float(ways[count]) + (4 + kinds) * count * largest + 16)
+    error = 2 * count * off + _U * ((8 + 2 * kinds) * float(ways[count]) + (4 + kinds) * count * largest + 16)
     return logs, losses, error
 
 

@@ -1,15 +1,16 @@
-"""Lower bounds on a composition of sampled mechanisms: one record for all of them. docs/proofs/composition.md, point 10.
+"""Lower bounds on a composition of sampled mechanisms: one record for all. docs/proofs/composition.md, point 10.
 
 The data sets are the empty one and the one with this record. Each part sums the record's vector, as its own stages make
 it, in some of its steps.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 
-from dpassay.core.numbers import ZERO, Number, maximum, number
-from dpassay.exact.loss_components import GaussianLoss
+from dpassay.core.numbers import ZERO, Number, maximum, middle, number
+from dpassay.exact.loss_components import GaussianLoss, LaplaceLoss, LossComponent
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.sampled_laplace import SampledLaplaceLoss
 from dpassay.exact.sampled_loss import SampledLoss
@@ -24,6 +25,7 @@ from dpassay.pipeline.stages.sampling import Poisson
 ADDED = "add-remove-record"
 _SAFE = 1e-9  # more than the rounding error of the stages in doubles
 _LARGE = 1e3
+WAYS: tuple[Literal["remove", "add"], ...] = ("remove", "add")
 
 
 def records(dim: int, pairs: Sequence[Pair]) -> Iterator[Array]:
@@ -66,21 +68,19 @@ def record_losses(pipeline: Pipeline, record: Array) -> tuple[PrivacyLoss, ...]:
     return tuple(PrivacyLoss(((step, steps.count),)) for step in _of_noise(stage, moved, rate))
 
 
-def _of_noise(stage: Additive, moved: Array, rate: Number) -> Iterator[SampledLoss | SampledLaplaceLoss]:
+def _of_noise(stage: Additive, moved: Array, rate: Number) -> Iterator[LossComponent]:
     """One step in both orders; for Laplace noise only the coordinate that moves most is looked at."""
     sizes = np.abs(moved)
     slack = number(_SAFE * float(sizes.max()))
-    if rate == 1:
-        return
     if isinstance(stage.noise, Laplace):
         shift = maximum(ZERO, number(float(sizes.max())) - slack) / stage.noise.scale
-        yield from (SampledLaplaceLoss(rate, shift, way) for way in ("remove", "add"))
+        yield from (LaplaceLoss(shift) if rate == 1 else SampledLaplaceLoss(rate, shift, way) for way in WAYS)
     elif isinstance(stage.noise, Gaussian):
         values, counts = np.unique(sizes, return_counts=True)
         shifts = [(maximum(ZERO, number(v) - slack), int(n)) for v, n in zip(values.tolist(), counts, strict=True)]
         ((component, _),) = PrivacyLoss.of_shifts(stage.noise, shifts).components
         assert isinstance(component, GaussianLoss)
-        yield from (SampledLoss(rate, component.mu, way) for way in ("remove", "add"))
+        yield from (component if rate == 1 else SampledLoss(rate, component.mu, way) for way in WAYS)
 
 
 def common_losses(parts: Sequence[tuple[Pipeline, int]], pairs: Sequence[Pair]) -> list[tuple[PrivacyLoss, ...]]:
@@ -107,10 +107,7 @@ def common_losses(parts: Sequence[tuple[Pipeline, int]], pairs: Sequence[Pair]) 
 
 def _size(losses: Sequence[PrivacyLoss]) -> float:
     """How far one step moves the sum; larger is worse, of one part."""
-    if not losses:
-        return 0.0
-    component, _ = losses[0].components[0]
-    if isinstance(component, SampledLoss):
-        return float(component.mu.mid)
-    assert isinstance(component, SampledLaplaceLoss)
-    return float(component.shift.mid)
+    component = losses[0].components[0][0] if losses else None
+    if isinstance(component, SampledLoss | GaussianLoss):
+        return middle(component.mu)
+    return middle(component.shift) if isinstance(component, SampledLaplaceLoss | LaplaceLoss) else 0.0
