@@ -94,7 +94,7 @@ class SampledLaplaceLoss:
         if not upper:  # these cells are known by their probabilities alone
             known = (p > 0) & (q > 0)
             return Cells(p[known], centre[known], centre[known], centre[known])
-        edges = found.lowest + found.step * np.arange(len(p) - 1)
+        edges: Array = found.lowest + np.float64(found.step) * np.arange(len(p) - 1)
         low, high, kept = edges[:-1] - found.blur, edges[1:] + found.blur, p[1:-1] > 0
         centre = np.clip(np.nan_to_num(centre[1:-1], nan=np.inf), low, high)
         return Cells(p[1:-1][kept], centre[kept], low[kept], high[kept])
@@ -127,7 +127,7 @@ def laplace_cells(rate: float, shift: float, step: float, upper: bool, added: bo
     least = math.log1p(rate / (1 - rate) * math.exp(-shift)) if rate < 1 else -shift
     reach = float(_raised(rate, np.array([shift]))[0]) - base - least
     count = max(1, math.ceil(reach / step)) if upper else round(reach / step) + 1
-    inner = least + step * (np.arange(1, count) - (0.0 if upper else 0.5))
+    inner: Array = least + np.float64(step) * (np.arange(1, count) - (0.0 if upper else 0.5))
     u = np.concatenate([[-shift], np.clip(_lowered(rate, inner), -shift, shift), [shift]])
     moved, still = _masses(u, shift)
     mixed = tuple((1 - rate) * one + rate * other for one, other in zip(still, moved, strict=True))

@@ -117,7 +117,11 @@ def test_many_copies_go_to_their_common_lattice() -> None:
 def test_a_leak_is_added_to_what_is_finite() -> None:
     with mp.workdps(40):
         leak, keep = mpf("0.001"), 1 / (1 + mp.exp(mpf("-0.5")))
-        law = [(leak, mpf(0)), ((1 - leak) * keep, (1 - leak) * (1 - keep)), ((1 - leak) * (1 - keep), (1 - leak) * keep)]
+        law = [
+            (leak, mpf(0)),
+            ((1 - leak) * keep, (1 - leak) * (1 - keep)),
+            ((1 - leak) * (1 - keep), (1 - leak) * keep),
+        ]
         other = response("0.83")
         truth = enumerated([law] * 3 + [other[1]] * 2, mpf(1))
         kept = (1 - number("0.001")) / (1 + iv.exp(-number("0.5")))
@@ -139,11 +143,8 @@ def laplace_delta(q: mpf, a: mpf, way: str, epsilon: mpf) -> mpf:
         p, r = (mixed, still) if way == "remove" else (still, mixed)
         return p - mp.exp(epsilon) * r
 
-    sign = 1 if way == "remove" else -1
-    if sign * gap(mpf(0)) * sign * gap(a) < 0:  # the ratio is monotone between 0 and a
-        cut = mp.findroot(gap, (mpf(0), a), solver="anderson")
-    else:
-        cut = a / 2
+    # The ratio is monotone between 0 and a.
+    cut = mp.findroot(gap, (mpf(0), a), solver="anderson") if gap(mpf(0)) * gap(a) < 0 else a / 2
     places = [mpf(-60), mpf(0), cut, a, a + 60]
     return mp.quad(lambda t: max(mpf(0), gap(t)), places)
 
