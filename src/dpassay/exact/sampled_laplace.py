@@ -86,18 +86,17 @@ class SampledLaplaceLoss:
         return laplace_sketch(middle(self.rate), middle(self.shift), self.way == "add")
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """Cells for a sum with losses that have no lattice of their own."""
-        found = self.lattice_cells(max(step * stride, 2 * self.span / MOST_CELLS), upper, Limits(0.0))
-        p, q = found.first[int(upper)], found.second[int(not upper)]
+        """Cells for a sum with losses that have no lattice of their own, between lattice points on either side."""
+        rate, shift = (up(self.rate), up(self.shift)) if upper else (down(self.rate), down(self.shift))
+        width = max(step * stride, 2 * self.span / MOST_CELLS)
+        found = laplace_cells(rate, shift, width, True, self.way == "add")
+        p, q = found.first[int(upper)][1:-1], found.second[int(not upper)][1:-1]
+        edges: Array = found.lowest + np.float64(width) * np.arange(len(p) + 1)
+        low, high = edges[:-1] - found.blur, edges[1:] + found.blur
         with np.errstate(divide="ignore", invalid="ignore"):
-            centre = np.log(p) - np.log(q)
-        if not upper:  # these cells are known by their probabilities alone
-            known = (p > 0) & (q > 0)
-            return Cells(p[known], centre[known], centre[known], centre[known])
-        edges: Array = found.lowest + np.float64(found.step) * np.arange(len(p) - 1)
-        low, high, kept = edges[:-1] - found.blur, edges[1:] + found.blur, p[1:-1] > 0
-        centre = np.clip(np.nan_to_num(centre[1:-1], nan=np.inf), low, high)
-        return Cells(p[1:-1][kept], centre[kept], low[kept], high[kept])
+            centre = np.nan_to_num(np.log(p) - np.log(q), nan=np.inf if upper else -np.inf)
+        kept = p > 0
+        return Cells(p[kept], np.clip(centre, low, high)[kept], low[kept], high[kept])
 
 
 def _raised(rate: float, u: Array) -> Array:

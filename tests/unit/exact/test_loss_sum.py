@@ -298,3 +298,16 @@ def test_losses_without_cells_are_left_to_the_grid() -> None:
     assert not has_cells(AtomLoss((), ONE))
     assert not has_cells(GaussianLoss(number(80)))
     assert not has_cells(LaplaceLoss(ZERO))
+
+
+@pytest.mark.parametrize("way", ["remove", "add"])
+def test_tails_of_sampled_laplace_steps(way: str) -> None:
+    """P(L > ε) of 12 steps, by convolution in the test; the tail is not δ, and needs limits of every loss."""
+    loss = PrivacyLoss(((SampledLaplaceLoss(number("0.1"), ONE, way), 12),))  # type: ignore[arg-type]
+    losses, chances = convolved([(*sampled_points(0.1, 1.0, "laplace", way), 12)], 2e-4)
+    for epsilon in (0.1, 0.3):
+        found = loss.tail(epsilon)
+        low, high = (float(chances[losses > epsilon + off].sum()) for off in (0.01, -0.01))
+        assert low <= found.upper
+        assert found.lower <= high
+        assert found.upper - found.lower < 0.2
