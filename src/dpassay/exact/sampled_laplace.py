@@ -147,8 +147,9 @@ def _masses(u: Array, shift: float) -> tuple[tuple[Array, Array], tuple[Array, A
     gap = -np.expm1(-np.diff(u) / 2) / 2
     moved, still = np.exp((u[1:] - shift) / 2) * gap, np.exp(-(u[:-1] + shift) / 2) * gap
     small = math.exp(-shift) / 2
-    moved[0], moved[-1] = moved[0] + small, moved[-1] + 0.5
-    still[0], still[-1] = still[0] + 0.5, still[-1] + small
+    for law, first, last in ((moved, small, 0.5), (still, 0.5, small)):
+        law[0] += first  # one cell may have both atoms
+        law[-1] += last
     off = _U * (16 + 4 * shift)
     return tuple((law * (1 - off), law * (1 + off) + 1e-300) for law in (moved, still))  # type: ignore[return-value]
 

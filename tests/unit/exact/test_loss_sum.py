@@ -311,3 +311,32 @@ def test_tails_of_sampled_laplace_steps(way: str) -> None:
         assert low <= found.upper
         assert found.lower <= high
         assert found.upper - found.lower < 0.2
+
+
+@pytest.mark.parametrize("step", [1e-3, 0.05, 0.3, 7.0])
+@pytest.mark.parametrize("upper", [False, True])
+def test_no_mass_is_lost_whatever_the_step(step: float, upper: bool) -> None:
+    """Also if one cell has all of a loss, both atoms included: sums from below are at most 1, from above at least."""
+    for loss in (
+        SampledLaplaceLoss(number("0.1"), ONE, "remove"),
+        SampledLaplaceLoss(number("0.1"), ONE, "add"),
+        LaplaceLoss(ONE),
+        GaussianLoss(number("0.3")),
+        response("0.37")[0],
+    ):
+        cells = cells_of(loss, step, upper, Limits(1e-25))
+        for law in (cells.first, cells.second):
+            assert 1 - 1e-9 <= float(law[0].sum()) <= 1 + 1e-12
+            assert 1 - 1e-12 <= float(law[1].sum()) <= 1 + 1e-9
+        if upper:
+            assert float(cells.spread.sum()) + float(cells.first[1][-1]) >= 1 - 1e-12
+
+
+def test_a_small_loss_beside_a_large_one_changes_little() -> None:
+    """Three rare steps beside Gaussian noise: between the noise alone and basic composition."""
+    alone = PrivacyLoss(((GaussianLoss(number("1.01")), 1),)).epsilon_number(number("1.01e-8"))
+    rare = SampledLaplaceLoss(number("6.59e-5"), number("2.19"), "remove")
+    both = PrivacyLoss(((GaussianLoss(number("1.01")), 1), (rare, 3))).epsilon_number(number("1.01e-8"))
+    assert alone.a <= both.b
+    assert both.a <= alone.b + 3 * rare.pure.b
+    assert both.delta <= 1e-4 * both.b
