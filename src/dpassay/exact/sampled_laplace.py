@@ -34,7 +34,7 @@ class SampledLaplaceLoss:
     >>> f"{middle(loss.pure):.9g}"  # ln(0.99 + 0.01·e)
     '0.0170368632'
     >>> f"{middle(loss.delta(number('0.005'))):.9g}"  # 0.01·(1 − e^((ln(1 + 100·(e^0.005 − 1)) − 1)/2))
-    '0.00256974...'
+    '0.00256844714'
     """
 
     rate: Number
