@@ -6,7 +6,7 @@ from dataclasses import replace
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
-from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, point
+from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, of_sampled_laplace, point
 from dpassay.exact.after_noise import Kept, kept_after
 from dpassay.exact.analysis import sources
 from dpassay.exact.profile import Candidate, PrivacyProfile
@@ -87,7 +87,8 @@ def _of_candidate(
     bound = candidate.bound.bound if isinstance(candidate.bound, DropoutBound) else candidate.bound
     if isinstance(candidate.bound, SampledBound):
         epsilon = before_dropout(epsilon, candidate.bound.mu)
-    pair, name = candidate.pair, {"theorem": bound.theorem.value, "noise": position}
+    theorem = Theorem.LAPLACE if of_sampled_laplace(bound) else bound.theorem
+    pair, name = candidate.pair, {"theorem": theorem.value, "noise": position}
     looked_at: Iterator[Data] | list[Data] = grids(bound, epsilon, delta, LEVELS[:2], below=True)
     if bound.theorem == Theorem.POST_PROCESSING and kept is not None:
         if isinstance(bound, CurveBound):

@@ -14,10 +14,12 @@ from dpassay.core.theorems import Theorem
 from dpassay.exact.bounded_range import RangeSteps
 from dpassay.exact.levels import LevelBound
 from dpassay.exact.loss_components import AtomLoss
+from dpassay.exact.loss_sum import LatticeSum
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, ZcdpBound, before_dropout
 from dpassay.exact.saddlepoint import SaddlepointBound
+from dpassay.exact.sampled_laplace import SampledLaplaceLoss
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.exact.sampled_pairs import ReplacedBound, SampledBound
 from dpassay.exact.sampling import BasicBound
@@ -74,6 +76,8 @@ def _of_bound(
         if delta.b > 0:
             yield {**theorem, "tilt": enclosed(exactly(bound.best_tilt(epsilon)))}
     else:
+        if of_sampled_laplace(bound):
+            theorem = {"theorem": Theorem.WORST_SHIFT.value}
         for grid in grids(bound, epsilon, delta, levels):
             yield {**theorem, **grid}
 
@@ -92,13 +96,24 @@ def grids(
         for finer in (1.0, 0.5):
             yield {"grid": _sampled_grid(SampledPower(component, loss.components[0][1]), epsilon, delta, finer)}
         return
+    if of_sampled_laplace(bound):
+        larger = max(bound.losses, key=lambda loss: loss.delta_number(epsilon).a)
+        for finer in (1.0, 0.5) if larger.components[0][1] > 1 else ():
+            yield {"grid": _sampled_grid(LatticeSum(larger.components), epsilon, delta, finer)}
+        return
     lattice = all(isinstance(component, DiscreteGaussianLoss) for component, _ in loss.components)
     if sum(count for _, count in loss.components) > 1 and (loss.pure.b < INFINITY or lattice):
         for points in levels:
             yield {"grid": grid_for(loss, epsilon, points, below)}
 
 
-def _sampled_grid(steps: SampledPower, epsilon: Number, delta: Number, finer: float) -> Data:
+def of_sampled_laplace(bound: ProfileBound) -> bool:
+    """Whether a bound is about sampled steps with Laplace noise: then the evidence names the theorem about one step."""
+    losses = bound.losses if isinstance(bound, PairBound) else ()
+    return any(isinstance(component, SampledLaplaceLoss) for loss in losses for component, _ in loss.components)
+
+
+def _sampled_grid(steps: SampledPower | LatticeSum, epsilon: Number, delta: Number, finer: float) -> Data:
     """A grid for the sum of the losses of sampled steps."""
     step, tilt = steps.grid(epsilon, delta)
     return {"step": point(exactly(step * finer)), "tilt": point(exactly(tilt))}

@@ -1,4 +1,4 @@
-"""Lower bounds on a composition: one pair of inputs for all answers. docs/proofs/composition.md, points 7 and 8.
+"""Lower bounds on a composition: one pair of inputs for all answers. docs/proofs/composition.md, points 7, 8 and 10.
 
 A guarantee, and a pipeline that begins with `query`, state only how far answers may move, so each may be at its own
 worst pair. All other pipelines get the same two vectors.
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpassay.core.numbers import ZERO, Number, iv, maximum, number
+from dpassay.exact.common_records import ADDED, common_losses
 from dpassay.exact.discrete_mechanisms import bit_bound, category_bound
 from dpassay.exact.exponential_mechanism import choose_bound
 from dpassay.exact.privacy_loss import RESOLUTIONS, PrivacyLoss
@@ -109,6 +110,9 @@ def _joined(parts: Iterable[Part]) -> list[Part]:
 
 def _common(parts: Sequence[Part]) -> Choices:
     """For pairs of inputs that are neighbours for every part: the losses of those parts for which they are known."""
+    if all(part.kind == ADDED for part in parts):
+        pairs = [c.pair for part in parts for c in part.profile.candidates[:4]]
+        return common_losses([(part.pipeline, part.count) for part in parts], pairs)
     found: dict[tuple[PrivacyLoss, ...], None] = {}
     for x, y in _inputs(parts):
         each = [(part, losses) for part in parts if (losses := pair_losses(part.pipeline, x, y))]

@@ -1,4 +1,4 @@
-"""Sums of many equal losses, certified from both sides by Fourier transforms. Proof: docs/proofs/lattice-sums.md.
+"""Sums of many losses, certified from both sides by Fourier transforms. Proof: docs/proofs/lattice-sums.md.
 
 One loss is given by `CellMasses`: outputs cut into cells, each with its probability under both laws, and with limits of
 its loss that are neighbours on a lattice. From above each cell is spread to its two limits. From below each output is
@@ -7,6 +7,7 @@ post-processing. Sums are folded into a window of the lattice; Chernoff's inequa
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpassay.pipeline.regions import Array
 _U = 2.0**-53
 _LEFT_OUT = -70.0  # ln of a size: smaller powers of a spectrum are dropped, and counted as an error
 _LARGEST = 600.0  # exponents are cut off here; so far from the window's target any bound is trivial
+Masses = Sequence[tuple[Array, int]]  # of losses at the places 0, 1, …, and how many copies there are of each
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,15 @@ class Window:
     tilt: float
     beyond: tuple[float, float]  # differences of the tilts that bound the mass below and above
 
-    def start(self, mass: Array, count: int) -> int:
-        """The first place, for sums of `count` copies of a loss with these masses at the places 0, 1, …"""
-        places = np.arange(len(mass))
-        weights = np.exp(np.log(np.maximum(mass, 1e-320)) + self.tilt * self.step * (places - len(mass)))
-        weights = weights if weights.sum() > 0 else mass
-        return round(count * float((weights * places).sum() / weights.sum()) - self.below / self.step)
+    def start(self, masses: Masses) -> int:
+        """The first place, for sums of losses with these masses at the places 0, 1, …"""
+        mean = 0.0
+        for mass, count in masses:
+            places = np.arange(len(mass))
+            weights = np.exp(np.log(np.maximum(mass, 1e-320)) + self.tilt * self.step * (places - len(mass)))
+            weights = weights if weights.sum() > 0 else mass
+            mean += count * float((weights * places).sum() / weights.sum())
+        return round(mean - self.below / self.step)
 
 
 @dataclass(frozen=True)
@@ -110,36 +115,45 @@ class Folded:
         return self.relative + (len(self.mass) + 64) * _U + 8 * _U * _LARGEST
 
 
-def fold(mass: Array, count: int, start: int, window: Window, tilt: float) -> Folded:
-    """The sum of `count` copies of a loss with these masses at the places 0, 1, …"""
+def fold(masses: Masses, start: int, window: Window, tilt: float) -> Folded:
+    """The sum of independent losses with these masses at the places 0, 1, …, each as often as given."""
     points, rate = window.points, tilt * window.step
-    norm = _log_moment(mass, rate)
-    with np.errstate(divide="ignore"):
-        weight = np.exp(np.log(mass) + rate * np.arange(len(mass)) - norm)
-    if len(weight) > points:
-        weight = np.bincount(np.arange(len(weight)) % points, weights=weight, minlength=points)
-    transform = np.fft.rfft(weight, points)
     eta = 16 * _U * math.log2(points)
-    off = eta * math.sqrt(points) * _two_norm(weight)
-    with np.errstate(divide="ignore"):
-        sizes = np.log(np.abs(transform) + off)
-        kept = (count * sizes > _LEFT_OUT) & (transform != 0)
-        spectrum = np.zeros(len(transform), dtype=complex)
-        spectrum[kept] = np.exp(count * np.log(transform[kept]))
-    whole = np.fft.irfft(spectrum, points)
-    powers = np.exp(count * sizes)
-    # docs/proofs/discretisation.md, point 6; one half of a spectrum is kept, hence √2 and 2.
-    error = math.sqrt(2) * count * off * _two_norm(np.exp((count - 1) * sizes)) / points
-    error += 2 * (16 * _U * count * float(powers.sum()) + float(powers[~kept].sum())) / points
-    error += eta * _two_norm(whole) * (1 + eta)
-    rounding = 64 * _U * count * (abs(rate) * len(mass) + abs(norm) + 16)
     less, more = (step * window.step for step in window.beyond)
-    below = count * (_log_moment(mass, rate - less) - norm) + less * start + 2 * rounding
-    above = count * (_log_moment(mass, rate + more) - norm) - more * (start + points) + 2 * rounding
-    share = [math.exp(min(0.0, log)) for log in (below, above)]
+    below, above = less * start, -more * (start + points)
+    logs, sizes = np.zeros(points // 2 + 1, dtype=complex), np.zeros(points // 2 + 1)
+    log_norm = rounding = copies = 0.0
+    each: list[tuple[float, Array]] = []
+    for mass, count in masses:
+        norm = _log_moment(mass, rate)
+        with np.errstate(divide="ignore"):
+            weight = np.exp(np.log(mass) + rate * np.arange(len(mass)) - norm)
+        if len(weight) > points:
+            weight = np.bincount(np.arange(len(weight)) % points, weights=weight, minlength=points)
+        transform = np.fft.rfft(weight, points)
+        off = eta * math.sqrt(points) * _two_norm(weight)
+        with np.errstate(divide="ignore"):
+            size = np.log(np.abs(transform) + off)
+            logs += np.where(transform != 0, count * np.log(np.where(transform != 0, transform, 1.0)), -np.inf)
+        sizes += count * size
+        each.append((count * off, size))
+        log_norm, copies = log_norm + count * norm, copies + count
+        rounding += 64 * _U * count * (abs(rate) * len(mass) + abs(norm) + 16)
+        below += count * (_log_moment(mass, rate - less) - norm)
+        above += count * (_log_moment(mass, rate + more) - norm)
+    kept = (sizes > _LEFT_OUT) & np.isfinite(logs.real)
+    spectrum = np.zeros(len(logs), dtype=complex)
+    spectrum[kept] = np.exp(logs[kept])
+    whole = np.fft.irfft(spectrum, points)
+    powers = np.exp(sizes)
+    # docs/proofs/discretisation.md, point 6; one half of a spectrum is kept, hence √2 and 2.
+    error = sum(math.sqrt(2) * off * _two_norm(np.exp(sizes - size)) / points for off, size in each)
+    error += 2 * (4 * (3 + len(each)) * _U * copies * float(powers.sum()) + float(powers[~kept].sum())) / points
+    error += eta * _two_norm(whole) * (1 + eta)
+    share = [math.exp(min(0.0, log + 2 * rounding)) for log in (below, above)]
     relative = math.expm1(min(rounding, _LARGEST))
     return Folded(
-        start, np.roll(whole, -(start % points)), rate, count * norm, error, relative, share[0] + share[1], share[1]
+        start, np.roll(whole, -(start % points)), rate, log_norm, error, relative, share[0] + share[1], share[1]
     )
 
 
@@ -201,20 +215,22 @@ class Curve:
         return self.start + place, first * float(self.plain[place]), second * float(self.other[place])
 
 
-def upper_curve(cells: CellMasses, count: int, window: Window) -> Curve:
-    """δ(ε) of `count` copies from above."""
-    lowest = count * (cells.lowest + cells.blur)
-    points = cells.spread
-    start = window.start(points, count)
-    summed = fold(points, count, start, window, window.tilt)
+def upper_curve(parts: Sequence[tuple[CellMasses, int]], window: Window) -> Curve:
+    """δ(ε) from above of a sum of losses, each as often as given; all have cells of the window's step."""
+    step = window.step
+    lowest = sum(count * (cells.lowest + cells.blur) for cells, count in parts)
+    size = sum(count * (abs(cells.lowest) + cells.blur) for cells, count in parts)
+    masses = [(cells.spread, count) for cells, count in parts]
+    start = window.start(masses)
+    summed = fold(masses, start, window, window.tilt)
     at = start + window.points // 2
-    loss, off = lowest + at * cells.step, 16 * _U * (abs(lowest) + (abs(start) + window.points) * cells.step)
+    loss, off = lowest + at * step, (16 + 2 * len(parts)) * _U * (size + (abs(start) + window.points) * step)
     plain = (summed.tail_sums(at, 0.0, True) + summed.outside(at)) * (1 + summed.slack)
-    damped = summed.tail_sums(at, cells.step, True) * (1 - summed.slack)
+    damped = summed.tail_sums(at, step, True) * (1 - summed.slack)
     scale = summed.log_norm - summed.rate * at
-    rest = count * float(cells.first[1][-1]) * (1 + 4 * _U)
-    first, last = _within(window.points, summed.rate + cells.step)
-    least = lowest + (start + first) * cells.step + off
+    rest = sum(count * float(cells.first[1][-1]) for cells, count in parts) * (1 + 8 * _U)
+    first, last = _within(window.points, summed.rate + step)
+    least = lowest + (start + first) * step + off
     return Curve(plain[first:last], damped[first:last], (scale, scale - loss - off), True, rest, least)
 
 
@@ -224,12 +240,13 @@ def _within(points: int, rate: float) -> tuple[int, int]:
     return max(0, points // 2 - most), min(points, points // 2 + most)
 
 
-def lower_curve(cells: CellMasses, count: int, window: Window) -> Curve:
-    """δ(ε) of `count` copies from below: the events that the outputs' cell numbers sum to at least some value."""
-    start = window.start(cells.first[0], count)
+def lower_curve(parts: Sequence[tuple[CellMasses, int]], window: Window) -> Curve:
+    """δ(ε) from below: the events that the outputs' cell numbers sum to at least some value."""
+    masses = [(cells.first[0], count) for cells, count in parts]
+    start = window.start(masses)
     at = start + window.points // 2
-    p = fold(cells.first[0], count, start, window, window.tilt)
-    q = fold(cells.second[1], count, start, window, window.tilt + 1)
+    p = fold(masses, start, window, window.tilt)
+    q = fold([(cells.second[1], count) for cells, count in parts], start, window, window.tilt + 1)
     plain = np.maximum(0.0, p.tail_sums(at, 0.0, False) * (1 - p.slack) - p.inside_folded(at) * (1 + p.slack))
     other = (q.tail_sums(at, 0.0, True) + q.outside(at)) * (1 + q.slack)
     first, last = _within(window.points, q.rate)

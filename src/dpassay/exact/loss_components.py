@@ -7,6 +7,7 @@ form exists, and can be divided into `Cells` for composition: see docs/proofs/di
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -14,7 +15,10 @@ import numpy as np
 
 from dpassay.core.normal import gaussian_delta
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, number, up
+from dpassay.errors import InputError
 from dpassay.pipeline.regions import Array
+
+MOST_ATOMS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,3 +287,32 @@ def high_share(centre: Array, low: Array, high: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.expm1(low - centre) / np.expm1(low - high)
     return np.clip(np.nan_to_num(share, nan=1.0) + 1e-9, 0.0, 1.0)
+
+
+def merged(components: Iterable[tuple[LossComponent, int]]) -> tuple[tuple[LossComponent, int], ...]:
+    """Join what has a closed form together: Gaussians, equal components, powers of single atoms."""
+    square = ZERO
+    others: dict[LossComponent, int] = {}
+    for component, count in components:
+        if count < 1:
+            raise InputError(f"a component must occur at least once, got {count}")
+        if isinstance(component, GaussianLoss):
+            square += component.mu**2 * count
+        else:
+            others[component] = others.get(component, 0) + count
+    merged: list[tuple[LossComponent, int]] = []
+    product: AtomLoss | None = None
+    for component, count in others.items():
+        power = component.power(count) if isinstance(component, AtomLoss) else None
+        if power is None:
+            merged.append((component, count))
+        elif product is None or len(product.atoms) * len(power.atoms) > MOST_ATOMS:
+            merged += [(product, 1)] if product is not None else []
+            product = power
+        else:
+            product = product.product(power)
+    if product is not None:
+        merged.append((product, 1))
+    if not square == 0:
+        merged.append((GaussianLoss(iv.sqrt(square)), 1))
+    return tuple(merged)

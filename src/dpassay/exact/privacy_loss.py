@@ -17,14 +17,30 @@ import numpy as np
 
 from dpassay.core.interval import Interval
 from dpassay.core.normal import gaussian_epsilon_guess, normal_tail
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, exactly, iv, maximum, middle, number, up
+from dpassay.core.numbers import (
+    INFINITY,
+    ONE,
+    ZERO,
+    Number,
+    between,
+    down,
+    exactly,
+    iv,
+    maximum,
+    middle,
+    minimum,
+    number,
+    up,
+)
 from dpassay.core.roots import falling_root
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.binomial import TwoAtomPower, two_atom_power
 from dpassay.exact.coordinate_loss import coordinate_loss
-from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent, minimum_one
+from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent, merged, minimum_one
+from dpassay.exact.loss_sum import sum_delta, sum_epsilon
 from dpassay.exact.pld_grid import ComposedLoss, Side, composed_loss, on_grid, tilt_for_delta, tilt_for_epsilon
+from dpassay.exact.sampled_laplace import SampledLaplaceLoss
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.exact.whole_loss import OnLattice
 from dpassay.pipeline.distributions import (
@@ -35,10 +51,10 @@ from dpassay.pipeline.distributions import (
     Shifted,
 )
 
-MOST_ATOMS = 1024
 COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # grid points, to begin with
 ANSWERS = 128  # cached, of each kind
 CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths at which refining stops
+CLOSE_FOLDED = iv.mpf("1e-3")  # a folded sum that is closer than this is not refined by a grid
 
 
 @dataclass(frozen=True)
@@ -56,7 +72,7 @@ class PrivacyLoss:
     components: tuple[tuple[LossComponent, int], ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "components", _merged(self.components))
+        object.__setattr__(self, "components", merged(self.components))
 
     @classmethod
     def between(cls, first: Distribution, second: Distribution) -> PrivacyLoss:
@@ -120,7 +136,9 @@ class PrivacyLoss:
     @property
     def source(self) -> str:
         """What an answer at δ > 0 rests on."""
-        return Theorem.HOCKEY_STICK if self._closed is not None else Theorem.DISCRETISATION
+        if self._closed is not None:
+            return Theorem.HOCKEY_STICK
+        return Theorem.DISCRETISATION if _grid_first(self) else Theorem.LATTICE_SUMS
 
     def delta_number(self, epsilon: Number) -> Number:
         """δ(ε) as a certified number."""
@@ -132,7 +150,7 @@ class PrivacyLoss:
             return minimum_one(self._closed.delta(epsilon) + self.infinite)
         if self._closed is not None:
             return minimum_one(self._closed.delta(epsilon))
-        return ZERO if (self.pure - epsilon).b <= 0 else _delta_on_grid(self, epsilon)
+        return ZERO if (self.pure - epsilon).b <= 0 else _delta_of_sum(self, epsilon)
 
     def epsilon_number(self, delta: Number) -> Number:
         """ε(δ) as a certified number: the smallest ε ≥ 0 with δ(ε) ≤ δ."""
@@ -146,11 +164,11 @@ class PrivacyLoss:
             return ZERO
         if isinstance(self._closed, TwoAtomPower | SampledPower):
             return self._closed.epsilon(delta - self.infinite)
-        return _epsilon_on_grid(self, delta) if self._closed is None else _closed_epsilon(self, delta)
+        return _epsilon_of_sum(self, delta) if self._closed is None else _closed_epsilon(self, delta)
 
     def epsilon_above(self, delta: Number) -> Number:
         """A quick upper bound on ε(δ): a coarser grid, from above only."""
-        if self._closed is not None or not self.components or (self.infinite - delta).a > 0:
+        if self._needs_no_grid or not self.components or (self.infinite - delta).a > 0:
             return self.epsilon_number(delta)
         composed = self.composed("delta-up", self.step(RESOLUTIONS[1]), delta=down(delta))
         bound = exactly(_invert_composed(composed, down(delta), upper=True))
@@ -158,7 +176,7 @@ class PrivacyLoss:
 
     def epsilon_below(self, delta: Number, points: int = RESOLUTIONS[0]) -> Number:
         """A quick lower bound on ε(δ): a coarser grid, from below only."""
-        if self._closed is not None or delta == 0 or not self.components or (self.infinite - delta).b > 0:
+        if self._needs_no_grid or delta == 0 or not self.components or (self.infinite - delta).b > 0:
             return self.epsilon_number(delta)
         composed = self.composed("delta-down", self.step(points), delta=up(delta))
         return exactly(_invert_composed(composed, up(delta), upper=False))
@@ -200,6 +218,11 @@ class PrivacyLoss:
         if count == 1 or isinstance(component, SampledLoss):
             return SampledPower(component, count) if isinstance(component, SampledLoss) else component
         return two_atom_power(component, count) if isinstance(component, AtomLoss) else None
+
+    @property
+    def _needs_no_grid(self) -> bool:
+        """Whether both ends of an answer come from a form that needs no grid of the whole support."""
+        return self._closed is not None or not _grid_first(self)
 
     def largest_epsilon(self, delta: Number) -> Number:
         """A number that ε(δ) does not exceed."""
@@ -249,6 +272,46 @@ def _tilt(loss: PrivacyLoss, side: Side, epsilon: float | None, delta: float | N
 
 
 @lru_cache(maxsize=ANSWERS)
+def _delta_of_sum(loss: PrivacyLoss, epsilon: Number) -> Number:
+    """δ(ε) of a sum: all outcomes listed, folded on a lattice, or on a grid of the whole support."""
+    return _narrowest(
+        [
+            (lambda: sum_delta(loss.components, epsilon, loss.infinite), CLOSE_FOLDED),
+            (lambda: _delta_on_grid(loss, epsilon), CLOSE_DELTA),
+        ],
+        _grid_first(loss),
+    )
+
+
+@lru_cache(maxsize=ANSWERS)
+def _epsilon_of_sum(loss: PrivacyLoss, delta: Number) -> Number:
+    """ε(δ) of a sum, in the same way."""
+    return _narrowest(
+        [
+            (lambda: sum_epsilon(loss.components, delta - loss.infinite), CLOSE_FOLDED),
+            (lambda: _epsilon_on_grid(loss, delta), CLOSE_EPSILON),
+        ],
+        _grid_first(loss),
+    )
+
+
+def _narrowest(ways: list[tuple[Callable[[], Number | None], Number]], backwards: bool) -> Number:
+    """What the first way gives if it is close enough, and otherwise what all give together."""
+    value = between(ZERO, INFINITY)
+    for way, close in reversed(ways) if backwards else ways:
+        if (found := way()) is not None:
+            value = between(maximum(value, found), minimum(value, found))
+            if value.b < INFINITY and value.delta <= close * value.b:
+                break
+    return value
+
+
+def _grid_first(loss: PrivacyLoss) -> bool:
+    """Whether a grid of the whole support is tried first: it is quick for one kind of noise that is not sampled."""
+    kinds = {type(component) for component, _ in loss.components}
+    return len(kinds) == 1 and not kinds & {AtomLoss, SampledLoss, SampledLaplaceLoss}
+
+
 def _delta_on_grid(loss: PrivacyLoss, epsilon: Number) -> Number:
     def bounds(step: float) -> Number:
         lower = loss.composed("delta-down", step, epsilon=up(epsilon)).delta(epsilon, upper=False)
@@ -258,7 +321,6 @@ def _delta_on_grid(loss: PrivacyLoss, epsilon: Number) -> Number:
     return _refined(loss, bounds, CLOSE_DELTA)
 
 
-@lru_cache(maxsize=ANSWERS)
 def _epsilon_on_grid(loss: PrivacyLoss, delta: Number) -> Number:
     def bounds(step: float) -> Number:
         below, above = up(delta), down(delta)
@@ -276,35 +338,6 @@ def _refined(loss: PrivacyLoss, bounds: Callable[[float], Number], close: Number
         if value.delta <= close * value.b:
             break
     return value
-
-
-def _merged(components: Iterable[tuple[LossComponent, int]]) -> tuple[tuple[LossComponent, int], ...]:
-    """Join what has a closed form together: Gaussians, equal components, powers of single atoms."""
-    square = ZERO
-    others: dict[LossComponent, int] = {}
-    for component, count in components:
-        if count < 1:
-            raise InputError(f"a component must occur at least once, got {count}")
-        if isinstance(component, GaussianLoss):
-            square += component.mu**2 * count
-        else:
-            others[component] = others.get(component, 0) + count
-    merged: list[tuple[LossComponent, int]] = []
-    product: AtomLoss | None = None
-    for component, count in others.items():
-        power = component.power(count) if isinstance(component, AtomLoss) else None
-        if power is None:
-            merged.append((component, count))
-        elif product is None or len(product.atoms) * len(power.atoms) > MOST_ATOMS:
-            merged += [(product, 1)] if product is not None else []
-            product = power
-        else:
-            product = product.product(power)
-    if product is not None:
-        merged.append((product, 1))
-    if not square == 0:
-        merged.append((GaussianLoss(iv.sqrt(square)), 1))
-    return tuple(merged)
 
 
 def _at_least_zero(epsilon: Any) -> Number:

@@ -1,4 +1,4 @@
-"""Cells of the loss of one sampled step, and windows for sums of many: docs/proofs/lattice-sums.md.
+"""Cells of the loss of one sampled step: docs/proofs/lattice-sums.md.
 
 The outputs are those of the one coordinate that counts, in standard deviations of the noise.
 """
@@ -6,22 +6,18 @@ The outputs are those of the one coordinate that counts, in standard deviations 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from dpassay.core.numbers import Number, down, middle, up
-from dpassay.exact.lattice_sum import CellMasses, Window
+from dpassay.exact.lattice_sum import CellMasses
+from dpassay.exact.lattice_window import Sketch
 from dpassay.pipeline.regions import Array
 
 # The record is in the first data set, in the second, in both; or, for batches of fixed size, the dominating pair.
 Way: TypeAlias = Literal["remove", "add", "replace", "fixed"]
-MOST_POINTS, FEWEST_POINTS = 1 << 20, 1 << 11
-MOST_CELLS = 1 << 20
-TOLERANCE = 1e-4  # relative to ε: what the lattice may add
 _U = 2.0**-53
-_SHARE = 36.0  # −ln of the fraction that may lie outside a window, approximately
 
 
 class Sampled(Protocol):
@@ -73,9 +69,9 @@ def cell_masses(loss: Sampled, step: float, upper: bool, beyond: float, depth: f
     x = np.concatenate([[-np.inf], x, [np.inf]])
     if loss.way in ("remove", "add"):
         x[1] = -np.inf  # the least loss is never reached
-    plain = _masses(x, 0.0)
-    mixed = _mixed(rate, plain, _masses(x, mu))
-    other = plain if loss.way != "replace" else _mixed(rate, plain, _masses(x, -mu))
+    plain = normal_masses(x, 0.0)
+    mixed = _mixed(rate, plain, normal_masses(x, mu))
+    other = plain if loss.way != "replace" else _mixed(rate, plain, normal_masses(x, -mu))
     laws = (mixed, other) if loss.way != "add" else (plain, mixed)
     size = mu * max(abs(float(x[-2])), far) + mu * mu + abs(math.log(rate)) + 2 * abs(base) + abs(edges[-1]) + 60
     blur = 32 * _U * size
@@ -107,7 +103,7 @@ def _mixed(rate: float, plain: tuple[Array, Array], moved: tuple[Array, Array]) 
     return low * (1 - 4 * _U), high * (1 + 4 * _U)
 
 
-def _masses(x: Array, shift: float) -> tuple[Array, Array]:
+def normal_masses(x: Array, shift: float) -> tuple[Array, Array]:
     """The probabilities of N(shift, 1) between neighbouring x, from below and from above."""
     z = x - shift
     size = np.abs(z)
@@ -121,105 +117,20 @@ def _masses(x: Array, shift: float) -> tuple[Array, Array]:
     return np.maximum(0.0, mass - off), np.maximum(0.0, mass) + off
 
 
-def window_at(loss: Sampled, count: int, epsilon: float, delta: float) -> tuple[Window, tuple[float, float]]:
-    """Where to look, how finely, and what to leave out of one loss. Any choice is valid; this one is good."""
-    near = Near(loss, count)
-    steep = near.tilt(lambda t: near.mean(t) < epsilon)
-    found: list[tuple[int, Window, tuple[float, float]]] = []
-    for share in (1.0, 0.9, 0.75, 0.6, 0.45, 0.3):
-        tilt = steep * share
-        lost = near.log_moment(tilt) - tilt * epsilon - math.log(delta)
-        # A smaller tilt costs precision, of which many copies leave less; it helps if jumps are rare and large.
-        if not found or lost < math.log(1e8 / (count * (1 + tilt))):
-            found.append(_tilted_window(near, epsilon, delta, tilt))
-    _, window, beyond = min(found, key=lambda one: one[0])
-    return window, beyond
-
-
-def _tilted_window(near: Near, epsilon: float, delta: float, tilt: float) -> tuple[int, Window, tuple[float, float]]:
-    """A window for this tilt, and how many places would be needed."""
-    mean, deviation, count = near.mean(tilt), near.deviation(tilt), near.count
-    scales = [2.0**k * unit for unit in (1 / deviation, tilt) for k in range(-6, 8)]
-    here = near.log_moment(tilt)
-    tops = [(near.log_moment(tilt + s) - here + _SHARE) / s for s in scales]
-    ends = [(here - near.log_moment(tilt - s) - _SHARE) / s for s in scales]
-    high, low = max(min(tops), epsilon + deviation), min(max(ends), epsilon - 0.5 * deviation)
-    off = max(TOLERANCE * abs(epsilon), 1e-6 / tilt)
-    finest = min(near.step(tilt, off), max(abs(epsilon), 0.1 / tilt) / 64)
-    needed = 1 << max(0, math.ceil(math.log2((high - low) / finest)))
-    points = min(MOST_POINTS, max(FEWEST_POINTS, needed))
-    depth = near.largest - mean / count + (80 + math.log(count)) / tilt
-    step = max((high - low) / points, (near.reach if near.way != "add" else min(near.reach, depth)) / MOST_CELLS)
-    beyond = scales[ends.index(max(ends))], scales[tops.index(min(tops))]
-    return needed, Window(mean - low, step, points, tilt, beyond), (min(1e-20, 1e-6 * delta / count), depth)
-
-
-def epsilon_near(loss: Sampled, count: int, delta: float) -> float:
-    """About ε(δ), by the saddle point."""
-    near = Near(loss, count)
-    steep = near.tilt(lambda t: t * near.mean(t) - near.log_moment(t) < -math.log(delta))
-    peak = max(1.0, steep * (steep + 1) * (2.5 * near.deviation(steep) + 1 / (steep + 1)))
-    guess = (near.log_moment(steep) - math.log(delta) - math.log(peak)) / steep
-    return min(near.mean(steep), max(guess, 0.02 * abs(near.mean(steep))))
-
-
-class Near:
-    """Moments of the sum in doubles, to choose a window with."""
-
-    def __init__(self, loss: Sampled, count: int) -> None:
-        self.way, self.count = loss.way, count
-        rate, mu = middle(loss.rate), middle(loss.mu)
-        x = np.linspace(-12.0 - mu, 12.0 + mu, 4001)
-        self.losses = losses_at(rate, mu, x, "remove" if loss.way == "fixed" else loss.way)
-        self.logs = -x * x / 2 + math.log((x[1] - x[0]) / math.sqrt(2 * math.pi))
-        if loss.way != "add":
-            self.logs = self.logs + losses_at(rate, mu, x, "remove")
-        if loss.way == "fixed":
-            above, logs = self.losses > 0, self.logs
-            self.losses = np.concatenate([self.losses[above], -self.losses[above], [0.0]])
-            self.logs = np.concatenate([logs[above], logs[above] - self.losses[: above.sum()], [0.0]])
-            self.logs[-1] = math.log(max(1e-300, 1 - float(np.exp(self.logs[:-1]).sum())))
-        self.reach = float(np.abs(self.losses).max())
-        self.largest = -math.log1p(-rate)  # of "add"
-        self.base = {"remove": -self.largest, "add": self.largest, "replace": 0.0, "fixed": 0.0}[
-            loss.way
-        ]  # a place on the lattice
-
-    def _weights(self, tilt: float) -> tuple[Array, float]:
-        logs = self.logs + tilt * self.losses
-        top = float(logs.max())
-        return np.exp(logs - top), top
-
-    def log_moment(self, tilt: float) -> float:
-        weights, top = self._weights(tilt)
-        return self.count * (top + math.log(float(weights.sum())))
-
-    def mean(self, tilt: float) -> float:
-        weights, _ = self._weights(tilt)
-        return self.count * float((weights * self.losses).sum() / weights.sum())
-
-    def deviation(self, tilt: float) -> float:
-        weights, _ = self._weights(tilt)
-        weights = weights / weights.sum()
-        centre = float((weights * self.losses).sum())
-        return math.sqrt(max(1e-300, self.count * float((weights * (self.losses - centre) ** 2).sum())))
-
-    def step(self, tilt: float, off: float) -> float:
-        """A step whose lattice adds about `off` to ε: half the variance that spreading adds, times tilt + 1."""
-        weights, _ = self._weights(tilt)
-        weights = weights / weights.sum()
-        apart = np.abs(self.losses - self.base)
-        low, high = 1e-12, 1.0
-        for _ in range(40):
-            step = math.sqrt(low * high)
-            added = float((weights * np.minimum(step * step / 6, step * apart)).sum()) * self.count * (tilt + 1) / 2
-            low, high = (step, high) if added < off else (low, step)
-        return low
-
-    def tilt(self, too_small: Callable[[float], bool]) -> float:
-        """The smallest admissible tilt."""
-        low, high = 1e-3, 1e7
-        for _ in range(50):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if too_small(middle) else (low, middle)
-        return high
+def sketch(loss: Sampled) -> Sketch:
+    """The loss of one step in doubles, to choose a window with."""
+    rate, mu = middle(loss.rate), middle(loss.mu)
+    x = np.linspace(-12.0 - mu, 12.0 + mu, 4001)
+    losses = losses_at(rate, mu, x, "remove" if loss.way == "fixed" else loss.way)
+    logs = -x * x / 2 + math.log((x[1] - x[0]) / math.sqrt(2 * math.pi))
+    if loss.way != "add":
+        logs = logs + losses_at(rate, mu, x, "remove")
+    if loss.way == "fixed":
+        above = losses > 0
+        losses = np.concatenate([losses[above], -losses[above], [0.0]])
+        logs = np.concatenate([logs[above], logs[above] - losses[: above.sum()], [0.0]])
+        logs[-1] = math.log(max(1e-300, 1 - float(np.exp(logs[:-1]).sum())))
+    least = math.log1p(-rate)
+    base = {"remove": least, "add": -least, "replace": 0.0, "fixed": 0.0}[loss.way]  # a place on the lattice
+    top = -least if loss.way == "add" else math.inf
+    return Sketch(losses, logs, base, float(np.abs(losses).max()), top)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -30,9 +30,11 @@ from dpassay.core.numbers import (
 )
 from dpassay.core.roots import falling_root
 from dpassay.exact.lattice_sum import Curve, lower_curve, upper_curve
+from dpassay.exact.lattice_window import Moments, window_at
 from dpassay.exact.loss_components import Cells
-from dpassay.exact.sampled_cells import Near, Way, cell_masses, epsilon_near, losses_at, window_at
+from dpassay.exact.sampled_cells import Way, cell_masses, losses_at, sketch
 
+TOLERANCE = 1e-4  # relative to ε: what the lattice may add
 ROUNDS, CLOSE = 3, 7e-4  # how often a window is tried, and the relative width that is enough
 FARTHEST = 50.0  # standard deviations; losses of larger moves are too large for a lattice to add anything to one step
 
@@ -130,9 +132,7 @@ class SampledPower:
         at, least, most = down(epsilon), down(rough), up(rough)
         if self._too_far or most - least <= CLOSE * most:
             return rough
-        near = Near(self.component, self.count)
-        tilt = near.tilt(lambda t: near.mean(t) < at)
-        guess = math.exp(min(math.log(0.5), max(-700.0, near.log_moment(tilt) - tilt * at)))
+        guess = self.near.delta(at)
         for _ in range(ROUNDS):
             low, high = _curves(self, at, guess)
             least, most = max(least, low.delta(up(epsilon))), min(most, high.delta(at))
@@ -144,6 +144,11 @@ class SampledPower:
     @property
     def _too_far(self) -> bool:
         return up(self.component.mu) > FARTHEST
+
+    @cached_property
+    def near(self) -> Moments:
+        """Moments of the sum, to choose windows with."""
+        return Moments([(sketch(self.component), self.count)])
 
     def _from_one_step(self, epsilon: Number) -> Number:
         """δ(ε) as far as it follows from one step's: docs/proofs/lattice-sums.md, point 6."""
@@ -159,7 +164,7 @@ class SampledPower:
             return ZERO
         if self._too_far:
             return self._epsilon_from_one_step(delta)
-        guess, least, most = epsilon_near(self.component, self.count, down(delta)), 0.0, math.inf
+        guess, least, most = self.near.epsilon(down(delta)), 0.0, math.inf
         for _ in range(ROUNDS):
             low, high = _curves(self, guess, down(delta))
             least, most = max(least, low.epsilon(up(delta))), max(0.0, min(most, high.epsilon(down(delta))))
@@ -183,7 +188,7 @@ class SampledPower:
 
     def grid(self, epsilon: Number, delta: Number) -> tuple[float, float]:
         """The step and the tilt of a lattice that is precise about a point of the curve."""
-        window, _ = window_at(self.component, self.count, middle(epsilon), max(middle(delta), 1e-300))
+        window, _ = window_at(self.near, middle(epsilon), max(middle(delta), 1e-300), TOLERANCE)
         return float(f"{window.step:.12g}"), float(f"{window.tilt:.12g}")
 
     def tail(self, epsilon: Number) -> Number:
@@ -197,9 +202,9 @@ class SampledPower:
         found = self.delta(epsilon)
         if self._too_far:
             return "", ONE, ONE
-        window, beyond = window_at(self.component, self.count, up(epsilon), max(down(found), 1e-300))
-        cells = cell_masses(self.component, window.step, False, *beyond)
-        best = lower_curve(cells, self.count, window).best(up(epsilon))
+        window, (limits,) = window_at(self.near, up(epsilon), max(down(found), 1e-300), TOLERANCE)
+        cells = cell_masses(self.component, window.step, False, limits.unlikely, limits.depth)
+        best = lower_curve([(cells, self.count)], window).best(up(epsilon))
         if best is None:
             return "", ONE, ONE
         shown, p, q = best
@@ -234,6 +239,8 @@ def _one_step(loss: SampledLoss, delta: Number) -> Number:
 @lru_cache(maxsize=8)
 def _curves(power: SampledPower, epsilon: float, delta: float) -> tuple[Curve, Curve]:
     """δ(ε) from below and from above, most precise about the given point."""
-    window, beyond = window_at(power.component, power.count, epsilon, delta)
-    below, above = (cell_masses(power.component, window.step, upper, *beyond) for upper in (False, True))
-    return lower_curve(below, power.count, window), upper_curve(above, power.count, window)
+    window, (limits,) = window_at(power.near, epsilon, delta, TOLERANCE)
+    below, above = (
+        cell_masses(power.component, window.step, upper, limits.unlikely, limits.depth) for upper in (False, True)
+    )
+    return lower_curve([(below, power.count)], window), upper_curve([(above, power.count)], window)

@@ -32,6 +32,7 @@ from dpassay.exact.sampled_cells import Way
 from dpassay.exact.sampled_loss import SampledLoss
 from dpassay.exact.sampled_lowers import Drawn, added_lowers, opposite_records, replaced_lowers
 from dpassay.exact.sampled_pairs import EventBound, ReplacedBound, SampledBound, amplified_replaced, sampled
+from dpassay.exact.sampled_steps import with_laplace
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Shuffle, Subsample, Times
@@ -115,8 +116,11 @@ class Steps:
                 exact = _fixed_size_gaussian(one, drawn, self.count)
             if exact is not None:
                 return exact
-            one = _replaced(one, drawn) if drawn.apart is not None else _added(one, drawn)
-        return one if self.count == 1 else repeated(one, self.count)
+            step = _replaced(one, drawn) if drawn.apart is not None else _added(one, drawn)
+            found = step if self.count == 1 else repeated(step, self.count)
+            added = isinstance(self.sampling, Poisson) and drawn.apart is None
+            return with_laplace(found, one, step, drawn.rate, self.count) if added else found
+        return repeated(one, self.count)
 
 
 def _gaussian(bound: ProfileBound) -> Number | None:

@@ -25,11 +25,11 @@ def phi(x: float) -> float:
 @pytest.mark.parametrize(("order", "epsilon"), [("in", 1.0), ("out", 0.05), ("both", 1.0), ("fixed", 1.0)])
 def test_many_steps_on_the_lattice_are_one_by_its_formula(order, epsilon):
     """The closed form of one step judges the cells, the folding and the transforms."""
-    from dpassay.evidence.verifier.sampled import _largest, _lower, _upper
+    from dpassay.evidence.verifier.sampled import _lower, _upper, largest_at
 
     truth = middle(Sampled(number("0.1"), ONE, order, 1, None).delta(number(epsilon), True))
     curves = [bound(0.1, 1.0, order, 1, 1 / 1024, 2.0) for bound in (_lower, _upper)]
-    low, high = _largest(curves[0], epsilon, False), _largest(curves[1], epsilon, True)
+    low, high = largest_at(curves[0], epsilon, False), largest_at(curves[1], epsilon, True)
     # 0.1 as a double lies 5e-18 above 0.1.
     assert low <= truth * (1 + 1e-12)
     assert truth * (1 - 1e-12) <= high

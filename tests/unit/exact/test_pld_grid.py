@@ -276,7 +276,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         calls.append((*((g.start, g.mass.tobytes(), g.shift, g.infinite, n) for g, n in grids), step, tilt))
         return compose(grids, step, tilt)
 
-    for answers in (privacy_loss._delta_on_grid, privacy_loss._epsilon_on_grid, privacy_loss._tilt):
+    for answers in (privacy_loss._delta_of_sum, privacy_loss._epsilon_of_sum, privacy_loss._tilt):
         answers.cache_clear()
     monkeypatch.setattr(pld_grid, "_kept", {})
     monkeypatch.setattr(pld_grid, "compose", compose_and_note)

@@ -64,8 +64,8 @@ def test_the_lattice_encloses_one_step_too(way):
     loss = SampledLoss(number("0.1"), ONE, way)
     window = Window(below=20.0, step=1 / 512, points=1 << 15, tilt=2.0, beyond=(3.0, 3.0))
     low, high = (
-        lower_curve(cell_masses(loss, window.step, False, 1e-20), 1, window),
-        upper_curve(cell_masses(loss, window.step, True, 1e-20), 1, window),
+        lower_curve([(cell_masses(loss, window.step, False, 1e-20), 1)], window),
+        upper_curve([(cell_masses(loss, window.step, True, 1e-20), 1)], window),
     )
     for epsilon in (0.01, 0.05, 0.09, 0.5, 1.0):
         truth = middle(loss.delta(number(epsilon)))
@@ -84,7 +84,7 @@ def test_randomized_response_on_the_lattice_is_binomial():
             max(0.0, math.comb(count, k) * (0.75**k * 0.25 ** (count - k) - 0.25**k * 0.75 ** (count - k)))
             for k in range(count + 1)
         )
-        assert lower_curve(cells, count, window).delta(0.0) == pytest.approx(truth, rel=1e-9)
+        assert lower_curve([(cells, count)], window).delta(0.0) == pytest.approx(truth, rel=1e-9)
 
 
 @pytest.mark.parametrize("way", ["remove", "replace"])

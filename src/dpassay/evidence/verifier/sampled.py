@@ -69,7 +69,7 @@ class Sampled:
             raise CertificateError("the sampling rate or the distance cannot be written as a double")
         bound = _upper if upper else _lower
         logs = bound(rate, mu, self.order, self.count, step, middle(self.grid.tilt))
-        found = iv.mpf(_largest(logs, below(epsilon) if upper else above(epsilon), upper))
+        found = iv.mpf(largest_at(logs, below(epsilon) if upper else above(epsilon), upper))
         return (smallest if upper else largest)([found, self._from_one(epsilon)])
 
     def _from_one(self, epsilon: Number) -> Number:
@@ -110,7 +110,8 @@ class Curve:
         return replace(self, first=self.first[first:last], second=self.second[first:last])
 
 
-def _largest(curve: Curve, epsilon: float, upper: bool) -> float:
+def largest_at(curve: Curve, epsilon: float, upper: bool) -> float:
+    """δ(ε) by a curve; the trivial bound where it says nothing."""
     powers = curve.a, epsilon + curve.b
     if max(map(abs, powers)) > _CUT or (upper and epsilon < curve.least):
         return float(upper)  # nothing is known
@@ -273,8 +274,22 @@ def _window(mass: Array, count: int, rate: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _upper(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
-    """Each cell spread to its two ends, so that its probability under both laws stays the same."""
     lowest, blur, (_, most, least, _) = _cells(rate, mu, order, step, False)
+    return spread_sum(lowest, blur, most, least, count, step, tilt)
+
+
+@lru_cache(maxsize=16)
+def _lower(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
+    _, _, (first, _, _, second) = _cells(rate, mu, order, step, True)
+    return numbered_sum(first, second, count, step, tilt)
+
+
+def spread_sum(lowest: float, blur: float, most: Array, least: Array, count: int, step: float, tilt: float) -> Curve:
+    """δ from above: each cell spread to its two ends, so that its probability under both laws stays the same.
+
+    Given are the smallest loss on the lattice, how far losses may be off, and the masses of all cells: at most these
+    under the first law, at least these under the second. The first one has all losses below, the last one all above.
+    """
     p, q = most[1:-1], least[1:-1]
     with np.errstate(over="ignore", invalid="ignore"):
         ratios = np.exp(np.minimum(lowest + step * np.arange(len(p)) - blur, _CUT)) * (1 - 20 * _U)
@@ -296,10 +311,11 @@ def _upper(rate: float, mu: float, order: str, count: int, step: float, tilt: fl
     return curve.within(window[1], fold.rate + step)
 
 
-@lru_cache(maxsize=16)
-def _lower(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
-    """Only the cell number of each output is used, and only the sum of these numbers over all outputs."""
-    _, _, (first, _, _, second) = _cells(rate, mu, order, step, True)
+def numbered_sum(first: Array, second: Array, count: int, step: float, tilt: float) -> Curve:
+    """δ from below: of all outputs only the sum of the numbers of their cells is used.
+
+    Given are the masses of the cells: at least these under the first law, at most these under the second.
+    """
     window = _window(first, count, tilt * step)
     p, q = _folded(first, count, tilt * step, window), _folded(second, count, (tilt + 1) * step, window)
     centre = window[0] + window[1] // 2

@@ -27,6 +27,7 @@ from dpassay.evidence.verifier.pairs import Pair, same
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
+from dpassay.evidence.verifier.sampled_laplace import sampled_laplace
 from dpassay.evidence.verifier.steps import Amplified, Steps, amplified_replaced
 
 # Noises whose loss between two values is the same in both orders.
@@ -46,7 +47,7 @@ def sampled_lower(steps: Steps, place: Place, step: Step) -> Loss:
     if steps.kind == "poisson" and steps.replaced:
         return _replaced(steps, place, inner)
     if not _location_free(place, inner):
-        return Amplified(_located(steps, place, inner), steps.rate, steps.count)
+        return Worst([_drawn(steps, loss, step) for loss in _located(steps, place, inner)])
     if place.noise.name not in (*_EVEN, *_RADIAL) and not _both_orders(steps, place):
         raise CertificateError(f"the loss of {place.noise.name} depends on which data set has the record")
     loss = lower(place, inner)
@@ -56,7 +57,14 @@ def sampled_lower(steps: Steps, place: Place, step: Step) -> Loss:
     if mu is not None and step.theorem == own:
         orders = ("in", "out")
         return Worst([Sampled(steps.rate, mu, order, steps.count, step.grid) for order in orders])
-    return Amplified(loss, steps.rate, steps.count)
+    return _drawn(steps, loss, step)
+
+
+def _drawn(steps: Steps, loss: Loss, step: Step) -> Loss:
+    """The loss of all steps, if the record takes part in each with some probability; Laplace noise in both orders."""
+    laplace = step.theorem == "laplace" and steps.added
+    exact = sampled_laplace(loss, steps.rate, steps.count, step.grid) if laplace else None
+    return Amplified(loss, steps.rate, steps.count) if exact is None else exact
 
 
 def _unbounded(place: Place, step: Step) -> Loss:
@@ -80,12 +88,12 @@ def _both_orders(steps: Steps, place: Place) -> bool:
     return steps.batch[1] > 1 or shape.kind == "answers" or shape.everything
 
 
-def _located(steps: Steps, place: Place, step: Step) -> Loss:
+def _located(steps: Steps, place: Place, step: Step) -> list[Loss]:
     """What is visible of two sums where they lie, with the record against without it."""
     noise = joined_noise(place.added)
     if noise is None or noise.name not in ("laplace", "gaussian"):
         raise CertificateError(f"not all of what {place.noise.name} leaves of the pair is known to survive")
-    found = []
+    found: list[Loss] = []
     for pair in _sums(steps, place, step):
         if step.theorem == noise.name == "laplace" and all_between(place.behind, pair):
             found.append(pair_loss(noise, pair, step.grid))
@@ -93,7 +101,7 @@ def _located(steps: Steps, place: Place, step: Step) -> Loss:
             found.append(_sides(noise, pair, step))
     if not found:
         raise CertificateError("the output does not tell on which side of these thresholds the two sums lie")
-    return Worst(found)
+    return found
 
 
 def _sums(steps: Steps, place: Place, step: Step) -> list[Pair]:

@@ -22,6 +22,7 @@ from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, at_most_on
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
+from dpassay.evidence.verifier.sampled_laplace import sampled_laplace
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,8 @@ class Steps:
         if not own:
             return repeated(loss, self.count, True)
         if name != own:
+            if self.added and (found := sampled_laplace(loss, self.rate, self.count, step.grid)) is not None:
+                return found
             if self.count > 1:
                 raise CertificateError(f"the theorem {name!r} does not apply to these steps")
             return Amplified(loss, self.rate, 1) if apart is None else Replaced(loss, apart, self.rate)
@@ -193,6 +196,11 @@ class Steps:
         """Events are known only for a single step."""
         if self.count > 1 or self.kind or self.sampled:
             raise CertificateError("no event is known for sampled or repeated steps")
+
+    @property
+    def added(self) -> bool:
+        """Whether a record that takes part with some probability is in one of the data sets only."""
+        return self.kind == "poisson" and not self.replaced
 
 
 def amplified_replaced(alone: Number, apart: Number, rate: Number) -> Number:
