@@ -56,8 +56,8 @@ class Setting:
 
     @property
     def sampling(self) -> Sampling | None:
-        first = self.pipeline.stages[0]
-        return first if isinstance(first, Sampling) else None
+        """How records are drawn, unless each always takes part alone."""
+        return Steps.of(self.pipeline).sampling
 
     @property
     def swamped(self) -> bool:
