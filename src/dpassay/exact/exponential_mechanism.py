@@ -136,6 +136,8 @@ def score_width(region: Region) -> Number:
         )
     if isinstance(region, Ball | Sphere | Intersection):  # contains −x with every x
         return score_spread(region) / 2
+    if isinstance(region, Rounded) and region.limits is not None:
+        return region.limits[1] - region.limits[0]
     return INFINITY
 
 

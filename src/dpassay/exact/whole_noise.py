@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dpassay.core.numbers import ONE, ZERO, iv, up
+from dpassay.core.numbers import ONE, ZERO, Number, iv, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
@@ -90,6 +90,8 @@ def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair
         nothing_hidden = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), theorem)
         # Values that are reached only in the limit may differ by non-integers before it.
         pair = broken_pair(region) if outputs.exact and shown and not outputs.far else None
+        if pair is None and shown:
+            pair = next((each for each in pushed if any(_clearly_broken(block.gap) for block in each.blocks)), None)
         candidates = [] if pair is None else [Candidate(pair, nothing_hidden)]
         return replace(profile, candidates=tuple(candidates), uppers=(nothing_hidden,))
     pairs, known = whole_pairs(noise, region)
@@ -111,6 +113,11 @@ def _uppers(noise: DiscreteNoise, region: Region) -> Iterable[ProfileBound]:
         yield PureBound(region.diameter(1) / noise.scale, Theorem.DISCRETE_LAPLACE)
     if isinstance(noise, DiscreteGaussian):
         yield ZcdpBound(iv.mpf(region.diameter(2).b) ** 2 / (2 * noise.sigma**2), Theorem.DISCRETE_GAUSSIAN)
+
+
+def _clearly_broken(gap: Number) -> bool:
+    """Whether a difference of two values that were computed in doubles is certainly not an integer."""
+    return surely_broken(gap + iv.mpf(["-1e-6", "1e-6"])) and abs(gap).b < 1e6
 
 
 def _differing(pair: Pair) -> int:

@@ -241,7 +241,7 @@ def score_spread(shape: Shape) -> Number:
 
 def score_width(shape: Shape) -> Number:
     """The maximum of (largest − smallest coordinate) of one vector."""
-    if shape.kind == "box":
+    if shape.kind in ("box", "answers", "rounded"):  # answers have limits if they were clamped
         return shape.high - shape.low
     return score_spread(shape) / 2 if shape.kind in ("ball", "sphere") else INF  # they contain −x with every x
 
