@@ -249,9 +249,11 @@ def score_width(shape: Shape) -> Number:
 def choice_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """At most the rate times the spread of the scores, and what their width allows."""
     inner = shape.one
-    if inner.one_hot and inner.dim > 1:  # all pairs are equivalent
+    if inner.one_hot and inner.dim > 1:  # all pairs are equivalent, and so are both directions of one
         rest = (Block(ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
-        return choice_pair(stage, (Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest))
+        pair = (Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest)
+        chances = zip(choice_chances(stage, pair), pair, strict=True)
+        return Outcomes(tuple((p * block.count, q * block.count) for (p, q), block in chances))
     return pure_loss(_largest_losses(stage, inner)[1])
 
 
