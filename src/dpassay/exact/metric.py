@@ -112,9 +112,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     return LossPerUnit(between(minimum(lower, upper), upper), known, distance)
 
 
-def _jump(
-    pipeline: Pipeline, stages: tuple[Stage, ...], guarantee: MetricDP, q: float
-) -> tuple[bool, Pair | None]:
+def _jump(pipeline: Pipeline, stages: tuple[Stage, ...], guarantee: MetricDP, q: float) -> tuple[bool, Pair | None]:
     """Whether there are inputs ever nearer to each other that lose no less, with a pair that exceeds the claim."""
     start = len(pipeline.stages) - len(stages)
     dim = pipeline.output_regions()[start].region.dim

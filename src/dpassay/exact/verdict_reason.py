@@ -27,7 +27,9 @@ def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: G
         return f"{guarantee} holds: {_bound(guarantee, value)}."
     if word == "open":
         return f"Open, which proves nothing: {_between(guarantee, value)}."
-    because = _by_distance(pipeline, guarantee, value) if isinstance(guarantee, MetricDP) else _because(pipeline, profile)
+    because = (
+        _by_distance(pipeline, guarantee, value) if isinstance(guarantee, MetricDP) else _because(pipeline, profile)
+    )
     if not isinstance(guarantee, ApproxDP):
         least = profile.least_delta if isinstance(guarantee, PureDP) else 0
         floor = f", and at every epsilon delta is at least {outward(least, -1, 6)}" if 0 < least < 1 else ""
